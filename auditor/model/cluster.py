@@ -1,0 +1,54 @@
+"""The cluster around the ledgers: its identity, its bookies, its recovery settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from auditor.model.availability import Greeting
+from auditor.model.identity import BookieId
+
+
+class Registration(StrEnum):
+    """Where a bookie's registration znode is, if anywhere."""
+
+    WRITABLE = "writable"
+    READONLY = "readonly"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class BookieRecord:
+    """What the metadata service says of one bookie at one look, and how the bookie itself greeted us.
+
+    `host` and `port` are None where the registration is missing or could not be read (`problem` says why).
+    """
+
+    bookie_id: BookieId
+    look: int
+    read_at_ms: int
+    registration: Registration
+    host: str | None = None
+    port: int | None = None
+    has_cookie: bool = False
+    problem: str = ""
+    greeting: Greeting | None = None
+    greeting_detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What is true of the whole cluster for one run. `instance_id` may be missing in old clusters.
+
+    `lost_bookie_recovery_delay_s` is the value of the znode of that name (None: no such znode), in seconds;
+    `session_timeout_ms` is BookKeeper's zkTimeout as we assume it.
+    """
+
+    metadata_service_uri: str
+    hosts: tuple[str, ...]
+    root: str
+    layout: str
+    instance_id: str | None
+    replication_disabled: bool
+    lost_bookie_recovery_delay_s: int | None
+    session_timeout_ms: int = 10_000

@@ -1,0 +1,166 @@
+"""The catalogue of finding kinds (contract section 4), and a finding as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.ledger import Segment
+
+
+class Severity(IntEnum):
+    """Ordered: the worse, the larger."""
+
+    INFO = 1
+    WARNING = 2
+    CRITICAL = 3
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+
+class Family(StrEnum):
+    """One finding a (ledger, family): the strongest kind."""
+
+    ENTRY = "entry"
+    PLACEMENT = "placement"
+    MARK = "mark"
+    BOOKIE = "bookie"
+    METADATA = "metadata"
+
+
+class Subject(StrEnum):
+    """What a finding is about. Findings on a bookie change the outcome, never a ledger's standing."""
+
+    LEDGER = "ledger"
+    BOOKIE = "bookie"
+
+
+class Kind(StrEnum):
+    """Every kind this version can find. Order within a family: the strongest first."""
+
+    ENTRY_WITHOUT_REPLICA = "ENTRY_WITHOUT_REPLICA"
+    ENTRY_BELOW_ACK_QUORUM = "ENTRY_BELOW_ACK_QUORUM"
+    ENTRY_BELOW_WRITE_QUORUM = "ENTRY_BELOW_WRITE_QUORUM"
+    ENSEMBLE_DUPLICATE_BOOKIE = "ENSEMBLE_DUPLICATE_BOOKIE"
+    UNDERREPLICATED_BEYOND_GRACE = "UNDERREPLICATED_BEYOND_GRACE"
+    BOOKIE_SILENT_YET_REGISTERED = "BOOKIE_SILENT_YET_REGISTERED"
+    BOOKIE_LOST_UNNOTICED = "BOOKIE_LOST_UNNOTICED"
+    METADATA_MALFORMED = "METADATA_MALFORMED"
+
+
+@dataclass(frozen=True, slots=True)
+class KindFacts:
+    """What is fixed about a kind. `says` is one line for a person."""
+
+    severity: Severity
+    family: Family
+    subject: Subject
+    says: str
+
+
+CATALOGUE: dict[Kind, KindFacts] = {
+    Kind.ENTRY_WITHOUT_REPLICA: KindFacts(
+        Severity.CRITICAL,
+        Family.ENTRY,
+        Subject.LEDGER,
+        "an entry has no confirmed copy: every bookie of its write set answered, none holds it",
+    ),
+    Kind.ENTRY_BELOW_ACK_QUORUM: KindFacts(
+        Severity.CRITICAL,
+        Family.ENTRY,
+        Subject.LEDGER,
+        "fewer copies than the ack quorum can exist, even if every bookie that gave no valid answer holds one",
+    ),
+    Kind.ENTRY_BELOW_WRITE_QUORUM: KindFacts(
+        Severity.WARNING,
+        Family.ENTRY,
+        Subject.LEDGER,
+        "fewer copies than the write quorum can exist, even if every bookie that gave no valid answer holds one",
+    ),
+    Kind.ENSEMBLE_DUPLICATE_BOOKIE: KindFacts(
+        Severity.WARNING,
+        Family.PLACEMENT,
+        Subject.LEDGER,
+        "one bookie stands twice in an ensemble: two copies in metadata are one on disk",
+    ),
+    Kind.UNDERREPLICATED_BEYOND_GRACE: KindFacts(
+        Severity.WARNING,
+        Family.MARK,
+        Subject.LEDGER,
+        "marked under-replicated for longer than acceptable",
+    ),
+    Kind.BOOKIE_SILENT_YET_REGISTERED: KindFacts(
+        Severity.WARNING,
+        Family.BOOKIE,
+        Subject.BOOKIE,
+        "registered in the metadata service, yet silent at every look",
+    ),
+    Kind.BOOKIE_LOST_UNNOTICED: KindFacts(
+        Severity.CRITICAL,
+        Family.BOOKIE,
+        Subject.BOOKIE,
+        "not registered, still named by closed ledgers, and these are not marked: the cluster does not know",
+    ),
+    Kind.METADATA_MALFORMED: KindFacts(
+        Severity.WARNING,
+        Family.METADATA,
+        Subject.LEDGER,
+        "metadata, read twice alike, that cannot be decoded or contradicts itself",
+    ),
+}
+
+RANGES_MAX = 20
+"""Entry ranges shown a finding, and a bookie within it (contract section 4); the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingSegment:
+    """The segment a finding is about, with its end, which metadata leaves implicit."""
+
+    first_entry_id: EntryId
+    last_entry_id: EntryId
+    ensemble: tuple[BookieId, ...]
+
+    @classmethod
+    def of(cls, segment: Segment, last_entry_id: EntryId) -> FindingSegment:
+        return cls(segment.first_entry_id, last_entry_id, segment.ensemble)
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """How many copies the worst entry was promised, how many are confirmed and how many are unknown."""
+
+    write_quorum: int
+    ack_quorum: int
+    confirmed: int
+    unknown: int
+
+
+Ranges = tuple[tuple[EntryId, EntryId], ...]
+"""Inclusive ranges, ascending, disjoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong with the cluster: a value, never an exception. `facts` feed the witness: short, ordered, printable."""
+
+    kind: Kind
+    ledger_id: LedgerId | None = None
+    bookie_id: BookieId | None = None
+    segment: FindingSegment | None = None
+    entries: Ranges = ()
+    entries_total: int = 0
+    missing_on: tuple[tuple[BookieId, Ranges], ...] = ()
+    copies: Copies | None = None
+    facts: tuple[tuple[str, str], ...] = field(default=())
+
+    @property
+    def severity(self) -> Severity:
+        return CATALOGUE[self.kind].severity
+
+    @property
+    def family(self) -> Family:
+        return CATALOGUE[self.kind].family

@@ -1,0 +1,115 @@
+"""A ledger as ZooKeeper has it: metadata, under-replication mark, and how the reading went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+from auditor.model.identity import BookieId, EntryId, LedgerId
+
+
+class LedgerState(StrEnum):
+    """LedgerMetadataFormat.State."""
+
+    OPEN = "OPEN"
+    IN_RECOVERY = "IN_RECOVERY"
+    CLOSED = "CLOSED"
+
+
+class DigestType(IntEnum):
+    """LedgerMetadataFormat.DigestType, with its numbers on the wire."""
+
+    CRC32 = 1
+    HMAC = 2
+    CRC32C = 3
+    DUMMY = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Entries from `first_entry_id` up to the next segment (or the last entry) and the bookies that hold them, by position."""
+
+    first_entry_id: EntryId
+    ensemble: tuple[BookieId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerMetadata:
+    """Decoded ledger metadata, exactly as written: it may contradict itself. The password is left behind when decoding.
+
+    `last_entry_id` is inclusive; None where the bytes carry none; -1 for a closed ledger without entries.
+    `ack_quorum` is the write quorum where the bytes carry none (metadata.md 6.1).
+    """
+
+    format_version: int
+    state: LedgerState
+    ensemble_size: int
+    write_quorum: int
+    ack_quorum: int
+    last_entry_id: EntryId | None
+    length: int
+    segments: tuple[Segment, ...]
+    digest_type: DigestType | None = None
+    ctime_ms: int | None = None
+    custom_metadata: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An under-replication mark at the path computed from its ledger's id.
+
+    `created_ms` is the znode's creation time; `changed_ms` is the mark's own ctime field, which restarts whenever a replica
+    is added (metadata.md section 8). `problem` says why the bytes could not be read; the mark stands all the same.
+    """
+
+    created_ms: int
+    changed_ms: int | None = None
+    missing_replicas: tuple[BookieId, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ZnodeStamp:
+    """Which write of which incarnation of the znode was read. Equal stamps mean equal bytes."""
+
+    czxid: int
+    version: int
+    ctime_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """Where and why metadata could not be decoded; never the bytes themselves, which carry the password."""
+
+    reason: str
+    offset: int
+    length: int
+    sha256: str
+
+
+class RecordStatus(StrEnum):
+    """How reading one ledger's znode went."""
+
+    FOUND = "found"
+    GONE = "gone"
+    MALFORMED = "malformed"
+    UNREADABLE = "unreadable"
+    NOT_AUTHORISED = "not_authorised"
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRecord:
+    """What ZooKeeper said of one ledger at one look. An unreadable ledger is a record too, with its reason in `detail`.
+
+    `metadata` is there when FOUND, `malformed` when MALFORMED, `stamp` in both cases.
+    """
+
+    ledger_id: LedgerId
+    look: int
+    read_at_ms: int
+    status: RecordStatus
+    stamp: ZnodeStamp | None = None
+    metadata: LedgerMetadata | None = None
+    malformed: Malformed | None = None
+    mark: Mark | None = None
+    detail: str = ""

@@ -1,0 +1,69 @@
+"""Standings and their reasons (contract section 3), and the verdict on one ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+from auditor.model.finding import Finding
+from auditor.model.identity import LedgerId
+
+
+class Standing(IntEnum):
+    """The worst wins; unknown never counts as well."""
+
+    SOUND = 0
+    EXEMPT = 1
+    INDETERMINATE = 2
+    VIOLATED = 3
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+
+class Exempt(StrEnum):
+    """Why a ledger is not judged, in order of precedence."""
+
+    DELETED = "deleted"
+    MARKED_UNDERREPLICATED = "marked_underreplicated"
+    IN_RECOVERY = "in_recovery"
+    OPEN = "open"
+    EMPTY = "empty"
+
+
+class Unknown(StrEnum):
+    """Why a ledger could not be judged."""
+
+    BOOKIE_SILENT = "bookie_silent"
+    BOOKIE_REFUSED = "bookie_refused"
+    BOOKIE_UNSUPPORTED = "bookie_unsupported"
+    ANSWER_TIMEOUT = "answer_timeout"
+    ANSWER_INVALID = "answer_invalid"
+    ANSWER_TOO_LARGE = "answer_too_large"
+    ADDRESS_UNKNOWN = "address_unknown"
+    METADATA_UNREADABLE = "metadata_unreadable"
+    TOPOLOGY_UNKNOWN = "topology_unknown"
+    UNSETTLED = "unsettled"
+    POISON = "poison"
+    CHECKERS_DISAGREE = "checkers_disagree"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One ledger's standing with every reason it has, whatever the standing.
+
+    `listing_false_negatives` counts entries that a list left out and a read found (entry-availability.md section 6).
+    """
+
+    ledger_id: LedgerId
+    standing: Standing
+    exempt: Exempt | None = None
+    unknowns: tuple[Unknown, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    listing_false_negatives: int = 0
+
+    def __post_init__(self) -> None:
+        assert (self.standing is Standing.VIOLATED) == any(f.severity > 1 for f in self.findings), self
+        assert self.standing is not Standing.SOUND or (not self.unknowns and self.exempt is None), self
+        assert self.standing is not Standing.EXEMPT or self.exempt is not None, self
