@@ -1,0 +1,1 @@
+"""Generated protobuf classes, checked in (see proto/README.md). They never leave `auditor.wire`."""
