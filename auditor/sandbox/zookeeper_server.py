@@ -1,0 +1,173 @@
+"""A real ZooKeeper server, standalone, from the jars that Spark brings along.
+
+It serves loopback alone, keeps its data in a directory of the caller's, and dies with its parent: on Linux the kernel kills
+it when the thread that started it ends, even by SIGKILL (`prctl(PR_SET_PDEATHSIG)`), so start it from a thread that lives as
+long as it is wanted. Elsewhere it is in the parent's process group, which Ctrl-C empties, and `stop` is the only other end.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from auditor.errors import StoreUnavailable
+from auditor.java import JavaHome, find_java
+
+START_TIMEOUT_S = 60.0
+"""How long the server may take until it accepts sessions; it needs about a second."""
+START_ATTEMPTS_MAX = 3
+"""Ports tried, as another program may take the free one before the server does."""
+STOP_TIMEOUT_S = 10.0
+"""How long the server may take to end on SIGTERM before it is killed, and again after that."""
+POLL_INTERVAL_S = 0.05
+"""Pause between two questions whether sessions are accepted."""
+HEAP_MB = 256
+"""Java heap of the server."""
+LOG_TAIL_CHARS = 2_000
+"""How much of the server's own words an error quotes."""
+
+_TICK_MS = 500
+_SESSION_TIMEOUT_MAX_MS = 120_000
+# Only what the server needs: with all of Spark's jars it starts three times slower and logs through Spark's log4j.
+_JARS = ("zookeeper-3", "zookeeper-jute", "slf4j-api", "netty-", "snappy-java", "metrics-core", "commons-io", "commons-cli",
+         "audience-annotations")  # fmt: skip
+_DIE_WITH_PARENT = """
+import ctypes, os, signal, sys
+try:
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+except (OSError, AttributeError):
+    pass
+if os.getppid() != int(sys.argv[1]):
+    sys.exit("the parent is gone already")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+class EmbeddedZooKeeper:
+    """One server process; a context manager. `workdir` is made if missing and holds data, configuration and log."""
+
+    def __init__(self, workdir: Path, java: JavaHome | None = None) -> None:
+        self._workdir = workdir
+        self._java = java
+        self._process: subprocess.Popen[bytes] | None = None
+        self._port: int | None = None
+
+    @property
+    def connect_string(self) -> str:
+        assert self._port is not None, "the server has not been started"
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process id; None unless it was started and not stopped."""
+        return self._process.pid if self._process is not None else None
+
+    def start(self) -> None:
+        """Return once sessions are accepted. Raises StoreUnavailable (it did not start), SparkUnavailable (no Java)."""
+        assert self._process is None, "the server runs already"
+        java = self._java or find_java()
+        classpath = os.pathsep.join(str(jar) for jar in zookeeper_jars())
+        for attempt in range(1, START_ATTEMPTS_MAX + 1):
+            self._port = _free_port()
+            self._process = self._launch(java, classpath, self._port)
+            if self._wait_until_serving(self._process, self._port):
+                return
+            self.stop()
+            if attempt == START_ATTEMPTS_MAX:
+                raise StoreUnavailable(f"the embedded ZooKeeper ended as soon as it was started; it said: {self._said()}")
+
+    def stop(self) -> None:
+        """End the server: SIGTERM, then SIGKILL. Harmless when it runs no more."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(STOP_TIMEOUT_S)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def _launch(self, java: JavaHome, classpath: str, port: int) -> subprocess.Popen[bytes]:
+        data = self._workdir / "data"
+        data.mkdir(parents=True, exist_ok=True)
+        settings = self._workdir / "zoo.cfg"
+        settings.write_text(
+            f"tickTime={_TICK_MS}\nmaxSessionTimeout={_SESSION_TIMEOUT_MAX_MS}\ndataDir={data}\nclientPort={port}\n"
+            "clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=srvr\n"
+        )
+        options = [f"-Xmx{HEAP_MB}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        options += ["-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=1024", "-Dzookeeper.extendedTypesEnabled=true"]
+        server = [str(java.executable), *options, "-cp", classpath, "org.apache.zookeeper.server.ZooKeeperServerMain"]
+        wrapper = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid())]
+        with self._log.open("wb") as log:
+            return subprocess.Popen(  # noqa: S603 - our own server
+                [*wrapper, *server, str(settings)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    def _wait_until_serving(self, process: subprocess.Popen[bytes], port: int) -> bool:
+        """Whether the server accepts sessions (True) or ended (False). Raises StoreUnavailable when it does neither."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                return False
+            # "Mode:" is answered only once the database is loaded and requests are processed.
+            if b"Mode: standalone" in _four_letter_word(port, b"srvr"):
+                return True
+            time.sleep(POLL_INTERVAL_S)
+        self.stop()
+        raise StoreUnavailable(
+            f"the embedded ZooKeeper accepted no session within {START_TIMEOUT_S:.0f} s; it said: {self._said()}"
+        )
+
+    @property
+    def _log(self) -> Path:
+        return self._workdir / "zookeeper.log"
+
+    def _said(self) -> str:
+        text = self._log.read_text(errors="replace").strip() if self._log.exists() else ""
+        return text[-LOG_TAIL_CHARS:] or "nothing"
+
+
+def zookeeper_jars() -> list[Path]:
+    """The server's jars, from PySpark's own folder or else `$SPARK_HOME/jars`. Raises StoreUnavailable if there are none."""
+    package = importlib.util.find_spec("pyspark")
+    folders = [Path(package.origin).parent / "jars"] if package is not None and package.origin is not None else []
+    if home := os.environ.get("SPARK_HOME"):
+        folders.append(Path(home) / "jars")
+    for folder in folders:
+        jars = sorted(jar for jar in folder.glob("*.jar") if jar.name.startswith(_JARS))
+        if any(jar.name.startswith("zookeeper-3") for jar in jars):
+            return jars
+    looked = " and ".join(str(folder) for folder in folders) or "nowhere, as pyspark is not installed"
+    raise StoreUnavailable(f"no ZooKeeper jar was found (looked in {looked}): pip install pyspark, or set SPARK_HOME")
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def _four_letter_word(port: int, word: bytes) -> bytes:
+    """What the server answers to one of ZooKeeper's four-letter words; nothing when it is not there yet."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1.0) as connection:
+            connection.sendall(word)
+            return connection.recv(4096)
+    except OSError:
+        return b""
