@@ -1,0 +1,139 @@
+"""The round-robin distribution schedule, closed form: which entries a bookie should hold.
+
+Entry e of a segment lives on ensemble positions (e + w) mod E for w = 0 .. W-1, with the absolute entry id
+(RoundRobinDistributionSchedule; metadata.md 6.2). Seen from position k: e belongs to it when (k - e) mod E < W, which is
+one window of W entries in every E.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+from auditor.model.availability import SequenceGroup
+from auditor.model.identity import BookieId, EntryId
+from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
+from auditor.verify.entry_set import EMPTY, EntrySet
+
+_GROUP = Struct(">qqii")
+_SIZE_MAX = 2**31 - 1
+_HEADER_BYTES = 64
+
+
+class Extent(NamedTuple):
+    """A segment with entries in it, and the last of them (inclusive)."""
+
+    segment: Segment
+    last_entry_id: EntryId
+
+    @property
+    def first_entry_id(self) -> EntryId:
+        return self.segment.first_entry_id
+
+
+def extents(metadata: LedgerMetadata) -> tuple[Extent, ...]:
+    """The segments of a closed ledger whose extent is clear and that hold at least one entry, in order.
+
+    Empty for a ledger that is not closed, and where the metadata contradicts itself about extents or quorums
+    (`auditor.verify.metadata` names the contradiction). A closed ledger without lastEntryId keeps all but its last segment.
+    """
+    if metadata.state is not LedgerState.CLOSED or not 1 <= metadata.write_quorum <= metadata.ensemble_size:
+        return ()
+    firsts = [segment.first_entry_id for segment in metadata.segments]
+    if any(first < 0 for first in firsts) or any(a >= b for a, b in zip(firsts, firsts[1:], strict=False)):
+        return ()
+    lasts: list[EntryId | None] = [first - 1 for first in firsts[1:]]
+    lasts.append(metadata.last_entry_id)
+    found = []
+    for segment, last in zip(metadata.segments, lasts, strict=False):
+        if last is None or len(segment.ensemble) != metadata.ensemble_size:
+            continue
+        end = last if metadata.last_entry_id is None else min(last, metadata.last_entry_id)
+        if segment.first_entry_id <= end:
+            found.append(Extent(segment, end))
+    return tuple(found)
+
+
+def positions(ensemble: tuple[BookieId, ...]) -> dict[BookieId, tuple[int, ...]]:
+    """The ensemble positions of each distinct bookie, in the order of their first appearance."""
+    found: dict[BookieId, tuple[int, ...]] = {}
+    for position, bookie in enumerate(ensemble):
+        found[bookie] = (*found.get(bookie, ()), position)
+    return found
+
+
+def window(first: EntryId, last: EntryId, position: int, ensemble_size: int, write_quorum: int) -> EntrySet:
+    """The entries of [first, last] whose write set contains `position`. Costs one piece."""
+    if write_quorum >= ensemble_size:
+        return EntrySet.span(first, last)
+    start = (position - write_quorum + 1 - first) % ensemble_size
+    overhang = start + write_quorum - ensemble_size
+    runs = ((start, write_quorum),) if overhang <= 0 else ((0, overhang), (start, write_quorum - overhang))
+    return EntrySet.stripe(first, last, ensemble_size, runs)
+
+
+def expected(extent: Extent, at: tuple[int, ...], ensemble_size: int, write_quorum: int) -> EntrySet:
+    """The entries of the extent that a bookie standing at the positions `at` should hold."""
+    held = EMPTY
+    for position in at:
+        held = held | window(extent.first_entry_id, extent.last_entry_id, position, ensemble_size, write_quorum)
+    return held
+
+
+def expected_groups(first: EntryId, last: EntryId, position: int, ensemble_size: int, write_quorum: int) -> bytes | None:
+    """The canonical form of what one position of one segment should hold: what a healthy bookie's answer equals.
+
+    None where it cannot be written so (a run of 2^31 entries or more). Costs a few additions, whatever the extent.
+    """
+    if write_quorum >= ensemble_size:
+        size = last - first + 1
+        return _GROUP.pack(first, first, size, 0) if size <= _SIZE_MAX else None
+    offset = (position - write_quorum + 1 - first) % ensemble_size
+    head = offset + write_quorum - ensemble_size
+    start = first + offset
+    groups = []
+    if head > 0:
+        groups.append((first, min(head, last - first + 1)))
+    full = (last - start - write_quorum + 1) // ensemble_size + 1 if last - start + 1 >= write_quorum else 0
+    tail_start = start + full * ensemble_size
+    tail = min(last - tail_start + 1, write_quorum)
+    if full == 0:
+        if tail > 0:
+            groups.append((tail_start, tail))
+        return _few_runs(groups)
+    packed = b"".join(_GROUP.pack(at, at, size, 0) for at, size in groups)
+    period = ensemble_size if full > 1 else 0
+    packed += _GROUP.pack(start, start + (full - 1) * ensemble_size, write_quorum, period)
+    return packed + (_GROUP.pack(tail_start, tail_start, tail, 0) if tail > 0 else b"")
+
+
+def _few_runs(runs: list[tuple[EntryId, int]]) -> bytes:
+    """At most two runs, neither a full window: equal ones are a progression of two."""
+    if len(runs) == 2 and runs[0][1] == runs[1][1]:
+        (first, size), (last, _) = runs
+        return _GROUP.pack(first, last, size, last - first)
+    return b"".join(_GROUP.pack(at, at, size, 0) for at, size in runs)
+
+
+def held_entries(groups: bytes) -> EntrySet:
+    """A stored answer (canonical groups, 24 bytes each) as a set."""
+    return EntrySet.of_groups(SequenceGroup(*group) for group in _GROUP.iter_unpack(groups))
+
+
+class Question(NamedTuple):
+    """A bookie to ask for its list, and the bytes its answer would take if it held just what it should."""
+
+    bookie_id: BookieId
+    expected_bytes: int
+
+
+def questions(metadata: LedgerMetadata) -> tuple[Question, ...]:
+    """Each bookie that should hold at least one entry, once, however many segments name it."""
+    runs: dict[BookieId, int] = {}
+    size, quorum = metadata.ensemble_size, metadata.write_quorum
+    for extent in extents(metadata):
+        length = extent.last_entry_id - extent.first_entry_id + 1
+        for bookie, at in positions(extent.segment.ensemble).items():
+            if length >= size or expected(extent, at, size, quorum):
+                runs[bookie] = runs.get(bookie, 0) + (1 if quorum >= size else length // size + 1)
+    return tuple(Question(bookie, _HEADER_BYTES + _GROUP.size * count) for bookie, count in runs.items())
