@@ -1,0 +1,299 @@
+"""The bookie's side of the wire: request bytes to a small model, answers to frames. For the sandbox; the auditor only asks.
+
+Sans-IO, protocol version 3 alone (wire-protocol reference, sections 1 to 3, 6, 7, 9 to 11): a frame is a big-endian int32
+length and a protobuf message. A bookie that cannot decode a request closes the connection, which here is PeerProtocolError.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeAlias
+
+from google.protobuf.message import DecodeError
+
+from auditor.errors import PeerProtocolError
+from auditor.model.availability import SequenceGroup
+from auditor.model.identity import EntryId, LedgerId
+from auditor.wire import entry_availability
+from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
+
+REQUEST_FRAME_BYTES_MAX = 5 * 2**20
+"""Longest request a bookie takes (its nettyMaxFrameSizeBytes default); a longer one closes the connection at once."""
+ENTRY_HEAD_BYTES = 32
+"""ledgerId, entryId, lastAddConfirmed and length: what every stored entry begins with (section 7.1)."""
+NO_AUTH_PLUGIN = "AuthDisabledPlugin"
+"""The plugin that a bookie without authentication names in every answer to AUTH."""
+
+_LENGTH = struct.Struct(">i")
+_IDS = struct.Struct(">qq")
+
+
+class Operation(IntEnum):
+    """OperationType."""
+
+    READ_ENTRY = 1
+    ADD_ENTRY = 2
+    RANGE_READ_ENTRY = 3
+    RANGE_ADD_ENTRY = 4
+    AUTH = 5
+    WRITE_LAC = 6
+    READ_LAC = 7
+    GET_BOOKIE_INFO = 8
+    START_TLS = 9
+    FORCE_LEDGER = 10
+    GET_LIST_OF_ENTRIES_OF_LEDGER = 11
+    BATCH_READ_ENTRY = 12
+
+
+class Status(IntEnum):
+    """StatusCode."""
+
+    EOK = 0
+    ENOLEDGER = 402
+    ENOENTRY = 403
+    EBADREQ = 404
+    EIO = 501
+    EUA = 502
+    EBADVERSION = 503
+    EFENCED = 504
+    EREADONLY = 505
+    ETOOMANYREQUESTS = 506
+    EUNKNOWNLEDGERSTATE = 507
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEntry:
+    """READ_ENTRY. `fence` would be a write; the auditor never sets it."""
+
+    txn_id: int
+    ledger_id: LedgerId
+    entry_id: EntryId
+    fence: bool = False
+    operation = Operation.READ_ENTRY
+
+
+@dataclass(frozen=True, slots=True)
+class AddEntry:
+    """ADD_ENTRY. Whose entry it is, the bookie reads from `body` (`ids_of`), not from here."""
+
+    txn_id: int
+    ledger_id: LedgerId
+    entry_id: EntryId
+    master_key: bytes
+    body: bytes
+    operation = Operation.ADD_ENTRY
+
+
+@dataclass(frozen=True, slots=True)
+class ListEntries:
+    """GET_LIST_OF_ENTRIES_OF_LEDGER."""
+
+    txn_id: int
+    ledger_id: LedgerId
+    operation = Operation.GET_LIST_OF_ENTRIES_OF_LEDGER
+
+
+@dataclass(frozen=True, slots=True)
+class BookieInfo:
+    """GET_BOOKIE_INFO: which of the two fields are asked for."""
+
+    txn_id: int
+    total_disk_capacity: bool
+    free_disk_space: bool
+    operation = Operation.GET_BOOKIE_INFO
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticate:
+    """AUTH: one message of a plugin's conversation."""
+
+    txn_id: int
+    plugin: str
+    payload: bytes
+    operation = Operation.AUTH
+
+
+@dataclass(frozen=True, slots=True)
+class OtherRequest:
+    """A known operation without fields that matter here: START_TLS and what an auditor never asks."""
+
+    txn_id: int
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class WrongVersion:
+    """A request whose header does not say version 3, and what it asked."""
+
+    request: Request
+
+
+Request: TypeAlias = ReadEntry | AddEntry | ListEntries | BookieInfo | Authenticate | OtherRequest
+
+
+class RequestBuffer:
+    """Bytes in as they come, whole request bodies out. Holds at most one frame beyond what `feed` was given."""
+
+    def __init__(self, frame_bytes_max: int = REQUEST_FRAME_BYTES_MAX) -> None:
+        self._frame_bytes_max = frame_bytes_max
+        self._pending = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The bodies completed by `data`, in order. Raises PeerProtocolError for a length that no bookie takes."""
+        self._pending += data
+        bodies: list[bytes] = []
+        at = 0
+        while len(self._pending) - at >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._pending, at)
+            if not 0 <= length <= self._frame_bytes_max:
+                raise PeerProtocolError(f"a request frame of {length} bytes, at most {self._frame_bytes_max} are taken")
+            end = at + _LENGTH.size + length
+            if end > len(self._pending):
+                break
+            bodies.append(bytes(self._pending[at + _LENGTH.size : end]))
+            at = end
+        del self._pending[:at]
+        return bodies
+
+
+def decode_request(body: bytes) -> Request | WrongVersion:
+    """What the client asks. Raises PeerProtocolError for garbage, an empty frame or an unknown operation."""
+    message = pb.Request()
+    try:
+        message.ParseFromString(body)
+    except DecodeError as error:
+        raise PeerProtocolError("a request that is no protobuf message of version 3") from error
+    if not message.IsInitialized():
+        # An enum value that the schema does not know leaves its required field unset: proto2 keeps it aside as unknown.
+        raise PeerProtocolError("a request without a field it must have, or with an unknown operation")
+    request = _request(message)
+    return request if message.header.version == pb.VERSION_THREE else WrongVersion(request)
+
+
+def ids_of(body: bytes) -> tuple[LedgerId, EntryId] | None:
+    """The ledger and entry that a stored entry says it is; None if `body` is too short to be one."""
+    if len(body) < ENTRY_HEAD_BYTES:
+        return None
+    ledger_id, entry_id = _IDS.unpack_from(body)
+    return ledger_id, entry_id
+
+
+def encode_status(request: Request, status: Status) -> bytes:
+    """An answer without sub-message, as a bookie refuses (EUA, EBADREQ)."""
+    return _frame(_response(request, status))
+
+
+def encode_read(request: ReadEntry, status: Status, body: bytes | None = None, max_lac: int | None = None) -> bytes:
+    """The answer to READ_ENTRY; the entry id echoes the question's, also -1 (section 7)."""
+    message = _response(request, status)
+    answer = message.readResponse
+    answer.status, answer.ledgerId, answer.entryId = _code(status), request.ledger_id, request.entry_id
+    if body is not None:
+        answer.body = body
+    if max_lac is not None:
+        answer.maxLAC = max_lac
+    return _frame(message)
+
+
+def encode_add(request: AddEntry, status: Status) -> bytes:
+    """The answer to ADD_ENTRY."""
+    message = _response(request, status)
+    answer = message.addResponse
+    answer.status, answer.ledgerId, answer.entryId = _code(status), request.ledger_id, request.entry_id
+    return _frame(message)
+
+
+def encode_list(request: ListEntries, status: Status, availability: bytes | None = None) -> bytes:
+    """The answer to GET_LIST_OF_ENTRIES_OF_LEDGER; `availability` is a whole payload, header and groups."""
+    message = _response(request, status)
+    answer = message.getListOfEntriesOfLedgerResponse
+    answer.status, answer.ledgerId = _code(status), request.ledger_id
+    if availability is not None:
+        answer.availabilityOfEntriesOfLedger = availability
+    return _frame(message)
+
+
+def encode_info(request: BookieInfo, status: Status, total_bytes: int = 0, free_bytes: int = 0) -> bytes:
+    """The answer to GET_BOOKIE_INFO, with the requested fields only."""
+    message = _response(request, status)
+    answer = message.getBookieInfoResponse
+    answer.status = _code(status)
+    if status is Status.EOK and request.total_disk_capacity:
+        answer.totalDiskCapacity = total_bytes
+    if status is Status.EOK and request.free_disk_space:
+        answer.freeDiskSpace = free_bytes
+    return _frame(message)
+
+
+def encode_auth(request: Authenticate, status: Status, plugin: str = NO_AUTH_PLUGIN, payload: bytes = b"") -> bytes:
+    """The answer to AUTH."""
+    message = _response(request, status)
+    message.authResponse.authPluginName = plugin
+    message.authResponse.payload = payload
+    return _frame(message)
+
+
+def encode_wrong_version(wrong: WrongVersion) -> bytes:
+    """EBADVERSION in both places, in a message of version 3 (section 3)."""
+    request, status = wrong.request, Status.EBADVERSION
+    match request:
+        case ReadEntry():
+            return encode_read(request, status)
+        case AddEntry():
+            return encode_add(request, status)
+        case ListEntries():
+            return encode_list(request, status)
+        case BookieInfo():
+            return encode_info(request, status)
+        case _:
+            return encode_status(request, status)
+
+
+def availability_of_groups(groups: Iterable[SequenceGroup]) -> bytes:
+    """A whole payload of periodic groups, as BP-34 means it; costs by the group, however many entries a group has."""
+    body = entry_availability.canonical(groups)
+    count = len(body) // entry_availability.GROUP_BYTES
+    return struct.pack(">ii56x", 0, count) + body
+
+
+def _request(message: pb.Request) -> Request:
+    txn_id = message.header.txnId
+    match int(message.header.operation):
+        case Operation.READ_ENTRY:
+            read = message.readRequest
+            fence = read.HasField("flag") and read.flag == pb.ReadRequest.FENCE_LEDGER
+            return ReadEntry(txn_id, read.ledgerId, read.entryId, fence)
+        case Operation.ADD_ENTRY:
+            add = message.addRequest
+            return AddEntry(txn_id, add.ledgerId, add.entryId, add.masterKey, add.body)
+        case Operation.GET_LIST_OF_ENTRIES_OF_LEDGER:
+            return ListEntries(txn_id, message.getListOfEntriesOfLedgerRequest.ledgerId)
+        case Operation.GET_BOOKIE_INFO:
+            requested = message.getBookieInfoRequest.requested
+            total, free = pb.GetBookieInfoRequest.TOTAL_DISK_CAPACITY, pb.GetBookieInfoRequest.FREE_DISK_SPACE
+            return BookieInfo(txn_id, bool(requested & total), bool(requested & free))
+        case Operation.AUTH:
+            return Authenticate(txn_id, message.authRequest.authPluginName, message.authRequest.payload)
+        case other:
+            return OtherRequest(txn_id, Operation(other))
+
+
+def _response(request: Request, status: Status) -> pb.Response:
+    message = pb.Response()
+    header = message.header
+    header.version, header.txnId = pb.VERSION_THREE, request.txn_id
+    header.operation = request.operation.value  # type: ignore[assignment]
+    message.status = _code(status)
+    return message
+
+
+def _code(status: Status) -> pb.StatusCode:
+    return status.value  # type: ignore[return-value]
+
+
+def _frame(message: pb.Response) -> bytes:
+    body = message.SerializeToString()
+    return _LENGTH.pack(len(body)) + body

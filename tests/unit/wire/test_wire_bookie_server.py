@@ -1,0 +1,164 @@
+"""The bookie's side of the wire, against bytes seen from real bookies."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+import pytest
+
+from auditor.errors import PeerProtocolError
+from auditor.model.availability import SequenceGroup
+from auditor.wire import bookie_server as server
+from auditor.wire.bookie_server import (
+    AddEntry,
+    Authenticate,
+    BookieInfo,
+    ListEntries,
+    Operation,
+    OtherRequest,
+    ReadEntry,
+    RequestBuffer,
+    Status,
+    WrongVersion,
+)
+from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
+
+LIST_LEDGER_1 = bytes.fromhex("0000000d 0a060803100b1801 e206 020801")
+READ_LAST = bytes.fromhex("00000018 0a06080310011802 a206 0d 0801 10ffffffffffffffffff01")
+INFO_BOTH = bytes.fromhex("0000000d 0a06080310081803 ca06 020803")
+START_TLS = bytes.fromhex("0000000b 0a06080310091801 d206 00")
+AUTH_SASL = bytes.fromhex("00000013 0a06080310051801 b206 08 0a047361736c 1200")
+
+
+def framed(text: str) -> bytes:
+    body = bytes.fromhex(text)
+    return struct.pack(">i", len(body)) + body
+
+
+@pytest.mark.parametrize(
+    ("request_seen", "frame"),
+    [
+        (ListEntries(1, 1), LIST_LEDGER_1),
+        (ReadEntry(2, 1, -1), READ_LAST),
+        (BookieInfo(3, total_disk_capacity=True, free_disk_space=True), INFO_BOTH),
+        (OtherRequest(1, Operation.START_TLS), START_TLS),
+        (Authenticate(1, "sasl", b""), AUTH_SASL),
+    ],
+)
+def test_frames_of_real_clients_decode(request_seen: object, frame: bytes) -> None:
+    """What the reference gives byte for byte is understood."""
+    assert request_seen == server.decode_request(frame[4:])
+
+
+def test_add_entry_decodes_with_key_and_body() -> None:
+    """ADD_ENTRY keeps its master key and body as they were sent, and the ids are those of the body."""
+    message = pb.Request()
+    message.header.version, message.header.operation, message.header.txnId = pb.VERSION_THREE, pb.ADD_ENTRY, 9
+    add = message.addRequest
+    add.ledgerId, add.entryId, add.masterKey, add.body = 7, 8, b"k" * 20, struct.pack(">qqqq", 70, 80, 79, 1)
+    request = server.decode_request(message.SerializeToString())
+    assert isinstance(request, AddEntry)
+    assert AddEntry(9, 7, 8, b"k" * 20, add.body) == request
+    assert server.ids_of(request.body) == (70, 80)
+
+
+def test_body_under_32_bytes_has_no_ids() -> None:
+    """31 bytes are no entry, 32 are."""
+    assert server.ids_of(bytes(31)) is None
+    assert server.ids_of(bytes(32)) == (0, 0)
+
+
+def test_every_txn_id_is_echoed() -> None:
+    """txnId is an unsigned 64-bit number and comes back as sent."""
+    answer = pb.Response.FromString(server.encode_status(OtherRequest(2**64 - 1, Operation.START_TLS), Status.EBADREQ)[4:])
+    assert answer.header.txnId == 2**64 - 1
+
+
+@pytest.mark.parametrize(
+    ("frame", "answer"),
+    [
+        ("0a060803100b1801 10 9203 e206 06 08 9203 10 e707", server.encode_list(ListEntries(1, 999), Status.ENOLEDGER)),
+        ("0a060803100b1801 10 f603", server.encode_status(ListEntries(1, 999), Status.EUA)),
+        (
+            "0a06080310051801 1000 b206 16 0a12 4175746844697361626c6564506c7567696e 1200",
+            server.encode_auth(Authenticate(1, "sasl", b""), Status.EOK),
+        ),
+    ],
+)
+def test_answers_are_those_of_real_bookies(frame: str, answer: bytes) -> None:
+    """The answers the reference gives byte for byte are made byte for byte."""
+    assert framed(frame) == answer
+
+
+def test_info_carries_requested_fields_only() -> None:
+    """A field that was not asked for is absent, not zero."""
+    request = BookieInfo(1, total_disk_capacity=False, free_disk_space=True)
+    answer = pb.Response.FromString(server.encode_info(request, Status.EOK, 100, 40)[4:]).getBookieInfoResponse
+    assert answer.freeDiskSpace == 40
+    assert not answer.HasField("totalDiskCapacity")
+
+
+def test_read_of_the_highest_entry_echoes_minus_one() -> None:
+    """The answer's entry id is the question's; the true one is in the body."""
+    body = struct.pack(">qqqq", 7, 41, 40, 8)
+    answer = pb.Response.FromString(server.encode_read(ReadEntry(5, 7, -1), Status.EOK, body, max_lac=-1)[4:])
+    assert answer.readResponse.entryId == -1
+    assert server.ids_of(answer.readResponse.body) == (7, 41)
+    assert answer.readResponse.maxLAC == -1
+
+
+@pytest.mark.parametrize("frame", [LIST_LEDGER_1, READ_LAST, INFO_BOTH])
+def test_other_protocol_version_is_told_and_answered_in_both_places(frame: bytes) -> None:
+    """A header that says version 2 is answered EBADVERSION twice, by version 3."""
+    message = pb.Request.FromString(frame[4:])
+    message.header.version = pb.VERSION_TWO
+    wrong = server.decode_request(message.SerializeToString())
+    assert isinstance(wrong, WrongVersion)
+    answer = pb.Response.FromString(server.encode_wrong_version(wrong)[4:])
+    assert answer.status == pb.EBADVERSION
+    assert answer.header.version == pb.VERSION_THREE
+    assert answer.header.txnId == message.header.txnId
+    (_, sub), *_ = [(field, value) for field, value in answer.ListFields() if field.number >= 100]
+    assert sub.status == pb.EBADVERSION
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"\xff\xff\xff", bytes.fromhex("0a060803 1063 1801"), bytes.fromhex("0a04 0803 100b"), b"GET / HTTP/1.1\r\n"],
+    ids=["empty", "garbage", "unknown operation", "no txnId", "http"],
+)
+def test_what_a_bookie_cannot_decode_closes_the_connection(body: bytes) -> None:
+    """Garbage, an empty frame, an unknown operation and a missing field are the peer's fault."""
+    with pytest.raises(PeerProtocolError):
+        server.decode_request(body)
+
+
+def test_frames_come_out_whole_however_they_arrive() -> None:
+    """Whole, byte by byte or cut at random, the same bodies come out in the same order."""
+    frames = [LIST_LEDGER_1, READ_LAST, INFO_BOTH, START_TLS, AUTH_SASL]
+    expected = [frame[4:] for frame in frames]
+    data = b"".join(frames)
+    seed = 20
+    for piece in (len(data), 1, 3, None):
+        source = random.Random(seed)
+        buffer, bodies, at = RequestBuffer(), [], 0
+        while at < len(data):
+            size = piece or source.randrange(1, 9)
+            bodies += buffer.feed(data[at : at + size])
+            at += size
+        assert expected == bodies, f"pieces of {piece}, seed {seed}"
+
+
+def test_frame_over_the_limit_is_refused_by_its_length_alone() -> None:
+    """5 MiB is taken, one byte more is refused before any of it arrived, and so is a negative length."""
+    assert RequestBuffer().feed(struct.pack(">i", 5 * 2**20)) == []
+    for length in (5 * 2**20 + 1, -1):
+        with pytest.raises(PeerProtocolError, match=str(length)):
+            RequestBuffer().feed(struct.pack(">i", length))
+
+
+def test_groups_are_listed_without_counting_their_entries() -> None:
+    """A stripe of two billion entries is 24 bytes behind the header."""
+    payload = server.availability_of_groups([SequenceGroup(0, 3 * 10**9, 2, 3)])
+    assert struct.pack(">ii56x", 0, 1) + struct.pack(">qqii", 0, 3 * 10**9, 2, 3) == payload
