@@ -1,4 +1,4 @@
-"""Frozen settings, each limit with its unit and why."""
+"""What one conversation may cost: the limits the adapters are given, each with its unit and why."""
 
 from __future__ import annotations
 

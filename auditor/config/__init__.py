@@ -1,0 +1,29 @@
+"""Frozen settings: one table, each limit with its unit and why; pure parsing; unknown keys are errors."""
+
+from auditor.config.limits import BookieLimits, ZooKeeperLimits
+from auditor.config.parse import SETTINGS, Layers, Origin, origins, parse, shown
+from auditor.config.reference import reference_markdown
+from auditor.config.run_settings import CONFIG_FILE
+from auditor.config.setting import ENVIRONMENT_PREFIX, Setting
+from auditor.config.settings import Settings
+from auditor.config.sources import read_layers
+from auditor.config.units import has_credentials, without_credentials
+
+__all__ = [
+    "CONFIG_FILE",
+    "ENVIRONMENT_PREFIX",
+    "SETTINGS",
+    "BookieLimits",
+    "Layers",
+    "Origin",
+    "Setting",
+    "Settings",
+    "ZooKeeperLimits",
+    "has_credentials",
+    "origins",
+    "parse",
+    "read_layers",
+    "reference_markdown",
+    "shown",
+    "without_credentials",
+]

@@ -1,0 +1,134 @@
+"""The settings that bound what an audit may cost the cluster, each with the reason for its default."""
+
+from __future__ import annotations
+
+from auditor.config.setting import AUDITING, Setting
+from auditor.config.units import COUNT, DURATION, RATE, SIZE
+
+_BOOKIES = "Load on bookies (each limit is per bookie, over the whole job)"
+_ZOOKEEPER = "Load on ZooKeeper"
+_SECOND = 1_000
+_MINUTE = 60_000
+_HOUR = 3_600_000
+
+BOOKIE_SETTINGS = (
+    Setting(
+        "bookie_requests_per_second", _BOOKIES, RATE, "2000",
+        "Requests sent to one bookie a second; 0 lifts the limit.",
+        "An idle bookie answers tens of thousands of lists a second, so this leaves a busy one room. It sets "
+        "the length of a run: ledgers x ensemble size / bookies / this rate, so 1,000,000 ledgers of 3 on 10 bookies take "
+        "about 2.5 minutes.",
+        low=0, high=1_000_000, commands=AUDITING,
+    ),
+    Setting(
+        "bookie_inflight", _BOOKIES, COUNT, "64",
+        "Requests outstanding at one bookie.",
+        "Pipelining decides the speed, and a bookie closes a connection whose read queue is full. Halved on a "
+        "reset, grown back.",
+        low=1, high=4096, commands=AUDITING,
+    ),
+    Setting(
+        "bookie_inflight_bytes", _BOOKIES, SIZE, "64MiB",
+        "Answer bytes expected to be outstanding at one bookie.",
+        "A list costs 24 bytes a contiguous run: a striped ledger of 800,000 entries is 6 MB from each bookie. Without "
+        "this bound 64 such answers at once would be 400 MB.",
+        low=2**20, high=2**32, commands=AUDITING,
+    ),
+    Setting(
+        "rpc_timeout", _BOOKIES, DURATION, "10s",
+        "How long one request to a bookie may stay unanswered. A time-out is never counted as absence.",
+        "Twice BookKeeper's readEntryTimeoutSec (5 s): a list walks an index, which a busy disk delays.",
+        low=10, high=10 * _MINUTE, commands=AUDITING,
+    ),
+    Setting(
+        "bookie_connect_timeout", _BOOKIES, DURATION, "5s",
+        "How long one connection attempt to a bookie may take, authentication included.",
+        "A host that drops packets must not hold its lane for the kernel's two minutes.",
+        low=10, high=10 * _MINUTE, commands=AUDITING,
+    ),
+    Setting(
+        "bookie_connect_attempts", _BOOKIES, COUNT, "3",
+        "Connections tried in a row without one answer before a bookie counts as silent.",
+        "One attempt would call a restarting bookie silent; the second look asks again anyway.",
+        low=1, high=100, commands=AUDITING,
+    ),
+    Setting(
+        "bookie_retries", _BOOKIES, COUNT, "3",
+        "Times one question is asked again after a reset or ETOOMANYREQUESTS.",
+        "A reset with a full window is our own doing: the last retry goes out alone.",
+        low=0, high=100, commands=AUDITING,
+    ),
+    Setting(
+        "bookie_deadline", _BOOKIES, DURATION, "30m",
+        "How long the whole conversation with one bookie may take at one look; what is unanswered by then is unknown.",
+        "Enough for 3,600,000 requests at the default rate; a bookie that answers each request "
+        "just before its time-out must not hold the run.",
+        low=100, high=24 * _HOUR, commands=AUDITING,
+    ),
+    Setting(
+        "frame_bytes_max", _BOOKIES, SIZE, "256MiB",
+        "Largest answer accepted from a bookie; a larger one makes its ledger INDETERMINATE(answer_too_large).",
+        "BookKeeper bounds what a bookie receives, not what it sends: 5 MiB, its client's default, cuts off ledgers of about "
+        "200,000 stripes. 256 MiB is 11 million runs. Never under 64 MiB.",
+        low=64 * 2**20, high=2**31 - 1, commands=AUDITING,
+    ),
+    Setting(
+        "list_groups_max", _BOOKIES, COUNT, "10000000",
+        "Contiguous runs (sequence groups) accepted in one list.",
+        "Bounds the memory that decoding one hostile or enormous list takes.",
+        low=100_000, high=(2**31 - 1) // 24, commands=AUDITING,
+    ),
+    Setting(
+        "confirming_reads_max", _BOOKIES, COUNT, "16",
+        "Entries read on one bookie for one ledger to confirm that what its list lacks is really absent.",
+        "Both ends and a sample of each missing run. A wiped bookie of 40,000 ledgers then costs at most 640,000 small reads: "
+        "about five minutes at the default rate.",
+        low=2, high=10_000, commands=AUDITING,
+    ),
+)  # fmt: skip
+
+ZOOKEEPER_SETTINGS = (
+    Setting(
+        "zookeeper_reads_per_second", _ZOOKEEPER, RATE, "20000",
+        "Znodes read a second over the whole job, however many tasks read; 0 lifts the limit.",
+        "What BookKeeper's own auditor reaches, and a tenth of what ZooKeeper serves in batches: sessions of "
+        "brokers and bookies are not starved.",
+        low=0, high=10_000_000, commands=AUDITING,
+    ),
+    Setting(
+        "zookeeper_batch_paths", _ZOOKEEPER, COUNT, "200",
+        "Paths in one multiRead request (ZooKeeper 3.6 and later).",
+        "200 znodes of some 500 bytes keep an answer at a tenth of jute.maxbuffer (1 MiB).",
+        low=1, high=1_000, commands=AUDITING,
+    ),
+    Setting(
+        "zookeeper_inflight", _ZOOKEEPER, COUNT, "4",
+        "multiRead requests outstanding for each reader.",
+        "More gains nothing measurable and lengthens the queue other sessions stand in.",
+        low=1, high=64, commands=AUDITING,
+    ),
+    Setting(
+        "zookeeper_session_timeout", _ZOOKEEPER, DURATION, "10s",
+        "ZooKeeper session time-out asked for.",
+        "BookKeeper's zkTimeout default.",
+        low=_SECOND, high=5 * _MINUTE, commands=AUDITING,
+    ),
+    Setting(
+        "zookeeper_connect_timeout", _ZOOKEEPER, DURATION, "15s",
+        "How long the first connection may take before the metadata service counts as unreachable (exit 5).",
+        "Long enough to try each of three servers and to sit out an election.",
+        low=100, high=10 * _MINUTE, commands=AUDITING,
+    ),
+    Setting(
+        "zookeeper_retries", _ZOOKEEPER, COUNT, "3",
+        "Times a read is repeated after a lost connection or session.",
+        "With the pause between them they span an election of the ensemble; more would hide an outage.",
+        low=0, high=100, commands=AUDITING,
+    ),
+    Setting(
+        "zookeeper_retry_wait", _ZOOKEEPER, DURATION, "1s",
+        "Pause before each repeat.",
+        "An election takes a few hundred milliseconds to a few seconds.",
+        low=0, high=5 * _MINUTE, commands=AUDITING,
+    ),
+)  # fmt: skip

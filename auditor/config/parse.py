@@ -1,0 +1,158 @@
+"""Layers of raw settings in, frozen settings out; pure. Flag beats environment beats file beats default."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from auditor.config.limit_settings import BOOKIE_SETTINGS, ZOOKEEPER_SETTINGS
+from auditor.config.run_settings import CLUSTER_SETTINGS, CONFIG_FILE, ENGINE_SETTINGS, JUDGEMENT_SETTINGS, OUTPUT_SETTINGS
+from auditor.config.setting import ENVIRONMENT_PREFIX, Setting
+from auditor.config.settings import Settings
+from auditor.config.units import Value, has_credentials
+from auditor.errors import ConfigError
+
+SETTINGS: tuple[Setting, ...] = (
+    *CLUSTER_SETTINGS, *JUDGEMENT_SETTINGS, *OUTPUT_SETTINGS, *ENGINE_SETTINGS, *BOOKIE_SETTINGS, *ZOOKEEPER_SETTINGS,
+)  # fmt: skip
+"""Every setting, in the order of docs/configuration.md."""
+
+_BY_KEY = {setting.key: setting for setting in SETTINGS}
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Raw settings: `flags` by key (None: not given), `environment` by variable (others than AUDITOR_* are passed over),
+    `file` as tomllib reads it, `file_name` for messages."""
+
+    flags: Mapping[str, object] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    file: Mapping[str, object] = field(default_factory=dict)
+    file_name: str = "the configuration file"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a value came from: `layer` is flag, environment, file or default; `name` is what the user wrote there."""
+
+    layer: str
+    name: str
+
+
+@dataclass(frozen=True)
+class _Raw:
+    origin: Origin
+    value: object
+
+
+def parse(layers: Layers | None = None, *, command: str | None = None) -> Settings:
+    """The settings of `command` (None: the defaults of `run`, nothing required).
+
+    Raises `ConfigError` naming what the user wrote, and the nearest right name where it is unknown.
+    """
+    written = _written(layers or Layers())
+    values: dict[str, Value] = {}
+    for setting in SETTINGS:
+        raw = written.get(setting.key)
+        values[setting.field] = _default(setting, command) if raw is None else _value(setting, raw)
+        if values[setting.field] is None and command in setting.required:
+            raise ConfigError(
+                f"{setting.key} is not set: give {setting.flag} {setting.metavar}, {setting.variable}, or the key in a file"
+            )
+    settings = Settings(**values)  # type: ignore[arg-type]
+    _refuse_nonsense(settings, {key: raw.origin for key, raw in written.items()})
+    return settings
+
+
+def origins(layers: Layers) -> dict[str, Origin]:
+    """For each key of `SETTINGS`, where its value came from. Raises `ConfigError` on unknown names."""
+    written = _written(layers)
+    return {s.key: written[s.key].origin if s.key in written else Origin("default", "default") for s in SETTINGS}
+
+
+def shown(settings: Settings) -> dict[str, str]:
+    """Each key with its value as a user would write it ("" where not set), credentials masked."""
+    return {s.key: "" if (v := getattr(settings, s.field)) is None else s.unit.show(v) for s in SETTINGS}
+
+
+def _written(layers: Layers) -> dict[str, _Raw]:
+    """What was written, by key, the strongest layer last."""
+    return {**_from_file(layers), **_from_environment(layers.environment), **_from_flags(layers.flags)}
+
+
+def _from_flags(flags: Mapping[str, object]) -> dict[str, _Raw]:
+    known = {s.key: s for s in (*SETTINGS, CONFIG_FILE)}
+    found = {}
+    for key, value in flags.items():
+        flag = "--" + key.replace("_", "-")
+        if key not in known:
+            raise ConfigError(f"{flag} is no setting{_nearest(flag, (s.flag for s in known.values()))}")
+        if value is None or key == CONFIG_FILE.key:
+            continue
+        if isinstance(value, str) and has_credentials(value):
+            raise ConfigError(
+                f"{flag} carries a password, which every user of this machine could read in the process list: "
+                f"set {known[key].variable} or the key {key} in a file instead"
+            )
+        found[key] = _Raw(Origin("flag", flag), value)
+    return found
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, _Raw]:
+    known = {s.variable: s for s in (*SETTINGS, CONFIG_FILE)}
+    found = {}
+    for variable in sorted(v for v in environment if v.startswith(ENVIRONMENT_PREFIX)):
+        if variable not in known:
+            raise ConfigError(f"{variable} in the environment is no setting{_nearest(variable, known)}")
+        if variable != CONFIG_FILE.variable:
+            found[known[variable].key] = _Raw(Origin("environment", variable), environment[variable])
+    return found
+
+
+def _from_file(layers: Layers) -> dict[str, _Raw]:
+    found = {}
+    for key, value in layers.file.items():
+        name = f"{key} in {layers.file_name}"
+        if key == CONFIG_FILE.key:
+            raise ConfigError(f"{name}: a file cannot name another file; use {CONFIG_FILE.flag} or {CONFIG_FILE.variable}")
+        if key not in _BY_KEY:
+            raise ConfigError(f"{name} is no setting{_nearest(key, _BY_KEY)}")
+        found[key] = _Raw(Origin("file", name), value)
+    return found
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    """Half a sentence with the nearest right name, compared without regard to case, dashes and underscores."""
+    plain = {right.lower().replace("-", "_"): right for right in names}
+    close = difflib.get_close_matches(name.lower().replace("-", "_"), plain, n=1, cutoff=0.6)
+    return f": did you mean {plain[close[0]]}?" if close else "; docs/configuration.md lists them all"
+
+
+def _default(setting: Setting, command: str | None) -> Value:
+    text = setting.default_for(command)
+    return None if text is None else setting.parse(text)
+
+
+def _value(setting: Setting, raw: _Raw) -> Value:
+    try:
+        return setting.parse(raw.value)
+    except ValueError as error:
+        quoted = "" if isinstance(raw.value, str) and has_credentials(raw.value) else f" = {str(raw.value)[:200]!r}"
+        raise ConfigError(f"{raw.origin.name}{quoted} {error}") from None
+
+
+def _refuse_nonsense(settings: Settings, written: Mapping[str, Origin]) -> None:
+    """Limits that are each in range but make no sense together."""
+
+    def name(key: str) -> str:
+        value = shown(settings)[key]
+        return f"{written[key].name} ({value})" if key in written else f"{key} ({value}, the default)"
+
+    if settings.quiet and settings.verbose:
+        raise ConfigError(f"{written['quiet'].name} and {written['verbose'].name} contradict each other: choose one")
+    for key in ("rpc_timeout", "bookie_connect_timeout"):
+        if getattr(settings, f"{key}_ms") >= settings.bookie_deadline_ms:
+            raise ConfigError(
+                f"{name(key)} is not below {name('bookie_deadline')}: a bookie's whole conversation would end within one wait"
+            )

@@ -1,0 +1,165 @@
+"""The settings that say what is audited, how it is judged and where the results go."""
+
+from __future__ import annotations
+
+from auditor.config.setting import AUDITING, EVERY_COMMAND, JUDGING, ONLY_RUN, WHOLE_RUNS, Setting
+from auditor.config.units import COUNT, DIRECTORY, DURATION, FILE, HTTP_URL, SWITCH, TEXT, URI, one_of
+
+_WHAT = "What is audited"
+_HOW = "How it is judged"
+_OUT = "Results"
+_ENGINE = "Spark"
+_HOUR = 3_600_000
+
+_NOT_YET = (
+    "is a placement policy this version cannot judge: it finds no placement fault beyond a bookie that stands twice in an "
+    "ensemble; leave placement_policy at none"
+)
+
+CLUSTER_SETTINGS = (
+    Setting(
+        "metadata_service_uri", _WHAT, URI, None,
+        "The cluster, in BookKeeper's own form: zk+hierarchical://host:2181,host2:2181/ledgers.",
+        "No default: auditing the wrong cluster by accident would look like an answer.",
+        commands=frozenset({"run", "ledger", "config"}), required=frozenset({"run", "ledger"}),
+    ),
+    Setting(
+        "ledgers_from", _WHAT, FILE, None,
+        "Audit only the ledger ids in this file, one a line.",
+        "Not set: every ledger of the cluster is listed and accounted for.",
+        commands=ONLY_RUN,
+    ),
+    Setting(
+        "dry_run", _WHAT, SWITCH, "false",
+        "Only say how many requests, bytes and minutes the run would take at these limits; no bookie is asked.",
+        "Off: a run is what the command is for.",
+        commands=ONLY_RUN,
+    ),
+    Setting(
+        "allow_empty", _WHAT, SWITCH, "false",
+        "Accept that no ledger was listed at all (exit 0 instead of 3).",
+        "A wrong root lists no ledger either, and must not pass for a sound cluster.",
+        commands=frozenset({"run", "replay", "config"}),
+    ),
+)  # fmt: skip
+
+JUDGEMENT_SETTINGS = (
+    Setting(
+        "underreplication_grace", _HOW, DURATION, "72h",
+        "How long an under-replication mark excuses its ledger; 0: not at all. Older marks are findings.",
+        "BookKeeper's own underreplicatedLedgerRecoveryGracePeriod is 0, which there means off and leaves its "
+        "gauge empty. Replicating a full bookie takes hours; three days also span a weekend, and no longer.",
+        low=0, high=366 * 24 * _HOUR, commands=AUDITING,
+    ),
+    Setting(
+        "second_look_delay", _HOW, DURATION, "5m",
+        "Pause before suspects are looked at again; nothing is reported on one look.",
+        "Longer than a bookie's restart and than replication of a single ledger. `ledger` waits 1 s and `demo` "
+        "2 s, so that an answer comes at once; `ledger` therefore reports nothing on bookies.",
+        low=0, high=24 * _HOUR, commands=AUDITING, elsewhere={"ledger": "1s", "demo": "2s"},
+    ),
+    Setting(
+        "looks_max", _HOW, COUNT, "5",
+        "Looks at one ledger whose metadata keeps changing before it is INDETERMINATE(unsettled).",
+        "A closed ledger changes when a replica is replaced: more than three such changes in one run is a "
+        "cluster being rebuilt.",
+        low=2, high=20, commands=AUDITING,
+    ),
+    Setting(
+        "lost_bookie_wait_max", _HOW, DURATION, "30m",
+        "Longest wait for the second look at an unregistered bookie that still has a cookie. It should wait for the cluster's "
+        "lostBookieRecoveryDelay and a session time-out; where that is longer than this, nothing is said about the bookie.",
+        "A slow restart must be no page, and a run must end.",
+        low=0, high=24 * _HOUR, commands=WHOLE_RUNS,
+    ),
+    Setting(
+        "placement_policy", _HOW, one_of("none", refused=dict.fromkeys(("rack", "region", "zone"), _NOT_YET)), "none",
+        "The placement policy ensembles are held to.",
+        "This version judges no placement beyond a bookie that stands twice in one ensemble.",
+        commands=JUDGING,
+    ),
+    Setting(
+        "fail_on", _HOW, one_of("critical", "warning", "never"), "warning",
+        "The least severity that makes the exit code 1.",
+        "A warning is a real fault with copies left: the time to act. The outcome word ignores this setting.",
+        commands=JUDGING,
+    ),
+)  # fmt: skip
+
+OUTPUT_SETTINGS = (
+    Setting(
+        "output", _OUT, DIRECTORY, "./audits",
+        "Where the directory of each run goes: a local path, or anything Spark can write to.",
+        "Beside the caller, so that a first run needs no permission.",
+        commands=WHOLE_RUNS,
+    ),
+    Setting(
+        "keep_runs", _OUT, COUNT, "30",
+        "Finished runs kept in the output directory; older ones are removed after a run. 0 keeps all.",
+        "A month of nightly runs: enough to say since when.",
+        low=0, high=100_000, commands=ONLY_RUN,
+    ),
+    Setting(
+        "format", _OUT, one_of("text", "json"), "text",
+        "What stdout carries: the report for people, or summary and findings as JSON.",
+        "The first reader is a person.",
+    ),
+    Setting(
+        "quiet", _OUT, SWITCH, "false",
+        "Only warnings and errors in the log, no progress; the report stays.",
+        "Off: stderr is the log.",
+    ),
+    Setting(
+        "verbose", _OUT, SWITCH, "false",
+        "Also log what the ZooKeeper client and Spark say, and every step.",
+        "Off: a run logs a few lines.",
+    ),
+    Setting(
+        "log_format", _OUT, one_of("console", "json"), "console",
+        "How the log on stderr is written; json is one object a line.",
+        "The first reader is a person; log collectors set json.",
+    ),
+    Setting(
+        "metrics_textfile", _OUT, FILE, None,
+        "Write the metrics to this file too, for node_exporter's textfile collector (its name must end in .prom there).",
+        "Not set: the run's own metrics.prom is always written.",
+        commands=ONLY_RUN,
+    ),
+    Setting(
+        "pushgateway", _OUT, HTTP_URL, None,
+        "Push the metrics to this Pushgateway, in the group of the cluster alone. user:password@ is accepted from the "
+        "environment and the file, never as a flag.",
+        "Not set: nothing is contacted that was not named. A push that fails is logged and changes no exit code.",
+        commands=ONLY_RUN,
+    ),
+    Setting(
+        "cluster", _OUT, TEXT, None,
+        "The label `cluster` of every metric.",
+        "Not set: the cluster's instance id, which no two clusters share.",
+        commands=frozenset({"run", "demo", "replay", "config"}),
+    ),
+)  # fmt: skip
+
+ENGINE_SETTINGS = (
+    Setting(
+        "spark_master", _ENGINE, TEXT, None,
+        "Spark master to use, such as local[8] or yarn.",
+        "Not set: what spark-submit says, else this machine with one slot for each bookie (tasks wait for "
+        "the network, not for a core).",
+        commands=WHOLE_RUNS,
+    ),
+    Setting(
+        "tasks", _ENGINE, COUNT, "0",
+        "Tasks that read ledgers from ZooKeeper and judge them; 0: one for each core Spark offers.",
+        "Bookies have one task each whatever this says: more connections would break their limits.",
+        low=0, high=10_000, commands=WHOLE_RUNS,
+    ),
+)  # fmt: skip
+
+CONFIG_FILE = Setting(
+    "config", "The file", FILE, None,
+    "Read settings from this TOML file.",
+    "Not set: no file is read, whatever directory the command runs in.",
+    commands=EVERY_COMMAND,
+)  # fmt: skip
+"""Where the file is cannot stand in the file: a flag and a variable, no key."""

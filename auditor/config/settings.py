@@ -1,0 +1,84 @@
+"""All settings of one command, frozen, picklable, hashable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from auditor.config.limits import BookieLimits, ZooKeeperLimits
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What `parse` makes of the layers. Times in ms, sizes in bytes, rates a second (0: no limit); None: not set.
+
+    Fields are the keys of `SETTINGS`; there they are explained. `pushgateway` may carry credentials and is left out of
+    `repr`; nothing else is secret.
+    """
+
+    metadata_service_uri: str | None
+    ledgers_from: str | None
+    dry_run: bool
+    allow_empty: bool
+    underreplication_grace_ms: int
+    second_look_delay_ms: int
+    looks_max: int
+    lost_bookie_wait_max_ms: int
+    placement_policy: str
+    fail_on: str
+    output: str
+    keep_runs: int
+    format: str
+    quiet: bool
+    verbose: bool
+    log_format: str
+    metrics_textfile: str | None
+    pushgateway: str | None = field(repr=False)
+    cluster: str | None
+    spark_master: str | None
+    tasks: int
+    bookie_requests_per_second: float
+    bookie_inflight: int
+    bookie_inflight_bytes: int
+    rpc_timeout_ms: int
+    bookie_connect_timeout_ms: int
+    bookie_connect_attempts: int
+    bookie_retries: int
+    bookie_deadline_ms: int
+    frame_bytes_max: int
+    list_groups_max: int
+    confirming_reads_max: int
+    zookeeper_reads_per_second: float
+    zookeeper_batch_paths: int
+    zookeeper_inflight: int
+    zookeeper_session_timeout_ms: int
+    zookeeper_connect_timeout_ms: int
+    zookeeper_retries: int
+    zookeeper_retry_wait_ms: int
+
+    def bookie_limits(self) -> BookieLimits:
+        """What one conversation with one bookie may cost. There is one conversation a bookie over the whole job."""
+        return BookieLimits(
+            requests_per_second=self.bookie_requests_per_second,
+            inflight_max=self.bookie_inflight,
+            inflight_bytes_max=self.bookie_inflight_bytes,
+            rpc_timeout_ms=self.rpc_timeout_ms,
+            connect_timeout_ms=self.bookie_connect_timeout_ms,
+            connect_attempts_max=self.bookie_connect_attempts,
+            retries_max=self.bookie_retries,
+            deadline_ms=self.bookie_deadline_ms,
+            frame_bytes_max=self.frame_bytes_max,
+            groups_max=self.list_groups_max,
+        )
+
+    def zookeeper_limits(self, readers: int) -> ZooKeeperLimits:
+        """What one of `readers` parallel readers may cost the metadata service: the rate is shared between them."""
+        assert readers >= 1, readers
+        return ZooKeeperLimits(
+            reads_per_second=self.zookeeper_reads_per_second / readers,
+            batch_paths=self.zookeeper_batch_paths,
+            inflight_max=self.zookeeper_inflight,
+            session_timeout_ms=self.zookeeper_session_timeout_ms,
+            connect_timeout_ms=self.zookeeper_connect_timeout_ms,
+            retries_max=self.zookeeper_retries,
+            retry_wait_ms=self.zookeeper_retry_wait_ms,
+        )

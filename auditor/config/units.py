@@ -1,0 +1,186 @@
+"""How a setting is written and what it is then: durations, sizes, rates, counts, switches, words.
+
+Every parser takes what a flag, an environment variable (text) or TOML (text, int, float, bool) may hold and raises
+`ValueError` with half a sentence ("is not a duration: write 500ms, ...") that the caller completes with the key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from urllib.parse import urlsplit
+
+Value = str | int | float | bool | None
+"""What a setting is after parsing: frozen, hashable, picklable."""
+
+TEXT_CHARS_MAX = 4096
+"""Characters accepted in one text setting."""
+
+_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_BYTES = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "MB": 10**6, "GB": 10**9}
+_NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,6})?)"
+_DURATION = re.compile(_NUMBER + r"\s*(ms|s|m|h|d)")
+_SIZE = re.compile(_NUMBER + r"\s*([A-Za-z]*)")
+_RATE = re.compile(_NUMBER)
+_COUNT = re.compile(r"[0-9]{1,15}")
+_SWITCH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One way of writing a value. `show(parse(x))` is x in its shortest form; `metavar` stands for it in help."""
+
+    metavar: str
+    parse: Callable[[object], Value]
+    show: Callable[[Value], str]
+
+
+def _text_of(raw: object, what: str) -> str:
+    if isinstance(raw, bool) or not isinstance(raw, str | int | float):
+        raise ValueError(f"is not {what}")
+    return raw.strip() if isinstance(raw, str) else str(raw)
+
+
+def parse_duration(raw: object) -> int:
+    """Milliseconds of "500ms", "30s", "5m", "72h", "7d" or "0". A bare number other than 0 has no unit and is refused."""
+    text = _text_of(raw, "a duration: write 500ms, 30s, 5m or 72h")
+    if text == "0":
+        return 0
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError("is not a duration: write 500ms, 30s, 5m or 72h (a number and its unit)")
+    exact = Fraction(match[1]) * _MS[match[2]]
+    if exact.denominator != 1:
+        raise ValueError("is not a whole number of milliseconds")
+    return int(exact)
+
+
+def parse_size(raw: object) -> int:
+    """Bytes of "64MiB", "1.5GiB", "200MB" or a plain number of bytes."""
+    text = _text_of(raw, "a size: write 64MiB, or a number of bytes")
+    match = _SIZE.fullmatch(text)
+    if match is None or match[2] not in _BYTES:
+        raise ValueError(f"is not a size: write 64MiB, or a number of bytes (units: {', '.join(u for u in _BYTES if u)})")
+    exact = Fraction(match[1]) * _BYTES[match[2]]
+    if exact.denominator != 1:
+        raise ValueError("is not a whole number of bytes")
+    return int(exact)
+
+
+def parse_rate(raw: object) -> float:
+    """So many a second; 0 is no limit."""
+    text = _text_of(raw, "a number a second (0: no limit)")
+    if _RATE.fullmatch(text) is None:
+        raise ValueError("is not a number a second: write 2000, or 0 for no limit")
+    return float(text)
+
+
+def parse_count(raw: object) -> int:
+    """A whole number, not negative."""
+    text = _text_of(raw, "a whole number")
+    if isinstance(raw, float) or _COUNT.fullmatch(text) is None:
+        raise ValueError("is not a whole number of 0 or more")
+    return int(text)
+
+
+def parse_switch(raw: object) -> bool:
+    """true or false; from the environment also yes, no, on, off, 1, 0."""
+    if isinstance(raw, bool):
+        return raw
+    if not isinstance(raw, str) or raw.strip().lower() not in _SWITCH:
+        raise ValueError("is neither true nor false")
+    return _SWITCH[raw.strip().lower()]
+
+
+def parse_text(raw: object) -> str:
+    """One line of printable text, not empty."""
+    if not isinstance(raw, str):
+        raise ValueError("is not text: put it in quotes")
+    text = raw.strip()
+    if not text:
+        raise ValueError("is empty: leave it out instead")
+    if len(text) > TEXT_CHARS_MAX:
+        raise ValueError(f"is longer than {TEXT_CHARS_MAX} characters")
+    if not text.isprintable():
+        raise ValueError("holds characters that cannot be printed")
+    return text
+
+
+def parse_http_url(raw: object) -> str:
+    """An http or https URL with a host."""
+    text = parse_text(raw)
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018 - raises ValueError where the port is no number
+    except ValueError:
+        raise ValueError("is not a URL: write http://host:9091") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("is not a URL: write http://host:9091")
+    return text
+
+
+def has_credentials(text: str) -> bool:
+    """Whether a URL carries user:password@ before its host."""
+    return re.search(r"//[^/?#]*@", text) is not None
+
+
+def without_credentials(text: str) -> str:
+    """`text` with what stands between // and @ in any URL replaced by ***."""
+    return re.sub(r"//[^/?#\s]*@", "//***@", text)
+
+
+def one_of(*words: str, refused: dict[str, str] | None = None) -> Unit:
+    """One of some fixed words. `refused` maps words a user may well expect to the reason they are not accepted."""
+
+    def parse(raw: object) -> Value:
+        if isinstance(raw, str) and raw.strip() in words:
+            return raw.strip()
+        if refused and isinstance(raw, str) and raw.strip() in refused:
+            raise ValueError(refused[raw.strip()])
+        raise ValueError(f"is none of {', '.join(words)}" if len(words) > 1 else f"can only be {words[0]}")
+
+    return Unit("|".join(words), parse, show_plain)
+
+
+def show_plain(value: Value) -> str:
+    return "" if value is None else str(value)
+
+
+def show_rate(value: Value) -> str:
+    return f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+def show_switch(value: Value) -> str:
+    return "true" if value else "false"
+
+
+def _largest(value: Value, units: dict[str, int]) -> str:
+    assert isinstance(value, int), value
+    if value == 0:
+        return "0"
+    unit = max((u for u in units if value % units[u] == 0), key=lambda u: units[u])
+    return f"{value // units[unit]}{unit}"
+
+
+def show_duration(value: Value) -> str:
+    """In the largest unit that keeps it whole, days aside: 259200000 is "72h"."""
+    return _largest(value, {u: ms for u, ms in _MS.items() if u != "d"})
+
+
+def show_size(value: Value) -> str:
+    """In the largest binary unit that keeps it whole: 67108864 is "64MiB"."""
+    return _largest(value, {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30})
+
+
+DURATION = Unit("DURATION", parse_duration, show_duration)
+SIZE = Unit("SIZE", parse_size, show_size)
+RATE = Unit("RATE", parse_rate, show_rate)
+COUNT = Unit("N", parse_count, show_plain)
+SWITCH = Unit("", parse_switch, show_switch)
+TEXT = Unit("TEXT", parse_text, show_plain)
+FILE = Unit("FILE", parse_text, show_plain)
+DIRECTORY = Unit("DIR", parse_text, show_plain)
+URI = Unit("URI", parse_text, lambda value: without_credentials(show_plain(value)))
+HTTP_URL = Unit("URL", parse_http_url, lambda value: without_credentials(show_plain(value)))

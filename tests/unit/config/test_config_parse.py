@@ -1,0 +1,185 @@
+"""Layers in, settings out."""
+
+import pickle
+
+import pytest
+
+from auditor.config import SETTINGS, BookieLimits, Layers, Origin, ZooKeeperLimits, origins, parse, shown
+from auditor.config.parse import Settings
+from auditor.errors import ConfigError
+
+URI = "zk+hierarchical://zk1:2181/ledgers"
+
+
+def refusal(layers: Layers, command: str | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        parse(layers, command=command)
+    return str(caught.value)
+
+
+def test_flag_beats_environment_beats_file_beats_default():
+    """The strongest layer that says anything wins, for each key alone."""
+    layers = Layers(
+        flags={"looks_max": "7", "tasks": None},
+        environment={"AUDITOR_LOOKS_MAX": "6", "AUDITOR_TASKS": "3", "HOME": "/root"},
+        file={"looks_max": 5, "tasks": 2, "keep_runs": 9},
+    )
+    settings = parse(layers)
+    assert (settings.looks_max, settings.tasks, settings.keep_runs, settings.output) == (7, 3, 9, "./audits")
+
+
+def test_each_origin_is_told_as_it_was_written():
+    """`auditor config` says flag, variable or file key."""
+    found = origins(Layers({"tasks": "1"}, {"AUDITOR_OUTPUT": "/x"}, {"quiet": True}, "a.toml"))
+    assert Origin("flag", "--tasks") == found["tasks"]
+    assert Origin("environment", "AUDITOR_OUTPUT") == found["output"]
+    assert Origin("file", "quiet in a.toml") == found["quiet"]
+    assert Origin("default", "default") == found["format"]
+    assert {s.key for s in SETTINGS} == set(found)
+
+
+@pytest.mark.parametrize(
+    ("layers", "written", "right"),
+    [
+        (Layers(flags={"rpc_time_out": "1s"}), "--rpc-time-out", "--rpc-timeout"),
+        (Layers(environment={"AUDITOR_BOOKIE_INFLIHGT": "1"}), "AUDITOR_BOOKIE_INFLIHGT", "AUDITOR_BOOKIE_INFLIGHT"),
+        (Layers(file={"under-replication-grace": "1h"}, file_name="a.toml"), "in a.toml", "underreplication_grace"),
+        (Layers(file={"Rpc-Timeout": "1h"}), "Rpc-Timeout", "rpc_timeout"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest_right_one(layers, written, right):
+    """The message names what the user wrote and, in the same form, what was probably meant."""
+    message = refusal(layers)
+    assert written in message and f"did you mean {right}?" in message
+
+
+@pytest.mark.parametrize("key", ["resume", "topology", "sound_sample"])
+def test_a_setting_of_a_later_version_is_unknown(key):
+    """Nothing is accepted that is not done."""
+    assert f"{key} in" in refusal(Layers(file={key: "x"}))
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.key)
+def test_every_setting_is_understood_from_every_layer(setting):
+    """A flag, a variable and a key each carry the same value, and it comes out at the field of that name."""
+    samples = {"metadata_service_uri": URI, "pushgateway": "http://host:9091", "cluster": "prod"}
+    text = samples.get(setting.key) or setting.default or "somewhere"
+    for layers in (
+        Layers(flags={setting.key: text}),
+        Layers(environment={setting.variable: text}),
+        Layers(file={setting.key: text}),
+    ):
+        assert setting.parse(text) == getattr(parse(layers), setting.field)
+
+
+@pytest.mark.parametrize("setting", [s for s in SETTINGS if s.high is not None], ids=lambda s: s.key)
+def test_every_range_is_closed_and_kept(setting):
+    """Both ends are accepted, what lies beyond them is refused by name; the default lies within."""
+    write = (lambda ms: f"{ms}ms") if setting.metavar == "DURATION" else str
+    assert setting.low == setting.parse(write(setting.low)) and setting.high == setting.parse(write(setting.high))
+    beyond = [setting.high + 1] + ([setting.low - 1] if setting.low else [])
+    for value in beyond:
+        message = refusal(Layers(environment={setting.variable: write(value)}))
+        assert message.startswith(f"{setting.variable} = ") and "out of range" in message and setting.range_text in message
+    assert setting.parse(setting.default) is not None
+
+
+def test_settings_have_a_field_for_each_setting_and_no_other():
+    """The table and the dataclass are one list."""
+    assert {s.field for s in SETTINGS} == set(Settings.__dataclass_fields__)
+
+
+def test_the_defaults_of_the_limits_are_the_defaults_of_the_settings():
+    """Whoever builds limits without settings gets the documented defaults."""
+    assert BookieLimits() == parse().bookie_limits()
+    assert ZooKeeperLimits() == parse().zookeeper_limits(readers=1)
+
+
+def test_readers_share_the_zookeeper_rate():
+    """The rate is over the whole job; no limit stays no limit."""
+    assert parse(Layers(file={"zookeeper_reads_per_second": 9_000})).zookeeper_limits(3).reads_per_second == 3_000
+    assert parse(Layers(file={"zookeeper_reads_per_second": 0})).zookeeper_limits(3).reads_per_second == 0
+
+
+@pytest.mark.parametrize(("expected_ms", "command"), [(300_000, None), (300_000, "run"), (1_000, "ledger"), (2_000, "demo")])
+def test_the_second_look_of_a_single_ledger_comes_sooner(expected_ms, command):
+    """Commands may differ in their default; what is written holds for all of them."""
+    written = Layers(flags={"metadata_service_uri": URI})
+    assert expected_ms == parse(written, command=command).second_look_delay_ms
+    asked = Layers(flags={"metadata_service_uri": URI}, file={"second_look_delay": "9s"})
+    assert parse(asked, command=command).second_look_delay_ms == 9_000
+
+
+@pytest.mark.parametrize("command", ["run", "ledger"])
+def test_no_cluster_is_audited_by_default(command):
+    """Where the metadata service must be named, the message gives all three ways."""
+    message = refusal(Layers(), command)
+    assert all(way in message for way in ("--metadata-service-uri", "AUDITOR_METADATA_SERVICE_URI", "the key in a file"))
+    assert parse(command="demo").metadata_service_uri is None
+
+
+@pytest.mark.parametrize("word", ["rack", "region", "zone"])
+def test_a_placement_policy_that_is_not_judged_is_refused(word):
+    """A known word gets the reason, an unknown one the list."""
+    assert "this version cannot judge" in refusal(Layers(flags={"placement_policy": word}))
+    assert "can only be none" in refusal(Layers(flags={"placement_policy": "rak"}))
+
+
+@pytest.mark.parametrize(
+    ("layers", "names"),
+    [
+        (Layers(flags={"quiet": True}, environment={"AUDITOR_VERBOSE": "yes"}), ["--quiet", "AUDITOR_VERBOSE"]),
+        (Layers(file={"rpc_timeout": "60s", "bookie_deadline": "60s"}), ["rpc_timeout in", "bookie_deadline in"]),
+        (
+            Layers(environment={"AUDITOR_BOOKIE_DEADLINE": "4s"}),
+            ["rpc_timeout (10s, the default)", "AUDITOR_BOOKIE_DEADLINE (4s)"],
+        ),
+        (
+            Layers(flags={"bookie_connect_timeout": "9m", "bookie_deadline": "9m"}),
+            ["--bookie-connect-timeout", "--bookie-deadline"],
+        ),
+    ],
+)
+def test_limits_that_make_no_sense_together_are_refused(layers, names):
+    """Each in range, yet nonsense: both are named as they were written."""
+    message = refusal(layers)
+    assert all(name in message for name in names), message
+
+
+def test_a_second_look_at_once_is_allowed():
+    """0 is a legal delay: the second look is still a look."""
+    assert parse(Layers(flags={"second_look_delay": "0"})).second_look_delay_ms == 0
+
+
+def test_a_flag_may_take_back_a_switch():
+    """False as a flag beats true in the file."""
+    assert not parse(Layers(flags={"quiet": False}, file={"quiet": True})).quiet
+
+
+def test_a_password_is_never_taken_from_a_flag_and_never_shown():
+    """From the environment it is accepted, masked wherever settings are shown, and not in repr."""
+    secret = "http://joe:s3cr3t@gateway:9091"
+    message = refusal(Layers(flags={"pushgateway": secret}))
+    assert "--pushgateway" in message and "AUDITOR_PUSHGATEWAY" in message and "s3cr3t" not in message
+    settings = parse(Layers(environment={"AUDITOR_PUSHGATEWAY": secret}))
+    assert settings.pushgateway == secret
+    assert shown(settings)["pushgateway"] == "http://***@gateway:9091"
+    assert "s3cr3t" not in repr(settings) + refusal(Layers(environment={"AUDITOR_PUSHGATEWAY": secret.replace("http", "ftp")}))
+
+
+def test_what_is_shown_parses_to_the_same_settings():
+    """The effective settings can be pasted into a file."""
+    settings = parse(Layers(file={"rpc_timeout": "1500ms", "frame_bytes_max": "100MB", "tasks": 3}))
+    assert settings == parse(Layers(file={key: text for key, text in shown(settings).items() if text}))
+
+
+def test_settings_travel():
+    """Frozen, hashable, picklable: they go to executors."""
+    settings = parse()
+    assert settings == pickle.loads(pickle.dumps(settings)) and hash(settings) == hash(parse())
+
+
+@pytest.mark.parametrize("value", [["1s"], {"s": 1}, True, 1.5, "1 s\n2"])
+def test_a_value_of_another_type_is_refused_by_key(value):
+    """TOML may hold anything; the message names the key."""
+    assert "rpc_timeout in a.toml" in refusal(Layers(file={"rpc_timeout": value}, file_name="a.toml"))
