@@ -164,9 +164,7 @@ class _Sifter:
     reasons: tuple[Unknown, ...]
 
     @classmethod
-    def of(
-        cls, bookie: BookieId, answer: Answer, held: EntrySet, reads: Reads, wants: list[EntrySet]
-    ) -> _Sifter:
+    def of(cls, bookie: BookieId, answer: Answer, held: EntrySet, reads: Reads, wants: list[EntrySet]) -> _Sifter:
         """The unread rest counts as absent only when every read came back so, or was the known tail defect."""
         mine = {entry: read for (b, entry), read in reads.items() if b == bookie and entry not in held}
         confirmed = [e for e, read in mine.items() if read.status in ABSENT_READS]
@@ -193,17 +191,3 @@ class _Sifter:
         open_question = lacking - EntrySet.of_entries(self.present)
         absent = open_question if self.rest_is_absent else open_question & self.confirmed
         return BookieShare(self.bookie_id, wants, lacking, absent, open_question - absent)
-
-
-def levels(sets: list[EntrySet]) -> list[EntrySet]:
-    """`levels(sets)[n - 1]` holds the entries that lie in at least n of the sets; empty levels at the end are left out."""
-    found: list[EntrySet] = []
-    for one in sets:
-        carried = one
-        for index, level in enumerate(found):
-            if not carried:
-                break
-            found[index], carried = level | carried, level & carried
-        if carried:
-            found.append(carried)
-    return found

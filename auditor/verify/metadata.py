@@ -8,6 +8,7 @@ Not verified, because BookKeeper does not promise it: that `length` fits the ent
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from auditor.model.ledger import LedgerMetadata, LedgerState
 
@@ -35,7 +36,7 @@ def _segments(metadata: LedgerMetadata) -> Iterator[str]:
     firsts = [segment.first_entry_id for segment in metadata.segments]
     if firsts[0] != 0:
         yield f"the first segment begins at entry {firsts[0]}, not at 0"
-    for before, after in zip(firsts, firsts[1:], strict=False):
+    for before, after in pairwise(firsts):
         if after <= before:
             yield f"the segment at entry {after} stands after the one at entry {before}"
     for segment in metadata.segments:

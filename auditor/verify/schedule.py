@@ -7,6 +7,7 @@ one window of W entries in every E.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from struct import Struct
 from typing import NamedTuple
 
@@ -40,7 +41,7 @@ def extents(metadata: LedgerMetadata) -> tuple[Extent, ...]:
     if metadata.state is not LedgerState.CLOSED or not 1 <= metadata.write_quorum <= metadata.ensemble_size:
         return ()
     firsts = [segment.first_entry_id for segment in metadata.segments]
-    if any(first < 0 for first in firsts) or any(a >= b for a, b in zip(firsts, firsts[1:], strict=False)):
+    if any(first < 0 for first in firsts) or any(a >= b for a, b in pairwise(firsts)):
         return ()
     lasts: list[EntryId | None] = [first - 1 for first in firsts[1:]]
     lasts.append(metadata.last_entry_id)

@@ -1,0 +1,89 @@
+"""When a verdict may be committed: BP-34's second look as a small state machine, events in, an instruction out.
+
+Before anything is reported, the mark and the metadata are read again. What was seen counts only while the metadata stays the
+same (czxid and version): a change means another look from the start, at most `looks_max` times. A suspect is committed after
+its bookies were asked at two looks of the same metadata and the metadata was read once more behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from auditor.model.evidence import Look
+from auditor.model.ledger import LedgerRecord, RecordStatus
+
+ASKED_LOOKS_OF_A_SUSPECT = 2
+"""Looks at which the bookies of a suspect are asked while its metadata stays the same, before it is reported."""
+
+
+class Suspicion(StrEnum):
+    """What the verdict on the evidence so far means for looking again."""
+
+    NONE = "none"
+    """Sound or exempt: may be committed as it is."""
+    CURABLE = "curable"
+    """A finding, or an unknown that another look may turn into knowledge."""
+    INCURABLE = "incurable"
+    """Unknown, and no further look can change that (a bookie that cannot list)."""
+
+
+class Next(StrEnum):
+    """What to do with one ledger."""
+
+    COMMIT = "commit"
+    ASK = "ask"
+    LOOK_AGAIN = "look_again"
+    UNSETTLED = "unsettled"
+
+
+class Instruction(NamedTuple):
+    """`wait`: the next look is a second opinion and comes after the second-look delay; otherwise it only closes this one."""
+
+    next: Next
+    wait: bool = False
+
+
+def same_state(one: LedgerRecord, other: LedgerRecord) -> bool:
+    """Whether two readings saw the same metadata: the same write of the same incarnation of the znode."""
+    return one.status is other.status and one.stamp == other.stamp
+
+
+def settled_from(looks: Sequence[Look]) -> int:
+    """The index of the first of the looks, up to the newest, that saw the metadata the newest one saw."""
+    at = len(looks) - 1
+    while at > 0 and same_state(looks[at - 1].record, looks[at].record):
+        at -= 1
+    return at
+
+
+def next_step(looks: Sequence[Look], *, must_ask: bool, suspicion: Suspicion, looks_max: int) -> Instruction:
+    """What the looks so far demand. `must_ask`: some bookie should hold entries of the ledger as the newest look saw it."""
+    newest = looks[-1]
+    if not must_ask:
+        return _without_asking(looks, suspicion, looks_max)
+    asked = sum(bool(look.answers) for look in looks[settled_from(looks) :])
+    if newest.answers:
+        if suspicion is not Suspicion.CURABLE:
+            return Instruction(Next.COMMIT)
+        return Instruction(Next.LOOK_AGAIN, wait=asked < ASKED_LOOKS_OF_A_SUSPECT)
+    if asked >= ASKED_LOOKS_OF_A_SUSPECT:
+        return Instruction(Next.COMMIT)
+    if sum(bool(look.answers) for look in looks) >= looks_max:
+        return Instruction(Next.UNSETTLED)
+    return Instruction(Next.ASK)
+
+
+def _without_asking(looks: Sequence[Look], suspicion: Suspicion, looks_max: int) -> Instruction:
+    """No bookie has to be asked: the metadata and the mark alone decide, read twice alike where they accuse."""
+    newest = looks[-1].record
+    if suspicion is not Suspicion.CURABLE or (newest.status is RecordStatus.GONE and len(looks) > 1):
+        return Instruction(Next.COMMIT)
+    if len(looks) > 1:
+        before = looks[-2].record
+        if same_state(before, newest) or (before.mark is not None and newest.mark is not None):
+            return Instruction(Next.COMMIT)
+    if len(looks) > looks_max:
+        return Instruction(Next.UNSETTLED)
+    return Instruction(Next.LOOK_AGAIN, wait=True)

@@ -1,0 +1,106 @@
+"""From evidence to a verdict, or to what must still be asked: the one function that run, ledger and replay all call.
+
+Pure: the first checker judges, the rules of commitment say whether that may stand. Nothing here looks at the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from auditor.confirm.recheck import Next, Suspicion, next_step, settled_from
+from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Answer, EntryRead, ReadStatus
+from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.identity import BookieId, EntryId
+from auditor.model.ledger import LedgerRecord
+from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+from auditor.verify.confirmation import Wanted, wanted_reads
+from auditor.verify.coverage import coverage
+from auditor.verify.ledger import judge
+from auditor.verify.schedule import Question, questions
+
+
+class Todo(StrEnum):
+    """What a ledger still needs."""
+
+    NOTHING = "nothing"
+    LISTS = "lists"
+    READS = "reads"
+    LOOK = "look"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Where a ledger stands. The verdict is final when nothing is left to do, speculative until then.
+
+    `questions` go with LISTS, `reads` with READS; `wait` with LOOK: the next look is a second opinion, after the delay.
+    """
+
+    verdict: Verdict
+    todo: Todo
+    questions: tuple[Question, ...] = ()
+    reads: Wanted = ()
+    wait: bool = False
+
+
+def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
+    """Judge what was seen of one ledger, and say what must be seen before that verdict may stand."""
+    looks = evidence.looks
+    newest = looks[-1]
+    ask = _questions(newest.record)
+    if ask and newest.answers:
+        wanted = _wanted(newest, terms)
+        if wanted:
+            return Step(judge(newest.record, newest.answers, newest.reads, terms), Todo.READS, reads=wanted)
+    verdict = _judge_state(looks, terms)
+    step = next_step(looks, must_ask=bool(ask), suspicion=_suspicion(verdict), looks_max=terms.looks_max)
+    if step.next is Next.COMMIT:
+        return Step(verdict, Todo.NOTHING)
+    if step.next is Next.UNSETTLED:
+        return Step(Verdict(evidence.ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,)), Todo.NOTHING)
+    if step.next is Next.ASK:
+        return Step(verdict, Todo.LISTS, questions=ask)
+    return Step(verdict, Todo.LOOK, wait=step.wait)
+
+
+def _questions(record: LedgerRecord) -> tuple[Question, ...]:
+    """Whom to ask about the ledger as it was read; nobody while it is marked (BP-34: it would teach nothing)."""
+    return questions(record.metadata) if record.metadata is not None and record.mark is None else ()
+
+
+def _wanted(look: Look, terms: Terms) -> Wanted:
+    """The confirming reads this look still needs; none for a ledger that is sound by its lists."""
+    metadata = look.record.metadata
+    assert metadata is not None, "only decoded ledgers are asked for"
+    if judge(look.record, look.answers, look.reads, terms).standing is Standing.SOUND:
+        return ()
+    seen = coverage(metadata, look.answers, look.reads)
+    return wanted_reads(seen, metadata.write_quorum, look.reads, terms.confirming_reads_max)
+
+
+def _judge_state(looks: Sequence[Look], terms: Terms) -> Verdict:
+    """Judge the newest state of the metadata by all looks that saw it: the newest conclusive word of each bookie counts."""
+    answers: dict[BookieId, Answer] = {}
+    reads: dict[tuple[BookieId, EntryId], EntryRead] = {}
+    for look in looks[settled_from(looks) :]:
+        for bookie, answer in look.answers.items():
+            if answer.status in VALID_ANSWERS or answers.get(bookie) is None or answers[bookie].status not in VALID_ANSWERS:
+                answers[bookie] = answer
+        for key, read in look.reads.items():
+            if _conclusive(read) or key not in reads or not _conclusive(reads[key]):
+                reads[key] = read
+    return judge(looks[-1].record, answers, reads, terms)
+
+
+def _conclusive(read: EntryRead) -> bool:
+    return read.status is ReadStatus.PRESENT or read.status in ABSENT_READS
+
+
+def _suspicion(verdict: Verdict) -> Suspicion:
+    if verdict.standing is Standing.VIOLATED or verdict.exempt is Exempt.DELETED:
+        return Suspicion.CURABLE
+    if verdict.standing is Standing.INDETERMINATE:
+        hopeless = verdict.unknowns == (Unknown.BOOKIE_UNSUPPORTED,)
+        return Suspicion.INCURABLE if hopeless else Suspicion.CURABLE
+    return Suspicion.NONE

@@ -1,0 +1,92 @@
+"""The fourth check of BP-34: a bookie that does not answer should not be registered, and the cluster should know of it.
+
+Verified: registered bookies answered at some look; unregistered bookies that closed ledgers still name have those ledgers
+marked. Not verified: why a bookie is silent; that a marked ledger is being worked on (its age is judged elsewhere).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import BookieId, LedgerId
+
+LEDGERS_NAMED_MAX = 10
+"""Ledgers named in the finding on a lost bookie; the rest is counted."""
+
+BookieLook = Mapping[BookieId, BookieRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """Closed, non-empty ledgers that name a bookie and were unmarked at every look: how many, and a few of them."""
+
+    count: int
+    some: tuple[LedgerId, ...]
+
+
+def nobody_answered(looks: Sequence[BookieLook]) -> bool:
+    """Whether every registered bookie was silent or refused at every look: our network or our credentials, not theirs."""
+    greetings = [b.greeting for look in looks for b in look.values() if b.registration is not Registration.NONE and b.greeting]
+    return bool(greetings) and all(greeting in (Greeting.SILENT, Greeting.REFUSED) for greeting in greetings)
+
+
+def recovery_gap_ms(facts: ClusterFacts) -> int:
+    """How far apart two looks at an unregistered bookie that has a cookie must lie, so that a slow restart is no page."""
+    return (facts.lost_bookie_recovery_delay_s or 0) * 1000 + facts.session_timeout_ms
+
+
+def judge_bookies(looks: Sequence[BookieLook], orphans: Mapping[BookieId, Orphans], facts: ClusterFacts) -> list[Finding]:
+    """Findings on bookies after the last look, in order of bookie id. Needs two looks at least; none if nobody answered."""
+    if len(looks) < 2 or nobody_answered(looks):
+        return []
+    found = []
+    for bookie in sorted(set.intersection(*(set(look) for look in looks))):
+        records = [look[bookie] for look in looks]
+        if all(r.registration is not Registration.NONE and r.greeting is Greeting.SILENT for r in records):
+            found.append(_silent(records, facts))
+        elif all(r.registration is Registration.NONE for r in records) and bookie in orphans:
+            if _gap_is_wide_enough(records, facts):
+                found.append(_lost(records, orphans[bookie], facts))
+    return found
+
+
+def _gap_is_wide_enough(records: Sequence[BookieRecord], facts: ClusterFacts) -> bool:
+    if not any(record.has_cookie for record in records):
+        return True
+    return records[-1].read_at_ms - records[0].read_at_ms >= recovery_gap_ms(facts)
+
+
+def _silent(records: Sequence[BookieRecord], facts: ClusterFacts) -> Finding:
+    last = records[-1]
+    return Finding(
+        Kind.BOOKIE_SILENT_YET_REGISTERED,
+        bookie_id=last.bookie_id,
+        facts=(
+            ("registration", last.registration.value),
+            ("address", f"{last.host}:{last.port}"),
+            ("looks", str(len(records))),
+            ("detail", last.greeting_detail),
+            ("replication_disabled", str(facts.replication_disabled).lower()),
+        ),
+    )
+
+
+def _lost(records: Sequence[BookieRecord], orphans: Orphans, facts: ClusterFacts) -> Finding:
+    last = records[-1]
+    delay = facts.lost_bookie_recovery_delay_s
+    return Finding(
+        Kind.BOOKIE_LOST_UNNOTICED,
+        bookie_id=last.bookie_id,
+        facts=(
+            ("has_cookie", str(last.has_cookie).lower()),
+            ("unmarked_ledgers", str(orphans.count)),
+            ("some_ledgers", " ".join(map(str, orphans.some[:LEDGERS_NAMED_MAX]))),
+            ("apart_s", str((last.read_at_ms - records[0].read_at_ms) // 1000)),
+            ("lost_bookie_recovery_delay_s", "" if delay is None else str(delay)),
+            ("replication_disabled", str(facts.replication_disabled).lower()),
+        ),
+    )
