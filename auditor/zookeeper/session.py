@@ -1,0 +1,217 @@
+"""One read-only conversation with a ZooKeeper ensemble: nothing here can create, change or delete a znode."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Protocol
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    ConnectionClosedError,
+    ConnectionLoss,
+    OperationTimeoutError,
+    RequestTimeoutError,
+    SessionExpiredError,
+    SessionMovedError,
+    ThrottledOpError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.serialization import Sync
+from kazoo.protocol.states import KeeperState
+
+from auditor.config import ZooKeeperLimits
+from auditor.errors import StoreUnavailable
+from auditor.zookeeper.pace import Pace
+
+LOSSES: Final = (
+    ConnectionLoss,
+    ConnectionClosedError,
+    KazooTimeoutError,
+    OperationTimeoutError,
+    RequestTimeoutError,
+    SessionExpiredError,
+    SessionMovedError,
+    ThrottledOpError,
+)
+"""The read was not answered, and asking again may help."""
+
+REPLY_TIMEOUT_SESSIONS: Final = 2
+"""How long one request may stay unanswered while the connection stands, in session time-outs: kazoo's own ping ends a dead
+connection within one."""
+RECONNECT_WAIT_MAX_S: Final = 1.0
+"""Longest pause between two connection attempts, in seconds."""
+
+
+class Request(Protocol):
+    """What kazoo sends: an opcode, the bytes behind it, and what becomes of the reply."""
+
+    type: int
+
+    def serialize(self) -> bytes | bytearray: ...
+
+    def deserialize(self, buffer: bytes, offset: int) -> Any: ...
+
+
+class Hosts(Protocol):
+    """The part of `auditor.wire.service_uri.ServiceUri` that a session needs: `host:port` texts."""
+
+    @property
+    def hosts(self) -> Sequence[str]: ...
+
+
+@dataclass(slots=True)
+class ReadCounts:
+    """What this session has asked for. A missing znode is an answer, so it counts as ok; bytes are znode data received."""
+
+    reads_ok: int = 0
+    reads_failed: int = 0
+    repeats: int = 0
+    received_bytes: int = 0
+
+
+@dataclass(slots=True)
+class Repeats:
+    """How often one read was asked again after its connection was lost."""
+
+    used: int = 0
+
+
+class _KazooLog(logging.Logger):
+    """kazoo's log, kept apart from ours: it would print each answer at DEBUG, and ledger passwords with it.
+
+    Only the last warning is kept, to be told when a connection can't be had.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("auditor.zookeeper.kazoo", logging.WARNING)
+        self.last_problem = ""
+
+    def handle(self, record: logging.LogRecord) -> None:
+        self.last_problem = record.getMessage()
+
+
+class Session:
+    """A connected session, to be closed (it is its own context manager). Not for use by several threads at once.
+
+    A lost connection or session is taken up again by kazoo in the background; reads are repeated by those who asked.
+    `given_up` is set once a read was not answered at any of its repeats: from then on nothing waits for a connection.
+    """
+
+    def __init__(self, hosts: Sequence[str], limits: ZooKeeperLimits) -> None:
+        assert hosts, "a session needs at least one host"
+        self.hosts = tuple(hosts)
+        self.limits = limits
+        self.counts = ReadCounts()
+        self.pace = Pace(limits.reads_per_second)
+        self.given_up = False
+        self.multi_read: bool | None = None
+        self._log = _KazooLog()
+        self._closed = False
+        self._client = KazooClient(
+            hosts=",".join(hosts),
+            timeout=limits.session_timeout_ms / 1_000,
+            read_only=False,  # a server cut off from its quorum may be arbitrarily stale
+            connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": RECONNECT_WAIT_MAX_S},
+            logger=self._log,
+        )
+        self._live: threading.Event | None = None
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def connected(self) -> bool:
+        return bool(self._client.connected)
+
+    @property
+    def reply_timeout_s(self) -> float:
+        return REPLY_TIMEOUT_SESSIONS * self.limits.session_timeout_ms / 1_000
+
+    def open(self) -> None:
+        """Connect. Raises StoreUnavailable after `connect_timeout_ms`, plus at most one session time-out to let go of a
+        connection attempt that hangs."""
+        self._live = self._client.start_async()
+        if not self._live.wait(self.limits.connect_timeout_ms / 1_000):
+            self.close()
+            raise self.unavailable("did not let us connect", self.limits.connect_timeout_ms)
+
+    def close(self) -> None:
+        """End the session. Never raises; waits at most about one session time-out for a connection attempt under way."""
+        self._closed = True
+        self._end_client()
+
+    def submit(self, request: Request) -> Any:
+        """Send `request`; returns kazoo's AsyncResult. While not connected it fails at once instead of waiting in a queue."""
+        result = self._client.handler.async_result()
+        if self.connected:
+            self._client._call(request, result)
+        else:
+            result.set_exception(ConnectionLoss())
+        return result
+
+    def may_repeat(self, repeats: Repeats) -> bool:
+        """Wait until a lost read may be asked again. False when its `retries_max` repeats are used up: the session is given up.
+
+        Waits `retry_wait_ms` and at most a session time-out for the connection, for each repeat; not at all once given up.
+        """
+        while repeats.used < self.limits.retries_max and (self.connected or not self.given_up):
+            repeats.used += 1
+            self.counts.repeats += 1
+            time.sleep(self.limits.retry_wait_ms / 1_000)
+            if self.await_connected():
+                return True
+        self.given_up = True
+        return False
+
+    def await_connected(self) -> bool:
+        """Wait for the connection, at most one session time-out."""
+        assert self._live is not None and not self._closed, "the session is not open"
+        if self._client.client_state == KeeperState.CLOSED:  # kazoo's loop ends on an error code it does not know
+            self._end_client()
+            self._live = self._client.start_async()
+        return bool(self._live.wait(self.limits.session_timeout_ms / 1_000))
+
+    def ask(self, request: Request) -> Any:
+        """One request, repeated at most `retries_max` times after a lost connection. Raises StoreUnavailable, or the
+        KazooException by which the server refused."""
+        repeats = Repeats()
+        while True:
+            try:
+                return self.submit(request).get(timeout=self.reply_timeout_s)
+            except LOSSES:
+                if not self.may_repeat(repeats):
+                    raise self.unavailable("did not answer", self.limits.session_timeout_ms) from None
+
+    def sync(self, path: str) -> None:
+        """Let the server we talk to catch up with the leader: what is read after this is at least as new as this call."""
+        self.ask(Sync(path))
+
+    def unavailable(self, did: str, within_ms: int) -> StoreUnavailable:
+        """The error that says who did not answer, what was seen last, and what to do."""
+        seen = f" (last seen: {self._log.last_problem})" if self._log.last_problem else ""
+        return StoreUnavailable(
+            f"ZooKeeper at {', '.join(self.hosts)} {did} within {within_ms} ms{seen}: check the hosts in the metadata "
+            "service URI, that a quorum of servers is up, and that this host may reach them"
+        )
+
+    def _end_client(self) -> None:
+        for step in (self._client.stop, self._client.close):
+            try:
+                step()
+            except Exception as error:  # kazoo raises bare Exception here; there is nothing left to save
+                self._log.last_problem = str(error)
+
+
+def connect(uri: Hosts, limits: ZooKeeperLimits) -> Session:
+    """A connected session with the hosts of `uri`. Raises StoreUnavailable, see `Session.open`."""
+    session = Session(uri.hosts, limits)
+    session.open()
+    return session

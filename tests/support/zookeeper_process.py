@@ -1,0 +1,166 @@
+"""A real ZooKeeper server for tests: from the jars that pyspark brings, or an older one from Maven Central.
+
+One server, one loopback port, one data directory; it is told to end with SIGTERM and dies with the process that started it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.real_processes import JavaProcess, free_port
+
+PROJECT = Path(__file__).resolve().parents[2]
+POM_3_5 = PROJECT / "tests" / "support" / "zookeeper35" / "pom.xml"
+CACHE_3_5 = PROJECT / ".cache" / "zookeeper-3.5.10"
+MAVEN_TIMEOUT_S = 300
+"""How long Maven may take to fetch about 4 MB, in seconds."""
+START_TIMEOUT_S = 60.0
+"""How long a server may take until it answers `srvr`, in seconds; it needs about one."""
+STOP_TIMEOUT_S = 10.0
+"""How long a server may take to end after SIGTERM before it is killed, in seconds; it needs about half of one."""
+POLL_S = 0.05
+SERVER_JARS = (
+    "zookeeper-3*.jar",
+    "zookeeper-jute-*.jar",
+    "slf4j-api-*.jar",
+    "netty-*.jar",
+    "snappy-java-*.jar",
+    "metrics-core-*.jar",
+    "commons-io-*.jar",
+    "commons-cli*.jar",
+    "audience-annotations*.jar",
+)
+"""What a ZooKeeper server needs of Spark's jars. Without a logging binding it logs nowhere and starts sooner."""
+
+
+def pyspark_classpath() -> str:
+    """The class path of a ZooKeeper server among pyspark's own jars (3.9.x)."""
+    spec = importlib.util.find_spec("pyspark")
+    assert spec is not None and spec.submodule_search_locations, "pyspark is not installed: install the project's dependencies"
+    jars = Path(spec.submodule_search_locations[0]) / "jars"
+    found = sorted(str(jar) for pattern in SERVER_JARS for jar in jars.glob(pattern))
+    assert found, f"no ZooKeeper jars in {jars}: this pyspark brings none"
+    return os.pathsep.join(found)
+
+
+def zookeeper_3_5_classpath() -> str:
+    """The class path of ZooKeeper 3.5.10, which has no multiRead; fetched by Maven once and kept in the project's `.cache/`."""
+    CACHE_3_5.parent.mkdir(parents=True, exist_ok=True)
+    with (CACHE_3_5.parent / f"{CACHE_3_5.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also when this process dies
+        complete = CACHE_3_5 / "complete"
+        if not complete.exists():
+            shutil.rmtree(CACHE_3_5, ignore_errors=True)
+            command = ["mvn", "-q", "-B", "-f", str(POM_3_5), "dependency:copy-dependencies", f"-DoutputDirectory={CACHE_3_5}"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False)
+            assert done.returncode == 0, f"Maven could not fetch ZooKeeper 3.5: {(done.stdout + done.stderr)[-2000:]}"
+            complete.touch()
+    return f"{CACHE_3_5}/*"
+
+
+def java() -> str:
+    """JAVA_HOME's java, else the one on the PATH."""
+    home = os.environ.get("JAVA_HOME")
+    found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    assert found, "no Java: set JAVA_HOME or put java on the PATH"
+    return found
+
+
+class ZooKeeperProcess:
+    """One standalone server. `stop` and `start` again keep its port and its data, as a restart in the field does."""
+
+    def __init__(self, directory: Path, classpath: str | None = None) -> None:
+        self.directory = directory
+        self.classpath = classpath or pyspark_classpath()
+        self.port = free_port()
+        self._process: JavaProcess | None = None
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "zoo.cfg").write_text(
+            f"tickTime=500\nminSessionTimeout=500\nmaxSessionTimeout=60000\ndataDir={directory}/data\nclientPort={self.port}\n"
+            "clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=*\n"
+        )
+
+    @property
+    def hosts(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "the server was not started"
+        return self._process.pid
+
+    def start(self) -> ZooKeeperProcess:
+        """Start the server and wait until it serves."""
+        command = [
+            java(),
+            "-Xmx512m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Dzookeeper.forceSync=no",
+            "-cp",
+            self.classpath,
+            "org.apache.zookeeper.server.ZooKeeperServerMain",
+            str(self.directory / "zoo.cfg"),
+        ]
+        self._process = JavaProcess("zookeeper", command, self.directory / "zookeeper.log")
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while b"Mode: standalone" not in self.four_letter_word(b"srvr"):
+            self._process.assert_running()
+            assert time.monotonic() < deadline, (
+                f"ZooKeeper did not serve within {START_TIMEOUT_S} s: {self._process.log_tail()}"
+            )
+            time.sleep(POLL_S)
+        return self
+
+    def stop(self) -> None:
+        """SIGTERM, then SIGKILL when it takes too long. A server that has ended is left alone."""
+        process, self._process = self._process, None
+        if process is None or not process.is_running:
+            return
+        process.resume()  # a paused server would not see SIGTERM
+        os.kill(process.pid, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_TIMEOUT_S
+        while process.is_running and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+        process.kill()
+
+    def pause(self) -> None:
+        """SIGSTOP: it keeps its port and its connections, and says nothing."""
+        assert self._process is not None
+        self._process.pause()
+
+    def resume(self) -> None:
+        assert self._process is not None
+        self._process.resume()
+
+    def four_letter_word(self, word: bytes) -> bytes:
+        """What the server answers to an administrative word; nothing when nobody listens."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=2) as sock:
+                sock.sendall(word)
+                answer = b""
+                while chunk := sock.recv(4096):
+                    answer += chunk
+                return answer
+        except OSError:
+            return b""
+
+
+@contextmanager
+def zookeeper(directory: Path, classpath: str | None = None) -> Iterator[ZooKeeperProcess]:
+    """A running server, ended with the block."""
+    server = ZooKeeperProcess(directory, classpath)
+    try:
+        yield server.start()
+    finally:
+        server.stop()
