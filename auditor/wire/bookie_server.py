@@ -18,6 +18,7 @@ from auditor.errors import PeerProtocolError
 from auditor.model.availability import SequenceGroup
 from auditor.model.identity import EntryId, LedgerId
 from auditor.wire import entry_availability
+from auditor.wire.frames import Status
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 REQUEST_FRAME_BYTES_MAX = 5 * 2**20
@@ -32,7 +33,7 @@ _IDS = struct.Struct(">qq")
 
 
 class Operation(IntEnum):
-    """OperationType."""
+    """OperationType: all that a client might send, more than an auditor does."""
 
     READ_ENTRY = 1
     ADD_ENTRY = 2
@@ -46,22 +47,6 @@ class Operation(IntEnum):
     FORCE_LEDGER = 10
     GET_LIST_OF_ENTRIES_OF_LEDGER = 11
     BATCH_READ_ENTRY = 12
-
-
-class Status(IntEnum):
-    """StatusCode."""
-
-    EOK = 0
-    ENOLEDGER = 402
-    ENOENTRY = 403
-    EBADREQ = 404
-    EIO = 501
-    EUA = 502
-    EBADVERSION = 503
-    EFENCED = 504
-    EREADONLY = 505
-    ETOOMANYREQUESTS = 506
-    EUNKNOWNLEDGERSTATE = 507
 
 
 @dataclass(frozen=True, slots=True)

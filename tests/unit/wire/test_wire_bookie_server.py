@@ -19,9 +19,9 @@ from auditor.wire.bookie_server import (
     OtherRequest,
     ReadEntry,
     RequestBuffer,
-    Status,
     WrongVersion,
 )
+from auditor.wire.frames import Status
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 LIST_LEDGER_1 = bytes.fromhex("0000000d 0a060803100b1801 e206 020801")

@@ -1,0 +1,152 @@
+"""What one bookie of the sandbox holds of one ledger: as ranges, as stripes, as stored entries.
+
+Entries that are only said to be there are made when they are read, so that a stripe of a billion entries costs nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import struct
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import google_crc32c
+
+from auditor.model.availability import SequenceGroup
+from auditor.model.identity import ENTRY_ID_MAX, EntryId, LedgerId
+from auditor.model.ledger import DigestType
+from auditor.wire import bookie_server, entry_availability
+
+Run: TypeAlias = tuple[EntryId, EntryId]
+"""Consecutive entries, first and last, both inclusive."""
+
+PAYLOAD_BYTES = 8
+"""Payload of every entry made here; a ledger's length is this times its entries."""
+RUNS_LISTED_MAX = 5_000_000
+"""Runs in one list (24 bytes each); what is larger must be listed as periodic groups."""
+
+
+class Holding:
+    """The entries of one ledger on one bookie. `pieces` may overlap and come in any order.
+
+    A piece is a Run, or a SequenceGroup, which stays what it is however many entries it has. Raises ValueError for a piece
+    that cannot be.
+    """
+
+    def __init__(
+        self, pieces: Iterable[Run | SequenceGroup] = (), digest: DigestType = DigestType.CRC32C, password: bytes = b""
+    ) -> None:
+        runs, self._stripes = _split(pieces)
+        self._runs = merged(runs)
+        self._starts = [first for first, _ in self._runs]
+        self._digest = digest
+        self._password = password
+        self._stored: dict[EntryId, bytes] = {}
+
+    def store(self, entry_id: EntryId, body: bytes) -> None:
+        """Keep the bytes of an entry that a client sent; they are what is read."""
+        self._stored[entry_id] = body
+
+    def __contains__(self, entry_id: EntryId) -> bool:
+        if entry_id in self._stored:
+            return True
+        at = bisect_right(self._starts, entry_id) - 1
+        if at >= 0 and entry_id <= self._runs[at][1]:
+            return True
+        return any(_in_stripe(stripe, entry_id) for stripe in self._stripes)
+
+    def highest(self) -> EntryId | None:
+        """The highest entry held, None if there is none."""
+        ends = [last for _, last in self._runs[-1:]] + [stripe.last + stripe.size - 1 for stripe in self._stripes]
+        return max([*ends, *self._stored], default=None)
+
+    def run_count_max(self) -> int:
+        """No fewer than the runs there are."""
+        striped = sum((stripe.last - stripe.first) // stripe.period + 1 for stripe in self._stripes)
+        return len(self._runs) + striped + len(self._stored)
+
+    def runs(self) -> list[Run]:
+        """All entries held as disjoint ascending runs. Costs by the run; at most RUNS_LISTED_MAX (ValueError beyond)."""
+        if self.run_count_max() > RUNS_LISTED_MAX:
+            raise ValueError(f"a holding of {self.run_count_max()} runs can be listed as periodic groups only")
+        striped = [
+            (first, first + stripe.size - 1)
+            for stripe in self._stripes
+            for first in range(stripe.first, stripe.last + 1, stripe.period)
+        ]
+        return merged([*self._runs, *striped, *((entry_id, entry_id) for entry_id in self._stored)])
+
+    def listed_as_runs(self, *, without_highest: bool = False) -> bytes:
+        """The list as real bookies send it: each run a group of its own."""
+        runs = self.runs()
+        if without_highest and runs:
+            first, last = runs.pop()
+            runs += [(first, last - 1)] if last > first else []
+        return entry_availability.encode_runs((first, last - first + 1) for first, last in runs)
+
+    def listed_as_groups(self) -> bytes:
+        """The list as BP-34 means it. Costs by the group where entries were given as groups."""
+        singles = [(entry_id, entry_id) for entry_id in self._stored]
+        lone = [SequenceGroup(first, first, last - first + 1, 0) for first, last in merged([*self._runs, *singles])]
+        return bookie_server.availability_of_groups([*lone, *self._stripes])
+
+    def body(self, ledger_id: LedgerId, entry_id: EntryId) -> bytes:
+        """The bytes READ_ENTRY returns: what was stored, else an entry made on the spot. The entry must be held."""
+        assert entry_id in self, f"entry {entry_id} of ledger {ledger_id} is not held"
+        stored = self._stored.get(entry_id)
+        return stored if stored is not None else entry_body(ledger_id, entry_id, self._digest, self._password)
+
+
+def entry_body(ledger_id: LedgerId, entry_id: EntryId, digest: DigestType = DigestType.CRC32C, password: bytes = b"") -> bytes:
+    """An entry as BookKeeper's client would have sent it: ids, digest and PAYLOAD_BYTES of payload (DigestManager)."""
+    length = min(PAYLOAD_BYTES * (entry_id + 1), ENTRY_ID_MAX)
+    head = struct.pack(">qqqq", ledger_id, entry_id, entry_id - 1, length)
+    payload = struct.pack(">q", entry_id)
+    return head + _digest_bytes(digest, head + payload, password) + payload
+
+
+def merged(runs: Iterable[Run]) -> list[Run]:
+    """The same entries as disjoint ascending runs that do not touch."""
+    out: list[Run] = []
+    for first, last in sorted(runs):
+        if out and first <= out[-1][1] + 1:
+            out[-1] = (out[-1][0], max(out[-1][1], last))
+        else:
+            out.append((first, last))
+    return out
+
+
+def _digest_bytes(digest: DigestType, covered: bytes, password: bytes) -> bytes:
+    match digest:
+        case DigestType.CRC32:
+            return struct.pack(">q", zlib.crc32(covered))
+        case DigestType.HMAC:
+            key = hashlib.sha1(b"mac" + password).digest()  # noqa: S324 - BookKeeper's own
+            return hmac.new(key, covered, hashlib.sha1).digest()
+        case DigestType.CRC32C:
+            return struct.pack(">I", google_crc32c.value(covered))
+        case DigestType.DUMMY:
+            return b""
+
+
+def _split(pieces: Iterable[Run | SequenceGroup]) -> tuple[list[Run], list[SequenceGroup]]:
+    runs: list[Run] = []
+    stripes: list[SequenceGroup] = []
+    for piece in pieces:
+        group = piece if isinstance(piece, SequenceGroup) else SequenceGroup(piece[0], piece[0], piece[1] - piece[0] + 1, 0)
+        first, last, size, period = group
+        if first < 0 or size <= 0 or last < first or (last > first and (period <= 0 or (last - first) % period)):
+            raise ValueError(f"no entries can be held like that: {tuple(piece)}")
+        if last == first or size >= period:
+            runs.append((first, last + size - 1))
+        else:
+            stripes.append(group)
+    return runs, stripes
+
+
+def _in_stripe(stripe: SequenceGroup, entry_id: EntryId) -> bool:
+    offset = entry_id - stripe.first
+    return 0 <= offset <= stripe.last - stripe.first + stripe.size - 1 and offset % stripe.period < stripe.size
