@@ -1,0 +1,113 @@
+"""Where a bookie is reached: its registration znode (BookieServiceInfoFormat), and its cookie."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+
+from auditor.errors import MalformedMetadata
+from auditor.model.identity import BookieId
+from auditor.wire import binary_form, text_form
+from auditor.wire.generated.data_formats_pb2 import BookieServiceInfoFormat, CookieFormat
+
+BOOKIE_PROTOCOL = "bookie-rpc"
+BOOKIE_ENDPOINT_ID = "bookie"
+HTTP_PROTOCOL = "http"
+HTTP_ENDPOINT_ID = "httpserver"
+TLS_EXTENSION = "tls"
+PORT_MAX = 65_535
+_LEGACY_PORT = re.compile(r"[0-9]{1,5}")
+_IPV6_COLONS_MIN = 3
+_COOKIE_LAYOUT_VERSION = re.compile(rb"[0-9]{1,9}")
+_PLAIN_COOKIE_VERSION = 3
+_ENDPOINTS = BookieServiceInfoFormat.DESCRIPTOR.fields_by_name["endpoints"].number
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a bookie takes requests. `tls`: it understands START_TLS (the connection begins in clear all the same)."""
+
+    host: str
+    port: int
+    tls: bool = False
+
+
+def decode(bookie_id: BookieId, data: bytes) -> Endpoint:
+    """The endpoint at which `bookie_id` takes requests, from the bytes of its registration znode.
+
+    No bytes: registered as before 4.12, the id is `host:port` (BookieSocketAddress: split at `:`, so no IPv6). Otherwise the
+    first endpoint with protocol bookie-rpc; the id says nothing about the address (BP-41). Raises `MalformedMetadata`.
+    """
+    if not data:
+        return _legacy(bookie_id)
+    message = _parse(data)
+    for endpoint in message.endpoints:
+        if endpoint.protocol == BOOKIE_PROTOCOL:
+            # protobuf hands a string that is not UTF-8 over as bytes.
+            if not isinstance(endpoint.host, str) or not endpoint.host or not 1 <= endpoint.port <= PORT_MAX:
+                raise MalformedMetadata(f"the {BOOKIE_PROTOCOL} endpoint of {bookie_id} has no usable host and port")
+            return Endpoint(endpoint.host, endpoint.port, TLS_EXTENSION in endpoint.extensions)
+    raise MalformedMetadata(f"the registration of {bookie_id} has no {BOOKIE_PROTOCOL} endpoint", len(data))
+
+
+def encode(host: str, port: int, *, tls: bool = False, http_port: int | None = None) -> bytes:
+    """The bytes a bookie of 4.12 or later registers itself with; `http_port` adds its admin endpoint."""
+    message = BookieServiceInfoFormat()
+    extensions = [TLS_EXTENSION] if tls else []
+    message.endpoints.add(id=BOOKIE_ENDPOINT_ID, port=port, host=host, protocol=BOOKIE_PROTOCOL, extensions=extensions)
+    if http_port is not None:
+        message.endpoints.add(id=HTTP_ENDPOINT_ID, port=http_port, host=host, protocol=HTTP_PROTOCOL)
+    return message.SerializeToString()
+
+
+def cookie_instance_id(data: bytes) -> str | None:
+    """The cluster instance id a cookie (`ROOT/cookies/<bookie id>`) was written for, or None where it names none.
+
+    The first line is the cookie's layout version: 3 goes on in three plain lines and has no instance id, 4 and 5 in text form.
+    Raises `MalformedMetadata` (Cookie.parse).
+    """
+    first, _, rest = data.partition(b"\n")
+    if not _COOKIE_LAYOUT_VERSION.fullmatch(first.strip()):
+        raise MalformedMetadata("the first line of the cookie is not its layout version", 0)
+    version = int(first)
+    if version < _PLAIN_COOKIE_VERSION:
+        raise MalformedMetadata(f"there is no cookie layout version {version} (3 and later)", 0)
+    if version == _PLAIN_COOKIE_VERSION:
+        if len(rest.splitlines()) < 3:
+            raise MalformedMetadata("truncated: a cookie of layout version 3 has three lines after the first", len(data))
+        return None
+    message = CookieFormat()
+    text_form.merge(data, len(first) + 1, message)
+    return message.instanceId if message.HasField("instanceId") else None
+
+
+def _legacy(bookie_id: BookieId) -> Endpoint:
+    host, *rest = bookie_id.split(":")
+    port = int(rest[0]) if rest and _LEGACY_PORT.fullmatch(rest[0]) else 0
+    if not host or not 1 <= port <= PORT_MAX or len(rest) >= _IPV6_COLONS_MIN:
+        raise MalformedMetadata(f"{bookie_id} registered without an address, and its id is not host:port")
+    return Endpoint(host, port)
+
+
+def _parse(data: bytes) -> BookieServiceInfoFormat:
+    try:
+        message = BookieServiceInfoFormat.FromString(data)
+    except DecodeError:
+        raise MalformedMetadata("the registration is not protobuf", _break_in(data)) from None
+    problem = text_form.incomplete(message, len(data))
+    if problem is not None:
+        raise problem
+    return message
+
+
+def _break_in(data: bytes) -> int:
+    try:
+        for field in binary_form.fields(data, 0, len(data)):
+            if field.is_bytes and field.number == _ENDPOINTS:
+                for _ in binary_form.fields(data, field.start, field.end):
+                    pass
+    except binary_form.NotProtobufError as error:
+        return error.offset
+    return 0

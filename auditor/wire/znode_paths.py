@@ -1,0 +1,165 @@
+"""Paths below ROOT: ledger id ↔ znode, mark ↔ ledger id, and which children a lister follows.
+
+All paths here are relative to ROOT and begin with a slash. A name that does not lead to the very path computed from its id is
+no ledger: a stray znode `foo` beside the ledgers is never read as ledger 0 (BookKeeper strips what is no digit, and would).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from auditor.model.identity import LEDGER_ID_MAX, LedgerId
+from auditor.wire.layout import LedgerLayout
+
+LAYOUT = "/LAYOUT"
+INSTANCE_ID = "/INSTANCEID"
+AVAILABLE = "/available"
+READONLY = "/available/readonly"
+COOKIES = "/cookies"
+UNDERREPLICATION = "/underreplication"
+MARKS = "/underreplication/ledgers"
+REPLICATION_DISABLED = "/underreplication/disable"
+LOST_BOOKIE_RECOVERY_DELAY = "/underreplication/lostBookieRecoveryDelay"
+
+RESERVED = frozenset(
+    {
+        "LAYOUT",
+        "INSTANCEID",
+        "available",
+        "cookies",
+        "underreplication",
+        "idgen",
+        "idgen-long",
+        "ms-idgen",
+        "disableHealthCheck",
+    }
+)
+"""Children of ROOT that are BookKeeper's own and no ledgers; so is every name that begins with `ID-`."""
+ID_GENERATION_PREFIX = "ID-"
+
+LONG_ID_MIN = 2**31 - 1
+"""The first id that `hierarchical` keeps in the long tree: HierarchicalLedgerManager tests id < Integer.MAX_VALUE."""
+LEGACY_ID_MAX = 9_999_999_999
+"""The largest id whose ten digits the 2-4-4 split can hold."""
+MARK_DEPTH = 5
+"""Levels below MARKS: four of hex digits, one of marks."""
+
+_FLAT = re.compile(r"/L([0-9]{10,19})")
+_SHORT = re.compile(r"/([0-9]{2})/([0-9]{4})/L([0-9]{4})")
+_LONG = re.compile(r"/([0-9]{3})/([0-9]{4})/([0-9]{4})/([0-9]{4})/L([0-9]{4})")
+_MARK = re.compile(r"/underreplication/ledgers(?:/[0-9a-f]{4}){4}/urL([0-9]{10,19})")
+_INNER = re.compile(r"/[0-9]{2}|/[0-9]{2}/[0-9]{4}|/[0-9]{3}(?:/[0-9]{4}){0,3}")
+_MARK_INNER = re.compile(r"/underreplication/ledgers(?:/[0-9a-f]{4}){1,4}")
+
+_TREES = {
+    LedgerLayout.FLAT: (_FLAT,),
+    LedgerLayout.LEGACY_HIERARCHICAL: (_SHORT,),
+    LedgerLayout.HIERARCHICAL: (_SHORT, _LONG),
+    LedgerLayout.LONG_HIERARCHICAL: (_LONG,),
+}
+_FIRST_LEVEL_DIGITS = {
+    LedgerLayout.FLAT: (),
+    LedgerLayout.LEGACY_HIERARCHICAL: (2,),
+    LedgerLayout.HIERARCHICAL: (2, 3),
+    LedgerLayout.LONG_HIERARCHICAL: (3,),
+}
+DEPTHS: dict[LedgerLayout, tuple[int, ...]] = {
+    LedgerLayout.FLAT: (1,),
+    LedgerLayout.LEGACY_HIERARCHICAL: (3,),
+    LedgerLayout.HIERARCHICAL: (3, 5),
+    LedgerLayout.LONG_HIERARCHICAL: (5,),
+}
+"""How many levels below ROOT a layout's ledgers lie: one number for each tree that it walks."""
+
+
+class Children(NamedTuple):
+    """The children of one znode, told apart. `inner` are paths to list next; `unexpected` are names that lead nowhere."""
+
+    inner: list[str]
+    ledger_ids: list[LedgerId]
+    unexpected: list[str]
+
+
+def ledger_path(layout: LedgerLayout, ledger_id: LedgerId) -> str:
+    """The path of a ledger's znode. Raises `ValueError` for an id that the layout cannot hold."""
+    if not 0 <= ledger_id <= (LEGACY_ID_MAX if layout is LedgerLayout.LEGACY_HIERARCHICAL else LEDGER_ID_MAX):
+        raise ValueError(f"ledger {ledger_id} has no place in the {layout.value} layout")
+    if layout is LedgerLayout.FLAT:
+        return f"/L{ledger_id:010d}"
+    if layout is LedgerLayout.LONG_HIERARCHICAL or (layout is LedgerLayout.HIERARCHICAL and ledger_id >= LONG_ID_MIN):
+        d = f"{ledger_id:019d}"
+        return f"/{d[:3]}/{d[3:7]}/{d[7:11]}/{d[11:15]}/L{d[15:]}"
+    d = f"{ledger_id:010d}"
+    return f"/{d[:2]}/{d[2:6]}/L{d[6:]}"
+
+
+def ledger_id_of(layout: LedgerLayout, path: str) -> LedgerId | None:
+    """The ledger whose metadata lies at `path` in this layout, or None: no ledger of this layout belongs there."""
+    for pattern in _TREES[layout]:
+        match = pattern.fullmatch(path)
+        if match is not None:
+            ledger_id = int("".join(match.groups()))
+            return ledger_id if ledger_id <= LEDGER_ID_MAX and ledger_path(layout, ledger_id) == path else None
+    return None
+
+
+def tell_apart(layout: LedgerLayout, parent: str, names: Iterable[str]) -> Children:
+    """What a lister does with the children of `parent` ("" for ROOT, else a path from `inner`): follow, take, or count.
+
+    Names of `RESERVED` below ROOT are passed over. `hierarchical` follows both its trees, and each id is taken only in the tree
+    it belongs to. Cost: some 2 µs a child.
+    """
+    children = Children([], [], [])
+    for name in names:
+        path = f"{parent}/{name}"
+        ledger_id = ledger_id_of(layout, path)
+        if ledger_id is not None:
+            children.ledger_ids.append(ledger_id)
+        elif _leads_on(layout, path):
+            children.inner.append(path)
+        elif parent or not is_reserved(name):
+            children.unexpected.append(name)
+    return children
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a child of ROOT is BookKeeper's own housekeeping and to be passed over in silence."""
+    return name in RESERVED or name.startswith(ID_GENERATION_PREFIX)
+
+
+def mark_path(ledger_id: LedgerId) -> str:
+    """Where a ledger's under-replication mark lies, and nowhere else. Raises `ValueError` for an id that cannot be."""
+    if not 0 <= ledger_id <= LEDGER_ID_MAX:
+        raise ValueError(f"{ledger_id} is not a ledger id")
+    h = f"{ledger_id:016x}"
+    return f"{MARKS}/{h[:4]}/{h[4:8]}/{h[8:12]}/{h[12:]}/urL{ledger_id:010d}"
+
+
+def mark_id_of(path: str) -> LedgerId | None:
+    """The ledger that the znode at `path` marks, or None: it is no mark, or not at the path computed from its id."""
+    match = _MARK.fullmatch(path)
+    if match is None:
+        return None
+    ledger_id = int(match[1])
+    return ledger_id if ledger_id <= LEDGER_ID_MAX and mark_path(ledger_id) == path else None
+
+
+def tell_marks_apart(parent: str, names: Iterable[str]) -> Children:
+    """As `tell_apart`, for the tree of marks: `parent` is `MARKS` or a path from `inner`."""
+    children = Children([], [], [])
+    for name in names:
+        path = f"{parent}/{name}"
+        ledger_id = mark_id_of(path)
+        if ledger_id is not None:
+            children.ledger_ids.append(ledger_id)
+        elif _MARK_INNER.fullmatch(path):
+            children.inner.append(path)
+        else:
+            children.unexpected.append(name)
+    return children
+
+
+def _leads_on(layout: LedgerLayout, path: str) -> bool:
+    return _INNER.fullmatch(path) is not None and len(path.split("/", 2)[1]) in _FIRST_LEVEL_DIGITS[layout]
