@@ -48,12 +48,14 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
     """Judge what was seen of one ledger, and say what must be seen before that verdict may stand."""
     looks = evidence.looks
     newest = looks[-1]
+    verdict = _judge_state(looks, terms)
+    if len(looks) == 1 and newest.answers and verdict.standing is Standing.SOUND:
+        return Step(verdict, Todo.NOTHING)
     ask = _questions(newest.record)
     if ask and newest.answers:
         wanted = _wanted(newest, terms)
         if wanted:
-            return Step(judge(newest.record, newest.answers, newest.reads, terms), Todo.READS, reads=wanted)
-    verdict = _judge_state(looks, terms)
+            return Step(verdict, Todo.READS, reads=wanted)
     step = next_step(looks, must_ask=bool(ask), suspicion=_suspicion(verdict), looks_max=terms.looks_max)
     if step.next is Next.COMMIT:
         return Step(verdict, Todo.NOTHING)
@@ -81,9 +83,12 @@ def _wanted(look: Look, terms: Terms) -> Wanted:
 
 def _judge_state(looks: Sequence[Look], terms: Terms) -> Verdict:
     """Judge the newest state of the metadata by all looks that saw it: the newest conclusive word of each bookie counts."""
+    chain = looks[settled_from(looks) :]
+    if len(chain) == 1:
+        return judge(chain[0].record, chain[0].answers, chain[0].reads, terms)
     answers: dict[BookieId, Answer] = {}
     reads: dict[tuple[BookieId, EntryId], EntryRead] = {}
-    for look in looks[settled_from(looks) :]:
+    for look in chain:
         for bookie, answer in look.answers.items():
             if answer.status in VALID_ANSWERS or answers.get(bookie) is None or answers[bookie].status not in VALID_ANSWERS:
                 answers[bookie] = answer

@@ -48,9 +48,9 @@ def judge_bookies(looks: Sequence[BookieLook], orphans: Mapping[BookieId, Orphan
         records = [look[bookie] for look in looks]
         if all(r.registration is not Registration.NONE and r.greeting is Greeting.SILENT for r in records):
             found.append(_silent(records, facts))
-        elif all(r.registration is Registration.NONE for r in records) and bookie in orphans:
-            if _gap_is_wide_enough(records, facts):
-                found.append(_lost(records, orphans[bookie], facts))
+        gone = all(r.registration is Registration.NONE for r in records)
+        if gone and bookie in orphans and _gap_is_wide_enough(records, facts):
+            found.append(_lost(records, orphans[bookie], facts))
     return found
 
 

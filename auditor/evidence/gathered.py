@@ -1,0 +1,161 @@
+"""From columns back to values: everything seen of a ledger, column by column, because cell by cell is ten times slower."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.evidence import LedgerEvidence, Look
+from auditor.model.ledger import (
+    DigestType,
+    LedgerMetadata,
+    LedgerRecord,
+    LedgerState,
+    Malformed,
+    Mark,
+    RecordStatus,
+    Segment,
+    ZnodeStamp,
+)
+
+_ANSWER_STATUS = {status.value: status for status in AnswerStatus}
+_READ_STATUS = {status.value: status for status in ReadStatus}
+_RECORD_STATUS = {status.value: status for status in RecordStatus}
+_STATE = {state.value: state for state in LedgerState}
+_DIGEST: dict[int | None, DigestType | None] = {None: None, **{int(digest): digest for digest in DigestType}}
+
+
+def gathered(batch: pa.RecordBatch) -> Iterator[LedgerEvidence]:
+    """The ledgers of a SEEN batch, looks oldest first. Costs some ten microseconds a ledger: columns, not cells."""
+    records = _Nested(batch.column("records"), _ledger_records)
+    answers = _Nested(batch.column("answers"), _answers)
+    reads = _Nested(batch.column("reads"), _entry_reads)
+    for index, ledger_id in enumerate(batch.column("ledger_id").to_pylist()):
+        yield evidence_of(ledger_id, records[index], answers[index], reads[index])
+
+
+def evidence_of(
+    ledger_id: int, records: Sequence[LedgerRecord], answers: Sequence[Answer], reads: Sequence[EntryRead]
+) -> LedgerEvidence:
+    """Sort what was seen of one ledger into its looks. A doubled answer shows as an AssertionError: it is our fault."""
+    if len(records) == 1:
+        only = Look(records[0], {a.bookie_id: a for a in answers}, {(r.bookie_id, r.entry_id): r for r in reads})
+        assert len(only.answers) == len(answers), f"two answers of one bookie on ledger {ledger_id} at one look"
+        return LedgerEvidence(ledger_id, (only,))
+    looks = []
+    for record in sorted(records, key=lambda one: one.look):
+        said = [a for a in answers if a.look == record.look]
+        read = {(r.bookie_id, r.entry_id): r for r in reads if r.look == record.look}
+        look = Look(record, {a.bookie_id: a for a in said}, read)
+        assert len(look.answers) == len(said), f"two answers of one bookie on ledger {ledger_id} at look {record.look}"
+        looks.append(look)
+    return LedgerEvidence(ledger_id, tuple(looks))
+
+
+class _Nested:
+    """A list<struct> column, decoded once; index it by row for that row's values."""
+
+    def __init__(self, column: pa.ListArray, decode: Callable[[pa.StructArray], list[Any]]) -> None:
+        self._offsets = column.offsets.to_pylist()
+        self._values = decode(column.values) if len(column.values) else []
+
+    def __getitem__(self, row: int) -> list[Any]:
+        return self._values[self._offsets[row] : self._offsets[row + 1]]
+
+
+def _columns(rows: pa.StructArray, *names: str) -> Iterator[tuple[Any, ...]]:
+    return zip(*(rows.field(name).to_pylist() for name in names), strict=True)
+
+
+def _answers(rows: pa.StructArray) -> list[Answer]:
+    columns = _columns(
+        rows,
+        *("bookie_id", "ledger_id", "look", "asked_at_ms", "status", "groups"),
+        *("detail", "requests", "retries", "received_bytes", "non_canonical"),
+    )
+    return [Answer(b, i, k, at, _ANSWER_STATUS[s], *rest) for b, i, k, at, s, *rest in columns]
+
+
+def _entry_reads(rows: pa.StructArray) -> list[EntryRead]:
+    columns = _columns(
+        rows,
+        *("bookie_id", "ledger_id", "entry_id", "look", "asked_at_ms", "status"),
+        *("detail", "requests", "retries", "received_bytes"),
+    )
+    return [EntryRead(b, i, e, k, at, _READ_STATUS[s], *rest) for b, i, e, k, at, s, *rest in columns]
+
+
+def _ledger_records(rows: pa.StructArray) -> list[LedgerRecord]:
+    heads = _columns(rows, "ledger_id", "look", "read_at_ms", "status", "czxid", "znode_version", "znode_ctime_ms", "detail")
+    metadata = _metadata(rows)
+    malformed = _optional(rows.field("malformed"), lambda bad: Malformed(bad[0], bad[1], bad[2], bad[3]), _MALFORMED_ORDER)
+    marks = _optional(rows.field("mark"), lambda mark: Mark(mark[0], mark[1], tuple(mark[2] or ()), mark[3]), _MARK_ORDER)
+    return [
+        LedgerRecord(
+            ledger_id,
+            look,
+            at,
+            _RECORD_STATUS[status],
+            None if czxid is None else ZnodeStamp(czxid, version, ctime),
+            metadata[i],
+            malformed[i],
+            marks[i],
+            detail,
+        )
+        for i, (ledger_id, look, at, status, czxid, version, ctime, detail) in enumerate(heads)
+    ]
+
+
+_MALFORMED_ORDER = ("reason", "offset_bytes", "length_bytes", "sha256")
+_MARK_ORDER = ("created_ms", "changed_ms", "missing_replicas", "problem")
+
+
+def _optional(rows: pa.StructArray, make: Callable[[tuple[Any, ...]], Any], names: tuple[str, ...]) -> list[Any]:
+    """A nullable struct column; most ledgers have neither mark nor fault, so nothing is decoded for them."""
+    if rows.null_count == len(rows):
+        return [None] * len(rows)
+    valid = rows.is_valid().to_pylist()
+    return [make(cells) if there else None for there, cells in zip(valid, _columns(rows, *names), strict=True)]
+
+
+def _metadata(rows: pa.StructArray) -> list[LedgerMetadata | None]:
+    segments = _segments(rows.field("segments"))
+    custom = rows.field("custom_metadata").to_pylist()
+    columns = _columns(
+        rows,
+        *("format_version", "state", "ensemble_size", "write_quorum", "ack_quorum", "last_entry_id"),
+        *("length_bytes", "digest_type", "metadata_ctime_ms"),
+    )
+    return [
+        None
+        if version is None
+        else LedgerMetadata(
+            version,
+            _STATE[state],
+            size,
+            write,
+            ack,
+            last,
+            length,
+            segments[i],
+            _DIGEST[digest],
+            ctime,
+            tuple((pair["key"], pair["value"]) for pair in custom[i]) if custom[i] else (),
+        )
+        for i, (version, state, size, write, ack, last, length, digest, ctime) in enumerate(columns)
+    ]
+
+
+def _segments(column: pa.ListArray) -> list[tuple[Segment, ...]]:
+    inner = column.values
+    ensembles = inner.field("ensemble")
+    names = ensembles.values.to_pylist()
+    ends = ensembles.offsets.to_pylist()
+    firsts = inner.field("first_entry_id").to_pylist()
+    made = [Segment(first, tuple(names[a:b])) for first, a, b in zip(firsts, ends, ends[1:], strict=False)]
+    offsets = column.offsets.to_pylist()
+    return [tuple(made[a:b]) for a, b in pairwise(offsets)]

@@ -1,0 +1,126 @@
+"""From values to rows of the evidence tables, and from rows to Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from auditor.model.availability import Answer, EntryRead, Greeting
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.ledger import LedgerMetadata, LedgerRecord
+
+Row = tuple[Any, ...]
+
+
+def table(schema: pa.Schema, rows: Iterable[Row]) -> pa.RecordBatch:
+    """Rows (values in the schema's order) as one batch. Costs about a microsecond a plain value."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def ledger_row(record: LedgerRecord) -> Row:
+    """One row of LEDGERS."""
+    stamp, metadata, bad, mark = record.stamp, record.metadata, record.malformed, record.mark
+    return (
+        record.ledger_id,
+        record.look,
+        record.read_at_ms,
+        record.status.value,
+        record.detail,
+        *((stamp.czxid, stamp.version, stamp.ctime_ms) if stamp else (None,) * 3),
+        *(_metadata_columns(metadata) if metadata else (None,) * 11),
+        None if bad is None else (bad.reason, bad.offset, bad.length, bad.sha256),
+        None if mark is None else (mark.created_ms, mark.changed_ms, mark.missing_replicas, mark.problem),
+    )
+
+
+def _metadata_columns(metadata: LedgerMetadata) -> Row:
+    return (
+        metadata.format_version,
+        metadata.state.value,
+        metadata.ensemble_size,
+        metadata.write_quorum,
+        metadata.ack_quorum,
+        metadata.last_entry_id,
+        metadata.length,
+        None if metadata.digest_type is None else int(metadata.digest_type),
+        metadata.ctime_ms,
+        [(segment.first_entry_id, segment.ensemble) for segment in metadata.segments],
+        metadata.custom_metadata,
+    )
+
+
+def answer_row(answer: Answer) -> Row:
+    """One row of ANSWERS."""
+    return (
+        answer.bookie_id,
+        answer.ledger_id,
+        answer.look,
+        answer.asked_at_ms,
+        answer.status.value,
+        answer.groups,
+        answer.detail,
+        answer.requests,
+        answer.retries,
+        answer.received_bytes,
+        answer.non_canonical,
+    )
+
+
+def greeting_row(bookie_id: str, look: int, at_ms: int, greeting: Greeting, detail: str) -> Row:
+    """The row of ANSWERS that says how a bookie as a whole behaved at one look."""
+    return (bookie_id, None, look, at_ms, greeting.value, b"", detail, 1, 0, 0, False)
+
+
+def read_row(read: EntryRead) -> Row:
+    """One row of READS."""
+    return (
+        read.bookie_id,
+        read.ledger_id,
+        read.entry_id,
+        read.look,
+        read.asked_at_ms,
+        read.status.value,
+        read.detail,
+        read.requests,
+        read.retries,
+        read.received_bytes,
+    )
+
+
+def bookie_row(record: BookieRecord) -> Row:
+    """One row of BOOKIES."""
+    return (
+        record.bookie_id,
+        record.look,
+        record.read_at_ms,
+        record.registration.value,
+        record.host,
+        record.port,
+        record.has_cookie,
+        record.problem,
+        record.greeting.value if record.greeting else None,
+        record.greeting_detail,
+    )
+
+
+def bookie_records(rows: pa.Table) -> list[BookieRecord]:
+    """The rows of a BOOKIES table as values."""
+    return [
+        BookieRecord(
+            bookie_id=row["bookie_id"],
+            look=row["look"],
+            read_at_ms=row["read_at_ms"],
+            registration=Registration(row["registration"]),
+            host=row["host"],
+            port=row["port"],
+            has_cookie=row["has_cookie"],
+            problem=row["problem"],
+            greeting=Greeting(row["greeting"]) if row["greeting"] else None,
+            greeting_detail=row["greeting_detail"],
+        )
+        for row in rows.to_pylist()
+    ]

@@ -1,0 +1,128 @@
+"""The evidence as columns: the Arrow schema of each table that is written.
+
+A table has a name, a key, and a unit for each column (`*_ms` since 1970 UTC; ids and counts plain). It needs no Spark: run,
+ledger and replay use the same schemas. Nothing secret has a column: no password, no raw metadata bytes.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+LISTING = pa.schema([("ledger_id", pa.int64())])
+"""A ledger id as the listing named it. Key: ledger_id."""
+
+SEGMENT = pa.struct([("first_entry_id", pa.int64()), ("ensemble", pa.list_(pa.string()))])
+MALFORMED = pa.struct(
+    [("reason", pa.string()), ("offset_bytes", pa.int64()), ("length_bytes", pa.int64()), ("sha256", pa.string())]
+)
+MARK = pa.struct(
+    [
+        ("created_ms", pa.int64()),
+        ("changed_ms", pa.int64()),
+        ("missing_replicas", pa.list_(pa.string())),
+        ("problem", pa.string()),
+    ]
+)
+CUSTOM = pa.struct([("key", pa.string()), ("value", pa.binary())])
+
+LEDGERS = pa.schema(
+    [
+        ("ledger_id", pa.int64()),
+        ("look", pa.int32()),
+        ("read_at_ms", pa.int64()),
+        ("status", pa.string()),
+        ("detail", pa.string()),
+        ("czxid", pa.int64()),
+        ("znode_version", pa.int32()),
+        ("znode_ctime_ms", pa.int64()),
+        ("format_version", pa.int32()),
+        ("state", pa.string()),
+        ("ensemble_size", pa.int32()),
+        ("write_quorum", pa.int32()),
+        ("ack_quorum", pa.int32()),
+        ("last_entry_id", pa.int64()),
+        ("length_bytes", pa.int64()),
+        ("digest_type", pa.int32()),
+        ("metadata_ctime_ms", pa.int64()),
+        ("segments", pa.list_(SEGMENT)),
+        ("custom_metadata", pa.list_(CUSTOM)),
+        ("malformed", MALFORMED),
+        ("mark", MARK),
+    ]
+)
+"""A ledger as ZooKeeper had it. Key: (ledger_id, look)."""
+
+ANSWERS = pa.schema(
+    [
+        ("bookie_id", pa.string()),
+        ("ledger_id", pa.int64()),
+        ("look", pa.int32()),
+        ("asked_at_ms", pa.int64()),
+        ("status", pa.string()),
+        ("groups", pa.binary()),
+        ("detail", pa.string()),
+        ("requests", pa.int32()),
+        ("retries", pa.int32()),
+        ("received_bytes", pa.int64()),
+        ("non_canonical", pa.bool_()),
+    ]
+)
+"""What a bookie said of a ledger; `groups` canonical. Key: (bookie_id, ledger_id, look). Where ledger_id is null the row is the
+bookie's greeting, with `status` one of `Greeting`."""
+
+READS = pa.schema(
+    [
+        ("bookie_id", pa.string()),
+        ("ledger_id", pa.int64()),
+        ("entry_id", pa.int64()),
+        ("look", pa.int32()),
+        ("asked_at_ms", pa.int64()),
+        ("status", pa.string()),
+        ("detail", pa.string()),
+        ("requests", pa.int32()),
+        ("retries", pa.int32()),
+        ("received_bytes", pa.int64()),
+    ]
+)
+"""A confirming read. Key: (bookie_id, ledger_id, entry_id, look)."""
+
+BOOKIES = pa.schema(
+    [
+        ("bookie_id", pa.string()),
+        ("look", pa.int32()),
+        ("read_at_ms", pa.int64()),
+        ("registration", pa.string()),
+        ("host", pa.string()),
+        ("port", pa.int32()),
+        ("has_cookie", pa.bool_()),
+        ("problem", pa.string()),
+        ("greeting", pa.string()),
+        ("greeting_detail", pa.string()),
+    ]
+)
+"""A bookie as the metadata service had it and as it greeted us. Key: (bookie_id, look)."""
+
+VERDICTS = pa.schema(
+    [
+        ("ledger_id", pa.int64()),
+        ("standing", pa.string()),
+        ("exempt", pa.string()),
+        ("unknowns", pa.list_(pa.string())),
+        ("findings", pa.list_(pa.string())),
+        ("listing_false_negatives", pa.int32()),
+        ("mark_age_ms", pa.int64()),
+        ("looks", pa.int32()),
+        ("todo", pa.string()),
+    ]
+)
+"""A ledger's standing with its findings, each one JSON object. Key: ledger_id. `todo` other than "nothing": speculative."""
+
+SEEN = pa.schema(
+    [
+        ("ledger_id", pa.int64()),
+        ("records", pa.list_(pa.struct(LEDGERS))),
+        ("answers", pa.list_(pa.struct(ANSWERS))),
+        ("reads", pa.list_(pa.struct(READS))),
+    ]
+)
+"""Everything seen of one ledger, gathered. Key: ledger_id. `answers` and `reads` may be null or empty."""
