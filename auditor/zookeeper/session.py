@@ -22,7 +22,7 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.serialization import Sync
-from kazoo.protocol.states import KeeperState
+from kazoo.protocol.states import KazooState, KeeperState
 
 from auditor.config import ZooKeeperLimits
 from auditor.errors import StoreUnavailable
@@ -119,7 +119,10 @@ class Session:
             connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": RECONNECT_WAIT_MAX_S},
             logger=self._log,
         )
+        self._client.add_listener(self._on_state)
         self._live: threading.Event | None = None
+        self._synced_path: str | None = None
+        self._moved = False
 
     def __enter__(self) -> Session:
         return self
@@ -152,6 +155,10 @@ class Session:
         """Send `request`; returns kazoo's AsyncResult. While not connected it fails at once instead of waiting in a queue."""
         result = self._client.handler.async_result()
         if self.connected:
+            if self._moved and self._synced_path is not None:
+                # A new session may have landed on a server that is behind the one we had synced with.
+                self._moved = False
+                self._client._call(Sync(self._synced_path), self._client.handler.async_result())
             self._client._call(request, result)
         else:
             result.set_exception(ConnectionLoss())
@@ -191,8 +198,12 @@ class Session:
                     raise self.unavailable("did not answer", self.limits.session_timeout_ms) from None
 
     def sync(self, path: str) -> None:
-        """Let the server we talk to catch up with the leader: what is read after this is at least as new as this call."""
+        """Let the server we talk to catch up with the leader: what this session reads from now on is at least as new as this
+        call, also after the connection was lost and had again. Raises StoreUnavailable."""
+        self._synced_path = None
+        self._moved = False
         self.ask(Sync(path))
+        self._synced_path = path
 
     def unavailable(self, did: str, within_ms: int) -> StoreUnavailable:
         """The error that says who did not answer, what was seen last, and what to do."""
@@ -201,6 +212,10 @@ class Session:
             f"ZooKeeper at {', '.join(self.hosts)} {did} within {within_ms} ms{seen}: check the hosts in the metadata "
             "service URI, that a quorum of servers is up, and that this host may reach them"
         )
+
+    def _on_state(self, state: str) -> None:
+        if state == KazooState.CONNECTED:
+            self._moved = True
 
     def _end_client(self) -> None:
         for step in (self._client.stop, self._client.close):

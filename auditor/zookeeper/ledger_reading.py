@@ -1,0 +1,134 @@
+"""One record for each ledger asked for, whatever comes of reading it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+
+from auditor.errors import MalformedMetadata, UnknownMetadataFormat, WireError
+from auditor.model.identity import LedgerId
+from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
+from auditor.wire import ledger_metadata, underreplication_mark, znode_paths
+from auditor.wire.layout import LedgerLayout
+from auditor.zookeeper.multi_read import NO_AUTH, NO_NODE, OK, Znode
+from auditor.zookeeper.reading import read_many
+from auditor.zookeeper.refusal import refusal
+from auditor.zookeeper.session import Session
+
+
+class LedgerReader:
+    """Reads ledgers below `root`. Costs one read a ledger, two with marks; holds what the session has in flight."""
+
+    def __init__(self, session: Session, root: str, layout: LedgerLayout) -> None:
+        self._session = session
+        self._root = root
+        self._layout = layout
+
+    def records(
+        self, ids: Iterable[LedgerId], look: int, now_ms: Callable[[], int], with_marks: bool
+    ) -> Iterator[LedgerRecord]:
+        """One record for each of `ids`, in order. Never raises for a ledger: what could not be read is a record that says so.
+
+        With marks, a ledger's mark is read before its metadata: the worker that repairs a ledger writes the metadata first and
+        removes the mark after, so a ledger seen without mark is seen repaired. A mark that can't be read makes the whole record
+        NOT_AUTHORISED or UNREADABLE, as "not marked" is not known. Without marks, `mark` is None.
+        """
+        placed = _PlacedIds(ids, self._root, self._layout)
+        znodes = read_many(self._session, placed.paths(with_marks))
+        for znode in znodes:
+            marking, znode = (znode, next(znodes)) if with_marks else (None, znode)
+            yield from _unplaced(placed.unplaced_next(), look, now_ms)
+            yield _record(placed.next_id(), look, now_ms(), marking, znode)
+        yield from _unplaced(placed.unplaced_next(), look, now_ms)
+
+    def passwords(self, ids: Iterable[LedgerId]) -> dict[LedgerId, bytes | None]:
+        """The ledgers' passwords, for the HMAC of read entries alone: not to be kept, logged or written.
+
+        None where there is none, or the ledger can't be read.
+        """
+        placed = _PlacedIds(ids, self._root, self._layout)
+        passwords: dict[LedgerId, bytes | None] = {}
+        for znode in read_many(self._session, placed.paths(with_marks=False)):
+            passwords.update((ledger_id, None) for ledger_id, _ in placed.unplaced_next())
+            passwords[placed.next_id()] = _password(znode)
+        passwords.update((ledger_id, None) for ledger_id, _ in placed.unplaced_next())
+        return passwords
+
+
+class _PlacedIds:
+    """Remembers, between asking and answering, which id comes next. Ids that the layout has no place for are not asked."""
+
+    def __init__(self, ids: Iterable[LedgerId], root: str, layout: LedgerLayout) -> None:
+        self._ids = ids
+        self._root = root
+        self._layout = layout
+        self._asked: deque[tuple[LedgerId, str | None]] = deque()
+
+    def paths(self, with_marks: bool) -> Iterator[str]:
+        for ledger_id in self._ids:
+            try:
+                path = znode_paths.ledger_path(self._layout, ledger_id)
+            except ValueError as error:
+                self._asked.append((ledger_id, str(error)))
+                continue
+            self._asked.append((ledger_id, None))
+            if with_marks:
+                yield self._root + znode_paths.mark_path(ledger_id)
+            yield self._root + path
+
+    def unplaced_next(self) -> Iterator[tuple[LedgerId, str]]:
+        while self._asked and self._asked[0][1] is not None:
+            ledger_id, why = self._asked.popleft()
+            yield ledger_id, why or ""
+
+    def next_id(self) -> LedgerId:
+        ledger_id, why = self._asked.popleft()
+        assert why is None, (ledger_id, why)
+        return ledger_id
+
+
+def _unplaced(unplaced: Iterator[tuple[LedgerId, str]], look: int, now_ms: Callable[[], int]) -> Iterator[LedgerRecord]:
+    for ledger_id, why in unplaced:
+        yield LedgerRecord(ledger_id, look, now_ms(), RecordStatus.GONE, detail=why)
+
+
+def _record(ledger_id: LedgerId, look: int, read_at_ms: int, marking: Znode | None, znode: Znode) -> LedgerRecord:
+    mark = _mark(marking) if marking is not None and marking.error == OK else None
+    if znode.error == NO_NODE:
+        return LedgerRecord(ledger_id, look, read_at_ms, RecordStatus.GONE, mark=mark)
+    for read in (znode, marking):
+        if read is not None and read.error not in (OK, NO_NODE):
+            status = RecordStatus.NOT_AUTHORISED if read.error == NO_AUTH else RecordStatus.UNREADABLE
+            return LedgerRecord(ledger_id, look, read_at_ms, status, mark=mark, detail=refusal(read.path, read.error))
+    return _decoded(ledger_id, look, read_at_ms, mark, znode)
+
+
+def _decoded(ledger_id: LedgerId, look: int, read_at_ms: int, mark: Mark | None, znode: Znode) -> LedgerRecord:
+    stamp = ZnodeStamp(znode.czxid, znode.version, znode.ctime_ms)
+    try:
+        metadata = ledger_metadata.decode(znode.data)
+    except MalformedMetadata as error:
+        malformed = ledger_metadata.malformed(znode.data, error)
+        return LedgerRecord(
+            ledger_id, look, read_at_ms, RecordStatus.MALFORMED, stamp, malformed=malformed, mark=mark, detail=error.reason
+        )
+    except UnknownMetadataFormat as error:
+        return LedgerRecord(ledger_id, look, read_at_ms, RecordStatus.UNREADABLE, stamp, mark=mark, detail=str(error))
+    except Exception as error:
+        # Our fault, and of this one ledger only. The text is left out: it may quote bytes, and they carry the password.
+        detail = f"the auditor failed to decode the metadata: {type(error).__name__}"
+        return LedgerRecord(ledger_id, look, read_at_ms, RecordStatus.UNREADABLE, stamp, mark=mark, detail=detail)
+    return LedgerRecord(ledger_id, look, read_at_ms, RecordStatus.FOUND, stamp, metadata, mark=mark)
+
+
+def _mark(znode: Znode) -> Mark:
+    return underreplication_mark.decode(znode.data, znode.ctime_ms)
+
+
+def _password(znode: Znode) -> bytes | None:
+    if znode.error != OK:
+        return None
+    try:
+        return ledger_metadata.password(znode.data)
+    except WireError:
+        return None

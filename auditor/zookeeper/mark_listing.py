@@ -1,0 +1,75 @@
+"""Which ledgers are marked under-replicated: the whole tree of marks at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from auditor.model.identity import LedgerId
+from auditor.model.ledger import Mark
+from auditor.wire import underreplication_mark, znode_paths
+from auditor.zookeeper.multi_read import NO_AUTH, NO_NODE, OK
+from auditor.zookeeper.reading import children_of_many, read_many
+from auditor.zookeeper.refusal import refusal, unavailable
+from auditor.zookeeper.session import Session
+
+INNER_LEVELS = znode_paths.MARK_DEPTH - 1
+
+
+@dataclass(slots=True)
+class Marks:
+    """The marks at the paths computed from their ledgers' ids.
+
+    `unexpected_znodes` counts names that mark nothing, or not where they are. `problem` is not empty when a part of the tree
+    may not be read: then a ledger that is not in `by_ledger` may be marked all the same.
+    """
+
+    by_ledger: dict[LedgerId, Mark] = field(default_factory=dict)
+    unexpected_znodes: int = 0
+    problem: str = ""
+
+
+def read_marks(session: Session, root: str) -> Marks:
+    """All marks. What vanishes while it is listed is no mark; no tree at all is no marks.
+
+    Costs about one list and one read a mark, and holds all marks. Raises StoreUnavailable when the connection is lost.
+    """
+    marks = Marks()
+    paths: Iterable[str] = [root + znode_paths.MARKS]
+    for _ in range(INNER_LEVELS):
+        paths = _inner(session, root, paths, marks)
+    ids = _marked(session, root, paths, marks)
+    for znode in read_many(session, (root + znode_paths.mark_path(ledger_id) for ledger_id in ids)):
+        ledger_id = znode_paths.mark_id_of(znode.path[len(root) :])
+        assert ledger_id is not None, znode.path
+        if znode.error == OK:
+            marks.by_ledger[ledger_id] = underreplication_mark.decode(znode.data, znode.ctime_ms)
+        elif znode.error != NO_NODE:
+            _refused(marks, znode.path, znode.error)
+    return marks
+
+
+def _inner(session: Session, root: str, parents: Iterable[str], marks: Marks) -> Iterator[str]:
+    for children in _told_apart(session, root, parents, marks):
+        marks.unexpected_znodes += len(children.unexpected) + len(children.ledger_ids)
+        yield from (root + path for path in children.inner)
+
+
+def _marked(session: Session, root: str, parents: Iterable[str], marks: Marks) -> Iterator[LedgerId]:
+    for children in _told_apart(session, root, parents, marks):
+        marks.unexpected_znodes += len(children.unexpected) + len(children.inner)
+        yield from children.ledger_ids
+
+
+def _told_apart(session: Session, root: str, parents: Iterable[str], marks: Marks) -> Iterator[znode_paths.Children]:
+    for children in children_of_many(session, parents):
+        if children.error == OK:
+            yield znode_paths.tell_marks_apart(children.path[len(root) :], children.names)
+        elif children.error != NO_NODE:
+            _refused(marks, children.path, children.error)
+
+
+def _refused(marks: Marks, path: str, error: int) -> None:
+    if error != NO_AUTH:
+        raise unavailable(path, error)
+    marks.problem = marks.problem or f"the marks are not all known: {refusal(path, error)}"

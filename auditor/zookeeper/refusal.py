@@ -1,0 +1,26 @@
+"""What a read that was not answered with data means, in a sentence for a person."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from auditor.errors import StoreUnavailable
+from auditor.zookeeper.multi_read import CONNECTION_LOSS, MARSHALLING, NO_AUTH, NO_NODE, OK
+
+_SAYS: Final = {
+    CONNECTION_LOSS: "was not answered: the connection to ZooKeeper was lost and could not be had again in time",
+    MARSHALLING: "was answered with something that cannot be decoded",
+    NO_NODE: "does not exist",
+    NO_AUTH: "may not be read by this session: give it read permission in the znode's ACL",
+}
+
+
+def refusal(path: str, error: int) -> str:
+    """Why there is no data of `path`; `error` is a KeeperException code."""
+    assert error != OK, path
+    return f"znode {path} {_SAYS.get(error, f'could not be read: ZooKeeper error {error}')}"
+
+
+def unavailable(path: str, error: int) -> StoreUnavailable:
+    """The same, where nothing can be said about the cluster without this znode."""
+    return StoreUnavailable(f"the cluster's metadata could not be read: {refusal(path, error)}")
