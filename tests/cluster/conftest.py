@@ -1,0 +1,86 @@
+"""Real BookKeeper for the tests: loudly skipped by hand where Java or Maven is missing, failed in CI.
+
+`shared_cluster` serves all tests that destroy nothing; `real_cluster` makes one for a test that does (`support.real_cluster`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.bookie_contract import CASES_RUN
+from support.bookies_under_test import SandboxBookieUnderTest, sandbox_bookies
+from support.real_cluster import RealCluster
+from support.real_jars import missing_tools
+
+REAL_TEST_TIMEOUT_S = 900
+"""A test that is the first to need the jars waits for Maven as well."""
+SHARED_STORAGES = ["SortedLedgerStorage"] * 3 + ["InterleavedLedgerStorage"] * 2
+LEDGER_ID_FIRST = 1_000
+LEDGER_IDS_A_TEST = 1_000
+"""Ids a test may draw; enough for any story, and the shared cluster stays far below the contract's own ids."""
+
+_ranges = count(LEDGER_ID_FIRST, LEDGER_IDS_A_TEST)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests that start JVMs the time to."""
+    for item in items:
+        if item.get_closest_marker("real") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(REAL_TEST_TIMEOUT_S))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Without Java or Maven: fail in CI, skip by hand and say what is not tested."""
+    problem = missing_tools() if item.get_closest_marker("real") else None
+    if problem is None:
+        return
+    if os.environ.get("CI", "").lower() in ("true", "1"):
+        pytest.fail(f"{problem} (CI must run the tests on real BookKeeper)", pytrace=False)
+    pytest.skip(f"NOT TESTED AGAINST REAL BOOKKEEPER: {problem}")
+
+
+@pytest.fixture(scope="session")
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    """Three Sorted (b1 b2 b3) and two Interleaved (b4 b5) bookies for the whole run; leave them as they are."""
+    with RealCluster(tmp_path_factory.mktemp("shared"), bookies=len(SHARED_STORAGES), storage=SHARED_STORAGES) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Iterator[dict[str, SandboxBookieUnderTest]]:
+    """A sandbox bookie a storage kind (`sorted`, `interleaved`), listening; needs no Java."""
+    with sandbox_bookies() as bookies:
+        yield bookies
+
+
+@pytest.fixture
+def ledger_ids() -> Iterator[int]:
+    """Ledger ids that no other test of this run draws: `next(ledger_ids)`, at most `LEDGER_IDS_A_TEST` times."""
+    first = next(_ranges)
+    return iter(range(first, first + LEDGER_IDS_A_TEST))
+
+
+@pytest.fixture
+def real_cluster(tmp_path: Path) -> Iterator[Callable[..., RealCluster]]:
+    """Make a cluster of one's own, `real_cluster(bookies=3, storage="DbLedgerStorage")`; stopped after the test. 4-8 s."""
+    with ExitStack() as stack:
+        numbers = count(1)
+
+        def make(**arguments: Any) -> RealCluster:
+            return stack.enter_context(RealCluster(tmp_path / f"cluster{next(numbers)}", **arguments))
+
+        yield make
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """How many contract cases each implementation passed; `test_bookie_contract` fails when they differ."""
+    if CASES_RUN:
+        terminalreporter.section("bookie contract: cases per implementation")
+        for implementation, names in sorted(CASES_RUN.items()):
+            terminalreporter.line(f"{implementation}: {len(names)}")

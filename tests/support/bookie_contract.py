@@ -1,0 +1,131 @@
+"""What every bookie under test must do on the wire: each case an observation with the expected one beside it.
+
+The cases (`contract_of_ledgers`, `contract_of_connections`) know nothing of how a bookie is run: they get a `BookieUnderTest`
+and a ledger id of their own, and may use the ids after it up to `LEDGERS_A_CASE`. An observation is plain data without
+txnIds, ports or disk sizes, so that it is equal or it is not. Where the two storages rightly differ (a list can lack its last
+entry, see IndexInMemPageMgr), there is one expectation a storage.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from support.raw_bookie import RawBookie, info_request, list_request, read_request, status_name
+
+from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
+
+LEDGERS_A_CASE = 10
+"""Ledger ids a case may use, from the one it is given."""
+
+Observation = Any
+"""Nested tuples, lists and strings."""
+
+
+class BookieUnderTest(Protocol):
+    """A bookie of some implementation, running, with a way to put entries on it."""
+
+    implementation: str
+    storage: str
+    host: str
+    port: int
+
+    def hold(self, ledger_id: int, *runs: tuple[int, int]) -> None:
+        """Store these runs (inclusive)."""
+
+    def know_empty(self, ledger_id: int) -> None:
+        """Make the ledger known to the bookie without an entry, as fencing does."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One law of the protocol. `expected` is the observation, or a mapping from storage to it."""
+
+    name: str
+    observe: Callable[[BookieUnderTest, int], Observation]
+    expected: Observation
+    number: int
+
+    def expected_of(self, storage: str) -> Observation:
+        return self.expected[storage] if isinstance(self.expected, dict) else self.expected
+
+    @property
+    def ledger_id(self) -> int:
+        """The first of this case's ledger ids: the same on every implementation, so that frames can be compared."""
+        return 700_000 + self.number * LEDGERS_A_CASE
+
+
+CASES: list[Case] = []
+"""Every case, in the order in which their modules are imported."""
+CASES_RUN: dict[str, set[str]] = {}
+"""Names of the cases that were observed as expected, per implementation, in this run."""
+
+
+def case(expected: Observation) -> Callable[[Callable[[BookieUnderTest, int], Observation]], Callable[..., Observation]]:
+    """Enter the decorated function into `CASES` with what it must observe."""
+
+    def enter(observe: Callable[[BookieUnderTest, int], Observation]) -> Callable[..., Observation]:
+        CASES.append(Case(observe.__name__, observe, expected, len(CASES)))
+        return observe
+
+    return enter
+
+
+def connect(bookie: BookieUnderTest) -> RawBookie:
+    """A fresh connection."""
+    return RawBookie(bookie.host, bookie.port)
+
+
+def statuses(response: pb.Response, sub_message: str) -> tuple[str, str | None]:
+    """Both statuses of an answer; None where the sub-message is absent."""
+    sub = status_name(getattr(response, sub_message).status) if response.HasField(sub_message) else None
+    return status_name(response.status), sub
+
+
+def groups(response: pb.Response) -> list[tuple[int, int, int, int]] | None:
+    """The sequence groups of a list, taken apart by hand; None where the field is absent."""
+    answer = response.getListOfEntriesOfLedgerResponse
+    if not answer.HasField("availabilityOfEntriesOfLedger"):
+        return None
+    payload = answer.availabilityOfEntriesOfLedger
+    version, count = struct.unpack_from(">ii", payload)
+    assert (version, len(payload), payload[8:64]) == (0, 64 + 24 * count, bytes(56)), "a list with another shape"
+    return list(struct.iter_unpack(">qqii", payload[64:]))
+
+
+def listing(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+    """Statuses, whether the ledger id is echoed, and the groups, of one GET_LIST."""
+    with connect(bookie) as connection:
+        response = connection.ask(list_request(ledger_id, 1))
+    answer = response.getListOfEntriesOfLedgerResponse
+    return (*statuses(response, "getListOfEntriesOfLedgerResponse"), answer.ledgerId == ledger_id, groups(response))
+
+
+def reading(bookie: BookieUnderTest, ledger_id: int, entry_id: int) -> Observation:
+    """Statuses, whether both ids are echoed, and the ids at the head of the body, of one READ_ENTRY."""
+    with connect(bookie) as connection:
+        response = connection.ask(read_request(ledger_id, entry_id, 1))
+    answer = response.readResponse
+    echoed = (answer.ledgerId, answer.entryId) == (ledger_id, entry_id)
+    held = struct.unpack_from(">qq", answer.body)[1] if answer.HasField("body") and answer.body else None
+    return (*statuses(response, "readResponse"), echoed, held)
+
+
+def closes(bookie: BookieUnderTest, data: bytes) -> str:
+    """What becomes of a connection on which a good request, then `data`, is sent."""
+    with connect(bookie) as connection:
+        connection.ask(info_request(1, 1))
+        with suppress(ConnectionError):
+            connection.send_bytes(data)
+        return "closed" if connection.is_closed_by_peer() else "answered"
+
+
+def check(subject: Case, bookie: BookieUnderTest) -> None:
+    """Observe one case on one bookie, and count it once it is as expected."""
+    expected = subject.expected_of(bookie.storage)
+    observed = subject.observe(bookie, subject.ledger_id)
+    assert expected == observed, f"{subject.name} on {bookie.implementation}: expected {expected}, observed {observed}"
+    CASES_RUN.setdefault(bookie.implementation, set()).add(subject.name)

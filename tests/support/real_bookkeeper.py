@@ -1,0 +1,123 @@
+"""The servers a real cluster is made of: ZooKeeper, a bookie, the shell."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from support.real_jars import POM
+from support.real_processes import JavaProcess, free_port, java_command
+
+LOG4J2_WARN = POM.parent / "log4j2-warn.xml"
+LOG4J2_SHELL = POM.parent / "log4j2-shell.xml"
+SHELL_TIMEOUT_S = 90
+"""How long one shell command may take, in seconds: a JVM start and a ZooKeeper session, on a busy machine."""
+ZOOKEEPER_SESSION_MS = 4_000
+"""The session time-out of the bookies: how long a killed bookie stays registered."""
+
+STORAGE_CLASSES = {
+    "SortedLedgerStorage": "org.apache.bookkeeper.bookie.SortedLedgerStorage",
+    "InterleavedLedgerStorage": "org.apache.bookkeeper.bookie.InterleavedLedgerStorage",
+    "DbLedgerStorage": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
+}
+
+
+def start_zookeeper(jars: Path, directory: Path, port: int) -> JavaProcess:
+    """A standalone ZooKeeper on loopback, its data under `directory`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    config = directory / "zoo.cfg"
+    settings = {
+        "dataDir": directory / "data",
+        "clientPort": port,
+        "clientPortAddress": "127.0.0.1",
+        "admin.enableServer": "false",
+        "maxClientCnxns": 0,
+        "tickTime": 1000,
+        "4lw.commands.whitelist": "*",
+    }
+    config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+    command = java_command(jars, main, str(config), heap="128m", log4j2=LOG4J2_WARN)
+    return JavaProcess("ZooKeeper", command, directory / "zookeeper.log")
+
+
+@dataclass
+class RealBookie:
+    """One bookie: its id, its port (kept over restarts), its storage, its folders, and its process when it has one."""
+
+    bookie_id: str
+    storage: str
+    directory: Path
+    metadata_service_uri: str
+    port: int = field(default_factory=free_port)
+    process: JavaProcess | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.is_running
+
+    @property
+    def config(self) -> Path:
+        return self.directory / "bookie.conf"
+
+    def write_config(self, read_only: bool = False) -> None:
+        """Write bookie.conf; everything on loopback, nothing flushed or collected behind a test's back."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        settings = {
+            "bookieId": self.bookie_id,
+            "bookiePort": self.port,
+            "metadataServiceUri": self.metadata_service_uri,
+            "journalDirectories": self.directory / "journal",
+            "ledgerDirectories": self.directory / "ledgers",
+            "indexDirectories": self.directory / "ledgers",
+            "ledgerStorageClass": STORAGE_CLASSES[self.storage],
+            "ledgerManagerFactoryClass": "org.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory",
+            "listeningInterface": "lo",
+            "allowLoopback": "true",
+            "advertisedAddress": "127.0.0.1",
+            "httpServerEnabled": "false",
+            "journalSyncData": "false",
+            "journalPreAllocSizeMB": 1,
+            "diskUsageThreshold": 0.999,
+            "diskUsageWarnThreshold": 0.998,
+            "gcWaitTime": 3_600_000,
+            "zkTimeout": ZOOKEEPER_SESSION_MS,
+            "dbStorage_writeCacheMaxSizeMb": 32,
+            "dbStorage_readAheadCacheMaxSizeMb": 32,
+            "forceReadOnlyBookie": str(read_only).lower(),
+        }
+        self.config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+
+    def start(self, jars: Path, read_only: bool = False) -> None:
+        """Start its JVM; it is up when it is registered, which the cluster waits for."""
+        assert not self.is_running, f"{self.bookie_id} runs already"
+        self.write_config(read_only)
+        main = "org.apache.bookkeeper.server.Main"
+        command = java_command(jars, main, "--conf", str(self.config), heap="256m", log4j2=LOG4J2_WARN)
+        self.process = JavaProcess(f"bookie {self.bookie_id}", command, self.directory / "bookie.log")
+
+    def kill(self) -> None:
+        """SIGKILL and wait; nothing to do when it does not run."""
+        if self.process is not None:
+            self.process.kill()
+
+    def empty_directories(self) -> None:
+        """Forget everything it stored, cookie included."""
+        assert not self.is_running, f"{self.bookie_id} must be stopped before its folders are emptied"
+        for name in ("journal", "ledgers"):
+            shutil.rmtree(self.directory / name, ignore_errors=True)
+
+
+def run_shell(jars: Path, config: Path, *arguments: str) -> str:
+    """Run BookKeeper's own shell (`ledgermetadata -l 7`, `listunderreplicated`, ...) and return what it said. About 2 s."""
+    main = "org.apache.bookkeeper.bookie.BookieShell"
+    command = java_command(jars, main, "-conf", str(config), *arguments, heap="128m", log4j2=LOG4J2_SHELL)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SHELL_TIMEOUT_S, check=False, env=dict(os.environ))
+    if done.returncode != 0:
+        raise RuntimeError(
+            f"the shell's {' '.join(arguments)} exited with {done.returncode}: {(done.stdout + done.stderr)[-3000:]}"
+        )
+    return done.stdout

@@ -1,0 +1,62 @@
+"""The jars of a real BookKeeper, resolved once by Maven and kept under the project's `.cache/`.
+
+The cache is keyed on the hash of `tests/cluster/bookkeeper/pom.xml` and lists every jar with its size, so a half-filled or
+outdated folder is made again. A lock file keeps two test runs from filling it at once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+POM = PROJECT / "tests" / "cluster" / "bookkeeper" / "pom.xml"
+CACHE = PROJECT / ".cache" / "bookkeeper-4.17.2"
+STAMP = "complete.json"
+MAVEN_TIMEOUT_S = 600
+"""How long Maven may take to fetch about 100 MB, in seconds."""
+
+
+def missing_tools() -> str | None:
+    """Why real BookKeeper can't run here, as a sentence; None when Java and Maven are both there."""
+    missing = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
+    if not missing:
+        return None
+    return f"real BookKeeper needs {' and '.join(missing)} on the PATH: install a JDK (17 or newer) and Maven"
+
+
+def bookkeeper_jars() -> Path:
+    """The folder of jars, filled by `mvn dependency:copy-dependencies` when it is not complete: 20-60 s, once."""
+    CACHE.parent.mkdir(parents=True, exist_ok=True)
+    with (CACHE.parent / f"{CACHE.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also when this process dies
+        if not _is_complete():
+            _resolve()
+    assert _is_complete(), f"{CACHE} is still not complete after Maven ran: remove it and run again"
+    return CACHE / "lib"
+
+
+def _inventory() -> dict[str, object]:
+    jars = {jar.name: jar.stat().st_size for jar in sorted((CACHE / "lib").glob("*.jar"))}
+    return {"pom_sha256": hashlib.sha256(POM.read_bytes()).hexdigest(), "jars": jars}
+
+
+def _is_complete() -> bool:
+    stamp = CACHE / STAMP
+    return stamp.is_file() and json.loads(stamp.read_text()) == _inventory()
+
+
+def _resolve() -> None:
+    shutil.rmtree(CACHE, ignore_errors=True)
+    CACHE.mkdir()
+    command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={CACHE / 'lib'}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(
+            f"Maven could not fetch BookKeeper's jars (exit {done.returncode}): {(done.stdout + done.stderr)[-2000:]}"
+        )
+    (CACHE / STAMP).write_text(json.dumps(_inventory(), indent=1))

@@ -1,0 +1,120 @@
+"""Java processes that never outlive the test run, and ports nobody else takes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:MaxDirectMemorySize=256m", "-Djava.net.preferIPv4Stack=true")
+"""Small and quick to start rather than fast: several JVMs share two cores."""
+STOP_WAIT_S = 20.0
+"""How long a killed process may take to be gone, in seconds."""
+LOG_TAIL_BYTES = 3000
+"""How much of a process's log an error shows."""
+PORT_FIRST, PORT_LAST = 20_000, 32_000
+"""Below Linux's ephemeral ports, so that no outgoing connection takes one between choosing and listening."""
+PORT_TRIES_MAX = 200
+
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def free_port() -> int:
+    """A loopback port nobody listens on now. Drawn at random, so that two runs rarely draw the same."""
+    draw = random.SystemRandom()
+    for _ in range(PORT_TRIES_MAX):
+        port = draw.randint(PORT_FIRST, PORT_LAST)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise RuntimeError(f"no free port found between {PORT_FIRST} and {PORT_LAST} in {PORT_TRIES_MAX} tries")
+
+
+class JavaProcess:
+    """One JVM with its log file. It is killed by the kernel when the process that started it dies."""
+
+    def __init__(self, name: str, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.name = name
+        self.log = log
+        self._process = _spawn(command, log, environment)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone. A paused process dies as well; a dead one is left alone."""
+        if self.is_running:
+            self._process.kill()
+        self._process.wait(STOP_WAIT_S)
+
+    def pause(self) -> None:
+        """SIGSTOP: it keeps its connections and its port, and says nothing."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._process.send_signal(signal.SIGCONT)
+
+    def log_tail(self) -> str:
+        """The end of its log, for an error message."""
+        if not self.log.exists():
+            return "(no log)"
+        return self.log.read_bytes()[-LOG_TAIL_BYTES:].decode(errors="replace")
+
+    def assert_running(self) -> None:
+        """Raise with the end of its log when it has exited."""
+        code = self._process.poll()
+        if code is not None:
+            raise RuntimeError(f"{self.name} exited with {code}; the end of {self.log}:\n{self.log_tail()}")
+
+
+def java_command(jars: Path, main_class: str, *arguments: str, heap: str, log4j2: Path) -> list[str]:
+    """The command line of a small JVM on these jars."""
+    return [
+        "java",
+        *JVM_FLAGS,
+        f"-Xmx{heap}",
+        f"-Dlog4j2.configurationFile={log4j2}",
+        "-cp",
+        f"{jars}/*",
+        main_class,
+        *arguments,
+    ]
+
+
+def _spawn(command: Sequence[str], log: Path, environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
+    # PR_SET_PDEATHSIG fires when the *thread* that forked ends, so a pool thread would take its JVM with it.
+    assert threading.current_thread() is threading.main_thread(), "start Java processes from the main thread only"
+    parent = os.getpid()
+    with log.open("ab") as out:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=None if environment is None else dict(environment),
+            start_new_session=True,  # Ctrl-C ends the tests, and their teardown ends this
+            preexec_fn=lambda: _die_with(parent),
+        )
+
+
+def _die_with(parent: int) -> None:
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)  # the parent died between fork and prctl
