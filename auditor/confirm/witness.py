@@ -162,26 +162,28 @@ def _marked(finding: Finding, facts: Facts, _looks: Sequence[Look]) -> str:
     )
     return (
         f"Let ledger {finding.ledger_id} be marked under-replicated{missing}: the mark's znode was made at "
-        f"{facts['marked_at_ms']} ms{changed}. Then it is {facts['age_s']} s old, and {facts['grace_s']} s are acceptable.{problem}"
+        f"{facts['marked_at_ms']} ms{changed}. Then it is {facts['age_s']} s old, and {facts['grace_s']} s are "
+        f"acceptable.{problem}"
     )
 
 
 def _malformed(finding: Finding, facts: Facts, looks: Sequence[Look]) -> str:
     if "undecodable" in facts:
         return (
-            f"Let the metadata of ledger {finding.ledger_id} be the {facts['length_bytes']} bytes with SHA-256 {facts['sha256']}; "
-            f"then decoding fails at byte {facts['offset_bytes']}: {facts['undecodable']}."
+            f"Let the metadata of ledger {finding.ledger_id} be the {facts['length_bytes']} bytes with SHA-256 "
+            f"{facts['sha256']}; then decoding fails at byte {facts['offset_bytes']}: {facts['undecodable']}."
         )
     against = "; ".join(text for name, text in finding.facts if name == "contradiction")
     version = looks[-1].record.stamp.version if looks[-1].record.stamp else "?"
-    return f"Let the metadata of ledger {finding.ledger_id} be as in znode version {version}; then it contradicts itself: {against}."
+    return f"Let ledger {finding.ledger_id} be as in version {version} of its znode; then it contradicts itself: {against}."
 
 
 def _silent_bookie(finding: Finding, facts: Facts) -> str:
     why = f" ({facts['detail']})" if facts["detail"] else ""
     return (
-        f"Let bookie {finding.bookie_id} be registered as {facts['registration']} at {facts['address']}; then it should answer, "
-        f"and it was silent at each of {facts['looks']} looks{why}, still registered at the last of them.{_disabled(facts)}"
+        f"Let bookie {finding.bookie_id} be registered as {facts['registration']} at {facts['address']}; then it should "
+        f"answer, and it was silent at each of {facts['looks']} looks{why}, still registered at the last of them."
+        f"{_disabled(facts)}"
     )
 
 
@@ -190,8 +192,9 @@ def _lost_bookie(finding: Finding, facts: Facts) -> str:
     delay = facts["lost_bookie_recovery_delay_s"]
     patience = f" lostBookieRecoveryDelay is {delay} s." if delay else ""
     return (
-        f"Let bookie {finding.bookie_id} not be registered (it {cookie}); then the {facts['unmarked_ledgers']} closed ledgers that "
-        f"still name it should be marked under-replicated, and they are not: ledgers {', '.join(facts['some_ledgers'].split())}. "
+        f"Let bookie {finding.bookie_id} not be registered (it {cookie}); then the {facts['unmarked_ledgers']} closed ledgers "
+        f"that still name it should be marked under-replicated, and they are not: ledgers "
+        f"{', '.join(facts['some_ledgers'].split())}. "
         f"Again {facts['apart_s']} s later: neither registered nor marked.{patience}{_disabled(facts)}"
     )
 
