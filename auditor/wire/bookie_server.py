@@ -23,8 +23,8 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 REQUEST_FRAME_BYTES_MAX = 5 * 2**20
 """Longest request a bookie takes (its nettyMaxFrameSizeBytes default); a longer one closes the connection at once."""
-ENTRY_HEAD_BYTES = 32
-"""ledgerId, entryId, lastAddConfirmed and length: what every stored entry begins with (section 7.1)."""
+ENTRY_IDS_BYTES = 24
+"""ledgerId, entryId and lastAddConfirmed: what a bookie reads of an entry it is to store (section 7.1); the rest it never looks at."""
 NO_AUTH_PLUGIN = "AuthDisabledPlugin"
 """The plugin that a bookie without authentication names in every answer to AUTH."""
 
@@ -57,6 +57,7 @@ class ReadEntry:
     ledger_id: LedgerId
     entry_id: EntryId
     fence: bool = False
+    master_key: bytes = b""
     operation = Operation.READ_ENTRY
 
 
@@ -160,7 +161,7 @@ def decode_request(body: bytes) -> Request | WrongVersion:
 
 def ids_of(body: bytes) -> tuple[LedgerId, EntryId] | None:
     """The ledger and entry that a stored entry says it is; None if `body` is too short to be one."""
-    if len(body) < ENTRY_HEAD_BYTES:
+    if len(body) < ENTRY_IDS_BYTES:
         return None
     ledger_id, entry_id = _IDS.unpack_from(body)
     return ledger_id, entry_id
@@ -250,7 +251,7 @@ def _request(message: pb.Request) -> Request:
         case Operation.READ_ENTRY:
             read = message.readRequest
             fence = read.HasField("flag") and read.flag == pb.ReadRequest.FENCE_LEDGER
-            return ReadEntry(txn_id, read.ledgerId, read.entryId, fence)
+            return ReadEntry(txn_id, read.ledgerId, read.entryId, fence, read.masterKey)
         case Operation.ADD_ENTRY:
             add = message.addRequest
             return AddEntry(txn_id, add.ledgerId, add.entryId, add.masterKey, add.body)

@@ -63,10 +63,10 @@ def test_add_entry_decodes_with_key_and_body() -> None:
     assert server.ids_of(request.body) == (70, 80)
 
 
-def test_body_under_32_bytes_has_no_ids() -> None:
-    """31 bytes are no entry, 32 are."""
-    assert server.ids_of(bytes(31)) is None
-    assert server.ids_of(bytes(32)) == (0, 0)
+def test_body_under_24_bytes_has_no_ids() -> None:
+    """A bookie reads ledger, entry and last add confirmed: 23 bytes are no entry to it, 24 are."""
+    assert server.ids_of(bytes(23)) is None
+    assert server.ids_of(bytes(24)) == (0, 0)
 
 
 def test_every_txn_id_is_echoed() -> None:

@@ -1,0 +1,251 @@
+"""A bookie of the sandbox: what it holds, how it misbehaves, and what it answers to each request.
+
+It answers as real bookies do (wire-protocol reference, sections 5 to 11): statuses, lists, reads, fencing, and which questions
+stay without an answer. Everything is kept in memory. `Listener` puts it on a socket.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from auditor.model.availability import SequenceGroup
+from auditor.model.identity import EntryId, LedgerId
+from auditor.model.ledger import DigestType
+from auditor.sandbox.holding import RUNS_LISTED_MAX, Holding, Run, entry_body
+from auditor.wire import bookie_server as wire
+from auditor.wire.frames import Status
+
+TOTAL_DISK_BYTES = 100 * 2**30
+FREE_DISK_BYTES = 60 * 2**30
+
+
+INDEX_PAGE_ENTRIES = 1024
+"""Entries on one index page (pageSize / 8): where the listing defect of InterleavedLedgerStorage strikes."""
+
+
+class Storage(StrEnum):
+    """ledgerStorageClass, by its short name, as far as it shows on the wire."""
+
+    SORTED = "SortedLedgerStorage"
+    """BookKeeper's default; its index is flushed here, so that lists are complete."""
+    INTERLEAVED = "InterleavedLedgerStorage"
+    """Before its index is flushed: a highest entry whose id is a multiple of 1024 is left out of the list, and reads back."""
+    DB = "DbLedgerStorage"
+    """Pulsar's: the list of a ledger it holds is never answered, ENOLEDGER is."""
+
+
+class ListForm(StrEnum):
+    """How entries are listed: a group for each run, as every BookKeeper release does, or BP-34's periodic groups."""
+
+    RUNS = "runs"
+    PERIODIC = "periodic"
+
+
+class LedgerFault(StrEnum):
+    """What is wrong with one ledger on one bookie."""
+
+    NEVER_ANSWERED = "never_answered"
+    """No question about it is answered; those about others are."""
+    EIO = "eio"
+    UNKNOWN_LEDGER_STATE = "unknown_ledger_state"
+    LAST_ENTRY_UNLISTED = "last_entry_unlisted"
+    """The highest entry is left out of the list and can be read (entry-availability reference, section 6)."""
+    LIST_CUT_SHORT = "list_cut_short"
+    """The list announces a group more than it has."""
+    WRONG_DIGEST = "wrong_digest"
+    WRONG_IDS = "wrong_ids"
+    """What is read is another entry than the one asked for."""
+
+
+@dataclass(slots=True)
+class Behaviour:
+    """How a bookie as a whole behaves; may be changed while it runs."""
+
+    storage: Storage = Storage.SORTED
+    list_form: ListForm = ListForm.RUNS
+    refuses: bool = False
+    """Everything is answered EUA, as to somebody who is not authenticated."""
+    silent: bool = False
+    """Connections are accepted and nothing is ever answered."""
+    read_only: bool = False
+    """ADD_ENTRY is answered EREADONLY."""
+    busy_reads: int = 0
+    """This many of the next reads are answered ETOOMANYREQUESTS."""
+    closes_mid_answer: bool = False
+    """Half of each answer is sent, then the connection is closed."""
+    lists_outstanding_max: int | None = None
+    """More lists than this outstanding on one connection close it, as a full read queue does (section 4)."""
+    answers_per_connection_max: int | None = None
+    """After this many answers the connection is closed."""
+    answer_delay_ms: float = 0.0
+    shuffles: bool = True
+    """Questions that arrive together are answered in another order."""
+
+
+class Bookie:
+    """One bookie's memory. `answer` is all that a connection calls; everything else sets the scene.
+
+    `operations` counts requests by operation, `asked` counts lists by ledger: what a test wants to know of a client.
+    """
+
+    def __init__(self, behaviour: Behaviour | None = None) -> None:
+        self.behaviour = behaviour or Behaviour()
+        self.operations: Counter[wire.Operation] = Counter()
+        self.asked: Counter[LedgerId] = Counter()
+        self.faults: dict[LedgerId, LedgerFault] = {}
+        self._holdings: dict[LedgerId, Holding] = {}
+        self._master_keys: dict[LedgerId, bytes] = {}
+        self._fenced: set[LedgerId] = set()
+
+    def hold(
+        self,
+        ledger_id: LedgerId,
+        pieces: Iterable[Run | SequenceGroup],
+        digest: DigestType = DigestType.CRC32C,
+        password: bytes = b"",
+    ) -> None:
+        """From now on hold exactly these entries of the ledger; none at all is a ledger known and empty.
+
+        Raises ValueError for more than RUNS_LISTED_MAX runs, unless they are listed as periodic groups.
+        """
+        holding = Holding(pieces, digest, password)
+        if self.behaviour.list_form is ListForm.RUNS and holding.run_count_max() > RUNS_LISTED_MAX:
+            raise ValueError(f"{holding.run_count_max()} runs are too many to list one by one: use ListForm.PERIODIC")
+        self._holdings[ledger_id] = holding
+
+    def forget(self, ledger_id: LedgerId) -> None:
+        """Hold no trace of the ledger, as if it was collected."""
+        self._holdings.pop(ledger_id, None)
+        self._master_keys.pop(ledger_id, None)
+        self._fenced.discard(ledger_id)
+
+    def wipe(self) -> None:
+        """Hold nothing."""
+        for ledger_id in list(self._holdings):
+            self.forget(ledger_id)
+
+    def holding(self, ledger_id: LedgerId) -> Holding | None:
+        """What is held of the ledger; None if it is unknown here."""
+        return self._holdings.get(ledger_id)
+
+    @property
+    def fenced(self) -> frozenset[LedgerId]:
+        """Ledgers that a client has fenced: an auditor fences none."""
+        return frozenset(self._fenced)
+
+    def answer(self, request: wire.Request | wire.WrongVersion) -> bytes | None:
+        """The frame that answers `request`; None where a real bookie would never answer."""
+        asked = request.request if isinstance(request, wire.WrongVersion) else request
+        self.operations[asked.operation] += 1
+        if self.behaviour.silent:
+            return None
+        if self.behaviour.refuses:
+            return wire.encode_status(asked, Status.EUA)
+        match request:
+            case wire.WrongVersion():
+                return wire.encode_wrong_version(request)
+            case wire.ListEntries():
+                return self._list(request)
+            case wire.ReadEntry():
+                return self._read(request)
+            case wire.AddEntry():
+                return wire.encode_add(request, self._add(request))
+            case wire.BookieInfo():
+                return wire.encode_info(request, Status.EOK, TOTAL_DISK_BYTES, FREE_DISK_BYTES)
+            case wire.Authenticate():
+                return wire.encode_auth(request, Status.EOK)
+            case wire.OtherRequest():
+                return wire.encode_status(request, Status.EBADREQ)
+
+    def _list(self, request: wire.ListEntries) -> bytes | None:
+        self.asked[request.ledger_id] += 1
+        fault = self.faults.get(request.ledger_id)
+        if fault is LedgerFault.NEVER_ANSWERED:
+            return None
+        if (status := _status_of(fault)) is not None:
+            return wire.encode_list(request, status)
+        holding = self._holdings.get(request.ledger_id)
+        if holding is None:
+            return wire.encode_list(request, Status.ENOLEDGER)
+        if self.behaviour.storage is Storage.DB:
+            return None
+        payload = self._payload(holding, fault)
+        if fault is LedgerFault.LIST_CUT_SHORT:
+            payload = payload[:4] + (int.from_bytes(payload[4:8], "big") + 1).to_bytes(4, "big") + payload[8:]
+        return wire.encode_list(request, Status.EOK, payload)
+
+    def _payload(self, holding: Holding, fault: LedgerFault | None) -> bytes:
+        highest = holding.highest()
+        unflushed = self.behaviour.storage is Storage.INTERLEAVED and highest is not None and highest % INDEX_PAGE_ENTRIES == 0
+        if unflushed or fault is LedgerFault.LAST_ENTRY_UNLISTED:
+            return holding.listed_as_runs(without_highest=True)
+        return holding.listed_as_runs() if self.behaviour.list_form is ListForm.RUNS else holding.listed_as_groups()
+
+    def _read(self, request: wire.ReadEntry) -> bytes | None:
+        ledger_id, fault = request.ledger_id, self.faults.get(request.ledger_id)
+        if fault is LedgerFault.NEVER_ANSWERED:
+            return None
+        if request.fence and not self._fence(request):
+            return wire.encode_read(request, Status.EUA)
+        if self.behaviour.busy_reads > 0:
+            self.behaviour.busy_reads -= 1
+            return wire.encode_read(request, Status.ETOOMANYREQUESTS)
+        if (status := _status_of(fault)) is not None:
+            return wire.encode_read(request, status)
+        holding = self._holdings.get(ledger_id)
+        if holding is None:
+            return wire.encode_read(request, Status.ENOLEDGER)
+        if request.entry_id < -1 and self.behaviour.storage is not Storage.DB:
+            return None
+        entry_id = holding.highest() if request.entry_id == -1 else request.entry_id
+        if entry_id is None or entry_id not in holding:
+            return wire.encode_read(request, Status.ENOENTRY)
+        return wire.encode_read(request, Status.EOK, _body(holding, ledger_id, entry_id, fault), max_lac=-1)
+
+    def _fence(self, request: wire.ReadEntry) -> bool:
+        """Whether the key was right. An unknown ledger takes the key as its own and becomes known, without an entry."""
+        ledger_id = request.ledger_id
+        if not request.master_key or self._master_keys.setdefault(ledger_id, request.master_key) != request.master_key:
+            return False
+        self._holdings.setdefault(ledger_id, Holding())
+        self._fenced.add(ledger_id)
+        return True
+
+    def _add(self, request: wire.AddEntry) -> Status:
+        ids = wire.ids_of(request.body)
+        if self.behaviour.read_only:
+            return Status.EREADONLY
+        if ids is None:
+            return Status.EBADREQ
+        ledger_id, entry_id = ids
+        if self._master_keys.setdefault(ledger_id, request.master_key) != request.master_key:
+            return Status.EUA
+        if ledger_id in self._fenced:
+            return Status.EFENCED
+        self._holdings.setdefault(ledger_id, Holding()).store(entry_id, request.body)
+        return Status.EOK
+
+
+def _status_of(fault: LedgerFault | None) -> Status | None:
+    """The status that every question about such a ledger is answered with, if it is always the same."""
+    match fault:
+        case LedgerFault.EIO:
+            return Status.EIO
+        case LedgerFault.UNKNOWN_LEDGER_STATE:
+            return Status.EUNKNOWNLEDGERSTATE
+        case _:
+            return None
+
+
+def _body(holding: Holding, ledger_id: LedgerId, entry_id: EntryId, fault: LedgerFault | None) -> bytes:
+    body = holding.body(ledger_id, entry_id)
+    match fault:
+        case LedgerFault.WRONG_IDS:
+            return entry_body(ledger_id, entry_id + 1)
+        case LedgerFault.WRONG_DIGEST:
+            return body[:-1] + bytes((body[-1] ^ 1,))
+        case _:
+            return body

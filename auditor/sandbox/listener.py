@@ -1,0 +1,154 @@
+"""Puts a `Bookie` on a loopback port: connections, order of answers, back-pressure, and how connections end."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+
+from auditor.errors import PeerProtocolError
+from auditor.sandbox.bookie import Bookie
+from auditor.wire import bookie_server as wire
+
+HOST = "127.0.0.1"
+QUEUED_REQUESTS_MAX = 20_000
+"""Requests read and not answered on one connection before it is read no further."""
+WRITE_BYTES = 64 * 2**10
+"""Answers are gathered up to this many bytes before they are handed to the socket."""
+ORDER_SEED = 34
+"""Seed of the order of answers, the same for each connection so that a test can be run again."""
+
+
+class Listener:
+    """One bookie's port. Starts, stops and starts again on the same port; stopping resets its connections."""
+
+    def __init__(self, bookie: Bookie, port: int = 0) -> None:
+        self.bookie = bookie
+        self.port = port
+        self.connections_made = 0
+        self.connections_open_max = 0
+        self._open: set[BookieConnection] = set()
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Listen; `port` says where. Raises OSError when the port is taken."""
+        assert self._server is None, "the bookie listens already"
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: BookieConnection(self), HOST, self.port)
+        self.port = int(self._server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Listen no more and reset every connection. Harmless when not listening."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+        self.reset_connections()
+        await asyncio.sleep(0)
+
+    def reset_connections(self) -> None:
+        """End every connection at once, as a bookie does that is killed."""
+        for connection in list(self._open):
+            connection.abort()
+
+    @property
+    def is_listening(self) -> bool:
+        return self._server is not None
+
+    def opened(self, connection: BookieConnection) -> None:
+        self._open.add(connection)
+        self.connections_made += 1
+        self.connections_open_max = max(self.connections_open_max, len(self._open))
+
+    def closed(self, connection: BookieConnection) -> None:
+        self._open.discard(connection)
+
+
+class BookieConnection(asyncio.Protocol):
+    """One client's connection: frames in, answers out, not in the order of the questions."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._bookie = listener.bookie
+        self._buffer = wire.RequestBuffer()
+        self._queue: deque[wire.Request | wire.WrongVersion] = deque()
+        self._order = random.Random(ORDER_SEED)  # noqa: S311 - an order, not a secret
+        self._transport: asyncio.Transport | None = None
+        self._may_write = True
+        self._reading = True
+        self._answers = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._listener.opened(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._queue.clear()
+        self._listener.closed(self)
+
+    def abort(self) -> None:
+        """Reset the connection; what was not sent is lost."""
+        self._queue.clear()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            requests = [wire.decode_request(body) for body in self._buffer.feed(data)]
+        except PeerProtocolError:
+            self.abort()
+            return
+        behaviour = self._bookie.behaviour
+        lists = sum(isinstance(request, wire.ListEntries) for request in (*self._queue, *requests))
+        if behaviour.lists_outstanding_max is not None and lists > behaviour.lists_outstanding_max:
+            self.abort()
+            return
+        if behaviour.shuffles:
+            self._order.shuffle(requests)
+        self._queue.extend(requests)
+        if len(self._queue) > QUEUED_REQUESTS_MAX and self._transport is not None:
+            self._reading = False
+            self._transport.pause_reading()
+        if behaviour.answer_delay_ms > 0:
+            asyncio.get_running_loop().call_later(behaviour.answer_delay_ms / 1000, self._answer_queued)
+        else:
+            self._answer_queued()
+
+    def pause_writing(self) -> None:
+        self._may_write = False
+
+    def resume_writing(self) -> None:
+        self._may_write = True
+        self._answer_queued()
+
+    def _answer_queued(self) -> None:
+        """Answer what waits, as far as the client takes it."""
+        gathered = bytearray()
+        while self._queue and self._may_write and self._transport is not None:
+            frame = self._bookie.answer(self._queue.popleft())
+            if frame is None:
+                continue
+            if self._bookie.behaviour.closes_mid_answer:
+                self._say_last(bytes(gathered) + frame[: len(frame) // 2])
+                return
+            gathered += frame
+            self._answers += 1
+            if self._answers == self._bookie.behaviour.answers_per_connection_max:
+                self._say_last(bytes(gathered))
+                return
+            if len(gathered) >= WRITE_BYTES:
+                self._transport.write(bytes(gathered))
+                gathered.clear()
+        if gathered and self._transport is not None:
+            self._transport.write(bytes(gathered))
+        if not self._reading and self._transport is not None and len(self._queue) <= QUEUED_REQUESTS_MAX // 2:
+            self._reading = True
+            self._transport.resume_reading()
+
+    def _say_last(self, data: bytes) -> None:
+        """Send this much and close."""
+        self._queue.clear()
+        if self._transport is not None:
+            self._transport.write(data)
+            self._transport.close()

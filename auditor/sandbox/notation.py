@@ -1,0 +1,147 @@
+"""Stories in one line: a ledger's metadata, what a bookie holds, and what striping puts where.
+
+    ledger("e5 w3 a2  0:[b1 b2 b3 b4 b5] 1200:[b1 b2 b3 b6 b5]  closed 1999")
+    holds("1200-1202 1205-1999")
+
+Striping is spelled out here anew, window by window: what the sandbox puts on its bookies must not come from what checks them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from auditor.model.identity import BookieId, EntryId
+from auditor.model.ledger import DigestType, LedgerMetadata, LedgerState, Segment
+from auditor.sandbox.holding import PAYLOAD_BYTES, Run, merged
+
+WINDOWS_MAX = 2_000_000
+"""Runs that `placement` makes for one ledger; beyond it a story holds sequence groups instead."""
+
+_TOKEN = re.compile(
+    r"(?P<quorum>[ewa])(?P<count>\d+)"
+    r"|(?P<first>-?\d+):\[(?P<members>[^\]]*)\]"
+    r"|(?P<state>open|in_recovery|closed)(?:\s+(?P<last>-?\d+))?"
+    r"|v(?P<version>[123])"
+    r"|(?P<digest>crc32c|crc32|hmac|dummy)"
+)
+_STATES = {"open": LedgerState.OPEN, "in_recovery": LedgerState.IN_RECOVERY, "closed": LedgerState.CLOSED}
+_RUN = re.compile(r"(\d+)(?:-(\d+))?")
+
+
+def ledger(text: str, ids: Mapping[str, BookieId] | None = None) -> LedgerMetadata:
+    """The metadata that `text` tells; bookies are named in it, and `ids` gives their ids (a name without one is the id).
+
+    `eE wW aA` (ack quorum defaults to the write quorum), segments as `first:[bookies by position]`, then `open`, `in_recovery`,
+    `closed N` (the last entry, -1 for none) or `closed` alone, which leaves the last entry out. `v1` to `v3` is the format
+    version (3), `crc32`, `crc32c` (the default), `hmac` or `dummy` the digest. Nothing is checked beyond the notation: a story
+    may be about metadata that contradicts itself. Raises ValueError for what is no notation.
+    """
+    quorums: dict[str, int] = {}
+    segments: list[Segment] = []
+    state, last, version, digest = LedgerState.OPEN, None, 3, DigestType.CRC32C
+    for token in _tokens(text):
+        if token["quorum"]:
+            quorums[token["quorum"]] = int(token["count"])
+        elif token["first"]:
+            members = token["members"].split()
+            segments.append(Segment(int(token["first"]), tuple((ids or {}).get(name, name) for name in members)))
+        elif token["state"]:
+            state, last = _STATES[token["state"]], int(token["last"]) if token["last"] else None
+        elif token["version"]:
+            version = int(token["version"])
+        else:
+            digest = DigestType[token["digest"].upper()]
+    if missing := {"e", "w"} - quorums.keys():
+        raise ValueError(f"a ledger needs {' and '.join(sorted(missing))} and a number: {text!r}")
+    return LedgerMetadata(
+        format_version=version,
+        state=state,
+        ensemble_size=quorums["e"],
+        write_quorum=quorums["w"],
+        ack_quorum=quorums.get("a", quorums["w"]),
+        # Java writes -1 where the last entry is not known yet.
+        last_entry_id=last if state is LedgerState.CLOSED else -1,
+        length=PAYLOAD_BYTES * (last + 1) if last is not None and state is LedgerState.CLOSED else 0,
+        segments=tuple(segments),
+        digest_type=None if version == 1 else digest,
+    )
+
+
+def holds(text: str) -> tuple[Run, ...]:
+    """`1200-1202 1205` as inclusive runs; no text is no run. Raises ValueError for what is no notation."""
+    runs: list[Run] = []
+    for word in text.split():
+        match = _RUN.fullmatch(word)
+        if match is None or int(match[2] or match[1]) < int(match[1]):
+            raise ValueError(f"{word!r} is no run of entries; write 7 or 3-9: {text!r}")
+        runs.append((int(match[1]), int(match[2] or match[1])))
+    return tuple(runs)
+
+
+def placement(metadata: LedgerMetadata, written: EntryId | None = None) -> dict[BookieId, list[Run]]:
+    """Which entries striping puts on which bookie: entry e at positions e, e+1, ... e+W-1, modulo E, of its segment.
+
+    `written` is the last entry there is; without it, that of the metadata, and none in the last segment of a ledger that has no
+    end yet. Every bookie of an ensemble is a key. Raises ValueError for more than WINDOWS_MAX runs.
+    """
+    e, w = metadata.ensemble_size, metadata.write_quorum
+    last = written if written is not None else _last_written(metadata)
+    held: dict[BookieId, list[Run]] = {}
+    windows = 0
+    for segment, ends in zip(metadata.segments, _ends(metadata, last), strict=True):
+        windows += max(0, ends - segment.first_entry_id + 1) * len(segment.ensemble) // e
+        if w < e and windows > WINDOWS_MAX:
+            raise ValueError(f"more than {WINDOWS_MAX} runs: hold sequence groups on the bookies instead")
+        for position, bookie_id in enumerate(segment.ensemble):
+            held.setdefault(bookie_id, []).extend(_windows(segment.first_entry_id, ends, position, e, w))
+    return {bookie_id: merged(runs) for bookie_id, runs in held.items()}
+
+
+def without(runs: Iterable[Run], lost: Iterable[Run]) -> list[Run]:
+    """The entries of `runs` that are not in `lost`."""
+    out: list[Run] = []
+    gone = merged(lost)
+    for first, last in merged(runs):
+        at = first
+        for lost_first, lost_last in gone:
+            if lost_last < at or lost_first > last:
+                continue
+            if lost_first > at:
+                out.append((at, lost_first - 1))
+            at = lost_last + 1
+        if at <= last:
+            out.append((at, last))
+    return out
+
+
+def _tokens(text: str) -> Iterable[dict[str, str]]:
+    at = 0
+    for match in re.finditer(r"\s*(?:" + _TOKEN.pattern + r")(?=\s|$)", text):
+        if text[at : match.start()].strip():
+            break
+        at = match.end()
+        yield match.groupdict(default="")
+    if text[at:].strip():
+        raise ValueError(f"{text[at:].split()[0]!r} is no part of a ledger: {text!r}")
+
+
+def _last_written(metadata: LedgerMetadata) -> EntryId:
+    if metadata.state is LedgerState.CLOSED and metadata.last_entry_id is not None:
+        return metadata.last_entry_id
+    return max((segment.first_entry_id for segment in metadata.segments), default=0) - 1
+
+
+def _ends(metadata: LedgerMetadata, last: EntryId) -> list[EntryId]:
+    """The last entry of each segment."""
+    return [*(after.first_entry_id - 1 for after in metadata.segments[1:]), last][: len(metadata.segments)]
+
+
+def _windows(first: EntryId, last: EntryId, position: int, e: int, w: int) -> list[Run]:
+    """What the bookie at `position` gets of entries first to last: a window of w entries in every e, cut at both ends."""
+    if w >= e:
+        return [(first, last)] if first <= last else []
+    # The window's last entry is the one whose write set begins at `position`.
+    begin = first - (first - (position - w + 1)) % e
+    cut = ((max(start, first), min(start + w - 1, last)) for start in range(begin, last + 1, e))
+    return [(start, end) for start, end in cut if start <= end]
