@@ -156,7 +156,7 @@ def _path(text: str) -> str:
 
 def _named(word: str) -> str:
     """A word for an error: only what is plainly a name is quoted."""
-    return f"'{word}'" if _WORD.fullmatch(word) else "after zk+"
+    return f"'{word}'" if _WORD.fullmatch(word) else "of that name"
 
 
 def _refuse(reason: str, form: str = RIGHT_FORM) -> NoReturn:

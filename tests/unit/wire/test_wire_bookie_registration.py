@@ -1,0 +1,171 @@
+"""Registrations and cookies: where a bookie is reached, and which cluster it belongs to."""
+
+# The expected value comes first, which ruff calls Yoda.
+# ruff: noqa: SIM300
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.errors import MalformedMetadata
+from auditor.wire import bookie_registration
+from auditor.wire.bookie_registration import Endpoint
+from auditor.wire.generated.data_formats_pb2 import BookieServiceInfoFormat
+
+WRITTEN = bytes.fromhex("32230a06626f6f6b6965108db5011a093132372e302e302e31220a626f6f6b69652d727063")
+
+
+def registration(*endpoints: dict[str, object]) -> bytes:
+    """A registration with these endpoints, each a sound bookie endpoint but for what is given."""
+    sound = {"id": "bookie", "host": "h", "port": 3181, "protocol": "bookie-rpc"}
+    made = [BookieServiceInfoFormat.Endpoint(**(sound | changes)) for changes in endpoints]
+    return BookieServiceInfoFormat(endpoints=made).SerializeToString()
+
+
+def test_decodes_what_a_bookie_wrote() -> None:
+    """A real registration says host and port, and that there is no TLS."""
+    assert Endpoint("127.0.0.1", 23181, tls=False) == bookie_registration.decode("any-id", WRITTEN)
+
+
+def test_encodes_byte_for_byte_as_a_bookie() -> None:
+    """The bytes are the ones a real bookie registered itself with."""
+    assert WRITTEN == bookie_registration.encode("127.0.0.1", 23181)
+
+
+def test_the_id_says_nothing_about_the_address() -> None:
+    """BP-41: with registration data, host and port come from it, whatever the id looks like."""
+    assert Endpoint("127.0.0.1", 23181) == bookie_registration.decode("10.9.9.9:3181", WRITTEN)
+
+
+def test_the_admin_endpoint_is_passed_over() -> None:
+    """Of several endpoints the one with protocol bookie-rpc counts, wherever it stands."""
+    data = registration({"id": "httpserver", "protocol": "http", "port": 8080}, {"host": "right"}, {"host": "second"})
+    assert Endpoint("right", 3181) == bookie_registration.decode("b", data)
+    assert Endpoint("h", 3181) == bookie_registration.decode("b", bookie_registration.encode("h", 3181, http_port=8080))
+
+
+def test_tls_is_an_extension_of_the_endpoint() -> None:
+    """`tls` among the extensions says that START_TLS is understood; other extensions and an admin endpoint's say nothing."""
+    assert bookie_registration.decode("b", registration({"extensions": ["other", "tls"]})).tls
+    assert not bookie_registration.decode("b", registration({"extensions": ["other"]})).tls
+    assert not bookie_registration.decode("b", registration({"protocol": "http", "extensions": ["tls"]}, {})).tls
+
+
+@pytest.mark.parametrize(
+    ("bookie_id", "expected"),
+    [
+        ("10.0.0.1:3181", Endpoint("10.0.0.1", 3181)),
+        ("bookie-1.example.com:1", Endpoint("bookie-1.example.com", 1)),
+        ("h:65535", Endpoint("h", 65535)),
+        ("h:3181:rest", Endpoint("h", 3181)),
+    ],
+)
+def test_without_data_the_id_is_host_and_port(bookie_id: str, expected: Endpoint) -> None:
+    """Bookies before 4.12 register without data; their id is split at the colon, two parts count."""
+    assert expected == bookie_registration.decode(bookie_id, b"")
+
+
+@pytest.mark.parametrize(
+    "bookie_id", ["bookie-1", "h:", ":3181", "h:0", "h:65536", "h:x", "h:+1", "2001:db8::1:3181", "1:2:3:4:5"]
+)
+def test_without_data_an_id_that_is_no_address_is_malformed(bookie_id: str) -> None:
+    """No port, no host, IPv6: nothing to dial, and the error names the bookie."""
+    with pytest.raises(MalformedMetadata, match="registered without an address") as error:
+        bookie_registration.decode(bookie_id, b"")
+    assert error.value.reason.startswith(bookie_id)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (BookieServiceInfoFormat(properties={"a": "b"}).SerializeToString(), "of b has no bookie-rpc endpoint"),
+        (registration({"protocol": "http"}), "of b has no bookie-rpc endpoint"),
+        (registration({"port": 0}), "no usable host and port"),
+        (registration({"port": -1}), "no usable host and port"),
+        (registration({"port": 65536}), "no usable host and port"),
+        (registration({"host": ""}), "no usable host and port"),
+        (WRITTEN[:-1], "not protobuf"),
+        (b"\xff\xff", "not protobuf"),
+        (bytes.fromhex("3202 1001"), r"endpoints\[0\]\.id, endpoints\[0\]\.host, endpoints\[0\]\.protocol"),
+    ],
+)
+def test_a_registration_without_an_address_is_malformed(data: bytes, reason: str) -> None:
+    """What has no usable bookie endpoint is malformed, and says why."""
+    with pytest.raises(MalformedMetadata, match=reason):
+        bookie_registration.decode("b", data)
+
+
+def test_the_offset_points_into_the_endpoint() -> None:
+    """A field that ends behind its endpoint is told where it begins."""
+    with pytest.raises(MalformedMetadata) as error:
+        bookie_registration.decode("b", bytes.fromhex("3203 0a0562"))
+    assert 2 == error.value.offset
+
+
+@given(st.binary(max_size=80))
+def test_arbitrary_registrations_raise_only_malformed(data: bytes) -> None:
+    """Whatever a registration znode holds: an endpoint that can be dialled, or MalformedMetadata."""
+    try:
+        endpoint = bookie_registration.decode("b", data)
+    except MalformedMetadata as error:
+        assert 0 <= error.offset <= len(data)
+    else:
+        assert endpoint.host
+        assert 1 <= endpoint.port <= 65535
+
+
+# --- cookies ---
+
+INSTANCE = "f3492f09-f19c-49d9-a9ff-2411c8025150"
+COOKIE_5 = (
+    b'5\nbookieHost: "10.0.0.1:3181"\njournalDir: "/data/journal"\nledgerDirs: "1\\t/data/ledgers"\n'
+    b'instanceId: "f3492f09-f19c-49d9-a9ff-2411c8025150"\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (COOKIE_5, INSTANCE),
+        (COOKIE_5 + b'indexDirs: "1\\t/data/index"\n', INSTANCE),
+        (COOKIE_5.replace(b"5\n", b"4\n", 1), INSTANCE),
+        (COOKIE_5[: COOKIE_5.index(b"instanceId")], None),
+        (b"3\n10.0.0.1:3181\n/data/journal\n1\t/data/ledgers\n", None),
+        (b"3\n10.0.0.1:3181\n/data/journal\n1\t/data/ledgers", None),
+    ],
+    ids=["version 5", "with index dirs", "version 4", "no instance id", "version 3", "version 3 without the last LF"],
+)
+def test_a_cookie_names_its_cluster_or_none(data: bytes, expected: str | None) -> None:
+    """Layout versions 4 and 5 may carry the instance id; version 3 has no place for it."""
+    assert expected == bookie_registration.cookie_instance_id(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\n",
+        b"five\n",
+        b"2\nx\ny\nz\n",
+        b"3\nonly one line\n",
+        b"5\n",
+        b'5\nbookieHost: "h',
+        COOKIE_5 + b"newer: 1\n",
+        b"\xff\n",
+        b"-5\n",
+    ],
+)
+def test_a_cookie_that_cannot_be_read_is_malformed(data: bytes) -> None:
+    """No layout version, one before 3, missing lines or fields, unknown fields."""
+    with pytest.raises(MalformedMetadata):
+        bookie_registration.cookie_instance_id(data)
+
+
+@given(st.sampled_from([b"", b"3\n", b"4\n", b"5\n"]), st.binary(max_size=60))
+def test_arbitrary_cookies_raise_only_malformed(head: bytes, tail: bytes) -> None:
+    """No cookie raises anything unforeseen."""
+    try:
+        assert isinstance(bookie_registration.cookie_instance_id(head + tail), str | None)
+    except MalformedMetadata as error:
+        assert 0 <= error.offset <= len(head + tail)
