@@ -71,21 +71,21 @@ class _Batch:
     def is_lost(self) -> bool:
         return any(result.ready() and isinstance(result.exception, (*LOSSES, UnimplementedError)) for result in self._results)
 
-    def collect(self, timeout_s: float) -> Sequence[Item]:
+    def collect(self, session: Session) -> Sequence[Item]:
         """Wait for the answer. Raises one of LOSSES, or UnimplementedError."""
         if not self._as_one:
-            return [self._single(path, result, timeout_s) for path, result in zip(self.paths, self._results, strict=True)]
+            return [self._single(path, session, result) for path, result in zip(self.paths, self._results, strict=True)]
         try:
-            buffer, offset = self._results[0].get(timeout=timeout_s)
+            buffer, offset = session.answer(self._results[0])
             return decode_reply(self.operation, self.paths, buffer, offset)
         except (*LOSSES, UnimplementedError):
             raise
         except KazooException as error:  # the whole request was refused
             return self.failed(_code(error))
 
-    def _single(self, path: str, result: Any, timeout_s: float) -> Item:
+    def _single(self, path: str, session: Session, result: Any) -> Item:
         try:
-            value = result.get(timeout=timeout_s)
+            value = session.answer(result)
         except LOSSES:
             raise
         except KazooException as error:
@@ -121,7 +121,7 @@ def _probe(session: Session) -> bool | None:
     drops = 0
     while True:
         try:
-            session.submit(MultiRead(GET_DATA, ["/"])).get(timeout=session.reply_timeout_s)
+            session.answer(session.submit(MultiRead(GET_DATA, ["/"])))
             return True
         except (UnimplementedError, MarshallingError):
             await_close_by_server(session)
@@ -142,7 +142,7 @@ def await_close_by_server(session: Session) -> None:
 
 def _answers_single_reads(session: Session) -> bool:
     try:
-        session.submit(GetData("/", None)).get(timeout=session.reply_timeout_s)
+        session.answer(session.submit(GetData("/", None)))
     except LOSSES:
         return False
     except KazooException:
@@ -181,7 +181,7 @@ def _first_answer(session: Session, window: deque[_Batch]) -> Sequence[Item]:
     items: Sequence[Item] | None = None
     while items is None:
         try:
-            items = batch.collect(session.reply_timeout_s)
+            items = batch.collect(session)
             session.given_up = False
         except UnimplementedError:  # we were moved to an older server, which closes the connection now
             session.multi_read = False

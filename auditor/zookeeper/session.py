@@ -14,6 +14,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import (
     ConnectionClosedError,
     ConnectionLoss,
+    KazooException,
     OperationTimeoutError,
     RequestTimeoutError,
     SessionExpiredError,
@@ -164,6 +165,16 @@ class Session:
             result.set_exception(ConnectionLoss())
         return result
 
+    def answer(self, result: Any) -> Any:
+        """Wait for what `submit` returned, at most `reply_timeout_s`. Raises one of LOSSES, or the KazooException by which the
+        server refused."""
+        try:
+            return result.get(timeout=self.reply_timeout_s)
+        except (KazooException, KazooTimeoutError):
+            raise
+        except Exception as error:  # replies out of order or cut short: kazoo hands on whatever it stumbled over
+            raise ConnectionLoss from error
+
     def may_repeat(self, repeats: Repeats) -> bool:
         """Wait until a lost read may be asked again. False when its `retries_max` repeats are used up: the session is given up.
 
@@ -192,7 +203,7 @@ class Session:
         repeats = Repeats()
         while True:
             try:
-                return self.submit(request).get(timeout=self.reply_timeout_s)
+                return self.answer(self.submit(request))
             except LOSSES:
                 if not self.may_repeat(repeats):
                     raise self.unavailable("did not answer", self.limits.session_timeout_ms) from None

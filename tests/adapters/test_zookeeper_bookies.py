@@ -1,0 +1,103 @@
+"""Bookies as a real ZooKeeper has them: registrations and cookies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.zookeeper_process import ZooKeeperProcess, zookeeper
+from support.zookeeper_znodes import QUICK, Znodes, uri, znodes
+
+from auditor.errors import StoreUnavailable
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.wire import bookie_registration
+from auditor.wire.layout import LedgerLayout
+from auditor.zookeeper.metadata_store import open_store
+
+NOW_MS = 1_700_000_000_000
+COOKIE = b'5\nbookieHost: "10.0.0.1:3181"\njournalDir: "/j"\nledgerDirs: "1\\t/l"\n'
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
+    with zookeeper(Path(tmp_path_factory.mktemp("zookeeper"))) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def tree(server: ZooKeeperProcess) -> Iterator[Znodes]:
+    with znodes(server.hosts) as client:
+        yield client
+
+
+def bookies(server: ZooKeeperProcess, root: str) -> list[BookieRecord]:
+    with open_store(uri(server.hosts, root), QUICK) as store:
+        return store.bookies(look=1, now_ms=lambda: NOW_MS)
+
+
+def test_each_bookie_once_with_where_it_is(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """Writable, read-only, registered without an address (the id is one), and gone but for its cookie; sorted by id."""
+    root = "/bookies/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    tree.put(f"{root}/available/bookie-a", bookie_registration.encode("10.0.0.1", 3181))
+    tree.put(f"{root}/available/readonly/bookie-b", bookie_registration.encode("10.0.0.2", 3182))
+    tree.put(f"{root}/available/10.0.0.3:3183")
+    for bookie_id in ("bookie-a", "bookie-d"):
+        tree.put(f"{root}/cookies/{bookie_id}", COOKIE)
+    none, writable, readonly = Registration.NONE, Registration.WRITABLE, Registration.READONLY
+    assert [
+        BookieRecord("10.0.0.3:3183", 1, NOW_MS, writable, "10.0.0.3", 3183, has_cookie=False),
+        BookieRecord("bookie-a", 1, NOW_MS, writable, "10.0.0.1", 3181, has_cookie=True),
+        BookieRecord("bookie-b", 1, NOW_MS, readonly, "10.0.0.2", 3182, has_cookie=False),
+        BookieRecord("bookie-d", 1, NOW_MS, none, has_cookie=True),
+    ] == bookies(server, root)
+
+
+def test_registered_in_both_places_counts_as_writable(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """On its way to read-only a bookie is registered twice for a moment: one record, from the place BookKeeper reads first."""
+    root = "/both/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    tree.put(f"{root}/available/b1", bookie_registration.encode("10.0.0.1", 1))
+    tree.put(f"{root}/available/readonly/b1", bookie_registration.encode("10.0.0.1", 2))
+    (record,) = bookies(server, root)
+    assert (record.registration, record.port) == (Registration.WRITABLE, 1)
+
+
+def test_a_registration_that_cannot_be_read_is_one_without_address(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """Undecodable, without a bookie's endpoint, under an odd name, or shut: registered all the same, and why is said."""
+    root = "/odd-bookies/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    tree.put(f"{root}/available/b1", b"\xff\xff\xff")
+    tree.put(f"{root}/available/b2")  # no data, and the id is no address
+    tree.put(f"{root}/available/readonly/b3", bookie_registration.encode("10.0.0.1", 1), shut=True)
+    tree.put(f"{root}/available/no bookie id", bookie_registration.encode("10.0.0.1", 1))
+    records = {record.bookie_id: record for record in bookies(server, root)}
+    assert records.keys() == {"b1", "b2", "b3", "no bookie id"}
+    for record in records.values():
+        assert (record.host, record.port) == (None, None), record
+        assert record.problem, record
+    assert {Registration.READONLY} == {records["b3"].registration}
+    assert all(record.registration is Registration.WRITABLE for bookie_id, record in records.items() if bookie_id != "b3")
+
+
+def test_cookies_are_the_bookies_not_decommissioned(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """Cookies are listed by id; a cluster that has no such znode has none."""
+    root = "/cookies-only/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    tree.put(f"{root}/cookies/b1", COOKIE)
+    with open_store(uri(server.hosts, root), QUICK) as store:
+        assert {"b1"} == store.cookies()
+        tree.delete(f"{root}/cookies")
+        assert set() == store.cookies()
+        assert store.bookies(1, lambda: NOW_MS) == []
+
+
+@pytest.mark.parametrize("shut", ["available", "available/readonly", "cookies"])
+def test_a_list_of_bookies_that_may_not_be_read_is_no_empty_list(server: ZooKeeperProcess, tree: Znodes, shut: str) -> None:
+    """Not knowing which bookies there are is not "there are none"."""
+    root = f"/shut-{shut.replace('/', '-')}-bookies/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    tree.put(f"{root}/{shut}", shut=True)
+    with open_store(uri(server.hosts, root), QUICK) as store, pytest.raises(StoreUnavailable, match=f"{root}/{shut} may not"):
+        store.bookies(1, lambda: NOW_MS)

@@ -1,0 +1,115 @@
+"""The tree of under-replication marks, read whole from a real ZooKeeper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.zookeeper_process import ZooKeeperProcess, zookeeper
+from support.zookeeper_znodes import QUICK, Znodes, uri, znodes
+
+from auditor.wire import underreplication_mark, znode_paths
+from auditor.wire.layout import LedgerLayout
+from auditor.zookeeper.mark_listing import Marks
+from auditor.zookeeper.metadata_store import open_store
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
+    with zookeeper(Path(tmp_path_factory.mktemp("zookeeper"))) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def tree(server: ZooKeeperProcess) -> Iterator[Znodes]:
+    with znodes(server.hosts) as client:
+        yield client
+
+
+def read_marks(server: ZooKeeperProcess, root: str) -> Marks:
+    with open_store(uri(server.hosts, root), QUICK) as store:
+        return store.marks()
+
+
+def test_all_marks_are_read_with_both_ages(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """Each mark has the znode's creation time and its own; ids from one tree of hex digits to the other end."""
+    root = "/marks/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    ids = [0, 9_999, 123_456_789, 12_345_678_901, 2**63 - 1]
+    for ledger_id in ids:
+        tree.put(
+            root + znode_paths.mark_path(ledger_id),
+            underreplication_mark.encode(["b1:3181"], 1_700_000_000_000 + ledger_id % 97),
+        )
+    marks = read_marks(server, root)
+    assert sorted(ids) == sorted(marks.by_ledger)
+    assert (marks.unexpected_znodes, marks.problem) == (0, "")
+    for ledger_id in ids:
+        mark = marks.by_ledger[ledger_id]
+        assert (1_700_000_000_000 + ledger_id % 97, ("b1:3181",)) == (mark.changed_ms, mark.missing_replicas)
+        assert tree.ctime_ms(root + znode_paths.mark_path(ledger_id)) == mark.created_ms
+
+
+def test_a_malformed_mark_stands_and_says_so(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """The znode is the mark: bytes that can't be read, or none, take nothing from it."""
+    root = "/malformed-marks/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    tree.put(root + znode_paths.mark_path(1), b"\xff\xfe not text")
+    tree.put(root + znode_paths.mark_path(2), b"")
+    marks = read_marks(server, root)
+    assert marks.by_ledger.keys() == {1, 2}
+    assert marks.by_ledger[1].problem
+    assert marks.by_ledger[2].problem is None
+
+
+def test_names_that_mark_nothing_are_counted(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """Junk at any level, and a mark at another ledger's path, are counted and mark nobody."""
+    root = "/junk-marks/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    tree.put(root + znode_paths.mark_path(7), underreplication_mark.encode([], None))
+    beside = znode_paths.mark_path(7).rsplit("/", 1)[0]
+    for junk in ("urL0000000008", "urLxyz", "urL7", "ledger"):
+        tree.put(f"{root}{beside}/{junk}")
+    tree.put(f"{root}{znode_paths.MARKS}/zzzz")
+    tree.put(f"{root}{znode_paths.MARKS}/0000/0000/foo/0000/urL0000000009")
+    tree.put(f"{root}{znode_paths.MARKS}/urL0000000010")
+    marks = read_marks(server, root)
+    assert marks.by_ledger.keys() == {7}
+    assert marks.unexpected_znodes == 7
+    assert marks.problem == ""
+
+
+def test_no_tree_is_no_marks(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """A cluster that never marked a ledger, or has no auto-recovery at all, has no marks and no problem."""
+    root = "/no-marks/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    assert Marks() == read_marks(server, root)
+    tree.delete(f"{root}/underreplication")
+    assert Marks() == read_marks(server, root)
+
+
+@pytest.mark.parametrize(
+    "shut", ["/underreplication/ledgers", "/underreplication/ledgers/0000/0000/0001", znode_paths.mark_path(70_000)]
+)
+def test_what_may_not_be_read_makes_the_marks_unknown(server: ZooKeeperProcess, tree: Znodes, shut: str) -> None:
+    """A shut part of the tree is a problem that names it, never "no marks"; the rest is read."""
+    root = f"/shut-marks-{len(shut)}/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    for ledger_id in (7, 70_000, 2**40):
+        tree.put(root + znode_paths.mark_path(ledger_id), underreplication_mark.encode([], None))
+    tree.put(root + shut, shut=True)
+    marks = read_marks(server, root)
+    assert f"{root}{shut} may not be read" in marks.problem
+    assert 70_000 not in marks.by_ledger
+    assert (2**40 in marks.by_ledger) == (shut != "/underreplication/ledgers")
+
+
+def test_thousands_of_marks(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """More marks than a window holds are read, each once."""
+    root = "/many-marks/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    for ledger_id in range(1_500):
+        tree.put(root + znode_paths.mark_path(ledger_id), underreplication_mark.encode([f"b{ledger_id}:1"], None))
+    marks = read_marks(server, root)
+    assert {i: (f"b{i}:1",) for i in range(1_500)} == {i: mark.missing_replicas for i, mark in marks.by_ledger.items()}
