@@ -1,0 +1,116 @@
+"""What an answer on the wire, or the lack of one, says as evidence: each question becomes exactly one Answer or EntryRead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from auditor.bookie.questions import Ask, ReadQuestion
+from auditor.errors import MalformedAvailability
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.identity import BookieId
+from auditor.wire.bookie_connection import Answered, AnswerTooLarge
+from auditor.wire.digest import BodyCheck, check_body
+from auditor.wire.entry_availability import decode
+from auditor.wire.frames import LENGTH_BYTES, Status, status_name
+
+_SAYS = {
+    Status.EIO: "the bookie's storage failed",
+    Status.EUNKNOWNLEDGERSTATE: "the bookie does not know what it holds after an unclean shutdown",
+    Status.EBADREQ: "the bookie does not know this request",
+    Status.EBADVERSION: "the bookie does not speak protocol version 3",
+    Status.ETOOMANYREQUESTS: "the bookie's read queue was full at every try",
+}
+
+
+class Evidence:
+    """Makes answers for one bookie at one look. `groups_max`, `frame_bytes_max` as in BookieLimits; `now_ms` the wall clock."""
+
+    def __init__(
+        self, bookie_id: BookieId, look: int, groups_max: int, frame_bytes_max: int, now_ms: Callable[[], int]
+    ) -> None:
+        self._bookie_id = bookie_id
+        self._look = look
+        self._groups_max = groups_max
+        self._frame_bytes_max = frame_bytes_max
+        self.now_ms = now_ms
+
+    def from_event(self, ask: Ask, event: Answered | AnswerTooLarge) -> Answer | EntryRead:
+        """What `event` says about the question it answers."""
+        if isinstance(event, AnswerTooLarge):
+            ask.received_bytes += event.length + LENGTH_BYTES
+            detail = f"the answer has {event.length} bytes, frame_bytes_max accepts {self._frame_bytes_max}"
+            return self.without(ask, "too_large", detail)
+        ask.received_bytes += event.received_bytes
+        question = ask.question
+        if isinstance(question, ReadQuestion):
+            return self._read(ask, question, event)
+        return self._list(ask, event)
+
+    def without(self, ask: Ask, status: str, detail: str) -> Answer | EntryRead:
+        """An answer that holds no entry: `status` is a word AnswerStatus and ReadStatus both know (else AnswerStatus alone)."""
+        if isinstance(ask.question, ReadQuestion):
+            return self._entry_read(ask, ask.question, ReadStatus(status), detail)
+        return self._answer(ask, AnswerStatus(status), detail=detail)
+
+    def _list(self, ask: Ask, event: Answered) -> Answer:
+        if event.status == 0:
+            try:
+                groups, put_right = decode(event.payload, self._groups_max)
+            except MalformedAvailability as error:
+                return self._answer(ask, AnswerStatus.INVALID, detail=str(error))
+            return self._answer(ask, AnswerStatus.HELD, groups, "", put_right)
+        if event.status == Status.ENOLEDGER:
+            return self._answer(ask, AnswerStatus.NO_SUCH_LEDGER)
+        return self._answer(ask, AnswerStatus.REFUSED, detail=_refusal(event.status))
+
+    def _answer(
+        self, ask: Ask, status: AnswerStatus, groups: bytes = b"", detail: str = "", non_canonical: bool = False
+    ) -> Answer:
+        return Answer(
+            self._bookie_id,
+            ask.ledger_id,
+            self._look,
+            ask.asked_at_ms or self.now_ms(),
+            status,
+            groups,
+            detail,
+            ask.requests,
+            ask.retries,
+            ask.received_bytes,
+            non_canonical,
+        )
+
+    def _read(self, ask: Ask, question: ReadQuestion, event: Answered) -> EntryRead:
+        if event.status == Status.ENOENTRY:
+            return self._entry_read(ask, question, ReadStatus.NO_ENTRY, "")
+        if event.status == Status.ENOLEDGER:
+            return self._entry_read(ask, question, ReadStatus.NO_LEDGER, "")
+        if event.status != Status.EOK:
+            return self._entry_read(ask, question, ReadStatus.REFUSED, _refusal(event.status))
+        check = check_body(event.payload, question.ledger_id, question.entry_id, question.digest_type, question.password)
+        if check is BodyCheck.OK:
+            return self._entry_read(ask, question, ReadStatus.PRESENT, "")
+        if check is BodyCheck.UNVERIFIED:
+            return self._entry_read(ask, question, ReadStatus.PRESENT, "digest unverified")
+        detail = f"what was read, {len(event.payload)} bytes, is not this entry: {check.value}"
+        return self._entry_read(ask, question, ReadStatus.INVALID, detail)
+
+    def _entry_read(self, ask: Ask, question: ReadQuestion, status: ReadStatus, detail: str) -> EntryRead:
+        return EntryRead(
+            self._bookie_id,
+            ask.ledger_id,
+            question.entry_id,
+            self._look,
+            ask.asked_at_ms or self.now_ms(),
+            status,
+            detail,
+            ask.requests,
+            ask.retries,
+            ask.received_bytes,
+        )
+
+
+def _refusal(status: int) -> str:
+    name = status_name(status)
+    says = _SAYS.get(status)  # type: ignore[call-overload]
+    return f"{name}: {says}" if says else name

@@ -1,0 +1,112 @@
+"""A lane: everything asked of one bookie at one look, over one conversation with it.
+
+`AsyncLane` for several bookies in one event loop, `Lane` for a task that talks to one bookie and has no loop of its own. Both
+answer every question exactly once and raise nothing that a bookie, a name or a network could cause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self, cast
+
+from auditor.bookie.answers import Evidence
+from auditor.bookie.conversation import Conversation
+from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
+from auditor.config import BookieLimits
+from auditor.model.availability import Answer, EntryRead, Greeting
+from auditor.model.identity import BookieId
+
+__all__ = ["AsyncLane", "Lane", "ListQuestion", "ReadQuestion"]
+
+
+class AsyncLane:
+    """One bookie at `host`:`port`, one look. One call at a time; all calls in one event loop.
+
+    `now_ms` is the wall clock that dates the evidence. What the bookie did in an earlier call holds in the later ones: once it
+    is silent, refuses or cannot list, it is not asked again.
+    """
+
+    def __init__(
+        self, bookie_id: BookieId, host: str, port: int, limits: BookieLimits, look: int, now_ms: Callable[[], int]
+    ) -> None:
+        evidence = Evidence(bookie_id, look, limits.groups_max, limits.frame_bytes_max, now_ms)
+        self._conversation = Conversation(host, port, limits, evidence)
+
+    async def greet(self) -> tuple[Greeting, str]:
+        """Connects and asks GET_BOOKIE_INFO, unless that has been done: ANSWERED, SILENT or REFUSED, and why."""
+        await self._conversation.greet()
+        return self._conversation.greeting()
+
+    async def lists(self, questions: Sequence[ListQuestion]) -> list[Answer]:
+        """One Answer a question, in the order of the questions."""
+        return cast("list[Answer]", await self._ask(questions))
+
+    async def reads(self, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
+        """One EntryRead a question, in the order of the questions. PRESENT only when ids and digest are right."""
+        return cast("list[EntryRead]", await self._ask(questions))
+
+    async def _ask(self, questions: Sequence[ListQuestion] | Sequence[ReadQuestion]) -> list[Answer | EntryRead | None]:
+        asks = [Ask(question) for question in questions]
+        await self._conversation.ask(asks)
+        return [ask.outcome for ask in asks]
+
+    def greeting(self) -> tuple[Greeting, str]:
+        """What the bookie as a whole has done, after all this; SILENT when it was never asked."""
+        return self._conversation.greeting()
+
+    @property
+    def probes(self) -> int:
+        """GET_BOOKIE_INFO requests sent: they are in no answer's `requests`."""
+        return self._conversation.probes
+
+    async def close(self) -> None:
+        """Closes the connection. May be called again."""
+        await self._conversation.close()
+
+
+class Lane:
+    """AsyncLane for a caller without an event loop: the same, each method blocking until it is done (`deadline_ms` bounds it).
+
+    To be used from one thread, where no event loop is running. A context manager: leaving closes it.
+    """
+
+    def __init__(
+        self, bookie_id: BookieId, host: str, port: int, limits: BookieLimits, look: int, now_ms: Callable[[], int]
+    ) -> None:
+        self._lane = AsyncLane(bookie_id, host, port, limits, look, now_ms)
+        self._loop = asyncio.new_event_loop()
+
+    def greet(self) -> tuple[Greeting, str]:
+        """See AsyncLane.greet."""
+        return self._loop.run_until_complete(self._lane.greet())
+
+    def lists(self, questions: Sequence[ListQuestion]) -> list[Answer]:
+        """See AsyncLane.lists."""
+        return self._loop.run_until_complete(self._lane.lists(questions))
+
+    def reads(self, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
+        """See AsyncLane.reads."""
+        return self._loop.run_until_complete(self._lane.reads(questions))
+
+    def greeting(self) -> tuple[Greeting, str]:
+        """See AsyncLane.greeting."""
+        return self._lane.greeting()
+
+    @property
+    def probes(self) -> int:
+        """See AsyncLane.probes."""
+        return self._lane.probes
+
+    def close(self) -> None:
+        """Closes the connection and the loop. May be called again."""
+        if not self._loop.is_closed():
+            self._loop.run_until_complete(self._lane.close())
+            self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

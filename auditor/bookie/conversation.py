@@ -1,0 +1,301 @@
+"""One conversation with one bookie: connections, silence and the deadline, around the questions of `exchange`.
+
+Every connection begins with GET_BOOKIE_INFO: a bookie that does not answer that is silent, and no time-out is paid again. A
+question that goes unanswered while the bookie says other things has timed out. When nothing was said since, or no list ever,
+GET_BOOKIE_INFO on the same connection tells a bookie that is gone from one that cannot list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+from auditor.bookie.answers import Evidence
+from auditor.bookie.exchange import Exchange
+from auditor.bookie.link import Link, open_link
+from auditor.bookie.questions import Ask
+from auditor.config import BookieLimits
+from auditor.errors import BookieUnreachable
+from auditor.model.availability import Greeting
+from auditor.wire.bookie_connection import Answered, AnswerTooLarge
+from auditor.wire.frames import Operation, Status
+
+TICKS_PER_TIMEOUT = 20
+"""How finely the time-out of a request is watched."""
+TICK_MAX_S = 0.1
+IDLE_LOOPS = 3
+"""Turns of the event loop before a call asks anything, for it to notice a connection closed since the last call."""
+
+
+class End(NamedTuple):
+    """What holds from now on for every question: how the bookie greets us, each answer's status, and why."""
+
+    greeting: Greeting
+    status: str
+    detail: str
+
+
+class Conversation:
+    """`end`: set once nothing more will be asked. `cannot_list`: why no list will ever come, or "".
+
+    `probes` counts GET_BOOKIE_INFO requests, which belong to no question. One call at a time; one event loop for all of them.
+    """
+
+    def __init__(self, host: str, port: int, limits: BookieLimits, evidence: Evidence) -> None:
+        self._host, self._port = host, port
+        self._limits = limits
+        self._evidence = evidence
+        self._timeout_s = limits.rpc_timeout_ms / 1000
+        self._left_s = limits.deadline_ms / 1000
+        self._exchange = Exchange(limits, evidence, 0.0)
+        self._link: Link | None = None
+        self._hello: asyncio.Future[None] | None = None
+        self._info_txn_id = 0
+        self._info_sent_at = 0.0
+        self._info_due = False
+        self._attempts = 0
+        self._trouble = ""
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._bug: BaseException | None = None
+        self._answered = False
+        self.end: End | None = None
+        self.cannot_list = ""
+        self.probes = 0
+
+    async def ask(self, asks: Sequence[Ask]) -> None:
+        """Give every ask its outcome: all are lists, or all are reads. Raises nothing that a bookie could cause."""
+        lists = bool(asks) and asks[0].is_list
+        self._exchange.proof.asked += len(asks) if lists else 0
+        if asks and self.end is None and not (lists and self.cannot_list):
+            self._exchange.begin(asks)
+            await self._within_deadline(self._work)
+            self._judge_listing()
+        for ask in asks:
+            if ask.outcome is None:
+                ask.outcome = self._evidence.without(ask, *self._why_not(ask))
+
+    def _why_not(self, ask: Ask) -> tuple[str, str]:
+        """(status, detail) for a question that got no answer."""
+        if ask.is_list and self.cannot_list:
+            return "unsupported", self.cannot_list
+        if ask.unanswered and (self.end is None or self.end.greeting is Greeting.ANSWERED):
+            return "timed_out", ask.trouble
+        assert self.end is not None, "a question goes without an answer for a reason"
+        return self.end.status, self.end.detail
+
+    async def greet(self) -> None:
+        """Have a connection on which GET_BOOKIE_INFO was answered, or an `end`."""
+        if self.end is None and self._link is None:
+            await self._within_deadline(self._connect)
+
+    def greeting(self) -> tuple[Greeting, str]:
+        """What the bookie as a whole has done so far, and a sentence where there is something to say."""
+        if self.end is not None:
+            return self.end.greeting, self.end.detail
+        if self.cannot_list:
+            return Greeting.UNSUPPORTED, self.cannot_list
+        return (Greeting.ANSWERED, "") if self._answered else (Greeting.SILENT, "the bookie was not asked")
+
+    async def close(self) -> None:
+        """Leave. May be called again."""
+        self._hang_up()
+        await asyncio.sleep(0)
+
+    # One call, within what is left of the conversation's time
+
+    async def _within_deadline(self, work: Callable[[], Awaitable[None]]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._wake = asyncio.Event()
+        began = self._loop.time()
+        self._set_timer("tick", self._tick_s, self._tick)
+        try:
+            async with asyncio.timeout_at(began + self._left_s):
+                await work()
+        except TimeoutError:
+            greeting = Greeting.ANSWERED if self._answered else Greeting.SILENT
+            self._finish(End(greeting, "silent", f"the conversation's deadline of {self._limits.deadline_ms} ms passed"))
+        finally:
+            self._left_s = max(0.0, self._left_s - (self._loop.time() - began))
+            for timer in self._timers.values():
+                timer.cancel()
+            self._timers.clear()
+            if not self._exchange.done:
+                self._hang_up()
+                self._exchange.drop(None)
+
+    async def _work(self) -> None:
+        for _ in range(IDLE_LOOPS):
+            await asyncio.sleep(0)
+        while self.end is None and (self._info_due or not self._exchange.done):
+            if self._link is None:
+                await self._connect()
+            else:
+                self.go_on()
+                await self._wake.wait()
+            self._wake.clear()
+            self._raise_bug()
+
+    async def _connect(self) -> None:
+        """A connection on which GET_BOOKIE_INFO was answered, or an end."""
+        while self.end is None and self._link is None:
+            if self._attempts >= self._limits.connect_attempts_max:
+                self._finish(End(Greeting.SILENT, "silent", f"{self._trouble} ({self._attempts} attempts)"))
+                return
+            self._attempts += 1
+            await asyncio.sleep(max(0.0, self._exchange.resume_at - self._loop.time()))
+            timeout_s = self._limits.connect_timeout_ms / 1000
+            try:
+                link = await open_link(self, self._host, self._port, self._limits.frame_bytes_max, timeout_s)
+            except BookieUnreachable as error:
+                self._trouble = str(error)
+                self._exchange.setback(self._loop.time())
+            else:
+                await self._say_hello(link)
+                self._raise_bug()
+
+    async def _say_hello(self, link: Link) -> None:
+        """GET_BOOKIE_INFO before any question: no answer in time is silence; a connection lost is one attempt gone."""
+        self._link = link
+        self._hello = self._loop.create_future()
+        self._send_info(link)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._hello
+        except TimeoutError:
+            waited = f"connected, but GET_BOOKIE_INFO was not answered within {self._limits.rpc_timeout_ms} ms"
+            self._finish(End(Greeting.SILENT, "silent", waited))
+        finally:
+            self._hello = None
+
+    def _send_info(self, link: Link) -> None:
+        self._info_txn_id, frame = link.wire.ask_info()
+        self._info_sent_at = self._loop.time()
+        self.probes += 1
+        link.send(frame)
+
+    # What the link tells
+
+    def heard(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
+        self._answered = True
+        refused = False
+        for event in self._exchange.heard(events, link.heard_at):
+            status = event.status if isinstance(event, Answered) else Status.EOK
+            refused = refused or status == Status.EUA
+            if event.txn_id == self._info_txn_id:
+                self._info_answered(link)
+            elif event.operation == Operation.GET_LIST_OF_ENTRIES_OF_LEDGER and status == Status.EOK:
+                self._exchange.proof.listed += 1
+        if refused or self._exchange.refused:
+            self._finish(End(Greeting.REFUSED, "refused", "EUA: the bookie does not let this client ask (not authorised)"))
+        elif self._exchange.done:
+            self._wake.set()
+
+    def _info_answered(self, link: Link) -> None:
+        """The bookie is alive: whatever is overdue is so for a reason of its own."""
+        self._info_txn_id = 0
+        self._info_due = False
+        exchange = self._exchange
+        exchange.give_up(exchange.overdue(link.heard_at, self._timeout_s, link.busy_at), link.wire)
+        self._judge_listing()
+        self._resolve_hello()
+
+    def _judge_listing(self) -> None:
+        """To be called when GET_BOOKIE_INFO was answered after every list that counts as unanswered."""
+        proof = self._exchange.proof
+        if self.end is None and not self.cannot_list and proof.unable():
+            self.cannot_list = (
+                f"GET_BOOKIE_INFO is answered, GET_LIST_OF_ENTRIES_OF_LEDGER is not (asked for {proof.unanswered} ledgers): "
+                "this bookie's storage cannot list, as DbLedgerStorage cannot"
+            )
+            self._exchange.drop(self._link.wire if self._link else None)
+
+    def go_on(self) -> None:
+        link = self._link
+        if link is None or self._info_txn_id or self.end is not None:
+            return
+        frames, wait_s = self._exchange.send(link.wire, self._loop.time())
+        if frames:
+            self._attempts = 0
+            link.send(frames)
+        if wait_s > 0 and "refill" not in self._timers:
+            self._set_timer("refill", wait_s, self.go_on)
+
+    def lost(self, link: Link, why: str, *, breach: bool) -> None:
+        if link is not self._link:
+            return
+        self._link = None
+        self._info_txn_id = 0
+        self._trouble = why
+        proof = self._exchange.proof
+        unanswered = proof.unanswered
+        if self._exchange.outstanding or self._hello is not None:
+            self._exchange.setback(self._loop.time())
+        self._exchange.lost(why, breach=breach)
+        self._info_due = self._info_due or (proof.unanswered > unanswered and proof.listed == 0)
+        self._resolve_hello()
+
+    def failed(self, error: BaseException) -> None:
+        self._bug = error
+        self._link = None
+        self._resolve_hello()
+
+    # Time
+
+    def _set_timer(self, name: str, delay_s: float, act: Callable[[], None]) -> None:
+        def due() -> None:
+            self._timers.pop(name, None)
+            try:
+                act()
+            except Exception as error:
+                self.failed(error)
+
+        self._timers[name] = self._loop.call_later(delay_s, due)
+
+    @property
+    def _tick_s(self) -> float:
+        return min(TICK_MAX_S, self._timeout_s / TICKS_PER_TIMEOUT)
+
+    def _tick(self) -> None:
+        """Looks for what is overdue; asks GET_BOOKIE_INFO first, unless the bookie has spoken since and is known to list."""
+        self._set_timer("tick", self._tick_s, self._tick)
+        link, now = self._link, self._loop.time()
+        if link is None or self._hello is not None:
+            return
+        if self._info_txn_id:
+            if now - max(self._info_sent_at, link.busy_at) >= self._timeout_s:
+                link.abort()
+                self.lost(link, f"no answer to anything within {self._limits.rpc_timeout_ms} ms", breach=False)
+            return
+        overdue = self._exchange.overdue(now, self._timeout_s, link.busy_at)
+        if not overdue:
+            return
+        can_list = self._exchange.proof.listed > 0 or not overdue[0].ask.is_list
+        if can_list and link.heard_at > overdue[-1].ask.sent_at:
+            self._exchange.give_up(overdue, link.wire)
+            self._wake.set()
+        else:
+            self._send_info(link)
+
+    # Endings
+
+    def _finish(self, end: End) -> None:
+        self.end = self.end or end
+        self._hang_up()
+        self._exchange.drop(None)
+        self._resolve_hello()
+
+    def _hang_up(self) -> None:
+        if self._link is not None:
+            self._link.abort()
+            self._link = None
+        self._info_txn_id = 0
+
+    def _resolve_hello(self) -> None:
+        if self._hello is not None and not self._hello.done():
+            self._hello.set_result(None)
+        self._wake.set()
+
+    def _raise_bug(self) -> None:
+        if self._bug is not None:
+            raise self._bug

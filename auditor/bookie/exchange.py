@@ -1,0 +1,212 @@
+"""The questions of one call on their way to one bookie: which go out now, what came back, which are asked again.
+
+Told the time, in seconds of one clock, and never waiting: `conversation` does the waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from auditor.bookie.answers import Evidence
+from auditor.bookie.listing import ListingProof
+from auditor.bookie.pace import TokenBucket, Window
+from auditor.bookie.questions import Ask, ReadQuestion, Waiting
+from auditor.config import BookieLimits
+from auditor.wire.bookie_connection import Answered, AnswerTooLarge, BookieConnection
+from auditor.wire.frames import Status, status_name
+
+SETBACK_WAIT_S = 0.1
+"""Pause after a lost connection, a failed attempt or ETOOMANYREQUESTS; doubled each time in a row without an answer."""
+SETBACK_WAIT_MAX_S = 2.0
+
+_EOK = int(Status.EOK)
+_ENOLEDGER = int(Status.ENOLEDGER)
+_TRY_ELSE = frozenset({int(Status.EUA), int(Status.ETOOMANYREQUESTS)})
+
+
+class Overdue(NamedTuple):
+    """A question whose time is over."""
+
+    txn_id: int
+    ask: Ask
+
+
+class Exchange:
+    """`proof` counts over all calls whether the bookie can list; `refused`: it said EUA, it lets us ask nothing.
+
+    `resume_at`: nothing is sent before. `setbacks`: failures in a row without an answer between them.
+    """
+
+    def __init__(self, limits: BookieLimits, evidence: Evidence, now: float) -> None:
+        self._limits = limits
+        self._evidence = evidence
+        self._window = Window(limits.inflight_max)
+        self._bucket = TokenBucket(limits.requests_per_second, now)
+        self._waiting = Waiting((), limits.retries_max)
+        self._outstanding: dict[int, Ask] = {}
+        self._outstanding_bytes = 0
+        self._alone_txn_id = 0
+        self.proof = ListingProof()
+        self.refused = False
+        self.setbacks = 0
+        self.resume_at = 0.0
+
+    def begin(self, asks: Sequence[Ask]) -> None:
+        """The questions of a new call. Those of the last must be done."""
+        assert self.done, "one call at a time"
+        self._waiting = Waiting(asks, self._limits.retries_max)
+
+    @property
+    def done(self) -> bool:
+        """Nothing waits and nothing is outstanding."""
+        return not self._outstanding and not self._waiting
+
+    @property
+    def outstanding(self) -> int:
+        return len(self._outstanding)
+
+    def send(self, wire: BookieConnection, now: float) -> tuple[bytes, float]:
+        """Frames that may go out now, in one piece, and in how many seconds to try again (0: when an answer comes)."""
+        waiting = self._waiting
+        if not waiting or now < self.resume_at:
+            return b"", max(0.0, self.resume_at - now) if waiting else 0.0
+        alone = waiting.one_alone
+        if alone or self._alone_txn_id in self._outstanding:
+            room = 0 if self._outstanding else 1
+        else:
+            room = self._window.size - len(self._outstanding)
+        wanted = min(room, len(waiting))
+        if wanted <= 0:
+            return b"", 0.0
+        granted = self._bucket.take(wanted, now)
+        frames = self._frames(wire, granted, now)
+        if alone and frames:
+            self._alone_txn_id = next(iter(self._outstanding))
+        if len(frames) < granted:
+            self._bucket.give_back(granted - len(frames))
+            return b"".join(frames), 0.0
+        return b"".join(frames), self._bucket.wait_s(wanted - granted) if granted < wanted else 0.0
+
+    def _frames(self, wire: BookieConnection, count: int, now: float) -> list[bytes]:
+        frames: list[bytes] = []
+        if not count:
+            return frames
+        waiting, outstanding = self._waiting, self._outstanding
+        asked_at_ms = self._evidence.now_ms()
+        bytes_max = self._limits.inflight_bytes_max
+        for _ in range(count):
+            ask = waiting.next()
+            if outstanding and self._outstanding_bytes + ask.expected_bytes > bytes_max:
+                break
+            waiting.pop()
+            question = ask.question
+            if isinstance(question, ReadQuestion):
+                txn_id, frame = wire.ask_read(question.ledger_id, question.entry_id)
+            else:
+                txn_id, frame = wire.ask_list(question.ledger_id)
+            ask.asked_at_ms = asked_at_ms
+            ask.sent_at = now
+            ask.requests += 1
+            outstanding[txn_id] = ask
+            self._outstanding_bytes += ask.expected_bytes
+            frames.append(frame)
+        return frames
+
+    def heard(self, events: Sequence[Answered | AnswerTooLarge], now: float) -> list[Answered | AnswerTooLarge]:
+        """Takes the answers to questions of this call; returns the others (GET_BOOKIE_INFO, and what came too late)."""
+        outstanding, proof, from_event = self._outstanding, self.proof, self._evidence.from_event
+        strays: list[Answered | AnswerTooLarge] = []
+        for event in events:
+            ask = outstanding.pop(event.txn_id, None)
+            if ask is None:
+                strays.append(event)
+                continue
+            self._outstanding_bytes -= ask.expected_bytes
+            status = event.status if type(event) is Answered else _EOK
+            if status in _TRY_ELSE:
+                self._not_now(ask, event, status, now)
+                continue
+            if ask.is_list:
+                proof.listed += status == _EOK
+                proof.no_such_ledger += status == _ENOLEDGER
+            ask.outcome = from_event(ask, event)
+            self.setbacks = 0
+        self._window.answered(len(events) - len(strays))
+        return strays
+
+    def _not_now(self, ask: Ask, event: Answered | AnswerTooLarge, status: int, now: float) -> None:
+        """EUA ends everything; ETOOMANYREQUESTS is asked again after a pause, until no try is left."""
+        if status == Status.EUA:
+            self.refused = True
+            self._waiting.put_back(ask)
+            return
+        ask.losses += 1
+        ask.trouble = status_name(status)
+        if ask.losses > self._limits.retries_max:
+            ask.outcome = self._evidence.from_event(ask, event)
+            return
+        if isinstance(event, Answered):
+            ask.received_bytes += event.received_bytes
+        self._waiting.put_back(ask)
+        if now >= self.resume_at:
+            self._window.halve()
+            self.setback(now)
+
+    def setback(self, now: float) -> None:
+        """Something failed: nothing goes out for a while, longer each time in a row."""
+        self.resume_at = now + min(SETBACK_WAIT_MAX_S, SETBACK_WAIT_S * 2**self.setbacks)
+        self.setbacks = min(self.setbacks + 1, 16)
+
+    def lost(self, why: str, *, breach: bool) -> None:
+        """The connection is gone: what was outstanding is asked again, until no try is left."""
+        asks = list(self._outstanding.values())
+        self._forget()
+        if asks:
+            self._window.halve()
+        for ask in asks:
+            ask.losses += 1
+            ask.trouble = why
+            if ask.losses <= self._limits.retries_max:
+                self._waiting.put_back(ask)
+            elif breach:
+                ask.outcome = self._evidence.without(ask, "invalid", f"{why} (asked {ask.requests} times)")
+            else:
+                ask.trouble = f"{why} each of the {ask.requests} times this was asked"
+                self._unanswered(ask)
+
+    def overdue(self, now: float, timeout_s: float, busy_at: float) -> list[Overdue]:
+        """Questions unanswered for `timeout_s`, oldest first; time during which a large answer was coming in is not counted."""
+        found = []
+        for txn_id, ask in self._outstanding.items():
+            if now - max(ask.sent_at, busy_at) < timeout_s:
+                break
+            found.append(Overdue(txn_id, ask))
+        return found
+
+    def give_up(self, overdue: Sequence[Overdue], wire: BookieConnection) -> None:
+        """Stop waiting for these; their answers are known again if they come."""
+        for txn_id, ask in overdue:
+            wire.abandon(txn_id)
+            del self._outstanding[txn_id]
+            self._outstanding_bytes -= ask.expected_bytes
+            ask.trouble = f"no answer within {self._limits.rpc_timeout_ms} ms, while the bookie answered other requests"
+            self._unanswered(ask)
+
+    def _unanswered(self, ask: Ask) -> None:
+        """No try is left: settled at the end of the call, when it is known whether this bookie can list."""
+        ask.unanswered = True
+        self.proof.unanswered += ask.is_list
+
+    def drop(self, wire: BookieConnection | None) -> None:
+        """Ask and await nothing any more; with the connection going on if there is one."""
+        if wire is not None:
+            for txn_id in self._outstanding:
+                wire.abandon(txn_id)
+        self._forget()
+        self._waiting.drain()
+
+    def _forget(self) -> None:
+        self._outstanding.clear()
+        self._outstanding_bytes = 0
+        self._alone_txn_id = 0

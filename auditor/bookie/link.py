@@ -1,0 +1,104 @@
+"""One TCP connection to a bookie, with its protocol state: the only place where bytes meet the network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from auditor.errors import BookieUnreachable, PeerProtocolError
+from auditor.wire.bookie_connection import Answered, AnswerTooLarge, BookieConnection
+
+BUSY_BYTES = 64 * 2**10
+"""While more than this is to come of a frame that has begun, the other answers are stuck behind it, not late."""
+
+
+class Listener(Protocol):
+    """Whoever speaks over a link."""
+
+    def heard(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
+        """Answers, in the order they came. Nothing may be asked yet: the bookie may have broken the protocol behind them."""
+
+    def go_on(self) -> None:
+        """All that was read is told: more may be asked."""
+
+    def lost(self, link: Link, why: str, *, breach: bool) -> None:
+        """The connection is gone, told once; `breach`: the bookie broke the protocol. Not told after `abort`."""
+
+    def failed(self, error: BaseException) -> None:
+        """A fault of ours, to be raised where the question was asked."""
+
+
+class Link(asyncio.Protocol):
+    """Reads always, so that a bookie is never held up by us; times in seconds of the loop's clock."""
+
+    def __init__(self, listener: Listener, frame_bytes_max: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._listener = listener
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._ended = False
+        self.wire = BookieConnection(frame_bytes_max)
+        self.heard_at = 0.0
+        self.busy_at = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if self._ended:
+            return
+        try:
+            self._receive(data)
+        except BaseException as error:
+            self.abort()
+            self._listener.failed(error)
+
+    def _receive(self, data: bytes) -> None:
+        self.heard_at = self._loop.time()
+        try:
+            events = self.wire.receive(data)
+        except PeerProtocolError as error:
+            self._end(str(error), breach=True)
+            return
+        if self.wire.unfinished_bytes > BUSY_BYTES:
+            self.busy_at = self.heard_at
+        if events:
+            self._listener.heard(self, events)
+        if self.wire.fault is not None:
+            self._end(str(self.wire.fault), breach=True)
+        elif events:
+            self._listener.go_on()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        why = f"the connection was lost ({error})" if error else "the bookie closed the connection"
+        self._end(why, breach=False)
+
+    def send(self, data: bytes) -> None:
+        if not self._ended and self._transport is not None:
+            self._transport.write(data)
+
+    def abort(self) -> None:
+        """Close now and tell nobody. May be called again."""
+        self._ended = True
+        self.wire.close()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _end(self, why: str, *, breach: bool) -> None:
+        if not self._ended:
+            self.abort()
+            self._listener.lost(self, why, breach=breach)
+
+
+async def open_link(listener: Listener, host: str, port: int, frame_bytes_max: int, timeout_s: float) -> Link:
+    """A connection in clear. Raises BookieUnreachable, with the reason, for whatever stands in the way."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(timeout_s):
+            _, link = await loop.create_connection(lambda: Link(listener, frame_bytes_max, loop), host, port)
+    except TimeoutError:
+        raise BookieUnreachable(f"no connection to {host}:{port} within {timeout_s:g} s") from None
+    except (OSError, ValueError, OverflowError) as error:  # UnicodeError, for a name no resolver takes, is a ValueError
+        raise BookieUnreachable(f"no connection to {host}:{port}: {error}") from error
+    return link

@@ -1,0 +1,28 @@
+"""Can this bookie list at all? DbLedgerStorage never answers GET_LIST for a ledger it holds (wire-protocol reference, 6.2)."""
+
+from __future__ import annotations
+
+UNANSWERED_MIN = 3
+"""Held ledgers that must go unanswered before a bookie counts as unable to list; all of them, if there are fewer."""
+
+
+class ListingProof:
+    """Counts over one conversation what tells a bookie that cannot list from one that is slow (contract, "Bookies").
+
+    `asked` counts questions put to the lane, sent or not: a ledger not asked yet may be one that is answered.
+    """
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.listed = 0
+        self.no_such_ledger = 0
+        self.unanswered = 0
+
+    def unable(self) -> bool:
+        """To be asked when GET_BOOKIE_INFO has just been answered: has the bookie shown that it cannot list?
+
+        No list came in the whole conversation (ENOLEDGER is none, an answer that came late is one), and of the ledgers it may
+        hold at least three, or all, were asked for and not answered.
+        """
+        held = self.asked - self.no_such_ledger
+        return self.listed == 0 and 0 < min(UNANSWERED_MIN, held) <= self.unanswered
