@@ -1,0 +1,55 @@
+"""findings.jsonl: one finding a line, the same fields in the same order, ASCII."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from auditor.errors import OutputError
+from auditor.model.finding import Kind
+
+FIELDS = (
+    "id", "kind", "family", "severity", "ledger_id", "bookie_id", "owner", "segment", "entries", "entries_total",
+    "missing_on", "copies", "witness", "looks", "next", "runbook",
+)  # fmt: skip
+"""Contract section 4, in the order they are written; fields beyond these follow in alphabetical order."""
+
+LINE_CHARS_MAX = 16 * 2**20
+"""Longest line read: a finding holds at most 20 ranges a bookie, so a longer one is none of ours."""
+
+
+def line(finding: Mapping[str, Any]) -> str:
+    """One finding as one line, ending in a newline. Absent fields are written as null."""
+    ordered = {name: finding.get(name) for name in FIELDS}
+    ordered.update({name: finding[name] for name in sorted(finding) if name not in ordered})
+    return json.dumps(ordered, ensure_ascii=True, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def lines(findings: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Each finding as one line, in the order given."""
+    return map(line, findings)
+
+
+def parse(text_lines: Iterable[str], name: str = "findings.jsonl") -> Iterator[dict[str, Any]]:
+    """Findings from lines, one by one. Raises `OutputError` naming the line that is none."""
+    for number, text in enumerate(text_lines, start=1):
+        if not text.strip():
+            continue
+        if len(text) > LINE_CHARS_MAX:
+            raise OutputError(f"{name} line {number} is longer than {LINE_CHARS_MAX} characters: this is no finding")
+        yield _finding(text, f"{name} line {number}")
+
+
+def _finding(text: str, where: str) -> dict[str, Any]:
+    try:
+        finding = json.loads(text)
+    except ValueError:
+        raise OutputError(f"{where} is not JSON: the file was cut short or changed; use another run") from None
+    if not isinstance(finding, dict) or any(name not in finding for name in FIELDS):
+        raise OutputError(f"{where} lacks a field of a finding: this file was not written by the auditor")
+    if finding["kind"] not in Kind.__members__:
+        raise OutputError(
+            f"{where} has the kind {finding['kind']!r}, which this version does not know: use the version that wrote it"
+        )
+    return finding

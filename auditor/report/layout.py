@@ -1,0 +1,95 @@
+"""How numbers, spans, sizes and foreign text are written in a report. Pure; everything comes out as printable ASCII."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+FOREIGN_CHARS_MAX = 120
+"""Characters shown of one name that somebody else chose (owner, bookie id)."""
+
+_COLORS = {"red": "31", "yellow": "33", "green": "32", "bold": "1", "dim": "2"}
+
+
+def printable(text: object, chars_max: int = FOREIGN_CHARS_MAX) -> str:
+    """Foreign text made harmless: escapes instead of control and non-ASCII characters, cut at `chars_max`.
+
+    Owners come from custom metadata that any client may write: no newline may forge the last line, no escape the terminal.
+    """
+    shown = "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode("ascii") for c in str(text)[: chars_max + 1])
+    return shown if len(shown) <= chars_max else shown[: chars_max - 3] + "..."
+
+
+def count(number: object) -> str:
+    """40000 is "40,000"."""
+    assert isinstance(number, int), number
+    return f"{number:,}"
+
+
+def of(number: int, one: str, many: str | None = None) -> str:
+    """ "1 ledger", "40,000 ledgers"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def span(seconds: float) -> str:
+    """ "0.4s", "12s", "14m 46s", "3h 20m"."""
+    if seconds < 10:
+        return f"{seconds:.1f}s".replace(".0s", "s")
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes == 0:
+        return f"{rest}s"
+    hours, minutes_rest = divmod(minutes, 60)
+    return f"{hours}h {minutes_rest}m" if hours else f"{minutes}m {rest}s"
+
+
+def size(number: int) -> str:
+    """ "312 B", "1.5 MiB"."""
+    amount = float(number)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024 or unit == "TiB":
+            return f"{number} B" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    raise AssertionError("the last unit takes all")
+
+
+def share(ratio: float) -> str:
+    """A share as per cent, rounded down: what is not all is never shown as 100 %."""
+    assert 0 <= ratio <= 1, ratio
+    return "100 %" if ratio == 1 else f"{int(ratio * 10_000) / 100:.2f} %"
+
+
+def ranges(pairs: Sequence[Sequence[int]], shown_max: int = 3) -> str:
+    """Inclusive ranges: "0-9, 12, 15-20 ..."."""
+    parts = [str(first) if first == last else f"{first}-{last}" for first, last in pairs[:shown_max]]
+    return ", ".join(parts) + (" ..." if len(pairs) > shown_max else "")
+
+
+def moment(text: str | None) -> datetime | None:
+    """An RFC 3339 time in UTC, None where there is none."""
+    return None if not text else datetime.fromisoformat(text).astimezone(UTC)
+
+
+def wrapped(text: str, width: int, indent: str = "", lines_max: int | None = None, hang: str = "") -> Iterator[str]:
+    """`text` in lines of at most `width` characters, those after the first further in by `hang`.
+
+    What exceeds `lines_max` lines is cut, and the cut shows.
+    """
+    lines = textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + hang, break_on_hyphens=False)
+    if lines_max is not None and len(lines) > lines_max:
+        lines = lines[:lines_max]
+        lines[-1] = lines[-1][: width - 4] + " ..."
+    yield from lines
+
+
+def table(rows: Iterable[Sequence[str]], indent: str) -> Iterator[str]:
+    """Rows of equal length as columns, the first flush left like the others, two spaces between them."""
+    kept = [list(row) for row in rows]
+    widths = [max(len(row[i]) for row in kept) for i in range(len(kept[0]))] if kept else []
+    for row in kept:
+        yield (indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip()
+
+
+def paint(text: str, color: str, on: bool) -> str:
+    """`text` in a terminal colour, or as it is."""
+    return f"\x1b[{_COLORS[color]}m{text}\x1b[0m" if on else text

@@ -1,0 +1,108 @@
+"""`auditor ledger ID`: one or a few ledgers in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from auditor.model.verdict import Exempt, Unknown
+from auditor.report.findings_text import FindingRow, matrix, next_section, one_line, owner_text
+from auditor.report.layout import of, paint, printable, span, wrapped
+from auditor.report.text import assemble, cluster_name, fit
+from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line
+
+SEGMENTS_SHOWN_MAX = 20
+"""Segments listed for one ledger: the first and last ten of more."""
+WITNESS_LINES_MAX = 20
+
+_WITHHELD = (
+    "What is suspect was looked at again after {delay} (--second-look-delay). Findings on bookies are withheld: "
+    "to accuse a bookie takes a whole run."
+)
+_HUES = {"sound": "green", "exempt": "green", "indeterminate": "yellow", "violated": "red"}
+
+
+def render_ledgers(
+    summary: Mapping[str, Any],
+    ledgers: Sequence[Mapping[str, Any]],
+    findings: Sequence[FindingRow],
+    *,
+    second_look_delay_s: float,
+    width: int = 100,
+    color: bool = False,
+) -> str:
+    """Each ledger's standing, metadata, who said what, witness; the machine line last. Pure.
+
+    A ledger is {ledger_id, standing ("sound", ..., or "no_such_ledger"), exempt (reason or null), unknowns [reasons],
+    metadata ({state, format_version, ensemble_size, write_quorum, ack_quorum, last_entry_id, segments
+    [{first_entry_id, ensemble}]} or null), owner, looks (as in a finding), listing_false_negatives, detail}; of these only
+    ledger_id and standing must be there.
+    """
+    width = fit(width)
+    return assemble(
+        wrapped(f"cluster   {cluster_name(summary)}", width),
+        [""],
+        *(_ledger(ledger, findings, width, color) for ledger in ledgers),
+        next_section(findings, color),
+        wrapped(_WITHHELD.format(delay=span(second_look_delay_s)), width),
+        [machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])],
+    )
+
+
+def _ledger(ledger: Mapping[str, Any], findings: Sequence[FindingRow], width: int, color: bool) -> Iterator[str]:
+    standing = str(ledger["standing"])
+    head = paint(f"Ledger {ledger['ledger_id']}", "bold", color)
+    if standing == "no_such_ledger":
+        yield f"{head}: no such ledger"
+        yield ""
+        return
+    yield f"{head}: {paint(standing.upper(), _HUES[standing], color)}"
+    yield from _reasons(ledger, width)
+    yield from _metadata(ledger, width)
+    own = [finding for finding in findings if finding.get("ledger_id") == ledger["ledger_id"]]
+    for finding in own:
+        yield f"  {paint(str(finding['severity']).upper() + ' ' + str(finding['kind']), 'red', color)}"
+        yield from wrapped(one_line(finding), width, "    ")
+        yield from wrapped(printable(finding.get("witness") or "", 4_000), width, "    ", WITNESS_LINES_MAX)
+        yield from matrix(finding, "    ")
+    if not own:
+        yield from matrix(ledger, "    ")
+    yield ""
+
+
+def _reasons(ledger: Mapping[str, Any], width: int) -> Iterator[str]:
+    if ledger.get("exempt"):
+        reason = Exempt(ledger["exempt"])
+        yield from wrapped(f"exempt ({reason.value}): {EXEMPT_WORDS[reason]}", width, "  ")
+    for unknown in ledger.get("unknowns") or []:
+        words = UNKNOWN_WORDS[Unknown(unknown)]
+        yield from wrapped(f"could not be judged ({unknown}): {words.means}; to do: {words.do}", width, "  ")
+    if ledger.get("detail"):
+        yield from wrapped(printable(ledger["detail"], 1_000), width, "  ")
+    if back := int(ledger.get("listing_false_negatives") or 0):
+        yield from wrapped(
+            f"{of(back, 'entry', 'entries')} that a list left out could be read: copies all the same", width, "  "
+        )
+
+
+def _metadata(ledger: Mapping[str, Any], width: int) -> Iterator[str]:
+    if owner := ledger.get("owner"):
+        yield from wrapped(f"owner     {owner_text(owner)}", width, "  ")
+    metadata = ledger.get("metadata")
+    if not metadata:
+        return
+    last = metadata.get("last_entry_id")
+    end = "last entry unknown" if last is None else "no entry" if last < 0 else f"last entry {last}"
+    yield (
+        f"  metadata  {printable(metadata['state'])}, {end}, ensemble {metadata['ensemble_size']}, write quorum "
+        f"{metadata['write_quorum']}, ack quorum {metadata['ack_quorum']}, format {metadata['format_version']}"
+    )
+    segments = list(metadata["segments"])
+    half = SEGMENTS_SHOWN_MAX // 2
+    for place, segment in enumerate(segments):
+        if len(segments) > SEGMENTS_SHOWN_MAX and half <= place < len(segments) - half:
+            if place == half:
+                yield f"            ... {of(len(segments) - 2 * half, 'segment')} not shown"
+            continue
+        bookies = " ".join(printable(bookie, 60) for bookie in segment["ensemble"])
+        yield from wrapped(f"from {segment['first_entry_id']}: {bookies}", width, "            ")

@@ -1,0 +1,121 @@
+"""The log on stderr: structlog, for people or as JSON; what kazoo and py4j log comes the same way or not at all."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, MutableMapping
+from typing import Any, TextIO
+
+import structlog
+from structlog.stdlib import BoundLogger, ProcessorFormatter
+from structlog.typing import Processor
+
+from auditor.config import without_credentials
+from auditor.model.finding import CATALOGUE, Kind, Severity
+from auditor.report.layout import printable
+
+LOGGER = "auditor"
+CONSOLE_VIOLATIONS_MAX = 20
+"""Violations of one kind on the console; JSON has every one. The rest is counted and stands in findings.jsonl."""
+
+_CHATTY = {"kazoo": logging.WARNING, "py4j": logging.ERROR, "pyspark": logging.WARNING, "urllib3": logging.WARNING}
+"""What each library may say without --verbose, which lets all of them say INFO."""
+
+_BRIEF = ("severity", "kind", "ledger_id", "bookie_id", "entries_total", "id")
+
+
+def setup(
+    *, log_format: str = "console", verbose: bool = False, quiet: bool = False, stream: TextIO | None = None
+) -> BoundLogger:
+    """Send every log line of this process to `stream` (stderr), one format, one line each. May be called again.
+
+    `verbose`: DEBUG, and INFO of the libraries; `quiet`: WARNING. Credentials in URLs are masked, control characters escaped.
+    """
+    assert log_format in ("console", "json"), log_format
+    out = stream or sys.stderr
+    before: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        _masked,
+    ]
+    last = _json() if log_format == "json" else _console(out)
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(
+        ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *before],
+            processors=[ProcessorFormatter.remove_processors_meta, *last],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger(LOGGER).setLevel(logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO)
+    for name, level in _CHATTY.items():
+        logging.getLogger(name).setLevel(logging.INFO if verbose else level)
+    structlog.configure(
+        processors=[structlog.stdlib.filter_by_level, *before, ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+    logger: BoundLogger = structlog.get_logger(LOGGER)
+    return logger
+
+
+def bind_run(run_id: str) -> None:
+    """Put the run id on every line from here on."""
+    structlog.contextvars.bind_contextvars(run=run_id)
+
+
+def violations(logger: BoundLogger, findings: Iterable[Mapping[str, Any]], *, log_format: str) -> Counter[str]:
+    """One complete event for each finding of warning or above, then the counts by kind; returns the counts.
+
+    JSON carries the whole finding, every one. The console carries the facts of the first CONSOLE_VIOLATIONS_MAX of a kind.
+    """
+    seen: Counter[str] = Counter()
+    for finding in findings:
+        kind = Kind(finding["kind"])
+        if CATALOGUE[kind].severity is Severity.INFO:
+            continue
+        seen[kind.value] += 1
+        if log_format == "json":
+            violation(logger, finding)
+        elif seen[kind.value] <= CONSOLE_VIOLATIONS_MAX:
+            violation(logger, {name: finding[name] for name in _BRIEF if finding.get(name) is not None})
+    for kind_word, number in sorted(seen.items()):
+        logger.info("violations", kind=kind_word, findings=number)
+    return seen
+
+
+def violation(logger: BoundLogger, finding: Mapping[str, Any]) -> None:
+    """One finding as one event: an error where it is critical, a warning where it is a warning."""
+    say = logger.error if finding["severity"] == Severity.CRITICAL.word else logger.warning
+    say("violation", **finding)
+
+
+def _json() -> list[Processor]:
+    return [structlog.processors.JSONRenderer(ensure_ascii=True, default=str)]
+
+
+def _console(out: TextIO) -> list[Processor]:
+    return [_escaped, structlog.dev.ConsoleRenderer(colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback)]
+
+
+def _masked(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """No password of a URL in any text of an event, whoever logged it."""
+    for key, value in event.items():
+        if isinstance(value, str):
+            event[key] = without_credentials(value)
+    return event
+
+
+def _escaped(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Foreign text cannot start a new line or move the cursor; a traceback keeps its lines."""
+    for key, value in event.items():
+        if isinstance(value, str) and key != "exception":
+            event[key] = printable(value, 4_000)
+    return event

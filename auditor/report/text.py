@@ -1,0 +1,168 @@
+"""The report for people: what was found, how much was judged, what to do. The last line is for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from auditor.model.verdict import Exempt, Unknown
+from auditor.report.findings_text import FindingRow, findings_section, next_section
+from auditor.report.layout import count, moment, of, paint, printable, share, size, span, table, wrapped
+from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line, outcome_sentences
+
+_NO_VERDICT = "No verdict was given; the results of earlier runs are left as they were."
+
+WIDTH_MIN = 80
+WIDTH_MAX = 120
+REASONS_EXPLAINED_MAX = 5
+"""Reasons for not knowing that are told in sentences; further ones are counted in one line."""
+
+_HUES = {"SOUND": "green", "VIOLATED": "red", "INCOMPLETE": "yellow", "AUDITOR_FAULT": "red", "UNREACHABLE": "red"}
+
+
+def render(
+    summary: Mapping[str, Any], findings: Sequence[FindingRow], *, run_dir: str = "", width: int = 100, color: bool = False
+) -> str:
+    """The whole report, printable ASCII, the machine line last, ending in one newline.
+
+    `summary` is summary.json (contract section 5), `findings` the lines of findings.jsonl or the worst of them. However many
+    ledgers are hit, the number of lines is bounded. Pure.
+    """
+    width = fit(width)
+    return assemble(
+        _heading(summary, width, color),
+        _ledgers(summary, color),
+        findings_section(summary, findings, width, color),
+        _unjudged(summary, width, color),
+        _cost(summary, width, color),
+        next_section(findings, color),
+        _files(summary, run_dir, color),
+        [machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])],
+    )
+
+
+def render_unreachable(run_id: str, sentence: str, *, width: int = 100, color: bool = False) -> str:
+    """The report of a run that could not reach, read or understood what it needs. `sentence` is the error's own. Exit 5."""
+    return assemble(
+        _without_counts("UNREACHABLE", sentence, _NO_VERDICT, width, color),
+        [machine_line("UNREACHABLE", run_id)],
+    )
+
+
+def render_fault(run_id: str, sentence: str, *, run_dir: str = "", width: int = 100, color: bool = False) -> str:
+    """The report of a run that is wrong itself: the ledgers do not add up, or an unforeseen exception. No counts. Exit 4."""
+    where = f" What was heard is kept in {printable(run_dir, 1_000)}." if run_dir else ""
+    after = f"This is the auditor's own fault, not the cluster's: no counts are published.{where} Please report it."
+    return assemble(_without_counts("AUDITOR_FAULT", sentence, after, width, color), [machine_line("AUDITOR_FAULT", run_id)])
+
+
+def _without_counts(outcome: str, sentence: str, after: str, width: int, color: bool) -> Iterator[str]:
+    lines = list(wrapped(f"{outcome}: {printable(sentence, 4_000)}", fit(width)))
+    yield lines[0].replace(outcome, paint(outcome, _HUES[outcome], color), 1)
+    yield from lines[1:]
+    yield from wrapped(after, fit(width))
+    yield ""
+
+
+def fit(width: int) -> int:
+    return max(WIDTH_MIN, min(width, WIDTH_MAX))
+
+
+def assemble(*parts: Iterator[str] | list[str]) -> str:
+    return "".join(f"{line}\n" for part in parts for line in part)
+
+
+def cluster_name(summary: Mapping[str, Any]) -> str:
+    """The cluster as a person knows it: its service URI, with its instance id where it has one."""
+    cluster = summary["cluster"]
+    instance = f" (instance {printable(cluster['instance_id'])})" if cluster.get("instance_id") else ""
+    return f"{printable(cluster['metadata_service_uri'], 300)}{instance}"
+
+
+def _heading(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
+    outcome = str(summary["outcome"])
+    lines = list(wrapped(f"{outcome}: {outcome_sentences(summary)}", width))
+    yield lines[0].replace(outcome, paint(outcome, _HUES[outcome], color), 1)
+    yield from lines[1:]
+    code = int(summary["exit_code"])
+    if outcome == "VIOLATED" and code != 1:
+        yield f"The exit code is {code}, because no finding reaches --fail-on."
+    yield ""
+    yield from wrapped(f"cluster   {cluster_name(summary)}", width)
+    started, finished = moment(summary.get("started_at")), moment(summary.get("finished_at"))
+    if started and finished:
+        took = span((finished - started).total_seconds())
+        version = printable(summary["auditor_version"])
+        yield f"audited   {started:%Y-%m-%d %H:%M:%S} to {finished:%H:%M:%S} UTC ({took}), auditor {version}"
+    yield ""
+
+
+def _ledgers(summary: Mapping[str, Any], color: bool) -> Iterator[str]:
+    ledgers = summary["ledgers"]
+    yield paint("Ledgers", "bold", color)
+    hues = {"violated": "red", "indeterminate": "yellow"}
+    for name in ("listed", "sound", "exempt", "indeterminate", "violated"):
+        line = f"  {name:<14}{count(ledgers[name]):>13}"
+        yield paint(line, hues[name], color) if name in hues and ledgers[name] else line
+        if name == "exempt":
+            yield from _exempt(summary["exempt"])
+    covered = "every ledger could be judged" if summary["complete"] else "not every ledger could be judged in full"
+    covered = covered if ledgers["listed"] else "there was nothing to judge"
+    yield f"  {'coverage':<14}{share(float(summary['coverage'])):>13}  {covered}"
+    yield ""
+
+
+def _exempt(reasons: Mapping[str, int]) -> Iterator[str]:
+    rows = [(f"{count(reasons[r]):>13}", EXEMPT_WORDS[r]) for r in Exempt if reasons.get(r)]
+    yield from table(rows, " " * 16)
+
+
+def _unjudged(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
+    reasons = {reason: int(summary["indeterminate"].get(reason, 0)) for reason in Unknown}
+    if not any(reasons.values()):
+        return
+    yield paint("What could not be judged (a ledger may have several reasons)", "bold", color)
+    most = [(reason, n) for reason, n in sorted(reasons.items(), key=lambda item: -item[1]) if n]
+    for reason, number in most[:REASONS_EXPLAINED_MAX]:
+        words = UNKNOWN_WORDS[reason]
+        yield f"  {reason.value}  {of(number, 'ledger')}"
+        yield from wrapped(f"{words.means}.", width, "    ")
+        yield from wrapped(f"to do: {words.do}", width, "    ")
+    rest = ", ".join(f"{reason.value} {count(n)}" for reason, n in most[REASONS_EXPLAINED_MAX:])
+    yield from wrapped(f"also {rest}", width, "  ") if rest else ()
+    yield ""
+
+
+def _cost(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
+    requests, bookies = summary["requests"], summary["bookies"]
+    yield paint("What was asked", "bold", color)
+    states = [f"{count(bookies[name])} {name}" for name in ("answered", "silent", "refused", "unsupported") if bookies[name]]
+    yield from wrapped(
+        f"bookies   {count(bookies['registered'])} registered ({count(bookies['readonly'])} read-only), "
+        f"{count(bookies['named_by_ledgers'])} named by ledgers: {', '.join(states) or 'none asked'}",
+        width, "  ",
+    )  # fmt: skip
+    yield from wrapped(
+        f"requests  {of(requests['zookeeper_reads'], 'ZooKeeper read')}, {of(requests['bookie_requests'], 'bookie request')} "
+        f"({size(requests['bookie_bytes'])} received, {of(requests['retries'], 'retry', 'retries')})",
+        width, "  ",
+    )  # fmt: skip
+    if requests["confirming_reads"]:
+        back = of(requests["listing_false_negatives"], "entry that a list left out was", "entries that lists left out were")
+        yield from wrapped(f"          {of(requests['confirming_reads'], 'confirming read')}; {back} there", width, "  ")
+    stages = ", ".join(f"{stage} {span(float(seconds))}" for stage, seconds in summary["duration_s"].items() if seconds >= 0.05)
+    if stages:
+        yield from wrapped(f"time      {stages}", width, "  ")
+    yield ""
+
+
+def _files(summary: Mapping[str, Any], run_dir: str, color: bool) -> Iterator[str]:
+    if not run_dir:
+        return
+    where = printable(run_dir, 1_000).rstrip("/")
+    yield paint("Files", "bold", color)
+    yield f"  {where}/"
+    found = sum(int(kind.get("findings", 0)) for kind in summary["findings"].values())
+    yield f"  findings.jsonl ({of(found, 'finding')}), summary.json, metrics.prom"
+    yield "  evidence/ (what ZooKeeper and the bookies said, and when), verdicts/"
+    yield ""

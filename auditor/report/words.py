@@ -1,0 +1,159 @@
+"""Standings, reasons and outcomes in sentences: what it means and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
+from auditor.model.verdict import Exempt, Unknown
+from auditor.report.layout import count, of, printable
+
+OUTCOMES = ("SOUND", "VIOLATED", "INCOMPLETE", "AUDITOR_FAULT", "UNREACHABLE")
+"""The words of contract section 2, best known first."""
+
+EXEMPT_WORDS: dict[Exempt, str] = {
+    Exempt.DELETED: "deleted while we looked",
+    Exempt.MARKED_UNDERREPLICATED: "marked under-replicated, within grace",
+    Exempt.IN_RECOVERY: "in recovery: its last entry is being agreed on",
+    Exempt.OPEN: "open: still being written",
+    Exempt.EMPTY: "closed without entries",
+}
+
+
+class Reason(NamedTuple):
+    """Why a ledger could not be judged, and what a person can do about it."""
+
+    means: str
+    do: str
+
+
+UNKNOWN_WORDS: dict[Unknown, Reason] = {
+    Unknown.BOOKIE_SILENT: Reason(
+        "a bookie that holds entries of it gave no answer at any look",
+        "see whether the bookie is up and reachable from this host, then run again",
+    ),
+    Unknown.BOOKIE_REFUSED: Reason(
+        "a bookie answered and would not say: not authorised, an I/O error, or an unknown ledger state",
+        "look at that bookie's log; where it says unauthorised, give the auditor credentials",
+    ),
+    Unknown.BOOKIE_UNSUPPORTED: Reason(
+        "a bookie never answers GetListOfEntries, though it answers otherwise (DbLedgerStorage does that)",
+        "nothing is wrong with the ledger for all we know; update the bookie, or change its ledger storage",
+    ),
+    Unknown.ANSWER_TIMEOUT: Reason(
+        "a bookie answered for other ledgers, but not for this one in time",
+        "run again when the bookie is less busy, or raise --rpc-timeout",
+    ),
+    Unknown.ANSWER_INVALID: Reason(
+        "a bookie's answer could not be decoded, or what it read back had a wrong id or digest",
+        "read the evidence of one such ledger with `auditor ledger ID`; a wrong digest is a fault of that bookie's disk",
+    ),
+    Unknown.ANSWER_TOO_LARGE: Reason(
+        "a bookie's list of entries exceeds the frame limit",
+        "raise --frame-bytes-max",
+    ),
+    Unknown.ADDRESS_UNKNOWN: Reason(
+        "a bookie is registered without an address that could be read",
+        "look at its registration znode; a bookie newer than this auditor may register in another form",
+    ),
+    Unknown.METADATA_UNREADABLE: Reason(
+        "its metadata could not be read, or has a format newer than ours",
+        "see the ACL of its znode, or update the auditor",
+    ),
+    Unknown.TOPOLOGY_UNKNOWN: Reason(
+        "the location of a bookie in its ensemble is not known",
+        "give the auditor the locations of all bookies",
+    ),
+    Unknown.UNSETTLED: Reason(
+        "its metadata changed at every look",
+        "run again when recovery or replication has come to rest",
+    ),
+    Unknown.POISON: Reason(
+        "judging it failed every time, so it was set aside to save the rest",
+        "please report this with the evidence of the run: it is our fault",
+    ),
+    Unknown.CHECKERS_DISAGREE: Reason(
+        "our two checkers differ on the same evidence, so nothing is said about it",
+        "please report this with the evidence of the run: it is our fault",
+    ),
+}
+
+
+def machine_line(outcome: str, run_id: str, ledgers: Mapping[str, int] | None = None) -> str:
+    """The last line, for machines: contract section 2. Without `ledgers` no counts are published."""
+    assert outcome in OUTCOMES, outcome
+    run = printable(run_id).replace(" ", "_") or "-"
+    counts = "" if ledgers is None else "".join(
+        f" {name}={ledgers[name]}" for name in ("listed", "sound", "exempt", "indeterminate", "violated")
+    )  # fmt: skip
+    return f"auditor: {outcome} run={run}{counts}"
+
+
+def hits(summary: Mapping[str, Any], kind: Kind) -> int:
+    """Ledgers (or bookies, by the kind's subject) in violation of one kind."""
+    counts = summary["findings"].get(kind.value, {})
+    return int(counts.get("bookies" if CATALOGUE[kind].subject is Subject.BOOKIE else "ledgers", 0))
+
+
+def outcome_sentences(summary: Mapping[str, Any]) -> str:
+    """What was found, in one to three sentences. Pure."""
+    outcome = str(summary["outcome"])
+    say = {"SOUND": _sound, "VIOLATED": _violated, "INCOMPLETE": _incomplete, "AUDITOR_FAULT": _fault}
+    assert outcome in say, f"{outcome} has no counts to speak of"
+    return say[outcome](summary)
+
+
+def _sound(summary: Mapping[str, Any]) -> str:
+    ledgers = summary["ledgers"]
+    if ledgers["listed"] == 0:
+        return "no ledger was listed, which --allow-empty accepts."
+    exempt = f" {of(ledgers['exempt'], 'ledger is', 'ledgers are')} exempt." if ledgers["exempt"] else ""
+    return (
+        f"{of(ledgers['sound'], 'ledger has', 'ledgers have')} every acknowledged entry where the metadata says it is, "
+        f"in as many copies as was promised; nothing wrong was found.{exempt}"
+    )
+
+
+def _violated(summary: Mapping[str, Any]) -> str:
+    ledgers = summary["ledgers"]
+    by_severity = {s: sum(hits(summary, k) for k, facts in CATALOGUE.items() if facts.severity is s) for s in Severity}
+    parts = []
+    if ledgers["violated"]:
+        parts.append(f"{count(ledgers['violated'])} of {of(ledgers['listed'], 'ledger')} in violation")
+    bookies = sum(hits(summary, k) for k, facts in CATALOGUE.items() if facts.subject is Subject.BOOKIE)
+    if bookies:
+        parts.append(of(bookies, "bookie needs attention", "bookies need attention"))
+    critical, warning = count(by_severity[Severity.CRITICAL]), count(by_severity[Severity.WARNING])
+    said = f"{', '.join(parts)} (critical: {critical}, warning: {warning})."
+    return said + _unjudged(ledgers)
+
+
+def _unjudged(ledgers: Mapping[str, int]) -> str:
+    return f" {of(ledgers['indeterminate'], 'ledger')} could not be judged." if ledgers["indeterminate"] else ""
+
+
+def _incomplete(summary: Mapping[str, Any]) -> str:
+    ledgers, bookies = summary["ledgers"], summary["bookies"]
+    if ledgers["listed"] == 0:
+        return (
+            "no ledger was listed at all. Is this the right cluster, and the right root? (--allow-empty accepts an empty one.)"
+        )
+    head = "nothing wrong was found, but this is no clean bill:"
+    if bookies["registered"] and not bookies["answered"]:
+        return (
+            f"no bookie answered this host: all {count(bookies['registered'])} registered bookies were silent or refused. "
+            "That is our network or our credentials, so nothing is said about them; no ledger could be judged by its entries."
+        )
+    if not ledgers["indeterminate"]:
+        return f"{head} some ledgers carry a reason why they could not be judged in full."
+    return f"{head} {count(ledgers['indeterminate'])} of {of(ledgers['listed'], 'ledger')} could not be judged."
+
+
+def _fault(summary: Mapping[str, Any]) -> str:
+    differ = int(summary["indeterminate"].get(Unknown.CHECKERS_DISAGREE.value, 0))
+    why = f": its two checkers differ on the same evidence for {of(differ, 'ledger')}" if differ else ""
+    return (
+        f"the auditor is wrong{why}. What they differ on is withheld and the evidence is kept; "
+        f"please report it. What else was found stands below.{_unjudged(summary['ledgers'])}"
+    )

@@ -1,0 +1,177 @@
+"""Summaries and findings as the contract writes them, for tests of what is made from them. Plain JSON values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from auditor.model.finding import CATALOGUE, Kind, Subject
+from auditor.model.verdict import Exempt, Unknown
+
+BOOKIES = [f"bookie-{n}:3181" for n in range(1, 6)]
+
+
+def summary(**changes: Any) -> dict[str, Any]:
+    """summary.json of a sound cluster of 1,000 ledgers; `changes` replace top-level fields."""
+    document: dict[str, Any] = {
+        "run_id": "run-20260101T030000Z-0a1b2c",
+        "auditor_version": "0.1.0",
+        "cluster": {"metadata_service_uri": "zk+hierarchical://zk1:2181,zk2:2181/ledgers", "instance_id": "f3492f09-f19c"},
+        "started_at": "2026-01-01T03:00:00Z",
+        "finished_at": "2026-01-01T03:14:46.500Z",
+        "duration_s": {"load": 12.1, "place": 0.0, "ask": 520.0, "judge": 31.2, "second_look": 301.0, "report": 22.0},
+        "ledgers": {"listed": 1000, "sound": 990, "exempt": 10, "indeterminate": 0, "violated": 0},
+        "exempt": {**{reason.value: 0 for reason in Exempt}, "open": 9, "empty": 1},
+        "indeterminate": {reason.value: 0 for reason in Unknown},
+        "findings": {kind.value: {"ledgers": 0, "bookies": 0, "findings": 0} for kind in Kind},
+        "bookies": {
+            "registered": 5, "readonly": 0, "named_by_ledgers": 5, "answered": 5, "silent": 0, "refused": 0, "unsupported": 0,
+        },
+        "requests": {
+            "zookeeper_reads": 2040, "bookie_requests": 3000, "bookie_bytes": 7_000_000, "retries": 0,
+            "confirming_reads": 0, "listing_false_negatives": 0,
+        },
+        "totals": {kind.value: 0 for kind in Kind},
+        "coverage": 1.0,
+        "complete": True,
+        "outcome": "SOUND",
+        "exit_code": 0,
+    }  # fmt: skip
+    assert set(changes) <= {*document, "oldest_underreplicated_s", "request_totals"}, changes
+    return document | changes
+
+
+def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
+    """One finding: on ledger `subject`, or on bookie `subject`; entries 0-1999 are missing on bookie-3."""
+    facts = CATALOGUE[kind]
+    on_ledger = facts.subject is Subject.LEDGER
+    answers = {"bookie-1:3181": "held", "bookie-2:3181": "held", "bookie-3:3181": "no_such_ledger"}
+    if not on_ledger:
+        answers = {str(subject): "unregistered"}
+    document: dict[str, Any] = {
+        "id": f"{subject:0>16}",
+        "kind": kind.value,
+        "family": facts.family.value,
+        "severity": facts.severity.word,
+        "ledger_id": subject if on_ledger else None,
+        "bookie_id": None if on_ledger else subject,
+        "owner": {"application": "pulsar", "component": "managed-ledger", "name": f"public/default/persistent/t-{subject}"}
+        if on_ledger
+        else None,
+        "segment": {"first_entry_id": 0, "last_entry_id": 1999, "ensemble": BOOKIES[:3]} if on_ledger else None,
+        "entries": [[0, 1999]] if on_ledger else [],
+        "entries_total": 2000 if on_ledger else 0,
+        "missing_on": {"bookie-3:3181": [[0, 1999]]} if on_ledger else {},
+        "copies": {"write_quorum": 3, "ack_quorum": 2, "confirmed": 2, "unknown": 0} if on_ledger else None,
+        "witness": _ledger_witness(subject) if on_ledger else _bookie_witness(subject),
+        "looks": [
+            {"at": "2026-01-01T03:09:00Z", "znode_version": 2, "marked": False, "answers": answers},
+            {"at": "2026-01-01T03:14:05Z", "znode_version": 2, "marked": False, "answers": answers},
+        ],
+        "next": _ledger_next(subject)
+        if on_ledger
+        else ["bookkeeper shell listbookies -rw", "bookkeeper shell listunderreplicated"],
+        "runbook": f"docs/findings/{kind.value}.md",
+    }
+    assert set(changes) <= set(document), changes
+    return document | changes
+
+
+def _ledger_witness(ledger_id: int | str) -> str:
+    return (
+        f"Let ledger {ledger_id} be closed at entry 1999. Then bookie-3:3181 said at 03:09:00 that it has no such ledger, and "
+        "again at 03:14:05; so entry 0 has two copies of the three promised."
+    )
+
+
+def _bookie_witness(bookie_id: int | str) -> str:
+    return (
+        f"Let closed ledgers name {bookie_id}. Then at 03:09:00 it was not registered and none of them marked, "
+        "and again at 03:14:05."
+    )
+
+
+def _ledger_next(ledger_id: int | str) -> list[str]:
+    return [
+        f"auditor ledger {ledger_id}",
+        f"bookkeeper shell ledgermetadata -ledgerid {ledger_id}",
+        f"changes the cluster: bookkeeper shell recover -l {ledger_id} bookie-3:3181",
+    ]
+
+
+def counted(findings: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """The field `findings` of a summary with these."""
+    ledgers = Counter(f["kind"] for f in findings if f["ledger_id"] is not None)
+    every = Counter(f["kind"] for f in findings)
+    return {k.value: {"ledgers": ledgers[k], "bookies": every[k] - ledgers[k], "findings": every[k]} for k in Kind}
+
+
+def wiped_bookie(ledgers: int = 40_000) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """bookie-3's disk was wiped: every ledger on it misses a copy; bookie-9 is gone for good."""
+    found = [finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 100 + n) for n in range(ledgers)]
+    found.append(finding(Kind.BOOKIE_LOST_UNNOTICED, "bookie-9:3181"))
+    total = 812_345
+    return summary(
+        ledgers={
+            "listed": total,
+            "sound": total - ledgers - 120 - 700,
+            "exempt": 700,
+            "indeterminate": 120,
+            "violated": ledgers,
+        },
+        exempt={"open": 690, "deleted": 10},
+        indeterminate={"bookie_silent": 120, "answer_timeout": 3},
+        findings=counted(found),
+        totals={kind: n["findings"] for kind, n in counted(found).items()},
+        coverage=0.99985,
+        complete=False,
+        outcome="VIOLATED",
+        exit_code=1,
+    ), found
+
+
+def everything_wrong(each: int = 5_000) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Every kind of the catalogue, each many times, every reason for not knowing."""
+    found = []
+    for place, kind in enumerate(Kind):
+        if CATALOGUE[kind].subject is Subject.BOOKIE:
+            found += [finding(kind, f"bookie-{place}-{n}:3181") for n in range(50)]
+        else:
+            found += [finding(kind, place * each + n) for n in range(each)]
+    return summary(
+        ledgers={"listed": 100_000, "sound": 1, "exempt": 5, "indeterminate": 69_994, "violated": 30_000},
+        exempt={reason.value: 1 for reason in Exempt},
+        indeterminate={reason.value: 6_000 for reason in Unknown},
+        findings=counted(found),
+        coverage=0.3,
+        complete=False,
+        outcome="VIOLATED",
+        exit_code=1,
+    ), found
+
+
+def nobody_answered() -> dict[str, Any]:
+    """Every bookie is registered, none answers this host."""
+    return summary(
+        ledgers={"listed": 1000, "sound": 0, "exempt": 10, "indeterminate": 990, "violated": 0},
+        indeterminate={"bookie_silent": 990},
+        bookies={
+            "registered": 5,
+            "readonly": 1,
+            "named_by_ledgers": 5,
+            "answered": 0,
+            "silent": 4,
+            "refused": 1,
+            "unsupported": 0,
+        },
+        coverage=0.01,
+        complete=False,
+        outcome="INCOMPLETE",
+        exit_code=3,
+    )
+
+
+def empty_cluster() -> dict[str, Any]:
+    """No ledger was listed at all."""
+    nothing = {"listed": 0, "sound": 0, "exempt": 0, "indeterminate": 0, "violated": 0}
+    return summary(ledgers=nothing, exempt={}, indeterminate={}, outcome="INCOMPLETE", exit_code=3)

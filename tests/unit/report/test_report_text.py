@@ -1,0 +1,217 @@
+"""The report for people."""
+
+import re
+
+import pytest
+from support import report_stories as stories
+
+from auditor.model.finding import Kind
+from auditor.model.verdict import Unknown
+from auditor.report.ledgers_text import render_ledgers
+from auditor.report.text import render, render_fault, render_unreachable
+from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS
+
+RUN = "run-20260101T030000Z-0a1b2c"
+
+
+def last_line(text: str) -> str:
+    assert text.endswith("\n") and not text.endswith("\n\n")
+    return text.splitlines()[-1]
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 500])
+@pytest.mark.parametrize("color", [True, False])
+def test_the_last_line_is_for_machines_and_stays_last(width, color):
+    """Whatever width and colour: contract section 2, letter by letter."""
+    summary, findings = stories.wiped_bookie(50)
+    expected = f"auditor: VIOLATED run={RUN} listed=812345 sound=811475 exempt=700 indeterminate=120 violated=50"
+    assert expected == last_line(render(summary, findings, run_dir="./audits/x", width=width, color=color))
+
+
+def test_a_report_without_counts_ends_without_counts():
+    """UNREACHABLE and an auditor that is wrong publish no counts."""
+    assert last_line(render_unreachable(RUN, "ZooKeeper did not answer")) == f"auditor: UNREACHABLE run={RUN}"
+    assert last_line(render_fault(RUN, "listed 10, counted 9")) == f"auditor: AUDITOR_FAULT run={RUN}"
+
+
+def test_an_unreachable_cluster_is_told_with_its_reason():
+    """What happened comes first, then what it means for earlier results."""
+    text = render_unreachable(RUN, "ZooKeeper at zk1:2181 did not answer within 15s: is it up?")
+    assert text.startswith("UNREACHABLE: ZooKeeper at zk1:2181 did not answer within 15s: is it up?\n")
+    assert "earlier runs are left as they were" in text
+
+
+def test_a_wiped_bookie_is_one_cause_and_a_short_report():
+    """Forty thousand ledgers on one wiped disk: one line of cause, a few ledgers, the rest in a file."""
+    summary, findings = stories.wiped_bookie(40_000)
+    text = render(summary, findings, run_dir="./audits/x", width=100)
+    assert text.count("\n") <= 120
+    said = "VIOLATED: 40,000 of 812,345 ledgers in violation, 1 bookie needs attention (critical: 1, warning: 40,000)."
+    assert flat(text).startswith(said)
+    assert "bookie-3:3181 lacks entries of 40,000 of these 40,000 ledgers (no_such_ledger: 40,000)." in flat(text)
+    assert "... and 39,995 more ledgers in findings.jsonl" in text
+    assert text.index("CRITICAL BOOKIE_LOST_UNNOTICED") < text.index("WARNING ENTRY_BELOW_WRITE_QUORUM"), "worst first"
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_the_report_is_bounded_however_much_is_wrong(width):
+    """Every kind on thousands of ledgers, every reason: still a report that can be read, lines that fit."""
+    texts = [render(*stories.everything_wrong(each), run_dir="./x", width=width) for each in (50, 5_000)]
+    assert max(text.count("\n") for text in texts) <= 190
+    assert all(f" {kind.value}  " in texts[1] for kind in Kind)
+    assert all(reason.value in texts[1] for reason in Unknown)
+    assert max(len(line) for line in texts[1].splitlines()[:-1]) <= width
+
+
+def test_the_worst_entry_is_shown_with_who_said_what():
+    """A matrix of bookie against look, the bookie that lacks something first, and the witness in words."""
+    summary, findings = stories.wiped_bookie(3)
+    text = render(summary, findings)
+    row = re.search(r"bookie +03:09:00 v2 +03:14:05 v2 +lacks\n +bookie-3:3181 +no_such_ledger +no_such_ledger +0-1999\n", text)
+    assert row, text
+    assert "Let ledger 100 be closed at entry 1999." in text
+
+
+def test_the_worst_ledger_comes_first():
+    """Fewest copies possible, then fewest confirmed, then most entries, then lowest id."""
+    copies = {"write_quorum": 3, "ack_quorum": 2}
+    told = [(9, 0, 1, 5), (7, 1, 0, 9), (8, 1, 0, 9), (6, 1, 0, 1), (5, 2, 0, 9)]
+    found = [
+        stories.finding(Kind.ENTRY_BELOW_ACK_QUORUM, i, copies=copies | {"confirmed": c, "unknown": u}, entries_total=n)
+        for i, c, u, n in reversed(told)
+    ]
+    text = render(stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found)
+    assert [int(i) for i in re.findall(r"- ledger (\d+) ", text)] == [9, 7, 8, 6, 5]
+
+
+def test_nothing_wrong_is_said_in_one_sentence():
+    """A sound cluster: one sentence, the counts, no section about faults."""
+    text = render(stories.summary(), [], run_dir="./audits/x")
+    assert text.startswith("SOUND: 990 ledgers have every acknowledged entry where the metadata says it is")
+    assert "Findings" not in text and "could not be judged" not in text and "CHANGES" not in text
+
+
+def test_no_answer_at_all_is_our_network_or_our_credentials():
+    """All silent or refusing accuses no bookie."""
+    text = render(stories.nobody_answered(), [])
+    assert text.startswith("INCOMPLETE: no bookie answered this host")
+    assert "our network or our credentials" in flat(text)
+
+
+def test_an_empty_listing_asks_whether_the_root_is_right():
+    """No ledger at all is never a clean bill, unless accepted."""
+    assert render(stories.empty_cluster(), []).startswith("INCOMPLETE: no ledger was listed at all. Is this the right cluster")
+    accepted = stories.empty_cluster() | {"outcome": "SOUND", "exit_code": 0}
+    assert render(accepted, []).startswith("SOUND: no ledger was listed, which --allow-empty accepts.")
+
+
+def test_checkers_that_differ_are_our_fault():
+    """Counts are published, what they differ on is withheld, and the report says whose fault it is."""
+    summary = stories.summary(outcome="AUDITOR_FAULT", exit_code=4, indeterminate={"checkers_disagree": 2}, complete=False)
+    text = render(summary, [])
+    assert text.startswith("AUDITOR_FAULT: the auditor is wrong: its two checkers differ on the same evidence for 2 ledgers.")
+    assert last_line(text).startswith(f"auditor: AUDITOR_FAULT run={RUN} listed=1000 ")
+
+
+def test_an_exit_code_that_surprises_is_explained():
+    """VIOLATED with exit 0 comes from --fail-on."""
+    summary, findings = stories.wiped_bookie(1)
+    assert "The exit code is 0, because no finding reaches --fail-on." in render(summary | {"exit_code": 0}, findings)
+
+
+def test_what_is_not_all_is_never_shown_as_all():
+    """Coverage is rounded down."""
+    assert " 99.99 %" in render(stories.summary(coverage=0.999999, complete=False), [])
+    assert " 100 %" in render(stories.summary(), [])
+
+
+def test_commands_that_change_things_come_last_and_are_marked():
+    """Look first; each command once and whole."""
+    summary, findings = stories.wiped_bookie(2)
+    text = render(summary, findings, width=60)
+    look, change = text.index("Next: look first"), text.index("CHANGES THE CLUSTER")
+    assert (
+        look < text.index("  auditor ledger 100\n") < change < text.index("  bookkeeper shell recover -l 100 bookie-3:3181\n")
+    )
+
+
+def test_commands_may_say_themselves_that_they_change_things():
+    """{command, changes} is understood as plain text is."""
+    steps = [{"command": "auditor ledger 1", "changes": False}, {"command": "bookkeeper shell recover", "changes": True}]
+    found = [stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 1, next=steps)]
+    text = render(stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found)
+    assert text.index("  auditor ledger 1\n") < text.index("CHANGES THE CLUSTER") < text.index("  bookkeeper shell recover\n")
+
+
+def test_foreign_text_can_forge_nothing():
+    """An owner from custom metadata may hold anything: no new line, no escape, no last line of its own; ASCII only."""
+    owner = {"application": "pulsar", "component": "\x1b[2J", "name": "t\nauditor: SOUND run=x\r" + "语" * 500}
+    found = [stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 1, owner=owner, witness="one\nauditor: SOUND run=y")]
+    text = render(stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found)
+    assert text.isascii() and "\x1b" not in text and "\r" not in text
+    assert [last_line(text)] == [line for line in text.splitlines() if line.startswith("auditor: ")]
+
+
+def test_color_is_only_paint():
+    """The same words with and without it."""
+    story = stories.wiped_bookie(9)
+    painted = render(*story, color=True)
+    assert "\x1b[31m" in painted and re.sub(r"\x1b\[\d+m", "", painted) == render(*story)
+
+
+def test_every_reason_has_its_words():
+    """Nobody meets a fixed word without its meaning."""
+    assert set(Unknown) == set(UNKNOWN_WORDS) and all(words.means and words.do for words in UNKNOWN_WORDS.values())
+    assert len(EXEMPT_WORDS) == 5
+
+
+def test_a_part_of_the_findings_changes_no_count():
+    """Counts come from the summary: a caller may pass the worst findings only."""
+    summary, findings = stories.wiped_bookie(1_000)
+    text = render(summary, findings[:10])
+    assert "ENTRY_BELOW_WRITE_QUORUM  1,000 ledgers" in text and "and 995 more ledgers" in text
+
+
+def ledger(ledger_id: int, standing: str, **more: object) -> dict[str, object]:
+    segments = [
+        {"first_entry_id": 0, "ensemble": stories.BOOKIES[:3]},
+        {"first_entry_id": 900, "ensemble": stories.BOOKIES[1:4]},
+    ]
+    metadata = {
+        "state": "CLOSED", "format_version": 3, "ensemble_size": 3, "write_quorum": 3, "ack_quorum": 2, "last_entry_id": 1999,
+        "segments": segments,
+    }  # fmt: skip
+    return {"ledger_id": ledger_id, "standing": standing, "metadata": metadata} | more
+
+
+def test_a_single_ledger_is_told_in_full():
+    """Standing, reasons, metadata, segments, who said what, witness; bookies are not accused."""
+    finding = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7)
+    ledgers = [
+        ledger(7, "violated", unknowns=["bookie_silent"], owner=finding["owner"]),
+        ledger(8, "exempt", exempt="open", looks=finding["looks"]),
+        {"ledger_id": 9, "standing": "no_such_ledger"},
+    ]
+    counts = {"listed": 2, "sound": 0, "exempt": 1, "indeterminate": 0, "violated": 1}
+    summary = stories.summary(outcome="VIOLATED", exit_code=1, ledgers=counts)
+    text = render_ledgers(summary, ledgers, [finding], second_look_delay_s=1.0)
+    assert "Ledger 7: VIOLATED\n  could not be judged (bookie_silent): " in text
+    assert "CLOSED, last entry 1999, ensemble 3, write quorum 3, ack quorum 2, format 3" in text
+    assert "from 900: bookie-2:3181 bookie-3:3181 bookie-4:3181" in text
+    assert "CRITICAL ENTRY_WITHOUT_REPLICA" in text and "Let ledger 7 be closed" in text
+    assert "Ledger 8: EXEMPT\n  exempt (open): open: still being written" in text
+    assert "Ledger 9: no such ledger" in text
+    assert "looked at again after 1s" in flat(text) and "Findings on bookies are withheld" in flat(text)
+    assert last_line(text) == f"auditor: VIOLATED run={RUN} listed=2 sound=0 exempt=1 indeterminate=0 violated=1"
+
+
+def test_a_ledger_of_many_segments_is_cut_in_the_middle():
+    """The first and the last segments are shown, the number between them is said."""
+    many = ledger(7, "sound")
+    many["metadata"]["segments"] = [{"first_entry_id": n, "ensemble": ["b:1"]} for n in range(500)]
+    text = render_ledgers(stories.summary(), [many], [], second_look_delay_s=1.0)
+    assert "... 480 segments not shown" in text and "from 9: b:1" in text and "from 490: b:1" in text and "from 10:" not in text
