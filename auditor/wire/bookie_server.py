@@ -24,7 +24,7 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 REQUEST_FRAME_BYTES_MAX = 5 * 2**20
 """Longest request a bookie takes (its nettyMaxFrameSizeBytes default); a longer one closes the connection at once."""
 ENTRY_IDS_BYTES = 24
-"""ledgerId, entryId and lastAddConfirmed: what a bookie reads of an entry it is to store (section 7.1); the rest it never looks at."""
+"""ledgerId, entryId and lastAddConfirmed: all that a bookie reads of an entry it is to store (section 7.1)."""
 NO_AUTH_PLUGIN = "AuthDisabledPlugin"
 """The plugin that a bookie without authentication names in every answer to AUTH."""
 

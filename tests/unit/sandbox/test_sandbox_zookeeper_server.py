@@ -6,17 +6,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from support.process_ends import alive, gone
 
 from auditor.errors import StoreUnavailable
 from auditor.java import JavaHome
 from auditor.sandbox.zookeeper_server import EmbeddedZooKeeper, zookeeper_jars
-
-GONE_WITHIN_S = 30.0
 
 PARENT = """
 import sys
@@ -27,24 +25,6 @@ server.start()
 print(server.pid, flush=True)
 sys.stdin.read()
 """
-
-
-def alive(pid: int) -> bool:
-    """Whether the process runs: one that ended and waits to be collected does not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
-
-
-def gone(pid: int) -> bool:
-    deadline = time.monotonic() + GONE_WITHIN_S
-    while time.monotonic() < deadline:
-        if not alive(pid):
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_started_server_accepts_sessions_and_keeps_data(tmp_path: Path) -> None:

@@ -1,0 +1,294 @@
+"""An embedded cluster on loopback: a real ZooKeeper and bookies that speak the real protocol.
+
+    with SandboxCluster(workdir, bookies=5) as cluster:
+        cluster.place(7, cluster.ledger("e3 w2 a2  0:[b1 b2 b3]  closed 99"), lose={"b2": "10-12"})
+        ... cluster.metadata_service_uri ...
+
+Stories name bookies `b1` to `bN`; so may every method here, or use the bookie's id. ZooKeeper is a child process, the bookies
+run in a thread of this one: nothing outlives the process. Nothing listens beyond 127.0.0.1.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from auditor.java import JavaHome
+from auditor.model.availability import SequenceGroup
+from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.ledger import DigestType, LedgerMetadata
+from auditor.sandbox import notation
+from auditor.sandbox.bookie import Behaviour, Bookie, LedgerFault, ListForm, Storage
+from auditor.sandbox.holding import Run
+from auditor.sandbox.listener import HOST, Listener
+from auditor.sandbox.loop_thread import LoopThread
+from auditor.sandbox.seeder import Seeder
+from auditor.sandbox.zookeeper_server import EmbeddedZooKeeper
+from auditor.wire import bookie_registration, ledger_metadata, znode_paths
+from auditor.wire.layout import LedgerLayout
+
+Pieces = str | Iterable[Run | SequenceGroup]
+"""Entries as the notation has them ("0-4 9"), as inclusive runs or as sequence groups."""
+
+
+class SandboxCluster:
+    """A context manager. Bookie ids are `127.0.0.1:<port>`, or `b1` to `bN` when `named`, where only the registration says how
+    to reach them. `storage` is one for all bookies or one each.
+    """
+
+    def __init__(
+        self,
+        workdir: Path,
+        bookies: int = 5,
+        *,
+        named: bool = False,
+        storage: str | Sequence[str] = Storage.SORTED,
+        list_form: ListForm = ListForm.RUNS,
+        root: str = "/ledgers",
+        layout: LedgerLayout = LedgerLayout.HIERARCHICAL,
+        java: JavaHome | None = None,
+    ) -> None:
+        storages = [storage] * bookies if isinstance(storage, str) else list(storage)
+        assert len(storages) == bookies, f"{bookies} bookies and {len(storages)} storages"
+        self.root = root
+        self.layout = layout
+        self.instance_id = str(uuid.uuid4())
+        self._named = named
+        self._zookeeper = EmbeddedZooKeeper(workdir / "zookeeper", java)
+        behaviours = [Behaviour(storage=Storage(storage), list_form=list_form) for storage in storages]
+        self._fresh = [Listener(Bookie(behaviour)) for behaviour in behaviours]
+        self._listeners: dict[BookieId, Listener] = {}
+        self._ids: dict[str, BookieId] = {}
+        self._ledgers: dict[LedgerId, tuple[DigestType, bytes]] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start ZooKeeper and the bookies, initialise and register. About 1.5 s. Raises StoreUnavailable, SparkUnavailable."""
+        with ExitStack() as stack:
+            stack.enter_context(self._zookeeper)
+            self._loop = LoopThread("sandbox-bookies")
+            stack.callback(self._loop.stop)
+            for number, listener in enumerate(self._fresh, start=1):
+                self._loop.call(listener.start())
+                stack.callback(self._stop_listening, listener)
+                bookie_id = f"b{number}" if self._named else f"{HOST}:{listener.port}"
+                self._ids[f"b{number}"] = bookie_id
+                self._listeners[bookie_id] = listener
+            self._seeder = Seeder(self._zookeeper.connect_string, self.root, self.layout)
+            stack.callback(self._seeder.stop)
+            self._seeder.start(self.instance_id)
+            for bookie_id in self._listeners:
+                self._seeder.add_cookie(bookie_id, self.instance_id)
+                self.register(bookie_id)
+            self._stack = stack.pop_all()
+
+    def stop(self) -> None:
+        """End everything; harmless a second time."""
+        self._stack.close()
+
+    # What the cluster is
+
+    @property
+    def metadata_service_uri(self) -> str:
+        # BookKeeper has no URI for the legacy layout: "null" is "what LAYOUT says".
+        hint = "null" if self.layout is LedgerLayout.LEGACY_HIERARCHICAL else self.layout.value
+        return f"zk+{hint}://{self.zookeeper_hosts}{self.root}"
+
+    @property
+    def zookeeper_hosts(self) -> str:
+        return self._zookeeper.connect_string
+
+    @property
+    def bookie_ids(self) -> tuple[BookieId, ...]:
+        """The ids of b1 to bN, in that order."""
+        return tuple(self._listeners)
+
+    def id_of(self, bookie: str) -> BookieId:
+        """The id of a bookie of a story; any other name is the id of a bookie that this cluster does not run."""
+        return self._ids.get(bookie, bookie)
+
+    def bookie(self, bookie: str) -> Bookie:
+        """The bookie itself: what it holds and was asked, and its behaviour, which may be changed while it runs."""
+        return self.listener(bookie).bookie
+
+    def listener(self, bookie: str) -> Listener:
+        """The bookie's port and connections."""
+        return self._listeners[self.id_of(bookie)]
+
+    def storage(self, bookie: str) -> str:
+        """The short name of the bookie's ledgerStorageClass."""
+        return self.bookie(bookie).behaviour.storage.value
+
+    def address(self, bookie: str) -> tuple[str, int]:
+        """Where the bookie listens, or would."""
+        return HOST, self.listener(bookie).port
+
+    def ledger(self, text: str) -> LedgerMetadata:
+        """`notation.ledger` with the ids of this cluster."""
+        return notation.ledger(text, self._ids)
+
+    # What is stored
+
+    def add_ledger(self, ledger_id: LedgerId, metadata: LedgerMetadata, format_version: int = 3, password: bytes = b"") -> None:
+        """Write the ledger's znode, new or in place of what is there. Nothing is put on a bookie."""
+        self._remember(ledger_id, metadata, password)
+        data = ledger_metadata.encode(metadata, password=password, version=format_version)
+        self._seeder.write(self._seeder.ledger_path(ledger_id), data)
+
+    def add_ledgers(self, ledgers: Mapping[LedgerId, LedgerMetadata]) -> None:
+        """Create many ledgers' znodes, each in its own format version. Fast; none may be there already."""
+        for ledger_id, metadata in ledgers.items():
+            self._remember(ledger_id, metadata, b"")
+        self._seeder.create_ledgers({ledger_id: ledger_metadata.encode(metadata) for ledger_id, metadata in ledgers.items()})
+
+    def delete_ledger(self, ledger_id: LedgerId) -> None:
+        """Delete the znode; bookies keep what they hold until they collect it."""
+        self._seeder.delete_with_empty_parents(self._seeder.ledger_path(ledger_id))
+
+    def hold(self, bookie: str, ledger_id: LedgerId, runs: Pieces) -> None:
+        """From now on the bookie holds exactly these entries of the ledger, digests as the ledger's metadata has them."""
+        pieces = notation.holds(runs) if isinstance(runs, str) else tuple(runs)
+        digest, password = self._ledgers.get(ledger_id, (DigestType.CRC32C, b""))
+        self.bookie(bookie).hold(ledger_id, pieces, digest, password)
+
+    def spread(
+        self,
+        ledger_id: LedgerId,
+        metadata: LedgerMetadata,
+        lose: Mapping[str, str | Iterable[Run]] | None = None,
+        written: EntryId | None = None,
+    ) -> None:
+        """Put every entry onto its write set, except what `lose` takes from a bookie. Bookies not run here are passed over.
+
+        `written` is the last entry there is, where the metadata does not say.
+        """
+        lost = {
+            self.id_of(name): notation.holds(runs) if isinstance(runs, str) else runs for name, runs in (lose or {}).items()
+        }
+        for bookie_id, runs in notation.placement(metadata, written).items():
+            if bookie_id in self._listeners:
+                self.hold(bookie_id, ledger_id, notation.without(runs, lost.get(bookie_id, ())))
+
+    def place(
+        self,
+        ledger_id: LedgerId,
+        metadata: LedgerMetadata,
+        lose: Mapping[str, str | Iterable[Run]] | None = None,
+        *,
+        written: EntryId | None = None,
+        format_version: int = 3,
+        password: bytes = b"",
+    ) -> None:
+        """The ledger's znode and its entries: `add_ledger`, then `spread`."""
+        self.add_ledger(ledger_id, metadata, format_version, password)
+        self.spread(ledger_id, metadata, lose, written)
+
+    def fault(self, bookie: str, ledger_id: LedgerId, fault: LedgerFault | None) -> None:
+        """What is wrong with this ledger on this bookie from now on; None heals it."""
+        faults = self.bookie(bookie).faults
+        if fault is None:
+            faults.pop(ledger_id, None)
+        else:
+            faults[ledger_id] = fault
+
+    def mark(self, ledger_id: LedgerId, replicas: Iterable[str] = (), ctime_ms: int | None = None) -> None:
+        """Mark the ledger under-replicated. The znode's creation time is now, whatever `ctime_ms` (default: now) says."""
+        now_ms = int(time.time() * 1000)
+        self._seeder.mark(ledger_id, map(self.id_of, replicas), now_ms if ctime_ms is None else ctime_ms)
+
+    def unmark(self, ledger_id: LedgerId) -> None:
+        """Remove the mark."""
+        self._seeder.delete_with_empty_parents(self._seeder.mark_path(ledger_id))
+
+    def set_raw(self, where: str | LedgerId, data: bytes) -> None:
+        """Write any bytes, at an absolute ZooKeeper path or as the metadata of a ledger."""
+        self._seeder.write(self._seeder.ledger_path(where) if isinstance(where, int) else where, data)
+
+    def delete_raw(self, path: str) -> None:
+        """Delete the znode at an absolute ZooKeeper path if it is there."""
+        self._seeder.delete(path)
+
+    # What happens to bookies
+
+    def register(self, bookie: str, data: bytes | None = None) -> None:
+        """Register the bookie as writable; `data` replaces the registration's bytes (b"": as before 4.12)."""
+        listener = self.listener(bookie)
+        listener.bookie.behaviour.read_only = False
+        self._seeder.register(self.id_of(bookie), self._registration(listener) if data is None else data)
+
+    def readonly(self, bookie: str) -> None:
+        """Register the bookie as read-only; it takes no entries any more."""
+        listener = self.listener(bookie)
+        listener.bookie.behaviour.read_only = True
+        self._seeder.register(self.id_of(bookie), self._registration(listener), read_only=True)
+
+    def unregister(self, bookie: str) -> None:
+        """Remove the registration; the bookie itself goes on."""
+        self._seeder.unregister(self.id_of(bookie))
+
+    def stop_bookie(self, bookie: str) -> None:
+        """Nobody listens on the bookie's port any more, and its registration stays: registered, yet silent."""
+        self._stop_listening(self.listener(bookie))
+
+    def start_bookie(self, bookie: str) -> None:
+        """Listen again, on the same port and with everything it held, and register."""
+        self._loop.call(self.listener(bookie).start())
+        self.register(bookie)
+
+    def lose_bookie(self, bookie: str, *, cookie: bool = False) -> None:
+        """The machine is gone: nobody listens, no registration, and no cookie unless `cookie` says it stays."""
+        self.stop_bookie(bookie)
+        self.unregister(bookie)
+        if not cookie:
+            self._seeder.delete_cookie(self.id_of(bookie))
+
+    def reset_connections(self, bookie: str) -> None:
+        """End every connection to the bookie at once; new ones are accepted."""
+
+        async def reset() -> None:
+            self.listener(bookie).reset_connections()
+
+        self._loop.call(reset())
+
+    def cookie(self, bookie: str) -> None:
+        """Write a cookie, also of a bookie that is not run here."""
+        self._seeder.add_cookie(self.id_of(bookie), self.instance_id)
+
+    def delete_cookie(self, bookie: str) -> None:
+        """Delete a cookie, as decommissioning does."""
+        self._seeder.delete_cookie(self.id_of(bookie))
+
+    # What the cluster does about losses
+
+    def disable_replication(self) -> None:
+        """Auto-recovery is off: the marker that BookKeeper's shell sets."""
+        self._seeder.write(self.root + znode_paths.REPLICATION_DISABLED, b"")
+
+    def enable_replication(self) -> None:
+        """Auto-recovery is on again."""
+        self._seeder.delete(self.root + znode_paths.REPLICATION_DISABLED)
+
+    def lost_bookie_recovery_delay(self, seconds: int) -> None:
+        """How long BookKeeper's auditor waits before it takes a bookie for lost."""
+        self._seeder.write(self.root + znode_paths.LOST_BOOKIE_RECOVERY_DELAY, str(seconds).encode())
+
+    def _stop_listening(self, listener: Listener) -> None:
+        self._loop.call(listener.stop())
+
+    def _registration(self, listener: Listener) -> bytes:
+        return bookie_registration.encode(HOST, listener.port)
+
+    def _remember(self, ledger_id: LedgerId, metadata: LedgerMetadata, password: bytes) -> None:
+        self._ledgers[ledger_id] = (metadata.digest_type or DigestType.CRC32C, password)

@@ -1,0 +1,137 @@
+"""Writes a cluster into ZooKeeper: layout, bookies, ledgers, marks.
+
+kazoo has one home, `auditor.zookeeper`, and this is the one exception: the auditor's own access to ZooKeeper cannot write, and
+must never be able to. What is written here is laid out as BookKeeper does (metadata reference, sections 2 to 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoNodeError, NotEmptyError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from auditor.errors import StoreUnavailable
+from auditor.model.identity import BookieId, LedgerId
+from auditor.wire import layout as layout_znode
+from auditor.wire import underreplication_mark, znode_paths
+from auditor.wire.layout import LedgerLayout
+
+SESSION_TIMEOUT_S = 60.0
+"""ZooKeeper session of the registrations: long, so that a paused laptop does not lose its bookies."""
+CONNECT_TIMEOUT_S = 30.0
+"""How long the first connection may take."""
+TRANSACTION_CREATES_MAX = 200
+"""Znodes created in one transaction: one request, well under ZooKeeper's limit of about 1 MB."""
+COOKIE_LAYOUT_VERSION = 5
+
+
+class Seeder:
+    """One session that owns the registrations of all bookies. `root` is the ledgers' path, such as `/ledgers`."""
+
+    def __init__(self, connect_string: str, root: str, layout: LedgerLayout) -> None:
+        self._client = KazooClient(connect_string, timeout=SESSION_TIMEOUT_S)
+        self._root = root
+        self._layout = layout
+        self._parents: set[str] = set()
+
+    def start(self, instance_id: str) -> None:
+        """Connect, and initialise the cluster as `initnewcluster` does. Raises StoreUnavailable."""
+        try:
+            self._client.start(CONNECT_TIMEOUT_S)
+        except (KazooTimeoutError, KazooException) as error:
+            raise StoreUnavailable(f"the embedded ZooKeeper accepts no session: {error}") from error
+        self.write(self._root + znode_paths.LAYOUT, layout_znode.encode(self._layout))
+        self.write(self._root + znode_paths.INSTANCE_ID, instance_id.encode())
+        for path in (znode_paths.READONLY, znode_paths.COOKIES):
+            self._ensure(self._root + path)
+
+    def stop(self) -> None:
+        """End the session, and the registrations with it. Harmless a second time."""
+        self._client.stop()
+        self._client.close()
+
+    def register(self, bookie_id: BookieId, data: bytes, *, read_only: bool = False) -> None:
+        """Register the bookie in the one place, and only there."""
+        self.unregister(bookie_id)
+        place = znode_paths.READONLY if read_only else znode_paths.AVAILABLE
+        self._client.create(f"{self._root}{place}/{bookie_id}", data, ephemeral=True)
+
+    def unregister(self, bookie_id: BookieId) -> None:
+        """Remove the registration, wherever it is."""
+        for place in (znode_paths.AVAILABLE, znode_paths.READONLY):
+            self.delete(f"{self._root}{place}/{bookie_id}")
+
+    def add_cookie(self, bookie_id: BookieId, instance_id: str) -> None:
+        """The cookie of a bookie that was started once."""
+        text = (
+            f'{COOKIE_LAYOUT_VERSION}\nbookieHost: "{bookie_id}"\njournalDir: "/data/journal"\n'
+            f'ledgerDirs: "1\\t/data/ledgers"\ninstanceId: "{instance_id}"\n'
+        )
+        self.write(f"{self._root}{znode_paths.COOKIES}/{bookie_id}", text.encode())
+
+    def delete_cookie(self, bookie_id: BookieId) -> None:
+        """As decommissioning does."""
+        self.delete(f"{self._root}{znode_paths.COOKIES}/{bookie_id}")
+
+    def ledger_path(self, ledger_id: LedgerId) -> str:
+        """The absolute path of a ledger's znode."""
+        return self._root + znode_paths.ledger_path(self._layout, ledger_id)
+
+    def mark_path(self, ledger_id: LedgerId) -> str:
+        """The absolute path of a ledger's mark."""
+        return self._root + znode_paths.mark_path(ledger_id)
+
+    def mark(self, ledger_id: LedgerId, missing: Iterable[BookieId], ctime_ms: int | None) -> None:
+        """Mark the ledger; ZooKeeper dates the znode itself, `ctime_ms` is the mark's own field (None leaves it out)."""
+        self.write(self.mark_path(ledger_id), underreplication_mark.encode(missing, ctime_ms))
+
+    def create_ledgers(self, ledgers: Mapping[LedgerId, bytes]) -> None:
+        """Create many ledgers' znodes, some 20,000 a second. Raises KazooException if one is there already."""
+        paths = ((self.ledger_path(ledger_id), data) for ledger_id, data in ledgers.items())
+        for batch in _batches(paths, TRANSACTION_CREATES_MAX):
+            transaction = self._client.transaction()
+            for path, data in batch:
+                self._ensure(path.rpartition("/")[0])
+                transaction.create(path, data)
+            for result in transaction.commit():
+                if isinstance(result, Exception):
+                    raise result
+
+    def write(self, path: str, data: bytes) -> None:
+        """Create the znode with its parents, or replace its bytes."""
+        if self._client.exists(path) is None:
+            self._client.create(path, data, makepath=True)
+        else:
+            self._client.set(path, data)
+
+    def delete(self, path: str) -> None:
+        """Delete the znode if it is there."""
+        with suppress(NoNodeError):
+            self._client.delete(path)
+
+    def delete_with_empty_parents(self, path: str) -> None:
+        """Delete the znode and what it leaves empty above it, up to the root, as hierarchical layouts do."""
+        self.delete(path)
+        parent = path.rpartition("/")[0]
+        while parent not in (self._root, self._root + znode_paths.UNDERREPLICATION, ""):
+            try:
+                self.delete(parent)
+            except NotEmptyError:
+                return
+            self._parents.discard(parent)
+            parent = parent.rpartition("/")[0]
+
+    def _ensure(self, path: str) -> None:
+        if path not in self._parents:
+            self._client.ensure_path(path)
+            self._parents.add(path)
+
+
+def _batches(items: Iterable[tuple[str, bytes]], size: int) -> Iterator[list[tuple[str, bytes]]]:
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
