@@ -72,12 +72,6 @@ def _digest(digest: DigestType, signed: bytes, password: bytes) -> bytes:
             return b""
 
 
-def runs_of(text: str) -> list[tuple[int, int]]:
-    """`"0-4 9"` as inclusive pairs."""
-    ends = [(first, last or first) for first, _, last in (word.partition("-") for word in text.split())]
-    return [(int(first), int(last)) for first, last in ends]
-
-
 def entry_ids(runs: Runs) -> Iterator[int]:
     """Every entry of these runs, one by one."""
     for run in runs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from dataclasses import dataclass, field
@@ -13,8 +12,9 @@ from support.real_processes import JavaProcess, free_port, java_command
 
 LOG4J2_WARN = POM.parent / "log4j2-warn.xml"
 LOG4J2_SHELL = POM.parent / "log4j2-shell.xml"
-SHELL_TIMEOUT_S = 90
-"""How long one shell command may take, in seconds: a JVM start and a ZooKeeper session, on a busy machine."""
+WRITE_LEDGER = POM.parent / "WriteLedger.java"
+COMMAND_TIMEOUT_S = 90
+"""How long one command may take, in seconds: a JVM start and a ZooKeeper session, on a busy machine."""
 ZOOKEEPER_SESSION_MS = 4_000
 """The session time-out of the bookies: how long a killed bookie stays registered."""
 
@@ -112,12 +112,18 @@ class RealBookie:
 
 
 def run_shell(jars: Path, config: Path, *arguments: str) -> str:
-    """Run BookKeeper's own shell (`ledgermetadata -l 7`, `listunderreplicated`, ...) and return what it said. About 2 s."""
+    """Run BookKeeper's own shell (`ledgermetadata -l 7`, `listunderreplicated`, ...) and return what it said. 1-3 s."""
     main = "org.apache.bookkeeper.bookie.BookieShell"
-    command = java_command(jars, main, "-conf", str(config), *arguments, heap="128m", log4j2=LOG4J2_SHELL)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SHELL_TIMEOUT_S, check=False, env=dict(os.environ))
+    return _run(java_command(jars, main, "-conf", str(config), *arguments, heap="128m", log4j2=LOG4J2_SHELL))
+
+
+def run_client(jars: Path, *arguments: str) -> str:
+    """Run WriteLedger.java, the ordinary client, and return what it said. 2-4 s: Java compiles it each time."""
+    return _run(java_command(jars, str(WRITE_LEDGER), *arguments, heap="256m", log4j2=LOG4J2_WARN))
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False)
     if done.returncode != 0:
-        raise RuntimeError(
-            f"the shell's {' '.join(arguments)} exited with {done.returncode}: {(done.stdout + done.stderr)[-3000:]}"
-        )
+        raise RuntimeError(f"{' '.join(command)} exited with {done.returncode}: {(done.stdout + done.stderr)[-3000:]}")
     return done.stdout

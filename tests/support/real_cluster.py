@@ -3,6 +3,7 @@
     with RealCluster(tmp_path, bookies=4) as cluster:                   # 4-8 s on two cores
         cluster.add_ledger(7, metadata, format_version=3)               # the znode alone
         cluster.hold("b1", 7, "0 2-3 5-6 8-9")                          # ADD_ENTRY of exactly these entries
+        cluster.place(8, metadata, lose={"b2": "4"})                    # znode, and all that striping says but entry 4 on b2
         cluster.mark(7, missing=["b2"])
         cluster.stop_bookie("b3")                                       # SIGKILL; unregistered at once
         cluster.shell("ledgermetadata", "-ledgerid", "7")               # BookKeeper's own reading of it
@@ -24,21 +25,23 @@ the process that started it.
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError, NoNodeError
-from support.raw_bookie import RawBookie, Runs, runs_of
-from support.real_bookkeeper import RealBookie, run_shell, start_zookeeper
+from support.raw_bookie import RawBookie, Runs
+from support.real_bookkeeper import RealBookie, run_client, run_shell, start_zookeeper
 from support.real_jars import bookkeeper_jars
 from support.real_processes import JavaProcess, free_port
 
-from auditor.model.identity import BookieId, LedgerId
+from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType, LedgerMetadata
+from auditor.sandbox.notation import holds, placement, without
 from auditor.wire import ledger_metadata, underreplication_mark, znode_paths
 from auditor.wire.layout import LedgerLayout
 
@@ -113,6 +116,25 @@ class RealCluster:
         """BookKeeper's own shell on this cluster; returns what it printed. About 2 s."""
         return run_shell(self._jars, next(iter(self._bookies.values())).config, *arguments)
 
+    def write_as_client(
+        self,
+        ensemble: int,
+        write_quorum: int,
+        ack_quorum: int,
+        entries: int,
+        *,
+        digest: DigestType = DigestType.CRC32C,
+        password: str = "",
+        close: bool = True,
+    ) -> LedgerId:
+        """Write a ledger with BookKeeper's ordinary client, on bookies of its own choice; returns its id. 2-4 s."""
+        sizes = [str(size) for size in (ensemble, write_quorum, ack_quorum)]
+        rest = [digest.name, password, str(entries), "closed" if close else "open"]
+        said = run_client(self._jars, self.metadata_service_uri, *sizes, *rest)
+        found = re.search(r"^ledger (\d+)$", said, re.MULTILINE)
+        assert found is not None, f"the client named no ledger: {said}"
+        return int(found[1])
+
     # What happens to bookies
 
     def stop_bookie(self, bookie_id: BookieId) -> None:
@@ -182,7 +204,28 @@ class RealCluster:
     ) -> int:
         """Store exactly these entries on one bookie over the wire (`"0-4 9"`, inclusive pairs, groups); returns how many."""
         with self.connect(bookie_id) as connection:
-            return connection.add(ledger_id, runs_of(runs) if isinstance(runs, str) else runs, digest=digest, password=password)
+            return connection.add(ledger_id, holds(runs) if isinstance(runs, str) else runs, digest=digest, password=password)
+
+    def place(
+        self,
+        ledger_id: LedgerId,
+        metadata: LedgerMetadata,
+        *,
+        written: EntryId | None = None,
+        lose: Mapping[BookieId, str] | None = None,
+        password: bytes = b"",
+    ) -> None:
+        """Write the ledger as BookKeeper would, but for the entries in `lose` (`{"b2": "4 7-9"}`).
+
+        `written` is the last entry there is, where the metadata does not say. Bookies of an ensemble that this cluster does not
+        have are left out: they are the story's.
+        """
+        digest = metadata.digest_type or DigestType.CRC32C
+        for bookie_id, runs in placement(metadata, written).items():
+            kept = without(runs, holds((lose or {}).get(bookie_id, "")))
+            if bookie_id in self._bookies and kept:
+                self.hold(bookie_id, ledger_id, kept, digest=digest, password=password)
+        self.add_ledger(ledger_id, metadata, metadata.format_version, password)
 
     def _start_bookies(self) -> None:
         first = next(iter(self._bookies.values()))

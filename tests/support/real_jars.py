@@ -23,7 +23,7 @@ MAVEN_TIMEOUT_S = 600
 
 def missing_tools() -> str | None:
     """Why real BookKeeper can't run here, as a sentence; None when Java and Maven are both there."""
-    missing = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
+    missing = [tool for tool in ("java", "javac", "mvn") if shutil.which(tool) is None]
     if not missing:
         return None
     return f"real BookKeeper needs {' and '.join(missing)} on the PATH: install a JDK (17 or newer) and Maven"

@@ -1,0 +1,151 @@
+"""What the tests write to a real cluster is what BookKeeper itself reads there, and the other way about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from support.bookie_contract import groups
+from support.raw_bookie import list_request, read_request, status_name
+from support.real_cluster import ROOT, RealCluster
+
+from auditor.model.ledger import DigestType, LedgerState
+from auditor.sandbox.notation import holds, ledger, placement
+from auditor.wire import bookie_registration, ledger_metadata, znode_paths
+from auditor.wire.layout import LedgerLayout
+
+pytestmark = pytest.mark.real
+
+TWO_SEGMENTS = "e3 w2 a2  0:[b1 b2 b3] 10:[b1 b4 b3]  closed 19"
+
+
+def listed(cluster: RealCluster, bookie_id: str, ledger_id: int) -> list[tuple[int, int]]:
+    """The runs that the bookie lists, each one a group."""
+    with cluster.connect(bookie_id) as connection:
+        return [(first, first + size - 1) for first, _, size, _ in groups(connection.ask(list_request(ledger_id, 1))) or []]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_shell_reads_our_metadata(shared_cluster: RealCluster, ledger_ids: Iterator[int], version: int) -> None:
+    """Metadata written in each format is read back by BookKeeper's `ledgermetadata`, field by field."""
+    ledger_id = next(ledger_ids)
+    password = b"" if version == 1 else b"pw"
+    shared_cluster.add_ledger(ledger_id, ledger(TWO_SEGMENTS), version, password)
+
+    said = shared_cluster.shell("ledgermetadata", "-ledgerid", str(ledger_id))
+
+    digest = "" if version == 1 else "digestType=CRC32C, password=base64:cHc=, "
+    expected = (
+        f"LedgerMetadata{{formatVersion={version}, ensembleSize=3, writeQuorumSize=2, ackQuorumSize=2, state=CLOSED, "
+        f"length=160, lastEntryId=19, {digest}ensembles={{0=[b1, b2, b3], 10=[b1, b4, b3]}}, customMetadata={{}}}}"
+    )
+    assert f"ledgerID: {ledger_id}\n{expected}" in said
+
+
+def test_shell_lists_our_marks(shared_cluster: RealCluster, ledger_ids: Iterator[int]) -> None:
+    """Marks are listed by `listunderreplicated` with their time and missing replicas, also beyond 32 bits; unmarked is gone."""
+    first, second, far = next(ledger_ids), next(ledger_ids), 2**40 + next(ledger_ids)
+    shared_cluster.mark(first, missing=["b2"], ctime_ms=1_700_000_000_000)
+    shared_cluster.mark(second, missing=[])
+    shared_cluster.mark(far, missing=["b4", "b1"], ctime_ms=1_700_000_000_001)
+    shared_cluster.unmark(second)
+
+    said = shared_cluster.shell("listunderreplicated", "-printmissingreplica")
+
+    shared_cluster.unmark(first)
+    shared_cluster.unmark(far)
+    assert f"\n{first}\n\tCtime : 1700000000000\n\tMissingReplica : b2\n" in said
+    assert f"\n{far}\n\tCtime : 1700000000001\n\tMissingReplica : b4\n\tMissingReplica : b1\n" in said
+    assert f"\n{second}\n" not in said
+
+
+@pytest.mark.parametrize("digest", list(DigestType), ids=lambda digest: digest.name)
+def test_ordinary_client_reads_our_entries(shared_cluster: RealCluster, ledger_ids: Iterator[int], digest: DigestType) -> None:
+    """Every entry of a ledger placed by a test is read by BookKeeper's own client, which verifies each digest."""
+    ledger_id = next(ledger_ids)
+    metadata = ledger(f"{TWO_SEGMENTS} {digest.name.lower()}")
+    shared_cluster.place(ledger_id, metadata, password=b"pw")
+
+    said = shared_cluster.shell("readledger", "-ledgerid", str(ledger_id))
+
+    read = re.findall(r"Lid=(\d+), Eid=(\d+), EntrySize=(\d+)", said)
+    assert read == [(str(ledger_id), str(entry_id), str(8 * (entry_id + 1))) for entry_id in range(20)]
+
+
+def test_we_read_what_the_ordinary_client_wrote(shared_cluster: RealCluster) -> None:
+    """A ledger written by BookKeeper's own client has the metadata, the striping and the registrations that we know."""
+    ledger_id = shared_cluster.write_as_client(3, 2, 2, entries=20, password="pw")
+
+    path = ROOT + znode_paths.ledger_path(LedgerLayout.HIERARCHICAL, ledger_id)
+    metadata = ledger_metadata.decode(shared_cluster.zk.get(path)[0])
+
+    sizes = (metadata.state, metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum, metadata.last_entry_id)
+    assert sizes == (LedgerState.CLOSED, 3, 2, 2, 19)
+    assert (metadata.digest_type, metadata.custom_metadata) == (DigestType.CRC32C, (("application", b"tests"),))
+    for bookie_id, runs in placement(metadata).items():
+        assert listed(shared_cluster, bookie_id, ledger_id) == runs
+        registered, _ = shared_cluster.zk.get(f"{ROOT}{znode_paths.AVAILABLE}/{bookie_id}")
+        endpoint = bookie_registration.decode(bookie_id, registered)
+        assert (endpoint.host, endpoint.port) == shared_cluster.address(bookie_id)
+
+
+def test_entries_lie_where_the_test_put_them(shared_cluster: RealCluster, ledger_ids: Iterator[int]) -> None:
+    """`hold` puts exactly the entries of its runs on exactly that bookie; `place` leaves out what is to be lost."""
+    held, placed = next(ledger_ids), next(ledger_ids)
+    shared_cluster.hold("b2", held, "3-4 7 1200-1202")
+    shared_cluster.place(placed, ledger("e3 w2 a2  0:[b1 b2 b3]  closed 9"), lose={"b2": "4"})
+
+    assert listed(shared_cluster, "b2", held) == list(holds("3-4 7 1200-1202"))
+    assert listed(shared_cluster, "b1", held) == []
+    assert listed(shared_cluster, "b1", placed) == list(holds("0 2-3 5-6 8-9"))
+    assert listed(shared_cluster, "b2", placed) == list(holds("0-1 3 6-7 9"))
+    assert listed(shared_cluster, "b3", placed) == list(holds("1-2 4-5 7-8"))
+
+
+def test_bookies_come_and_go(real_cluster: Callable[..., RealCluster]) -> None:
+    """What a test does to a bookie is seen in its registration and on its port, and a wiped bookie has lost what it held."""
+    cluster = real_cluster(bookies=3)
+    for bookie_id in cluster.bookie_ids:
+        cluster.hold(bookie_id, 7, "0-9")
+
+    cluster.stop_bookie("b1")
+    assert registered(cluster) == ["b2", "b3"]
+    with pytest.raises(ConnectionRefusedError):
+        cluster.connect("b1")
+    cluster.start_bookie("b1")
+    assert listed(cluster, "b1", 7) == [(0, 9)]
+
+    cluster.wipe("b1")
+    with cluster.connect("b1") as connection:
+        assert status_name(connection.ask(read_request(7, 0, 1)).status) == "ENOLEDGER"
+
+    cluster.leave_registered_yet_silent("b2")
+    assert registered(cluster) == ["b1", "b2", "b3"]
+    with pytest.raises(ConnectionRefusedError):
+        cluster.connect("b2")
+
+    cluster.stop_bookie("b3")
+    cluster.start_bookie("b3", read_only=True)
+    assert registered(cluster) == ["b1", "b2"]
+    assert cluster.zk.get_children(ROOT + znode_paths.READONLY) == ["b3"]
+    assert listed(cluster, "b3", 7) == [(0, 9)]
+
+
+def test_a_paused_bookie_accepts_and_is_silent(real_cluster: Callable[..., RealCluster]) -> None:
+    """A paused bookie's port still takes connections, nothing is answered until it is resumed."""
+    cluster = real_cluster(bookies=1)
+    cluster.pause("b1")
+    with cluster.connect("b1") as connection:
+        connection.wait_at_most(0.5)
+        connection.send(list_request(7, 1))
+        with pytest.raises(TimeoutError):
+            connection.receive()
+    cluster.resume("b1")
+    with cluster.connect("b1") as connection:
+        assert status_name(connection.ask(list_request(7, 1)).status) == "ENOLEDGER"
+
+
+def registered(cluster: RealCluster) -> list[str]:
+    """Ids under `available`, without `readonly`."""
+    return sorted(name for name in cluster.zk.get_children(ROOT + znode_paths.AVAILABLE) if name != "readonly")
