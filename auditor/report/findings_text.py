@@ -5,8 +5,10 @@ from __future__ import annotations
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
+from auditor.confirm.next_commands import CHANGES
 from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
 from auditor.report.layout import of, paint, printable, ranges, table, wrapped
 from auditor.report.words import hits
@@ -22,8 +24,9 @@ CAUSES_SHOWN_MAX = 2
 MATRIX_BOOKIES_MAX = 8
 MATRIX_LOOKS_MAX = 4
 WITNESS_LINES_MAX = 6
-LOOK_COMMANDS_MAX = 4
-CHANGE_COMMANDS_MAX = 3
+COMMANDS_OF_A_KIND_MAX = 3
+LOOK_COMMANDS_MAX = 6
+CHANGE_COMMANDS_MAX = 4
 COMMAND_CHARS_MAX = 1_000
 """A command is shown whole, however wide, so that it can be copied."""
 
@@ -89,10 +92,11 @@ def causes(group: Sequence[FindingRow], width: int) -> Iterator[str]:
     lacking: Counter[str] = Counter()
     said: dict[str, Counter[str]] = defaultdict(Counter)
     for finding in group:
-        last = (finding.get("looks") or [{}])[-1].get("answers", {})
+        # The closing look asks no bookie, so the newest answer is not always in the newest look.
+        newest = {bookie: status for look in finding.get("looks") or () for bookie, status in look.get("answers", {}).items()}
         for bookie in finding.get("missing_on") or {}:
             lacking[bookie] += 1
-            said[bookie][last.get(bookie, "")] += 1
+            said[bookie][newest.get(bookie, "")] += 1
     for bookie, ledgers in sorted(lacking.items(), key=lambda item: (-item[1], item[0]))[:CAUSES_SHOWN_MAX]:
         if ledgers < 2:
             return
@@ -149,9 +153,8 @@ def matrix(finding: FindingRow, indent: str) -> Iterator[str]:
 
 
 def _clock(look: Mapping[str, Any]) -> str:
-    """Hours, minutes, seconds of a look's RFC 3339 time."""
-    at = str(look.get("at") or "")
-    return printable(at[11:19] or "-")
+    """Hours, minutes, seconds (UTC) of the moment a look was taken at: milliseconds since 1970."""
+    return f"{datetime.fromtimestamp(int(look['at']) / 1000, UTC):%H:%M:%S}"
 
 
 def next_section(findings: Sequence[FindingRow], color: bool) -> Iterator[str]:
@@ -159,9 +162,10 @@ def next_section(findings: Sequence[FindingRow], color: bool) -> Iterator[str]:
     look: dict[str, None] = {}
     change: dict[str, None] = {}
     for group in by_kind(findings).values():
-        for item in worst(group, 1)[0].get("next") or []:
-            command, changes = command_of(item)
-            (change if changes else look)[command] = None
+        commands = [str(item) for item in worst(group, 1)[0].get("next") or []]
+        changing = [command.removeprefix(CHANGES) for command in commands if command.startswith(CHANGES)]
+        look.update(dict.fromkeys([c for c in commands if not c.startswith(CHANGES)][:COMMANDS_OF_A_KIND_MAX]))
+        change.update(dict.fromkeys(changing[:COMMANDS_OF_A_KIND_MAX]))
     if not look and not change:
         return
     yield paint("Next: look first", "bold", color)
@@ -170,16 +174,3 @@ def next_section(findings: Sequence[FindingRow], color: bool) -> Iterator[str]:
         yield paint("Then, and this CHANGES THE CLUSTER", "bold", color)
         yield from (f"  {printable(command, COMMAND_CHARS_MAX)}" for command in list(change)[:CHANGE_COMMANDS_MAX])
     yield ""
-
-
-CHANGES_MARK = "changes the cluster: "
-"""How an item of `next` that changes things begins, where it is plain text."""
-
-
-def command_of(item: object) -> tuple[str, bool]:
-    """The command and whether it changes things, from plain text (marked by its beginning) or {command, changes}."""
-    if isinstance(item, Mapping):
-        return str(item["command"]), bool(item["changes"])
-    text = str(item)
-    marked = text.lower().startswith(CHANGES_MARK)
-    return (text[len(CHANGES_MARK) :] if marked else text), marked

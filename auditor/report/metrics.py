@@ -30,7 +30,7 @@ STAGES = ("load", "place", "ask", "judge", "second_look", "report")
 SUCCESSES = frozenset({"SOUND", "VIOLATED", "INCOMPLETE"})
 """Outcomes after which `last_success` moves on: the auditor did its work, whatever it found."""
 
-REQUEST_OUTCOMES = ("answered", "unanswered")
+REQUEST_OUTCOMES = ("answered", "failed")
 PUSH_JOB = "bookkeeper_auditor"
 PUSH_TIMEOUT_S = 10.0
 
@@ -49,7 +49,7 @@ def exposition(summary: Mapping[str, Any], *, cluster: str, spark_version: str =
     """The metrics of a finished run in Prometheus' text format. Pure.
 
     `summary` is summary.json. Counters are what it says was added up over runs: `totals` by kind, and `request_totals`
-    ({bookie_requests, zookeeper_reads: {answered, unanswered}}; without it this run's own numbers). `previous_text`, the
+    ({bookie_requests, zookeeper_reads: {answered, failed}}; without it this run's own numbers). `previous_text`, the
     metrics before this run, lends `last_success` when this run's outcome is none.
     """
     finished = moment(summary["finished_at"])
@@ -134,9 +134,10 @@ def _counts(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
 
 def _requests(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
     requests = summary["requests"]
+    unread = requests.get("zookeeper_reads_failed", 0)
     alone = {
-        "bookie_requests": {"answered": requests["bookie_requests"] - requests["retries"], "unanswered": requests["retries"]},
-        "zookeeper_reads": {"answered": requests["zookeeper_reads"], "unanswered": 0},
+        "bookie_requests": {"answered": requests["bookie_requests"] - requests["retries"], "failed": requests["retries"]},
+        "zookeeper_reads": {"answered": requests["zookeeper_reads"] - unread, "failed": unread},
     }
     totals = summary.get("request_totals") or alone
     for name, says in (

@@ -87,6 +87,8 @@ def _heading(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
     code = int(summary["exit_code"])
     if outcome == "VIOLATED" and code != 1:
         yield f"The exit code is {code}, because no finding reaches --fail-on."
+    if summary.get("replication_disabled"):
+        yield from wrapped("Auto-recovery is disabled in this cluster: nothing will be repaired until it is enabled.", width)
     yield ""
     yield from wrapped(f"cluster   {cluster_name(summary)}", width)
     started, finished = moment(summary.get("started_at")), moment(summary.get("finished_at"))

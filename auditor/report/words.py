@@ -140,7 +140,7 @@ def _incomplete(summary: Mapping[str, Any]) -> str:
             "no ledger was listed at all. Is this the right cluster, and the right root? (--allow-empty accepts an empty one.)"
         )
     head = "nothing wrong was found, but this is no clean bill:"
-    if bookies["registered"] and not bookies["answered"]:
+    if summary.get("nobody_answered") or (bookies["registered"] and not bookies["answered"]):
         return (
             f"no bookie answered this host: all {count(bookies['registered'])} registered bookies were silent or refused. "
             "That is our network or our credentials, so nothing is said about them; no ledger could be judged by its entries."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from auditor.confirm.next_commands import CHANGES
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.verdict import Exempt, Unknown
 
@@ -37,7 +38,13 @@ def summary(**changes: Any) -> dict[str, Any]:
         "outcome": "SOUND",
         "exit_code": 0,
     }  # fmt: skip
-    assert set(changes) <= {*document, "oldest_underreplicated_s", "request_totals"}, changes
+    assert set(changes) <= {
+        *document,
+        "oldest_underreplicated_s",
+        "request_totals",
+        "nobody_answered",
+        "replication_disabled",
+    }, changes
     return document | changes
 
 
@@ -65,8 +72,9 @@ def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
         "copies": {"write_quorum": 3, "ack_quorum": 2, "confirmed": 2, "unknown": 0} if on_ledger else None,
         "witness": _ledger_witness(subject) if on_ledger else _bookie_witness(subject),
         "looks": [
-            {"at": "2026-01-01T03:09:00Z", "znode_version": 2, "marked": False, "answers": answers},
-            {"at": "2026-01-01T03:14:05Z", "znode_version": 2, "marked": False, "answers": answers},
+            {"at": 1767236940000, "znode_version": 2, "marked": False, "answers": answers},
+            {"at": 1767237245000, "znode_version": 2, "marked": False, "answers": answers},
+            {"at": 1767237246000, "znode_version": 2, "marked": False, "answers": {}},
         ],
         "next": _ledger_next(subject)
         if on_ledger
@@ -95,7 +103,7 @@ def _ledger_next(ledger_id: int | str) -> list[str]:
     return [
         f"auditor ledger {ledger_id}",
         f"bookkeeper shell ledgermetadata -ledgerid {ledger_id}",
-        f"changes the cluster: bookkeeper shell recover -l {ledger_id} bookie-3:3181",
+        f"{CHANGES}bookkeeper shell recover -l {ledger_id} bookie-3:3181",
     ]
 
 

@@ -45,7 +45,7 @@ def test_every_series_of_the_contract_is_there_at_zero():
         (LAST + "duration_seconds", frozenset({s})) for s in ("load", "place", "ask", "judge", "second_look", "report")
     }
     expected |= {
-        (P + f"{n}_total", frozenset({o})) for n in ("bookie_requests", "zookeeper_reads") for o in ("answered", "unanswered")
+        (P + f"{n}_total", frozenset({o})) for n in ("bookie_requests", "zookeeper_reads") for o in ("answered", "failed")
     }
     single = (
         LAST + "coverage_ratio", LAST + "oldest_underreplicated_seconds", LAST + "timestamp_seconds",
@@ -70,10 +70,10 @@ def test_counters_go_on_from_the_totals():
     found = told(totals={"ENTRY_WITHOUT_REPLICA": 17})
     assert found[P + "violations_total", frozenset({"ENTRY_WITHOUT_REPLICA"})] == 17
     assert found[LAST + "violations", frozenset({"ENTRY_WITHOUT_REPLICA", "critical"})] == 0
-    totals = {"bookie_requests": {"answered": 5_000, "unanswered": 3}, "zookeeper_reads": {"answered": 9_000}}
+    totals = {"bookie_requests": {"answered": 5_000, "failed": 3}, "zookeeper_reads": {"answered": 9_000}}
     found = told(request_totals=totals)
     assert found[P + "bookie_requests_total", frozenset({"answered"})] == 5_000
-    assert found[P + "zookeeper_reads_total", frozenset({"unanswered"})] == 0
+    assert found[P + "zookeeper_reads_total", frozenset({"failed"})] == 0
 
 
 def test_values_come_from_the_summary():

@@ -71,7 +71,8 @@ def test_the_worst_entry_is_shown_with_who_said_what():
     """A matrix of bookie against look, the bookie that lacks something first, and the witness in words."""
     summary, findings = stories.wiped_bookie(3)
     text = render(summary, findings)
-    row = re.search(r"bookie +03:09:00 v2 +03:14:05 v2 +lacks\n +bookie-3:3181 +no_such_ledger +no_such_ledger +0-1999\n", text)
+    head = r"bookie +03:09:00 v2 +03:14:05 v2 +03:14:06 v2 +lacks"
+    row = re.search(head + r"\n +bookie-3:3181 +no_such_ledger +no_such_ledger +- +0-1999\n", text)
     assert row, text
     assert "Let ledger 100 be closed at entry 1999." in text
 
@@ -139,12 +140,11 @@ def test_commands_that_change_things_come_last_and_are_marked():
     )
 
 
-def test_commands_may_say_themselves_that_they_change_things():
-    """{command, changes} is understood as plain text is."""
-    steps = [{"command": "auditor ledger 1", "changes": False}, {"command": "bookkeeper shell recover", "changes": True}]
-    found = [stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 1, next=steps)]
-    text = render(stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found)
-    assert text.index("  auditor ledger 1\n") < text.index("CHANGES THE CLUSTER") < text.index("  bookkeeper shell recover\n")
+def test_disabled_recovery_is_said_at_the_top():
+    """Whatever the outcome: while auto-recovery is off, nothing heals."""
+    text = render(stories.summary(replication_disabled=True), [])
+    assert "Auto-recovery is disabled in this cluster" in text.split("\n\n")[0]
+    assert "Auto-recovery" not in render(stories.summary(replication_disabled=False), [])
 
 
 def test_foreign_text_can_forge_nothing():
