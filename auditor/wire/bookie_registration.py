@@ -94,7 +94,7 @@ def _legacy(bookie_id: BookieId) -> Endpoint:
 def _parse(data: bytes) -> BookieServiceInfoFormat:
     try:
         message = BookieServiceInfoFormat.FromString(data)
-    except DecodeError:
+    except (DecodeError, UnicodeDecodeError):  # the second where protobuf runs without its extension
         raise MalformedMetadata("the registration is not protobuf", _break_in(data)) from None
     problem = text_form.incomplete(message, len(data))
     if problem is not None:

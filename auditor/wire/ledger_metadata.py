@@ -136,7 +136,7 @@ def _parse_binary(data: bytes, body: int) -> LedgerMetadataFormat:
     start, end = _extent(data, body)
     try:
         message = LedgerMetadataFormat.FromString(data[start:end])
-    except DecodeError:
+    except (DecodeError, UnicodeDecodeError):  # the second where protobuf runs without its extension
         message = None
     if message is None:
         raise MalformedMetadata("the message is not protobuf", _break_in(data, start, end))

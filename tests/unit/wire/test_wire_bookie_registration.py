@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.errors import MalformedMetadata
@@ -103,6 +103,7 @@ def test_the_offset_points_into_the_endpoint() -> None:
     assert 2 == error.value.offset
 
 
+@settings(deadline=None, print_blob=True)
 @given(st.binary(max_size=80))
 def test_arbitrary_registrations_raise_only_malformed(data: bytes) -> None:
     """Whatever a registration znode holds: an endpoint that can be dialled, or MalformedMetadata."""
@@ -162,6 +163,7 @@ def test_a_cookie_that_cannot_be_read_is_malformed(data: bytes) -> None:
         bookie_registration.cookie_instance_id(data)
 
 
+@settings(deadline=None, print_blob=True)
 @given(st.sampled_from([b"", b"3\n", b"4\n", b"5\n"]), st.binary(max_size=60))
 def test_arbitrary_cookies_raise_only_malformed(head: bytes, tail: bytes) -> None:
     """No cookie raises anything unforeseen."""

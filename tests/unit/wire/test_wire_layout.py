@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.errors import StoreUnavailable
@@ -81,6 +81,7 @@ def test_a_layout_that_cannot_be_read_is_refused(data: bytes) -> None:
         layout.decode(data)
 
 
+@settings(deadline=None, print_blob=True)
 @given(st.binary(max_size=80))
 def test_arbitrary_bytes_raise_only_store_unavailable(data: bytes) -> None:
     """No LAYOUT raises anything unforeseen."""

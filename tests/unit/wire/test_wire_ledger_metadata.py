@@ -10,7 +10,7 @@ import traceback
 from dataclasses import fields, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.errors import MalformedMetadata, UnknownMetadataFormat
@@ -389,6 +389,7 @@ def test_an_id_need_not_be_an_address() -> None:
         (b"quorumSize: two\n", 12),
         (b"quorumSize: 2\nlength 8\n", 21),
         (b"quorumSize: 2\n\xff\n", 14),
+        ('customMetadata { key: "é" value: 7 }'.encode(), 34),
     ],
 )
 def test_text_that_cannot_be_parsed_is_malformed_where_it_breaks(text: bytes, offset: int) -> None:
@@ -482,6 +483,7 @@ LEDGERS = st.builds(
 )
 
 
+@settings(deadline=None, print_blob=True)
 @given(LEDGERS, st.binary(), INT64)
 def test_what_is_encoded_decodes_to_itself(metadata: LedgerMetadata, secret: bytes, ctoken: int) -> None:
     """In each format, decoding an encoding gives the ledger back, less what format 1 has no place for."""
@@ -509,6 +511,7 @@ def told_by(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)) + repr(error) + repr(vars(error)) + repr(pickle.dumps(error.args))
 
 
+@settings(deadline=None, print_blob=True)
 @given(LEDGERS.filter(lambda ledger: ledger.format_version > 1), st.data())
 def test_damaged_bytes_raise_only_two_errors_and_never_tell_the_password(metadata: LedgerMetadata, data: st.DataObject) -> None:
     """Whatever happens to the bytes, either they decode or one of two errors is raised, and none quotes the password."""
@@ -525,6 +528,7 @@ def test_damaged_bytes_raise_only_two_errors_and_never_tell_the_password(metadat
             assert 0 <= getattr(error, "offset", 0) <= len(whole)
 
 
+@settings(deadline=None, print_blob=True)
 @given(st.sampled_from([b"", HDR1, HDR2, HDR3, HDR3 + b"\x20", b"BookieMetadataFormatVersion\t"]), st.binary(max_size=200))
 def test_arbitrary_bytes_raise_only_two_errors(head: bytes, tail: bytes) -> None:
     """No bytes from ZooKeeper can raise anything unforeseen."""
@@ -534,6 +538,7 @@ def test_arbitrary_bytes_raise_only_two_errors(head: bytes, tail: bytes) -> None
         assert 0 <= getattr(error, "offset", 0) <= len(head + tail)
 
 
+@settings(deadline=None, print_blob=True)
 @given(st.text(st.sampled_from("pas sword:\"'\\{}<>[]\n#.,;0x1-fétru\x00/"), max_size=80))
 def test_arbitrary_text_raises_only_two_errors(text: str) -> None:
     """The text parser's own errors, which quote what they read, stay inside."""

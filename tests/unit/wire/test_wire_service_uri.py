@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.errors import ConfigError
@@ -173,6 +173,7 @@ def test_a_user_or_password_is_refused_and_not_quoted(text: str) -> None:
     assert "ter2" not in str(error.value)
 
 
+@settings(deadline=None, print_blob=True)
 @given(
     st.text("zk+:/[]%;,.@#? h0129-metadata_sor\x00é", max_size=40) | st.text(max_size=40),
     st.sampled_from(["", "zk://", "metadata-store:zk:"]),

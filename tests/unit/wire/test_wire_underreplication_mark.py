@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.model.identity import is_bookie_id
@@ -62,6 +62,7 @@ def test_a_replica_that_is_no_bookie_id_is_a_problem() -> None:
 BOOKIE_IDS = st.from_regex(r"[a-zA-Z0-9:-_.\-]{1,20}", fullmatch=True).filter(is_bookie_id)
 
 
+@settings(deadline=None, print_blob=True)
 @given(st.lists(BOOKIE_IDS).map(tuple), st.none() | st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**62))
 def test_what_is_encoded_decodes_to_itself(replicas: tuple[str, ...], changed_ms: int | None, created_ms: int) -> None:
     """Decoding an encoding gives the mark back."""
@@ -69,6 +70,7 @@ def test_what_is_encoded_decodes_to_itself(replicas: tuple[str, ...], changed_ms
     assert Mark(created_ms, changed_ms, replicas) == underreplication_mark.decode(data, created_ms)
 
 
+@settings(deadline=None, print_blob=True)
 @given(st.binary(max_size=100) | st.text('replica: ctime"0123\n{}\\x', max_size=60).map(str.encode), st.integers(0, 2**62))
 def test_no_bytes_raise(data: bytes, created_ms: int) -> None:
     """Decoding a mark never raises, and the creation time is always kept."""

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.model.identity import LEDGER_ID_MAX
@@ -85,6 +85,7 @@ def test_a_path_that_no_id_has_is_no_ledger(layout: LedgerLayout, path: str) -> 
 IDS = st.integers(0, 20_000) | st.integers(2**31 - 10, 2**31 + 10) | st.integers(0, 10**10) | st.integers(0, LEDGER_ID_MAX)
 
 
+@settings(deadline=None, print_blob=True)
 @given(IDS, st.sampled_from(LedgerLayout))
 def test_an_id_goes_to_its_path_and_back(ledger_id: int, layout: LedgerLayout) -> None:
     """Path and id are one to one, at the depth the layout has."""
@@ -95,6 +96,7 @@ def test_an_id_goes_to_its_path_and_back(ledger_id: int, layout: LedgerLayout) -
     assert path.count("/") in znode_paths.DEPTHS[layout]
 
 
+@settings(deadline=None, print_blob=True)
 @given(st.sampled_from(LedgerLayout), st.text("/0129L", max_size=28))
 def test_only_the_computed_path_is_a_ledger(layout: LedgerLayout, path: str) -> None:
     """Whatever the path, if it is taken for a ledger it is that ledger's own."""
@@ -153,6 +155,7 @@ def test_the_children_of_a_level_are_told_apart(
     assert expected == znode_paths.tell_apart(layout, parent, names)
 
 
+@settings(deadline=None, print_blob=True)
 @given(st.sets(IDS, max_size=20), st.sampled_from(LedgerLayout))
 def test_a_walk_from_root_finds_each_ledger_once(ids: set[int], layout: LedgerLayout) -> None:
     """Following `inner` from ROOT, down to the layout's depth, meets every ledger exactly once and nothing unexpected."""
@@ -217,6 +220,7 @@ def test_a_mark_needs_a_ledger_id(ledger_id: int) -> None:
         znode_paths.mark_path(ledger_id)
 
 
+@settings(deadline=None, print_blob=True)
 @given(IDS)
 def test_a_mark_goes_to_its_path_and_back(ledger_id: int) -> None:
     """Mark path and id are one to one, and the path is found by following `inner` from MARKS."""
