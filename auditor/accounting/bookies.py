@@ -1,0 +1,86 @@
+"""What the written evidence says of bookies: who was asked, who answered, and which ledgers name a bookie that is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.model.availability import AnswerStatus, Greeting
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.identity import BookieId
+from auditor.model.verdict import Standing, Unknown
+from auditor.verify.reachability import LEDGERS_NAMED_MAX, BookieLook, Orphans
+
+
+def by_look(records: Iterable[BookieRecord]) -> list[BookieLook]:
+    """Bookie records, one mapping a look, oldest first."""
+    looks: dict[int, dict[BookieId, BookieRecord]] = {}
+    for record in records:
+        looks.setdefault(record.look, {})[record.bookie_id] = record
+    return [looks[look] for look in sorted(looks)]
+
+
+def with_greetings(records: Sequence[BookieRecord], answers: pa.Table, look: int) -> list[BookieRecord]:
+    """The bookies of one look with how they greeted us, and those that ledgers name although nothing else knows them.
+
+    `answers` holds rows of ANSWERS; of a registered bookie that was not asked the greeting stays None.
+    """
+    mine = answers.filter(pc.field("look") == look)
+    greeted = mine.filter(pc.is_null(pc.field("ledger_id"))).select(["bookie_id", "status", "detail"]).to_pylist()
+    greetings = {row["bookie_id"]: (Greeting(row["status"]), row["detail"]) for row in greeted}
+    named = set(pc.unique(mine.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value)["bookie_id"]).to_pylist())
+    known = {record.bookie_id for record in records}
+    at_ms = records[0].read_at_ms if records else 0
+    strangers = [BookieRecord(b, look, at_ms, Registration.NONE) for b in sorted(named - known)]
+    return [_greeted(record, greetings) for record in (*records, *strangers)]
+
+
+def _greeted(record: BookieRecord, greetings: dict[BookieId, tuple[Greeting, str]]) -> BookieRecord:
+    if record.registration is Registration.NONE:
+        greeting, detail = Greeting.UNREGISTERED, ""
+    elif record.host is None:
+        greeting, detail = Greeting.ADDRESS_UNKNOWN, record.problem
+    elif record.bookie_id in greetings:
+        greeting, detail = greetings[record.bookie_id]
+    else:
+        return record
+    return BookieRecord(
+        record.bookie_id,
+        record.look,
+        record.read_at_ms,
+        record.registration,
+        record.host,
+        record.port,
+        record.has_cookie,
+        record.problem,
+        greeting,
+        detail,
+    )
+
+
+def orphans(answers: pa.Table, verdicts: pa.Table) -> dict[BookieId, Orphans]:
+    """For each unregistered bookie the closed, non-empty ledgers that were unmarked at every look and name it.
+
+    Asked at a look means closed, non-empty and unmarked then; so: asked in vain at two looks at least, and still unknown in
+    the end. Costs the rows of unregistered bookies.
+    """
+    asked = answers.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value)
+    looks = asked.group_by(["bookie_id", "ledger_id"]).aggregate([("look", "count_distinct")])
+    twice = looks.filter(pc.field("look_count_distinct") >= 2)
+    open_ones = set(_still_silent(verdicts))
+    found: dict[BookieId, list[int]] = {}
+    for bookie, ledger in zip(twice["bookie_id"].to_pylist(), twice["ledger_id"].to_pylist(), strict=True):
+        if ledger in open_ones:
+            found.setdefault(bookie, []).append(ledger)
+    return {bookie: Orphans(len(ids), tuple(sorted(ids)[:LEDGERS_NAMED_MAX])) for bookie, ids in found.items()}
+
+
+def _still_silent(verdicts: pa.Table) -> list[int]:
+    """Ledgers that in the end still lack a bookie's word."""
+    worst = (Standing.INDETERMINATE.word, Standing.VIOLATED.word)
+    rows = verdicts.filter(pc.is_in(pc.field("standing"), pa.array(worst))).select(["ledger_id", "unknowns", "exempt"])
+    return [
+        row["ledger_id"] for row in rows.to_pylist() if Unknown.BOOKIE_SILENT.value in row["unknowns"] and row["exempt"] is None
+    ]

@@ -1,0 +1,36 @@
+"""A verdict as a row of VERDICTS: what run, ledger and replay all write, to the byte."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from auditor.confirm.witness import ledger_testimony
+from auditor.evidence.rows import Row
+from auditor.judgement import Step, Todo
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.verify.underreplication import age_ms
+
+
+def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: ClusterFacts) -> Row:
+    """One row of VERDICTS. Findings are told only when nothing is left to do: before that the verdict is speculative."""
+    verdict = step.verdict
+    mark = evidence.looks[-1].record.mark
+    told = verdict.findings if step.todo is Todo.NOTHING else ()
+    return (
+        verdict.ledger_id,
+        verdict.standing.word,
+        verdict.exempt.value if verdict.exempt else None,
+        [unknown.value for unknown in verdict.unknowns],
+        [finding_line(ledger_testimony(finding, evidence.looks, facts)) for finding in told],
+        verdict.listing_false_negatives,
+        None if mark is None else age_ms(mark, terms.judged_at_ms),
+        len(evidence.looks),
+        step.todo.value,
+    )
+
+
+def finding_line(testimony: dict[str, Any]) -> str:
+    """A finding as one line of JSON: ASCII, keys in the contract's order."""
+    return json.dumps(testimony, ensure_ascii=True, separators=(",", ":"))

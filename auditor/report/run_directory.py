@@ -1,0 +1,208 @@
+"""OUTPUT and the directory of a run in it: local, or any file system that pyarrow knows (s3, gs, hdfs).
+
+`latest.json` names the newest finished run and is replaced last, in one step; a run that died leaves the old one in place.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from auditor.accounting.summary import Previous
+from auditor.errors import OutputError
+from auditor.report import jsonl
+
+Json = dict[str, Any]
+
+LATEST = "latest.json"
+LOCK = ".lock"
+RUN_NAME = re.compile(r"run-\d{8}T\d{6}Z-[0-9a-f]{6}")
+_URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A directory on a file system. `uri` is how Spark names it."""
+
+    files: fs.FileSystem
+    path: str
+    uri: str
+
+    def __truediv__(self, name: str) -> Place:
+        return Place(self.files, f"{self.path}/{name}", f"{self.uri}/{name}")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a file in one step: whoever reads it sees the old one or the new one whole."""
+        with _told(f"write {self.uri}/{name}"):
+            with self.files.open_output_stream(f"{self.path}/.{name}.tmp") as stream:
+                stream.write(text.encode())
+            self.files.move(f"{self.path}/.{name}.tmp", f"{self.path}/{name}")
+
+    def read_text(self, name: str) -> str | None:
+        """The file's text, or None where there is no such file."""
+        if self.files.get_file_info(f"{self.path}/{name}").type is not fs.FileType.File:
+            return None
+        with _told(f"read {self.uri}/{name}"), self.files.open_input_stream(f"{self.path}/{name}") as stream:
+            return str(stream.read().decode())
+
+    def read_table(self, name: str, schema: pa.Schema, keep: ds.Expression | None = None) -> pa.Table:
+        """All rows of a written table that `keep` keeps, with the columns of `schema`; no rows where nothing was written."""
+        if self.files.get_file_info(f"{self.path}/{name}").type is not fs.FileType.Directory:
+            return schema.empty_table()
+        with _told(f"read {self.uri}/{name}"):
+            rows = ds.dataset(f"{self.path}/{name}", filesystem=self.files, schema=schema, format="parquet")
+            return rows.to_table(filter=keep)
+
+    def count(self, name: str, keep: ds.Expression) -> int:
+        """How many rows of a written table `keep` keeps."""
+        rows = ds.dataset(f"{self.path}/{name}", filesystem=self.files, format="parquet")
+        return int(rows.count_rows(filter=keep))
+
+    def write_table(self, name: str, rows: pa.RecordBatch | pa.Table, file_name: str) -> None:
+        """Write rows this process holds as one more file of a table."""
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+        with _told(f"write {self.uri}/{name}"):
+            self.files.create_dir(f"{self.path}/{name}", recursive=True)
+            pq.write_table(table, f"{self.path}/{name}/{file_name}.parquet", filesystem=self.files, compression="zstd")
+
+    def remove(self, name: str) -> None:
+        """Remove a directory below this one, if it is there."""
+        if self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.Directory:
+            self.files.delete_dir(f"{self.path}/{name}")
+
+
+def place(text: str) -> Place:
+    """A directory named by a local path or a URI. Raises OutputError for a URI no file system is known for."""
+    if not _URI.match(text):
+        path = str(Path(text).absolute())
+        return Place(fs.LocalFileSystem(), path, Path(path).as_uri())
+    with _told(f"use {text}"):
+        files, path = fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", text))
+        return Place(files, path.rstrip("/"), text.rstrip("/"))
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """OUTPUT: the runs of one cluster."""
+
+    root: Place
+
+    def create(self) -> None:
+        """Make the directory. Raises OutputError where it cannot be written to: better now than after the run."""
+        with _told(f"write to {self.root.uri}"):
+            self.root.files.create_dir(self.root.path, recursive=True)
+        self.root.write_text(".writable", "")
+        self.root.files.delete_file(f"{self.root.path}/.writable")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock file, so that two runs at once are noticed. It lapses with the process, whatever ends that.
+
+        Only a local directory can be locked; elsewhere the scheduler has to see to it (deploy/).
+        """
+        if not isinstance(self.root.files, fs.LocalFileSystem):
+            yield
+            return
+        with _told(f"lock {self.root.uri}"):
+            descriptor = os.open(f"{self.root.path}/{LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise OutputError(
+                    f"another run is at work in {self.root.path} (it holds {LOCK}): wait for it, or use another --output"
+                ) from None
+            yield
+        finally:
+            os.close(descriptor)
+
+    def run(self, run_id: str) -> Place:
+        """The directory of a run."""
+        return self.root / f"run-{run_id}"
+
+    def start(self, run_id: str) -> Place:
+        """Make the directory of a new run."""
+        directory = self.run(run_id)
+        with _told(f"write to {directory.uri}"):
+            directory.files.create_dir(directory.path, recursive=True)
+        return directory
+
+    def latest(self) -> Place | None:
+        """The newest finished run, or None. A latest.json that cannot be read counts as none."""
+        text = self.root.read_text(LATEST)
+        try:
+            name = json.loads(text)["run"] if text else None
+        except (ValueError, KeyError, TypeError):
+            return None
+        return self.root / name if isinstance(name, str) and RUN_NAME.fullmatch(name) else None
+
+    def previous(self) -> Previous:
+        """Totals and finding ids of the newest finished run; nothing where there is none."""
+        run = self.latest()
+        summary = read_summary(run) if run else None
+        if run is None or summary is None:
+            return Previous({}, frozenset())
+        ids = frozenset(str(found["id"]) for found in read_findings(run))
+        return Previous(dict(summary.get("totals", {})), ids)
+
+    def publish(self, run: Place) -> None:
+        """Name `run` the newest finished one. The last thing a run does."""
+        name = run.path.rsplit("/", 1)[1]
+        self.root.write_text(LATEST, json.dumps({"run": name}) + "\n")
+
+    def prune(self, keep: int) -> list[str]:
+        """Remove all but the `keep` newest runs (0: none is removed), never the newest finished one. Returns their names."""
+        if keep <= 0:
+            return []
+        latest = self.latest()
+        infos = self.root.files.get_file_info(fs.FileSelector(self.root.path))
+        names = sorted(i.base_name for i in infos if i.type is fs.FileType.Directory and RUN_NAME.fullmatch(i.base_name))
+        old = [name for name in names[:-keep] if latest is None or not latest.path.endswith(f"/{name}")]
+        for name in old:
+            self.root.remove(name)
+        return old
+
+
+def read_summary(run: Place) -> Json | None:
+    """summary.json of a run, or None where it has none: the run did not finish."""
+    text = run.read_text("summary.json")
+    if text is None:
+        return None
+    try:
+        summary = json.loads(text)
+    except ValueError as error:
+        raise OutputError(f"{run.uri}/summary.json is not JSON ({error}): the run's directory is damaged") from None
+    if not isinstance(summary, dict):
+        raise OutputError(f"{run.uri}/summary.json is no JSON object: the run's directory is damaged")
+    return summary
+
+
+def read_findings(run: Place) -> list[Json]:
+    """findings.jsonl of a run."""
+    return list(jsonl.parse((run.read_text("findings.jsonl") or "").splitlines()))
+
+
+def write_json(run: Place, name: str, value: Mapping[str, Any]) -> None:
+    """A JSON object as a file, for people too: indented."""
+    run.write_text(name, json.dumps(value, indent=2, ensure_ascii=True, allow_nan=False) + "\n")
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Turn what a file system raises into a sentence."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise OutputError(f"cannot {what}: {error}") from error

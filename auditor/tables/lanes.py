@@ -1,0 +1,183 @@
+"""One Spark partition a bookie: a lane, so that the whole job keeps one bounded conversation with each of them.
+
+A hash of the bookie's id would put two bookies into one partition and serialise them. So each lane gets a key whose hash
+modulo the number of lanes is its own number, found by asking Spark for the hashes of some integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from auditor.bookie.client import Lane
+from auditor.bookie.questions import ListQuestion, ReadQuestion
+from auditor.config import BookieLimits
+from auditor.evidence.rows import Row, answer_row, greeting_row, read_row, table
+from auditor.evidence.schemas import ANSWERS, READS
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.ledger import DigestType
+from auditor.tables.ledgers import Batches, Work, now_ms
+from auditor.zookeeper.metadata_store import StoreAddress
+
+QUESTIONS = pa.schema([("bookie_id", pa.string()), ("ledger_id", pa.int64()), ("expected_bytes", pa.int64())])
+"""A bookie to ask about a ledger. Key: (bookie_id, ledger_id). Where ledger_id is null the bookie is only greeted."""
+
+WANTED = pa.schema(
+    [("bookie_id", pa.string()), ("ledger_id", pa.int64()), ("entry_id", pa.int64()), ("digest_type", pa.int32())]
+)
+"""A confirming read to make. Key: (bookie_id, ledger_id, entry_id)."""
+
+KEYS_TRIED_PER_LANE = 60
+"""Integers hashed for each lane: the chance that none of them falls into a given lane is e^-60."""
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """Where the registered bookies are, at one look. An address is None where the registration could not be read."""
+
+    addresses: Mapping[BookieId, tuple[str, int] | None]
+    unsupported: frozenset[BookieId]
+    """Bookies known from an earlier look that they cannot list: not asked again, no time-out is paid again."""
+
+    def lanes(self) -> list[BookieId]:
+        """The bookies with a lane of their own; all others share one more, in which nobody is dialled."""
+        return sorted(self.addresses)
+
+
+def by_lane(spark: SparkSession, rows: DataFrame, directory: Directory) -> DataFrame:
+    """The rows, one partition a registered bookie, and one for all the bookies that are not registered."""
+    bookies = directory.lanes()
+    keys = _lane_keys(spark, len(bookies) + 1)
+    lane_of = f.create_map(*(f.lit(part) for pair in zip(bookies, keys[1:], strict=True) for part in pair)) if bookies else None
+    key = f.lit(keys[0]) if lane_of is None else f.coalesce(lane_of[f.col("bookie_id")], f.lit(keys[0]))
+    return rows.withColumn("lane", key).repartition(len(keys), f.col("lane"))
+
+
+def _lane_keys(spark: SparkSession, lanes: int) -> list[int]:
+    """For each lane an integer that Spark's hash partitioning puts there."""
+    numbers = spark.range(lanes * KEYS_TRIED_PER_LANE).select(
+        f.col("id").cast("int").alias("key"), f.pmod(f.hash(f.col("id").cast("int")), f.lit(lanes)).alias("lane")
+    )
+    keys: dict[int, int] = {}
+    for row in numbers.collect():
+        keys.setdefault(row["lane"], row["key"])
+    assert len(keys) == lanes, f"no key found for {lanes - len(keys)} of {lanes} lanes"
+    return [keys[lane] for lane in range(lanes)]
+
+
+def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
+    """Work on QUESTIONS rows of one lane: an ANSWERS row for each ledger, and one that says how the bookie greeted us."""
+
+    def work(batches: Batches) -> Batches:
+        with _Switchboard(directory, limits, look) as board:
+            for batch in batches:
+                for bookie, (ledgers, sizes) in _by_bookie(batch, "ledger_id", "expected_bytes").items():
+                    asked = [(i, size) for i, size in zip(ledgers, sizes, strict=True) if i is not None]
+                    yield table(ANSWERS, [answer_row(answer) for answer in board.lists(bookie, asked)])
+            yield table(ANSWERS, board.greetings())
+
+    return work
+
+
+def entry_reader(directory: Directory, limits: BookieLimits, look: int, address: StoreAddress) -> Work:
+    """Work on WANTED rows of one lane: a READS row for each."""
+
+    def work(batches: Batches) -> Batches:
+        with _Switchboard(directory, limits, look) as board:
+            for batch in batches:
+                passwords = _passwords(batch, address)
+                for bookie, columns in _by_bookie(batch, "ledger_id", "entry_id", "digest_type").items():
+                    questions = [
+                        ReadQuestion(ledger, entry, None if digest is None else DigestType(digest), passwords.get(ledger))
+                        for ledger, entry, digest in zip(*columns, strict=True)
+                    ]
+                    yield table(READS, [read_row(read) for read in board.reads(bookie, questions)])
+
+    return work
+
+
+def _passwords(batch: pa.RecordBatch, address: StoreAddress) -> dict[LedgerId, bytes | None]:
+    """The passwords that HMAC digests need, read from ZooKeeper for this batch and kept nowhere."""
+    pairs = zip(batch.column("ledger_id").to_pylist(), batch.column("digest_type").to_pylist(), strict=True)
+    ledgers = sorted({ledger for ledger, digest in pairs if digest == DigestType.HMAC})
+    if not ledgers:
+        return {}
+    with address.open() as store:
+        return store.passwords(ledgers)
+
+
+def _by_bookie(batch: pa.RecordBatch, *columns: str) -> dict[BookieId, tuple[list[int], ...]]:
+    """The named columns of the batch, a list each, bookie by bookie. In a lane there is one bookie."""
+    found: dict[BookieId, tuple[list[int], ...]] = {}
+    cells = zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+    for bookie, row in zip(batch.column("bookie_id").to_pylist(), cells, strict=True):
+        mine = found.setdefault(bookie, tuple([] for _ in columns))
+        for cell, column in zip(row, mine, strict=True):
+            column.append(cell)
+    return found
+
+
+class _Switchboard:
+    """The conversations of one task. Bookies that cannot be dialled are answered for here, each with its reason."""
+
+    def __init__(self, directory: Directory, limits: BookieLimits, look: int) -> None:
+        self._directory, self._limits, self._look = directory, limits, look
+        self._open: dict[BookieId, Lane] = {}
+
+    def __enter__(self) -> _Switchboard:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for lane in self._open.values():
+            lane.close()
+
+    def lists(self, bookie: BookieId, asked: Sequence[tuple[LedgerId, int]]) -> Iterable[Answer]:
+        undialled = self._undialled(bookie)
+        if undialled is None and bookie in self._directory.unsupported:
+            self._lane(bookie)
+            undialled = AnswerStatus.UNSUPPORTED
+        if undialled is not None:
+            return [Answer(bookie, ledger, self._look, now_ms(), undialled) for ledger, _ in asked]
+        return self._lane(bookie).lists([ListQuestion(ledger, size) for ledger, size in asked])
+
+    def reads(self, bookie: BookieId, questions: Sequence[ReadQuestion]) -> Iterable[EntryRead]:
+        undialled = self._undialled(bookie)
+        if undialled is not None:
+            status = ReadStatus(undialled.value)
+            return [EntryRead(bookie, q.ledger_id, q.entry_id, self._look, now_ms(), status) for q in questions]
+        return self._lane(bookie).reads(questions)
+
+    def greetings(self) -> list[tuple[object, ...]]:
+        """How each dialled bookie as a whole behaved."""
+        rows = []
+        for bookie, lane in self._open.items():
+            greeting, detail = lane.greeting()
+            if bookie in self._directory.unsupported and greeting is Greeting.ANSWERED:
+                greeting = Greeting.UNSUPPORTED
+            rows.append(greeting_row(bookie, self._look, now_ms(), greeting, detail))
+        return rows
+
+    def _undialled(self, bookie: BookieId) -> AnswerStatus | None:
+        if bookie not in self._directory.addresses:
+            return AnswerStatus.UNREGISTERED
+        return AnswerStatus.ADDRESS_UNKNOWN if self._directory.addresses[bookie] is None else None
+
+    def _lane(self, bookie: BookieId) -> Lane:
+        """The one conversation with this bookie; it begins with a greeting."""
+        if bookie not in self._open:
+            address = self._directory.addresses[bookie]
+            assert address is not None, bookie
+            self._open[bookie] = Lane(bookie, *address, self._limits, self._look, now_ms)
+            self._open[bookie].greet()
+        return self._open[bookie]
+
+
+def wanted_rows(reads: Iterable[tuple[BookieId, EntryId]], ledger_id: LedgerId, digest: DigestType | None) -> Iterator[Row]:
+    """WANTED rows of one ledger."""
+    for bookie, entry in reads:
+        yield bookie, ledger_id, entry, None if digest is None else int(digest)

@@ -1,0 +1,105 @@
+"""Ledger ids and metadata out of ZooKeeper, read in Spark tasks: the partition readers of the run and of the public source."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import pyarrow as pa
+
+from auditor.errors import StoreUnavailable
+from auditor.evidence.rows import Row, ledger_row, table
+from auditor.evidence.schemas import LEDGERS, LISTING
+from auditor.model.identity import LedgerId
+from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
+from auditor.zookeeper.ledger_listing import ListingPartition
+from auditor.zookeeper.metadata_store import MetadataStore, StoreAddress
+
+ROWS_PER_BATCH = 2_000
+"""Ledgers in one Arrow batch: memory stays flat, and a batch is worth its overhead."""
+
+PARENTS = pa.schema([("parents", pa.list_(pa.string()))])
+"""A portion of the listing: paths of znodes whose children are ledgers."""
+
+Batches = Iterator[pa.RecordBatch]
+Work = Callable[[Batches], Batches]
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970, by this machine's clock."""
+    return time.time_ns() // 1_000_000
+
+
+def lister(address: StoreAddress) -> Work:
+    """Work on PARENTS rows: list the ids below them, as LISTING rows."""
+
+    def work(batches: Batches) -> Batches:
+        with address.open() as store:
+            for batch in batches:
+                for parents in batch.column("parents").to_pylist():
+                    yield from _in_batches(((i,) for i in listed_ids(store, ListingPartition(tuple(parents)))), LISTING)
+
+    return work
+
+
+def listed_ids(store: MetadataStore, partition: ListingPartition) -> Iterator[LedgerId]:
+    """Every ledger id below the parents of one portion, once."""
+    for parent in store.list_ids(partition):
+        yield from parent.ledger_ids
+
+
+def reader(address: StoreAddress, look: int, marks: Mapping[LedgerId, Mark] | None) -> Work:
+    """Work on rows with a ledger_id: read each ledger, as LEDGERS rows.
+
+    At the first look the marks were read before, all at once (`marks`). Later each ledger's own mark is read just before its
+    metadata (`marks` is None), after a sync, so that nothing older than this look is seen.
+    """
+
+    def work(batches: Batches) -> Batches:
+        try:
+            store = address.open()
+            if marks is None:
+                store.sync()
+        except StoreUnavailable as error:
+            for batch in batches:
+                yield from _in_batches(_unreadable(batch, look, str(error)), LEDGERS)
+            return
+        with store:
+            for batch in batches:
+                yield from _in_batches((ledger_row(r) for r in read(store, batch, look, marks)), LEDGERS)
+
+    return work
+
+
+def _unreadable(batch: pa.RecordBatch, look: int, why: str) -> Iterator[Row]:
+    """ZooKeeper was there when the run began and is not now: that is no verdict on any ledger, and no end of the run."""
+    for ledger_id in batch.column("ledger_id").to_pylist():
+        yield ledger_row(LedgerRecord(ledger_id, look, now_ms(), RecordStatus.UNREADABLE, detail=why))
+
+
+def read(
+    store: MetadataStore, batch: pa.RecordBatch, look: int, marks: Mapping[LedgerId, Mark] | None
+) -> Iterator[LedgerRecord]:
+    """One record for each ledger id of the batch, in order."""
+    ids = batch.column("ledger_id").to_pylist()
+    for record in store.read_ledgers(ids, look, now_ms, with_marks=marks is None):
+        yield _marked(record, marks) if marks else record
+
+
+def _marked(record: LedgerRecord, marks: Mapping[LedgerId, Mark]) -> LedgerRecord:
+    mark = marks.get(record.ledger_id)
+    if mark is None:
+        return record
+    r = record
+    return LedgerRecord(r.ledger_id, r.look, r.read_at_ms, r.status, r.stamp, r.metadata, r.malformed, mark, r.detail)
+
+
+def _in_batches(rows: Iterable[Row], schema: pa.Schema) -> Batches:
+    pending: list[Row] = []
+    for row in rows:
+        pending.append(row)
+        if len(pending) == ROWS_PER_BATCH:
+            yield table(schema, pending)
+            pending = []
+    if pending:
+        yield table(schema, pending)

@@ -1,0 +1,133 @@
+"""The stages of a run on Spark: each reads what was written and writes one table more in the run's directory.
+
+Evidence lies under `evidence/`, where every look adds its rows. Where each ledger stands after each judging lies under
+`steps/`, one table a judging, until the run is over: a row that says `reads` or `lists` is superseded by the next table of
+the same look, a row that says `look` by the next look, and a row that says `nothing` is the ledger's verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from auditor.config import BookieLimits
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, VERDICTS
+from auditor.judgement import Todo
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import Terms
+from auditor.model.identity import BookieId, LedgerId
+from auditor.model.ledger import Mark
+from auditor.tables import ledgers as ledger_table
+from auditor.tables import verdicts
+from auditor.tables.lanes import QUESTIONS, WANTED, Directory, by_lane, entry_reader, list_asker
+from auditor.tables.session import StopRequest, run_job
+from auditor.tables.store import append, local_rows, mapped, spark_type, written
+from auditor.zookeeper.ledger_listing import ListingPartition
+from auditor.zookeeper.metadata_store import StoreAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Everything a stage needs. `uri` names the run's directory, `readers` how many tasks read ZooKeeper at once."""
+
+    spark: SparkSession
+    stop: StopRequest
+    uri: str
+    address: StoreAddress
+    facts: ClusterFacts
+    terms: Terms
+    limits: BookieLimits
+    readers: int
+
+    def list_ledgers(self, partitions: Sequence[ListingPartition]) -> None:
+        """Every ledger id there is -> evidence/listing. Counted before any metadata is read."""
+        portions = pa.RecordBatch.from_arrays([pa.array([list(p.parents) for p in partitions])], schema=ledger_table.PARENTS)
+        rows = self._spread(local_rows(self.spark, portions)) if partitions else self._none(ledger_table.PARENTS)
+        self._write(mapped(rows, ledger_table.lister(self.address), LISTING), "evidence/listing")
+
+    def take_listing(self, ids: Sequence[LedgerId]) -> None:
+        """The ledger ids an operator named -> evidence/listing."""
+        rows = pa.RecordBatch.from_arrays([pa.array(ids, pa.int64())], schema=LISTING)
+        self._write(local_rows(self.spark, rows), "evidence/listing")
+
+    def read_ledgers(self, look: int, marks: Mapping[LedgerId, Mark] | None = None) -> None:
+        """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""
+        ids = self._read("evidence/listing", LISTING) if look == 1 else self._open(look - 1)
+        work = ledger_table.reader(self.address, look, marks)
+        self._write(mapped(self._spread(ids), work, LEDGERS), "evidence/ledgers")
+
+    def ask_lists(self, look: int, directory: Directory) -> None:
+        """Each bookie about each ledger that demands it, once -> evidence/answers, with how the bookie greeted us."""
+        questions = mapped(self._seen(look, asked=False), verdicts.asker_of(self.terms), QUESTIONS)
+        greetings = local_rows(self.spark, _greetings(directory)) if directory.addresses else self._none(QUESTIONS)
+        lanes = by_lane(self.spark, questions.unionByName(greetings), directory)
+        self._write(mapped(lanes, list_asker(directory, self.limits, look), ANSWERS), "evidence/answers")
+
+    def read_entries(self, look: int, judging: int, directory: Directory) -> None:
+        """The confirming reads that the given judging of this look demanded -> evidence/reads."""
+        steps = self._steps(look, judging).where(f.col("todo") == Todo.READS.value)
+        wanted = steps.select(f.explode("wanted").alias("one")).select("one.*")
+        lanes = by_lane(self.spark, wanted.select(*WANTED.names), directory)
+        self._write(mapped(lanes, entry_reader(directory, self.limits, look, self.address), READS), "evidence/reads")
+
+    def judge(self, look: int, judging: int, only: tuple[int, Todo] | None = None) -> None:
+        """Where each open ledger stands now -> steps. `only`: those an earlier judging of this look left with that todo."""
+        ids = None if only is None else self._steps(look, only[0]).where(f.col("todo") == only[1].value).select("ledger_id")
+        rows = self._seen(look, asked=True, ids=ids)
+        self._write(mapped(rows, verdicts.judge_of(self.terms, self.facts), verdicts.STEPS), self.steps_name(look, judging))
+
+    def commit(self, judgings: Sequence[tuple[int, int]]) -> None:
+        """The rows of all judgings with nothing left to do -> verdicts."""
+        rows = written(self.spark, [f"{self.uri}/{self.steps_name(*one)}" for one in judgings], verdicts.STEPS)
+        self._write(rows.where(f.col("todo") == Todo.NOTHING.value).select(*VERDICTS.names), "verdicts")
+
+    @staticmethod
+    def steps_name(look: int, judging: int) -> str:
+        """Where the given judging of a look is written."""
+        return f"steps/look-{look}-judging-{judging}"
+
+    def _seen(self, look: int, *, asked: bool, ids: DataFrame | None = None) -> DataFrame:
+        """SEEN rows of the ledgers still open; with what bookies said where any was asked at this or an earlier look."""
+        records = self._read("evidence/ledgers", LEDGERS)
+        answers = self._read("evidence/answers", ANSWERS) if asked or look > 1 else None
+        reads = self._read("evidence/reads", READS) if look > 1 or ids is not None else None
+        if look > 1 and ids is None:
+            ids = self._open(look - 1)
+        if ids is not None:
+            records = records.join(ids, "ledger_id", "left_semi")
+            answers = None if answers is None else answers.join(ids, "ledger_id", "left_semi")
+            reads = None if reads is None else reads.join(ids, "ledger_id", "left_semi")
+        return verdicts.seen(records, answers, reads, first=look == 1)
+
+    def _open(self, look: int) -> DataFrame:
+        """The ledgers that a look left wanting another."""
+        pattern = f"{self.uri}/steps/look-{look}-judging-*"
+        steps = written(self.spark, [pattern], verdicts.STEPS)
+        return steps.where(f.col("todo") == Todo.LOOK.value).select("ledger_id")
+
+    def _steps(self, look: int, judging: int) -> DataFrame:
+        return self._read(self.steps_name(look, judging), verdicts.STEPS)
+
+    def _read(self, name: str, schema: pa.Schema) -> DataFrame:
+        return written(self.spark, [f"{self.uri}/{name}"], schema)
+
+    def _write(self, rows: DataFrame, name: str) -> None:
+        run_job(self.spark, self.stop, lambda: append(rows, f"{self.uri}/{name}"))
+
+    def _spread(self, rows: DataFrame) -> DataFrame:
+        """The rows in as many partitions as ZooKeeper has readers."""
+        return rows.repartition(self.readers)
+
+    def _none(self, schema: pa.Schema) -> DataFrame:
+        return self.spark.createDataFrame([], spark_type(schema))
+
+
+def _greetings(directory: Directory) -> pa.RecordBatch:
+    """A QUESTIONS row for each registered bookie, so that each is greeted although no ledger may name it."""
+    bookies: list[BookieId] = directory.lanes()
+    none = pa.nulls(len(bookies), pa.int64())
+    return pa.RecordBatch.from_arrays([pa.array(bookies, pa.string()), none, none], schema=QUESTIONS)

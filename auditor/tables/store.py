@@ -1,0 +1,42 @@
+"""Tables between the stages: each is written once and read back with its schema asserted.
+
+A lazy table that asks the network would ask again at every use; here every stage reads only what was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def spark_type(schema: pa.Schema) -> StructType:
+    """The Spark schema that Arrow batches of `schema` arrive with."""
+    return from_arrow_schema(schema)
+
+
+def mapped(rows: DataFrame, work: Callable[[Batches], Batches], schema: pa.Schema) -> DataFrame:
+    """`work` over the rows' Arrow batches, giving rows of `schema`. Lazy: the one thing to do with it is to write it."""
+    return rows.mapInArrow(work, spark_type(schema))
+
+
+def append(rows: DataFrame, path: str) -> None:
+    """Write rows behind what the table holds already. The only consumer a stage that asks the network may have."""
+    rows.write.mode("append").parquet(path)
+
+
+def written(spark: SparkSession, paths: Iterable[str], schema: pa.Schema) -> DataFrame:
+    """The rows of written tables, with exactly the columns of `schema`."""
+    rows = spark.read.schema(spark_type(schema)).parquet(*paths)
+    assert rows.columns == schema.names, (rows.columns, schema.names)
+    return rows
+
+
+def local_rows(spark: SparkSession, batch: pa.RecordBatch) -> DataFrame:
+    """Rows this process holds, as a Spark table."""
+    return spark.createDataFrame(pa.Table.from_batches([batch]))

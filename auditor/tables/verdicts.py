@@ -1,0 +1,83 @@
+"""Judging in Spark: what was seen of a ledger gathered into one row, and the plain function of `auditor.judgement` over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from auditor.accounting.verdict_rows import verdict_row
+from auditor.evidence.gathered import gathered
+from auditor.evidence.rows import table
+from auditor.evidence.schemas import SEEN, VERDICTS
+from auditor.judgement import Step, Todo, settle
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.tables.lanes import QUESTIONS, WANTED, wanted_rows
+from auditor.tables.ledgers import Batches, Work
+from auditor.tables.store import spark_type
+
+STEPS = pa.schema([*VERDICTS, pa.field("wait", pa.bool_()), pa.field("wanted", pa.list_(pa.struct(WANTED)))])
+"""Where a ledger stands after a look, and the confirming reads it still needs. Key: ledger_id."""
+
+
+def seen(ledgers: DataFrame, answers: DataFrame | None, reads: DataFrame | None, *, first: bool) -> DataFrame:
+    """SEEN rows: each ledger of `ledgers` once, with all its records, answers and reads. Greetings are no answers.
+
+    At the first look a ledger has one record, so nothing has to be gathered for it.
+    """
+    record = f.struct(*ledgers.columns)
+    if first:
+        rows = ledgers.select("ledger_id", f.array(record).alias("records"))
+    else:
+        rows = ledgers.groupBy("ledger_id").agg(f.collect_list(record).alias("records"))
+    for name, said in (("answers", answers), ("reads", reads)):
+        if said is None:
+            rows = rows.withColumn(name, f.lit(None).cast(spark_type(SEEN)[name].dataType))
+            continue
+        told = said.where("ledger_id is not null").groupBy("ledger_id").agg(f.collect_list(f.struct(*said.columns)).alias(name))
+        rows = rows.join(told, "ledger_id", "left")
+    return rows.select(*SEEN.names)
+
+
+def asker_of(terms: Terms) -> Work:
+    """Work on SEEN rows: the QUESTIONS the ledgers demand next."""
+
+    def work(batches: Batches) -> Batches:
+        for batch in batches:
+            steps = ((evidence.ledger_id, settle(evidence, terms)) for evidence in gathered(batch))
+            rows = [
+                (question.bookie_id, ledger_id, question.expected_bytes)
+                for ledger_id, step in steps
+                if step.todo is Todo.LISTS
+                for question in step.questions
+            ]
+            yield table(QUESTIONS, rows)
+
+    return work
+
+
+def judge_of(terms: Terms, facts: ClusterFacts) -> Work:
+    """Work on SEEN rows: a STEPS row for each ledger."""
+
+    def row(evidence: LedgerEvidence) -> tuple[Any, ...]:
+        step = settle(evidence, terms)
+        return (*verdict_row(evidence, step, terms, facts), step.wait, list(_wanted(evidence, step)))
+
+    return _each(row, STEPS)
+
+
+def _wanted(evidence: LedgerEvidence, step: Step) -> Iterator[tuple[Any, ...]]:
+    metadata = evidence.looks[-1].record.metadata
+    return wanted_rows(step.reads, evidence.ledger_id, metadata.digest_type if metadata else None)
+
+
+def _each(row: Callable[[LedgerEvidence], tuple[Any, ...]], schema: pa.Schema) -> Work:
+    def work(batches: Batches) -> Batches:
+        for batch in batches:
+            yield table(schema, [row(evidence) for evidence in gathered(batch)])
+
+    return work
