@@ -14,7 +14,7 @@ from enum import StrEnum
 from auditor.model.availability import SequenceGroup
 from auditor.model.identity import EntryId, LedgerId
 from auditor.model.ledger import DigestType
-from auditor.sandbox.holding import RUNS_LISTED_MAX, Holding, Run, entry_body
+from auditor.sandbox.holding import Holding, Run, entry_body
 from auditor.wire import bookie_server as wire
 from auditor.wire.frames import Status
 
@@ -109,11 +109,11 @@ class Bookie:
     ) -> None:
         """From now on hold exactly these entries of the ledger; none at all is a ledger known and empty.
 
-        Raises ValueError for more than RUNS_LISTED_MAX runs, unless they are listed as periodic groups.
+        Raises ValueError for more runs than one list can have, unless they are listed as periodic groups.
         """
         holding = Holding(pieces, digest, password)
-        if self.behaviour.list_form is ListForm.RUNS and holding.run_count_max() > RUNS_LISTED_MAX:
-            raise ValueError(f"{holding.run_count_max()} runs are too many to list one by one: use ListForm.PERIODIC")
+        if self.behaviour.list_form is ListForm.RUNS:
+            holding.check_listable_as_runs()
         self._holdings[ledger_id] = holding
 
     def forget(self, ledger_id: LedgerId) -> None:

@@ -66,10 +66,17 @@ class Holding:
         striped = sum((stripe.last - stripe.first) // stripe.period + 1 for stripe in self._stripes)
         return len(self._runs) + striped + len(self._stored)
 
-    def runs(self) -> list[Run]:
-        """All entries held as disjoint ascending runs. Costs by the run; at most RUNS_LISTED_MAX (ValueError beyond)."""
+    def check_listable_as_runs(self) -> None:
+        """Raises ValueError where a list of runs would be too long, or a run longer than a group can say."""
         if self.run_count_max() > RUNS_LISTED_MAX:
-            raise ValueError(f"a holding of {self.run_count_max()} runs can be listed as periodic groups only")
+            raise ValueError(f"{self.run_count_max()} runs are too many to list one by one: use ListForm.PERIODIC")
+        longest = max((last - first + 1 for first, last in self._runs), default=0)
+        if longest > entry_availability.SIZE_MAX:
+            raise ValueError(f"a run of {longest} entries is more than a group can say: use ListForm.PERIODIC")
+
+    def runs(self) -> list[Run]:
+        """All entries held as disjoint ascending runs. Costs by the run. Raises as `check_listable_as_runs`."""
+        self.check_listable_as_runs()
         striped = [
             (first, first + stripe.size - 1)
             for stripe in self._stripes

@@ -67,8 +67,16 @@ def test_stripe_of_a_billion_entries_is_listed_and_read_at_once() -> None:
     assert 3 * 10**9 + 1 in holding
     assert 3 * 10**9 - 1 not in holding
     assert holding.body(7, 3 * 10**9)[:16] == struct.pack(">qq", 7, 3 * 10**9)
-    with pytest.raises(ValueError, match="periodic groups only"):
+    with pytest.raises(ValueError, match="PERIODIC"):
         holding.listed_as_runs()
+
+
+def test_run_that_no_group_can_say_is_refused_as_a_run() -> None:
+    """A group's size is an int32: 2**31 - 1 entries are listed, one more is only as periodic groups."""
+    assert groups_of(Holding([(0, 2**31 - 2)]).listed_as_runs()[64:]) == (SequenceGroup(0, 0, 2**31 - 1, 0),)
+    with pytest.raises(ValueError, match="more than a group can say"):
+        Holding([(0, 2**31 - 1)]).listed_as_runs()
+    assert len(groups_of(Holding([(0, 2**31 - 1)]).listed_as_groups()[64:])) == 2
 
 
 def test_what_was_stored_is_what_is_read() -> None:

@@ -1,0 +1,217 @@
+"""The stories of the demo are what they say: one fact is wrong, and the twin has it right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from kazoo.client import KazooClient
+from support.raw_bookie import RawBookie, list_request, status_name
+
+from auditor.errors import MalformedMetadata
+from auditor.model.finding import CATALOGUE, Kind, Subject
+from auditor.model.identity import LedgerId
+from auditor.model.ledger import LedgerMetadata, LedgerState
+from auditor.model.verdict import Exempt
+from auditor.sandbox import seeding
+from auditor.sandbox.cluster import SandboxCluster
+from auditor.sandbox.seeding import Story, demo_cluster
+from auditor.sandbox.sound_ledgers import sound_ledgers
+from auditor.wire import ledger_metadata, underreplication_mark, znode_paths
+from auditor.wire.entry_availability import groups_of
+from auditor.wire.layout import LedgerLayout
+
+
+class Demo:
+    """The demo's cluster as ZooKeeper and the bookies tell it, asked by other code than the auditor's."""
+
+    def __init__(self, cluster: SandboxCluster, stories: list[Story], zk: KazooClient) -> None:
+        self.cluster, self.stories, self.zk = cluster, {story.kind: story for story in stories}, zk
+
+    def metadata(self, ledger_id: LedgerId) -> LedgerMetadata:
+        path = "/ledgers" + znode_paths.ledger_path(LedgerLayout.HIERARCHICAL, ledger_id)
+        return ledger_metadata.decode(self.zk.get(path)[0])
+
+    def is_marked(self, ledger_id: LedgerId) -> bool:
+        return self.zk.exists("/ledgers" + znode_paths.mark_path(ledger_id)) is not None
+
+    def registered(self, bookie_id: str) -> bool:
+        return self.zk.exists(f"/ledgers/available/{bookie_id}") is not None
+
+    def listens(self, bookie_id: str) -> bool:
+        try:
+            RawBookie(*self.cluster.address(bookie_id)).close()
+        except ConnectionRefusedError:
+            return False
+        return True
+
+    def held(self, bookie_id: str, ledger_id: LedgerId) -> set[int]:
+        with RawBookie(*self.cluster.address(bookie_id)) as connection:
+            answer = connection.ask(list_request(ledger_id, 1))
+        assert status_name(answer.status) in ("EOK", "ENOLEDGER")
+        payload = answer.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger
+        groups = groups_of(payload[64:])
+        return {s + k for g in groups for s in range(g.first, g.last + 1, g.period or 1) for k in range(g.size)}
+
+    def copies(self, ledger_id: LedgerId, last: int | None = None) -> dict[int, int]:
+        """Entry by entry: on how many distinct bookies of its write set it is. Bookies that are away hold nothing."""
+        metadata = self.metadata(ledger_id)
+        names = {name for segment in metadata.segments for name in segment.ensemble}
+        held = {name: self.held(name, ledger_id) if self.listens(name) else set() for name in names}
+        last = metadata.last_entry_id if last is None else last
+        assert last is not None
+        copies = {}
+        for entry_id in range(last + 1):
+            ensemble = [s.ensemble for s in metadata.segments if s.first_entry_id <= entry_id][-1]
+            write_set = {ensemble[(entry_id + k) % len(ensemble)] for k in range(metadata.write_quorum)}
+            copies[entry_id] = sum(entry_id in held[name] for name in write_set)
+        return copies
+
+    def is_whole(self, ledger_id: LedgerId) -> bool:
+        metadata = self.metadata(ledger_id)
+        return set(self.copies(ledger_id).values()) <= {metadata.write_quorum} and not self.is_marked(ledger_id)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    with demo_cluster(tmp_path_factory.mktemp("demo")) as (cluster, stories):
+        zk = KazooClient(cluster.zookeeper_hosts)
+        zk.start(timeout=20)
+        try:
+            yield Demo(cluster, stories, zk)
+        finally:
+            zk.stop()
+            zk.close()
+
+
+def test_every_kind_of_the_catalogue_is_told(demo: Demo) -> None:
+    """One story a kind, on what the catalogue says the kind is on."""
+    assert list(CATALOGUE) == list(demo.stories)
+    for kind, story in demo.stories.items():
+        on = LedgerId if CATALOGUE[kind].subject is Subject.LEDGER else str
+        assert isinstance(story.ledger_or_bookie, on), kind
+        assert isinstance(story.twin, on), kind
+        assert story.ledger_or_bookie != story.twin
+
+
+def test_kind_without_a_story_is_named(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kind that joins the catalogue and has no story stops the seeding, by name."""
+    monkeypatch.delitem(seeding.TELLERS, Kind.ENTRY_BELOW_ACK_QUORUM)
+    with pytest.raises(AssertionError, match="ENTRY_BELOW_ACK_QUORUM"):
+        seeding.seed_stories(demo.cluster)
+
+
+@pytest.mark.parametrize("kind", [kind for kind, facts in CATALOGUE.items() if facts.subject is Subject.LEDGER])
+def test_twins_of_ledgers_are_sound(demo: Demo, kind: Kind) -> None:
+    """Every entry of a twin has all its copies, and the twin is not marked."""
+    assert demo.is_whole(demo.stories[kind].twin)
+
+
+@pytest.mark.parametrize(
+    ("kind", "copies"),
+    [
+        (Kind.ENTRY_WITHOUT_REPLICA, {42: 0}),
+        (Kind.ENTRY_BELOW_ACK_QUORUM, {1504: 1}),
+        (Kind.ENTRY_BELOW_WRITE_QUORUM, dict.fromkeys(range(100, 200), 2)),
+        (Kind.ENSEMBLE_DUPLICATE_BOOKIE, {}),
+        (Kind.UNDERREPLICATED_BEYOND_GRACE, {}),
+    ],
+)
+def test_stories_lack_the_copies_they_say(demo: Demo, kind: Kind, copies: dict[int, int]) -> None:
+    """Exactly the entries of the story are short of copies, by exactly so many; the rest of its metadata is the twin's."""
+    story = demo.stories[kind]
+    metadata, twin = demo.metadata(story.ledger_or_bookie), demo.metadata(story.twin)
+    short = {e: n for e, n in demo.copies(story.ledger_or_bookie).items() if n < metadata.write_quorum}
+    assert copies == short
+    if kind is not Kind.ENSEMBLE_DUPLICATE_BOOKIE:
+        assert replace(metadata, custom_metadata=()) == replace(twin, custom_metadata=())
+
+
+def test_ack_quorum_story_is_below_ack_and_not_without_replica(demo: Demo) -> None:
+    """Its worst entry has a copy, and fewer than the ack quorum."""
+    metadata = demo.metadata(demo.stories[Kind.ENTRY_BELOW_ACK_QUORUM].ledger_or_bookie)
+    assert 0 < min(demo.copies(demo.stories[Kind.ENTRY_BELOW_ACK_QUORUM].ledger_or_bookie).values()) < metadata.ack_quorum
+    write = demo.metadata(demo.stories[Kind.ENTRY_BELOW_WRITE_QUORUM].ledger_or_bookie)
+    worst = min(demo.copies(demo.stories[Kind.ENTRY_BELOW_WRITE_QUORUM].ledger_or_bookie).values())
+    assert write.ack_quorum <= worst < write.write_quorum
+
+
+def test_duplicate_story_names_one_bookie_twice_and_is_short_of_nothing(demo: Demo) -> None:
+    """Only the ensemble is wrong: entries whose write set is the same bookie twice do not exist."""
+    story = demo.stories[Kind.ENSEMBLE_DUPLICATE_BOOKIE]
+    (segment,), (twin,) = demo.metadata(story.ledger_or_bookie).segments, demo.metadata(story.twin).segments
+    assert (len(set(segment.ensemble)), len(set(twin.ensemble))) == (2, 3)
+
+
+def test_old_mark_is_old_by_its_field_alone(demo: Demo) -> None:
+    """ZooKeeper dates the znode today; the mark's own ctime is ten days back."""
+    story = demo.stories[Kind.UNDERREPLICATED_BEYOND_GRACE]
+    data, stat = demo.zk.get("/ledgers" + znode_paths.mark_path(story.ledger_or_bookie))
+    mark = underreplication_mark.decode(data, stat.created)
+    assert mark.changed_ms is not None
+    assert stat.ctime - mark.changed_ms >= 10 * 24 * 3600 * 1000
+
+
+def test_silent_bookie_is_registered_and_its_twin_listens(demo: Demo) -> None:
+    """Both registered; nobody listens at the one."""
+    story = demo.stories[Kind.BOOKIE_SILENT_YET_REGISTERED]
+    for bookie_id, listens, ledger_id in zip(
+        (story.ledger_or_bookie, story.twin), (False, True), story.ledger_ids, strict=True
+    ):
+        assert (True, listens) == (demo.registered(bookie_id), demo.listens(bookie_id))
+        assert bookie_id in demo.metadata(ledger_id).segments[0].ensemble
+
+
+def test_lost_bookies_differ_in_the_mark_alone(demo: Demo) -> None:
+    """Neither is registered, has a cookie or listens; the ledger of the one is unmarked, closed and not empty."""
+    story = demo.stories[Kind.BOOKIE_LOST_UNNOTICED]
+    for bookie_id, marked, ledger_id in zip((story.ledger_or_bookie, story.twin), (False, True), story.ledger_ids, strict=True):
+        metadata = demo.metadata(ledger_id)
+        assert not demo.registered(bookie_id)
+        assert not demo.listens(bookie_id)
+        assert demo.zk.exists(f"/ledgers/cookies/{bookie_id}") is None
+        assert bookie_id in metadata.segments[0].ensemble
+        assert (LedgerState.CLOSED, 49, marked) == (metadata.state, metadata.last_entry_id, demo.is_marked(ledger_id))
+
+
+def test_malformed_metadata_is_closed_without_an_end(demo: Demo) -> None:
+    """The bytes decode and contradict themselves; every entry is there all the same."""
+    story = demo.stories[Kind.METADATA_MALFORMED]
+    try:
+        metadata = demo.metadata(story.ledger_or_bookie)
+    except MalformedMetadata as error:  # a reader may well refuse such bytes outright
+        pytest.fail(f"the story is about a contradiction, not about bytes: {error}")
+    assert (metadata.state, metadata.last_entry_id) == (LedgerState.CLOSED, None)
+    assert set(demo.copies(story.ledger_or_bookie, last=49).values()) == {2}
+
+
+def test_exempt_ledgers_are_there_for_each_reason(demo: Demo) -> None:
+    """Open, in recovery, empty, and one that lacks copies and is marked: all reasons but `deleted`."""
+    first = seeding.EXEMPT_LEDGER_FIRST
+    states = [demo.metadata(first + n).state for n in range(4)]
+    assert states == [LedgerState.OPEN, LedgerState.IN_RECOVERY, LedgerState.CLOSED, LedgerState.CLOSED]
+    assert demo.metadata(first + 2).last_entry_id == -1
+    assert demo.is_marked(first + 3)
+    assert min(demo.copies(first + 3).values()) == 1
+    assert len(Exempt) == 4 + 1
+
+
+def test_sound_ledgers_are_sound(demo: Demo) -> None:
+    """A ledger of each size and shape, entry by entry; none names a bookie that is away."""
+    for ledger_id, text in sound_ledgers(seeding.SOUND_LEDGERS):
+        metadata = demo.metadata(ledger_id)
+        assert {b for s in metadata.segments for b in s.ensemble} <= {"b1", "b2", "b3", "b4", "b5"}, text
+        if metadata.last_entry_id < 1_500:
+            assert demo.is_whole(ledger_id), f"ledger {ledger_id}: {text}"
+
+
+def test_sound_ledgers_are_varied() -> None:
+    """Every shape with E up to 5, one to three segments, all formats, ids on both sides of 2**31 - 1; the same every time."""
+    ledgers = dict(sound_ledgers(200))
+    assert dict(sound_ledgers(200)) == ledgers
+    assert len(ledgers) == 200
+    assert {text.split()[0] for text in ledgers.values()} == {"e1", "e2", "e3", "e4", "e5"}
+    assert {text.count("[") for text in ledgers.values()} == {1, 2, 3}
+    assert {word for text in ledgers.values() for word in text.split() if word[0] == "v"} == {"v1", "v2"}
+    assert {2**31 - 2, 2**31 - 1, 2**31} <= set(ledgers)
