@@ -126,6 +126,8 @@ def _children_items(paths: Sequence[str], buffer: bytes, offset: int) -> tuple[l
             for _ in range(number):
                 start = offset + 4
                 offset = start + length_at(buffer, offset)[0]
+                if offset < start:
+                    raise GarbledReply("a multiRead reply has a child without a name")
                 names.append(buffer[start:offset].decode(errors="replace"))
             items.append(Children(path, OK, names))
         elif kind == -1 and not done:

@@ -113,14 +113,7 @@ class Session:
         self.multi_read: bool | None = None
         self._log = _KazooLog()
         self._closed = False
-        self._client = KazooClient(
-            hosts=",".join(hosts),
-            timeout=limits.session_timeout_ms / 1_000,
-            read_only=False,  # a server cut off from its quorum may be arbitrarily stale
-            connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": RECONNECT_WAIT_MAX_S},
-            logger=self._log,
-        )
-        self._client.add_listener(self._on_state)
+        self._client = self._new_client()
         self._live: threading.Event | None = None
         self._synced_path: str | None = None
         self._moved = False
@@ -194,6 +187,7 @@ class Session:
         assert self._live is not None and not self._closed, "the session is not open"
         if self._client.client_state == KeeperState.CLOSED:  # kazoo's loop ends on an error code it does not know
             self._end_client()
+            self._client = self._new_client()
             self._live = self._client.start_async()
         return bool(self._live.wait(self.limits.session_timeout_ms / 1_000))
 
@@ -223,6 +217,17 @@ class Session:
             f"ZooKeeper at {', '.join(self.hosts)} {did} within {within_ms} ms{seen}: check the hosts in the metadata "
             "service URI, that a quorum of servers is up, and that this host may reach them"
         )
+
+    def _new_client(self) -> KazooClient:
+        client = KazooClient(
+            hosts=",".join(self.hosts),
+            timeout=self.limits.session_timeout_ms / 1_000,
+            read_only=False,  # a server cut off from its quorum may be arbitrarily stale
+            connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": RECONNECT_WAIT_MAX_S},
+            logger=self._log,
+        )
+        client.add_listener(self._on_state)
+        return client
 
     def _on_state(self, state: str) -> None:
         if state == KazooState.CONNECTED:

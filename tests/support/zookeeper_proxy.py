@@ -1,0 +1,106 @@
+"""A loopback proxy before a real ZooKeeper that refuses certain requests, as servers do that do not know them."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+FRAME_BYTES_MAX = 4 * 2**20
+ACCEPT_POLL_S = 0.1
+EXISTS = 3
+
+
+class DroppingProxy:
+    """Forwards frames both ways, and closes the connection in place of forwarding a request with one of `opcodes`.
+
+    With `error`, such a request is answered with that error code, in its turn, and then the connection is closed.
+    """
+
+    def __init__(self, server_port: int, opcodes: frozenset[int], error: int | None = None) -> None:
+        self.opcodes = opcodes
+        self.error = error
+        self.refused = 0
+        self._server_port = server_port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.settimeout(ACCEPT_POLL_S)
+        self._open = True
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    @property
+    def hosts(self) -> str:
+        return f"127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def close(self) -> None:
+        self._open = False
+        for thread in self._threads:
+            thread.join(timeout=5)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while self._open:
+            try:
+                client, _ = self._listener.accept()
+            except TimeoutError:
+                continue
+            server = socket.create_connection(("127.0.0.1", self._server_port), timeout=5)
+            server.settimeout(None)
+            client.settimeout(None)
+            to_fail: set[int] = set()
+            for pump in (self._requests, self._replies):
+                threading.Thread(target=pump, args=(client, server, to_fail), daemon=True).start()
+
+    def _requests(self, client: socket.socket, server: socket.socket, to_fail: set[int]) -> None:
+        for position, frame in enumerate(_frames(client)):
+            xid, opcode = struct.unpack_from("!ii", frame) if position > 0 else (0, 0)  # the first frame has no header
+            if opcode in self.opcodes:
+                self.refused += 1
+                if self.error is None:
+                    break
+                to_fail.add(xid)
+                frame = struct.pack("!iii", xid, EXISTS, 1) + b"/\0"  # keeps the place in the order of replies
+            _send(server, frame)
+        _hang_up(client, server)
+
+    def _replies(self, client: socket.socket, server: socket.socket, to_fail: set[int]) -> None:
+        for position, frame in enumerate(_frames(server)):
+            xid, zxid = struct.unpack_from("!iq", frame) if position > 0 else (0, 0)
+            if xid in to_fail and self.error is not None:
+                _send(client, struct.pack("!iqi", xid, zxid, self.error))
+                break
+            _send(client, frame)
+        _hang_up(client, server)
+
+
+def _send(sock: socket.socket, frame: bytes) -> None:
+    with suppress(OSError):  # the other side has hung up; so will this one
+        sock.sendall(struct.pack("!i", len(frame)) + frame)
+
+
+def _frames(sock: socket.socket) -> Iterator[bytes]:
+    try:
+        with sock.makefile("rb") as stream:
+            while len(head := stream.read(4)) == 4:
+                (length,) = struct.unpack("!i", head)
+                assert 0 <= length <= FRAME_BYTES_MAX, length
+                yield stream.read(length)
+    except OSError:
+        return
+
+
+def _hang_up(*socks: socket.socket) -> None:
+    for sock in socks:
+        with suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def refusing(server_port: int, *opcodes: int, error: int | None = None) -> Iterator[DroppingProxy]:
+    proxy = DroppingProxy(server_port, frozenset(opcodes), error)
+    try:
+        yield proxy
+    finally:
+        proxy.close()

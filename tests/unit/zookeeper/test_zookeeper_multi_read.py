@@ -1,0 +1,115 @@
+"""The bytes of multiRead requests and replies."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from auditor.zookeeper.multi_read import (
+    GET_CHILDREN,
+    GET_DATA,
+    NO_NODE,
+    OK,
+    Children,
+    GarbledReply,
+    MultiRead,
+    Znode,
+    decode_reply,
+)
+
+END = struct.pack("!iBi", -1, 1, -1)
+STAT = struct.pack("!qqqqiiiqiiq", 11, 12, 1_000, 2_000, 3, 4, 5, 6, 7, 8, 9)
+
+
+def data_item(data: bytes) -> bytes:
+    return struct.pack("!iBii", GET_DATA, 0, 0, len(data)) + data + STAT
+
+
+def children_item(*names: str) -> bytes:
+    return struct.pack("!iBii", GET_CHILDREN, 0, 0, len(names)) + b"".join(
+        struct.pack("!i", len(name.encode())) + name.encode() for name in names
+    )
+
+
+def failed_item(code: int) -> bytes:
+    return struct.pack("!iBii", -1, 0, code, code)
+
+
+def test_a_request_is_laid_out_like_multi() -> None:
+    """A header before each operation, path and no watch; a header with done at the end. In bytes, as a server took it."""
+    expected = bytes.fromhex("00000004 00 ffffffff 00000002 2f61 0000000004 00 ffffffff 00000003 2fc3bc 00ffffffff 01 ffffffff")
+    assert expected == MultiRead(GET_DATA, ["/a", "/ü"]).serialize()
+
+
+def test_the_reply_of_a_real_server_is_decoded() -> None:
+    """What ZooKeeper 3.9.5 answered to reads of "/", "/a" (one byte) and "/nope"."""
+    reply = bytes.fromhex(
+        "00000004 00 00000000 00000000"
+        "0000000000000000 0000000000000000 0000000000000000 0000000000000000"
+        "00000000 00000000 00000000 0000000000000000 00000000 00000002 0000000000000002"
+        "00000004 00 00000000 00000001 78"
+        "0000000000000002 0000000000000002 0000018bcfe56800 0000018bcfe56800"
+        "00000000 00000000 00000000 0000000000000000 00000001 00000000 0000000000000002"
+        "ffffffff 00 ffffff9b ffffff9b"
+        "ffffffff 01 ffffffff"
+    )
+    assert [
+        Znode("/", OK, b""),
+        Znode("/a", OK, b"x", 2, 2, 1_700_000_000_000, 1_700_000_000_000, 0),
+        Znode("/nope", NO_NODE),
+    ] == decode_reply(GET_DATA, ["/", "/a", "/nope"], reply, 0)
+
+
+def test_stats_are_taken_from_their_places() -> None:
+    """czxid, mzxid, ctime, mtime and version, of eleven fields."""
+    assert [Znode("/a", OK, b"xyz", 11, 12, 1_000, 2_000, 3)] == decode_reply(GET_DATA, ["/a"], data_item(b"xyz") + END, 0)
+
+
+def test_a_znode_without_data_has_empty_data() -> None:
+    """A null buffer (length -1) is a znode without data, not an error."""
+    reply = struct.pack("!iBii", GET_DATA, 0, 0, -1) + STAT + END
+    assert [item.data for item in decode_reply(GET_DATA, ["/a"], reply, 0) if isinstance(item, Znode)] == [b""]
+
+
+def test_children_keep_their_names() -> None:
+    """Names in UTF-8, none at all, and a failure, each with its path."""
+    reply = b"header" + children_item("a", "ü", "") + children_item() + failed_item(NO_NODE) + END
+    assert [Children("/x", OK, ["a", "ü", ""]), Children("/y", OK, []), Children("/z", NO_NODE)] == decode_reply(
+        GET_CHILDREN, ["/x", "/y", "/z"], reply, 6
+    )
+
+
+def test_a_reply_cut_anywhere_is_garbled() -> None:
+    """No prefix of a reply passes for it, and nothing may follow it."""
+    for operation, items in (
+        (GET_DATA, data_item(b"xyz") + failed_item(-102)),
+        (GET_CHILDREN, children_item("a", "b") + failed_item(-4)),
+    ):
+        reply = items + END
+        assert len(decode_reply(operation, ["/a", "/b"], reply, 0)) == 2
+        for cut in range(len(reply)):
+            with pytest.raises(GarbledReply):
+                decode_reply(operation, ["/a", "/b"], reply[:cut], 0)
+        with pytest.raises(GarbledReply):
+            decode_reply(operation, ["/a", "/b"], reply + b"\0", 0)
+
+
+@pytest.mark.parametrize("paths", [["/a"], ["/a", "/b", "/c"]])
+def test_as_many_items_as_were_asked(paths: list[str]) -> None:
+    """A reply with fewer or more items than paths is not taken for an answer."""
+    with pytest.raises(GarbledReply):
+        decode_reply(GET_DATA, paths, data_item(b"x") + data_item(b"y") + END, 0)
+
+
+def test_an_item_of_another_kind_is_garbled() -> None:
+    """Children where data was asked for are no answer, and the other way round."""
+    with pytest.raises(GarbledReply, match="type 8 where data"):
+        decode_reply(GET_DATA, ["/a"], children_item("x") + END, 0)
+    with pytest.raises(GarbledReply, match="type 4 where children"):
+        decode_reply(GET_CHILDREN, ["/a"], data_item(b"x") + END, 0)
+
+
+def test_a_request_tells_its_size_and_no_paths() -> None:
+    """What kazoo may log of a request is short."""
+    assert repr(MultiRead(GET_DATA, ["/ledgers/00/0000/L0001"] * 200)) == "MultiRead(200 paths)"
