@@ -9,7 +9,6 @@ import pytest
 from kazoo.client import KazooClient
 from support.raw_bookie import RawBookie, list_request, status_name
 
-from auditor.errors import MalformedMetadata
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerState
@@ -156,9 +155,8 @@ def test_old_mark_is_old_by_its_field_alone(demo: Demo) -> None:
 def test_silent_bookie_is_registered_and_its_twin_listens(demo: Demo) -> None:
     """Both registered; nobody listens at the one."""
     story = demo.stories[Kind.BOOKIE_SILENT_YET_REGISTERED]
-    for bookie_id, listens, ledger_id in zip(
-        (story.ledger_or_bookie, story.twin), (False, True), story.ledger_ids, strict=True
-    ):
+    bookie_ids = story.ledger_or_bookie, story.twin
+    for bookie_id, listens, ledger_id in zip(bookie_ids, (False, True), story.ledger_ids, strict=True):
         assert (True, listens) == (demo.registered(bookie_id), demo.listens(bookie_id))
         assert bookie_id in demo.metadata(ledger_id).segments[0].ensemble
 
@@ -166,7 +164,8 @@ def test_silent_bookie_is_registered_and_its_twin_listens(demo: Demo) -> None:
 def test_lost_bookies_differ_in_the_mark_alone(demo: Demo) -> None:
     """Neither is registered, has a cookie or listens; the ledger of the one is unmarked, closed and not empty."""
     story = demo.stories[Kind.BOOKIE_LOST_UNNOTICED]
-    for bookie_id, marked, ledger_id in zip((story.ledger_or_bookie, story.twin), (False, True), story.ledger_ids, strict=True):
+    bookie_ids = story.ledger_or_bookie, story.twin
+    for bookie_id, marked, ledger_id in zip(bookie_ids, (False, True), story.ledger_ids, strict=True):
         metadata = demo.metadata(ledger_id)
         assert not demo.registered(bookie_id)
         assert not demo.listens(bookie_id)
@@ -178,10 +177,7 @@ def test_lost_bookies_differ_in_the_mark_alone(demo: Demo) -> None:
 def test_malformed_metadata_is_closed_without_an_end(demo: Demo) -> None:
     """The bytes decode and contradict themselves; every entry is there all the same."""
     story = demo.stories[Kind.METADATA_MALFORMED]
-    try:
-        metadata = demo.metadata(story.ledger_or_bookie)
-    except MalformedMetadata as error:  # a reader may well refuse such bytes outright
-        pytest.fail(f"the story is about a contradiction, not about bytes: {error}")
+    metadata = demo.metadata(story.ledger_or_bookie)
     assert (metadata.state, metadata.last_entry_id) == (LedgerState.CLOSED, None)
     assert set(demo.copies(story.ledger_or_bookie, last=49).values()) == {2}
 
