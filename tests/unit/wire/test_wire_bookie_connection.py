@@ -1,0 +1,175 @@
+"""One connection as a state machine: fed whole, byte by byte, and with garbage behind."""
+
+# ruff: noqa: SIM300 (the expected value comes first)
+
+from __future__ import annotations
+
+import random
+import struct
+
+import pytest
+from support.scripted_bookie import answer, frame, info_answer, list_answer, read_answer
+
+from auditor.errors import LocalProtocolError, PeerProtocolError
+from auditor.wire.bookie_connection import Answered, AnswerTooLarge, BookieConnection
+
+FRAME_BYTES_MAX = 4096
+LIST, READ, INFO = 11, 1, 8
+
+
+def asked() -> BookieConnection:
+    """A connection that awaits a list (1), a read (2) and an info (3)."""
+    connection = BookieConnection(FRAME_BYTES_MAX)
+    assert [1, 2, 3] == [connection.ask_list(5)[0], connection.ask_read(6, 7)[0], connection.ask_info()[0]]
+    return connection
+
+
+STREAM = info_answer(3) + read_answer(2, 6, 7, b"body") + list_answer(1, 5, b"list")
+EVENTS = [
+    Answered(3, INFO, 0, b"", len(info_answer(3)), False),
+    Answered(2, READ, 0, b"body", len(read_answer(2, 6, 7, b"body")), False),
+    Answered(1, LIST, 0, b"list", len(list_answer(1, 5, b"list")), False),
+]
+
+
+def test_answers_in_any_order_find_their_questions() -> None:
+    """Only the transaction id tells answers apart, and afterwards nothing is awaited."""
+    connection = asked()
+    assert EVENTS == connection.receive(STREAM)
+    assert 0 == connection.awaited
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_same_answers_come_out_however_the_bytes_are_cut(seed: int) -> None:
+    """Byte by byte (seed 0) or in random pieces: the same events."""
+    rng = random.Random(seed)
+    connection, events, at = asked(), [], 0
+    while at < len(STREAM):
+        size = rng.randint(1, 30) if seed else 1
+        events += connection.receive(STREAM[at : at + size])
+        at += size
+    assert EVENTS == events, f"seed {seed}"
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"\xff" * 40, struct.pack(">i", 3) + b"abc", b"HTTP/1.1 400 Bad Request\r\n\r\n" * 3, struct.pack(">i", 0)]
+)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_garbage_behind_answers_spoils_nothing_before_it(garbage: bytes, at_once: bool) -> None:
+    """What came whole is told first; then the breach, every time."""
+    connection = asked()
+    if at_once:
+        assert EVENTS == connection.receive(STREAM + garbage)
+    else:
+        assert EVENTS == connection.receive(STREAM)
+        with pytest.raises(PeerProtocolError):
+            connection.receive(garbage)
+    assert connection.fault is not None
+    for more in (b"", STREAM):
+        with pytest.raises(PeerProtocolError):
+            connection.receive(more)
+    with pytest.raises(LocalProtocolError):
+        connection.ask_info()
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (list_answer(4, 5, b""), "transaction 4, which awaits none"),
+        (list_answer(0, 5, b""), "transaction 0, which awaits none"),
+        (read_answer(1, 5, 0, b""), "asked operation 11, the answer is to 1"),
+        (list_answer(2, 6, b""), "asked operation 1, the answer is to 11"),
+        (list_answer(1, 6, b""), "asked about ledger 5, the answer is about ledger 6"),
+        (list_answer(1, 6, None, 402), "asked about ledger 5, the answer is about ledger 6"),
+        (read_answer(2, 5, 7, b""), "asked about ledger 6 entry 7, the answer is about ledger 5 entry 7"),
+        (read_answer(2, 6, 8, None, 403), "asked about ledger 6 entry 7, the answer is about ledger 6 entry 8"),
+    ],
+)
+def test_an_answer_to_something_else_is_a_breach(data: bytes, says: str) -> None:
+    """A transaction never asked, another operation, another ledger or entry: the bookie's fault, named."""
+    with pytest.raises(PeerProtocolError, match=says):
+        asked().receive(data)
+
+
+def test_an_answer_given_twice_is_a_breach() -> None:
+    """The second answer awaits no question."""
+    connection = asked()
+    assert EVENTS == connection.receive(STREAM)
+    with pytest.raises(PeerProtocolError, match="transaction 1, which awaits none"):
+        connection.receive(list_answer(1, 5, b"list"))
+
+
+def test_a_refusal_needs_no_ids() -> None:
+    """EUA comes without a sub-message and still answers its question."""
+    (event,) = asked().receive(frame(answer(LIST, 1, 502)))
+    assert (1, 502) == (event.txn_id, event.status)  # type: ignore[union-attr]
+
+
+def test_a_late_answer_is_known_and_marked() -> None:
+    """What was given up is still recognised, and is no breach; it cannot be given up twice."""
+    connection = asked()
+    connection.abandon(1)
+    assert 2 == connection.awaited
+    with pytest.raises(LocalProtocolError):
+        connection.abandon(1)
+    assert [EVENTS[0], EVENTS[1], EVENTS[2]._replace(abandoned=True)] == connection.receive(STREAM)
+    with pytest.raises(LocalProtocolError):
+        connection.abandon(1)
+
+
+def test_an_answer_too_large_names_its_question_and_the_connection_goes_on() -> None:
+    """The length comes before the bytes do; they are skipped, and the answers behind are read."""
+    connection = asked()
+    large = list_answer(1, 5, bytes(3 * FRAME_BYTES_MAX))
+    events = connection.receive(large[:5000])
+    assert [AnswerTooLarge(1, LIST, len(large) - 4, False)] == events
+    assert len(large) - 5000 == connection.unfinished_bytes
+    assert [3] == [event.txn_id for event in connection.receive(large[5000:] + info_answer(3))]
+    assert 1 == connection.awaited
+
+
+@pytest.mark.parametrize(
+    "data", [list_answer(9, 5, bytes(5000)), read_answer(1, 5, 0, bytes(5000)), struct.pack(">i", -1) + bytes(80), b"x" * 100]
+)
+def test_a_frame_too_large_that_answers_nothing_is_a_breach(data: bytes) -> None:
+    """An unknown transaction, another operation, no length, or no answer at all."""
+    with pytest.raises(PeerProtocolError):
+        asked().receive(data)
+
+
+def test_nothing_happens_after_closing() -> None:
+    """Asking or feeding after close is our fault; closing again is nothing."""
+    connection = asked()
+    connection.close()
+    connection.close()
+    for use in (
+        connection.ask_info,
+        lambda: connection.ask_list(1),
+        lambda: connection.ask_read(1, 1),
+        lambda: connection.receive(b""),
+    ):
+        with pytest.raises(LocalProtocolError):
+            use()
+
+
+def test_a_question_that_cannot_be_asked_leaves_nothing_behind() -> None:
+    """Ids out of range are refused before anything is awaited."""
+    connection = BookieConnection(FRAME_BYTES_MAX)
+    with pytest.raises(LocalProtocolError):
+        connection.ask_read(1, -2)
+    assert 0 == connection.awaited
+
+
+def test_random_bytes_raise_nothing_but_a_breach() -> None:
+    """Whatever comes is an answer, an unfinished frame, or the bookie's fault."""
+    for seed in range(300):
+        rng = random.Random(seed)
+        stream = bytearray(STREAM)
+        for _ in range(rng.randint(1, 4)):
+            stream[rng.randrange(len(stream))] = rng.randrange(256)
+        connection = asked()
+        try:
+            for at in range(0, len(stream), 7):
+                connection.receive(bytes(stream[at : at + 7]))
+        except PeerProtocolError as error:
+            assert str(error), f"seed {seed}"

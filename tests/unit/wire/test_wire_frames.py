@@ -1,0 +1,295 @@
+"""Frames: the requests an auditor may send, byte for byte, and the answers cut and decoded."""
+
+# ruff: noqa: SIM300 (the expected value comes first)
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.errors import LocalProtocolError, PeerProtocolError
+from auditor.wire import frames
+from auditor.wire.frames import (
+    HEAD_BYTES,
+    FrameReader,
+    Operation,
+    Oversized,
+    Response,
+    Status,
+    decode_response,
+    encode_auth,
+    encode_get_info,
+    encode_get_list,
+    encode_read,
+    encode_start_tls,
+    status_name,
+)
+from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
+
+ids = st.one_of(st.integers(0, 300), st.integers(0, 2**63 - 1))
+txn_ids = st.one_of(st.integers(0, 300), st.integers(0, 2**64 - 1))
+
+
+def unspaced(text: str) -> bytes:
+    return bytes.fromhex(text.replace(" ", ""))
+
+
+def request(frame: bytes) -> pb.Request:
+    """The request in a frame whose length is right."""
+    (length,) = struct.unpack_from(">i", frame)
+    assert length == len(frame) - 4
+    return pb.Request.FromString(frame[4:])
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+# Requests
+
+
+@pytest.mark.parametrize(
+    ("expected", "frame"),
+    [
+        ("0000000d 0a060803100b1801 e206 020801", encode_get_list(1, 1)),
+        ("00000018 0a06080310011802 a206 0d 0801 10ffffffffffffffffff01", encode_read(2, 1, -1)),
+        ("0000000d 0a06080310081803 ca06 020803", encode_get_info(3)),
+        ("0000000b 0a06080310091801 d206 00", encode_start_tls(1)),
+        ("00000013 0a06080310051801 b206 08 0a047361736c 1200", encode_auth(1, "sasl", b"")),
+    ],
+)
+def test_requests_are_byte_for_byte_what_a_real_client_sends(expected: str, frame: bytes) -> None:
+    """The frames of a run against real bookies."""
+    assert unspaced(expected) == frame
+
+
+@given(txn_ids, ids)
+def test_get_list_is_what_protobuf_would_make(txn_id: int, ledger_id: int) -> None:
+    """The list request laid out by hand equals protobuf's, for every id."""
+    message = pb.Request()
+    message.header.version, message.header.operation, message.header.txnId = pb.VERSION_THREE, Operation(11), txn_id
+    message.getListOfEntriesOfLedgerRequest.ledgerId = ledger_id
+    assert framed(message.SerializeToString()) == encode_get_list(txn_id, ledger_id)
+
+
+@given(txn_ids, ids, st.one_of(st.just(-1), ids))
+def test_read_is_what_protobuf_would_make_and_never_carries_a_flag(txn_id: int, ledger_id: int, entry_id: int) -> None:
+    """The read laid out by hand equals protobuf's: ids alone, no flag (it would fence), no key, no long poll, no priority."""
+    message = pb.Request()
+    message.header.version, message.header.operation, message.header.txnId = pb.VERSION_THREE, Operation(1), txn_id
+    message.readRequest.ledgerId, message.readRequest.entryId = ledger_id, entry_id
+    frame = encode_read(txn_id, ledger_id, entry_id)
+    assert framed(message.SerializeToString()) == frame
+    assert ["ledgerId", "entryId"] == [field.name for field, _ in request(frame).readRequest.ListFields()]
+    assert not request(frame).header.HasField("priority")
+
+
+@given(txn_ids, st.text(max_size=40), st.binary(max_size=300))
+def test_the_other_requests_are_what_protobuf_would_make(txn_id: int, plugin: str, payload: bytes) -> None:
+    """AUTH, GET_BOOKIE_INFO and START_TLS equal protobuf's, whatever the payload's length."""
+    for operation, frame in (
+        (5, encode_auth(txn_id, plugin, payload)),
+        (8, encode_get_info(txn_id)),
+        (9, encode_start_tls(txn_id)),
+    ):
+        message = pb.Request()
+        message.header.version, message.header.operation, message.header.txnId = pb.VERSION_THREE, operation, txn_id
+        if operation == 5:
+            message.authRequest.authPluginName, message.authRequest.payload = plugin, payload
+        elif operation == 8:
+            message.getBookieInfoRequest.requested = 3
+        else:
+            message.startTLSRequest.SetInParent()
+        assert framed(message.SerializeToString()) == frame
+
+
+def test_only_five_requests_can_be_encoded() -> None:
+    """Nothing that adds, fences or forces has a number or a function here."""
+    assert {1, 5, 8, 9, 11} == set(Operation)
+    assert {"encode_auth", "encode_get_info", "encode_get_list", "encode_read", "encode_start_tls"} == {
+        name for name in vars(frames) if name.startswith("encode")
+    }
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: encode_get_list(1, -1),
+        lambda: encode_get_list(1, 2**63),
+        lambda: encode_get_list(2**64, 1),
+        lambda: encode_get_list(-1, 1),
+        lambda: encode_read(1, -1, 0),
+        lambda: encode_read(1, 0, -2),
+        lambda: encode_read(1, 0, 2**63),
+    ],
+)
+def test_ids_that_no_bookie_can_mean_are_our_fault(ask: object) -> None:
+    """An id out of range is never sent (entry ids under -1 are never answered by some storages)."""
+    with pytest.raises(LocalProtocolError):
+        ask()  # type: ignore[operator]
+
+
+# Answers
+
+
+def response(operation: int, status: int = 0, txn_id: int = 7) -> pb.Response:
+    message = pb.Response()
+    message.header.version, message.header.operation, message.header.txnId = pb.VERSION_THREE, operation, txn_id
+    message.status = status
+    return message
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("0a060803100b1801 10 9203 e206 06 08 9203 10 e707", Response(11, 1, 402, 999, None, b"")),
+        ("0a060803100b1801 10 f603", Response(11, 1, 502, None, None, b"")),
+        ("0a06080310091801 1000 d206 00", Response(9, 1, 0, None, None, b"")),
+        ("0a06080310051801 1000 b206 16 0a12 4175746844697361626c6564506c7567696e 1200", Response(5, 1, 0, None, None, b"")),
+        ("0a0f080310081801ffffffffffffffff01 10f603", None),
+    ],
+)
+def test_answers_of_real_bookies_are_read(body: str, expected: Response | None) -> None:
+    """ENOLEDGER, EUA without a sub-message, START_TLS and AUTH, as real bookies answered; a header cut short is none."""
+    if expected is None:
+        with pytest.raises(PeerProtocolError):
+            decode_response(unspaced(body))
+    else:
+        assert expected == decode_response(unspaced(body))
+
+
+def test_a_list_and_an_entry_are_read() -> None:
+    """EOK with its sub-message: the ids and the payload."""
+    listed = response(11, txn_id=2**64 - 1)
+    listed.getListOfEntriesOfLedgerResponse.status, listed.getListOfEntriesOfLedgerResponse.ledgerId = 0, 5
+    listed.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger = b"list"
+    assert Response(11, 2**64 - 1, 0, 5, None, b"list") == decode_response(listed.SerializeToString())
+    read = response(1)
+    read.readResponse.status, read.readResponse.ledgerId, read.readResponse.entryId = 0, 5, 6
+    read.readResponse.body = b"body"
+    assert Response(1, 7, 0, 5, 6, b"body") == decode_response(read.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "expected"), [(0, 0, 0), (402, 402, 402), (501, 0, 501), (0, 507, 507), (502, 501, 502)]
+)
+def test_the_outer_status_counts_unless_it_is_eok(outer: int, inner: int, expected: int) -> None:
+    """Status is in two places; EOK outside says nothing about the inside."""
+    message = response(11, outer)
+    message.getListOfEntriesOfLedgerResponse.status, message.getListOfEntriesOfLedgerResponse.ledgerId = inner, 5
+    assert expected == decode_response(message.SerializeToString()).status
+
+
+@pytest.mark.parametrize("operation", [1, 5, 8, 9, 11])
+def test_eok_alone_is_no_answer(operation: int) -> None:
+    """EOK without what was asked for is a breach; a refusal may stand alone."""
+    with pytest.raises(PeerProtocolError, match="EOK and nothing else"):
+        decode_response(response(operation).SerializeToString())
+    assert 404 == decode_response(response(operation, 404).SerializeToString()).status
+
+
+def test_a_status_newer_than_ours_is_never_taken_for_eok() -> None:
+    """proto2 hides unknown enum values and leaves EOK in their place: the number is found, outside and inside."""
+    outside = unspaced("0a060803100b1801 10e707")
+    assert 999 == decode_response(outside).status
+    inside = unspaced("0a060803100b1801 1000 e206 05 08e707 1005")
+    assert 999 == decode_response(inside).status
+    assert "status 999" == status_name(999)
+    assert "EIO" == status_name(Status.EIO)
+
+
+@pytest.mark.parametrize(
+    "body", ["", "00", "ffff", "0a060803100b1801", "1000", "0a0408031001 1000", "48545450", "0a060803100b1801 1000 e206 020800"]
+)
+def test_what_is_no_answer_is_a_breach(body: str) -> None:
+    """No bytes, garbage, a missing header, status or field: the bookie's fault, never an answer."""
+    with pytest.raises(PeerProtocolError):
+        decode_response(unspaced(body))
+
+
+@given(st.binary(max_size=120))
+def test_no_bytes_at_all_do_harm(body: bytes) -> None:
+    """Any frame decodes or is a breach; nothing else is raised."""
+    try:
+        decode_response(body)
+    except PeerProtocolError as error:
+        assert str(error)
+
+
+# Cutting
+
+
+@given(st.lists(st.binary(max_size=200), max_size=8), st.lists(st.integers(1, 60), min_size=1, max_size=30))
+def test_frames_come_out_whole_however_they_are_cut(bodies: list[bytes], sizes: list[int]) -> None:
+    """The same frames in the same order, whether the bytes come at once, in pieces, or one by one."""
+    stream = b"".join(map(framed, bodies))
+    for pieces in (sizes, [len(stream) or 1], [1]):
+        reader, found, at, turn = FrameReader(100), [], 0, 0
+        while at < len(stream):
+            size = pieces[turn % len(pieces)]
+            found += reader.feed(stream[at : at + size])
+            at, turn = at + size, turn + 1
+        expected = [b if len(b) <= 100 else Oversized(len(b), b[:HEAD_BYTES]) for b in bodies]
+        assert expected == found
+        assert 0 == reader.unfinished_bytes
+
+
+def test_an_oversized_frame_is_named_as_soon_as_it_can_be_and_skipped() -> None:
+    """Its length and its first bytes come out before the rest is there, and the next frame is read."""
+    reader = FrameReader(1000)
+    body = bytes(range(100)) * 50
+    assert [] == reader.feed(framed(body)[: 4 + HEAD_BYTES - 1])
+    assert [Oversized(5000, body[:HEAD_BYTES])] == reader.feed(body[HEAD_BYTES - 1 : HEAD_BYTES])
+    assert 5000 - HEAD_BYTES == reader.unfinished_bytes
+    assert [] == reader.feed(body[HEAD_BYTES:-1])
+    assert [b"next"] == reader.feed(body[-1:] + framed(b"next"))
+
+
+def test_a_negative_length_ends_everything() -> None:
+    """A length that overflowed is oversized, and nothing behind it is taken for a frame."""
+    reader = FrameReader(1000)
+    assert [b"good", Oversized(-5, b"")] == reader.feed(framed(b"good") + struct.pack(">i", -5) + framed(b"never"))
+    assert [] == reader.feed(framed(b"never"))
+    with pytest.raises(PeerProtocolError, match="announces -5 bytes"):
+        Oversized(-5, b"").addressee()
+
+
+def test_a_frame_of_the_largest_size_is_taken() -> None:
+    """The limit itself is within the limit."""
+    reader = FrameReader(10)
+    assert [bytes(10), Oversized(11, bytes(11))] == reader.feed(framed(bytes(10)) + framed(bytes(11)))
+
+
+def test_a_large_frame_in_small_pieces_grows_one_buffer() -> None:
+    """Bytes of an unfinished frame are appended in place: no piece makes what came before it be copied by us."""
+    reader = FrameReader(64 * 2**20)
+    stream = framed(bytes(4 * 2**20))
+    found: list[bytes | Oversized] = []
+    buffers = set()
+    for at in range(0, len(stream), 1460):
+        found += reader.feed(stream[at : at + 1460])
+        buffers.add(id(reader._buffer))
+    assert [4 * 2**20] == [len(body) for body in found]
+    assert 1 == len(buffers)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\x0a", b"GET / HTTP/1.1\r\n", unspaced("0a020803"), unspaced("0b060803100b1801"), unspaced("0aff0803")]
+)
+def test_an_oversized_frame_without_a_header_has_no_addressee(body: bytes) -> None:
+    """A frame too large that does not begin as an answer is a breach."""
+    with pytest.raises(PeerProtocolError, match="does not begin as an answer"):
+        Oversized(10**9, body).addressee()
+
+
+def test_an_oversized_answer_names_its_question() -> None:
+    """Operation and transaction id are in the first bytes of the frame."""
+    message = response(11, txn_id=2**64 - 1)
+    message.getListOfEntriesOfLedgerResponse.status, message.getListOfEntriesOfLedgerResponse.ledgerId = 0, 5
+    message.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger = bytes(5000)
+    (oversized,) = FrameReader(100).feed(framed(message.SerializeToString()))
+    assert isinstance(oversized, Oversized)
+    assert (11, 2**64 - 1) == oversized.addressee()
