@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from support.bookie_contract import BookieUnderTest
 from support.bookies_under_test import STORAGES, SandboxBookieUnderTest, real_bookie
-from support.raw_bookie import master_key
 from support.real_cluster import RealCluster
 
 from auditor.bookie.client import Lane, ListQuestion, ReadQuestion
@@ -117,7 +116,7 @@ def test_a_bookie_that_cannot_list_is_found_out_once(real_cluster: Callable[...,
     held = range(10, 70)
     with cluster.connect("b1") as connection:
         for ledger_id in held:
-            connection.add(ledger_id, [(0, 2)], key=master_key())
+            connection.add(ledger_id, [(0, 2)])
     limits = BookieLimits(inflight_max=1, rpc_timeout_ms=1_000, deadline_ms=30_000)
     host, port = cluster.address("b1")
 

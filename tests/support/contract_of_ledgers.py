@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from support.bookie_contract import BookieUnderTest, Observation, case, connect, groups, listing, reading, statuses
-from support.raw_bookie import add_request, entry_body, list_request, master_key, read_request, status_name
+from support.raw_bookie import add_request, entry_body, fence_request, list_request, master_key, read_request, status_name
 
 # GET_LIST_OF_ENTRIES_OF_LEDGER
 
@@ -191,3 +191,22 @@ def an_add_stores_the_ids_of_the_body_not_those_of_the_request(bookie: BookieUnd
     with connect(bookie) as connection:
         response = connection.ask(add_request(ledger_id, 5, entry_body(ledger_id + 1, 6), master_key(), 1))
     return statuses(response, "addResponse"), listing(bookie, ledger_id + 1), listing(bookie, ledger_id)
+
+
+# Fencing: only tests send it
+
+
+@case(["EOK", "EUA", "EUA", "ENOENTRY", "EFENCED", "EOK"])
+def fencing_needs_the_master_key_and_ends_the_adds(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+    without_key = fence_request(ledger_id, b"", 2)
+    without_key.readRequest.ClearField("masterKey")
+    messages = (
+        add_request(ledger_id, 5, entry_body(ledger_id, 5), master_key(), 1),
+        without_key,
+        fence_request(ledger_id, master_key(b"another"), 3),
+        fence_request(ledger_id, master_key(), 4),
+        add_request(ledger_id, 6, entry_body(ledger_id, 6), master_key(), 5),
+        read_request(ledger_id, 5, 6),
+    )
+    with connect(bookie) as connection:
+        return [status_name(connection.ask(message).status) for message in messages]

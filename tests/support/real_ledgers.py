@@ -1,0 +1,138 @@
+"""What a test writes into a real cluster: ledgers' znodes, entries on chosen bookies, marks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NodeExistsError, NoNodeError
+from support.raw_bookie import RawBookie, Runs
+
+from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.ledger import DigestType, LedgerMetadata
+from auditor.sandbox import notation
+from auditor.wire import ledger_metadata, underreplication_mark, znode_paths
+from auditor.wire.layout import LedgerLayout
+
+HOST = "127.0.0.1"
+
+
+class RealLedgers:
+    """Writes with kazoo (`zk`) and over the wire. `ports` has the bookies of this cluster; others are the story's."""
+
+    root = "/ledgers"
+    layout = LedgerLayout.HIERARCHICAL
+    """What initnewcluster lays out."""
+
+    def __init__(self, zk: KazooClient, ports: Mapping[BookieId, int]) -> None:
+        self.zk = zk
+        self._ports = ports
+        self._written: dict[LedgerId, tuple[DigestType, bytes]] = {}
+
+    @property
+    def bookie_ids(self) -> tuple[BookieId, ...]:
+        """`b1` ... `bN`."""
+        return tuple(self._ports)
+
+    def id_of(self, bookie: str) -> BookieId:
+        """A bookie's name in a story is its id here."""
+        return bookie
+
+    def ledger(self, text: str) -> LedgerMetadata:
+        """`notation.ledger`: names are ids here."""
+        return notation.ledger(text)
+
+    def address(self, bookie_id: BookieId) -> tuple[str, int]:
+        """Where the bookie listens, or would."""
+        return HOST, self._ports[bookie_id]
+
+    def connect(self, bookie_id: BookieId) -> RawBookie:
+        """A raw connection to one bookie."""
+        return RawBookie(*self.address(bookie_id))
+
+    def ledger_path(self, ledger_id: LedgerId) -> str:
+        """The absolute path of a ledger's znode."""
+        return self.root + znode_paths.ledger_path(self.layout, ledger_id)
+
+    def add_ledger(self, ledger_id: LedgerId, metadata: LedgerMetadata, format_version: int = 3, password: bytes = b"") -> None:
+        """Write the ledger's znode, new or in place of what is there. Nothing is put on a bookie."""
+        self._written[ledger_id] = (metadata.digest_type or DigestType.CRC32C, password)
+        self.set_raw(ledger_id, ledger_metadata.encode(metadata, password=password, version=format_version))
+
+    def delete_ledger(self, ledger_id: LedgerId) -> None:
+        """Delete the znode; bookies keep what they hold until they collect it."""
+        self.delete_raw(self.ledger_path(ledger_id))
+
+    def hold(self, bookie_id: BookieId, ledger_id: LedgerId, runs: str | Runs) -> None:
+        """Store exactly these entries on one bookie, beside what it holds; digests as the ledger's metadata has them."""
+        digest, password = self._written.get(ledger_id, (DigestType.CRC32C, b""))
+        with self.connect(bookie_id) as connection:
+            connection.add(ledger_id, notation.holds(runs) if isinstance(runs, str) else runs, digest=digest, password=password)
+
+    def spread(
+        self,
+        ledger_id: LedgerId,
+        metadata: LedgerMetadata,
+        lose: Mapping[str, str | Iterable[tuple[int, int]]] | None = None,
+        written: EntryId | None = None,
+    ) -> None:
+        """Put every entry onto its write set, except what `lose` takes from a bookie. Bookies not run here are passed over.
+
+        `written` is the last entry there is, where the metadata does not say.
+        """
+        lost = {name: notation.holds(runs) if isinstance(runs, str) else runs for name, runs in (lose or {}).items()}
+        for bookie_id, runs in notation.placement(metadata, written).items():
+            kept = notation.without(runs, lost.get(bookie_id, ()))
+            if kept and bookie_id in self._ports:
+                self.hold(bookie_id, ledger_id, kept)
+
+    def place(
+        self,
+        ledger_id: LedgerId,
+        metadata: LedgerMetadata,
+        lose: Mapping[str, str | Iterable[tuple[int, int]]] | None = None,
+        *,
+        written: EntryId | None = None,
+        format_version: int = 3,
+        password: bytes = b"",
+    ) -> None:
+        """The ledger's znode and its entries: `add_ledger`, then `spread`."""
+        self.add_ledger(ledger_id, metadata, format_version, password)
+        self.spread(ledger_id, metadata, lose, written)
+
+    def mark(self, ledger_id: LedgerId, replicas: Iterable[BookieId] = (), ctime_ms: int | None = None) -> None:
+        """Mark the ledger under-replicated. The znode's creation time is now, whatever `ctime_ms` (default: now) says."""
+        now_ms = int(time.time() * 1000)
+        data = underreplication_mark.encode(replicas, now_ms if ctime_ms is None else ctime_ms)
+        self.set_raw(self.root + znode_paths.mark_path(ledger_id), data)
+
+    def unmark(self, ledger_id: LedgerId) -> None:
+        """Remove the mark; the folders above it stay, as a listing must bear."""
+        self.delete_raw(self.root + znode_paths.mark_path(ledger_id))
+
+    def set_raw(self, where: str | LedgerId, data: bytes) -> None:
+        """Write any bytes, at an absolute ZooKeeper path or as the metadata of a ledger."""
+        path = self.ledger_path(where) if isinstance(where, int) else where
+        try:
+            self.zk.create(path, data, makepath=True)
+        except NodeExistsError:
+            self.zk.set(path, data)
+
+    def delete_raw(self, path: str) -> None:
+        """Delete the znode at an absolute ZooKeeper path if it is there."""
+        with suppress(NoNodeError):
+            self.zk.delete(path)
+
+    def disable_replication(self) -> None:
+        """Auto-recovery is off: the marker that BookKeeper's shell sets."""
+        self.set_raw(self.root + znode_paths.REPLICATION_DISABLED, b"")
+
+    def enable_replication(self) -> None:
+        """Auto-recovery is on again."""
+        self.delete_raw(self.root + znode_paths.REPLICATION_DISABLED)
+
+    def lost_bookie_recovery_delay(self, seconds: int) -> None:
+        """How long BookKeeper's auditor waits before it takes a bookie for lost."""
+        self.set_raw(self.root + znode_paths.LOST_BOOKIE_RECOVERY_DELAY, str(seconds).encode())
