@@ -27,6 +27,7 @@ from kazoo.protocol.states import KazooState, KeeperState
 
 from auditor.config import ZooKeeperLimits
 from auditor.errors import StoreUnavailable
+from auditor.wire.service_uri import ServiceUri
 from auditor.zookeeper.pace import Pace
 
 LOSSES: Final = (
@@ -56,13 +57,6 @@ class Request(Protocol):
     def serialize(self) -> bytes | bytearray: ...
 
     def deserialize(self, buffer: bytes, offset: int) -> Any: ...
-
-
-class Hosts(Protocol):
-    """The part of `auditor.wire.service_uri.ServiceUri` that a session needs: `host:port` texts."""
-
-    @property
-    def hosts(self) -> Sequence[str]: ...
 
 
 @dataclass(slots=True)
@@ -137,8 +131,9 @@ class Session:
         connection attempt that hangs."""
         self._live = self._client.start_async()
         if not self._live.wait(self.limits.connect_timeout_ms / 1_000):
+            error = self.unavailable("did not let us connect", self.limits.connect_timeout_ms)
             self.close()
-            raise self.unavailable("did not let us connect", self.limits.connect_timeout_ms)
+            raise error
 
     def close(self) -> None:
         """End the session. Never raises; waits at most about one session time-out for a connection attempt under way."""
@@ -241,7 +236,7 @@ class Session:
                 self._log.last_problem = str(error)
 
 
-def connect(uri: Hosts, limits: ZooKeeperLimits) -> Session:
+def connect(uri: ServiceUri, limits: ZooKeeperLimits) -> Session:
     """A connected session with the hosts of `uri`. Raises StoreUnavailable, see `Session.open`."""
     session = Session(uri.hosts, limits)
     session.open()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.zookeeper_process import ZooKeeperProcess, zookeeper
@@ -14,6 +16,7 @@ from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.wire import underreplication_mark, znode_paths
 from auditor.wire.layout import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
+from auditor.zookeeper.multi_read import MultiRead
 
 H = LedgerLayout.HIERARCHICAL
 NOW_MS = 1_700_000_000_000
@@ -131,6 +134,24 @@ def test_marks_come_with_their_ledgers(server: ZooKeeperProcess, tree: Znodes) -
     assert three is not None and three.problem
     assert four is not None and four.missing_replicas == ()
     assert [record.mark for record in read(server, root, [1, 2, 3, 4])] == [None] * 4
+
+
+def test_a_mark_is_read_before_its_ledger(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """A repaired ledger loses its mark after its metadata was written: read in this order, "unmarked" is never older."""
+    root = "/order/ledgers"
+    tree.layout(root, H)
+    asked: list[str] = []
+    with open_store(uri(server.hosts, root), replace(QUICK, batch_paths=3)) as store:
+        call = store._session._client._call
+
+        def recording(request: Any, result: Any) -> Any:
+            asked.extend(request.paths if isinstance(request, MultiRead) else ())
+            return call(request, result)
+
+        store._session._client._call = recording
+        list(store.read_ledgers([4, 2, 9], 1, lambda: NOW_MS, with_marks=True))
+    expected = [path for i in (4, 2, 9) for path in (root + znode_paths.mark_path(i), path_of(root, i))]
+    assert expected == asked[-6:]
 
 
 def test_a_mark_that_may_not_be_read_is_not_no_mark(server: ZooKeeperProcess, tree: Znodes) -> None:

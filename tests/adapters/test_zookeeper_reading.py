@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.protocol.serialization import Sync
+from kazoo.protocol.serialization import GetChildren, GetData, Sync
 from support.zookeeper_process import ZooKeeperProcess, zookeeper, zookeeper_3_5_classpath
 from support.zookeeper_proxy import refusing
 from support.zookeeper_znodes import QUICK, Znodes, ledger_bytes, uri, znodes
@@ -20,6 +20,7 @@ from auditor.wire import underreplication_mark, znode_paths
 from auditor.wire.layout import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 from auditor.zookeeper.multi_read import CONNECTION_LOSS, MULTI_READ, NO_AUTH, NO_NODE, OK
+from auditor.zookeeper.pace import Pace
 from auditor.zookeeper.reading import REQUEST_BYTES_MAX, children_of_many, read_many
 from auditor.zookeeper.session import Session, connect
 
@@ -126,6 +127,47 @@ def test_reads_are_counted_by_outcome(server: ZooKeeperProcess, tree: Znodes) ->
         list(read_many(reader, ["/odd/shut", "/odd/nope", PATHS[0], "/odd/large"]))
         assert (reader.counts.reads_ok, reader.counts.reads_failed) == (3, 1)
         assert len(PATHS[0]) + 500_000 == reader.counts.received_bytes
+
+
+def test_every_read_is_paced(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """Each znode asked for takes a permit, by multiRead and singly, however it is batched."""
+
+    class Counting(Pace):
+        taken = 0
+
+        def take(self, permits: int) -> None:
+            self.taken += permits
+
+    for as_one in (True, False):
+        with session(server) as reader:
+            reader.multi_read = as_one
+            reader.pace = pace = Counting(0)
+            list(read_many(reader, PATHS[:1_234]))
+            list(children_of_many(reader, PATHS[:10]))
+        assert pace.taken == 1_244
+
+
+def test_only_reads_are_sent(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """Everything a store can do, with every request watched: no opcode among them that could write."""
+    root = "/watched/ledgers"
+    tree.layout(root, H)
+    tree.ledgers(root, H, [1])
+    for as_one in (True, False):
+        with open_store(uri(server.hosts, root), QUICK) as store:
+            store._session.multi_read = as_one
+            sent = record_sent(store._session)
+            store.cluster_facts()
+            store.bookies(1, lambda: 0)
+            store.cookies()
+            store.marks()
+            store.sync()
+            store.passwords([1, 2])
+            ids = [
+                i for portion in store.listing_partitions().partitions for p in store.list_ids(portion) for i in p.ledger_ids
+            ]
+            assert [RecordStatus.FOUND] == [record.status for record in store.read_ledgers(ids, 1, lambda: 0, with_marks=True)]
+        reads = {MULTI_READ, SYNC} if as_one else {GetData.type, GetChildren.type, SYNC}
+        assert reads == set(sent)
 
 
 def test_a_reader_that_stops_early_leaves_the_session_usable(server: ZooKeeperProcess, tree: Znodes) -> None:

@@ -29,6 +29,8 @@ START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
 """How long a server may take to end after SIGTERM before it is killed, in seconds; it needs about half of one."""
 POLL_S = 0.05
+STANDALONE_MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
+QUORUM_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 SERVER_JARS = (
     "zookeeper-3*.jar",
     "zookeeper-jute-*.jar",
@@ -77,18 +79,23 @@ def java() -> str:
 
 
 class ZooKeeperProcess:
-    """One standalone server. `stop` and `start` again keep its port and its data, as a restart in the field does."""
+    """One standalone server. `stop` and `start` again keep its port and its data, as a restart in the field does.
 
-    def __init__(self, directory: Path, classpath: str | None = None) -> None:
+    `cut_off_from_quorum`: one of two servers, and the other is not there; it offers what it has, read-only.
+    """
+
+    def __init__(self, directory: Path, classpath: str | None = None, *, cut_off_from_quorum: bool = False) -> None:
         self.directory = directory
         self.classpath = classpath or pyspark_classpath()
         self.port = free_port()
         self._process: JavaProcess | None = None
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / "zoo.cfg").write_text(
+        self._cut_off = cut_off_from_quorum
+        (directory / "data").mkdir(parents=True, exist_ok=True)
+        config = (
             f"tickTime=500\nminSessionTimeout=500\nmaxSessionTimeout=60000\ndataDir={directory}/data\nclientPort={self.port}\n"
             "clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=*\n"
         )
+        (directory / "zoo.cfg").write_text(config + (self._two_servers() if cut_off_from_quorum else ""))
 
     @property
     def hosts(self) -> str:
@@ -107,20 +114,28 @@ class ZooKeeperProcess:
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             "-Dzookeeper.forceSync=no",
+            f"-Dreadonlymode.enabled={str(self._cut_off).lower()}",
             "-cp",
             self.classpath,
-            "org.apache.zookeeper.server.ZooKeeperServerMain",
+            QUORUM_MAIN if self._cut_off else STANDALONE_MAIN,
             str(self.directory / "zoo.cfg"),
         ]
         self._process = JavaProcess("zookeeper", command, self.directory / "zookeeper.log")
         deadline = time.monotonic() + START_TIMEOUT_S
-        while b"Mode: standalone" not in self.four_letter_word(b"srvr"):
+        serving = b"Mode: read-only" if self._cut_off else b"Mode: standalone"
+        while serving not in self.four_letter_word(b"srvr"):
             self._process.assert_running()
             assert time.monotonic() < deadline, (
                 f"ZooKeeper did not serve within {START_TIMEOUT_S} s: {self._process.log_tail()}"
             )
             time.sleep(POLL_S)
         return self
+
+    def _two_servers(self) -> str:
+        (self.directory / "data" / "myid").write_text("1")
+        ports = [free_port() for _ in range(4)]
+        servers = (f"server.{n}=127.0.0.1:{ports[2 * n - 2]}:{ports[2 * n - 1]}\n" for n in (1, 2))
+        return "initLimit=5\nsyncLimit=2\n" + "".join(servers)
 
     def stop(self) -> None:
         """SIGTERM, then SIGKILL when it takes too long. A server that has ended is left alone."""

@@ -1,0 +1,128 @@
+"""How fast ledger metadata comes out of ZooKeeper: multiRead against kazoo's own pipelined `get_async`, same server, same run.
+
+    python benchmarks/metadata_load.py [--ledgers 20000] [--rounds 3] [--hosts HOST:PORT]
+
+Without `--hosts` it starts a ZooKeeper of its own from pyspark's jars. Both ways have equally many reads in flight, and
+both deliver the znodes' bytes; nothing is decoded. The ways take turns, and the median of each way's rounds counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from kazoo.client import KazooClient
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from support.zookeeper_process import zookeeper
+from support.zookeeper_znodes import ledger_bytes, uri, znodes
+
+from auditor.config import ZooKeeperLimits
+from auditor.wire import znode_paths
+from auditor.wire.layout import LedgerLayout
+from auditor.zookeeper.reading import read_many
+from auditor.zookeeper.session import connect
+
+ROOT = "/benchmark/ledgers"
+LAYOUT = LedgerLayout.HIERARCHICAL
+LIMITS = ZooKeeperLimits(reads_per_second=0)
+INFLIGHT_READS = LIMITS.batch_paths * LIMITS.inflight_max
+RATIO_TARGET = 10.0
+ANSWER_TIMEOUT_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Znodes a second, by way of reading; `ratio` is the first over the second."""
+
+    ledgers: int
+    znode_bytes: int
+    multi_read_per_s: float
+    get_async_per_s: float
+    ratio: float
+
+
+def measure(hosts: str, ledgers: int, rounds: int) -> Figures:
+    """Write `ledgers` ledgers of a usual size below ROOT, read them both ways `rounds` times, and remove them."""
+    paths = [ROOT + znode_paths.ledger_path(LAYOUT, ledger_id) for ledger_id in range(ledgers)]
+    with znodes(hosts) as writer:
+        writer.ledgers(ROOT, LAYOUT, range(ledgers))
+        try:
+            by_multi_read, by_get_async = [], []
+            for _ in range(rounds):
+                by_multi_read.append(_timed(_multi_read, hosts, paths))
+                by_get_async.append(_timed(_get_async, hosts, paths))
+        finally:
+            writer.delete(ROOT)
+    fast, slow = statistics.median(by_multi_read), statistics.median(by_get_async)
+    return Figures(ledgers, ledgers * len(ledger_bytes()), round(fast), round(slow), round(fast / slow, 1))
+
+
+def _timed(read: object, hosts: str, paths: Sequence[str]) -> float:
+    seconds, received = read(hosts, paths)  # type: ignore[operator]
+    assert received == len(paths) * len(ledger_bytes()), f"{received} bytes were received, not all that were written"
+    return len(paths) / seconds
+
+
+def _multi_read(hosts: str, paths: Sequence[str]) -> tuple[float, int]:
+    with connect(uri(hosts, ROOT), LIMITS) as session:
+        next(read_many(session, ["/"]))  # connected, and the server is known to take it
+        start = time.perf_counter()
+        received = sum(len(znode.data) for znode in read_many(session, paths))
+        assert session.multi_read, "this server does not know multiRead: there is nothing to compare"
+        return time.perf_counter() - start, received
+
+
+def _get_async(hosts: str, paths: Sequence[str]) -> tuple[float, int]:
+    client = KazooClient(hosts)
+    client.start(timeout=ANSWER_TIMEOUT_S)
+    try:
+        client.get("/")
+        start = time.perf_counter()
+        received = 0
+        window: deque[object] = deque()
+        for path in paths:
+            if len(window) == INFLIGHT_READS:
+                received += len(window.popleft().get(timeout=ANSWER_TIMEOUT_S)[0])  # type: ignore[attr-defined]
+            window.append(client.get_async(path))
+        received += sum(len(result.get(timeout=ANSWER_TIMEOUT_S)[0]) for result in window)  # type: ignore[attr-defined]
+        return time.perf_counter() - start, received
+    finally:
+        client.stop()
+        client.close()
+
+
+@contextmanager
+def _server(hosts: str | None) -> Iterator[str]:
+    if hosts:
+        yield hosts
+        return
+    with tempfile.TemporaryDirectory() as directory, zookeeper(Path(directory) / "zookeeper") as process:
+        yield process.hosts
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--hosts", help="a ZooKeeper that may be written to below /benchmark; default: one of our own")
+    parser.add_argument("--ledgers", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args(arguments)
+    with _server(options.hosts) as hosts:
+        figures = measure(hosts, options.ledgers, options.rounds)
+    for name, value in asdict(figures).items():
+        print(f"{name:>18} {value:>12,}")
+    print(f"target: at least {RATIO_TARGET:g} times get_async: {'met' if figures.ratio >= RATIO_TARGET else 'MISSED'}")
+    return 0 if figures.ratio >= RATIO_TARGET else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

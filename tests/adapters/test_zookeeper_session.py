@@ -1,0 +1,118 @@
+"""Connecting to ZooKeeper, and what is said when that fails."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from kazoo.exceptions import NoNodeError
+from kazoo.protocol.serialization import GetData
+from support.real_processes import free_port
+from support.zookeeper_process import ZooKeeperProcess, zookeeper
+from support.zookeeper_znodes import QUICK, Znodes, ledger_bytes, uri, znodes
+
+from auditor.errors import StoreUnavailable
+from auditor.wire.layout import LedgerLayout
+from auditor.zookeeper.metadata_store import open_store
+from auditor.zookeeper.session import connect
+
+IMPATIENT = replace(QUICK, connect_timeout_ms=400)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
+    with zookeeper(Path(tmp_path_factory.mktemp("zookeeper"))) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def tree(server: ZooKeeperProcess) -> Iterator[Znodes]:
+    with znodes(server.hosts) as client:
+        yield client
+
+
+@pytest.mark.timeout(60)
+def test_hosts_that_do_not_answer_are_named(server: ZooKeeperProcess) -> None:
+    """The error says which hosts, what was seen last, and what to do."""
+    hosts = f"127.0.0.1:{free_port()},localhost:{free_port()}"
+    with pytest.raises(StoreUnavailable, match="did not let us connect within 400 ms") as raised:
+        connect(uri(hosts, "/ledgers"), IMPATIENT)
+    for expected in (*hosts.split(","), "refused", "check the hosts in the metadata service URI"):
+        assert expected in str(raised.value)
+
+
+@pytest.mark.timeout(60)
+def test_a_host_without_address_is_unavailable() -> None:
+    """A name that cannot be resolved is the same error, and the name is in it."""
+    with pytest.raises(StoreUnavailable, match=r"Cannot resolve no-such-host\.invalid"):
+        connect(uri("no-such-host.invalid:2181", "/ledgers"), IMPATIENT)
+
+
+@pytest.mark.timeout(60)
+def test_one_host_that_answers_is_enough(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """A dead server in the list does not stand in the way."""
+    hosts = f"127.0.0.1:{free_port()},{server.hosts}"
+    with connect(uri(hosts, "/ledgers"), QUICK) as session:
+        assert session.connected
+
+
+@pytest.mark.timeout(60)
+def test_a_server_without_its_quorum_is_not_read(tmp_path: Path) -> None:
+    """A server that serves read-only because its quorum is gone may be arbitrarily stale: it is no metadata service to us."""
+    cut_off = ZooKeeperProcess(tmp_path / "zookeeper", cut_off_from_quorum=True)
+    try:
+        cut_off.start()
+        with pytest.raises(StoreUnavailable, match="did not let us connect"):
+            connect(uri(cut_off.hosts, "/ledgers"), replace(QUICK, connect_timeout_ms=2_000))
+    finally:
+        cut_off.stop()
+
+
+def test_nothing_of_a_ledger_reaches_the_log(
+    server: ZooKeeperProcess, tree: Znodes, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """kazoo would log each answer at DEBUG, and metadata holds the password: with everything logged, it is not there."""
+    root = "/quiet/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    tree.ledgers(root, LedgerLayout.HIERARCHICAL, [1], ledger_bytes(password=b"hunter2"))
+    caplog.set_level(logging.DEBUG)
+    logging.getLogger("kazoo").setLevel(1)
+    try:
+        with open_store(uri(server.hosts, root), QUICK) as store:
+            assert {1: b"hunter2"} == store.passwords([1])
+            store._session.multi_read = False
+            assert {1: b"hunter2"} == store.passwords([1])
+    finally:
+        logging.getLogger("kazoo").setLevel(logging.NOTSET)
+    out, err = capfd.readouterr()
+    assert "hunter2" not in caplog.text + out + err
+
+
+def test_a_refused_read_says_how(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """`ask` raises what the server said for a request it answered, and does not repeat it."""
+    with connect(uri(server.hosts, "/ledgers"), QUICK) as session:
+        with pytest.raises(NoNodeError):
+            session.ask(GetData("/nope", None))
+        assert session.counts.repeats == 0
+
+
+@pytest.mark.timeout(60)
+def test_a_sync_without_server_is_unavailable(tmp_path: Path) -> None:
+    """A second look that can't be synced is not taken: the error is raised within the repeats, and again at once after."""
+    with zookeeper(tmp_path / "zookeeper") as own, connect(uri(own.hosts, "/ledgers"), QUICK) as session:
+        session.sync("/")
+        own.stop()
+        for _ in range(50):
+            with pytest.raises(StoreUnavailable, match="did not answer"):
+                session.sync("/")
+
+
+def test_closing_twice_is_no_trouble(server: ZooKeeperProcess) -> None:
+    """A closed session can be closed again."""
+    session = connect(uri(server.hosts, "/ledgers"), QUICK)
+    session.close()
+    session.close()
+    assert not session.connected
