@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -104,28 +103,3 @@ def test_the_canonical_form_of_a_real_list_is_one_group_a_stripe(shared_cluster:
     with lane(bookie) as to_real:
         (answer,) = to_real.lists([ListQuestion(ledger_id)])
     assert groups_of(answer.groups) == ((0, 3 * (STRIPED_RUNS - 1), 2, 3),)
-
-
-def test_a_bookie_that_cannot_list_is_found_out_once(real_cluster: Callable[..., RealCluster]) -> None:
-    """DbLedgerStorage never lists what it holds: the lane says UNSUPPORTED for all of 60 ledgers, and pays for three at most.
-
-    One request at a time, a second's time-out each: paid for every ledger it would pass the deadline and end SILENT. What the
-    bookie lacks it says (ENOLEDGER), and reads work.
-    """
-    cluster = real_cluster(bookies=1, storage="DbLedgerStorage")
-    held = range(10, 70)
-    with cluster.connect("b1") as connection:
-        for ledger_id in held:
-            connection.add(ledger_id, [(0, 2)])
-    limits = BookieLimits(inflight_max=1, rpc_timeout_ms=1_000, deadline_ms=30_000)
-    host, port = cluster.address("b1")
-
-    with Lane("b1", host, port, limits, LOOK, lambda: NOW_MS) as to_db:
-        answers = to_db.lists([ListQuestion(5), *map(ListQuestion, held)])
-        reads = to_db.reads([ReadQuestion(10, 0, DigestType.CRC32C, b""), ReadQuestion(10, 3)])
-
-    assert [answer.status for answer in answers] == [AnswerStatus.NO_SUCH_LEDGER] + [AnswerStatus.UNSUPPORTED] * len(held)
-    asked = [answer.ledger_id for answer in answers if answer.requests]
-    assert asked == [5, 10, 11, 12]
-    assert [read.status for read in reads] == [ReadStatus.PRESENT, ReadStatus.NO_ENTRY]
-    assert to_db.greeting()[0] is Greeting.UNSUPPORTED

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from support.bookie_contract import groups
@@ -16,6 +20,8 @@ from auditor.wire import bookie_registration, ledger_metadata, znode_paths
 
 pytestmark = pytest.mark.real
 
+END_WAIT_S = 20.0
+"""How long a server may take to be gone after its test run, in seconds."""
 TWO_SEGMENTS = "e3 w2 a2  0:[b1 b2 b3] 10:[b1 b4 b3]  closed 19"
 
 
@@ -140,6 +146,26 @@ def test_a_paused_bookie_accepts_and_is_silent(real_cluster: Callable[..., RealC
     cluster.resume("b1")
     with cluster.connect("b1") as connection:
         assert status_name(connection.ask(list_request(7, 1)).status) == "ENOLEDGER"
+
+
+def test_servers_die_with_the_test_run(tmp_path: Path) -> None:
+    """A test run that is killed outright leaves no server behind."""
+    script = (
+        "import sys, time; from pathlib import Path; sys.path.insert(0, sys.argv[1])\n"
+        "from support.real_bookkeeper import start_zookeeper; from support.real_jars import bookkeeper_jars\n"
+        "from support.real_processes import free_port\n"
+        "print(start_zookeeper(bookkeeper_jars(), Path(sys.argv[2]), free_port()).pid, flush=True); time.sleep(60)"
+    )
+    tests = str(Path(__file__).parents[1])
+    with subprocess.Popen([sys.executable, "-c", script, tests, str(tmp_path)], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        server = Path("/proc") / run.stdout.readline().strip()
+        assert b"QuorumPeerMain" in (server / "cmdline").read_bytes()
+        run.kill()
+    deadline = time.monotonic() + END_WAIT_S
+    while server.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not server.exists(), f"{server} outlived its test run"
 
 
 def accepts(cluster: RealCluster, bookie_id: str) -> bool:
