@@ -136,7 +136,7 @@ class RealCluster(RealLedgers):
         self._bookies[bookie_id].kill()
 
     def lose_bookie(self, bookie_id: BookieId, *, cookie: bool = False) -> None:
-        """The machine is gone: killed, unregistered, what it stored lost, and no cookie unless `cookie` says it stays."""
+        """Killed and unregistered; cookie and folders are gone too, unless `cookie` says that both stay (a slow restart)."""
         self._bookies[bookie_id].kill()
         self.unregister(bookie_id)
         if not cookie:
