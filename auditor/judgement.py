@@ -16,7 +16,7 @@ from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerRecord
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 from auditor.verify.confirmation import Wanted, wanted_reads
-from auditor.verify.coverage import coverage
+from auditor.verify.coverage import Answers, Reads, coverage
 from auditor.verify.ledger import judge
 from auditor.verify.schedule import Question, questions
 
@@ -53,7 +53,7 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
         return Step(verdict, Todo.NOTHING)
     ask = _questions(newest.record)
     if ask and newest.answers:
-        wanted = _wanted(newest, terms)
+        wanted = _wanted(looks, terms)
         if wanted:
             return Step(verdict, Todo.READS, reads=wanted)
     step = next_step(looks, must_ask=bool(ask), suspicion=_suspicion(verdict), looks_max=terms.looks_max)
@@ -71,21 +71,31 @@ def _questions(record: LedgerRecord) -> tuple[Question, ...]:
     return questions(record.metadata) if record.metadata is not None and record.mark is None else ()
 
 
-def _wanted(look: Look, terms: Terms) -> Wanted:
-    """The confirming reads this look still needs; none for a ledger that is sound by its lists."""
-    metadata = look.record.metadata
+def _wanted(looks: Sequence[Look], terms: Terms) -> Wanted:
+    """The confirming reads the newest look still needs; none for a ledger that is sound by its lists.
+
+    Chosen for the verdict that will be given, so from all that was heard; sent to bookies that answered at this look.
+    """
+    newest = looks[-1]
+    metadata = newest.record.metadata
     assert metadata is not None, "only decoded ledgers are asked for"
-    if judge(look.record, look.answers, look.reads, terms).standing is Standing.SOUND:
+    if judge(newest.record, newest.answers, newest.reads, terms).standing is Standing.SOUND:
         return ()
-    seen = coverage(metadata, look.answers, look.reads)
-    return wanted_reads(seen, metadata.write_quorum, look.reads, terms.confirming_reads_max)
+    seen = coverage(metadata, *_heard(looks))
+    wanted = wanted_reads(seen, metadata.write_quorum, newest.reads, terms.confirming_reads_max)
+    return tuple((b, e) for b, e in wanted if b in newest.answers and newest.answers[b].status in VALID_ANSWERS)
 
 
 def _judge_state(looks: Sequence[Look], terms: Terms) -> Verdict:
-    """Judge the newest state of the metadata by all looks that saw it: the newest conclusive word of each bookie counts."""
+    """Judge the newest state of the metadata by all looks that saw it."""
+    return judge(looks[-1].record, *_heard(looks), terms)
+
+
+def _heard(looks: Sequence[Look]) -> tuple[Answers, Reads]:
+    """What all looks that saw the newest state of the metadata heard: the newest conclusive word of each bookie counts."""
     chain = looks[settled_from(looks) :]
     if len(chain) == 1:
-        return judge(chain[0].record, chain[0].answers, chain[0].reads, terms)
+        return chain[0].answers, chain[0].reads
     answers: dict[BookieId, Answer] = {}
     reads: dict[tuple[BookieId, EntryId], EntryRead] = {}
     for look in chain:
@@ -95,7 +105,7 @@ def _judge_state(looks: Sequence[Look], terms: Terms) -> Verdict:
         for key, read in look.reads.items():
             if _conclusive(read) or key not in reads or not _conclusive(reads[key]):
                 reads[key] = read
-    return judge(looks[-1].record, answers, reads, terms)
+    return answers, reads
 
 
 def _conclusive(read: EntryRead) -> bool:

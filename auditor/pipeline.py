@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.accounting.bookies import by_look, with_greetings
+from auditor.clock import now_ms
 from auditor.evidence.rows import bookie_row, table
 from auditor.evidence.schemas import ANSWERS, BOOKIES, READS
 from auditor.judgement import Todo
@@ -20,10 +21,10 @@ from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.report.progress import Progress
 from auditor.report.run_directory import Place
+from auditor.stop import StopRequest
 from auditor.tables.lanes import Directory
-from auditor.tables.ledgers import now_ms
-from auditor.tables.session import StopRequest
 from auditor.tables.stages import Stages
+from auditor.tables.verdicts import STEPS
 from auditor.verify.reachability import recovery_gap_ms
 from auditor.zookeeper.metadata_store import MetadataStore
 
@@ -105,13 +106,13 @@ class Audit:
 
     def _count(self, look: int, todo: Todo, judging: int | None = None) -> int:
         wanted = [one for one in self.judgings if one[0] == look and judging in (None, one[1])]
-        return sum(self.run.count(self.stages.steps_name(*one), pc.field("todo") == todo.value) for one in wanted)
+        return sum(self.run.count(self.stages.steps_name(*one), STEPS, pc.field("todo") == todo.value) for one in wanted)
 
     def _waits(self, look: int) -> bool:
         """Whether an open ledger wants a second opinion, not just its metadata read once more."""
         wanted = [one for one in self.judgings if one[0] == look]
         waiting = (pc.field("todo") == Todo.LOOK.value) & pc.field("wait")
-        return any(self.run.count(self.stages.steps_name(*one), waiting) for one in wanted)
+        return any(self.run.count(self.stages.steps_name(*one), STEPS, waiting) for one in wanted)
 
     def _pause_ms(self, look: int) -> int:
         """The delay, or longer where a bookie that has a cookie is gone: it may be restarting, and the cluster may know."""

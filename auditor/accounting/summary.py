@@ -24,14 +24,19 @@ STAGES = ("load", "place", "ask", "judge", "second_look", "report")
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
-    """The written tables a summary is counted from (schemas of `auditor.evidence.schemas`)."""
+class Costs:
+    """What the written evidence says was asked. A ZooKeeper read is one ledger's znode or one ledger's mark."""
 
-    verdicts: pa.Table
-    ledgers: pa.Table
-    answers: pa.Table
-    reads: pa.Table
-    bookies: Sequence[BookieRecord]
+    zookeeper_reads: int
+    zookeeper_reads_failed: int
+    bookie_requests: int
+    bookie_bytes: int
+    retries: int
+    confirming_reads: int
+    unanswered: int
+    """Questions to bookies that brought no valid answer."""
+    bookies_named: int
+    """Distinct bookies that some ledger had a question for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ class RunFacts:
 
 def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]:
     """Every finding as its line, worst severity first, then by kind, ledger or bookie, segment."""
-    lines = [*bookie_findings, *(line for row in verdicts["findings"].to_pylist() for line in row or ())]
+    lines = [*bookie_findings, *pc.list_flatten(verdicts["findings"]).to_pylist()]
     return sorted(lines, key=_rank)
 
 
@@ -62,15 +67,20 @@ def _rank(line: str) -> tuple[int, int, int, str, int]:
     return -CATALOGUE[kind].severity, list(Kind).index(kind), ledger, found["bookie_id"] or "", first
 
 
-def summarise(run: RunFacts, tables: Tables, findings: Sequence[str], previous: Previous) -> Json:
-    """The JSON object of summary.json."""
-    verdicts = tables.verdicts
-    standings = Counter(verdicts["standing"].to_pylist())
-    unknowns = Counter(word for row in verdicts["unknowns"].to_pylist() for word in row or ())
+def summarise(
+    run: RunFacts,
+    verdicts: pa.Table,
+    bookies: Sequence[BookieRecord],
+    costs: Costs,
+    findings: Sequence[str],
+    previous: Previous,
+) -> Json:
+    """The JSON object of summary.json. `verdicts` has the schema VERDICTS; `findings` are lines of findings.jsonl."""
+    standings = _counted(verdicts["standing"])
+    unknowns = _counted(pc.list_flatten(verdicts["unknowns"]))
     told = [json.loads(line) for line in findings]
-    counts = _findings(told)
     complete = not unknowns and not run.nobody_answered
-    outcome = _outcome(told, complete=complete and (verdicts.num_rows > 0 or run.allow_empty))
+    outcome = outcome_of(told, complete=complete and (verdicts.num_rows > 0 or run.allow_empty))
     facts = run.facts
     return {
         "run_id": run.run_id,
@@ -79,20 +89,19 @@ def summarise(run: RunFacts, tables: Tables, findings: Sequence[str], previous: 
         "started_at": run.started_at,
         "finished_at": run.finished_at,
         "duration_s": {stage: round(run.duration_s.get(stage, 0.0), 3) for stage in STAGES},
-        "ledgers": {"listed": verdicts.num_rows, **{standing.word: standings[standing.word] for standing in Standing}},
-        "exempt": _exempt(verdicts),
-        "indeterminate": {reason.value: unknowns[reason.value] for reason in Unknown},
-        "findings": counts,
-        "bookies": _bookies(tables.bookies, tables.answers),
-        "requests": _requests(tables),
+        **counts_of(standings, _counted(_exempt(verdicts)), unknowns),
+        "findings": findings_by_kind(told),
+        "bookies": _bookies(bookies, costs),
+        "requests": _requests(costs, verdicts),
         "totals": previous.totals_after(told),
+        "request_totals": previous.request_totals_after(costs),
         "coverage": _coverage(verdicts),
         "oldest_underreplicated_s": _oldest_mark_s(verdicts),
         "nobody_answered": run.nobody_answered,
         "replication_disabled": facts.replication_disabled,
         "complete": complete,
         "outcome": outcome,
-        "exit_code": _exit_code(told, run.fail_on, incomplete=not complete or (verdicts.num_rows == 0 and not run.allow_empty)),
+        "exit_code": exit_code(told, run.fail_on, incomplete=not complete or (verdicts.num_rows == 0 and not run.allow_empty)),
     }
 
 
@@ -101,6 +110,7 @@ class Previous:
     """What the newest finished run left behind: its totals, and the ids of its findings."""
 
     totals: Mapping[str, int]
+    request_totals: Mapping[str, Mapping[str, int]]
     finding_ids: frozenset[str]
 
     def totals_after(self, findings: Sequence[Json]) -> dict[str, int]:
@@ -108,8 +118,31 @@ class Previous:
         new = Counter(found["kind"] for found in findings if found["id"] not in self.finding_ids)
         return {kind.value: self.totals.get(kind.value, 0) + new[kind.value] for kind in Kind}
 
+    def request_totals_after(self, costs: Costs) -> dict[str, dict[str, int]]:
+        """Requests by outcome, added up over runs."""
+        failed = {"bookie_requests": costs.unanswered, "zookeeper_reads": costs.zookeeper_reads_failed}
+        total = {"bookie_requests": costs.bookie_requests, "zookeeper_reads": costs.zookeeper_reads}
+        after = {}
+        for name, count in total.items():
+            before = self.request_totals.get(name, {})
+            after[name] = {
+                "answered": before.get("answered", 0) + max(0, count - failed[name]),
+                "failed": before.get("failed", 0) + failed[name],
+            }
+        return after
 
-def _findings(findings: Sequence[Json]) -> dict[str, dict[str, int]]:
+
+NO_PREVIOUS = Previous({}, {}, frozenset())
+"""Before the first finished run."""
+
+
+def _counted(words: pa.Array | pa.ChunkedArray) -> Counter[str]:
+    """How often each word stands in a column."""
+    return Counter({row["values"]: row["counts"] for row in pc.value_counts(words).to_pylist() if row["values"] is not None})
+
+
+def findings_by_kind(findings: Sequence[Json]) -> dict[str, dict[str, int]]:
+    """For each kind of the catalogue the ledgers, bookies and findings it hits."""
     found: dict[str, dict[str, int]] = {}
     for kind in Kind:
         mine = [one for one in findings if one["kind"] == kind.value]
@@ -123,17 +156,23 @@ def _findings(findings: Sequence[Json]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _exempt(verdicts: pa.Table) -> dict[str, int]:
-    exempt = verdicts.filter(pc.field("standing") == Standing.EXEMPT.word)
-    counts = Counter(exempt["exempt"].to_pylist())
-    return {reason.value: counts[reason.value] for reason in Exempt}
+def counts_of(standings: Counter[str], exempt: Counter[str], unknowns: Counter[str]) -> Json:
+    """Ledgers by standing and by reason, every word of the contract, zero included."""
+    return {
+        "ledgers": {"listed": standings.total(), **{one.word: standings[one.word] for one in Standing}},
+        "exempt": {reason.value: exempt[reason.value] for reason in Exempt},
+        "indeterminate": {reason.value: unknowns[reason.value] for reason in Unknown},
+    }
 
 
-def _bookies(records: Sequence[BookieRecord], answers: pa.Table) -> dict[str, int]:
-    """As of the last look at each bookie; `named_by_ledgers` counts those asked, or to be asked, about any ledger."""
+def _exempt(verdicts: pa.Table) -> pa.ChunkedArray:
+    return verdicts.filter(pc.field("standing") == Standing.EXEMPT.word)["exempt"]
+
+
+def _bookies(records: Sequence[BookieRecord], costs: Costs) -> dict[str, int]:
+    """As of the last look at each bookie; who answered at any look, answered."""
     last = {record.bookie_id: record for record in sorted(records, key=lambda one: one.look)}
     answered = {record.bookie_id for record in records if record.greeting is Greeting.ANSWERED}
-    named = answers.filter(pc.is_valid(pc.field("ledger_id")))["bookie_id"]
 
     def greeted(greeting: Greeting) -> int:
         return sum(record.greeting is greeting and b not in answered for b, record in last.items())
@@ -141,7 +180,7 @@ def _bookies(records: Sequence[BookieRecord], answers: pa.Table) -> dict[str, in
     return {
         "registered": sum(record.registration is not Registration.NONE for record in last.values()),
         "readonly": sum(record.registration is Registration.READONLY for record in last.values()),
-        "named_by_ledgers": len(pc.unique(named)),
+        "named_by_ledgers": costs.bookies_named,
         "answered": len(answered),
         "silent": greeted(Greeting.SILENT),
         "refused": greeted(Greeting.REFUSED),
@@ -149,25 +188,15 @@ def _bookies(records: Sequence[BookieRecord], answers: pa.Table) -> dict[str, in
     }
 
 
-def _requests(tables: Tables) -> dict[str, int]:
-    """Requests to bookies as they were counted where they were sent; ZooKeeper reads of ledgers and marks, one each."""
-    answers, reads = tables.answers, tables.reads
-    later = tables.ledgers.filter(pc.field("look") > 1).num_rows
+def _requests(costs: Costs, verdicts: pa.Table) -> dict[str, int]:
     return {
-        "zookeeper_reads": tables.ledgers.num_rows + later,
-        "zookeeper_reads_failed": tables.ledgers.filter(
-            pc.is_in(pc.field("status"), pa.array(["unreadable", "not_authorised"]))
-        ).num_rows,
-        "bookie_requests": _sum(answers, "requests") + _sum(reads, "requests"),
-        "bookie_bytes": _sum(answers, "received_bytes") + _sum(reads, "received_bytes"),
-        "retries": _sum(answers, "retries") + _sum(reads, "retries"),
-        "confirming_reads": reads.num_rows,
-        "listing_false_negatives": _sum(tables.verdicts, "listing_false_negatives"),
+        "zookeeper_reads": costs.zookeeper_reads,
+        "bookie_requests": costs.bookie_requests,
+        "bookie_bytes": costs.bookie_bytes,
+        "retries": costs.retries,
+        "confirming_reads": costs.confirming_reads,
+        "listing_false_negatives": int(pc.sum(verdicts["listing_false_negatives"]).as_py() or 0),
     }
-
-
-def _sum(rows: pa.Table, column: str) -> int:
-    return int(pc.sum(rows[column]).as_py() or 0)
 
 
 def _coverage(verdicts: pa.Table) -> float:
@@ -178,21 +207,22 @@ def _coverage(verdicts: pa.Table) -> float:
     standing = pc.equal(verdicts["standing"], Standing.EXEMPT.word)
     marked = pc.and_(standing, pc.fill_null(pc.equal(verdicts["exempt"], Exempt.MARKED_UNDERREPLICATED.value), False))
     uncovered = int(pc.sum(pc.or_(unknown, marked)).as_py() or 0)
-    return round(1 - uncovered / verdicts.num_rows, 6)
+    return round(1 - uncovered / int(verdicts.num_rows), 6)
 
 
 def _oldest_mark_s(verdicts: pa.Table) -> float:
     oldest: int | None = pc.max(verdicts["mark_age_ms"]).as_py()
-    return 0.0 if oldest is None else oldest / 1000
+    return 0.0 if oldest is None else float(oldest / 1000)
 
 
-def _outcome(findings: Sequence[Json], *, complete: bool) -> str:
+def outcome_of(findings: Sequence[Json], *, complete: bool) -> str:
+    """The word for what was found, whatever --fail-on says."""
     if any(CATALOGUE[Kind(one["kind"])].severity >= Severity.WARNING for one in findings):
         return OUTCOME_VIOLATED
     return OUTCOME_SOUND if complete else OUTCOME_INCOMPLETE
 
 
-def _exit_code(findings: Sequence[Json], fail_on: str, *, incomplete: bool) -> int:
+def exit_code(findings: Sequence[Json], fail_on: str, *, incomplete: bool) -> int:
     """Contract section 2: a finding that reaches --fail-on goes before what could not be judged."""
     threshold = {"critical": Severity.CRITICAL, "warning": Severity.WARNING}.get(fail_on)
     if threshold is not None and any(CATALOGUE[Kind(one["kind"])].severity >= threshold for one in findings):

@@ -21,7 +21,7 @@ Facts = Mapping[str, str]
 def ledger_testimony(finding: Finding, looks: Sequence[Look], facts: ClusterFacts) -> Json:
     """A finding on a ledger, with every look taken at it."""
     told = _TELL[finding.kind](finding, dict(finding.facts), looks)
-    return _outside(finding, facts, f"{told} {_again(looks)}".strip(), [_ledger_look(look) for look in looks])
+    return _outside(finding, facts, f"{told} {_again(looks)}".strip(), [ledger_look(look) for look in looks])
 
 
 def bookie_testimony(finding: Finding, looks: Sequence[BookieRecord], facts: ClusterFacts) -> Json:
@@ -72,7 +72,8 @@ def _outside(finding: Finding, facts: ClusterFacts, witness: str, looks: list[Js
     }
 
 
-def _ledger_look(look: Look) -> Json:
+def ledger_look(look: Look) -> Json:
+    """One look at a ledger in its outside form."""
     record = look.record
     return {
         "at": record.read_at_ms,

@@ -19,6 +19,7 @@ from prometheus_client.exposition import basic_auth_handler, default_handler, ge
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
+from auditor.accounting.summary import STAGES
 from auditor.config import without_credentials
 from auditor.model.finding import CATALOGUE
 from auditor.model.verdict import Exempt, Standing, Unknown
@@ -26,7 +27,6 @@ from auditor.report.layout import moment
 from auditor.report.words import OUTCOMES, hits
 
 PREFIX = "bookkeeper_auditor_"
-STAGES = ("load", "place", "ask", "judge", "second_look", "report")
 SUCCESSES = frozenset({"SOUND", "VIOLATED", "INCOMPLETE"})
 """Outcomes after which `last_success` moves on: the auditor did its work, whatever it found."""
 

@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from auditor.accounting.summary import Previous
+from auditor.accounting.summary import NO_PREVIOUS, Previous
 from auditor.errors import OutputError
 from auditor.report import jsonl
 
@@ -59,16 +59,23 @@ class Place:
 
     def read_table(self, name: str, schema: pa.Schema, keep: ds.Expression | None = None) -> pa.Table:
         """All rows of a written table that `keep` keeps, with the columns of `schema`; no rows where nothing was written."""
-        if self.files.get_file_info(f"{self.path}/{name}").type is not fs.FileType.Directory:
-            return schema.empty_table()
         with _told(f"read {self.uri}/{name}"):
-            rows = ds.dataset(f"{self.path}/{name}", filesystem=self.files, schema=schema, format="parquet")
-            return rows.to_table(filter=keep)
+            return self._rows(name, schema).to_table(columns=schema.names, filter=keep)
 
-    def count(self, name: str, keep: ds.Expression) -> int:
+    def stream(self, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """The named columns of a written table, batch by batch: memory stays flat, however large the table is."""
+        with _told(f"read {self.uri}/{name}"):
+            yield from self._rows(name, schema).to_batches(columns=columns)
+
+    def count(self, name: str, schema: pa.Schema, keep: ds.Expression | None = None) -> int:
         """How many rows of a written table `keep` keeps."""
-        rows = ds.dataset(f"{self.path}/{name}", filesystem=self.files, format="parquet")
-        return int(rows.count_rows(filter=keep))
+        with _told(f"read {self.uri}/{name}"):
+            return int(self._rows(name, schema).count_rows(filter=keep))
+
+    def _rows(self, name: str, schema: pa.Schema) -> ds.Dataset:
+        if self.files.get_file_info(f"{self.path}/{name}").type is not fs.FileType.Directory:
+            return ds.dataset(schema.empty_table())
+        return ds.dataset(f"{self.path}/{name}", filesystem=self.files, schema=schema, format="parquet")
 
     def write_table(self, name: str, rows: pa.RecordBatch | pa.Table, file_name: str) -> None:
         """Write rows this process holds as one more file of a table."""
@@ -153,9 +160,9 @@ class Output:
         run = self.latest()
         summary = read_summary(run) if run else None
         if run is None or summary is None:
-            return Previous({}, frozenset())
+            return NO_PREVIOUS
         ids = frozenset(str(found["id"]) for found in read_findings(run))
-        return Previous(dict(summary.get("totals", {})), ids)
+        return Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids)
 
     def publish(self, run: Place) -> None:
         """Name `run` the newest finished one. The last thing a run does."""

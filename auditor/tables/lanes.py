@@ -15,13 +15,14 @@ from pyspark.sql import functions as f
 
 from auditor.bookie.client import Lane
 from auditor.bookie.questions import ListQuestion, ReadQuestion
+from auditor.clock import now_ms
 from auditor.config import BookieLimits
 from auditor.evidence.rows import Row, answer_row, greeting_row, read_row, table
 from auditor.evidence.schemas import ANSWERS, READS
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType
-from auditor.tables.ledgers import Batches, Work, now_ms
+from auditor.tables.ledgers import Batches, Work
 from auditor.zookeeper.metadata_store import StoreAddress
 
 QUESTIONS = pa.schema([("bookie_id", pa.string()), ("ledger_id", pa.int64()), ("expected_bytes", pa.int64())])

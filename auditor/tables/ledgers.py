@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
+from auditor.clock import now_ms
 from auditor.errors import StoreUnavailable
 from auditor.evidence.rows import Row, ledger_row, table
 from auditor.evidence.schemas import LEDGERS, LISTING
@@ -23,11 +23,6 @@ PARENTS = pa.schema([("parents", pa.list_(pa.string()))])
 
 Batches = Iterator[pa.RecordBatch]
 Work = Callable[[Batches], Batches]
-
-
-def now_ms() -> int:
-    """Milliseconds since 1970, by this machine's clock."""
-    return time.time_ns() // 1_000_000
 
 
 def lister(address: StoreAddress) -> Work:

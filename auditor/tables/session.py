@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 from typing import TypeVar
 
 from pyspark import InheritableThread
@@ -17,6 +15,8 @@ from pyspark.sql import SparkSession
 
 from auditor.errors import SparkUnavailable
 from auditor.java import find_java
+from auditor.stop import Interrupted, StopRequest
+from auditor.tables.class_archive import archive_path
 
 T = TypeVar("T")
 
@@ -25,49 +25,19 @@ POLL_S = 0.1
 """How often a running job is looked at: for progress, and for a signal."""
 LANES_AT_ONCE_MAX = 64
 """Bookies asked at once in local mode: each is a thread that mostly waits."""
-CLASS_ARCHIVE_ENV = "AUDITOR_SPARK_CLASS_ARCHIVE"
-"""Where the class-data archive is that set-up made (`auditor.tables.class_archive`); without it Spark starts 5 s slower."""
-
-
-class Interrupted(BaseException):
-    """The process was asked to stop. Not an Exception: nothing may swallow it on the way to the exit code."""
-
-    def __init__(self, signal_number: int) -> None:
-        super().__init__(signal.Signals(signal_number).name)
-        self.signal_number = signal_number
-
-
-class StopRequest:
-    """Remembers SIGINT and SIGTERM; raising inside a handler would corrupt the conversation with the JVM."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-        self._signal_number = 0
-
-    def install(self) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._remember)
-
-    def _remember(self, number: int, _frame: FrameType | None) -> None:
-        self._signal_number = number
-        self._event.set()
-
-    def check(self) -> None:
-        """Raise Interrupted if a signal came."""
-        if self._event.is_set():
-            raise Interrupted(self._signal_number)
-
-    def wait(self, seconds: float) -> None:
-        """Sleep, or raise Interrupted as soon as a signal comes."""
-        self._event.wait(seconds)
-        self.check()
 
 
 @contextmanager
-def spark_session(bookie_count: int, master: str | None, stop: StopRequest) -> Iterator[SparkSession]:
-    """A session for one run, stopped at the end. Raises SparkUnavailable with what to do."""
-    with _java_home(), _own_process_group_for_the_jvm():
-        session = _start(bookie_count, master)
+def spark_session(
+    bookie_count: int, master: str | None, stop: StopRequest, *, archive_to: Path | None = None
+) -> Iterator[SparkSession]:
+    """A session for one run, stopped at the end. Raises SparkUnavailable with what to do.
+
+    `archive_to`: write a class-data archive there when the JVM ends, instead of using the one that is there.
+    """
+    options = [] if _submitted() else _jvm_options(archive_to)
+    with _interrupts_kept_from_the_jvm():
+        session = _start(bookie_count, master, options)
     try:
         stop.check()
         yield session
@@ -77,11 +47,13 @@ def spark_session(bookie_count: int, master: str | None, stop: StopRequest) -> I
         _end_jvm()
 
 
-def _start(bookie_count: int, master: str | None) -> SparkSession:
+def _start(bookie_count: int, master: str | None, jvm_options: list[str]) -> SparkSession:
     lanes = max(2, min(bookie_count, LANES_AT_ONCE_MAX))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("bookkeeper-auditor")
-    settings = _SETTINGS | _options()
+    settings = dict(_SETTINGS)
+    if jvm_options:
+        settings["spark.driver.extraJavaOptions"] = " ".join(jvm_options)
     if master or not _submitted():
         settings["spark.master"] = master or f"local[{lanes},2]"
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -113,24 +85,19 @@ def _submitted() -> bool:
     return "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _options() -> dict[str, str]:
-    """JVM options of a local driver: quick to start, and classes from the archive where set-up made one."""
+def _jvm_options(archive_to: Path | None) -> list[str]:
+    """Options of a local driver's JVM, which is started by us: quick to start, with the class-data archive where there is one."""
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(java.path)
+    if archive_to is not None:
+        return [f"-XX:ArchiveClassesAtExit={archive_to}"]
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
-    archive = os.environ.get(CLASS_ARCHIVE_ENV, "")
-    if archive and Path(archive).is_file():
-        options.append(f"-XX:SharedArchiveFile={archive}")
-    return {"spark.driver.extraJavaOptions": " ".join(options)}
+    archive = archive_path(java)
+    return [*options, f"-XX:SharedArchiveFile={archive}"] if archive.is_file() else options
 
 
 @contextmanager
-def _java_home() -> Iterator[None]:
-    if not _submitted():
-        os.environ["JAVA_HOME"] = str(find_java().path)
-    yield
-
-
-@contextmanager
-def _own_process_group_for_the_jvm() -> Iterator[None]:
+def _interrupts_kept_from_the_jvm() -> Iterator[None]:
     """Keep Ctrl-C from reaching the JVM directly: this process cancels the jobs first and stops the JVM itself."""
     before = signal.getsignal(signal.SIGINT)
     with suppress(ValueError):  # not the main thread: nothing to arrange

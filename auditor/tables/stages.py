@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from auditor.accounting.plan import BookieCost
 from auditor.config import BookieLimits
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, VERDICTS
 from auditor.judgement import Todo
@@ -21,10 +22,11 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import Mark
+from auditor.stop import StopRequest
 from auditor.tables import ledgers as ledger_table
 from auditor.tables import verdicts
 from auditor.tables.lanes import QUESTIONS, WANTED, Directory, by_lane, entry_reader, list_asker
-from auditor.tables.session import StopRequest, run_job
+from auditor.tables.session import run_job
 from auditor.tables.store import append, local_rows, mapped, spark_type, written
 from auditor.zookeeper.ledger_listing import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress
@@ -59,6 +61,13 @@ class Stages:
         ids = self._read("evidence/listing", LISTING) if look == 1 else self._open(look - 1)
         work = ledger_table.reader(self.address, look, marks)
         self._write(mapped(self._spread(ids), work, LEDGERS), "evidence/ledgers")
+
+    def plan(self) -> list[BookieCost]:
+        """What the first look would ask each bookie: nothing is asked."""
+        questions = mapped(self._seen(1, asked=False), verdicts.asker_of(self.terms), QUESTIONS)
+        costs = questions.groupBy("bookie_id").agg(f.count("*").alias("requests"), f.sum("expected_bytes").alias("bytes"))
+        rows = run_job(self.spark, self.stop, costs.collect)
+        return [BookieCost(row["bookie_id"], row["requests"], row["bytes"]) for row in rows]
 
     def ask_lists(self, look: int, directory: Directory) -> None:
         """Each bookie about each ledger that demands it, once -> evidence/answers, with how the bookie greeted us."""

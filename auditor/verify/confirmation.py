@@ -7,11 +7,13 @@ is confirmed everywhere; long runs are confirmed at their ends and by an evenly 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from auditor.model.availability import ABSENT_READS, EntryRead, ReadStatus
 from auditor.model.identity import BookieId, EntryId
-from auditor.verify.coverage import Coverage, ExtentCoverage, Reads
-from auditor.verify.entry_set import EntrySet
-from auditor.verify.worst import levels, worst_entry
+from auditor.verify.coverage import TAIL_PAGE_ENTRIES, BookieShare, Coverage, Reads
+from auditor.verify.entry_set import EMPTY, EntrySet
+from auditor.verify.worst import Worst, levels, worst_entry
 
 SAMPLE_PER_BOOKIE = 3
 """Entries between the ends of what one bookie lacks in one segment that are read too, where the bound leaves room."""
@@ -19,21 +21,27 @@ SAMPLE_PER_BOOKIE = 3
 RESERVED_READS = 2
 """Of the reads allowed for a bookie, those kept back in the first round, for a worst entry that has to be chosen anew."""
 
+FIRST_ROUND_READS_MIN = 2
+"""Reads of the first round that are never kept back: the tail, which proves nothing, and another entry, which does."""
+
 Wanted = tuple[tuple[BookieId, EntryId], ...]
 
 
 def wanted_reads(found: Coverage, write_quorum: int, reads: Reads, reads_max: int) -> Wanted:
     """The (bookie, entry) pairs still to be read at this look; empty when nothing more would be learnt or allowed.
 
-    At most `reads_max` per bookie, those already made included. Asked again after each round: while reading only turns up
-    entries that are there after all, the worst entry named must be chosen anew.
+    At most `reads_max` per bookie, those already made included. Asked again after each round: while reading turns up
+    entries that are there after all, the worst entry named must be chosen anew. A bookie that showed one that way, or could
+    not be read, is not asked again: what it lacks stays unknown, and its word can't move the worst entry any more.
     """
+    tails = _tails(found)
+    doubted = {b for (b, _), read in reads.items() if _is_doubtful(read, tails.get(b))}
     spent: dict[BookieId, int] = {}
     for bookie, _ in reads:
         spent[bookie] = spent.get(bookie, 0) + 1
-    allowed = reads_max if reads else max(1, reads_max - RESERVED_READS)
+    allowed = reads_max if reads else max(FIRST_ROUND_READS_MIN, reads_max - RESERVED_READS)
     wanted: dict[tuple[BookieId, EntryId], None] = {}
-    for entry, lackers in _candidates(found, write_quorum, first_round=not reads):
+    for entry, lackers in _candidates(found, write_quorum, doubted, tails, first_round=not reads):
         for bookie in lackers:
             if (bookie, entry) not in reads and (bookie, entry) not in wanted and spent.get(bookie, 0) < allowed:
                 wanted[bookie, entry] = None
@@ -41,36 +49,75 @@ def wanted_reads(found: Coverage, write_quorum: int, reads: Reads, reads_max: in
     return tuple(wanted)
 
 
-def _candidates(found: Coverage, write_quorum: int, *, first_round: bool) -> Iterator[tuple[EntryId, list[BookieId]]]:
-    """Entries worth reading, the worst first, each with the bookies that are said to lack it.
+def _is_doubtful(read: EntryRead, tail: EntryId | None) -> bool:
+    """Whether this read leaves what its bookie lacks unknown."""
+    if read.status is ReadStatus.PRESENT:
+        return read.entry_id != tail
+    return read.status not in ABSENT_READS
 
-    In the first round also the ends of each level of loss, and the ends and a sample of what each bookie lacks.
+
+def _tails(found: Coverage) -> dict[BookieId, EntryId]:
+    """The highest entry a bookie should hold and is said to lack, where that may be the tail defect and proves nothing."""
+    highest: dict[BookieId, EntryId] = {}
+    tails: dict[BookieId, EntryId] = {}
+    for extent in reversed(found.extents):
+        for share in extent.shares:
+            if share.bookie_id in highest or not share.expected:
+                continue
+            last = highest[share.bookie_id] = share.expected.last()
+            if last % TAIL_PAGE_ENTRIES == 0 and last in share.lacking:
+                tails[share.bookie_id] = last
+    return tails
+
+
+def _candidates(
+    found: Coverage, write_quorum: int, doubted: set[BookieId], tails: dict[BookieId, EntryId], *, first_round: bool
+) -> Iterator[tuple[EntryId, list[BookieId]]]:
+    """Entries worth reading, each with the bookies that are said to lack it: the worst of all extents first.
+
+    In the first round the tails stand before them, and behind them the ends of each level of loss, and the ends and a sample
+    of what each bookie lacks.
     """
-    for one in found.extents:
-        suspects = _suspects(one)
-        for entry in _worst_entries(one, suspects, write_quorum, first_round=first_round):
-            yield entry, [bookie for bookie, lacks in suspects.items() if entry in lacks]
-    for one in found.extents if first_round else ():
-        for share in one.shares:
+    if first_round:
+        yield from ((tail, [bookie]) for bookie, tail in tails.items())
+    ranked = sorted(_ranked(found, write_quorum, doubted), key=lambda one: one.worst)
+    for one in ranked:
+        yield one.worst.entry_id, one.lackers(one.worst.entry_id)
+    for one in ranked if first_round else ():
+        for entry in (end for level in reversed(one.levels) for end in (level.first(), level.last())):
+            yield entry, one.lackers(entry)
+    for extent in found.extents if first_round else ():
+        for share in extent.shares:
             for entry in _ends_and_sample(share.lacking):
-                yield entry, [other.bookie_id for other in one.shares if entry in other.lacking]
+                yield entry, [other.bookie_id for other in extent.shares if entry in other.lacking]
 
 
-def _suspects(one: ExtentCoverage) -> dict[BookieId, EntrySet]:
-    """What each bookie is said to lack and no read has shown to be there."""
-    return {share.bookie_id: (share.absent | share.unknown) & share.lacking for share in one.shares if share.lacking}
+class _Ranked(NamedTuple):
+    """An extent with its worst entry, as it will be named if every suspect proves absent."""
+
+    worst: Worst
+    levels: list[EntrySet]
+    suspects: dict[BookieId, EntrySet]
+
+    def lackers(self, entry: EntryId) -> list[BookieId]:
+        return [bookie for bookie, lacks in self.suspects.items() if entry in lacks]
 
 
-def _worst_entries(
-    one: ExtentCoverage, suspects: dict[BookieId, EntrySet], write_quorum: int, *, first_round: bool
-) -> list[EntryId]:
-    """The worst entry as it will be named if every suspect proves absent; at first also the ends of each level of loss."""
-    ranked = levels([*one.surplus, *suspects.values()]) if any(suspects.values()) else []
-    worst = worst_entry(ranked, (share.unknown - share.lacking for share in one.shares), write_quorum)
-    if worst is None:
-        return []
-    ends = [end for level in reversed(ranked) for end in (level.first(), level.last())] if first_round else []
-    return list(dict.fromkeys((worst.entry_id, *ends)))
+def _ranked(found: Coverage, write_quorum: int, doubted: set[BookieId]) -> Iterator[_Ranked]:
+    """The extents in which anything is absent or suspected to be. What a doubted bookie lacks is no suspect any more."""
+    for one in found.extents:
+        suspects = {b.bookie_id: _suspected(b, b.bookie_id in doubted) for b in one.shares if b.lacking}
+        if not any(suspects.values()):
+            continue
+        ranked = levels([*one.surplus, *suspects.values()])
+        unknown = (share.unknown - suspects.get(share.bookie_id, EMPTY) for share in one.shares)
+        worst = worst_entry(ranked, unknown, write_quorum)
+        assert worst is not None, "there are suspects"
+        yield _Ranked(worst, ranked, {b: lacks for b, lacks in suspects.items() if b not in doubted})
+
+
+def _suspected(share: BookieShare, is_doubted: bool) -> EntrySet:
+    return share.absent if is_doubted else (share.absent | share.unknown) & share.lacking
 
 
 def _ends_and_sample(lacking: EntrySet) -> list[EntryId]:

@@ -19,11 +19,15 @@ from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
 from auditor.model.verdict import Unknown
 from auditor.verify.entry_set import EMPTY, EntrySet
-from auditor.verify.schedule import Extent, expected, expected_groups, extents, held_entries, positions
+from auditor.verify.schedule import Extent, expected, expected_groups, extents, foreign_runs, held_entries, positions
 
 TAIL_PAGE_ENTRIES = 1024
 """Entries of an index page (pageSize 8192 / 8). A last entry whose id is a multiple of it may be missing from the list until
 the page is flushed: the known tail defect (IndexInMemPageMgr; entry-availability.md section 6)."""
+
+FOREIGN_RUNS_MAX = 100_000
+"""Runs that one list may tell in long progressions of a period other than the ensemble size. Striping makes no such progression
+and bookies list run by run; a few bytes of them can speak of more runs than could ever be judged."""
 
 REASON_OF_ANSWER: dict[AnswerStatus, Unknown] = {
     AnswerStatus.SILENT: Unknown.BOOKIE_SILENT,
@@ -108,7 +112,11 @@ class Coverage:
 
 def coverage(metadata: LedgerMetadata, answers: Answers, reads: Reads) -> Coverage:
     """Judge every clear extent from what the bookies said. Costs groups and missing runs, never entries."""
-    held = {b: held_entries(a.groups) for b, a in answers.items() if a.status in VALID_ANSWERS}
+    size = metadata.ensemble_size
+    usable = {
+        b: a for b, a in answers.items() if a.status in VALID_ANSWERS and foreign_runs(a.groups, size) <= FOREIGN_RUNS_MAX
+    }
+    held = {b: held_entries(a.groups) for b, a in usable.items()}
     wanted = [(extent, _expected_by_bookie(extent, metadata)) for extent in extents(metadata)]
     reasons: set[Unknown] = set()
     sifters = {b: _Sifter.of(b, answers[b], held[b], reads, [w.get(b, EMPTY) for _, w in wanted]) for b in held}
@@ -120,8 +128,7 @@ def coverage(metadata: LedgerMetadata, answers: Answers, reads: Reads) -> Covera
             if sifter is None:
                 share = BookieShare(bookie, wants, EMPTY, EMPTY, wants)
                 if wants:
-                    answer = answers.get(bookie)
-                    reasons.add(REASON_OF_ANSWER[answer.status] if answer else Unknown.BOOKIE_SILENT)
+                    reasons.add(_reason(answers.get(bookie)))
             else:
                 share = sifter.share(wants)
                 if share.unknown:
@@ -130,6 +137,15 @@ def coverage(metadata: LedgerMetadata, answers: Answers, reads: Reads) -> Covera
         judged.append(ExtentCoverage(extent, tuple(shares), _surplus(extent, metadata)))
     false_negatives = sum(len(sifter.present) for sifter in sifters.values())
     return Coverage(tuple(judged), tuple(r for r in Unknown if r in reasons), false_negatives, held)
+
+
+def _is_usable(answer: Answer, metadata: LedgerMetadata) -> bool:
+    return answer.status in VALID_ANSWERS and foreign_runs(answer.groups, metadata.ensemble_size) <= FOREIGN_RUNS_MAX
+
+
+def _reason(answer: Answer | None) -> Unknown:
+    """Why nothing is known of what a bookie holds; a valid answer that is not usable says nothing either."""
+    return REASON_OF_ANSWER.get(answer.status, Unknown.ANSWER_INVALID) if answer else Unknown.BOOKIE_SILENT
 
 
 def _expected_by_bookie(extent: Extent, metadata: LedgerMetadata) -> dict[BookieId, EntrySet]:

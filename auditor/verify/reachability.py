@@ -29,9 +29,10 @@ class Orphans:
 
 
 def nobody_answered(looks: Sequence[BookieLook]) -> bool:
-    """Whether every registered bookie was silent or refused at every look: our network or our credentials, not theirs."""
-    greetings = [b.greeting for look in looks for b in look.values() if b.registration is not Registration.NONE and b.greeting]
-    return bool(greetings) and all(greeting in (Greeting.SILENT, Greeting.REFUSED) for greeting in greetings)
+    """Whether every registered bookie that was asked was silent or refused at every look: our network or our credentials,
+    not theirs. A bookie without a known address was not asked."""
+    greetings = {b.greeting for look in looks for b in look.values() if b.registration is not Registration.NONE}
+    return bool(greetings & {Greeting.SILENT, Greeting.REFUSED}) and not greetings & {Greeting.ANSWERED, Greeting.UNSUPPORTED}
 
 
 def recovery_gap_ms(facts: ClusterFacts) -> int:

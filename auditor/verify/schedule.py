@@ -19,6 +19,7 @@ from auditor.verify.entry_set import EMPTY, EntrySet
 _GROUP = Struct(">qqii")
 _SIZE_MAX = 2**31 - 1
 _HEADER_BYTES = 64
+_SHORT_PROGRESSION_RUNS = 16
 
 
 class Extent(NamedTuple):
@@ -119,6 +120,19 @@ def _few_runs(runs: list[tuple[EntryId, int]]) -> bytes:
 def held_entries(groups: bytes) -> EntrySet:
     """A stored answer (canonical groups, 24 bytes each) as a set."""
     return EntrySet.of_groups(SequenceGroup(*group) for group in _GROUP.iter_unpack(groups))
+
+
+def foreign_runs(groups: bytes, ensemble_size: int) -> int:
+    """How many runs a stored answer tells in long progressions whose period is not the ensemble size. Costs its groups.
+
+    Short progressions happen wherever entries are lost; a group whose runs touch is one run.
+    """
+    told = (
+        (last - first) // period + 1
+        for first, last, size, period in _GROUP.iter_unpack(groups)
+        if period and period not in (size, ensemble_size)
+    )
+    return sum(count for count in told if count > _SHORT_PROGRESSION_RUNS)
 
 
 class Question(NamedTuple):

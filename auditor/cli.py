@@ -1,0 +1,174 @@
+"""Flags to settings to a command to an exit code. The only place where logging and signals are set up."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from auditor import __version__
+from auditor.config import CONFIG_FILE, SETTINGS, Setting, parse, read_layers
+from auditor.errors import ConfigError
+
+WIDTH_WITHOUT_TERMINAL = 100
+"""Columns of the report where nobody says how wide the screen is."""
+
+Command = Callable[..., Any]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="auditor")
+def cli() -> None:
+    """Audits an Apache BookKeeper cluster: is every acknowledged entry where the metadata says it is, in as many copies as
+    was promised? It only looks: nothing is ever written to ZooKeeper or a bookie.
+
+    Exit codes: 0 sound, 1 findings, 2 usage, 3 something could not be judged, 4 the auditor is at fault, 5 unreachable.
+    """
+
+
+def _options(command: str) -> Callable[[Command], Command]:
+    """Every setting of a command as an option, from the one table of settings."""
+
+    def decorate(function: Command) -> Command:
+        for setting in reversed([CONFIG_FILE, *SETTINGS]):
+            if command in setting.commands:
+                function = _option(setting, command)(function)
+        return function
+
+    return decorate
+
+
+def _option(setting: Setting, command: str) -> Callable[[Command], Command]:
+    default = setting.default_for(command)
+    text = setting.help if setting.is_flag or default is None else f"{setting.help} [default: {default}]"
+    if setting.is_flag:
+        return click.option(f"{setting.flag}/{setting.off_flag}", setting.key, default=None, help=text)
+    return click.option(setting.flag, setting.key, default=None, metavar=setting.metavar, help=text)
+
+
+def _call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> None:
+    """Settings, then the command, then the exit code; the end of every command."""
+    from auditor.commands.context import SIGNAL_EXIT_BASE, Context
+    from auditor.report import log
+    from auditor.report.progress import progress_for
+    from auditor.stop import Interrupted, StopRequest
+
+    try:
+        settings = parse(read_layers(flags, os.environ), command=command)
+        logger = log.setup(log_format=settings.log_format, verbose=settings.verbose, quiet=settings.quiet)
+        stop = StopRequest()
+        stop.install()
+        progress = progress_for(quiet=settings.quiet)
+        on_screen = sys.stdout.isatty()
+        width = shutil.get_terminal_size((WIDTH_WITHOUT_TERMINAL, 0)).columns
+        context = Context(settings, sys.stdout, logger, progress, stop, width, color=on_screen and "NO_COLOR" not in os.environ)
+        try:
+            code = work(context)
+        finally:
+            progress.close()
+    except ConfigError as error:
+        click.echo(f"auditor: {error}", err=True)
+        sys.exit(2)
+    except Interrupted as interrupted:
+        click.echo(f"auditor: stopped by {interrupted}; earlier results are as they were", err=True)
+        sys.exit(SIGNAL_EXIT_BASE + interrupted.signal_number)
+    sys.exit(code)
+
+
+@cli.command()
+@_options("run")
+def run(**flags: Any) -> None:
+    """Audit every ledger of a cluster, once, as a Spark job."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.run import run as command
+
+        return command(context)
+
+    _call("run", flags, work)
+
+
+@cli.command()
+@click.argument("ids", nargs=-1, required=True, metavar="ID [ID …]")
+@_options("ledger")
+def ledger(ids: Sequence[str], **flags: Any) -> None:
+    """Audit single ledgers: same engine and verdicts, no Spark, an answer in about a second."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.ledger import ledger as command
+        from auditor.commands.ledger_ids import ledger_id
+
+        return command(context, list(dict.fromkeys(ledger_id(word, "auditor ledger") for word in ids)))
+
+    _call("ledger", flags, work)
+
+
+@cli.command()
+@_options("demo")
+def demo(**flags: Any) -> None:
+    """Start an embedded cluster with a ledger of every finding kind beside a sound twin, and audit it. Needs Java only."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.demo import demo as command
+
+        return command(context)
+
+    _call("demo", flags, work)
+
+
+@cli.command()
+@click.argument("run_dir", metavar="RUN_DIR")
+@_options("replay")
+def replay(run_dir: str, **flags: Any) -> None:
+    """Judge the stored evidence of a run again with today's code. Needs no cluster and no Java."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.replay import replay as command
+
+        return command(context, run_dir)
+
+    _call("replay", flags, work)
+
+
+@cli.command()
+@click.argument("run_dir", metavar="RUN_DIR")
+@_options("report")
+def report(run_dir: str, **flags: Any) -> None:
+    """Render a stored run again."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.replay import report as command
+
+        return command(context, run_dir)
+
+    _call("report", flags, work)
+
+
+@cli.command()
+@_options("config")
+def config(**flags: Any) -> None:
+    """Show the effective settings and where each came from."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.doctor import show_config
+
+        return show_config(context, read_layers(flags, os.environ))
+
+    _call("config", flags, work)
+
+
+@cli.command()
+@_options("config")
+def doctor(**flags: Any) -> None:
+    """Say what was found and what is missing: Java, Spark, ZooKeeper, bookies."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.doctor import doctor as command
+
+        return command(context)
+
+    _call("config", flags, work)

@@ -1,0 +1,69 @@
+"""What every command is given: its settings, where to write, the log, and how to notice that it should stop."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TextIO
+
+from structlog.stdlib import BoundLogger
+
+from auditor.config import Settings
+from auditor.report.progress import Progress
+from auditor.stop import StopRequest
+
+EXIT_SOUND, EXIT_FINDINGS, EXIT_USAGE, EXIT_UNKNOWN, EXIT_FAULT, EXIT_UNREACHABLE = range(6)
+SIGNAL_EXIT_BASE = 128
+"""An interrupted command exits with this plus the signal's number, as a shell would say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One call of one command."""
+
+    settings: Settings
+    out: TextIO
+    logger: BoundLogger
+    progress: Progress
+    stop: StopRequest
+    width: int = 100
+    color: bool = False
+
+
+def new_run_id(now: datetime) -> str:
+    """`<UTC timestamp>-<6 hex>`: sorts by time, and two runs in one second differ."""
+    return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+@dataclass(slots=True)
+class Watch:
+    """A progress that also measures: seconds a stage, by the monotonic clock."""
+
+    progress: Progress
+    seconds: dict[str, float] = field(default_factory=dict)
+    _stage: str = ""
+    _since: float = 0.0
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        self._stop()
+        self._stage, self._since = name.replace(" ", "_"), time.monotonic()
+        self.progress.stage(name, total)
+
+    def advance(self, n: int = 1) -> None:
+        self.progress.advance(n)
+
+    def close(self) -> None:
+        self._stop()
+        self._stage = ""
+        self.progress.close()
+
+    def durations(self) -> Mapping[str, float]:
+        """Seconds of every stage that is over."""
+        return self.seconds
+
+    def _stop(self) -> None:
+        if self._stage:
+            self.seconds[self._stage] = self.seconds.get(self._stage, 0.0) + time.monotonic() - self._since

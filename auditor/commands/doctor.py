@@ -1,0 +1,112 @@
+"""`auditor doctor` and `auditor config`: what was found, what is missing, what is set and where it came from."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from auditor.bookie.client import AsyncLane
+from auditor.clock import now_ms
+from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
+from auditor.config import Layers, origins, shown
+from auditor.errors import AuditorError
+from auditor.java import find_java
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.tables.class_archive import archive_path
+from auditor.wire.service_uri import parse as parse_uri
+from auditor.zookeeper.metadata_store import open_store
+
+PACKAGES = ("pyspark", "pyarrow", "pandas", "protobuf", "kazoo", "prometheus-client", "structlog", "google-crc32c")
+BOOKIES_SHOWN_MAX = 50
+GOOD, BAD = "ok     ", "MISSING"
+
+
+def show_config(context: Context, layers: Layers) -> int:
+    """Every setting, its value, and the flag, variable, file key or default it came from."""
+    values, came_from = shown(context.settings), origins(layers)
+    if context.settings.format == "json":
+        rows = {
+            key: {"value": value, "from": came_from[key].layer, "name": came_from[key].name} for key, value in values.items()
+        }
+        json.dump(rows, context.out)
+        context.out.write("\n")
+        return EXIT_SOUND
+    for key, value in values.items():
+        origin = came_from[key]
+        source = origin.layer if origin.layer == "default" else f"{origin.layer} {origin.name}"
+        context.out.write(f"{key:<34} {value!s:<28} {source}\n")
+    return EXIT_SOUND
+
+
+def doctor(context: Context) -> int:
+    """Look at everything a run needs; exit 5 when something a run cannot do without is missing."""
+    lines = [*_machine(), *_cluster(context)]
+    for line in lines:
+        context.out.write(line + "\n")
+    return EXIT_UNREACHABLE if any(line.startswith(BAD) for line in lines) else EXIT_SOUND
+
+
+def _machine() -> Iterator[str]:
+    yield f"{GOOD} python    {sys.version.split()[0]} at {sys.executable}"
+    for name in PACKAGES:
+        try:
+            yield f"{GOOD} package   {name} {version(name)}"
+        except PackageNotFoundError:
+            yield f"{BAD} package   {name}: install the auditor with its dependencies (pip install bookkeeper-cluster-auditor)"
+    try:
+        java = find_java()
+        yield f"{GOOD} java      {java.version} from {java.source} ({java.path})"
+        yield from (f"        not taken: {why}" for why in java.passed_over)
+        archive = archive_path(java)
+        state = "there" if Path(archive).is_file() else "not made; Spark starts some seconds slower (make setup makes it)"
+        yield f"{GOOD} archive   class-data archive {state}: {archive}"
+    except AuditorError as error:
+        yield f"{BAD} java      {error}"
+
+
+def _cluster(context: Context) -> Iterator[str]:
+    uri = context.settings.metadata_service_uri
+    if not uri:
+        yield "        cluster   not looked at: give --metadata-service-uri to check ZooKeeper and the bookies too"
+        return
+    try:
+        with open_store(parse_uri(uri), context.settings.zookeeper_limits(1)) as store:
+            facts = store.cluster_facts()
+            yield f"{GOOD} zookeeper {', '.join(facts.hosts)}, root {facts.root}, layout {facts.layout}"
+            yield f"        instance id {facts.instance_id or 'none'}; auto-recovery {_recovery(facts.replication_disabled)}"
+            bookies = [b for b in store.bookies(1, now_ms) if b.registration is not Registration.NONE]
+    except AuditorError as error:
+        yield f"{BAD} zookeeper {error}"
+        return
+    greetings = asyncio.run(_greet_all(context, bookies[:BOOKIES_SHOWN_MAX]))
+    for bookie, (greeting, detail) in zip(bookies, greetings, strict=False):
+        word = GOOD if greeting is Greeting.ANSWERED else BAD
+        why = f": {detail}" if detail else ""
+        yield f"{word} bookie    {bookie.bookie_id} ({bookie.registration.value}) {greeting.value}{why}"
+    if len(bookies) > BOOKIES_SHOWN_MAX:
+        yield f"        and {len(bookies) - BOOKIES_SHOWN_MAX} bookies more, not asked"
+    if not bookies:
+        yield f"{BAD} bookies   none is registered"
+
+
+def _recovery(disabled: bool) -> str:
+    return "disabled" if disabled else "enabled"
+
+
+async def _greet_all(context: Context, bookies: list[BookieRecord]) -> list[tuple[Greeting, str]]:
+    return list(await asyncio.gather(*(_greet(context, bookie) for bookie in bookies)))
+
+
+async def _greet(context: Context, bookie: BookieRecord) -> tuple[Greeting, str]:
+    if bookie.host is None or bookie.port is None:
+        return Greeting.ADDRESS_UNKNOWN, bookie.problem
+    lane = AsyncLane(bookie.bookie_id, bookie.host, bookie.port, context.settings.bookie_limits(), 1, now_ms)
+    try:
+        return await lane.greet()
+    finally:
+        await lane.close()

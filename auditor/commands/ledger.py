@@ -1,0 +1,129 @@
+"""`auditor ledger ID…`: single ledgers, same engine and verdicts, no Spark session."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from auditor import __version__
+from auditor.accounting.summary import counts_of, exit_code, findings_by_kind, outcome_of
+from auditor.accounting.verdict_rows import finding_line
+from auditor.clock import now_ms, utc_now
+from auditor.commands.context import EXIT_UNREACHABLE, Context, new_run_id
+from auditor.commands.run import terms_of
+from auditor.confirm.witness import ledger_look, ledger_testimony
+from auditor.errors import StoreUnavailable
+from auditor.judgement import Step
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import LedgerEvidence
+from auditor.model.ledger import LedgerMetadata, RecordStatus
+from auditor.model.verdict import Standing, Verdict
+from auditor.report import log, text
+from auditor.report.ledgers_text import render_ledgers
+from auditor.single import Asker, audit_ledgers
+from auditor.wire.service_uri import parse as parse_uri
+from auditor.zookeeper.metadata_store import open_store
+
+Json = dict[str, Any]
+
+
+def ledger(context: Context, ids: Sequence[int]) -> int:
+    """Audit the ledgers and report in full; returns the exit code. Findings on bookies are withheld."""
+    settings = context.settings
+    uri = parse_uri(settings.metadata_service_uri or "")
+    run_id = new_run_id(utc_now())
+    log.bind_run(run_id)
+    try:
+        with open_store(uri, settings.zookeeper_limits(1)) as store:
+            facts = store.cluster_facts()
+            asker = Asker(store, settings.bookie_limits(), now_ms, context.stop.wait, settings.second_look_delay_ms)
+            judged = audit_ledgers(asker, ids, terms_of(context))
+    except StoreUnavailable as error:
+        context.out.write(text.render_unreachable(run_id, str(error), width=context.width, color=context.color))
+        return EXIT_UNREACHABLE
+    findings = [
+        json.loads(finding_line(ledger_testimony(finding, evidence.looks, facts)))
+        for evidence, step in judged
+        for finding in step.verdict.findings
+    ]
+    log.violations(context.logger, findings, log_format=settings.log_format)
+    summary = _summary(run_id, facts, judged, settings.fail_on, findings)
+    ledgers = [_ledger(evidence, step) for evidence, step in judged]
+    if settings.format == "json":
+        json.dump({"summary": summary, "ledgers": ledgers, "findings": findings}, context.out)
+        context.out.write("\n")
+    else:
+        context.out.write(
+            render_ledgers(
+                summary,
+                ledgers,
+                findings,
+                second_look_delay_s=settings.second_look_delay_ms / 1000,
+                width=context.width,
+                color=context.color,
+            )
+        )
+    context.out.flush()
+    return int(summary["exit_code"])
+
+
+def _is_missing(evidence: LedgerEvidence) -> bool:
+    """Never there at any look: the id was wrong, or the ledger was deleted long ago."""
+    return all(look.record.status is RecordStatus.GONE for look in evidence.looks)
+
+
+def _summary(
+    run_id: str, facts: ClusterFacts, judged: Sequence[tuple[LedgerEvidence, Step]], fail_on: str, findings: Sequence[Json]
+) -> Json:
+    """What the report and the exit code are made of: the same counts as a run's, over these ledgers."""
+    there = [step.verdict for evidence, step in judged if not _is_missing(evidence)]
+    unknowns = Counter(unknown.value for verdict in there for unknown in verdict.unknowns)
+    complete = not unknowns and len(there) == len(judged)
+    return {
+        "run_id": run_id,
+        "auditor_version": __version__,
+        "cluster": {"metadata_service_uri": facts.metadata_service_uri, "instance_id": facts.instance_id},
+        **counts_of(Counter(v.standing.word for v in there), Counter(_exempt(v) for v in there), unknowns),
+        "findings": findings_by_kind(findings),
+        "replication_disabled": facts.replication_disabled,
+        "complete": complete,
+        "outcome": outcome_of(findings, complete=complete),
+        "exit_code": exit_code(findings, fail_on, incomplete=not complete),
+    }
+
+
+def _exempt(verdict: Verdict) -> str:
+    exempt = verdict.standing is Standing.EXEMPT and verdict.exempt is not None
+    return verdict.exempt.value if exempt and verdict.exempt else ""
+
+
+def _ledger(evidence: LedgerEvidence, step: Step) -> Json:
+    """One ledger for the report: standing, reasons, metadata, and what was said at each look."""
+    if _is_missing(evidence):
+        return {"ledger_id": evidence.ledger_id, "standing": "no_such_ledger"}
+    verdict, record = step.verdict, evidence.looks[-1].record
+    return {
+        "ledger_id": evidence.ledger_id,
+        "standing": verdict.standing.word,
+        "exempt": verdict.exempt.value if verdict.exempt else None,
+        "unknowns": [unknown.value for unknown in verdict.unknowns],
+        "metadata": None if record.metadata is None else _metadata(record.metadata),
+        "owner": None,
+        "looks": [ledger_look(look) for look in evidence.looks],
+        "listing_false_negatives": verdict.listing_false_negatives,
+        "detail": record.detail,
+    }
+
+
+def _metadata(metadata: LedgerMetadata) -> Json:
+    return {
+        "state": metadata.state.value,
+        "format_version": metadata.format_version,
+        "ensemble_size": metadata.ensemble_size,
+        "write_quorum": metadata.write_quorum,
+        "ack_quorum": metadata.ack_quorum,
+        "last_entry_id": metadata.last_entry_id,
+        "segments": [{"first_entry_id": s.first_entry_id, "ensemble": list(s.ensemble)} for s in metadata.segments],
+    }

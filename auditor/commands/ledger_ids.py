@@ -1,0 +1,37 @@
+"""Ledger ids as people write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from auditor.errors import ConfigError
+from auditor.model.identity import LEDGER_ID_MAX
+
+LEDGER_FILE_BYTES_MAX = 256 * 2**20
+"""Largest --ledgers-from file read."""
+
+
+def read_ledger_ids(path: Path) -> list[int]:
+    """Ledger ids from a file, one a line; blank lines and #-comments are passed over, a doubled id counts once.
+
+    Raises ConfigError naming the line.
+    """
+    try:
+        if path.stat().st_size > LEDGER_FILE_BYTES_MAX:
+            raise ConfigError(f"--ledgers-from: {path} is larger than {LEDGER_FILE_BYTES_MAX} bytes")
+        lines = path.read_text("ascii").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--ledgers-from: {path} cannot be read as a list of ids: {error}") from None
+    ids: dict[int, None] = {}
+    for number, line in enumerate(lines, start=1):
+        word = line.split("#", 1)[0].strip()
+        if word:
+            ids[ledger_id(word, f"--ledgers-from: {path} line {number}")] = None
+    return list(ids)
+
+
+def ledger_id(word: str, where: str) -> int:
+    """A ledger id as a person writes it. Raises ConfigError saying where."""
+    if not word.isascii() or not word.isdigit() or int(word) > LEDGER_ID_MAX:
+        raise ConfigError(f"{where}: {word!r} is no ledger id (a whole number from 0 to 2^63-1)")
+    return int(word)

@@ -1,0 +1,89 @@
+"""`auditor replay` and `auditor report`: what a stored run says, judged again or rendered again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from auditor.accounting.about import About
+from auditor.accounting.summary import NO_PREVIOUS
+from auditor.commands.context import EXIT_FAULT, Context
+from auditor.commands.run import write_report
+from auditor.errors import AccountingError, ConfigError, OutputError
+from auditor.evidence.rows import bookie_records
+from auditor.evidence.schemas import BOOKIES
+from auditor.replay import judge_again
+from auditor.report import text
+from auditor.report.conclusion import Conclusion, conclude
+from auditor.report.run_directory import Place, place, read_findings, read_summary
+
+
+def replay(context: Context, run_dir: str) -> int:
+    """Judge the stored evidence with today's code; says on stderr whether the findings are the stored ones to the byte."""
+    try:
+        run = _opened(run_dir)
+        about = _about(run)
+        summary = read_summary(run)
+        bookies = bookie_records(run.read_table("evidence/bookies", BOOKIES))
+        conclusion = conclude(
+            run,
+            about,
+            bookies,
+            NO_PREVIOUS,
+            verdicts=judge_again(run, about),
+            finished_at=str(summary["finished_at"]) if summary else about.started_at,
+            duration_s=summary["duration_s"] if summary else {},
+        )
+    except OutputError as error:
+        raise ConfigError(str(error)) from error
+    except AccountingError as error:
+        context.out.write(text.render_fault("replay", str(error), run_dir=run_dir, width=context.width, color=context.color))
+        return EXIT_FAULT
+    _compare(context, run, conclusion)
+    findings = [json.loads(line) for line in conclusion.findings]
+    report = text.render(conclusion.summary, findings, run_dir=run.path, width=context.width)
+    write_report(context, conclusion.summary, findings, report, run.path)
+    return int(conclusion.summary["exit_code"])
+
+
+def _compare(context: Context, run: Place, conclusion: Conclusion) -> None:
+    """Whether today's judgement is that of the run."""
+    stored = run.read_text("findings.jsonl")
+    if stored is None:
+        context.logger.warning("replay", findings="the run did not finish: it stored none to compare with")
+        return
+    before, after = set(stored.splitlines()), set(conclusion.findings)
+    if stored == "".join(f"{line}\n" for line in conclusion.findings):
+        context.logger.info("replay", findings="byte-identical to the stored ones", count=len(after))
+    else:
+        context.logger.warning(
+            "replay", findings="differ from the stored ones", new=len(after - before), gone=len(before - after)
+        )
+
+
+def report(context: Context, run_dir: str) -> int:
+    """Render a stored run again; the exit code is the run's."""
+    try:
+        run = _opened(run_dir)
+        summary = read_summary(run)
+        if summary is None:
+            raise ConfigError(f"{run_dir} holds no summary.json: that run did not finish (auditor replay judges its evidence)")
+        findings: list[dict[str, Any]] = read_findings(run)
+    except OutputError as error:
+        raise ConfigError(str(error)) from error
+    write_report(context, summary, findings, text.render(summary, findings, run_dir=run.path, width=context.width), run.path)
+    return int(summary["exit_code"])
+
+
+def _opened(run_dir: str) -> Place:
+    run = place(run_dir)
+    if run.read_text("run.json") is None:
+        raise ConfigError(f"{run_dir} is no run's directory: it has no run.json")
+    return run
+
+
+def _about(run: Place) -> About:
+    try:
+        return About.from_json(json.loads(run.read_text("run.json") or ""))
+    except ValueError as error:
+        raise OutputError(f"{run.uri}/run.json is not JSON: {error}") from None

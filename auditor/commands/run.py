@@ -1,0 +1,200 @@
+"""`auditor run`: every ledger of a cluster, once, as a Spark job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from auditor import __version__
+from auditor.accounting.about import About
+from auditor.clock import now_ms, rfc3339, utc_now
+from auditor.commands.context import (
+    EXIT_FAULT,
+    EXIT_SOUND,
+    EXIT_UNREACHABLE,
+    Context,
+    Watch,
+    new_run_id,
+)
+from auditor.commands.ledger_ids import read_ledger_ids
+from auditor.commands.publishing import publish_failure, publish_metrics
+from auditor.errors import AccountingError, AuditorError, ConfigError, OutputError, SparkUnavailable, StoreUnavailable
+from auditor.evidence.schemas import VERDICTS
+from auditor.model.cluster import Registration
+from auditor.model.evidence import Terms
+from auditor.pipeline import Audit, audit
+from auditor.report import log, text
+from auditor.report.conclusion import Conclusion, conclude
+from auditor.report.plan import plan_text
+from auditor.report.run_directory import Output, Place, place, write_json
+from auditor.tables.session import spark_session
+from auditor.tables.stages import Stages
+from auditor.wire.service_uri import ServiceUri
+from auditor.wire.service_uri import parse as parse_uri
+from auditor.zookeeper.metadata_store import MetadataStore, open_store
+
+
+@dataclass(slots=True)
+class Run:
+    """One run as it goes: what its end needs, however it ends."""
+
+    context: Context
+    output: Output
+    run_id: str
+    started_at: str
+    directory: Place | None = None
+    cluster: str = ""
+    spark_version: str = ""
+
+
+def run(context: Context) -> int:
+    """Audit, report, publish; returns the exit code (contract section 2). Raises ConfigError before anything is contacted,
+    and Interrupted."""
+    settings = context.settings
+    uri = parse_uri(settings.metadata_service_uri or "")
+    ids = read_ledger_ids(Path(settings.ledgers_from)) if settings.ledgers_from else None
+    output = Output(place(settings.output))
+    try:
+        output.create()
+        with output.locked():
+            started = utc_now()
+            this = Run(context, output, new_run_id(started), rfc3339(started))
+            log.bind_run(this.run_id)
+            return _ended_well_or_not(this, uri, ids)
+    except OutputError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _ended_well_or_not(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
+    """The one place where what went wrong becomes an outcome."""
+    try:
+        return _audited(this, uri, ids)
+    except (StoreUnavailable, SparkUnavailable, OutputError) as error:
+        return _failed(this, "UNREACHABLE", str(error))
+    except AccountingError as error:
+        return _failed(this, "AUDITOR_FAULT", str(error))
+    except AuditorError as error:
+        return _failed(this, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {error}")
+    except Exception as error:  # whatever it is, it is ours, and the operator must hear of it
+        this.context.logger.exception("unforeseen error", error=type(error).__name__)
+        return _failed(this, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {str(error).splitlines()[:1]}")
+
+
+def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
+    context, settings = this.context, this.context.settings
+    watch = Watch(context.progress)
+    watch.stage("load")
+    with open_store(uri, settings.zookeeper_limits(1)) as store:
+        about = _about(this, store)
+        this.cluster = settings.cluster or about.facts.instance_id or about.facts.metadata_service_uri
+        for problem in store.problems:
+            context.logger.warning("metadata service", problem=problem)
+        registered = [b for b in store.bookies(0, now_ms) if b.registration is not Registration.NONE]
+        with spark_session(len(registered), settings.spark_master, context.stop) as spark:
+            this.spark_version = spark.version
+            this.directory = this.output.start(this.run_id)
+            write_json(this.directory, "run.json", about.as_json())
+            readers = settings.tasks or max(2, spark.sparkContext.defaultParallelism // 2)
+            address = type(store.address)(uri, store.root, store.layout, settings.zookeeper_limits(readers))
+            stages = Stages(
+                spark, context.stop, this.directory.uri, address, about.facts, about.terms, settings.bookie_limits(), readers
+            )
+            waits = (settings.second_look_delay_ms, settings.lost_bookie_wait_max_ms)
+            look = Audit(stages, store, this.directory, context.stop, watch, waits)
+            if settings.dry_run:
+                return _planned(this, look, ids)
+            bookies = audit(look, ids)
+            watch.stage("report")
+            verdicts = this.directory.read_table("verdicts", VERDICTS)
+    watch.close()
+    conclusion = conclude(
+        this.directory,
+        about,
+        bookies,
+        this.output.previous(),
+        verdicts=verdicts,
+        finished_at=rfc3339(utc_now()),
+        duration_s=watch.durations(),
+    )
+    return _published(this, this.directory, conclusion)
+
+
+def _about(this: Run, store: MetadataStore) -> About:
+    settings = this.context.settings
+    return About(
+        this.run_id, this.started_at, store.cluster_facts(), terms_of(this.context), settings.fail_on, settings.allow_empty
+    )
+
+
+def terms_of(context: Context) -> Terms:
+    """The terms of judgement, dated now."""
+    settings = context.settings
+    return Terms(
+        judged_at_ms=now_ms(),
+        underreplication_grace_ms=settings.underreplication_grace_ms,
+        confirming_reads_max=settings.confirming_reads_max,
+        looks_max=settings.looks_max,
+    )
+
+
+def _planned(this: Run, look: Audit, ids: Sequence[int] | None) -> int:
+    """--dry-run: the metadata is read and nothing is asked; the directory holds nothing worth keeping."""
+    assert this.directory is not None
+    look.listen(ids)
+    costs = look.stages.plan()
+    look.progress.close()
+    this.output.root.remove(this.directory.path.rsplit("/", 1)[1])
+    settings = this.context.settings
+    this.context.out.write(plan_text(costs, settings.bookie_requests_per_second, settings.bookie_inflight))
+    return EXIT_SOUND
+
+
+def _published(this: Run, directory: Place, conclusion: Conclusion) -> int:
+    """Write what people and programs read; latest.json last."""
+    context, summary = this.context, conclusion.summary
+    findings = [json.loads(line) for line in conclusion.findings]
+    log.violations(context.logger, findings, log_format=context.settings.log_format)
+    directory.write_text("findings.jsonl", "".join(f"{line}\n" for line in conclusion.findings))
+    report = text.render(summary, findings, run_dir=directory.path, width=context.width)
+    directory.write_text("report.txt", report)
+    write_json(directory, "summary.json", summary)
+    publish_metrics(context, directory, summary, this.cluster, this.spark_version)
+    this.output.publish(directory)
+    for name in this.output.prune(context.settings.keep_runs):
+        context.logger.info("old run removed", run=name)
+    write_report(context, summary, findings, report, directory.path)
+    return int(summary["exit_code"])
+
+
+def write_report(
+    context: Context, summary: Mapping[str, Any], findings: Sequence[Mapping[str, Any]], report: str, run_dir: str
+) -> None:
+    """The report on stdout, as text or JSON."""
+    if context.settings.format == "json":
+        json.dump({"summary": summary, "findings": findings, "run_dir": run_dir}, context.out, ensure_ascii=True)
+        context.out.write("\n")
+    elif context.color:
+        context.out.write(text.render(summary, findings, run_dir=run_dir, width=context.width, color=True))
+    else:
+        context.out.write(report)
+    context.out.flush()
+
+
+def _failed(this: Run, outcome: str, sentence: str) -> int:
+    """No verdict: earlier results stay as they were, only outcome and timestamp of the metrics move on."""
+    context = this.context
+    context.progress.close()
+    if context.settings.format == "json":
+        json.dump({"summary": {"run_id": this.run_id, "outcome": outcome}, "error": sentence}, context.out)
+        context.out.write("\n")
+    elif outcome == "UNREACHABLE":
+        context.out.write(text.render_unreachable(this.run_id, sentence, width=context.width, color=context.color))
+    else:
+        run_dir = this.directory.path if this.directory else ""
+        context.out.write(text.render_fault(this.run_id, sentence, run_dir=run_dir, width=context.width, color=context.color))
+    context.out.flush()
+    publish_failure(context, outcome, this.cluster, utc_now().timestamp(), __version__)
+    return EXIT_UNREACHABLE if outcome == "UNREACHABLE" else EXIT_FAULT

@@ -1,0 +1,109 @@
+"""The end of a run: the ledgers are accounted for, the findings gathered, the summary counted. Only from what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.accounting.about import About
+from auditor.accounting.bookies import by_look, orphans
+from auditor.accounting.ledgers import account
+from auditor.accounting.summary import Costs, Previous, RunFacts, findings_of, summarise
+from auditor.accounting.verdict_rows import finding_line
+from auditor.confirm.witness import bookie_testimony
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS
+from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, AnswerStatus, ReadStatus
+from auditor.model.cluster import BookieRecord, ClusterFacts
+from auditor.model.ledger import RecordStatus
+from auditor.report.run_directory import Place
+from auditor.verify.reachability import judge_bookies, nobody_answered
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """`summary` as in summary.json; `findings` as the lines of findings.jsonl, the worst first."""
+
+    summary: dict[str, Any]
+    findings: list[str]
+
+
+def conclude(
+    run: Place,
+    about: About,
+    bookies: Sequence[BookieRecord],
+    previous: Previous,
+    *,
+    verdicts: pa.Table,
+    finished_at: str,
+    duration_s: Mapping[str, float],
+) -> Conclusion:
+    """Account for every listed ledger, then count. Raises AccountingError, and then nothing is counted."""
+    account(run.read_table("evidence/listing", LISTING)["ledger_id"], verdicts["ledger_id"])
+    looks = by_look(bookies)
+    findings = findings_of(verdicts, _on_bookies(run, bookies, verdicts, about.facts))
+    facts = RunFacts(
+        run_id=about.run_id,
+        facts=about.facts,
+        started_at=about.started_at,
+        finished_at=finished_at,
+        duration_s=duration_s,
+        fail_on=about.fail_on,
+        allow_empty=about.allow_empty,
+        nobody_answered=nobody_answered(looks),
+    )
+    return Conclusion(summarise(facts, verdicts, bookies, _costs(run), findings, previous), findings)
+
+
+def _on_bookies(run: Place, bookies: Sequence[BookieRecord], verdicts: pa.Table, facts: ClusterFacts) -> list[str]:
+    """The findings on bookies as lines."""
+    unregistered = run.read_table("evidence/answers", ANSWERS, pc.field("status") == AnswerStatus.UNREGISTERED.value)
+    found = judge_bookies(by_look(bookies), orphans(unregistered, verdicts), facts)
+    return [
+        finding_line(bookie_testimony(finding, [b for b in bookies if b.bookie_id == finding.bookie_id], facts))
+        for finding in found
+    ]
+
+
+def _costs(run: Place) -> Costs:
+    requests = received = retries = unanswered = confirming = 0
+    named: set[str] = set()
+    valid = pa.array([status.value for status in VALID_ANSWERS])
+    columns = ["bookie_id", "ledger_id", "status", "requests", "retries", "received_bytes"]
+    for batch in run.stream("evidence/answers", ANSWERS, columns):
+        requests += _sum(batch, "requests")
+        received += _sum(batch, "received_bytes")
+        retries += _sum(batch, "retries")
+        about_ledgers = batch.filter(pc.is_valid(batch["ledger_id"]))
+        unanswered += about_ledgers.num_rows - _sum_of(pc.is_in(about_ledgers["status"], valid))
+        named.update(pc.unique(about_ledgers["bookie_id"]).to_pylist())
+    conclusive = pa.array([status.value for status in (*ABSENT_READS, ReadStatus.PRESENT)])
+    for batch in run.stream("evidence/reads", READS, columns):
+        requests += _sum(batch, "requests")
+        received += _sum(batch, "received_bytes")
+        retries += _sum(batch, "retries")
+        confirming += batch.num_rows
+        unanswered += batch.num_rows - _sum_of(pc.is_in(batch["status"], conclusive))
+    later = run.count("evidence/ledgers", LEDGERS, pc.field("look") > 1)
+    failed = [RecordStatus.UNREADABLE.value, RecordStatus.NOT_AUTHORISED.value]
+    return Costs(
+        zookeeper_reads=run.count("evidence/ledgers", LEDGERS) + later,
+        zookeeper_reads_failed=run.count("evidence/ledgers", LEDGERS, pc.field("status").isin(failed)),
+        bookie_requests=requests,
+        bookie_bytes=received,
+        retries=retries,
+        confirming_reads=confirming,
+        unanswered=unanswered,
+        bookies_named=len(named),
+    )
+
+
+def _sum(batch: pa.RecordBatch, column: str) -> int:
+    return _sum_of(batch[column])
+
+
+def _sum_of(values: pa.Array) -> int:
+    return int(pc.sum(values).as_py() or 0)

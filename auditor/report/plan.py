@@ -1,0 +1,37 @@
+"""`--dry-run`: what a run would ask at these limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from auditor.accounting.plan import BookieCost
+
+ASSUMED_ROUND_TRIP_S = 0.005
+"""Of one list, where no rate limit binds: a busy bookie on another host."""
+BOOKIES_SHOWN_MAX = 20
+
+
+def seconds_needed(requests: int, requests_per_second: float, inflight: int) -> float:
+    """How long one bookie's lane would take at these limits."""
+    by_window = requests * ASSUMED_ROUND_TRIP_S / inflight
+    return by_window if requests_per_second == 0 else max(by_window, requests / requests_per_second)
+
+
+def plan_text(costs: Sequence[BookieCost], requests_per_second: float, inflight: int) -> str:
+    """The plan for a person; bookies are asked at the same time, so the slowest decides."""
+    total = sum(cost.requests for cost in costs)
+    size = sum(cost.expected_bytes for cost in costs)
+    longest = max((seconds_needed(c.requests, requests_per_second, inflight) for c in costs), default=0.0)
+    rate = "without a rate limit" if requests_per_second == 0 else f"at {requests_per_second:g} requests a second each"
+    lines = [
+        f"This run would ask {len(costs)} bookies for {total} lists, some {size / 2**20:.1f} MiB of answers, {rate}:",
+        f"about {longest / 60:.1f} minutes for the first look. Suspects are asked once more. Nothing was asked now.",
+        "",
+        f"{'bookie':<40} {'lists':>12} {'MiB':>10} {'minutes':>8}",
+    ]
+    for cost in sorted(costs, key=lambda one: -one.requests)[:BOOKIES_SHOWN_MAX]:
+        minutes = seconds_needed(cost.requests, requests_per_second, inflight) / 60
+        lines.append(f"{cost.bookie_id:<40} {cost.requests:>12} {cost.expected_bytes / 2**20:>10.1f} {minutes:>8.1f}")
+    if len(costs) > BOOKIES_SHOWN_MAX:
+        lines.append(f"and {len(costs) - BOOKIES_SHOWN_MAX} bookies more")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,170 @@
+"""The same audit for a handful of ledgers, without Spark: the same questions, the same judgement, an answer in about a second.
+
+Every ledger here fits in memory with all that was said of it; the bookies are asked side by side in one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from auditor.bookie.client import AsyncLane
+from auditor.bookie.questions import ListQuestion, ReadQuestion
+from auditor.config import BookieLimits
+from auditor.judgement import Step, Todo, settle
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.model.cluster import Registration
+from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.ledger import DigestType, LedgerRecord
+from auditor.zookeeper.metadata_store import MetadataStore
+
+LISTS_AT_ONCE_BOOKIES_MAX = 64
+"""Bookies asked side by side."""
+
+
+@dataclass(slots=True)
+class _Looks:
+    """One ledger's looks as they grow."""
+
+    records: list[LedgerRecord] = field(default_factory=list)
+    answers: dict[int, dict[BookieId, Answer]] = field(default_factory=dict)
+    reads: dict[int, dict[tuple[BookieId, EntryId], EntryRead]] = field(default_factory=dict)
+
+    def evidence(self) -> LedgerEvidence:
+        looks = tuple(Look(r, self.answers.get(r.look, {}), self.reads.get(r.look, {})) for r in self.records)
+        return LedgerEvidence(self.records[0].ledger_id, looks)
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """How the bookies are reached. `wait` sleeps so many seconds, or raises when the command is to stop."""
+
+    store: MetadataStore
+    limits: BookieLimits
+    now_ms: Callable[[], int]
+    wait: Callable[[float], None]
+    second_look_delay_ms: int
+
+
+def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[tuple[LedgerEvidence, Step]]:
+    """Each ledger's evidence and final step, in the order of `ids`: looks until every verdict may stand, within the terms."""
+    looks = {ledger_id: _Looks() for ledger_id in ids}
+    steps: dict[LedgerId, Step] = {}
+    open_ids = list(looks)
+    unsupported: set[BookieId] = set()
+    for look in range(1, terms.looks_max + 3):
+        if look > 1:
+            if look == 2 or any(steps[i].wait for i in open_ids):
+                asker.wait(asker.second_look_delay_ms / 1000)
+            asker.store.sync()
+        for record in asker.store.read_ledgers(open_ids, look, asker.now_ms, with_marks=True):
+            looks[record.ledger_id].records.append(record)
+        steps |= {i: settle(looks[i].evidence(), terms) for i in open_ids}
+        asyncio.run(_Round(asker, look, looks, steps, terms, unsupported).ask(open_ids))
+        open_ids = [i for i in open_ids if steps[i].todo is not Todo.NOTHING]
+        if not open_ids:
+            break
+    assert not open_ids, f"ledgers {open_ids[:5]} did not settle within {terms.looks_max} looks"
+    return [(looks[i].evidence(), steps[i]) for i in looks]
+
+
+class _Round:
+    """One look's conversations with the bookies."""
+
+    def __init__(
+        self,
+        asker: Asker,
+        look: int,
+        looks: Mapping[LedgerId, _Looks],
+        steps: dict[LedgerId, Step],
+        terms: Terms,
+        unsupported: set[BookieId],
+    ) -> None:
+        self._asker, self._look, self._looks, self._steps = asker, look, looks, steps
+        self._terms, self._unsupported = terms, unsupported
+        self._lanes: dict[BookieId, AsyncLane] = {}
+        self._gate = asyncio.Semaphore(LISTS_AT_ONCE_BOOKIES_MAX)
+        self._addresses = {
+            b.bookie_id: (b.host, b.port) if b.host is not None and b.port is not None else None
+            for b in asker.store.bookies(look, asker.now_ms)
+            if b.registration is not Registration.NONE
+        }
+
+    async def ask(self, ids: Iterable[LedgerId]) -> None:
+        """Lists where they are due, then confirming reads until no ledger wants another."""
+        ids = list(ids)
+        try:
+            await self._lists([i for i in ids if self._steps[i].todo is Todo.LISTS])
+            for _ in range(self._terms.confirming_reads_max + 1):
+                lacking = [i for i in ids if self._steps[i].todo is Todo.READS]
+                if not lacking:
+                    return
+                await self._reads(lacking)
+            raise AssertionError(f"ledgers want more confirming reads than {self._terms.confirming_reads_max} a bookie")
+        finally:
+            for lane in self._lanes.values():
+                await lane.close()
+
+    async def _lists(self, ids: list[LedgerId]) -> None:
+        asked: dict[BookieId, list[ListQuestion]] = {}
+        for ledger_id in ids:
+            for question in self._steps[ledger_id].questions:
+                asked.setdefault(question.bookie_id, []).append(ListQuestion(ledger_id, question.expected_bytes))
+        for answers in await asyncio.gather(*(self._list(b, questions) for b, questions in asked.items())):
+            for answer in answers:
+                self._looks[answer.ledger_id].answers.setdefault(self._look, {})[answer.bookie_id] = answer
+        self._settle(ids)
+
+    async def _list(self, bookie: BookieId, questions: list[ListQuestion]) -> list[Answer]:
+        status = self._undialled(bookie)
+        if status is None and bookie in self._unsupported:
+            status = AnswerStatus.UNSUPPORTED
+        if status is not None:
+            return [Answer(bookie, q.ledger_id, self._look, self._asker.now_ms(), status) for q in questions]
+        async with self._gate:
+            answers = await self._lane(bookie).lists(questions)
+        if self._lane(bookie).greeting()[0] is Greeting.UNSUPPORTED:
+            self._unsupported.add(bookie)
+        return answers
+
+    async def _reads(self, ids: list[LedgerId]) -> None:
+        asked: dict[BookieId, list[ReadQuestion]] = {}
+        passwords = self._asker.store.passwords([i for i in ids if self._digest(i) is DigestType.HMAC])
+        for ledger_id in ids:
+            for bookie, entry in self._steps[ledger_id].reads:
+                question = ReadQuestion(ledger_id, entry, self._digest(ledger_id), passwords.get(ledger_id))
+                asked.setdefault(bookie, []).append(question)
+        for reads in await asyncio.gather(*(self._read(b, questions) for b, questions in asked.items())):
+            for read in reads:
+                self._looks[read.ledger_id].reads.setdefault(self._look, {})[read.bookie_id, read.entry_id] = read
+        self._settle(ids)
+
+    async def _read(self, bookie: BookieId, questions: list[ReadQuestion]) -> list[EntryRead]:
+        status = self._undialled(bookie)
+        if status is not None:
+            said = ReadStatus(status.value)
+            return [EntryRead(bookie, q.ledger_id, q.entry_id, self._look, self._asker.now_ms(), said) for q in questions]
+        async with self._gate:
+            return await self._lane(bookie).reads(questions)
+
+    def _undialled(self, bookie: BookieId) -> AnswerStatus | None:
+        if bookie not in self._addresses:
+            return AnswerStatus.UNREGISTERED
+        return AnswerStatus.ADDRESS_UNKNOWN if self._addresses[bookie] is None else None
+
+    def _digest(self, ledger_id: LedgerId) -> DigestType | None:
+        metadata = self._looks[ledger_id].records[-1].metadata
+        return metadata.digest_type if metadata else None
+
+    def _settle(self, ids: Iterable[LedgerId]) -> None:
+        for ledger_id in ids:
+            self._steps[ledger_id] = settle(self._looks[ledger_id].evidence(), self._terms)
+
+    def _lane(self, bookie: BookieId) -> AsyncLane:
+        if bookie not in self._lanes:
+            address = self._addresses[bookie]
+            assert address is not None, bookie
+            self._lanes[bookie] = AsyncLane(bookie, *address, self._asker.limits, self._look, self._asker.now_ms)
+        return self._lanes[bookie]
