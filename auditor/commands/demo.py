@@ -29,8 +29,8 @@ def demo(context: Context) -> int:
 def _introduction(stories: list[Story], delay_s: float) -> str:
     """What was seeded, and what is different from a real run."""
     lines = [
-        "An embedded cluster was started: a real ZooKeeper, and bookies that speak the real protocol. It holds one case of every",
-        "kind of finding, each beside a sound twin that differs in one fact:",
+        "An embedded cluster was started: a real ZooKeeper, and bookies that speak the real protocol. It holds one case of",
+        "every kind of finding, each beside a sound twin that differs in one fact:",
         "",
         *(
             f"  {story.kind.value:<30} {story.ledger_or_bookie!s:>6}  twin {story.twin!s:>6}   {story.told}"

@@ -93,7 +93,7 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         for problem in store.problems:
             context.logger.warning("metadata service", problem=problem)
         registered = [b for b in store.bookies(0, now_ms) if b.registration is not Registration.NONE]
-        with spark_session(len(registered), settings.spark_master, context.stop) as spark:
+        with spark_session(len(registered), settings.spark_master, context.stop, verbose=settings.verbose) as spark:
             this.spark_version = spark.version
             this.directory = this.output.start(this.run_id)
             write_json(this.directory, "run.json", about.as_json())

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
-from pyspark import InheritableThread
+from pyspark import InheritableThread, SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from auditor.errors import SparkUnavailable
@@ -25,44 +26,61 @@ POLL_S = 0.1
 """How often a running job is looked at: for progress, and for a signal."""
 LANES_AT_ONCE_MAX = 64
 """Bookies asked at once in local mode: each is a thread that mostly waits."""
+LAST_WORDS_BYTES = 2_000
+"""What is shown of a JVM's output when it could not be started."""
 
 
 @contextmanager
 def spark_session(
-    bookie_count: int, master: str | None, stop: StopRequest, *, archive_to: Path | None = None
+    bookie_count: int, master: str | None, stop: StopRequest, *, verbose: bool = False, archive_to: Path | None = None
 ) -> Iterator[SparkSession]:
-    """A session for one run, stopped at the end. Raises SparkUnavailable with what to do.
+    """A session for one run, stopped at the end; one that is active already (a notebook's, a test's) is used and left alone.
 
-    `archive_to`: write a class-data archive there when the JVM ends, instead of using the one that is there.
+    `archive_to`: write a class-data archive there when the JVM ends, instead of using the one that is there. Raises
+    SparkUnavailable with what to do.
     """
-    options = [] if _submitted() else _jvm_options(archive_to)
-    with _interrupts_kept_from_the_jvm():
-        session = _start(bookie_count, master, options)
-    try:
-        stop.check()
-        yield session
-    finally:
-        session.sparkContext.cancelJobGroup(JOB_GROUP)
-        session.stop()
-        _end_jvm()
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
+    with tempfile.TemporaryFile() as spoken:
+        session = _start(bookie_count, master, None if verbose else spoken, archive_to)
+        try:
+            stop.check()
+            yield session
+        finally:
+            with suppress(Exception):  # a JVM that was ended by a signal cannot be told anything any more
+                session.sparkContext.cancelJobGroup(JOB_GROUP)
+                session.stop()
+            _end_jvm()
 
 
-def _start(bookie_count: int, master: str | None, jvm_options: list[str]) -> SparkSession:
-    lanes = max(2, min(bookie_count, LANES_AT_ONCE_MAX))
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("bookkeeper-auditor")
+def _start(bookie_count: int, master: str | None, spoken: IO[bytes] | None, archive_to: Path | None) -> SparkSession:
+    """`spoken` takes what the JVM says, which is of no use to an operator unless it fails to start."""
     settings = dict(_SETTINGS)
-    if jvm_options:
-        settings["spark.driver.extraJavaOptions"] = " ".join(jvm_options)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master or not _submitted():
-        settings["spark.master"] = master or f"local[{lanes},2]"
+        settings["spark.master"] = master or f"local[{max(2, min(bookie_count, LANES_AT_ONCE_MAX))},2]"
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
+    if not _submitted():
+        settings["spark.driver.extraJavaOptions"] = " ".join(_jvm_options(archive_to))
+    conf = SparkConf().setAppName("bookkeeper-auditor").setAll(list(settings.items()))
     try:
-        return builder.getOrCreate()
+        gateway = launch_gateway(conf, {"stdout": spoken, "stderr": spoken} if spoken else None)  # type: ignore[no-untyped-call]
+        return SparkSession(SparkContext(gateway=gateway, conf=conf))
     except Exception as error:  # whatever py4j or the JVM's launcher raises: to the operator it is one thing
-        raise SparkUnavailable(f"Spark could not be started ({error}); `auditor doctor` says what is missing") from error
+        _end_jvm()
+        said = _last_words(spoken)
+        raise SparkUnavailable(f"Spark could not be started ({error}){said}; `auditor doctor` says what is missing") from error
+
+
+def _last_words(spoken: IO[bytes] | None) -> str:
+    """The end of what the JVM said before it failed."""
+    if spoken is None:
+        return ""
+    size = spoken.seek(0, os.SEEK_END)
+    spoken.seek(max(0, size - LAST_WORDS_BYTES))
+    return f"; the JVM said: {spoken.read().decode(errors='replace').strip()}"
 
 
 _SETTINGS = {
@@ -86,7 +104,7 @@ def _submitted() -> bool:
 
 
 def _jvm_options(archive_to: Path | None) -> list[str]:
-    """Options of a local driver's JVM, which is started by us: quick to start, with the class-data archive where there is one."""
+    """Options of a driver's JVM that we start: quick to be up, with the class-data archive where there is one."""
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.path)
     if archive_to is not None:
@@ -96,23 +114,8 @@ def _jvm_options(archive_to: Path | None) -> list[str]:
     return [*options, f"-XX:SharedArchiveFile={archive}"] if archive.is_file() else options
 
 
-@contextmanager
-def _interrupts_kept_from_the_jvm() -> Iterator[None]:
-    """Keep Ctrl-C from reaching the JVM directly: this process cancels the jobs first and stops the JVM itself."""
-    before = signal.getsignal(signal.SIGINT)
-    with suppress(ValueError):  # not the main thread: nothing to arrange
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        with suppress(ValueError):
-            signal.signal(signal.SIGINT, before)
-
-
 def _end_jvm() -> None:
     """Leave no JVM behind: PySpark keeps its gateway for the next session, and there is none."""
-    from pyspark import SparkContext
-
     gateway = SparkContext._gateway
     if gateway is None:
         return
@@ -156,6 +159,7 @@ def run_job(spark: SparkSession, stop: StopRequest, action: Callable[[], T], tic
         spark.sparkContext.cancelJobGroup(JOB_GROUP)
         thread.join(_CANCEL_S)
         raise
+    stop.check()  # a signal to the whole group ends the JVM first: that is no failure of the job
     if failure:
         raise failure[0]
     return outcome[0]

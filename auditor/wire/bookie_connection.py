@@ -12,6 +12,7 @@ from auditor.errors import LocalProtocolError, PeerProtocolError
 from auditor.model.identity import EntryId, LedgerId
 from auditor.wire.frames import (
     LENGTH_BYTES,
+    LIST_HEADER,
     FrameReader,
     Operation,
     Oversized,
@@ -19,6 +20,7 @@ from auditor.wire.frames import (
     encode_get_info,
     encode_get_list,
     encode_read,
+    varint,
 )
 
 _LIST = int(Operation.GET_LIST_OF_ENTRIES_OF_LEDGER)
@@ -27,14 +29,15 @@ _INFO = int(Operation.GET_BOOKIE_INFO)
 
 TxnId = int
 
+PLAIN_BYTES_MIN = 64
+"""No answer with a list is shorter."""
+_NOT_PLAIN = b"\xff"
+"""How no list answer goes on."""
 
-class Question(NamedTuple):
-    """What was asked under one transaction id. `abandoned`: nobody waits any more, the answer may still come."""
 
-    operation: int
-    ledger_id: LedgerId | None = None
-    entry_id: EntryId | None = None
-    abandoned: bool = False
+_Question = tuple[int, LedgerId | None, EntryId | None, bytes, bool]
+"""What was asked under one transaction id: operation, ledger, entry, how a list answer must go on (see `_plain_list`), and
+whether it was abandoned: nobody waits any more, the answer may still come."""
 
 
 class Answered(NamedTuple):
@@ -69,7 +72,7 @@ class BookieConnection:
     def __init__(self, frame_bytes_max: int) -> None:
         self._reader = FrameReader(frame_bytes_max)
         self._frame_bytes_max = frame_bytes_max
-        self._questions: dict[TxnId, Question] = {}
+        self._questions: dict[TxnId, _Question] = {}
         self._last_txn_id = 0
         self._closed = False
         self._fault: PeerProtocolError | None = None
@@ -78,29 +81,29 @@ class BookieConnection:
         """GET_LIST_OF_ENTRIES_OF_LEDGER. Raises LocalProtocolError after the end, and for an id no ledger can have."""
         txn_id = self._next_txn_id()
         frame = encode_get_list(txn_id, ledger_id)
-        self._questions[txn_id] = Question(_LIST, ledger_id)
+        self._questions[txn_id] = (_LIST, ledger_id, None, b"\x08\x00\x10%b\x1a" % varint(ledger_id), False)
         return txn_id, frame
 
     def ask_read(self, ledger_id: LedgerId, entry_id: EntryId) -> tuple[TxnId, bytes]:
         """READ_ENTRY of one entry. Raises LocalProtocolError after the end, and for ids out of range."""
         txn_id = self._next_txn_id()
         frame = encode_read(txn_id, ledger_id, entry_id)
-        self._questions[txn_id] = Question(_READ, ledger_id, entry_id)
+        self._questions[txn_id] = (_READ, ledger_id, entry_id, _NOT_PLAIN, False)
         return txn_id, frame
 
     def ask_info(self) -> tuple[TxnId, bytes]:
         """GET_BOOKIE_INFO. Raises LocalProtocolError after the end."""
         txn_id = self._next_txn_id()
         frame = encode_get_info(txn_id)
-        self._questions[txn_id] = Question(_INFO)
+        self._questions[txn_id] = (_INFO, None, None, _NOT_PLAIN, False)
         return txn_id, frame
 
     def abandon(self, txn_id: TxnId) -> None:
         """Stop waiting for an answer, and know it again if it comes. Raises LocalProtocolError if it is not awaited."""
         question = self._questions.get(txn_id)
-        if question is None or question.abandoned:
+        if question is None or question[4]:
             raise LocalProtocolError(f"transaction {txn_id} is not awaited")
-        self._questions[txn_id] = question._replace(abandoned=True)
+        self._questions[txn_id] = (*question[:4], True)
 
     def receive(self, data: bytes) -> list[Answered | AnswerTooLarge]:
         """The answers that `data` completes, in the order they came.
@@ -116,7 +119,10 @@ class BookieConnection:
         events: list[Answered | AnswerTooLarge] = []
         try:
             for frame in self._reader.feed(data):
-                events.append(self._answer(frame) if type(frame) is bytes else self._too_large(frame))  # type: ignore[arg-type]
+                if isinstance(frame, Oversized):
+                    events.append(self._too_large(frame))
+                else:
+                    events.append(self._plain_list(frame) or self._answer(frame))
         except PeerProtocolError as error:
             self._fault = error
             if not events:
@@ -131,7 +137,7 @@ class BookieConnection:
     @property
     def awaited(self) -> int:
         """Questions without an answer, abandoned ones not counted. Linear in the table: for tests and messages."""
-        return sum(not question.abandoned for question in self._questions.values())
+        return sum(not abandoned for *_, abandoned in self._questions.values())
 
     @property
     def unfinished_bytes(self) -> int:
@@ -148,27 +154,66 @@ class BookieConnection:
         self._last_txn_id += 1
         return self._last_txn_id
 
+    def _plain_list(self, frame: bytes) -> Answered | None:
+        """An EOK list laid out as every bookie lays it out, read without protobuf; None for anything else.
+
+        Whatever passes says the same to protobuf: each byte before the list is compared, each length spans to the end.
+        """
+        if len(frame) < PLAIN_BYTES_MIN or frame[2:7] != LIST_HEADER or frame[0] != 0x0A:
+            return None
+        size, low, middle, high = frame[1], frame[7], frame[8], frame[9]
+        if size == 7 and low >= 0x80 > middle:
+            txn_id = low & 0x7F | middle << 7
+        elif size == 8 and low >= 0x80 <= middle and high < 0x80:
+            txn_id = low & 0x7F | (middle & 0x7F) << 7 | high << 14
+        else:
+            return None
+        question = self._questions.get(txn_id)
+        at = size + 6
+        if question is None or frame[at - 4 : at] != b"\x10\x00\xe2\x06":
+            return None
+        at = _spanning(frame, at)
+        tail = question[3]
+        if not frame.startswith(tail, at):
+            return None
+        at = _spanning(frame, at + len(tail))
+        if not at:
+            return None
+        del self._questions[txn_id]
+        return Answered(txn_id, _LIST, 0, frame[at:], len(frame) + LENGTH_BYTES, question[4])
+
     def _answer(self, frame: bytes) -> Answered:
         operation, txn_id, status, ledger_id, entry_id, payload = decode_response(frame)
         question = self._questions.pop(txn_id, None)
         if question is None:
             raise PeerProtocolError(f"an answer to transaction {txn_id}, which awaits none")
-        if operation != question.operation:
-            raise PeerProtocolError(f"transaction {txn_id} asked operation {question.operation}, the answer is to {operation}")
-        if ledger_id is not None and (ledger_id != question.ledger_id or entry_id != question.entry_id):
+        asked, asked_ledger_id, asked_entry_id, _, abandoned = question
+        if operation != asked:
+            raise PeerProtocolError(f"transaction {txn_id} asked operation {asked}, the answer is to {operation}")
+        if ledger_id is not None and (ledger_id != asked_ledger_id or entry_id != asked_entry_id):
             raise PeerProtocolError(
-                f"transaction {txn_id} asked about {_named(question.ledger_id, question.entry_id)}, "
+                f"transaction {txn_id} asked about {_named(asked_ledger_id, asked_entry_id)}, "
                 f"the answer is about {_named(ledger_id, entry_id)}"
             )
-        return Answered(txn_id, operation, status, payload, len(frame) + LENGTH_BYTES, question.abandoned)
+        return Answered(txn_id, operation, status, payload, len(frame) + LENGTH_BYTES, abandoned)
 
     def _too_large(self, frame: Oversized) -> AnswerTooLarge:
         operation, txn_id = frame.addressee()
         question = self._questions.pop(txn_id, None)
-        if question is None or operation != question.operation or frame.length < 0:
+        if question is None or operation != question[0] or frame.length < 0:
             raise PeerProtocolError(f"a frame announces {frame.length} bytes and answers no question")
-        return AnswerTooLarge(txn_id, operation, frame.length, question.abandoned)
+        return AnswerTooLarge(txn_id, operation, frame.length, question[4])
 
 
 def _named(ledger_id: int | None, entry_id: int | None) -> str:
     return f"ledger {ledger_id}" if entry_id is None else f"ledger {ledger_id} entry {entry_id}"
+
+
+def _spanning(frame: bytes, at: int) -> int:
+    """Where the bytes begin whose length is at `at`, if they go exactly to the end of the frame; else 0. Up to 16 KiB."""
+    rest = len(frame) - at
+    if rest <= 0x80:
+        return at + 1 if rest and frame[at] == rest - 1 else 0
+    if rest <= 0x4001 and frame[at] >= 0x80 and frame[at] & 0x7F | frame[at + 1] << 7 == rest - 2:
+        return at + 2
+    return 0
