@@ -64,6 +64,7 @@ def _start(bookie_count: int, master: str | None, spoken: IO[bytes] | None, arch
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not _submitted():
         settings["spark.driver.extraJavaOptions"] = " ".join(_jvm_options(archive_to))
+        settings["spark.python.daemon.module"] = "auditor.tables.worker_daemon"
     conf = SparkConf().setAppName("bookkeeper-auditor").setAll(list(settings.items()))
     try:
         gateway = launch_gateway(conf, {"stdout": spoken, "stderr": spoken} if spoken else None)  # type: ignore[no-untyped-call]

