@@ -13,6 +13,7 @@ from auditor.wire.digest import BodyCheck, check_body
 from auditor.wire.entry_availability import decode
 from auditor.wire.frames import LENGTH_BYTES, Status, status_name
 
+_HELD = AnswerStatus.HELD
 _SAYS = {
     Status.EIO: "the bookie's storage failed",
     Status.EUNKNOWNLEDGERSTATE: "the bookie does not know what it holds after an unclean shutdown",
@@ -41,43 +42,48 @@ class Evidence:
             detail = f"the answer has {event.length} bytes, frame_bytes_max accepts {self._frame_bytes_max}"
             return self.without(ask, "too_large", detail)
         ask.received_bytes += event.received_bytes
-        question = ask.question
-        if isinstance(question, ReadQuestion):
-            return self._read(ask, question, event)
-        return self._list(ask, event)
+        if isinstance(ask.question, ReadQuestion):
+            return self._read(ask, ask.question, event)
+        if event.status == 0:
+            try:
+                groups, put_right = decode(event.payload, self._groups_max)
+            except MalformedAvailability as error:
+                return self._answer(ask, AnswerStatus.INVALID, str(error))
+            return Answer(
+                self._bookie_id,
+                ask.ledger_id,
+                self._look,
+                ask.asked_at_ms,
+                _HELD,
+                groups,
+                "",
+                ask.requests,
+                ask.requests - 1,
+                ask.received_bytes,
+                put_right,
+            )
+        if event.status == Status.ENOLEDGER:
+            return self._answer(ask, AnswerStatus.NO_SUCH_LEDGER)
+        return self._answer(ask, AnswerStatus.REFUSED, _refusal(event.status))
 
     def without(self, ask: Ask, status: str, detail: str) -> Answer | EntryRead:
         """An answer that holds no entry: `status` is a word AnswerStatus and ReadStatus both know (else AnswerStatus alone)."""
         if isinstance(ask.question, ReadQuestion):
             return self._entry_read(ask, ask.question, ReadStatus(status), detail)
-        return self._answer(ask, AnswerStatus(status), detail=detail)
+        return self._answer(ask, AnswerStatus(status), detail)
 
-    def _list(self, ask: Ask, event: Answered) -> Answer:
-        if event.status == 0:
-            try:
-                groups, put_right = decode(event.payload, self._groups_max)
-            except MalformedAvailability as error:
-                return self._answer(ask, AnswerStatus.INVALID, detail=str(error))
-            return self._answer(ask, AnswerStatus.HELD, groups, "", put_right)
-        if event.status == Status.ENOLEDGER:
-            return self._answer(ask, AnswerStatus.NO_SUCH_LEDGER)
-        return self._answer(ask, AnswerStatus.REFUSED, detail=_refusal(event.status))
-
-    def _answer(
-        self, ask: Ask, status: AnswerStatus, groups: bytes = b"", detail: str = "", non_canonical: bool = False
-    ) -> Answer:
+    def _answer(self, ask: Ask, status: AnswerStatus, detail: str = "") -> Answer:
         return Answer(
             self._bookie_id,
             ask.ledger_id,
             self._look,
             ask.asked_at_ms or self.now_ms(),
             status,
-            groups,
+            b"",
             detail,
             ask.requests,
             ask.retries,
             ask.received_bytes,
-            non_canonical,
         )
 
     def _read(self, ask: Ask, question: ReadQuestion, event: Answered) -> EntryRead:

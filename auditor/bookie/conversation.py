@@ -221,6 +221,9 @@ class Conversation:
         if wait_s > 0 and "refill" not in self._timers:
             self._set_timer("refill", wait_s, self.go_on)
 
+    def make_out(self) -> None:
+        self._exchange.make_out()
+
     def lost(self, link: Link, why: str, *, breach: bool) -> None:
         if link is not self._link:
             return

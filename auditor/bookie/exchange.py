@@ -47,6 +47,7 @@ class Exchange:
         self._outstanding: dict[int, Ask] = {}
         self._outstanding_bytes = 0
         self._alone_txn_id = 0
+        self._taken: list[tuple[Ask, Answered | AnswerTooLarge]] = []
         self.proof = ListingProof()
         self.refused = False
         self.setbacks = 0
@@ -114,26 +115,39 @@ class Exchange:
         return frames
 
     def heard(self, events: Sequence[Answered | AnswerTooLarge], now: float) -> list[Answered | AnswerTooLarge]:
-        """Takes the answers to questions of this call; returns the others (GET_BOOKIE_INFO, and what came too late)."""
-        outstanding, proof, from_event = self._outstanding, self.proof, self._evidence.from_event
+        """Takes the answers to questions of this call; returns the others (GET_BOOKIE_INFO, and what came too late).
+
+        What they say is made out by `make_out`, for which the bookie need not wait: more may be sent before.
+        """
+        take, proof, taken = self._outstanding.pop, self.proof, self._taken
         strays: list[Answered | AnswerTooLarge] = []
         for event in events:
-            ask = outstanding.pop(event.txn_id, None)
+            ask = take(event.txn_id, None)
             if ask is None:
                 strays.append(event)
                 continue
             self._outstanding_bytes -= ask.expected_bytes
-            status = event.status if type(event) is Answered else _EOK
-            if status in _TRY_ELSE:
+            status = event.status if isinstance(event, Answered) else _EOK
+            if status == _EOK:
+                proof.listed += ask.is_list
+            elif status in _TRY_ELSE:
                 self._not_now(ask, event, status, now)
                 continue
-            if ask.is_list:
-                proof.listed += status == _EOK
-                proof.no_such_ledger += status == _ENOLEDGER
-            ask.outcome = from_event(ask, event)
+            elif status == _ENOLEDGER:
+                proof.no_such_ledger += ask.is_list
+            taken.append((ask, event))
+        if taken:
             self.setbacks = 0
         self._window.answered(len(events) - len(strays))
         return strays
+
+    def make_out(self) -> None:
+        """Give what was heard as outcomes: decoding, the larger half of the work."""
+        if self._taken:
+            from_event = self._evidence.from_event
+            for ask, event in self._taken:
+                ask.outcome = from_event(ask, event)
+            self._taken.clear()
 
     def _not_now(self, ask: Ask, event: Answered | AnswerTooLarge, status: int, now: float) -> None:
         """EUA ends everything; ETOOMANYREQUESTS is asked again after a pause, until no try is left."""

@@ -22,6 +22,9 @@ class Listener(Protocol):
     def go_on(self) -> None:
         """All that was read is told: more may be asked."""
 
+    def make_out(self) -> None:
+        """Now there is time for what was heard: told after `go_on`, or after `lost`."""
+
     def lost(self, link: Link, why: str, *, breach: bool) -> None:
         """The connection is gone, told once; `breach`: the bookie broke the protocol. Not told after `abort`."""
 
@@ -69,6 +72,7 @@ class Link(asyncio.Protocol):
             self._end(str(self.wire.fault), breach=True)
         elif events:
             self._listener.go_on()
+        self._listener.make_out()
 
     def connection_lost(self, error: Exception | None) -> None:
         why = f"the connection was lost ({error})" if error else "the bookie closed the connection"

@@ -36,6 +36,7 @@ class Ask:
     __slots__ = (
         "asked_at_ms",
         "expected_bytes",
+        "is_list",
         "ledger_id",
         "losses",
         "outcome",
@@ -50,6 +51,7 @@ class Ask:
     def __init__(self, question: ListQuestion | ReadQuestion) -> None:
         self.question = question
         self.ledger_id = question.ledger_id
+        self.is_list = isinstance(question, ListQuestion)
         self.expected_bytes = question.expected_bytes if isinstance(question, ListQuestion) else READ_EXPECTED_BYTES
         self.asked_at_ms = 0
         self.sent_at = 0.0
@@ -59,10 +61,6 @@ class Ask:
         self.trouble = ""
         self.unanswered = False
         self.outcome: Answer | EntryRead | None = None
-
-    @property
-    def is_list(self) -> bool:
-        return type(self.question) is ListQuestion
 
     @property
     def retries(self) -> int:

@@ -207,6 +207,8 @@ def _of_ordered(groups: Iterable[_Group]) -> tuple[bytes, bool] | None:
         going_last, going_period, open_size = open_first, step, 0
     if going_size:
         out += _pack(going_first, going_last, going_size, going_period)
+    if 0 < open_size <= SIZE_MAX:
+        return bytes(out + _pack(open_first, open_first, open_size, 0)), put_right
     return bytes(out + _pieces(open_first, open_size)), put_right
 
 

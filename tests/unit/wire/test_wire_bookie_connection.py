@@ -1,13 +1,13 @@
 """One connection as a state machine: fed whole, byte by byte, and with garbage behind."""
 
-# ruff: noqa: SIM300 (the expected value comes first)
-
 from __future__ import annotations
 
 import random
 import struct
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.scripted_bookie import answer, frame, info_answer, list_answer, read_answer
 
 from auditor.errors import LocalProtocolError, PeerProtocolError
@@ -173,3 +173,48 @@ def test_random_bytes_raise_nothing_but_a_breach() -> None:
                 connection.receive(bytes(stream[at : at + 7]))
         except PeerProtocolError as error:
             assert str(error), f"seed {seed}"
+
+
+class ByProtobufAlone(BookieConnection):
+    """Without the short cut for plain lists."""
+
+    def _plain_list(self, frame: bytes) -> Answered | None:
+        return None
+
+
+def outcome(connection: BookieConnection, ledger_id: int, skipped: int, data: bytes) -> object:
+    """What becomes of `data`, for a connection that has asked for `ledger_id` after `skipped` other questions."""
+    connection._last_txn_id = skipped
+    connection.ask_list(ledger_id)
+    try:
+        return connection.receive(data)
+    except PeerProtocolError:
+        return PeerProtocolError
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.sampled_from([0, 5, 126, 127, 128, 16_382, 16_383, 16_384, 2_097_150, 2_097_151]),
+    st.one_of(st.integers(0, 300), st.integers(0, 2**63 - 1)),
+    st.one_of(st.integers(0, 300), st.integers(16_300, 16_400)),
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), max_size=3),
+)
+def test_the_short_cut_for_plain_lists_says_what_protobuf_says(
+    skipped: int, ledger_id: int, size: int, changes: list[tuple[int, int]]
+) -> None:
+    """Whatever the ids and lengths, and whichever bytes are changed: with and without the short cut, the same comes out."""
+    data = bytearray(list_answer(skipped + 1, ledger_id, bytes(range(256)) * (size // 256) + bytes(range(size % 256))))
+    for at, byte in changes:
+        if 4 <= at < len(data):
+            data[at] = byte
+    expected = outcome(ByProtobufAlone(2**20), ledger_id, skipped, bytes(data))
+    assert expected == outcome(BookieConnection(2**20), ledger_id, skipped, bytes(data))
+
+
+def test_the_short_cut_is_taken() -> None:
+    """An ordinary list of an ordinary ledger does not go through protobuf."""
+    connection = BookieConnection(FRAME_BYTES_MAX)
+    connection._last_txn_id = 200
+    connection.ask_list(12_345)
+    expected = Answered(201, LIST, 0, bytes(88), len(list_answer(201, 12_345, bytes(88))), False)
+    assert expected == connection._plain_list(list_answer(201, 12_345, bytes(88))[4:])

@@ -1,7 +1,5 @@
 """The list of entries on the wire and in canonical form (BP-34; the encoder and the decoder's rules are BookKeeper's)."""
 
-# ruff: noqa: SIM300 (the expected value comes first)
-
 from __future__ import annotations
 
 import struct

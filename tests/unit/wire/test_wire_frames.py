@@ -1,7 +1,5 @@
 """Frames: the requests an auditor may send, byte for byte, and the answers cut and decoded."""
 
-# ruff: noqa: SIM300 (the expected value comes first)
-
 from __future__ import annotations
 
 import struct

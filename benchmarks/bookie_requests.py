@@ -1,0 +1,148 @@
+"""Lists a second over one connection to one bookie: the product's lane beside the least a client can do, in one run.
+
+    python benchmarks/bookie_requests.py HOST PORT --ledgers 0-19999 [--windows 64,256] [--repeats 3]
+
+The floor sends requests that were encoded beforehand and only counts the frames that come back: what the bookie, the network
+and the event loop cost with any client. Both take turns against the same bookie at the same window, and the ratio compares the
+best of each, as other work on the machine only ever slows one down. The lane's rate limit is lifted, so do not aim this at a
+bookie that has something else to do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from auditor.bookie.client import Lane, ListQuestion
+from auditor.config import BookieLimits
+from auditor.wire.frames import encode_get_list
+
+WAIT_S = 120.0
+"""How long one round of the floor may take."""
+
+
+class CountingClient(asyncio.Protocol):
+    """Sends `frames` with at most `window` unanswered, and counts answers without looking into them."""
+
+    def __init__(self, frames: Sequence[bytes], window: int, done: asyncio.Future[None]) -> None:
+        self._frames = frames
+        self._window = window
+        self._done = done
+        self._sent = 0
+        self._answered = 0
+        self._rest = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._send()
+
+    def data_received(self, data: bytes) -> None:
+        data = self._rest + data if self._rest else data
+        start, end = 0, len(data)
+        while end - start >= 4:
+            length = int.from_bytes(data[start : start + 4], "big")
+            if end - start - 4 < length:
+                break
+            start += 4 + length
+            self._answered += 1
+        self._rest = data[start:]
+        if self._answered == len(self._frames):
+            self._done.set_result(None)
+        else:
+            self._send()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self._done.done():
+            self._done.set_exception(error or ConnectionError("the bookie closed the connection"))
+
+    def _send(self) -> None:
+        upto = min(len(self._frames), self._answered + self._window)
+        if upto > self._sent:
+            self._transport.write(b"".join(self._frames[self._sent : upto]))
+            self._sent = upto
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Lists a second at one window, the best of several rounds each; `answers` counts the lane's answers by status."""
+
+    window: int
+    floor_per_s: float
+    lane_per_s: float
+    answers: dict[str, int]
+
+    @property
+    def ratio(self) -> float:
+        return self.lane_per_s / self.floor_per_s
+
+    def __str__(self) -> str:
+        rates = f"floor {self.floor_per_s:9,.0f}/s   lane {self.lane_per_s:9,.0f}/s   ratio {self.ratio:.2f}"
+        return f"window {self.window:4d}   {rates}   {self.answers}"
+
+
+async def floor_round(host: str, port: int, ledger_ids: Sequence[int], window: int) -> float:
+    """Lists a second of one round of the floor; encoding and connecting are not counted."""
+    loop = asyncio.get_running_loop()
+    frames = [encode_get_list(txn_id, ledger_id) for txn_id, ledger_id in enumerate(ledger_ids, 1)]
+    done = loop.create_future()
+    began = loop.time()
+    transport, _ = await loop.create_connection(lambda: CountingClient(frames, window, done), host, port)
+    async with asyncio.timeout(WAIT_S):
+        await done
+    rate = len(frames) / (loop.time() - began)
+    transport.close()
+    return rate
+
+
+def lane_round(host: str, port: int, ledger_ids: Sequence[int], window: int) -> tuple[float, dict[str, int]]:
+    """Lists a second of one round of the lane, questions and answers made within it, and its answers by status."""
+    limits = BookieLimits(requests_per_second=0, inflight_max=window)
+    with Lane(f"{host}:{port}", host, port, limits, look=1, now_ms=lambda: int(time.time() * 1000)) as lane:
+        lane.greet()
+        began = time.perf_counter()
+        answers = lane.lists([ListQuestion(ledger_id) for ledger_id in ledger_ids])
+        rate = len(answers) / (time.perf_counter() - began)
+    return rate, dict(Counter(answer.status.value for answer in answers))
+
+
+def compare(host: str, port: int, ledger_ids: Sequence[int], windows: Sequence[int], repeats: int) -> list[Measured]:
+    """One Measured a window. The bookie is asked for every ledger once beforehand, so that nobody finds it cold."""
+    asyncio.run(floor_round(host, port, ledger_ids, max(windows)))
+    found = []
+    for window in windows:
+        floor, lane = 0.0, 0.0
+        answers: dict[str, int] = {}
+        for _ in range(repeats):
+            floor = max(floor, asyncio.run(floor_round(host, port, ledger_ids, window)))
+            rate, answers = lane_round(host, port, ledger_ids, window)
+            lane = max(lane, rate)
+        found.append(Measured(window, floor, lane, answers))
+    return found
+
+
+def _range(text: str) -> range:
+    first, last = text.split("-")
+    return range(int(first), int(last) + 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("host")
+    parser.add_argument("port", type=int)
+    parser.add_argument("--ledgers", type=_range, required=True, help="first-last, both asked")
+    parser.add_argument("--windows", default="64,256", help="requests in flight, comma separated")
+    parser.add_argument("--repeats", type=int, default=3, help="rounds of each, best counts")
+    chosen = parser.parse_args()
+    for measured in compare(
+        chosen.host, chosen.port, chosen.ledgers, [int(w) for w in chosen.windows.split(",")], chosen.repeats
+    ):
+        print(measured)
+
+
+if __name__ == "__main__":
+    main()
