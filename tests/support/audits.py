@@ -1,0 +1,243 @@
+"""Whole commands in one call: `audit` is `auditor run`, `audit_ledgers` is `auditor ledger`, `replay_run` is `auditor replay`.
+
+    outcome = audit(cluster, tmp_path)                          # the test asks for the fixture `spark`: 2-4 s an audit
+    outcome = audit(cluster, tmp_path, underreplication_grace="0s", between=lambda pause: cluster.unmark(7))
+    outcome = audit_ledgers(cluster, [7, 8])                    # no Spark; about half a second
+    outcome.exit_code, outcome.findings, outcome.verdicts[7].standing, outcome.summary["ledgers"]
+
+`cluster` is anything with a `metadata_service_uri`: a RealCluster, a SandboxCluster, a bare URI as text. Settings are those of
+the command, by their keys and as a user writes them; `QUICK` holds what differs from the product's defaults here.
+
+Nothing sleeps between two looks: the product asks its StopRequest to wait, and the one used here remembers how long
+(`outcome.pauses_s`) and calls `between` with the number of the pause, 1 for the one before the second look. There a test
+changes the cluster. A clock for the pauses that are not slept: `skipped_clock`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import structlog
+from structlog.stdlib import BoundLogger
+
+from auditor.accounting.about import About
+from auditor.clock import now_ms
+from auditor.commands import ledger as ledger_command
+from auditor.commands import replay as replay_command
+from auditor.commands import run as run_command
+from auditor.commands.context import Context
+from auditor.config import Layers, parse
+from auditor.evidence.schemas import VERDICTS
+from auditor.model.finding import Kind
+from auditor.model.identity import LedgerId
+from auditor.replay import judge_again
+from auditor.report.progress import Silent
+from auditor.report.run_directory import place
+from auditor.stop import StopRequest
+
+Json = dict[str, Any]
+
+QUICK: Mapping[str, str] = {"second_look_delay": "0s", "rpc_timeout": "2s", "bookie_connect_timeout": "1s"}
+"""Settings of every audit here, unless a test says otherwise: loopback answers in milliseconds or not at all."""
+
+
+class HasCluster(Protocol):
+    """What an audit must know of a cluster."""
+
+    metadata_service_uri: str
+
+
+class Pauses(StopRequest):
+    """Waits for nothing: remembers the seconds it was asked for, and lets a test act. Hand one in as `stop` to share it."""
+
+    def __init__(self, between: Callable[[int], object] | None = None) -> None:
+        super().__init__()
+        self.seconds: list[float] = []
+        self._between = between
+
+    def wait(self, seconds: float) -> None:
+        self.check()
+        self.seconds.append(seconds)
+        if self._between is not None:
+            self._between(len(self.seconds))
+
+    def skipped_clock(self) -> Callable[[], int]:
+        """A wall clock, in ms, on which every pause asked for has passed."""
+        return lambda: now_ms() + int(sum(self.seconds) * 1000)
+
+
+@dataclass(frozen=True)
+class JudgedLedger:
+    """What was said of one ledger; of `auditor ledger` the looks too (`told`: its object in the JSON report)."""
+
+    standing: str
+    exempt: str | None = None
+    unknowns: tuple[str, ...] = ()
+    listing_false_negatives: int = 0
+    looks: int = 0
+    told: Json = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended. `summary` is empty where no verdict was given; `events` are what it logged, `event` the text."""
+
+    exit_code: int
+    summary: Json
+    findings: list[Json]
+    verdicts: dict[LedgerId, JudgedLedger]
+    run_dir: Path | None
+    stdout: str
+    pauses_s: list[float]
+    events: list[Json]
+
+    @property
+    def last_line(self) -> str:
+        """The line for machines."""
+        return self.stdout.splitlines()[-1]
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """The kinds found, as often as they were, in order of `findings`."""
+        return [Kind(found["kind"]) for found in self.findings]
+
+    def of(self, ledger_or_bookie: LedgerId | str) -> list[Json]:
+        """The findings on one ledger or one bookie."""
+        key = "ledger_id" if isinstance(ledger_or_bookie, int) else "bookie_id"
+        return [found for found in self.findings if found[key] == ledger_or_bookie]
+
+    def one(self, ledger_or_bookie: LedgerId | str) -> Json:
+        """The only finding on one ledger or one bookie."""
+        found = self.of(ledger_or_bookie)
+        assert len(found) == 1, f"{ledger_or_bookie} has {[one['kind'] for one in found]}"
+        return found[0]
+
+    def standings(self, *ledger_ids: LedgerId) -> list[str]:
+        """The standings of some ledgers, in their order, an exemption or unknowns behind a colon."""
+        return [_in_a_word(self.verdicts[ledger_id]) for ledger_id in ledger_ids]
+
+
+def audit(
+    cluster: HasCluster | str,
+    tmp_path: Path,
+    *,
+    between: Callable[[int], object] | None = None,
+    stop: StopRequest | None = None,
+    ledger_ids: Iterable[LedgerId] | None = None,
+    **settings: object,
+) -> Outcome:
+    """`auditor run`, into `tmp_path`/audits unless `output` says otherwise; only `ledger_ids`, where they are given."""
+    flags = {"output": str(tmp_path / "audits"), **settings}
+    if ledger_ids is not None:
+        named = tmp_path / "ledgers.txt"
+        named.write_text("".join(f"{ledger_id}\n" for ledger_id in ledger_ids))
+        flags["ledgers_from"] = str(named)
+    said = _Call("run", cluster, flags, stop or Pauses(between))
+    before = set(_runs(Path(str(flags["output"]))))
+    code = run_command.run(said.context)
+    new = sorted(set(_runs(Path(str(flags["output"])))) - before)
+    assert len(new) <= 1, f"one run, several directories: {new}"
+    directory = new[0] if new else None
+    summary: Json = {}
+    findings: list[Json] = []
+    verdicts: dict[LedgerId, JudgedLedger] = {}
+    if directory is not None and (directory / "summary.json").is_file():
+        summary = json.loads((directory / "summary.json").read_text())
+        findings = [json.loads(line) for line in (directory / "findings.jsonl").read_text().splitlines()]
+        verdicts = _judged(place(str(directory)).read_table("verdicts", VERDICTS).to_pylist())
+    return said.outcome(code, summary, findings, verdicts, directory)
+
+
+def audit_ledgers(
+    cluster: HasCluster | str,
+    ledger_ids: Sequence[LedgerId],
+    *,
+    between: Callable[[int], object] | None = None,
+    stop: StopRequest | None = None,
+    **settings: object,
+) -> Outcome:
+    """`auditor ledger ID…`, as JSON (with `format="text"` there is only stdout and the exit code)."""
+    said = _Call("ledger", cluster, {"format": "json", **settings}, stop or Pauses(between))
+    code = ledger_command.ledger(said.context, ledger_ids)
+    if said.context.settings.format == "text":
+        return said.outcome(code, {}, [], {}, None)
+    told = json.loads(said.out.getvalue())
+    verdicts = {
+        one["ledger_id"]: JudgedLedger(
+            one["standing"],
+            one.get("exempt"),
+            tuple(one.get("unknowns", ())),
+            one.get("listing_false_negatives", 0),
+            len(one.get("looks", ())),
+            one,
+        )
+        for one in told["ledgers"]
+    }
+    return said.outcome(code, told["summary"], told["findings"], verdicts, None)
+
+
+def replay_run(run_dir: Path, **settings: object) -> Outcome:
+    """`auditor replay RUN_DIR`, as JSON; `verdicts` are those of judging again."""
+    said = _Call("replay", None, {"format": "json", **settings}, Pauses())
+    code = replay_command.replay(said.context, str(run_dir))
+    told = json.loads(said.out.getvalue())
+    about = About.from_json(json.loads((run_dir / "run.json").read_text()))
+    verdicts = _judged(judge_again(place(str(run_dir)), about).to_pylist())
+    return said.outcome(code, told["summary"], told["findings"], verdicts, run_dir)
+
+
+class _Call:
+    """One call of one command: its context, and what it said."""
+
+    def __init__(self, command: str, cluster: HasCluster | str | None, flags: Mapping[str, object], stop: StopRequest) -> None:
+        self.out, self.events, self._stop = io.StringIO(), [], stop
+        if cluster is not None:
+            uri = cluster if isinstance(cluster, str) else cluster.metadata_service_uri
+            flags = {**QUICK, "metadata_service_uri": uri, **flags}
+        settings = parse(Layers(flags=flags), command=command)
+        self.context = Context(settings, self.out, self._logger(), Silent(), stop)
+
+    def outcome(
+        self,
+        code: int,
+        summary: Json,
+        findings: list[Json],
+        verdicts: dict[LedgerId, JudgedLedger],
+        run_dir: Path | None,
+    ) -> Outcome:
+        pauses = self._stop.seconds if isinstance(self._stop, Pauses) else []
+        return Outcome(code, summary, findings, verdicts, run_dir, self.out.getvalue(), pauses, self.events)
+
+    def _logger(self) -> BoundLogger:
+        def keep(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+            self.events.append({"level": method, **event})
+            raise structlog.DropEvent
+
+        logger: BoundLogger = structlog.wrap_logger(logging.getLogger(__name__), processors=[keep], wrapper_class=BoundLogger)
+        return logger
+
+
+def _runs(output: Path) -> list[Path]:
+    return sorted(output.glob("run-*"))
+
+
+def _judged(rows: Iterable[Json]) -> dict[LedgerId, JudgedLedger]:
+    """VERDICTS rows by ledger; each ledger once."""
+    verdicts: dict[LedgerId, JudgedLedger] = {}
+    for row in rows:
+        assert row["ledger_id"] not in verdicts, f"two verdicts on ledger {row['ledger_id']}"
+        verdicts[row["ledger_id"]] = JudgedLedger(
+            row["standing"], row["exempt"], tuple(row["unknowns"]), row["listing_false_negatives"], row["looks"]
+        )
+    return verdicts
+
+
+def _in_a_word(verdict: JudgedLedger) -> str:
+    reasons = ([verdict.exempt] if verdict.standing == "exempt" and verdict.exempt else []) + list(verdict.unknowns)
+    return ": ".join([verdict.standing, *([" ".join(reasons)] if reasons else [])])
