@@ -66,6 +66,20 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
     return Step(verdict, Todo.LOOK, wait=step.wait)
 
 
+def settle_or_set_aside(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, str]:
+    """`settle`, but a ledger on which judging raises is set aside as unknown (poison), with why; all others go on.
+
+    A failed assertion is no property of the ledger but our own fault, and is raised.
+    """
+    try:
+        return settle(evidence, terms), ""
+    except AssertionError:
+        raise
+    except Exception as error:  # whatever a ledger nobody foresaw may cause
+        poisoned = Verdict(evidence.ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.POISON,))
+        return Step(poisoned, Todo.NOTHING), f"{type(error).__name__}: {error}"
+
+
 def _questions(record: LedgerRecord) -> tuple[Question, ...]:
     """Whom to ask about the ledger as it was read; nobody while it is marked (BP-34: it would teach nothing)."""
     return questions(record.metadata) if record.metadata is not None and record.mark is None else ()

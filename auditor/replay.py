@@ -13,7 +13,8 @@ from auditor.accounting.verdict_rows import verdict_row
 from auditor.evidence.gathered import gathered
 from auditor.evidence.rows import Row, table
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, SEEN, VERDICTS
-from auditor.judgement import settle
+from auditor.judgement import settle_or_set_aside
+from auditor.model.evidence import LedgerEvidence
 from auditor.report.run_directory import Place
 
 LEDGERS_AT_ONCE = 100_000
@@ -35,7 +36,12 @@ def _rows(run: Place, about: About) -> Iterator[list[Row]]:
     for start in range(0, len(ids), LEDGERS_AT_ONCE):
         portion = ids[start : start + LEDGERS_AT_ONCE]
         for batch in _seen(run, int(portion[0]), int(portion[-1])):
-            yield [verdict_row(e, settle(e, about.terms), about.terms, about.facts) for e in gathered(batch)]
+            yield [_judged(evidence, about) for evidence in gathered(batch)]
+
+
+def _judged(evidence: LedgerEvidence, about: About) -> Row:
+    step, detail = settle_or_set_aside(evidence, about.terms)
+    return verdict_row(evidence, step, about.terms, about.facts, detail)
 
 
 def _seen(run: Place, low: int, high: int) -> list[pa.RecordBatch]:

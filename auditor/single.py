@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from auditor.bookie.client import AsyncLane
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
-from auditor.judgement import Step, Todo, settle
+from auditor.judgement import Step, Todo, settle_or_set_aside
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.cluster import Registration
 from auditor.model.evidence import LedgerEvidence, Look, Terms
@@ -61,7 +61,7 @@ def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[t
             asker.store.sync()
         for record in asker.store.read_ledgers(open_ids, look, asker.now_ms, with_marks=True):
             looks[record.ledger_id].records.append(record)
-        steps |= {i: settle(looks[i].evidence(), terms) for i in open_ids}
+        steps |= {i: settle_or_set_aside(looks[i].evidence(), terms)[0] for i in open_ids}
         asyncio.run(_Round(asker, look, looks, steps, terms, unsupported).ask(open_ids))
         open_ids = [i for i in open_ids if steps[i].todo is not Todo.NOTHING]
         if not open_ids:
@@ -160,7 +160,7 @@ class _Round:
 
     def _settle(self, ids: Iterable[LedgerId]) -> None:
         for ledger_id in ids:
-            self._steps[ledger_id] = settle(self._looks[ledger_id].evidence(), self._terms)
+            self._steps[ledger_id] = settle_or_set_aside(self._looks[ledger_id].evidence(), self._terms)[0]
 
     def _lane(self, bookie: BookieId) -> AsyncLane:
         if bookie not in self._lanes:

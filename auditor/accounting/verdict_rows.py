@@ -13,7 +13,7 @@ from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.verify.underreplication import age_ms
 
 
-def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: ClusterFacts) -> Row:
+def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: ClusterFacts, detail: str = "") -> Row:
     """One row of VERDICTS. Findings are told only when nothing is left to do: before that the verdict is speculative."""
     verdict = step.verdict
     mark = evidence.looks[-1].record.mark
@@ -28,6 +28,7 @@ def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: Clust
         None if mark is None else age_ms(mark, terms.judged_at_ms),
         len(evidence.looks),
         step.todo.value,
+        detail,
     )
 
 

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from struct import iter_unpack
 from typing import Any
 
 from auditor.confirm.next_commands import next_commands
+from auditor.model.availability import Answer, AnswerStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Look
 from auditor.model.finding import CATALOGUE, Finding, Kind, Ranges
@@ -76,7 +79,7 @@ def ledger_look(look: Look) -> Json:
     """One look at a ledger in its outside form."""
     record = look.record
     return {
-        "at": record.read_at_ms,
+        "at": _moment(record.read_at_ms),
         "znode_version": None if record.stamp is None else record.stamp.version,
         "marked": record.mark is not None,
         "answers": {bookie: answer.status.value for bookie, answer in sorted(look.answers.items())},
@@ -85,7 +88,7 @@ def ledger_look(look: Look) -> Json:
 
 def _bookie_look(record: BookieRecord) -> Json:
     greeting = record.greeting.value if record.greeting else "not_asked"
-    return {"at": record.read_at_ms, "znode_version": None, "marked": False, "answers": {record.bookie_id: greeting}}
+    return {"at": _moment(record.read_at_ms), "znode_version": None, "marked": False, "answers": {record.bookie_id: greeting}}
 
 
 def _again(looks: Sequence[Look]) -> str:
@@ -108,8 +111,9 @@ def _entries(finding: Finding, facts: Facts, looks: Sequence[Look]) -> str:
         *_said(entry, facts["write_set"].split(), looks),
         f"So {copies.confirmed} of {copies.write_quorum} copies are confirmed and {copies.unknown} are unknown "
         f"(ack quorum {copies.ack_quorum}).",
-        f"The same is true of {finding.entries_total} entries: {_runs(finding.entries, finding.entries_total)}.",
     ]
+    if finding.entries_total > 1:
+        lines.append(f"In all {finding.entries_total} entries are so: {_runs(finding.entries, finding.entries_total)}.")
     if facts["held_outside_write_set"]:
         lines.append(f"Outside its write set the entry is held by {facts['held_outside_write_set']}.")
     return " ".join(lines)
@@ -127,10 +131,39 @@ def _said(entry: int, write_set: Sequence[str], looks: Sequence[Look]) -> list[s
 
 def _word(look: Look, bookie: str, entry: int) -> str:
     answer, read = look.answers.get(bookie), look.reads.get((bookie, entry))
-    if read is not None:
-        listed = "said it knows no such ledger" if answer and answer.status.value == "no_such_ledger" else "did not list it"
-        return f"{listed}, and reading it there said {read.status.value}"
-    return f"answered {answer.status.value}" if answer is not None else ""
+    if answer is None:
+        return ""
+    if answer.status is AnswerStatus.HELD:
+        listed = "lists it" if _lists(answer, entry) else "does not list it"
+    elif answer.status is AnswerStatus.NO_SUCH_LEDGER:
+        listed = "says it knows no such ledger"
+    else:
+        listed = f"gave no valid answer ({answer.status.value})"
+    return listed if read is None else f"{listed}, and reading it there said {read.status.value}"
+
+
+def _lists(answer: Answer, entry: int) -> bool:
+    """Whether one of the answer's groups (first, last, size, period) contains the entry."""
+    return any(
+        first <= entry <= last + size - 1 and (period == 0 or (entry - first) % period < size)
+        for first, last, size, period in iter_unpack(">qqii", answer.groups)
+    )
+
+
+def _moment(at_ms: int) -> str:
+    """Milliseconds since 1970 as RFC 3339 in UTC; a time no calendar has is told as it is."""
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (OverflowError, ValueError, OSError):
+        return f"{at_ms} ms"
+
+
+def _span(seconds: str) -> str:
+    """Seconds as a person says them: "10 days, 0:01:12"."""
+    try:
+        return str(timedelta(seconds=int(seconds)))
+    except OverflowError:
+        return f"{seconds} s"
 
 
 def _runs(ranges: Ranges, total: int) -> str:
@@ -157,14 +190,15 @@ def _duplicate(finding: Finding, facts: Facts, _looks: Sequence[Look]) -> str:
 def _marked(finding: Finding, facts: Facts, _looks: Sequence[Look]) -> str:
     replicas = facts["missing_replicas"]
     missing = f", naming {', '.join(replicas.split())}" if replicas else ", naming no bookie"
-    changed = f"; its own ctime field says {facts['mark_changed_at_ms']} ms" if facts["mark_changed_at_ms"] else ""
+    field = facts["mark_changed_at_ms"]
+    changed = f" and its own ctime field says {_moment(int(field))}" if field else " and it carries no ctime field"
     problem = (
         f" The mark cannot be read ({facts['mark_problem']}), so its znode's time counts." if facts["mark_problem"] else ""
     )
     return (
         f"Let ledger {finding.ledger_id} be marked under-replicated{missing}: the mark's znode was made at "
-        f"{facts['marked_at_ms']} ms{changed}. Then it is {facts['age_s']} s old, and {facts['grace_s']} s are "
-        f"acceptable.{problem}"
+        f"{_moment(int(facts['marked_at_ms']))}{changed}. Then, by the older of the two, it is {_span(facts['age_s'])} old, "
+        f"and {_span(facts['grace_s'])} are acceptable.{problem}"
     )
 
 
@@ -191,12 +225,12 @@ def _silent_bookie(finding: Finding, facts: Facts) -> str:
 def _lost_bookie(finding: Finding, facts: Facts) -> str:
     cookie = "still has a cookie" if facts["has_cookie"] == "true" else "has no cookie"
     delay = facts["lost_bookie_recovery_delay_s"]
-    patience = f" lostBookieRecoveryDelay is {delay} s." if delay else ""
+    patience = f" lostBookieRecoveryDelay is {_span(delay)}." if delay else ""
     return (
         f"Let bookie {finding.bookie_id} not be registered (it {cookie}); then the {facts['unmarked_ledgers']} closed ledgers "
         f"that still name it should be marked under-replicated, and they are not: ledgers "
         f"{', '.join(facts['some_ledgers'].split())}. "
-        f"Again {facts['apart_s']} s later: neither registered nor marked.{patience}{_disabled(facts)}"
+        f"Again {_span(facts['apart_s'])} later: neither registered nor marked.{patience}{_disabled(facts)}"
     )
 
 

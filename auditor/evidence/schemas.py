@@ -113,9 +113,11 @@ VERDICTS = pa.schema(
         ("mark_age_ms", pa.int64()),
         ("looks", pa.int32()),
         ("todo", pa.string()),
+        ("detail", pa.string()),
     ]
 )
-"""A ledger's standing with its findings, each one JSON object. Key: ledger_id. `todo` other than "nothing": speculative."""
+"""A ledger's standing with its findings, each one JSON object. Key: ledger_id. `todo` other than "nothing": speculative. `detail`
+says why judging it failed, where it did."""
 
 SEEN = pa.schema(
     [

@@ -5,12 +5,11 @@ from __future__ import annotations
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from auditor.confirm.next_commands import CHANGES
 from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
-from auditor.report.layout import of, paint, printable, ranges, table, wrapped
+from auditor.report.layout import moment, of, paint, printable, ranges, table, wrapped
 from auditor.report.words import hits
 
 FindingRow: TypeAlias = Mapping[str, Any]
@@ -153,8 +152,8 @@ def matrix(finding: FindingRow, indent: str) -> Iterator[str]:
 
 
 def _clock(look: Mapping[str, Any]) -> str:
-    """Hours, minutes, seconds (UTC) of the moment a look was taken at: milliseconds since 1970."""
-    return f"{datetime.fromtimestamp(int(look['at']) / 1000, UTC):%H:%M:%S}"
+    """Hours, minutes, seconds (UTC) of the moment a look was taken at."""
+    return f"{moment(str(look['at'])):%H:%M:%S}"
 
 
 def next_section(findings: Sequence[FindingRow], color: bool) -> Iterator[str]:

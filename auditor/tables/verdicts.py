@@ -13,7 +13,7 @@ from auditor.accounting.verdict_rows import verdict_row
 from auditor.evidence.gathered import gathered
 from auditor.evidence.rows import table
 from auditor.evidence.schemas import SEEN, VERDICTS
-from auditor.judgement import Step, Todo, settle
+from auditor.judgement import Step, Todo, settle_or_set_aside
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.tables.lanes import QUESTIONS, WANTED, wanted_rows
@@ -48,7 +48,7 @@ def asker_of(terms: Terms) -> Work:
 
     def work(batches: Batches) -> Batches:
         for batch in batches:
-            steps = ((evidence.ledger_id, settle(evidence, terms)) for evidence in gathered(batch))
+            steps = ((evidence.ledger_id, settle_or_set_aside(evidence, terms)[0]) for evidence in gathered(batch))
             rows = [
                 (question.bookie_id, ledger_id, question.expected_bytes)
                 for ledger_id, step in steps
@@ -64,8 +64,8 @@ def judge_of(terms: Terms, facts: ClusterFacts) -> Work:
     """Work on SEEN rows: a STEPS row for each ledger."""
 
     def row(evidence: LedgerEvidence) -> tuple[Any, ...]:
-        step = settle(evidence, terms)
-        return (*verdict_row(evidence, step, terms, facts), step.wait, list(_wanted(evidence, step)))
+        step, detail = settle_or_set_aside(evidence, terms)
+        return (*verdict_row(evidence, step, terms, facts, detail), step.wait, list(_wanted(evidence, step)))
 
     return _each(row, STEPS)
 

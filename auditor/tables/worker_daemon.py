@@ -14,7 +14,7 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import pandas  # noqa: E402, F401
 import pyarrow  # noqa: E402, F401
 import pyspark.daemon  # noqa: E402
-import pyspark.worker  # noqa: E402, F401
+import pyspark.worker  # noqa: E402
 
 import auditor.tables.lanes  # noqa: E402
 import auditor.tables.verdicts  # noqa: E402, F401

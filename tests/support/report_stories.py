@@ -72,9 +72,9 @@ def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
         "copies": {"write_quorum": 3, "ack_quorum": 2, "confirmed": 2, "unknown": 0} if on_ledger else None,
         "witness": _ledger_witness(subject) if on_ledger else _bookie_witness(subject),
         "looks": [
-            {"at": 1767236940000, "znode_version": 2, "marked": False, "answers": answers},
-            {"at": 1767237245000, "znode_version": 2, "marked": False, "answers": answers},
-            {"at": 1767237246000, "znode_version": 2, "marked": False, "answers": {}},
+            {"at": "2026-01-01T03:09:00.000Z", "znode_version": 2, "marked": False, "answers": answers},
+            {"at": "2026-01-01T03:14:05.000Z", "znode_version": 2, "marked": False, "answers": answers},
+            {"at": "2026-01-01T03:14:06.000Z", "znode_version": 2, "marked": False, "answers": {}},
         ],
         "next": _ledger_next(subject)
         if on_ledger
