@@ -1,0 +1,265 @@
+"""The house rules that a machine can hold: floors, homes of foreign libraries, sizes, words."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+PRODUCT = PROJECT / "auditor"
+LINT_TIMEOUT_S = 120
+MODULE_LINES_MAX = 300
+FUNCTION_LINES_MAX = 40
+
+LONGER_MODULES = {
+    "auditor/verify/entry_set.py": "one closed algebra of stripes, runs and stored groups, whose cases belong side by side",
+    "auditor/bookie/conversation.py": "one state machine whose states share every field",
+}
+"""Modules over MODULE_LINES_MAX, and why."""
+LONGER_FUNCTIONS = {
+    "auditor/commands/run.py:_audited": "the wiring of a run, read from top to bottom as it happens",
+    "auditor/wire/entry_availability.py:_of_ordered": "the one loop over every group of every list: calls in it cost seconds",
+}
+"""Functions over FUNCTION_LINES_MAX, and why."""
+
+HOMES = {
+    "kazoo": ("auditor/zookeeper/", "auditor/sandbox/seeder.py"),  # the seeder writes; the auditor's own access cannot
+    "socket": ("auditor/bookie/", "auditor/sandbox/"),
+    "ssl": ("auditor/bookie/",),
+    "pyspark": ("auditor/tables/",),
+    "prometheus_client": ("auditor/report/metrics.py",),
+    "google": ("auditor/wire/",),
+    "subprocess": ("auditor/java.py", "auditor/sandbox/zookeeper_server.py", "auditor/tables/class_archive.py"),
+}
+"""Where each foreign library may be imported."""
+
+PLANTS = {
+    "floors": [
+        ("auditor/model/ledger.py", "auditor.wire.layout"),
+        ("auditor/verify/ledger.py", "auditor.confirm.recheck"),
+        ("auditor/confirm/recheck.py", "auditor.verify.coverage"),
+        ("auditor/report/text.py", "auditor.tables.store"),
+        ("auditor/zookeeper/pace.py", "auditor.bookie.pace"),
+        ("auditor/single.py", "auditor.sandbox.bookie"),
+        ("auditor/tables/store.py", "auditor.pipeline"),
+        ("auditor/accounting/ledgers.py", "auditor.config"),
+        ("auditor/sandbox/bookie.py", "auditor.commands.run"),
+    ],
+    "no-spark": [
+        ("auditor/single.py", "auditor.tables.store"),
+        ("auditor/replay.py", "auditor.tables.store"),
+        ("auditor/accounting/ledgers.py", "pyspark"),
+        ("auditor/evidence/rows.py", "pyspark"),
+        ("auditor/report/run_directory.py", "pyspark"),
+        ("auditor/sandbox/cluster.py", "pyspark"),
+    ],
+    "pure-core": [
+        (module, f"{name}")
+        for module, name in (
+            ("auditor/model/ledger.py", "time"),
+            ("auditor/wire/frames.py", "socket"),
+            ("auditor/wire/layout.py", "kazoo"),
+            ("auditor/verify/coverage.py", "pyspark"),
+            ("auditor/verify/schedule.py", "random"),
+            ("auditor/confirm/witness.py", "structlog"),
+            ("auditor/confirm/recheck.py", "asyncio"),
+            ("auditor/model/finding.py", "prometheus_client"),
+            ("auditor/verify/worst.py", "os"),
+        )
+    ],
+}
+"""For each contract of pyproject.toml, by id: a module and an import that break it."""
+
+
+def contracts() -> dict[str, str]:
+    """Name by id of every import-linter contract."""
+    settings = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    return {one["id"]: one["name"] for one in settings["tool"]["importlinter"]["contracts"]}
+
+
+def lint(copy: Path) -> subprocess.CompletedProcess[str]:
+    """import-linter over the copy alone: its directory comes first on the path."""
+    program = "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports_command; lint_imports_command()"
+    return subprocess.run(
+        [sys.executable, "-c", program, "--no-cache", "--no-logo"],
+        cwd=copy,
+        env={**os.environ, "PYTHONPATH": str(copy)},
+        capture_output=True,
+        text=True,
+        timeout=LINT_TIMEOUT_S,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the product in which imports may be planted."""
+    root = tmp_path_factory.mktemp("house")
+    shutil.copytree(PRODUCT, root / "auditor", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(PROJECT / "pyproject.toml", root)
+    return root
+
+
+def test_the_product_keeps_every_contract(copy: Path):
+    """Imports go downstairs only, and the core is arithmetic."""
+    done = lint(copy)
+    assert 0 == done.returncode, done.stdout + done.stderr
+    for name in contracts().values():
+        assert f"{name} KEPT" in " ".join(done.stdout.split()), done.stdout
+
+
+def test_every_contract_has_a_plant():
+    """A contract that nobody tried to break may hold nothing."""
+    assert set(PLANTS) == set(contracts())
+
+
+@pytest.mark.parametrize("contract", PLANTS)
+def test_each_contract_bites(copy: Path, contract: str):
+    """Imports against a contract, and import-linter fails, names the contract and each of the imports."""
+    befores = {module: (copy / module).read_text() for module, _ in PLANTS[contract]}
+    try:
+        for module, library in PLANTS[contract]:
+            (copy / module).write_text(f"{(copy / module).read_text()}\nimport {library}\n")
+        done = lint(copy)
+    finally:
+        for module, before in befores.items():
+            (copy / module).write_text(before)
+    assert 1 == done.returncode, done.stdout + done.stderr
+    said = " ".join(done.stdout.split())
+    assert f"{contracts()[contract]} BROKEN" in said, said
+    for module, library in PLANTS[contract]:
+        assert f"{module.removesuffix('.py').replace('/', '.')} -> {library} " in said, (module, library, done.stdout)
+
+
+def test_every_part_of_the_product_has_a_floor():
+    """A module that no layer names is held by no floor."""
+    settings = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    floors = next(one for one in settings["tool"]["importlinter"]["contracts"] if one["id"] == "floors")
+    named = {name.strip().removeprefix("auditor.") for layer in floors["layers"] for name in layer.split("|")}
+    there = {path.stem for path in PRODUCT.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert set() == there - {"__init__"} - named
+
+
+def modules() -> list[tuple[str, str, ast.Module]]:
+    """Name, text and syntax tree of every module of the product that a person wrote."""
+    paths = [path for path in sorted(PRODUCT.rglob("*.py")) if "generated" not in path.parts]
+    texts = [(str(path.relative_to(PROJECT)), path.read_text()) for path in paths]
+    return [(name, text, ast.parse(text)) for name, text in texts]
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """Top-level names of everything a module imports, wherever in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.module.split(".")[0]
+
+
+@pytest.mark.parametrize("library", HOMES)
+def test_each_foreign_library_has_one_home(library: str):
+    """A library with a home is imported there, and nowhere else."""
+    users = [name for name, _, tree in modules() if library in imported(tree)]
+    assert [] == [name for name in users if not name.startswith(HOMES[library])]
+    if library != "ssl":  # TLS has a home before it has a user
+        assert users, f"nobody imports {library}: its home is out of date"
+
+
+def test_protobuf_classes_stay_in_wire():
+    """Generated classes are imported in auditor/wire alone."""
+    users = [name for name, text, _ in modules() if re.search(r"wire\.generated|_pb2", text)]
+    assert [] == [name for name in users if not name.startswith("auditor/wire/")]
+
+
+def test_modules_are_short():
+    """Under 300 lines, but for those that say why."""
+    long = {name: text.count("\n") for name, text, _ in modules() if text.count("\n") >= MODULE_LINES_MAX}
+    assert {} == {name: lines for name, lines in long.items() if name not in LONGER_MODULES}
+
+
+def test_functions_are_short():
+    """At most 40 lines, but for those that say why."""
+    long = {}
+    for name, _, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+                lines = node.end_lineno - node.lineno + 1
+                if lines > FUNCTION_LINES_MAX:
+                    long[f"{name}:{node.name}"] = lines
+    assert {} == {function: lines for function, lines in long.items() if function not in LONGER_FUNCTIONS}
+
+
+def test_each_exception_is_of_something_that_exists():
+    """An exception outlives what it was made for: then it goes."""
+    assert [] == [name for name in LONGER_MODULES if not (PROJECT / name).is_file()]
+    gone = []
+    for place in LONGER_FUNCTIONS:
+        name, _, function = place.partition(":")
+        if f"def {function}(" not in (PROJECT / name).read_text():
+            gone.append(place)
+    assert [] == gone
+
+
+def test_no_module_is_called_after_nothing():
+    """No utils, helpers, common: a module chooses its floor and its name."""
+    names = (*PRODUCT.rglob("*"), *(PROJECT / "tests").rglob("*"))
+    assert [] == [
+        str(path) for path in names if path.stem.strip("_").lower() in {"utils", "util", "helpers", "helper", "common", "misc"}
+    ]
+
+
+def test_every_module_says_what_it_is():
+    """Each module that has code begins with a docstring."""
+    assert [] == [name for name, text, tree in modules() if text.strip() and not ast.get_docstring(tree)]
+
+
+def test_no_two_test_modules_share_a_name():
+    """Test modules are imported by their bare names, so a second one of a name would hide the first."""
+    names = [path.name for path in (PROJECT / "tests").rglob("test_*.py")]
+    assert sorted(set(names)) == sorted(names)
+
+
+SKIPPED = {"build", "dist", "audits", "target", "spark-warehouse", "__pycache__", "node_modules"}
+BYTES_READ_MAX = 2**20
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Every text file of the repository, without what git ignores."""
+    for folder, folders, files in os.walk(PROJECT):
+        folders[:] = [name for name in folders if name not in SKIPPED and (not name.startswith(".") or name == ".github")]
+        for name in files:
+            path = Path(folder, name)
+            data = path.read_bytes()[:BYTES_READ_MAX]
+            if b"\0" not in data:
+                yield str(path.relative_to(PROJECT)), data.decode(errors="replace")
+
+
+def registry_hosts() -> set[str]:
+    """Hosts that packages come from: the public ones, and whatever this machine is set to."""
+    public = ["pypi|org", "files.pythonhosted|org", "repo1.maven|org", "repo.maven.apache|org", "registry.npmjs|org"]
+    public += ["proxy.golang|org", "static.crates|io", "deb.debian|org", "conda.anaconda|org"]
+    hosts = {name.replace("|", ".") for name in public}
+    for variable, value in os.environ.items():
+        if re.search("INDEX_URL|DEFAULT_INDEX|REGISTRY|GOPROXY|PROXY$", variable.upper()):
+            hosts |= {urlsplit(word).hostname or "" for word in value.split(",")}
+    return {host for host in hosts if "." in host and not re.fullmatch(r"[0-9.]+", host)}
+
+
+def test_the_repository_speaks_of_the_project_alone():
+    """No path of a workplace and no package registry stands in any file."""
+    workplace = re.compile(
+        r"(?<![\w./-])/" + r"work/(?:main|shared)\b|(?<![\w./-])shared" + r"/(?:design|contract|stack|reference)\b"
+    )
+    hosts = re.compile("|".join(re.escape(host) for host in sorted(registry_hosts())))
+    found = [f"{name}: {match[0]}" for name, text in texts() for rule in (workplace, hosts) for match in rule.finditer(text)]
+    assert [] == found
