@@ -39,7 +39,10 @@ class Audit:
     stop: StopRequest
     progress: Progress
     waits_ms: tuple[int, int]
+    registered: list[BookieRecord] = field(default_factory=list)
+    """The bookies as the metadata service has them at the present look."""
     bookies: list[BookieRecord] = field(default_factory=list)
+    """Every bookie at every look that is over, with how it greeted us."""
     judgings: list[tuple[int, int]] = field(default_factory=list)
 
     def listen(self, ledger_ids: Sequence[int] | None) -> None:
@@ -134,10 +137,12 @@ class Audit:
 
     def _directory(self, look: int) -> Directory:
         """Where the bookies are now; those that cannot list were found out at an earlier look."""
-        self._registered = self.store.bookies(look, now_ms)
+        if look > 1:
+            self.store.sync()
+        self.registered = self.store.bookies(look, now_ms)
         addresses = {
             record.bookie_id: (record.host, record.port) if record.host is not None and record.port is not None else None
-            for record in self._registered
+            for record in self.registered
             if record.registration is not Registration.NONE
         }
         unsupported = {record.bookie_id for record in self.bookies if record.greeting is Greeting.UNSUPPORTED}
@@ -145,12 +150,10 @@ class Audit:
 
     def _greeted(self, look: int) -> None:
         """Keep how each bookie was registered and how it greeted us."""
-        self.bookies += with_greetings(self._registered, self._answers(look), look)
+        self.bookies += with_greetings(self.registered, self._answers(look), look)
 
     def _someone_was_silent(self) -> bool:
         return any(record.greeting is Greeting.SILENT for record in self.bookies)
-
-    _registered: list[BookieRecord] = field(default_factory=list)
 
 
 _GAP_MARGIN_MS = 1_000

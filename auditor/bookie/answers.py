@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from auditor.bookie.questions import Ask, ReadQuestion
 from auditor.errors import MalformedAvailability
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.identity import BookieId
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.digest import BodyCheck, check_body
@@ -21,6 +22,14 @@ _SAYS = {
     Status.EBADVERSION: "the bookie does not speak protocol version 3",
     Status.ETOOMANYREQUESTS: "the bookie's read queue was full at every try",
 }
+
+
+class End(NamedTuple):
+    """What holds from now on for every question: how the bookie greets us, each answer's status, and why."""
+
+    greeting: Greeting
+    status: str
+    detail: str
 
 
 class Evidence:

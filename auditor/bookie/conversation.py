@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
 
-from auditor.bookie.answers import Evidence
-from auditor.bookie.exchange import Exchange
+from auditor.bookie.answers import End, Evidence
+from auditor.bookie.exchange import FRUITLESS_MAX, Exchange
 from auditor.bookie.link import Link, open_link
 from auditor.bookie.questions import Ask
 from auditor.config import BookieLimits
@@ -26,14 +25,6 @@ TICKS_PER_TIMEOUT = 20
 TICK_MAX_S = 0.1
 IDLE_LOOPS = 3
 """Turns of the event loop before a call asks anything, for it to notice a connection closed since the last call."""
-
-
-class End(NamedTuple):
-    """What holds from now on for every question: how the bookie greets us, each answer's status, and why."""
-
-    greeting: Greeting
-    status: str
-    detail: str
 
 
 class Conversation:
@@ -236,6 +227,9 @@ class Conversation:
             self._exchange.setback(self._loop.time())
         self._exchange.lost(why, breach=breach)
         self._info_due = self._info_due or (proof.unanswered > unanswered and proof.listed == 0)
+        if self._exchange.fruitless >= FRUITLESS_MAX:
+            detail = f"{FRUITLESS_MAX} connections in a row were lost before a question was answered: {why}"
+            self._finish(End(Greeting.ANSWERED, "invalid" if breach else "silent", detail))
         self._resolve_hello()
 
     def failed(self, error: BaseException) -> None:

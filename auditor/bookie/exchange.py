@@ -19,6 +19,8 @@ from auditor.wire.frames import Status, status_name
 SETBACK_WAIT_S = 0.1
 """Pause after a lost connection, a failed attempt or ETOOMANYREQUESTS; doubled each time in a row without an answer."""
 SETBACK_WAIT_MAX_S = 2.0
+FRUITLESS_MAX = 20
+"""Connections in a row lost with questions outstanding and none answered, before the bookie is left alone."""
 
 _EOK = int(Status.EOK)
 _ENOLEDGER = int(Status.ENOLEDGER)
@@ -35,7 +37,8 @@ class Overdue(NamedTuple):
 class Exchange:
     """`proof` counts over all calls whether the bookie can list; `refused`: it said EUA, it lets us ask nothing.
 
-    `resume_at`: nothing is sent before. `setbacks`: failures in a row without an answer between them.
+    `resume_at`: nothing is sent before. `setbacks`: failures in a row without an answer between them; `fruitless`: how many of
+    them were connections lost while questions were outstanding.
     """
 
     def __init__(self, limits: BookieLimits, evidence: Evidence, now: float) -> None:
@@ -51,6 +54,7 @@ class Exchange:
         self.proof = ListingProof()
         self.refused = False
         self.setbacks = 0
+        self.fruitless = 0
         self.resume_at = 0.0
 
     def begin(self, asks: Sequence[Ask]) -> None:
@@ -137,7 +141,7 @@ class Exchange:
                 proof.no_such_ledger += ask.is_list
             taken.append((ask, event))
         if taken:
-            self.setbacks = 0
+            self.setbacks = self.fruitless = 0
         self._window.answered(len(events) - len(strays))
         return strays
 
@@ -178,6 +182,7 @@ class Exchange:
         self._forget()
         if asks:
             self._window.halve()
+            self.fruitless += 1
         for ask in asks:
             ask.losses += 1
             ask.trouble = why

@@ -46,14 +46,21 @@ class Watch:
     seconds: dict[str, float] = field(default_factory=dict)
     _stage: str = ""
     _since: float = 0.0
+    _done: int = 0
 
     def stage(self, name: str, total: int | None = None) -> None:
         self._stop()
-        self._stage, self._since = name.replace(" ", "_"), time.monotonic()
+        self._stage, self._since, self._done = name.replace(" ", "_"), time.monotonic(), 0
         self.progress.stage(name, total)
 
     def advance(self, n: int = 1) -> None:
         self.progress.advance(n)
+
+    def done(self, count: int) -> None:
+        """So many units of the stage are done in all; fewer than before is the next job of the stage."""
+        if count > self._done:
+            self.progress.advance(count - self._done)
+        self._done = count
 
     def close(self) -> None:
         self._stop()

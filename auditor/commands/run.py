@@ -100,7 +100,15 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
             readers = settings.tasks or max(2, spark.sparkContext.defaultParallelism // 2)
             address = type(store.address)(uri, store.root, store.layout, settings.zookeeper_limits(readers))
             stages = Stages(
-                spark, context.stop, this.directory.uri, address, about.facts, about.terms, settings.bookie_limits(), readers
+                spark=spark,
+                stop=context.stop,
+                uri=this.directory.uri,
+                address=address,
+                facts=about.facts,
+                terms=about.terms,
+                limits=settings.bookie_limits(),
+                readers=readers,
+                tick=watch.done,
             )
             waits = (settings.second_look_delay_ms, settings.lost_bookie_wait_max_ms)
             look = Audit(stages, store, this.directory, context.stop, watch, waits)

@@ -116,8 +116,8 @@ VERDICTS = pa.schema(
         ("detail", pa.string()),
     ]
 )
-"""A ledger's standing with its findings, each one JSON object. Key: ledger_id. `todo` other than "nothing": speculative. `detail`
-says why judging it failed, where it did."""
+"""A ledger's standing with its findings, each one JSON object. Key: ledger_id. `todo` other than "nothing": speculative.
+`detail` says why judging it failed, where it did."""
 
 SEEN = pa.schema(
     [

@@ -63,6 +63,7 @@ def _start(bookie_count: int, master: str | None, spoken: IO[bytes] | None, arch
         settings["spark.master"] = master or f"local[{max(2, min(bookie_count, LANES_AT_ONCE_MAX))},2]"
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not _submitted():
+        settings["spark.sql.shuffle.partitions"] = str(max(2, os.cpu_count() or 2))
         settings["spark.driver.extraJavaOptions"] = " ".join(_jvm_options(archive_to))
         settings["spark.python.daemon.module"] = "auditor.tables.worker_daemon"
     conf = SparkConf().setAppName("bookkeeper-auditor").setAll(list(settings.items()))
@@ -90,7 +91,6 @@ _SETTINGS = {
     "spark.speculation": "false",  # a copy of a lane would double the load on a bookie
     "spark.excludeOnFailure.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",  # it would merge lanes and split what is counted
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
     "spark.sql.parquet.compression.codec": "zstd",
@@ -133,8 +133,8 @@ _JVM_END_S = 30
 """How long the JVM may take to end after its input was closed."""
 
 
-def run_job(spark: SparkSession, stop: StopRequest, action: Callable[[], T], tick: Callable[[int], None] | None = None) -> T:
-    """Run one Spark action in a thread. `tick` is told the finished tasks of the group, now and then.
+def run_job(spark: SparkSession, stop: StopRequest, action: Callable[[], T], tick: Callable[[int], None]) -> T:
+    """Run one Spark action in a thread. `tick` is told the finished tasks of the stages at work, now and then.
 
     Raises what the action raised, or Interrupted after cancelling it.
     """
@@ -154,8 +154,7 @@ def run_job(spark: SparkSession, stop: StopRequest, action: Callable[[], T], tic
         while thread.is_alive():
             thread.join(POLL_S)
             stop.check()
-            if tick is not None:
-                tick(_finished_tasks(spark))
+            tick(_finished_tasks(spark))
     except Interrupted:
         spark.sparkContext.cancelJobGroup(JOB_GROUP)
         thread.join(_CANCEL_S)

@@ -7,7 +7,7 @@ the same look, a row that says `look` by the next look, and a row that says `not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -44,6 +44,8 @@ class Stages:
     terms: Terms
     limits: BookieLimits
     readers: int
+    tick: Callable[[int], None]
+    """Told the finished tasks of the job at work, now and then."""
 
     def list_ledgers(self, partitions: Sequence[ListingPartition]) -> None:
         """Every ledger id there is -> evidence/listing. Counted before any metadata is read."""
@@ -66,7 +68,7 @@ class Stages:
         """What the first look would ask each bookie: nothing is asked."""
         questions = mapped(self._seen(1, asked=False), verdicts.asker_of(self.terms), QUESTIONS)
         costs = questions.groupBy("bookie_id").agg(f.count("*").alias("requests"), f.sum("expected_bytes").alias("bytes"))
-        rows = run_job(self.spark, self.stop, costs.collect)
+        rows = run_job(self.spark, self.stop, costs.collect, self.tick)
         return [BookieCost(row["bookie_id"], row["requests"], row["bytes"]) for row in rows]
 
     def ask_lists(self, look: int, directory: Directory) -> None:
@@ -125,7 +127,7 @@ class Stages:
         return written(self.spark, [f"{self.uri}/{name}"], schema)
 
     def _write(self, rows: DataFrame, name: str) -> None:
-        run_job(self.spark, self.stop, lambda: append(rows, f"{self.uri}/{name}"))
+        run_job(self.spark, self.stop, lambda: append(rows, f"{self.uri}/{name}"), self.tick)
 
     def _spread(self, rows: DataFrame) -> DataFrame:
         """The rows in as many partitions as ZooKeeper has readers."""

@@ -25,9 +25,9 @@ TAIL_PAGE_ENTRIES = 1024
 """Entries of an index page (pageSize 8192 / 8). A last entry whose id is a multiple of it may be missing from the list until
 the page is flushed: the known tail defect (IndexInMemPageMgr; entry-availability.md section 6)."""
 
-FOREIGN_RUNS_MAX = 100_000
-"""Runs that one list may tell in long progressions of a period other than the ensemble size. Striping makes no such progression
-and bookies list run by run; a few bytes of them can speak of more runs than could ever be judged."""
+FOREIGN_RUNS_MAX = 10_000
+"""Runs that one list may tell in long progressions foreign to striping (`schedule.foreign_runs`). Bookies list run by run and
+hold stripes; a few bytes can speak of more runs than could ever be judged. Beyond it the answer is invalid."""
 
 REASON_OF_ANSWER: dict[AnswerStatus, Unknown] = {
     AnswerStatus.SILENT: Unknown.BOOKIE_SILENT,

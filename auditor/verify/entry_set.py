@@ -11,6 +11,7 @@ no id is too large.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import lcm
@@ -99,7 +100,12 @@ class EntrySet:
         return EntrySet(tuple(_combine(self.pieces, other.pieces, _MINUS)))
 
     def __contains__(self, entry: EntryId) -> bool:
-        return bool(self & EntrySet.span(entry, entry))
+        at = bisect_right(self.pieces, entry, key=lambda piece: piece.start) - 1
+        if at < 0 or entry > self.pieces[at].end:
+            return False
+        piece = self.pieces[at]
+        within = (entry - piece.start) % piece.period
+        return any(offset <= within < offset + size for offset, size in piece.runs)
 
     def count(self) -> int:
         """How many entries. Costs the number of pieces."""

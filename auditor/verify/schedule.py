@@ -20,6 +20,7 @@ _GROUP = Struct(">qqii")
 _SIZE_MAX = 2**31 - 1
 _HEADER_BYTES = 64
 _SHORT_PROGRESSION_RUNS = 16
+_KIN_TIMES_MAX = 16
 
 
 class Extent(NamedTuple):
@@ -123,14 +124,15 @@ def held_entries(groups: bytes) -> EntrySet:
 
 
 def foreign_runs(groups: bytes, ensemble_size: int) -> int:
-    """How many runs a stored answer tells in long progressions whose period is not the ensemble size. Costs its groups.
+    """How many runs a stored answer tells in long progressions of a period that has nothing to do with striping. Costs groups.
 
-    Short progressions happen wherever entries are lost; a group whose runs touch is one run.
+    Small multiples of the ensemble size do (every other stripe lost); short progressions happen wherever entries are lost.
     """
+    kin = {ensemble_size * times for times in range(1, _KIN_TIMES_MAX + 1)}
     told = (
         (last - first) // period + 1
         for first, last, size, period in _GROUP.iter_unpack(groups)
-        if period and period not in (size, ensemble_size)
+        if period and period != size and period not in kin
     )
     return sum(count for count in told if count > _SHORT_PROGRESSION_RUNS)
 

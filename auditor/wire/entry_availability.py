@@ -62,11 +62,11 @@ def decode(payload: bytes, groups_max: int) -> Decoded:
         count, reserved_used = _group_count(payload, groups_max)
     if count == 0:
         return Decoded(b"", reserved_used)
-    body = payload[HEADER_BYTES:]
+    body = payload[HEADER_BYTES:] if count < len(_PLAIN_HEADERS) else memoryview(payload)[HEADER_BYTES:]
     if count == 1:
         first, last, size, period = _GROUP.unpack(body)
         if period == 0 and first == last and first >= 0 and size > 0 and first + size - 1 <= ENTRY_ID_MAX:
-            return Decoded(body, reserved_used)
+            return Decoded(bytes(body), reserved_used)
     ordered = _of_ordered(_GROUP.iter_unpack(body))
     if ordered is not None:
         return Decoded(ordered[0], ordered[1] or reserved_used)
