@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor import __version__
+from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, outcome_of
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
-from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
-from auditor.model.verdict import Exempt, Standing, Unknown
+from auditor.model.finding import CATALOGUE, Kind
+from auditor.model.verdict import Exempt, Standing
 
 Json = dict[str, Any]
 
-OUTCOME_SOUND, OUTCOME_VIOLATED, OUTCOME_INCOMPLETE = "SOUND", "VIOLATED", "INCOMPLETE"
 STAGES = ("load", "place", "ask", "judge", "second_look", "report")
 
 
@@ -141,30 +141,6 @@ def _counted(words: pa.Array | pa.ChunkedArray) -> Counter[str]:
     return Counter({row["values"]: row["counts"] for row in pc.value_counts(words).to_pylist() if row["values"] is not None})
 
 
-def findings_by_kind(findings: Sequence[Json]) -> dict[str, dict[str, int]]:
-    """For each kind of the catalogue the ledgers, bookies and findings it hits."""
-    found: dict[str, dict[str, int]] = {}
-    for kind in Kind:
-        mine = [one for one in findings if one["kind"] == kind.value]
-        on_bookies = CATALOGUE[kind].subject is Subject.BOOKIE
-        subjects = len({one["bookie_id"] if on_bookies else one["ledger_id"] for one in mine})
-        found[kind.value] = {
-            "ledgers": 0 if on_bookies else subjects,
-            "bookies": subjects if on_bookies else 0,
-            "findings": len(mine),
-        }
-    return found
-
-
-def counts_of(standings: Counter[str], exempt: Counter[str], unknowns: Counter[str]) -> Json:
-    """Ledgers by standing and by reason, every word of the contract, zero included."""
-    return {
-        "ledgers": {"listed": standings.total(), **{one.word: standings[one.word] for one in Standing}},
-        "exempt": {reason.value: exempt[reason.value] for reason in Exempt},
-        "indeterminate": {reason.value: unknowns[reason.value] for reason in Unknown},
-    }
-
-
 def _exempt(verdicts: pa.Table) -> pa.ChunkedArray:
     return verdicts.filter(pc.field("standing") == Standing.EXEMPT.word)["exempt"]
 
@@ -213,18 +189,3 @@ def _coverage(verdicts: pa.Table) -> float:
 def _oldest_mark_s(verdicts: pa.Table) -> float:
     oldest: int | None = pc.max(verdicts["mark_age_ms"]).as_py()
     return 0.0 if oldest is None else float(oldest / 1000)
-
-
-def outcome_of(findings: Sequence[Json], *, complete: bool) -> str:
-    """The word for what was found, whatever --fail-on says."""
-    if any(CATALOGUE[Kind(one["kind"])].severity >= Severity.WARNING for one in findings):
-        return OUTCOME_VIOLATED
-    return OUTCOME_SOUND if complete else OUTCOME_INCOMPLETE
-
-
-def exit_code(findings: Sequence[Json], fail_on: str, *, incomplete: bool) -> int:
-    """Contract section 2: a finding that reaches --fail-on goes before what could not be judged."""
-    threshold = {"critical": Severity.CRITICAL, "warning": Severity.WARNING}.get(fail_on)
-    if threshold is not None and any(CATALOGUE[Kind(one["kind"])].severity >= threshold for one in findings):
-        return 1
-    return 3 if incomplete else 0

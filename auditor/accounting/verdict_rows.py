@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
-from auditor.confirm.witness import ledger_testimony
+from auditor.confirm.witness import finding_line, ledger_testimony
 from auditor.evidence.rows import Row
 from auditor.judgement import Step, Todo
 from auditor.model.cluster import ClusterFacts
@@ -30,8 +27,3 @@ def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: Clust
         step.todo.value,
         detail,
     )
-
-
-def finding_line(testimony: dict[str, Any]) -> str:
-    """A finding as one line of JSON: ASCII, keys in the contract's order."""
-    return json.dumps(testimony, ensure_ascii=True, separators=(",", ":"))

@@ -11,7 +11,9 @@ from typing import TextIO
 
 from structlog.stdlib import BoundLogger
 
+from auditor.clock import now_ms
 from auditor.config import Settings
+from auditor.model.evidence import Terms
 from auditor.report.progress import Progress
 from auditor.stop import StopRequest
 
@@ -36,6 +38,17 @@ class Context:
 def new_run_id(now: datetime) -> str:
     """`<UTC timestamp>-<6 hex>`: sorts by time, and two runs in one second differ."""
     return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+def terms_of(context: Context) -> Terms:
+    """The terms of judgement, dated now."""
+    settings = context.settings
+    return Terms(
+        judged_at_ms=now_ms(),
+        underreplication_grace_ms=settings.underreplication_grace_ms,
+        confirming_reads_max=settings.confirming_reads_max,
+        looks_max=settings.looks_max,
+    )
 
 
 @dataclass(slots=True)

@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from auditor import __version__
-from auditor.accounting.summary import counts_of, exit_code, findings_by_kind, outcome_of
-from auditor.accounting.verdict_rows import finding_line
+from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, outcome_of
 from auditor.clock import now_ms, utc_now
-from auditor.commands.context import EXIT_UNREACHABLE, Context, new_run_id
-from auditor.commands.run import terms_of
-from auditor.confirm.witness import ledger_look, ledger_testimony
+from auditor.commands.context import EXIT_UNREACHABLE, Context, new_run_id, terms_of
+from auditor.confirm.witness import finding_line, ledger_look, ledger_testimony
 from auditor.errors import StoreUnavailable
 from auditor.judgement import Step
 from auditor.model.cluster import ClusterFacts

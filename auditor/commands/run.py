@@ -18,13 +18,13 @@ from auditor.commands.context import (
     Context,
     Watch,
     new_run_id,
+    terms_of,
 )
 from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.commands.publishing import publish_failure, publish_metrics
 from auditor.errors import AccountingError, AuditorError, ConfigError, OutputError, SparkUnavailable, StoreUnavailable
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.cluster import Registration
-from auditor.model.evidence import Terms
 from auditor.pipeline import Audit, audit
 from auditor.report import log, text
 from auditor.report.conclusion import Conclusion, conclude
@@ -134,17 +134,6 @@ def _about(this: Run, store: MetadataStore) -> About:
     settings = this.context.settings
     return About(
         this.run_id, this.started_at, store.cluster_facts(), terms_of(this.context), settings.fail_on, settings.allow_empty
-    )
-
-
-def terms_of(context: Context) -> Terms:
-    """The terms of judgement, dated now."""
-    settings = context.settings
-    return Terms(
-        judged_at_ms=now_ms(),
-        underreplication_grace_ms=settings.underreplication_grace_ms,
-        confirming_reads_max=settings.confirming_reads_max,
-        looks_max=settings.looks_max,
     )
 
 

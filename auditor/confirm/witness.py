@@ -6,6 +6,7 @@ The outside form is contract section 4's object, one a finding: plain JSON value
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from struct import iter_unpack
@@ -40,6 +41,11 @@ def finding_id(finding: Finding, facts: ClusterFacts) -> str:
     first = "" if finding.segment is None else str(finding.segment.first_entry_id)
     text = "\n".join((cluster, finding.family.value, str(subject), first))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def finding_line(testimony: Json) -> str:
+    """A finding as one line of JSON: ASCII, keys in the contract's order."""
+    return json.dumps(testimony, ensure_ascii=True, separators=(",", ":"))
 
 
 def _outside(finding: Finding, facts: ClusterFacts, witness: str, looks: list[Json]) -> Json:

@@ -13,8 +13,7 @@ from auditor.accounting.about import About
 from auditor.accounting.bookies import by_look, orphans
 from auditor.accounting.ledgers import account
 from auditor.accounting.summary import Costs, Previous, RunFacts, findings_of, summarise
-from auditor.accounting.verdict_rows import finding_line
-from auditor.confirm.witness import bookie_testimony
+from auditor.confirm.witness import bookie_testimony, finding_line
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, AnswerStatus, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts

@@ -32,7 +32,7 @@ def lister(address: StoreAddress) -> Work:
         with address.open() as store:
             for batch in batches:
                 for parents in batch.column("parents").to_pylist():
-                    yield from _in_batches(((i,) for i in listed_ids(store, ListingPartition(tuple(parents)))), LISTING)
+                    yield from in_batches(((i,) for i in listed_ids(store, ListingPartition(tuple(parents)))), LISTING)
 
     return work
 
@@ -57,11 +57,11 @@ def reader(address: StoreAddress, look: int, marks: Mapping[LedgerId, Mark] | No
                 store.sync()
         except StoreUnavailable as error:
             for batch in batches:
-                yield from _in_batches(_unreadable(batch, look, str(error)), LEDGERS)
+                yield from in_batches(_unreadable(batch, look, str(error)), LEDGERS)
             return
         with store:
             for batch in batches:
-                yield from _in_batches((ledger_row(r) for r in read(store, batch, look, marks)), LEDGERS)
+                yield from ledger_batches(store, batch.column("ledger_id").to_pylist(), look, marks)
 
     return work
 
@@ -72,13 +72,13 @@ def _unreadable(batch: pa.RecordBatch, look: int, why: str) -> Iterator[Row]:
         yield ledger_row(LedgerRecord(ledger_id, look, now_ms(), RecordStatus.UNREADABLE, detail=why))
 
 
-def read(
-    store: MetadataStore, batch: pa.RecordBatch, look: int, marks: Mapping[LedgerId, Mark] | None
-) -> Iterator[LedgerRecord]:
-    """One record for each ledger id of the batch, in order."""
-    ids = batch.column("ledger_id").to_pylist()
-    for record in store.read_ledgers(ids, look, now_ms, with_marks=marks is None):
-        yield _marked(record, marks) if marks else record
+def ledger_batches(store: MetadataStore, ids: Iterable[LedgerId], look: int, marks: Mapping[LedgerId, Mark] | None) -> Batches:
+    """One LEDGERS row for each of `ids`, in order: what the run and the public source read ledgers with.
+
+    `marks` as in `reader`. Costs one read a ledger, two where the marks are None. Never raises for a ledger.
+    """
+    records = store.read_ledgers(ids, look, now_ms, with_marks=marks is None)
+    return in_batches((ledger_row(_marked(record, marks) if marks else record) for record in records), LEDGERS)
 
 
 def _marked(record: LedgerRecord, marks: Mapping[LedgerId, Mark]) -> LedgerRecord:
@@ -89,7 +89,8 @@ def _marked(record: LedgerRecord, marks: Mapping[LedgerId, Mark]) -> LedgerRecor
     return LedgerRecord(r.ledger_id, r.look, r.read_at_ms, r.status, r.stamp, r.metadata, r.malformed, mark, r.detail)
 
 
-def _in_batches(rows: Iterable[Row], schema: pa.Schema) -> Batches:
+def in_batches(rows: Iterable[Row], schema: pa.Schema) -> Batches:
+    """The rows in batches of ROWS_PER_BATCH, never an empty one."""
     pending: list[Row] = []
     for row in rows:
         pending.append(row)

@@ -1,0 +1,53 @@
+"""Counts by word, the outcome word and the exit code (contract sections 2, 3, 5): the same for a run and single ledgers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
+from auditor.model.verdict import Exempt, Standing, Unknown
+
+Json = dict[str, Any]
+
+OUTCOME_SOUND, OUTCOME_VIOLATED, OUTCOME_INCOMPLETE = "SOUND", "VIOLATED", "INCOMPLETE"
+
+
+def findings_by_kind(findings: Sequence[Json]) -> dict[str, dict[str, int]]:
+    """For each kind of the catalogue the ledgers, bookies and findings it hits."""
+    found: dict[str, dict[str, int]] = {}
+    for kind in Kind:
+        mine = [one for one in findings if one["kind"] == kind.value]
+        on_bookies = CATALOGUE[kind].subject is Subject.BOOKIE
+        subjects = len({one["bookie_id"] if on_bookies else one["ledger_id"] for one in mine})
+        found[kind.value] = {
+            "ledgers": 0 if on_bookies else subjects,
+            "bookies": subjects if on_bookies else 0,
+            "findings": len(mine),
+        }
+    return found
+
+
+def counts_of(standings: Counter[str], exempt: Counter[str], unknowns: Counter[str]) -> Json:
+    """Ledgers by standing and by reason, every word of the contract, zero included."""
+    return {
+        "ledgers": {"listed": standings.total(), **{one.word: standings[one.word] for one in Standing}},
+        "exempt": {reason.value: exempt[reason.value] for reason in Exempt},
+        "indeterminate": {reason.value: unknowns[reason.value] for reason in Unknown},
+    }
+
+
+def outcome_of(findings: Sequence[Json], *, complete: bool) -> str:
+    """The word for what was found, whatever --fail-on says."""
+    if any(CATALOGUE[Kind(one["kind"])].severity >= Severity.WARNING for one in findings):
+        return OUTCOME_VIOLATED
+    return OUTCOME_SOUND if complete else OUTCOME_INCOMPLETE
+
+
+def exit_code(findings: Sequence[Json], fail_on: str, *, incomplete: bool) -> int:
+    """Contract section 2: a finding that reaches --fail-on goes before what could not be judged."""
+    threshold = {"critical": Severity.CRITICAL, "warning": Severity.WARNING}.get(fail_on)
+    if threshold is not None and any(CATALOGUE[Kind(one["kind"])].severity >= threshold for one in findings):
+        return 1
+    return 3 if incomplete else 0
