@@ -1,0 +1,57 @@
+"""Asking a scripted bookie through a lane: short, real time-outs, one look, one date."""
+
+from __future__ import annotations
+
+from support.scripted_bookie import LIST, ScriptedBookie
+
+from auditor.bookie.client import Lane, ListQuestion
+from auditor.config import BookieLimits
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
+
+HELD, NO_SUCH_LEDGER, SILENT, TIMED_OUT = (
+    AnswerStatus.HELD,
+    AnswerStatus.NO_SUCH_LEDGER,
+    AnswerStatus.SILENT,
+    AnswerStatus.TIMED_OUT,
+)
+REFUSED, INVALID, TOO_LARGE, UNSUPPORTED = (
+    AnswerStatus.REFUSED,
+    AnswerStatus.INVALID,
+    AnswerStatus.TOO_LARGE,
+    AnswerStatus.UNSUPPORTED,
+)
+
+LOOK, NOW_MS = 1, 1_700_000_000_000
+LIMITS: dict[str, float] = {
+    "requests_per_second": 0,
+    "rpc_timeout_ms": 500,
+    "connect_timeout_ms": 2_000,
+    "deadline_ms": 60_000,
+    "frame_bytes_max": 2**20,
+}
+
+
+def lane(bookie: ScriptedBookie, **changes: float) -> Lane:
+    return Lane("b1:3181", "127.0.0.1", bookie.port, BookieLimits(**{**LIMITS, **changes}), LOOK, lambda: NOW_MS)  # type: ignore[arg-type]
+
+
+def ask(bookie: ScriptedBookie, ledger_ids: range | list[int], **changes: float) -> tuple[list[Answer], tuple[Greeting, str]]:
+    """Ask a fresh lane for these lists; the answers come in the order of the questions, one each."""
+    with lane(bookie, **changes) as asker:
+        answers = asker.lists([ListQuestion(ledger_id) for ledger_id in ledger_ids])
+        assert list(ledger_ids) == [a.ledger_id for a in answers]
+        return answers, asker.greeting()
+
+
+def statuses(answers: list[Answer] | list[EntryRead]) -> list[AnswerStatus | ReadStatus]:
+    return [a.status for a in answers]
+
+
+def listed(request: pb.Request) -> int | None:
+    """The ledger of a list request, None for anything else."""
+    return request.getListOfEntriesOfLedgerRequest.ledgerId if request.header.operation == LIST else None
+
+
+def ledgers(count: int) -> dict[int, range]:
+    return {ledger_id: range(ledger_id % 7 + 1) for ledger_id in range(1, count + 1)}

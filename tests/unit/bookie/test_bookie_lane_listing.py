@@ -1,0 +1,100 @@
+"""A lane and a bookie that cannot list: found out once, for all ledgers."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from support.lanes import (
+    HELD,
+    NO_SUCH_LEDGER,
+    TIMED_OUT,
+    UNSUPPORTED,
+    ask,
+    lane,
+    ledgers,
+    listed,
+    statuses,
+)
+from support.scripted_bookie import (
+    INFO,
+    LIST,
+    Connection,
+    ScriptedBookie,
+)
+
+from auditor.bookie.client import ListQuestion, ReadQuestion
+from auditor.model.availability import Greeting, ReadStatus
+from auditor.model.ledger import DigestType
+from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
+
+
+def db_ledger_storage(connection: Connection, request: pb.Request) -> bool:
+    """Never answers a list of a ledger it holds (ids up to 100), says ENOLEDGER at once for others, answers all else."""
+    return listed(request) is not None and listed(request) <= 100
+
+
+def test_a_bookie_that_cannot_list_is_found_out_in_one_time_out() -> None:
+    """Held ledgers unanswered, GET_BOOKIE_INFO answered on the same connection: UNSUPPORTED for the whole rest, unasked."""
+    with ScriptedBookie(act=db_ledger_storage) as bookie, lane(bookie, inflight_max=8) as asker:
+        answers = asker.lists([ListQuestion(n) for n in [101, 102, *range(1, 90), 103]])
+        assert [NO_SUCH_LEDGER] * 2 + [UNSUPPORTED] * 90 == statuses(answers)
+        assert 10 == len(bookie.asked(LIST))
+        assert Counter({1: 8, 0: 82}) == Counter(a.requests for a in answers[2:])
+        assert (Greeting.UNSUPPORTED, answers[5].detail) == asker.greeting()
+        assert "cannot list" in answers[5].detail
+        assert [(LIST, 1), (INFO, None)] == [(bookie.requests[3][1], bookie.requests[3][2]), bookie.requests[-1][1:3]]
+        assert 1 == len(bookie.connections)
+        assert [UNSUPPORTED] == statuses(asker.lists([ListQuestion(101)]))
+        assert 10 == len(bookie.asked(LIST))
+
+
+def test_a_bookie_that_cannot_list_can_be_read() -> None:
+    """UNSUPPORTED is about lists; reads go on over the same connection."""
+    with ScriptedBookie(ledgers(5), db_ledger_storage) as bookie, lane(bookie) as asker:
+        assert {UNSUPPORTED: 5} == Counter(statuses(asker.lists([ListQuestion(n) for n in range(1, 6)])))
+        assert [ReadStatus.PRESENT] == statuses(asker.reads([ReadQuestion(1, 0, DigestType.CRC32C)]))
+        assert 1 == len(bookie.connections)
+        assert Greeting.UNSUPPORTED is asker.greeting()[0]
+
+
+@pytest.mark.parametrize(("held", "unknown"), [(1, 0), (2, 0), (1, 10), (2, 10), (3, 0)])
+def test_fewer_than_three_held_ledgers_suffice_if_they_are_all(held: int, unknown: int) -> None:
+    """All of what it may hold went unanswered: UNSUPPORTED, also with one ledger; ENOLEDGER proves no ability to list."""
+    questions = [*range(1, held + 1), *range(101, 101 + unknown)]
+    with ScriptedBookie(act=db_ledger_storage) as bookie:
+        answers, (greeting, _) = ask(bookie, questions)
+    assert [UNSUPPORTED] * held + [NO_SUCH_LEDGER] * unknown == statuses(answers)
+    assert Greeting.UNSUPPORTED is greeting
+
+
+def test_one_at_a_time_three_time_outs_are_enough() -> None:
+    """With a window of one, the third unanswered ledger decides, and the first two are UNSUPPORTED as well."""
+    with ScriptedBookie(act=db_ledger_storage) as bookie:
+        answers, _ = ask(bookie, range(1, 50), inflight_max=1, rpc_timeout_ms=250)
+        assert [1, 2, 3] == bookie.asked(LIST)
+    assert {UNSUPPORTED: 49} == Counter(statuses(answers))
+
+
+def test_one_list_answered_proves_that_the_bookie_can_list() -> None:
+    """However many others go unanswered: they have timed out, one by one, and the bookie is not called unable."""
+    with ScriptedBookie(ledgers(12), lambda connection, request: (listed(request) or 1) > 1) as bookie:
+        answers, (greeting, _) = ask(bookie, range(1, 13), inflight_max=4, rpc_timeout_ms=250)
+    assert [HELD] + [TIMED_OUT] * 11 == statuses(answers)
+    assert Greeting.ANSWERED is greeting
+
+
+def test_a_bookie_that_resets_every_list_cannot_list() -> None:
+    """No read threads: each list of a held ledger resets the connection, GET_BOOKIE_INFO is answered on the next one."""
+
+    def reset_lists(connection: Connection, request: pb.Request) -> bool:
+        if listed(request) is None:
+            return False
+        connection.reset()
+        return True
+
+    with ScriptedBookie(act=reset_lists) as bookie:
+        answers, (greeting, _) = ask(bookie, range(1, 500), inflight_max=4, retries_max=1)
+        assert len(bookie.asked(LIST)) < 20
+    assert {UNSUPPORTED: 499} == Counter(statuses(answers))
+    assert Greeting.UNSUPPORTED is greeting

@@ -1,0 +1,146 @@
+"""Reading single entries: what is present, what is absent, and what says neither."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from support.lanes import (
+    LOOK,
+    NOW_MS,
+    lane,
+    ledgers,
+    statuses,
+)
+from support.scripted_bookie import (
+    READ,
+    Connection,
+    ScriptedBookie,
+    entry_body,
+    read_answer,
+)
+
+from auditor.bookie.client import ReadQuestion
+from auditor.model.availability import EntryRead, ReadStatus
+from auditor.model.ledger import DigestType
+from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
+
+
+def read(bookie: ScriptedBookie, *questions: ReadQuestion, **changes: float) -> list[EntryRead]:
+    with lane(bookie, **changes) as asker:
+        reads = asker.reads(questions)
+        assert [(q.ledger_id, q.entry_id) for q in questions] == [(r.ledger_id, r.entry_id) for r in reads]
+        return reads
+
+
+def reading(body: bytes | None, status: int = 0) -> Callable[[Connection, pb.Request], bool]:
+    """A bookie that answers every read with this."""
+
+    def act(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation != READ:
+            return False
+        asked = request.readRequest
+        connection.send(read_answer(request.header.txnId, asked.ledgerId, asked.entryId, body, status))
+        return True
+
+    return act
+
+
+@pytest.mark.parametrize("digest_type", DigestType)
+def test_an_entry_that_is_there_and_right_is_present(digest_type: DigestType) -> None:
+    """Ids and digest match; the look, the time and the cost are told."""
+    body = entry_body(5, 6, digest_type, b"pw")
+    with ScriptedBookie(act=reading(body)) as bookie:
+        (found,) = read(bookie, ReadQuestion(5, 6, digest_type, b"pw"))
+    size = len(read_answer(2, 5, 6, body))
+    assert EntryRead("b1:3181", 5, 6, LOOK, NOW_MS, ReadStatus.PRESENT, "", 1, 0, size) == found
+
+
+def test_hmac_without_its_password_is_present_by_its_ids() -> None:
+    """The ids suffice, and the doubt is told; wrong ids do not."""
+    with ScriptedBookie(act=reading(entry_body(5, 6, DigestType.HMAC, b"pw"))) as bookie:
+        right, wrong = read(bookie, ReadQuestion(5, 6, DigestType.HMAC), ReadQuestion(5, 7, DigestType.HMAC))
+    assert (ReadStatus.PRESENT, "digest unverified") == (right.status, right.detail)
+    assert (ReadStatus.INVALID, True) == (wrong.status, "wrong ids" in wrong.detail)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (entry_body(5, 7), "wrong ids"),
+        (entry_body(4, 6), "wrong ids"),
+        (entry_body(5, 6)[:-1] + b"?", "wrong digest"),
+        (entry_body(5, 6, DigestType.CRC32), "wrong digest"),
+        (b"", "too short"),
+        (entry_body(5, 6)[:35], "too short"),
+    ],
+)
+def test_what_is_not_the_entry_is_invalid_and_never_absent(body: bytes, says: str) -> None:
+    """Another entry, a changed byte, a torn one: INVALID, with what is wrong and no byte of it."""
+    with ScriptedBookie(act=reading(body)) as bookie:
+        (found,) = read(bookie, ReadQuestion(5, 6, DigestType.CRC32C))
+    assert (ReadStatus.INVALID, True) == (found.status, found.detail.endswith(says))
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (pb.ENOENTRY, ReadStatus.NO_ENTRY),
+        (pb.ENOLEDGER, ReadStatus.NO_LEDGER),
+        (pb.EIO, ReadStatus.REFUSED),
+        (pb.EUNKNOWNLEDGERSTATE, ReadStatus.REFUSED),
+        (pb.EBADREQ, ReadStatus.REFUSED),
+    ],
+)
+def test_only_enoentry_and_enoledger_are_absence(status: int, expected: ReadStatus) -> None:
+    """Every other status leaves it unknown."""
+    with ScriptedBookie(act=reading(None, status)) as bookie:
+        assert [expected] == statuses(read(bookie, ReadQuestion(5, 6, DigestType.CRC32C)))
+
+
+def test_a_read_that_is_never_answered_times_out_alone() -> None:
+    """Neither absence nor silence: the others are answered."""
+    with ScriptedBookie(ledgers(3), lambda connection, request: request.readRequest.entryId == 2) as bookie:
+        reads = read(bookie, *(ReadQuestion(1, n, DigestType.CRC32C) for n in range(5)), inflight_max=2)
+    assert [ReadStatus.TIMED_OUT if n == 2 else ReadStatus.PRESENT for n in range(5)] == statuses(reads)
+
+
+def test_too_many_requests_is_asked_again_after_a_pause() -> None:
+    """A full read queue is no answer: asked again until it is one, and the tries are told."""
+    tries: Counter[int] = Counter()
+
+    def busy(connection: Connection, request: pb.Request) -> bool:
+        entry_id = request.readRequest.entryId
+        tries[entry_id] += request.header.operation == READ
+        if request.header.operation != READ or tries[entry_id] > 2:
+            return False
+        connection.send(read_answer(request.header.txnId, 1, entry_id, None, pb.ETOOMANYREQUESTS))
+        return True
+
+    with ScriptedBookie(ledgers(3), busy) as bookie:
+        reads = read(bookie, *(ReadQuestion(1, n, DigestType.CRC32C) for n in range(6)))
+        assert 1 == len(bookie.connections)
+    assert [(ReadStatus.PRESENT, 3, 2)] * 6 == [(r.status, r.requests, r.retries) for r in reads]
+
+
+def test_too_many_requests_for_ever_is_a_refusal() -> None:
+    """After retries_max more tries it is REFUSED, with BookKeeper's name."""
+    with ScriptedBookie(act=reading(None, pb.ETOOMANYREQUESTS)) as bookie:
+        (found,) = read(bookie, ReadQuestion(1, 1), retries_max=2)
+    assert (ReadStatus.REFUSED, 3, 2) == (found.status, found.requests, found.retries)
+    assert found.detail.startswith("ETOOMANYREQUESTS")
+
+
+def test_reads_on_a_connection_that_resets_are_asked_again() -> None:
+    """As for lists."""
+
+    def reset_first(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation == READ and connection.number == 1:
+            connection.reset()
+            return True
+        return False
+
+    with ScriptedBookie(ledgers(3), reset_first) as bookie:
+        reads = read(bookie, *(ReadQuestion(1, n, DigestType.CRC32C) for n in range(6)))
+    assert [(ReadStatus.PRESENT, 1)] * 6 == [(r.status, r.retries) for r in reads]

@@ -1,0 +1,112 @@
+"""How fast, how much at once, in which order, and when a bookie is called unable to list: all told the time."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from auditor.bookie.listing import ListingProof
+from auditor.bookie.pace import BURST_S, TokenBucket, Window
+from auditor.bookie.questions import Ask, ListQuestion, Waiting
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("rate", [0.5, 7.0, 2_000.0])
+def test_no_more_than_the_rate_and_one_burst_go_out_in_any_span(rate: float, seed: int) -> None:
+    """Whoever asks whenever for however many: over every span of time at most rate x span, and one burst."""
+    rng = random.Random(seed)
+    bucket, now, sent = TokenBucket(rate, 0.0), 0.0, []
+    for _ in range(300):
+        now += rng.choice([0.0, 0.0001, 0.01, rng.random()])
+        granted = bucket.take(rng.randint(0, 100), now)
+        unused = rng.randint(0, granted)
+        bucket.give_back(unused)
+        sent.append((now, granted - unused))
+    burst = max(1.0, rate * BURST_S)
+    for start in range(0, 300, 17):
+        for end in range(start, 300, 13):
+            span = sent[end][0] - sent[start][0]
+            assert sum(count for _, count in sent[start : end + 1]) <= rate * span + burst + 1e-6, f"seed {seed}"
+
+
+@pytest.mark.parametrize("rate", [0.5, 3.0, 2_000.0])
+def test_after_the_wait_something_may_go_out(rate: float) -> None:
+    """The bucket says how long to wait, and keeps its word; nobody waits for more than a burst."""
+    bucket, now = TokenBucket(rate, 0.0), 0.0
+    bucket.take(10**6, now)
+    for _ in range(20):
+        wait_s = bucket.wait_s(10**6)
+        assert 0 < wait_s <= max(1.0, rate * BURST_S) / rate
+        now += wait_s + 1e-9
+        assert bucket.take(10**6, now) >= 1
+
+
+def test_without_a_limit_everything_goes_at_once() -> None:
+    """A rate of 0 lifts the limit."""
+    bucket = TokenBucket(0.0, 0.0)
+    assert [10**9, 5] == [bucket.take(10**9, 0.0), bucket.take(5, 0.0)]
+    assert bucket.wait_s(10) == 0.0
+
+
+def test_a_clock_that_stands_or_goes_back_gives_nothing_for_free() -> None:
+    """Time that does not pass earns no requests."""
+    bucket = TokenBucket(100.0, 50.0)
+    assert [2, 0, 0] == [bucket.take(9, 50.0), bucket.take(9, 50.0), bucket.take(9, 10.0)]
+
+
+def test_the_window_halves_down_to_one_and_grows_back() -> None:
+    """Half at each loss, never under one; one more for each window's worth of answers, never over the most."""
+    window = Window(10)
+    sizes = []
+    for _ in range(5):
+        window.halve()
+        sizes.append(window.size)
+    assert [5, 2, 1, 1, 1] == sizes
+    grown = []
+    for _ in range(6):
+        window.answered(1)
+        grown.append(window.size)
+    assert [2, 2, 3, 3, 3, 4] == grown
+    window.answered(1000)
+    window.answered(1000)
+    assert window.size == 10
+
+
+def test_the_last_try_is_first_in_line_and_alone() -> None:
+    """Questions on their last try before those asked again, those before the fresh ones, each kind in its order."""
+    fresh = [Ask(ListQuestion(n)) for n in range(4)]
+    waiting = Waiting(fresh, retries_max=2)
+    once, last = waiting.pop(), waiting.pop()
+    once.losses, last.losses = 1, 2
+    waiting.put_back(once)
+    assert (False, 3) == (waiting.one_alone, len(waiting))
+    waiting.put_back(last)
+    assert waiting.one_alone
+    assert [1, 0, 2, 3] == [waiting.pop().ledger_id for _ in range(4)]
+    assert not waiting
+
+
+@pytest.mark.parametrize(
+    ("asked", "listed", "no_such_ledger", "unanswered", "unable"),
+    [
+        (100, 0, 0, 3, True),
+        (100, 0, 0, 2, False),
+        (100, 1, 0, 99, False),
+        (2, 0, 0, 2, True),
+        (1, 0, 0, 1, True),
+        (2, 0, 0, 1, False),
+        (10, 0, 9, 1, True),
+        (10, 0, 8, 1, False),
+        (10, 0, 10, 0, False),
+        (0, 0, 0, 0, False),
+        (5, 0, 0, 0, False),
+    ],
+)
+def test_three_held_ledgers_unanswered_or_all_of_them_and_not_one_listed(
+    asked: int, listed: int, no_such_ledger: int, unanswered: int, unable: bool
+) -> None:
+    """A bookie is unable to list when none came, and three of what it may hold, or all, went unanswered."""
+    proof = ListingProof()
+    proof.asked, proof.listed, proof.no_such_ledger, proof.unanswered = asked, listed, no_such_ledger, unanswered
+    assert unable is proof.unable()
