@@ -1,0 +1,92 @@
+"""What the written evidence says of bookies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from auditor.accounting.bookies import by_look, orphans, with_greetings
+from auditor.evidence.rows import answer_row, greeting_row, table
+from auditor.evidence.schemas import ANSWERS, VERDICTS
+from auditor.model.availability import Answer, AnswerStatus, Greeting
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.verify.reachability import LEDGERS_NAMED_MAX, Orphans
+
+UNREGISTERED, HELD = AnswerStatus.UNREGISTERED, AnswerStatus.HELD
+
+
+def answers(*rows: tuple[Any, ...]) -> pa.Table:
+    return pa.Table.from_batches([table(ANSWERS, rows)], schema=ANSWERS)
+
+
+def said(bookie: str, ledger: int, look: int, status: AnswerStatus) -> tuple[Any, ...]:
+    return answer_row(Answer(bookie, ledger, look, 0, status))
+
+
+def verdicts(**standings: tuple[str, list[str], str | None]) -> pa.Table:
+    """By ledger `l<id>`: standing, unknowns, exemption."""
+    rows = [
+        {"ledger_id": int(key[1:]), "standing": standing, "exempt": exempt, "unknowns": unknowns, "findings": [], "looks": 2}
+        for key, (standing, unknowns, exempt) in standings.items()
+    ]
+    return pa.Table.from_pylist(rows, schema=VERDICTS)
+
+
+def record(bookie: str, registration: Registration, look: int = 1, host: str | None = "h") -> BookieRecord:
+    return BookieRecord(bookie, look, 5, registration, host, 3181 if host else None, False, "" if host else "no address")
+
+
+SILENT = ("indeterminate", ["bookie_silent"], None)
+
+
+def test_a_bookie_that_nothing_knows_but_a_ledger_joins_the_list():
+    """Named by a ledger, without registration and cookie: it is a bookie all the same, once."""
+    rows = answers(
+        said("gone", 1, 1, UNREGISTERED), said("gone", 2, 1, UNREGISTERED), greeting_row("b1", 1, 0, Greeting.ANSWERED, "")
+    )
+    found = with_greetings([record("b1", Registration.WRITABLE)], rows, 1)
+    assert [("b1", Greeting.ANSWERED), ("gone", Greeting.UNREGISTERED)] == [(r.bookie_id, r.greeting) for r in found]
+
+
+def test_greetings_of_another_look_do_not_count():
+    """Each look has its own; without one the greeting is not known."""
+    rows = answers(greeting_row("b1", 1, 0, Greeting.SILENT, "x"))
+    assert [None] == [r.greeting for r in with_greetings([record("b1", Registration.WRITABLE, 2)], rows, 2)]
+
+
+def test_a_registration_without_address_is_its_own_greeting():
+    """It could not be dialled, and why is told."""
+    (found,) = with_greetings([record("b1", Registration.WRITABLE, host=None)], answers(), 1)
+    assert (Greeting.ADDRESS_UNKNOWN, "no address") == (found.greeting, found.greeting_detail)
+
+
+def test_looks_come_oldest_first():
+    """Whatever the order of the rows."""
+    looks = by_look([record("b1", Registration.NONE, 2), record("b1", Registration.WRITABLE, 1)])
+    assert [Registration.WRITABLE, Registration.NONE] == [look["b1"].registration for look in looks]
+
+
+def test_an_orphan_was_asked_in_vain_at_two_looks_and_is_still_unknown():
+    """One look is not enough, and a ledger that was repaired, marked or deleted meanwhile is none."""
+    rows = answers(
+        *(said("gone", ledger, look, UNREGISTERED) for ledger in (1, 2, 3, 4) for look in (1, 2)),
+        said("gone", 5, 1, UNREGISTERED),
+        said("b1", 1, 1, HELD),
+    )
+    judged = verdicts(
+        l1=SILENT,
+        l2=("sound", [], None),
+        l3=("indeterminate", ["bookie_silent"], "marked_underreplicated"),
+        l4=("violated", ["bookie_silent"], None),
+        l5=SILENT,
+    )
+    assert {"gone": Orphans(2, (1, 4))} == orphans(rows, judged)
+
+
+def test_few_orphans_are_named_and_all_are_counted():
+    """A finding on a bookie of 40,000 ledgers stays readable."""
+    ids = range(100, 100 + 3 * LEDGERS_NAMED_MAX)
+    rows = answers(*(said("gone", ledger, look, UNREGISTERED) for ledger in reversed(ids) for look in (1, 2)))
+    found = orphans(rows, verdicts(**{f"l{ledger}": SILENT for ledger in ids}))
+    assert {"gone": Orphans(len(ids), tuple(ids[:LEDGERS_NAMED_MAX]))} == found
