@@ -1,0 +1,258 @@
+"""The pieces an entry set is made of, and the algebra on them.
+
+A piece is periodic: within `[start, end]` the entry `e` belongs to the set when `(e - start) mod period` falls into one of its
+runs. Where two periodic pieces overlap, the result repeats with the least common multiple of their periods; if writing that
+pattern down would cost more than walking the runs of the sparser piece, the runs are walked. Either way the cost is that of
+groups and runs, never that of entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import lcm
+from typing import NamedTuple
+
+from auditor.model.identity import EntryId
+
+Run = tuple[int, int]
+"""(offset within the period, size): offset >= 0, size >= 1."""
+
+
+class Piece(NamedTuple):
+    """Entries of `[start, end]` (inclusive) whose offset modulo `period` lies in `runs` (ascending, disjoint, not empty)."""
+
+    start: EntryId
+    end: EntryId
+    period: int
+    runs: tuple[Run, ...]
+
+
+WHOLE: tuple[Run, ...] = ((0, 1),)
+"""With period 1: every entry."""
+
+
+class Rule(NamedTuple):
+    """What to keep, by membership on the left and on the right. Entries on neither side are never kept."""
+
+    left_only: bool
+    both: bool
+    right_only: bool
+
+
+UNION = Rule(True, True, True)
+COMMON = Rule(False, True, False)
+MINUS = Rule(True, False, False)
+
+
+def whole(start: EntryId, end: EntryId) -> list[Piece]:
+    return [Piece(start, end, 1, WHOLE)] if start <= end else []
+
+
+def trimmed(start: EntryId, end: EntryId, period: int, runs: tuple[Run, ...]) -> list[Piece]:
+    """At most one piece: trimmed so that it starts and ends with an entry of the set, and plain where it is a span."""
+    length = end - start + 1
+    if length < period:
+        runs = tuple((offset, min(size, length - offset)) for offset, size in runs if offset < length)
+    if length <= 0 or not runs:
+        return []
+    if len(runs) == 1 and (runs[0][1] == period or length <= period):
+        offset, size = runs[0]
+        if size == period:
+            return [Piece(start, end, 1, WHOLE)]
+        return [Piece(start + offset, start + offset + size - 1, 1, WHOLE)]
+    return [Piece(start, end, period, runs)]
+
+
+def clip(piece: Piece, low: EntryId, high: EntryId) -> list[Piece]:
+    """The part of `piece` within `[low, high]`, which lies within the piece."""
+    if piece.period == 1:
+        return [Piece(low, high, 1, WHOLE)]
+    return trimmed(low, high, piece.period, _turned(piece, low))
+
+
+def _turned(piece: Piece, start: EntryId) -> tuple[Run, ...]:
+    """The piece's runs as offsets from `start` instead of its own start."""
+    turn = (start - piece.start) % piece.period
+    if turn == 0:
+        return piece.runs
+    turned: list[Run] = []
+    for offset, size in piece.runs:
+        begin = (offset - turn) % piece.period
+        overhang = begin + size - piece.period
+        if overhang > 0:
+            turned.extend(((0, overhang), (begin, size - overhang)))
+        else:
+            turned.append((begin, size))
+    return _joined(sorted(turned))
+
+
+def _joined(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Ascending runs with touching neighbours made one."""
+    joined: list[Run] = []
+    for offset, size in runs:
+        if joined and joined[-1][0] + joined[-1][1] == offset:
+            joined[-1] = (joined[-1][0], joined[-1][1] + size)
+        else:
+            joined.append((offset, size))
+    return tuple(joined)
+
+
+def _gaps(runs: Iterable[Run], length: int) -> tuple[Run, ...]:
+    """What `runs` leave out of `[0, length)`."""
+    gaps: list[Run] = []
+    at = 0
+    for offset, size in runs:
+        if offset > at:
+            gaps.append((at, offset - at))
+        at = offset + size
+    if at < length:
+        gaps.append((at, length - at))
+    return tuple(gaps)
+
+
+def combine(left: tuple[Piece, ...], right: tuple[Piece, ...], rule: Rule) -> Iterator[Piece]:
+    """Walk both sides once, cutting where either begins or ends, and apply the rule to each cut."""
+    i = j = 0
+    at = min(left[0].start, right[0].start)
+    while i < len(left) or j < len(right):
+        a = left[i] if i < len(left) else None
+        b = right[j] if j < len(right) else None
+        in_a = a is not None and a.start <= at
+        in_b = b is not None and b.start <= at
+        cut = min(edge for edge in (_edge(a, in_a), _edge(b, in_b)) if edge is not None)
+        if in_a and in_b:
+            assert a is not None and b is not None
+            yield from _overlap(a, b, at, cut, rule)
+        elif in_a and rule.left_only:
+            assert a is not None
+            yield from clip(a, at, cut)
+        elif in_b and rule.right_only:
+            assert b is not None
+            yield from clip(b, at, cut)
+        at = cut + 1
+        i += int(a is not None and a.end <= cut)
+        j += int(b is not None and b.end <= cut)
+
+
+def _edge(piece: Piece | None, inside: bool) -> EntryId | None:
+    """The last entry up to which nothing changes on this side."""
+    if piece is None:
+        return None
+    return piece.end if inside else piece.start - 1
+
+
+def _overlap(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule) -> Iterator[Piece]:
+    """Both sides are periodic over all of `[low, high]`."""
+    if a.period == 1 or b.period == 1:
+        yield from _against_whole(a, b, low, high, rule)
+        return
+    length = high - low + 1
+    common = lcm(a.period, b.period)
+    pattern_cost = common // a.period * len(a.runs) + common // b.period * len(b.runs)
+    sparse = a if a.period >= b.period else b
+    walk_cost = length // sparse.period * len(sparse.runs) + 1
+    if common <= length and pattern_cost <= walk_cost:
+        pattern = _pattern(_unrolled(_turned(a, low), a.period, common), _unrolled(_turned(b, low), b.period, common), rule)
+        yield from trimmed(low, high, common, pattern)
+    else:
+        yield from _walked(a, b, low, high, rule, sparse_is_left=sparse is a)
+
+
+def _against_whole(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule) -> Iterator[Piece]:
+    """One side holds every entry, so each entry is on both sides or on that one only."""
+    if a.period == 1 and b.period == 1:
+        if rule.both:
+            yield Piece(low, high, 1, WHOLE)
+        return
+    other = b if a.period == 1 else a
+    whole_only = rule.left_only if a.period == 1 else rule.right_only
+    if rule.both and whole_only:
+        yield Piece(low, high, 1, WHOLE)
+    elif rule.both:
+        yield from clip(other, low, high)
+    elif whole_only:
+        yield from trimmed(low, high, other.period, _gaps(_turned(other, low), other.period))
+
+
+def _walked(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule, *, sparse_is_left: bool) -> Iterator[Piece]:
+    """Cut at each run of the sparser side; between the cuts only the other side is periodic."""
+    sparse, dense = (a, b) if sparse_is_left else (b, a)
+    sparse_only, dense_only = (rule.left_only, rule.right_only) if sparse_is_left else (rule.right_only, rule.left_only)
+    at = low
+    for clipped in clip(sparse, low, high):
+        for first, last in runs_of(clipped):
+            if dense_only and at < first:
+                yield from clip(dense, at, first - 1)
+            if sparse_only and rule.both:
+                yield Piece(first, last, 1, WHOLE)
+            elif rule.both:
+                yield from clip(dense, first, last)
+            elif sparse_only:
+                yield from trimmed(first, last, dense.period, _gaps(_turned(dense, first), dense.period))
+            at = last + 1
+    if dense_only and at <= high:
+        yield from clip(dense, at, high)
+
+
+def _unrolled(runs: tuple[Run, ...], period: int, length: int) -> list[Run]:
+    """The runs written out over `length`, a multiple of `period`."""
+    return [(base + offset, size) for base in range(0, length, period) for offset, size in runs]
+
+
+def _pattern(left: list[Run], right: list[Run], rule: Rule) -> tuple[Run, ...]:
+    """The rule applied to two explicit lists of runs: a sweep over their edges."""
+    edges: list[tuple[int, int]] = []
+    for side, runs in ((1, left), (2, right)):
+        for offset, size in runs:
+            edges.append((offset, side))
+            edges.append((offset + size, -side))
+    edges.sort()
+    keep = (False, rule.left_only, rule.right_only, rule.both)
+    kept: list[Run] = []
+    inside = at = 0
+    for edge, side in edges:
+        if edge > at and keep[inside]:
+            kept.append((at, edge - at))
+        inside += side
+        at = edge
+    return _joined(kept)
+
+
+def runs_of(piece: Piece) -> Iterator[tuple[EntryId, EntryId]]:
+    """The piece's runs as inclusive ranges, cut at its end."""
+    if piece.period == 1:
+        yield piece.start, piece.end
+        return
+    for base in range(piece.start, piece.end + 1, piece.period):
+        for offset, size in piece.runs:
+            if base + offset > piece.end:
+                return
+            yield base + offset, min(base + offset + size - 1, piece.end)
+
+
+def size_of(piece: Piece) -> int:
+    length = piece.end - piece.start + 1
+    if piece.period == 1:
+        return length
+    periods, rest = divmod(length, piece.period)
+    return periods * sum(size for _, size in piece.runs) + sum(
+        min(size, rest - offset) for offset, size in piece.runs if offset < rest
+    )
+
+
+def nth_of(piece: Piece, index: int) -> EntryId:
+    periods, rest = divmod(index, sum(size for _, size in piece.runs))
+    for offset, size in piece.runs:
+        if rest < size:
+            return piece.start + periods * piece.period + offset + rest
+        rest -= size
+    raise IndexError(index)
+
+
+def last_of(piece: Piece) -> EntryId:
+    if piece.period == 1:
+        return piece.end
+    within = (piece.end - piece.start) % piece.period
+    base = piece.end - within
+    inside = [base + min(offset + size - 1, within) for offset, size in piece.runs if offset <= within]
+    return max(inside) if inside else base - piece.period + piece.runs[-1][0] + piece.runs[-1][1] - 1
