@@ -3,6 +3,7 @@
     outcome = audit(cluster, tmp_path)                          # the test asks for the fixture `spark`: 2-4 s an audit
     outcome = audit(cluster, tmp_path, underreplication_grace="0s", between=lambda pause: cluster.unmark(7))
     outcome = audit_ledgers(cluster, [7, 8])                    # no Spark; about half a second
+    accounted(outcome)                                          # counts add up, replay says the same: true of every run
     outcome.exit_code, outcome.findings, outcome.verdicts[7].standing, outcome.summary["ledgers"]
 
 `cluster` is anything with a `metadata_service_uri`: a RealCluster, a SandboxCluster, a bare URI as text. Settings are those of
@@ -190,6 +191,28 @@ def replay_run(run_dir: Path, **settings: object) -> Outcome:
     about = About.from_json(json.loads((run_dir / "run.json").read_text()))
     verdicts = _judged(judge_again(place(str(run_dir)), about).to_pylist())
     return said.outcome(code, told["summary"], told["findings"], verdicts, run_dir)
+
+
+def accounted(outcome: Outcome) -> Outcome:
+    """What is true of every finished run, or the test fails: the counts add up, the exit code and the last line say what was
+    found, and judging the written evidence again gives the same findings to the byte and the same verdicts."""
+    assert outcome.run_dir is not None and outcome.summary, outcome.stdout
+    counts = outcome.summary["ledgers"]
+    by_standing = {word: counts[word] for word in ("sound", "exempt", "indeterminate", "violated")}
+    standings = [verdict.standing for verdict in outcome.verdicts.values()]
+    assert {word: standings.count(word) for word in by_standing} == by_standing
+    assert counts["listed"] == len(standings) == sum(by_standing.values())
+    found = {kind.value: outcome.kinds.count(kind) for kind in Kind}
+    assert found == {kind: told["findings"] for kind, told in outcome.summary["findings"].items()}
+    assert outcome.exit_code == outcome.summary["exit_code"]
+    told = " ".join(f"{word}={counts[word]}" for word in ("listed", *by_standing))
+    assert outcome.last_line == f"auditor: {outcome.summary['outcome']} run={outcome.summary['run_id']} {told}"
+    again = replay_run(outcome.run_dir)
+    lines = "".join(json.dumps(found, separators=(",", ":")) + "\n" for found in again.findings)
+    assert (outcome.run_dir / "findings.jsonl").read_text() == lines
+    assert outcome.verdicts == again.verdicts
+    assert outcome.exit_code == again.exit_code
+    return outcome
 
 
 class _Call:

@@ -1,0 +1,340 @@
+"""Every kind of the catalogue, provoked on real bookies beside a twin that differs in one fact, and found for what it is.
+
+One cluster, one audit: b1 to b4 are well, b5 is killed and still registered, b6 and b7 are lost with registration and cookie,
+and only b7's ledger is marked.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from support.audits import Outcome, accounted, audit, audit_ledgers, replay_run
+from support.real_cluster import RealCluster
+
+from auditor.model.finding import CATALOGUE, Kind, Subject
+from auditor.wire import ledger_metadata
+
+pytestmark = [pytest.mark.real, pytest.mark.spark]
+
+BOOKIES = 7
+SILENT, LOST, LOST_AND_MARKED = "b5", "b6", "b7"
+DAY_MS = 24 * 3600 * 1000
+TEN_DAYS_AGO_MS = 10 * DAY_MS
+
+CUT_BYTES = 3
+"""Bytes taken from the end of the metadata that cannot be decoded: in the middle of its last field."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A ledger that has a finding of `kind`, beside `number + 1` that has none; `finding` is what must be said of it."""
+
+    kind: Kind
+    number: int
+    text: str
+    twin: str
+    finding: dict[str, Any]
+    witness: tuple[str, ...]
+    lose: dict[str, str] = field(default_factory=dict)
+    twin_standing: str = "sound"
+    asked: bool = True
+
+
+STRIPED = "e3 w2 a2 0:[b1 b2 b3] closed 99"
+TWO_SEGMENTS = "e4 w3 a2 0:[b1 b2 b3 b4] 1200:[b2 b1 b3 b4] closed 1999"
+MIRRORED = "e3 w3 a2 0:[b2 b3 b4] closed 499"
+
+STORIES = [
+    Told(
+        Kind.ENTRY_WITHOUT_REPLICA,
+        100,
+        STRIPED,
+        STRIPED,
+        {
+            "severity": "critical",
+            "family": "entry",
+            "segment": {"first_entry_id": 0, "last_entry_id": 99, "ensemble": ["b1", "b2", "b3"]},
+            "entries": [[42, 42]],
+            "entries_total": 1,
+            "missing_on": {"b1": [[42, 42]], "b2": [[42, 42]]},
+            "copies": {"write_quorum": 2, "ack_quorum": 2, "confirmed": 0, "unknown": 0},
+        },
+        ("entry 42 of ledger 100", "write set is b1, b2", "Bookie b1 ", "Bookie b2 ", "no_entry", "0 of 2 copies"),
+        {"b1": "42", "b2": "42"},
+    ),
+    Told(
+        Kind.ENTRY_BELOW_ACK_QUORUM,
+        110,
+        TWO_SEGMENTS,
+        TWO_SEGMENTS,
+        {
+            "severity": "critical",
+            "family": "entry",
+            "segment": {"first_entry_id": 1200, "last_entry_id": 1999, "ensemble": ["b2", "b1", "b3", "b4"]},
+            "entries": [[1504, 1504]],
+            "entries_total": 1,
+            "missing_on": {"b2": [[1504, 1504]], "b1": [[1504, 1504]]},
+            "copies": {"write_quorum": 3, "ack_quorum": 2, "confirmed": 1, "unknown": 0},
+        },
+        ("entry 1504", "segment 1200-1999", "write set is b2, b1, b3", "Bookie b3 ", "1 of 3 copies"),
+        {"b1": "1504", "b2": "1504"},
+    ),
+    Told(
+        Kind.ENTRY_BELOW_WRITE_QUORUM,
+        120,
+        MIRRORED,
+        MIRRORED,
+        {
+            "severity": "warning",
+            "family": "entry",
+            "segment": {"first_entry_id": 0, "last_entry_id": 499, "ensemble": ["b2", "b3", "b4"]},
+            "entries": [[100, 199]],
+            "entries_total": 100,
+            "missing_on": {"b3": [[100, 199]]},
+            "copies": {"write_quorum": 3, "ack_quorum": 2, "confirmed": 2, "unknown": 0},
+        },
+        ("Bookie b2 ", "Bookie b3 ", "Bookie b4 ", "2 of 3 copies", "100 entries", "100-199"),
+        {"b3": "100-199"},
+    ),
+    Told(
+        Kind.ENSEMBLE_DUPLICATE_BOOKIE,
+        130,
+        "e3 w2 a2 0:[b1 b2 b1] closed 1",
+        "e3 w2 a2 0:[b1 b2 b3] closed 1",
+        {
+            "severity": "warning",
+            "family": "placement",
+            "segment": {"first_entry_id": 0, "last_entry_id": 1, "ensemble": ["b1", "b2", "b1"]},
+        },
+        ("b1 at positions 0 and 2",),
+    ),
+    Told(
+        Kind.UNDERREPLICATED_BEYOND_GRACE,
+        140,
+        "e3 w2 a2 0:[b1 b2 b3] closed 49",
+        "e3 w2 a2 0:[b1 b2 b3] closed 49",
+        {"severity": "warning", "family": "mark", "segment": None},
+        ("ledger 140", "marked under-replicated, naming b3", "are acceptable"),
+        twin_standing="exempt: marked_underreplicated",
+        asked=False,
+    ),
+    Told(
+        Kind.METADATA_MALFORMED,
+        150,
+        "e3 w2 a2 0:[b2 b3 b4] closed",
+        "e3 w2 a2 0:[b2 b3 b4] closed 49",
+        {"severity": "warning", "family": "metadata", "segment": None},
+        ("the ledger is CLOSED and has no lastEntryId",),
+        asked=False,
+    ),
+    Told(
+        Kind.METADATA_MALFORMED,
+        160,
+        "undecodable",
+        "e3 w2 a2 0:[b1 b2 b4] closed 9",
+        {"severity": "warning", "family": "metadata", "segment": None},
+        ("with SHA-256", "decoding fails at byte"),
+        asked=False,
+    ),
+]
+ON_SILENT, ON_ANSWERING, ON_LOST, ON_LOST_AND_MARKED = 170, 171, 180, 181
+"""The ledgers that name the bookies with findings, each beside its twin."""
+SOUND_BESIDE = (200, 201)
+PROVEN_DESPITE_SILENCE, BELOW_DESPITE_SILENCE = 210, 211
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    """Every story, and the ledgers on bookies that are silent or lost."""
+    with RealCluster(tmp_path_factory.mktemp("catalogue"), bookies=BOOKIES) as cluster:
+        for story in STORIES:
+            _tell(cluster, story)
+        for ledger_id, ensemble in ((200, "b2 b4 b1"), (201, "b4 b3 b2")):
+            cluster.place(ledger_id, cluster.ledger(f"e3 w2 a2 0:[{ensemble}] closed 19"))
+        silent_member = cluster.ledger(f"e3 w2 a2 0:[b1 b2 {SILENT}] closed 9")
+        cluster.place(ON_SILENT, silent_member)
+        cluster.place(PROVEN_DESPITE_SILENCE, silent_member, {"b1": "3", "b2": "3"})
+        cluster.place(BELOW_DESPITE_SILENCE, silent_member, {"b2": "4"})
+        cluster.place(ON_ANSWERING, cluster.ledger("e3 w2 a2 0:[b1 b2 b4] closed 9"))
+        for ledger_id, lost in ((ON_LOST, LOST), (ON_LOST_AND_MARKED, LOST_AND_MARKED)):
+            cluster.place(ledger_id, cluster.ledger(f"e3 w2 a2 0:[b1 {lost} b3] closed 9"))
+        cluster.mark(ON_LOST_AND_MARKED, [LOST_AND_MARKED])
+        cluster.stop_bookie(SILENT)
+        for lost in (LOST, LOST_AND_MARKED):
+            cluster.lose_bookie(lost)
+        yield cluster
+
+
+def _tell(cluster: RealCluster, story: Told) -> None:
+    """Write the story's ledger and its twin; what is not the ledger's text is done here."""
+    twin = cluster.ledger(story.twin)
+    cluster.place(story.number + 1, twin)
+    if story.text == "undecodable":
+        cluster.spread(story.number, twin)
+        cluster.set_raw(story.number, ledger_metadata.encode(twin, password=b"")[:-CUT_BYTES])
+        return
+    metadata = cluster.ledger(story.text)
+    cluster.place(story.number, metadata, story.lose, written=twin.last_entry_id)
+    if story.kind is Kind.UNDERREPLICATED_BEYOND_GRACE:
+        now_ms = int(time.time() * 1000)
+        cluster.mark(story.number, ["b3"], now_ms - TEN_DAYS_AGO_MS)
+        cluster.mark(story.number + 1, ["b3"], now_ms)
+
+
+@pytest.fixture(scope="module")
+def outcome(cluster: RealCluster, spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """The one audit of all stories."""
+    return accounted(audit(cluster, tmp_path_factory.mktemp("audit")))
+
+
+@pytest.fixture(scope="module")
+def single(cluster: RealCluster, outcome: Outcome) -> Outcome:
+    """`auditor ledger` on every ledger of the cluster, after the audit."""
+    return audit_ledgers(cluster, sorted(outcome.verdicts))
+
+
+by_kind = pytest.mark.parametrize("story", STORIES, ids=lambda story: f"{story.kind.value}-{story.number}")
+
+
+def test_every_kind_of_the_catalogue_is_provoked(outcome: Outcome) -> None:
+    """What these stories provoke, and what was found, is the whole catalogue."""
+    on_bookies = {Kind.BOOKIE_SILENT_YET_REGISTERED, Kind.BOOKIE_LOST_UNNOTICED}
+    assert set(CATALOGUE) == {story.kind for story in STORIES} | on_bookies == set(outcome.kinds)
+
+
+@by_kind
+def test_kind_is_found_for_what_it_is(outcome: Outcome, story: Told) -> None:
+    """The ledger is VIOLATED by one finding, with the entries, bookies and copies that were taken from it."""
+    found = outcome.one(story.number)
+    nothing = {"entries": [], "entries_total": 0, "missing_on": {}, "copies": None}
+    expected = {"kind": story.kind.value, "ledger_id": story.number, "bookie_id": None, **nothing, **story.finding}
+    assert expected == {key: found[key] for key in expected}
+    assert outcome.standings(story.number) == ["violated"]
+    missing = [words for words in story.witness if words not in found["witness"]]
+    assert missing == [], found["witness"]
+
+
+@by_kind
+def test_twin_has_no_finding(outcome: Outcome, story: Told) -> None:
+    """The twin, which differs in one fact, is as it should be."""
+    assert outcome.standings(story.number + 1) == [story.twin_standing]
+    assert outcome.of(story.number + 1) == []
+
+
+@by_kind
+def test_no_accusation_on_one_look(outcome: Outcome, story: Told) -> None:
+    """At least two looks, oldest first; where bookies can be asked at all they were, twice, and the metadata once more."""
+    looks = outcome.one(story.number)["looks"]
+    assert len(looks) >= 2
+    assert [look["at"] for look in looks] == sorted(look["at"] for look in looks)
+    assert len({look["znode_version"] for look in looks}) == 1
+    if story.asked:
+        members = set(story.finding["segment"]["ensemble"])
+        assert [members, members, set()] == [set(look["answers"]) for look in looks]
+        assert {"held"} == {said for look in looks for said in look["answers"].values()}
+
+
+def test_silent_bookie_is_found_and_its_ledger_unknown(outcome: Outcome) -> None:
+    """Registered and silent at every look: a warning on the bookie; its ledger can't be judged, the twin's bookie answers."""
+    found = outcome.one(SILENT)
+    assert (Kind.BOOKIE_SILENT_YET_REGISTERED.value, "warning", "bookie") == (found["kind"], found["severity"], found["family"])
+    assert (None, None, []) == (found["ledger_id"], found["segment"], found["entries"])
+    assert len(found["looks"]) >= 2
+    assert {json.dumps({SILENT: "silent"})} == {json.dumps(look["answers"]) for look in found["looks"]}
+    assert f"bookie {SILENT} be registered as writable at 127.0.0.1:" in found["witness"]
+    assert ["indeterminate: bookie_silent", "sound"] == outcome.standings(ON_SILENT, ON_ANSWERING)
+
+
+def test_lost_bookie_is_found_while_its_ledgers_are_unmarked(outcome: Outcome) -> None:
+    """Neither registered nor marked: critical. Where the ledger is marked the cluster knows, and nothing is said."""
+    found = outcome.one(LOST)
+    assert (Kind.BOOKIE_LOST_UNNOTICED.value, "critical", "bookie") == (found["kind"], found["severity"], found["family"])
+    assert len(found["looks"]) >= 2
+    assert {json.dumps({LOST: "unregistered"})} == {json.dumps(look["answers"]) for look in found["looks"]}
+    for words in ("it has no cookie", "1 closed ledgers", f"ledgers {ON_LOST}.", "neither registered nor marked"):
+        assert words in found["witness"]
+    assert [] == outcome.of(LOST_AND_MARKED)
+    assert outcome.standings(ON_LOST, ON_LOST_AND_MARKED) == ["indeterminate: bookie_silent", "exempt: marked_underreplicated"]
+
+
+def test_silence_stands_beside_proof(outcome: Outcome) -> None:
+    """What the answering bookies prove is found although a third is silent; it never counts as a copy nor as an absence."""
+    lost, below = outcome.one(PROVEN_DESPITE_SILENCE), outcome.one(BELOW_DESPITE_SILENCE)
+    assert (Kind.ENTRY_WITHOUT_REPLICA.value, [[3, 3]]) == (lost["kind"], lost["entries"])
+    assert (Kind.ENTRY_BELOW_ACK_QUORUM.value, [[4, 4]]) == (below["kind"], below["entries"])
+    assert {"write_quorum": 2, "ack_quorum": 2, "confirmed": 0, "unknown": 1} == below["copies"]
+    expected = ["violated: bookie_silent"] * 2
+    assert expected == outcome.standings(PROVEN_DESPITE_SILENCE, BELOW_DESPITE_SILENCE)
+
+
+def test_nothing_else_is_found(outcome: Outcome) -> None:
+    """Beyond the stories no ledger and no bookie has a finding, and every listed ledger is accounted for."""
+    ledgers = {story.number for story in STORIES} | {PROVEN_DESPITE_SILENCE, BELOW_DESPITE_SILENCE}
+    assert sorted(ledgers) == sorted(found["ledger_id"] for found in outcome.findings if found["ledger_id"] is not None)
+    assert [LOST, SILENT] == sorted((f["bookie_id"] for f in outcome.findings if f["bookie_id"] is not None), reverse=True)
+    assert outcome.standings(*SOUND_BESIDE) == ["sound", "sound"]
+    assert outcome.summary["ledgers"] == {"listed": 22, "sound": 9, "exempt": 2, "indeterminate": 2, "violated": 9}
+
+
+def test_exit_code_and_outcome(outcome: Outcome) -> None:
+    """Findings go before what could not be judged: exit 1, VIOLATED, not complete."""
+    assert (1, "VIOLATED", False) == (outcome.exit_code, outcome.summary["outcome"], outcome.summary["complete"])
+
+
+def test_bookies_are_counted(outcome: Outcome) -> None:
+    """Registered, silent and named bookies as they are; the lost ones are named and not registered."""
+    bookies = outcome.summary["bookies"]
+    assert {"registered": 5, "readonly": 0, "named_by_ledgers": 6, "answered": 4, "silent": 1} == {
+        key: bookies[key] for key in ("registered", "readonly", "named_by_ledgers", "answered", "silent")
+    }
+
+
+def test_single_ledgers_get_the_same_verdicts(outcome: Outcome, single: Outcome) -> None:
+    """`auditor ledger` says of every ledger what the run said: standing, reasons, findings but for the moments of looking."""
+
+    def told(found: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in found.items() if key not in ("looks", "witness")}
+
+    ids = sorted(outcome.verdicts)
+    assert outcome.standings(*ids) == single.standings(*ids)
+    for ledger_id in ids:
+        assert [told(found) for found in outcome.of(ledger_id)] == [told(found) for found in single.of(ledger_id)]
+    assert outcome.exit_code == single.exit_code
+
+
+def test_single_ledgers_withhold_findings_on_bookies_and_say_so(cluster: RealCluster, single: Outcome) -> None:
+    """No finding on a bookie comes from `auditor ledger`, and its report says that they are withheld."""
+    assert {Subject.LEDGER} == {CATALOGUE[kind].subject for kind in single.kinds}
+    said = audit_ledgers(cluster, [ON_SILENT], format="text")
+    assert "ithheld" in said.stdout
+    assert said.last_line.startswith("auditor: INCOMPLETE run=")
+    assert 3 == said.exit_code
+
+
+def test_one_answer_less_changes_one_verdict(outcome: Outcome, tmp_path: Path) -> None:
+    """Evidence is what is judged: without one bookie's answer exactly that ledger's verdict is another."""
+    assert outcome.run_dir is not None
+    less = tmp_path / "less"
+    shutil.copytree(outcome.run_dir, less)
+    ledger_id, bookie = SOUND_BESIDE[0], "b4"
+    answers = ds.dataset(less / "evidence" / "answers", format="parquet").to_table()
+    gone = (ds.field("ledger_id") == ledger_id) & (ds.field("bookie_id") == bookie)
+    kept = answers.filter(~gone | ds.field("ledger_id").is_null())
+    assert answers.num_rows - 1 == kept.num_rows
+    shutil.rmtree(less / "evidence" / "answers")
+    (less / "evidence" / "answers").mkdir()
+    pq.write_table(kept, less / "evidence" / "answers" / "answers.parquet")
+
+    again = replay_run(less)
+
+    assert [ledger_id] == [one for one, verdict in outcome.verdicts.items() if again.verdicts[one] != verdict]
+    assert again.standings(ledger_id) == ["indeterminate: bookie_silent"]
