@@ -1,0 +1,266 @@
+"""The whole judgement of one ledger against the contract spelled out entry by entry, over a seeded swarm of stories.
+
+Every failure names its seed: `support.stories.tell(seed)` tells that story again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.entry_by_entry import differences, judged_from_evidence
+from support.stories import Driven, Story, drive, judged_from_truth, stories, unconfirmed
+
+from auditor.judgement import Todo
+from auditor.model.availability import AnswerStatus, ReadStatus
+from auditor.model.finding import Family
+from auditor.model.ledger import Segment
+from auditor.model.verdict import Standing, Unknown
+from auditor.verify.entry_set import EMPTY, EntrySet
+
+SWARM = 2_000
+READS_MAX_MIN = 4
+"""From this many confirming reads on, the worst entry is confirmed whatever the lists say."""
+
+
+def problems(driven: Driven) -> list[str]:
+    """All that is wrong with how a story was judged: each step against its evidence, the end against the truth."""
+    story = driven.story
+    found = []
+    for number, (evidence, step) in enumerate(driven.steps):
+        if Unknown.UNSETTLED not in step.verdict.unknowns:
+            said = differences(judged_from_evidence(evidence, story.terms, story.base), step.verdict)
+            found += [f"step {number}: {one}" for one in said]
+    if story.is_constant and story.is_honest:
+        found += [f"truth: {one}" for one in differences(judged_from_truth(driven), driven.step.verdict)]
+    if story.reads_max >= READS_MAX_MIN:
+        found += [f"never read there: {one}" for one in unconfirmed(driven)]
+    return found + _commitment_problems(driven)
+
+
+def _commitment_problems(driven: Driven) -> list[str]:
+    """No accusation on one look, none before the metadata was read again, and no more looks than allowed."""
+    looks, verdict, story = driven.evidence.looks, driven.step.verdict, driven.story
+    found = []
+    if len(looks) > 2 * story.looks_max + 1 or sum(bool(look.answers) for look in looks) > story.looks_max:
+        found.append(f"{len(looks)} looks, {story.looks_max} allowed")
+    if verdict.standing is Standing.VIOLATED and (len(looks) < 2 or looks[-1].answers):
+        found.append("accused without reading the metadata again")
+    if any(f.family is Family.ENTRY for f in verdict.findings):
+        record = looks[-1].record
+        asked = sum(bool(look.answers) and look.record.stamp == record.stamp for look in looks)
+        if asked < (1 if record.mark else 2):
+            found.append(f"accused of missing entries after {asked} looks at this metadata")
+    return found
+
+
+def check(told: Iterable[Story]) -> Counter[str]:
+    """Drive each story and compare; raises at the first that is judged wrongly. Says what the stories were about."""
+    seen: Counter[str] = Counter()
+    for story in told:
+        driven = drive(story)
+        wrong = problems(driven)
+        assert not wrong, f"{story.name}: {wrong}"
+        verdict = driven.step.verdict
+        seen[verdict.standing.word] += 1
+        seen.update(finding.kind.value for finding in verdict.findings)
+        seen.update(unknown.value for unknown in verdict.unknowns)
+        seen.update([verdict.exempt.value] if verdict.exempt else [])
+        seen["false negatives"] += verdict.listing_false_negatives > 0
+        seen["worst entry with unknown copies"] += any(f.copies is not None and f.copies.unknown > 0 for f in verdict.findings)
+        seen["second round of reads"] += sum(step.todo is Todo.READS for _, step in driven.steps) > 2
+    return seen
+
+
+@pytest.fixture(scope="module")
+def swarm() -> Counter[str]:
+    """Every story of the swarm judged rightly; what they were about."""
+    return check(stories(SWARM))
+
+
+def test_every_story_is_judged_as_the_contract_says_entry_by_entry(swarm: Counter[str]) -> None:
+    """Standing, reasons, kind, ranges, totals, copies and the worst entry equal those of sets and loops, at every step; what
+    is reported of an honest cluster is what its disks say; the worst entry was read wherever it counts as absent."""
+    assert swarm["sound"] + swarm["exempt"] + swarm["indeterminate"] + swarm["violated"] == SWARM
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        *("sound", "exempt", "indeterminate", "violated"),
+        *("ENTRY_WITHOUT_REPLICA", "ENTRY_BELOW_ACK_QUORUM", "ENTRY_BELOW_WRITE_QUORUM", "ENSEMBLE_DUPLICATE_BOOKIE"),
+        *("UNDERREPLICATED_BEYOND_GRACE", "METADATA_MALFORMED"),
+        *("bookie_silent", "bookie_refused", "bookie_unsupported", "answer_timeout", "answer_invalid", "answer_too_large"),
+        *("address_unknown", "metadata_unreadable", "unsettled"),
+        *("deleted", "marked_underreplicated", "open", "in_recovery", "empty"),
+        *("false negatives", "worst entry with unknown copies", "second round of reads"),
+    ],
+)
+def test_the_stories_are_about_everything(swarm: Counter[str], subject: str) -> None:
+    """A swarm that never tells of a standing, kind or reason would prove nothing about it."""
+    assert swarm[subject] >= 3
+
+
+# Planted bugs: each must be noticed by the check above
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def _instead(target: str, make: Callable[[Any], Any]) -> Plant:
+    """Replace `module.name` by what `make` makes of it."""
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        module_name, _, name = target.rpartition(".")
+        module = __import__(module_name, fromlist=[name])
+        monkeypatch.setattr(target, make(getattr(module, name)))
+
+    return plant
+
+
+def _of_class(target: str, name: str, make: Callable[[Any], Any]) -> Plant:
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        module_name, _, class_name = target.rpartition(".")
+        cls = getattr(__import__(module_name, fromlist=[class_name]), class_name)
+        monkeypatch.setattr(cls, name, make(getattr(cls, name)))
+
+    return plant
+
+
+SCHEDULE, COVERAGE, LEDGER = "auditor.verify.schedule", "auditor.verify.coverage", "auditor.verify.ledger"
+
+
+def _clipped(right: Any) -> Any:
+    return lambda metadata: tuple(one._replace(last_entry_id=one.last_entry_id - 1) for one in right(metadata))
+
+
+def _lost_without_surplus(right: Any) -> Any:
+    return lambda one: right(replace(one, surplus=()))
+
+
+def _kinds_in_wrong_order(right: Any) -> Any:
+    return lambda record, metadata, seen, *, excused: right(
+        record, replace(metadata, ack_quorum=1 if metadata.write_quorum > 1 else metadata.ack_quorum), seen, excused=excused
+    )
+
+
+def _reads_absent_although_refused(right: Any) -> Any:
+    return frozenset({*right, ReadStatus.REFUSED, ReadStatus.TIMED_OUT, ReadStatus.SILENT})
+
+
+def _unknown_counts_as_held(right: Any) -> Any:
+    def judged(metadata: Any, answers: Any, reads: Any) -> Any:
+        seen = right(metadata, answers, reads)
+        extents = tuple(
+            replace(one, shares=tuple(replace(share, unknown=EMPTY) for share in one.shares)) for one in seen.extents
+        )
+        return replace(seen, extents=extents, unknowns=())
+
+    return judged
+
+
+def _unknown_counts_as_absent(right: Any) -> Any:
+    def judged(metadata: Any, answers: Any, reads: Any) -> Any:
+        seen = right(metadata, answers, reads)
+        extents = tuple(
+            replace(one, shares=tuple(replace(share, absent=share.absent | share.unknown) for share in one.shares))
+            for one in seen.extents
+        )
+        return replace(seen, extents=extents)
+
+    return judged
+
+
+PLANTED: dict[str, Plant] = {
+    "the window is one entry off": _instead(
+        f"{SCHEDULE}.window", lambda right: lambda first, last, position, e, w: right(first, last, position + 1, e, w)
+    ),
+    "entries are counted from the start of the segment": _instead(
+        f"{SCHEDULE}.window",
+        lambda right: lambda first, last, position, e, w: right(first, last, (position + first) % e, e, w),
+    ),
+    "whoever answers is healthy": _instead(
+        f"{LEDGER}.is_healthy",
+        lambda right: (
+            lambda metadata, answers: bool(answers) and all(answer.status is AnswerStatus.HELD for answer in answers.values())
+        ),
+    ),
+    "only the last bookie's answer must be right": _instead(
+        f"{LEDGER}.is_healthy",
+        lambda right: (
+            lambda metadata, answers: any(
+                right(replace(metadata, ensemble_size=1, write_quorum=1, segments=(Segment(0, (bookie,)),)), answers)
+                for bookie in answers
+            )
+        ),
+    ),
+    "the window is one entry short": _instead(
+        f"{SCHEDULE}.window", lambda right: lambda first, last, position, e, w: right(first, last, position, e, max(1, w - 1))
+    ),
+    "the last entry of each segment is left out": _instead(f"{COVERAGE}.extents", _clipped),
+    "the ack quorum is ignored": _instead(f"{LEDGER}._entry_findings", _kinds_in_wrong_order),
+    "reads are ignored: a list that lacks is proof": _of_class(
+        f"{COVERAGE}._Sifter",
+        "share",
+        lambda right: lambda self, wants: right(replace(self, rest_is_absent=True, present=frozenset()), wants),
+    ),
+    "a read that was refused proves absence": _instead(f"{COVERAGE}.ABSENT_READS", _reads_absent_although_refused),
+    "unknown counts as held": _instead(f"{LEDGER}.coverage", _unknown_counts_as_held),
+    "unknown counts as absent": _instead(f"{LEDGER}.coverage", _unknown_counts_as_absent),
+    "a bookie that stands twice counts twice": _instead(f"{LEDGER}._lost", _lost_without_surplus),
+    "ranges are cut at two": _instead(f"{LEDGER}.RANGES_MAX", lambda right: 2),
+    "a silent bookie's answer is valid": _instead(
+        f"{COVERAGE}.VALID_ANSWERS", lambda right: frozenset({*right, AnswerStatus.SILENT, AnswerStatus.REFUSED})
+    ),
+    "an unknown ledger is no answer": _instead(f"{COVERAGE}.VALID_ANSWERS", lambda right: frozenset({AnswerStatus.HELD})),
+    "the tail defect is not known": _instead(f"{COVERAGE}.TAIL_PAGE_ENTRIES", lambda right: 2**70),
+    "any entry may be the tail": _instead(f"{COVERAGE}.TAIL_PAGE_ENTRIES", lambda right: 1),
+    "tails are not read first": _instead("auditor.verify.confirmation._tails", lambda right: lambda found: {}),
+    "the worst entry is the last instead of the first": _of_class(
+        "auditor.verify.entry_set.EntrySet", "first", lambda right: lambda self: self.last()
+    ),
+    "the worst entry disregards unknown copies": _instead(
+        f"{LEDGER}.worst_entry", lambda right: lambda lost, unknown, w: right(lost, (), w)
+    ),
+    "a mark excuses a confirmed loss": _instead(
+        f"{LEDGER}._entry_findings",
+        lambda right: (
+            lambda record, metadata, seen, *, excused: [] if excused else right(record, metadata, seen, excused=False)
+        ),
+    ),
+    "a mark at its grace is beyond it": _instead(
+        f"{LEDGER}.is_beyond_grace", lambda right: lambda mark, now, grace: right(mark, now + 1, grace)
+    ),
+    "only the mark's own time counts": _instead(
+        f"{LEDGER}.is_beyond_grace",
+        lambda right: lambda mark, now, grace: now - (mark.changed_ms or mark.created_ms) > grace,
+    ),
+    "metadata that changed counts as the same": _instead(
+        "auditor.confirm.recheck.same_state", lambda right: lambda one, other: one.status is other.status
+    ),
+    "one look is enough": _instead("auditor.confirm.recheck.ASKED_LOOKS_OF_A_SUSPECT", lambda right: 1),
+    "looks have no bound": _instead(
+        "auditor.judgement.next_step",
+        lambda right: (
+            lambda looks, *, must_ask, suspicion, looks_max: right(
+                looks, must_ask=must_ask, suspicion=suspicion, looks_max=10**9
+            )
+        ),
+    ),
+    "a conclusive answer gives way to a later failure": _instead(
+        "auditor.judgement._conclusive", lambda right: lambda read: False
+    ),
+    "the difference of two sets keeps what both hold": _of_class(
+        "auditor.verify.entry_set.EntrySet", "__sub__", lambda right: lambda self, other: self | EntrySet()
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_the_check_notices_a_planted_bug(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What holds of the judgement would not hold of one with this bug: the check above can fail."""
+    PLANTED[bug](monkeypatch)
+    with pytest.raises(Exception):  # noqa: B017 - however the bug shows itself
+        check(stories(SWARM))

@@ -1,0 +1,288 @@
+"""The contract's judgement spelled out entry by entry, with sets and loops: what the closed form must agree with.
+
+Nothing of `auditor.verify` is used here. It costs entries times write quorum, so stories keep the entries in question few:
+below `base` every entry is known to be held by its whole write set, and is not enumerated.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.finding import Family, Finding
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment
+from auditor.model.verdict import Unknown, Verdict
+
+HELD, ABSENT, UNKNOWN = "held", "absent", "unknown"
+Say = Callable[[str, int], str]
+"""(bookie, entry) -> HELD, ABSENT or UNKNOWN."""
+
+ANSWER_REASON = {
+    "silent": "bookie_silent",
+    "unregistered": "bookie_silent",
+    "timed_out": "answer_timeout",
+    "refused": "bookie_refused",
+    "invalid": "answer_invalid",
+    "too_large": "answer_too_large",
+    "unsupported": "bookie_unsupported",
+    "address_unknown": "address_unknown",
+}
+_CONCLUSIVE = {"held", "no_such_ledger", "present", "no_entry", "no_ledger"}
+
+
+@dataclass
+class Judged:
+    """A verdict as plain sets, to be compared with the one in closed form."""
+
+    standing: str
+    exempt: str | None = None
+    unknowns: set[str] = field(default_factory=set)
+    kind: str | None = None
+    others: set[str] = field(default_factory=set)
+    """Kinds of the other families."""
+    entries: list[int] = field(default_factory=list)
+    missing_on: dict[str, list[int]] = field(default_factory=dict)
+    copies: tuple[int, int, int, int] | None = None
+    worst: int | None = None
+    false_negatives: int = 0
+
+
+def in_groups(groups: bytes, entry: int) -> bool:
+    """Whether a stored list names the entry, by the definition of a sequence group."""
+    for first, last, size, period in struct.iter_unpack(">qqii", groups):
+        if first <= entry <= last + size - 1 and (period == 0 or (entry - first) % period < size):
+            return True
+    return False
+
+
+def entries_of(metadata: LedgerMetadata, base: int = 0) -> list[tuple[int, Segment]]:
+    """Each entry from `base` on with its segment, as far as the metadata is clear about it."""
+    segments, last = metadata.segments, metadata.last_entry_id
+    if metadata.state is not LedgerState.CLOSED or not segments:
+        return []
+    if last is None:
+        last = segments[-1].first_entry_id - 1
+    found = []
+    for entry in range(max(base, segments[0].first_entry_id), last + 1):
+        mine = [segment for segment in segments if segment.first_entry_id <= entry]
+        found.append((entry, mine[-1]))
+    return found
+
+
+def write_set(metadata: LedgerMetadata, segment: Segment, entry: int) -> list[str]:
+    """The bookies an entry was written to, by position, doubles included."""
+    return [segment.ensemble[(entry + w) % metadata.ensemble_size] for w in range(metadata.write_quorum)]
+
+
+def expected_on(metadata: LedgerMetadata, base: int = 0) -> dict[str, set[int]]:
+    """What each bookie should hold, from `base` on; every bookie of an ensemble is a key."""
+    found: dict[str, set[int]] = {bookie: set() for segment in metadata.segments for bookie in segment.ensemble}
+    for entry, segment in entries_of(metadata, base):
+        for bookie in write_set(metadata, segment, entry):
+            found[bookie].add(entry)
+    return found
+
+
+@dataclass
+class Heard:
+    """What one state of a ledger's metadata got to hear, the newest conclusive word first."""
+
+    record: LedgerRecord
+    answers: dict[str, Answer]
+    reads: dict[tuple[str, int], EntryRead]
+
+
+def heard(evidence: LedgerEvidence) -> Heard:
+    """The looks that saw what the newest one saw, put together."""
+    newest = evidence.looks[-1].record
+    answers: dict[str, Answer] = {}
+    reads: dict[tuple[str, int], EntryRead] = {}
+    for look in reversed(evidence.looks):
+        if (look.record.status, look.record.stamp) != (newest.status, newest.stamp):
+            break
+        for said, kept in ((look.answers, answers), (look.reads, reads)):
+            for key, value in said.items():
+                if key not in kept or (kept[key].status.value not in _CONCLUSIVE and value.status.value in _CONCLUSIVE):
+                    kept[key] = value
+    return Heard(newest, answers, reads)
+
+
+def judged_from_evidence(evidence: LedgerEvidence, terms: Terms, base: int = 0) -> Judged:
+    """What the contract makes of the evidence."""
+    said = heard(evidence)
+    metadata = said.record.metadata
+    if metadata is None or said.record.status is not RecordStatus.FOUND:
+        return judged(said.record, lambda b, e: UNKNOWN, lambda b: set(), 0, terms, base, asked=False)
+    say, reasons, false_negatives = _by_word(metadata, said, base)
+    return judged(said.record, say, reasons, false_negatives, terms, base, asked=bool(said.answers))
+
+
+def _by_word(metadata: LedgerMetadata, said: Heard, base: int) -> tuple[Say, Callable[[str], set[str]], int]:
+    """The rule for a list and the reads behind it (contract section 4), bookie by bookie."""
+    wants = expected_on(metadata, base)
+    lacks: dict[str, dict[int, str]] = {}
+    why: dict[str, set[str]] = {}
+    false_negatives = 0
+    for bookie, wanted in wants.items():
+        answer = said.answers.get(bookie)
+        if answer is None or answer.status not in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER):
+            why[bookie] = {ANSWER_REASON[answer.status.value] if answer else "bookie_silent"}
+            lacks[bookie] = dict.fromkeys(wanted, UNKNOWN)
+            continue
+        missing = {e for e in wanted if not in_groups(answer.groups, e)}
+        read = {e: said.reads[b, e].status for b, e in said.reads if b == bookie and not in_groups(answer.groups, e)}
+        present = {e for e, status in read.items() if status is ReadStatus.PRESENT}
+        gone = {e for e, status in read.items() if status in (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)}
+        failed = set(read) - present - gone
+        false_negatives += len(present)
+        tail = max(wanted, default=-1)
+        known_defect = {tail} if answer.status is AnswerStatus.HELD and tail % 1024 == 0 else set()
+        rest = ABSENT if gone and not failed and present <= known_defect else UNKNOWN
+        lacks[bookie] = {e: HELD if e in present else ABSENT if e in gone else rest for e in missing}
+        why[bookie] = {ANSWER_REASON[read[e].value] for e in failed}
+        why[bookie] |= set() if present <= known_defect else {"answer_invalid"}
+        why[bookie] = why[bookie] or {"answer_timeout"}
+    return (lambda b, e: lacks[b].get(e, HELD)), (lambda b: why.get(b, set())), false_negatives
+
+
+def judged(
+    record: LedgerRecord,
+    say: Say,
+    reasons: Callable[[str], set[str]],
+    false_negatives: int,
+    terms: Terms,
+    base: int,
+    *,
+    asked: bool,
+) -> Judged:
+    """A ledger's verdict when `say` tells of each bookie whether it holds an entry."""
+    if record.status is RecordStatus.GONE:
+        return Judged("exempt", exempt="deleted")
+    out = Judged("sound", exempt=_exempt(record))
+    metadata = record.metadata
+    oldest = None if record.mark is None else min(record.mark.created_ms, record.mark.changed_ms or record.mark.created_ms)
+    late = oldest is not None and terms.judged_at_ms - oldest > terms.underreplication_grace_ms
+    excused = oldest is not None and not late
+    if late:
+        out.others.add("UNDERREPLICATED_BEYOND_GRACE")
+    if record.status is RecordStatus.MALFORMED:
+        out.others.add("METADATA_MALFORMED")
+    elif metadata is None:
+        out.unknowns.add("metadata_unreadable")
+    else:
+        if _contradicts(metadata):
+            out.others.add("METADATA_MALFORMED")
+        if not excused and _doubled(metadata, base):
+            out.others.add("ENSEMBLE_DUPLICATE_BOOKIE")
+        if record.mark is None or asked:
+            unknowns = _judge_entries(out, metadata, say, reasons, base, excused=excused)
+            out.unknowns |= unknowns if record.mark is None else set()
+            out.false_negatives = false_negatives
+    if out.kind or out.others:
+        out.standing = "violated"
+    elif out.unknowns:
+        out.standing = "indeterminate"
+    elif out.exempt:
+        out.standing = "exempt"
+    return out
+
+
+def _exempt(record: LedgerRecord) -> str | None:
+    if record.mark is not None:
+        return "marked_underreplicated"
+    if record.metadata is None:
+        return None
+    if record.metadata.state is not LedgerState.CLOSED:
+        return record.metadata.state.value.lower()
+    return "empty" if record.metadata.last_entry_id == -1 else None
+
+
+def _contradicts(metadata: LedgerMetadata) -> bool:
+    first = metadata.segments[0].first_entry_id
+    return first != 0 or (metadata.state is LedgerState.CLOSED and metadata.last_entry_id is None)
+
+
+def _doubled(metadata: LedgerMetadata, base: int) -> bool:
+    return any(len(set(segment.ensemble)) < len(segment.ensemble) for _, segment in entries_of(metadata, base))
+
+
+def _judge_entries(
+    out: Judged, metadata: LedgerMetadata, say: Say, reasons: Callable[[str], set[str]], base: int, *, excused: bool
+) -> set[str]:
+    """Fill in the strongest kind true of any entry; return the reasons for unknown copies."""
+    write, ack = metadata.write_quorum, metadata.ack_quorum
+    order: list[tuple[int, int, int]] = []
+    unknown_on: set[str] = set()
+    missing: dict[str, list[int]] = {}
+    for entry, segment in entries_of(metadata, base):
+        distinct = list(dict.fromkeys(write_set(metadata, segment, entry)))
+        words = {bookie: say(bookie, entry) for bookie in distinct}
+        for bookie, word in words.items():
+            if word == ABSENT:
+                missing.setdefault(bookie, []).append(entry)
+            elif word == UNKNOWN:
+                unknown_on.add(bookie)
+        confirmed = sum(word == HELD for word in words.values())
+        order.append((confirmed + sum(word == UNKNOWN for word in words.values()), confirmed, entry))
+    for kind, too_few in (
+        ("ENTRY_WITHOUT_REPLICA", 0),
+        ("ENTRY_BELOW_ACK_QUORUM", ack - 1),
+        ("ENTRY_BELOW_WRITE_QUORUM", write - 1),
+    ):
+        entries = [entry for possible, _, entry in order if possible <= too_few]
+        if entries and (kind == "ENTRY_WITHOUT_REPLICA" or not excused):
+            possible, confirmed, worst = min(order)
+            out.kind, out.entries, out.missing_on, out.worst = kind, entries, missing, worst
+            out.copies = (write, ack, confirmed, possible - confirmed)
+            break
+    return {reason for bookie in unknown_on for reason in reasons(bookie)}
+
+
+def runs(entries: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Maximal inclusive runs of the entries."""
+    found: list[tuple[int, int]] = []
+    for entry in sorted(entries):
+        if found and found[-1][1] + 1 == entry:
+            found[-1] = (found[-1][0], entry)
+        else:
+            found.append((entry, entry))
+    return tuple(found)
+
+
+def differences(expected: Judged, verdict: Verdict) -> list[str]:
+    """Each respect in which the verdict is not the expected one, as a sentence."""
+    entry = [f for f in verdict.findings if f.family is Family.ENTRY]
+    others = {f.kind.value for f in verdict.findings if f.family is not Family.ENTRY}
+    pairs: list[tuple[str, object, object]] = [
+        ("standing", expected.standing, verdict.standing.word),
+        ("exempt", expected.exempt, verdict.exempt.value if verdict.exempt else None),
+        ("unknowns", sorted(expected.unknowns), sorted(u.value for u in verdict.unknowns)),
+        ("unknowns in the catalogue's order", [u for u in Unknown if u in verdict.unknowns], list(verdict.unknowns)),
+        ("entry kinds", [expected.kind] if expected.kind else [], [f.kind.value for f in entry]),
+        ("other kinds", sorted(expected.others), sorted(others)),
+        ("listing false negatives", expected.false_negatives, verdict.listing_false_negatives),
+    ]
+    if expected.kind and entry:
+        pairs += _finding_pairs(expected, entry[0])
+    return [f"{what}: expected {want}, got {got}" for what, want, got in pairs if want != got]
+
+
+def _finding_pairs(expected: Judged, finding: Finding) -> list[tuple[str, object, object]]:
+    copies = finding.copies
+    missing: Mapping[str, object] = dict(finding.missing_on)
+    return [
+        ("entries", runs(expected.entries)[:20], finding.entries),
+        ("entries_total", len(expected.entries), finding.entries_total),
+        ("missing_on", {b: runs(gone)[:20] for b, gone in expected.missing_on.items()}, missing),
+        ("copies", expected.copies, copies and (copies.write_quorum, copies.ack_quorum, copies.confirmed, copies.unknown)),
+        ("worst entry", str(expected.worst), dict(finding.facts).get("worst_entry")),
+        (
+            "segment holds the worst entry",
+            True,
+            finding.segment is not None
+            and finding.segment.first_entry_id <= (expected.worst or 0) <= finding.segment.last_entry_id,
+        ),
+    ]

@@ -1,0 +1,507 @@
+"""Stories of one ledger: what was promised, what the bookies really hold, what they say of it, and what changes.
+
+A `Story` owns the truth: lists and reads are answered from it, so `drive` can take the whole loop of questions, confirming
+reads and second looks through a cluster that exists in memory only. `tell` makes a story from a seed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from support.entry_by_entry import ABSENT, ANSWER_REASON, HELD, UNKNOWN, Judged, expected_on, judged
+
+from auditor.judgement import Step, Todo, settle
+from auditor.model.availability import ABSENT_READS, Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
+from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.finding import Family
+from auditor.model.identity import ENTRY_ID_MAX
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Malformed, Mark, RecordStatus, Segment, ZnodeStamp
+from auditor.wire.entry_availability import canonical
+
+LEDGER = 7
+NOW_MS = 1_800_000_000_000
+GRACE_MS = 3_600_000
+STEPS_MAX = 400
+"""Steps after which a story counts as one that never ends."""
+MISHAPS_MAX = 3
+
+
+@dataclass(frozen=True)
+class Bookie:
+    """The truth about one bookie, for the entries from the story's base on; what lies below is held and listed."""
+
+    holds: frozenset[int] = frozenset()
+    unlisted: frozenset[int] = frozenset()
+    """Readable, and yet left out of the list."""
+    knows_ledger: bool = True
+    answer: AnswerStatus | None = None
+    """What came of asking for the list, where that is no true answer."""
+    read: ReadStatus | None = None
+    """What comes of each read, where that is no true answer."""
+
+
+@dataclass(frozen=True)
+class State:
+    """The cluster at one look, as far as it concerns the ledger. Equal `version` means equal metadata."""
+
+    metadata: LedgerMetadata | None
+    bookies: Mapping[str, Bookie] = field(default_factory=dict)
+    status: RecordStatus = RecordStatus.FOUND
+    version: int = 0
+    mark: Mark | None = None
+
+    def record(self, look: int) -> LedgerRecord:
+        """What ZooKeeper says at this look."""
+        readable = self.status in (RecordStatus.FOUND, RecordStatus.MALFORMED)
+        return LedgerRecord(
+            ledger_id=LEDGER,
+            look=look,
+            read_at_ms=NOW_MS + look,
+            status=self.status,
+            stamp=ZnodeStamp(1, self.version, 0) if readable else None,
+            metadata=self.metadata if self.status is RecordStatus.FOUND else None,
+            malformed=Malformed("nonsense", 3, 9, "0" * 64) if self.status is RecordStatus.MALFORMED else None,
+            mark=None if self.status is RecordStatus.GONE else self.mark,
+        )
+
+
+@dataclass(frozen=True)
+class Story:
+    """`states[n]` is what look n finds; the last one stays. Entries below `base` are sound and not enumerated."""
+
+    name: str
+    states: tuple[State, ...]
+    base: int = 0
+    reads_max: int = 16
+    looks_max: int = 5
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(NOW_MS, GRACE_MS, self.reads_max, self.looks_max)
+
+    def at(self, look: int) -> State:
+        return self.states[min(look, len(self.states) - 1)]
+
+    @property
+    def is_constant(self) -> bool:
+        """Nothing changes between the looks."""
+        return len(self.states) == 1
+
+    @property
+    def is_honest(self) -> bool:
+        """No list leaves out more than the known tail defect does, and every read is answered truly."""
+        for state in self.states:
+            wants = expected_on(state.metadata, self.base) if state.metadata else {}
+            for name, bookie in state.bookies.items():
+                tail = max(wants.get(name, ()), default=-1)
+                if bookie.holds and not bookie.knows_ledger:
+                    return False
+                if bookie.read is not None or bookie.unlisted - ({tail} if tail % 1024 == 0 else set()):
+                    return False
+        return True
+
+
+def groups(entries: Iterable[int], whole: Iterable[SequenceGroup] = ()) -> bytes:
+    """The canonical list of single entries, and of groups that do not touch their order."""
+    return canonical([*whole, *(SequenceGroup(e, e, 1, 0) for e in entries)])
+
+
+def quiet_groups(metadata: LedgerMetadata, bookie: str, base: int) -> list[SequenceGroup]:
+    """What a bookie should hold of a first segment that ends at `base`: the ends one by one, the middle as one stripe."""
+    segment, e, w = metadata.segments[0], metadata.ensemble_size, metadata.write_quorum
+    found = []
+    for position in (k for k, name in enumerate(segment.ensemble) if name == bookie):
+        first, stop = segment.first_entry_id, base
+        if first >= stop:
+            continue
+        if w == e:
+            found += (
+                [SequenceGroup(a, a, min(2**31 - 1, stop - a), 0) for a in range(first, stop, 2**31 - 1)]
+                if stop < 2**40
+                else []
+            )
+            if stop >= 2**40:
+                pieces = (stop - first) // (2**31 - 1)
+                found.append(SequenceGroup(first, first + (pieces - 1) * (2**31 - 1), 2**31 - 1, 2**31 - 1))
+                found.append(SequenceGroup(at := first + pieces * (2**31 - 1), at, stop - at, 0))
+            continue
+        mine = [x for x in range(first, min(first + 3 * e, stop)) if (position - x) % e < w]
+        begin = next((x for x in mine if (position - x) % e == w - 1 and x >= first + e), stop)
+        count = max(0, (stop - begin) // e - 2)
+        found += [SequenceGroup(x, x, 1, 0) for x in mine if x < begin]
+        if count:
+            found.append(SequenceGroup(begin, begin + (count - 1) * e, w, e if count > 1 else 0))
+        found += [SequenceGroup(x, x, 1, 0) for x in range(begin + count * e, stop) if (position - x) % e < w]
+    return [group for group in found if group.size > 0]
+
+
+def list_answer(story: Story, state: State, bookie: str, look: int) -> Answer:
+    """What the bookie says when it is asked for its list."""
+    truth = state.bookies.get(bookie, Bookie())
+    status = truth.answer or (AnswerStatus.HELD if truth.knows_ledger else AnswerStatus.NO_SUCH_LEDGER)
+    said = b""
+    if status is AnswerStatus.HELD:
+        assert state.metadata is not None
+        whole = quiet_groups(state.metadata, bookie, story.base) if story.base else []
+        said = groups(truth.holds - truth.unlisted, whole)
+    return Answer(bookie, LEDGER, look, NOW_MS, status, said, requests=1)
+
+
+def read_answer(state: State, bookie: str, entry: int, look: int) -> EntryRead:
+    """What the bookie says when it is asked for one entry."""
+    truth = state.bookies.get(bookie, Bookie())
+    true = ReadStatus.PRESENT if entry in truth.holds else ReadStatus.NO_ENTRY if truth.knows_ledger else ReadStatus.NO_LEDGER
+    return EntryRead(bookie, LEDGER, entry, look, NOW_MS, truth.read or true, requests=1)
+
+
+@dataclass(frozen=True)
+class Driven:
+    """A story taken to its end: every step with the evidence it was made from; the last one is final."""
+
+    story: Story
+    steps: tuple[tuple[LedgerEvidence, Step], ...]
+
+    @property
+    def evidence(self) -> LedgerEvidence:
+        return self.steps[-1][0]
+
+    @property
+    def step(self) -> Step:
+        return self.steps[-1][1]
+
+
+def drive(story: Story) -> Driven:
+    """Ask, read and look again as `settle` demands, until nothing is left to do. Raises AssertionError where it never ends,
+    asks for what was asked already, or reads more than allowed."""
+    terms = story.terms
+    looks = [Look(story.at(0).record(0))]
+    steps: list[tuple[LedgerEvidence, Step]] = []
+    for _ in range(STEPS_MAX):
+        evidence = LedgerEvidence(LEDGER, tuple(looks))
+        step = settle(evidence, terms)
+        steps.append((evidence, step))
+        if step.todo is Todo.NOTHING:
+            return Driven(story, tuple(steps))
+        newest, state = looks[-1], story.at(len(looks) - 1)
+        if step.todo is Todo.LOOK:
+            looks.append(Look(story.at(len(looks)).record(len(looks))))
+        elif step.todo is Todo.LISTS:
+            assert step.questions and not newest.answers, f"{story.name}: nothing to ask, or asked again"
+            said = {q.bookie_id: list_answer(story, state, q.bookie_id, newest.record.look) for q in step.questions}
+            assert len(said) == len(step.questions), f"{story.name}: a bookie is asked twice"
+            looks[-1] = replace(newest, answers=said)
+        else:
+            assert step.reads and not set(step.reads) & set(newest.reads), f"{story.name}: nothing to read, or read again"
+            reads = {**newest.reads, **{(b, e): read_answer(state, b, e, newest.record.look) for b, e in step.reads}}
+            assert all(sum(b == one for b, _ in reads) <= terms.confirming_reads_max for one, _ in reads), (
+                f"{story.name}: reads"
+            )
+            looks[-1] = replace(newest, reads=reads)
+    raise AssertionError(f"{story.name}: not settled after {STEPS_MAX} steps")
+
+
+# What the truth says
+
+
+def judged_from_truth(driven: Driven) -> Judged:
+    """The verdict on the last state of an honest story, as one would give it who sees the bookies' disks."""
+    story, evidence = driven.story, driven.evidence
+    state = story.at(len(evidence.looks) - 1)
+    metadata = state.metadata
+    assert metadata is not None
+
+    def say(bookie: str, entry: int) -> str:
+        truth = state.bookies[bookie]
+        return HELD if truth.answer is None and entry in truth.holds else UNKNOWN if truth.answer else ABSENT
+
+    def reasons(bookie: str) -> set[str]:
+        status = state.bookies[bookie].answer
+        return {ANSWER_REASON[status.value]} if status else set()
+
+    wants = expected_on(metadata, story.base)
+    left_out = sum(len(b.unlisted & wants.get(n, set())) for n, b in state.bookies.items() if b.knows_ledger and not b.answer)
+    asked = any(look.answers for look in evidence.looks)
+    return judged(evidence.looks[-1].record, say, reasons, left_out, story.terms, story.base, asked=asked)
+
+
+def unconfirmed(driven: Driven) -> list[str]:
+    """Bookies on which the worst entry named counts as absent although nobody tried to read it there."""
+    found = [f for f in driven.step.verdict.findings if f.family is Family.ENTRY]
+    metadata = driven.evidence.looks[-1].record.metadata
+    if not found or metadata is None:
+        return []
+    worst = int(dict(found[0].facts)["worst_entry"])
+    gone_on = [bookie for bookie, ranges in found[0].missing_on if any(first <= worst <= last for first, last in ranges)]
+    reads = {(b, e) for look in driven.evidence.looks for (b, e), read in look.reads.items() if read.status in ABSENT_READS}
+    return [f"{bookie} entry {worst}" for bookie in gone_on if (bookie, worst) not in reads]
+
+
+# Stories from a seed
+
+
+def tell(seed: int) -> Story:
+    """The story of this seed: a ledger, up to three mishaps, and sometimes a change between the looks."""
+    draw = random.Random(seed)
+    metadata, base = _metadata(draw)
+    wants = expected_on(metadata, base)
+    bookies = {name: Bookie(frozenset(entries)) for name, entries in wants.items()}
+    for _ in range(draw.choice((0, 1, 1, 1, 2, 2, MISHAPS_MAX))):
+        draw.choice(MISHAPS)(draw, metadata, base, bookies)
+    first = State(metadata, bookies)
+    if draw.random() < 0.05:
+        first = replace(first, mark=_mark(draw))
+    states = [first, *_changes(draw, first, base)]
+    return Story(f"seed {seed}", tuple(states), base, draw.choice((2, 3, 5, 16)), draw.choice((2, 3, 5)))
+
+
+def stories(count: int, first_seed: int = 0) -> Iterator[Story]:
+    """A seeded swarm."""
+    return (tell(seed) for seed in range(first_seed, first_seed + count))
+
+
+def _metadata(draw: random.Random) -> tuple[LedgerMetadata, int]:
+    size = draw.randint(1, 6)
+    write = draw.choice((size, max(1, size - 1), draw.randint(1, size)))
+    ack = draw.randint(1, write)
+    length = draw.choice((1, draw.randint(1, size), draw.randint(2, 12), draw.randint(10, 60)))
+    base = draw.choice(
+        (0, 0, 0, 2**31 - 7, 2**53 - 9, *[1024 * draw.randint(1, 3) + 1 - length] * 2, ENTRY_ID_MAX - length + 1)
+    )
+    base = max(0, base)
+    last = base + length - 1
+    pool = [f"b{n}" for n in range(1, size + 4)]
+    ensemble = draw.sample(pool, size)
+    if draw.random() < 0.08 and size > 1:
+        ensemble[draw.randrange(size)] = ensemble[draw.randrange(size)]
+    segments = [Segment(0, tuple(f"q{n}" for n in range(size)))] if base else []
+    segments.append(Segment(base, tuple(ensemble)))
+    # last + 1 is where an empty last segment begins
+    for at in sorted(
+        set(draw.choices(range(base + 1, min(last + 2, ENTRY_ID_MAX + 1)) or [base], k=draw.choice((0, 1, 2, 4, 15))))
+    ):
+        if at == base:
+            continue
+        for _ in range(draw.choice((1, 1, 2))):
+            fresh = [name for name in pool if name not in ensemble]
+            ensemble[draw.randrange(size)] = draw.choice(fresh)
+        if draw.random() < 0.2:
+            draw.shuffle(ensemble)
+        segments.append(Segment(at, tuple(ensemble)))
+    known = None if base == 0 and draw.random() < 0.06 else last
+    if base and draw.random() < 0.1:
+        segments = segments[1:]  # nothing says where the head is
+    state = draw.choice((LedgerState.OPEN, LedgerState.IN_RECOVERY)) if draw.random() < 0.03 else LedgerState.CLOSED
+    if draw.random() < 0.02:
+        segments, base, known = [Segment(0, segments[-1].ensemble)], 0, -1
+    return LedgerMetadata(3, state, size, write, ack, known, 8, tuple(segments)), base
+
+
+def _mark(draw: random.Random) -> Mark:
+    """Within grace, at its edge, just beyond it, or beyond it only by the older of its two times."""
+    age = draw.choice((0, GRACE_MS, GRACE_MS + 1, 50 * GRACE_MS))
+    return Mark(NOW_MS - age, draw.choice((None, NOW_MS, NOW_MS - GRACE_MS - 1)))
+
+
+def _changes(draw: random.Random, first: State, base: int) -> list[State]:
+    """What the later looks find."""
+    if draw.random() < 0.6:
+        return []
+    kind = draw.choice(
+        ("mark", "gone", "heal", "worse", "version", "versions", "unreadable", "malformed", "back", "new ensemble", "mute")
+    )
+    wants = expected_on(first.metadata, base) if first.metadata else {}
+    sound = {name: Bookie(frozenset(entries)) for name, entries in wants.items()}
+    healed = replace(first, bookies={**sound}, version=first.version + draw.randint(0, 1))
+    worse = dict(first.bookies)
+    if worse:
+        name = _someone(draw, worse)
+        worse[name] = draw.choice((Bookie(knows_ledger=False), replace(worse[name], answer=AnswerStatus.SILENT)))
+    later = {
+        "mark": [replace(first, mark=_mark(draw))],
+        "gone": [replace(first, status=RecordStatus.GONE)],
+        "heal": [healed],
+        "worse": [replace(first, bookies=worse)],
+        "version": [replace(first, version=1)],
+        "versions": [replace(first, version=n) for n in range(1, draw.randint(2, 12))],
+        "unreadable": [replace(first, status=draw.choice((RecordStatus.UNREADABLE, RecordStatus.NOT_AUTHORISED)))],
+        "malformed": [replace(first, status=RecordStatus.MALFORMED, version=9)],
+        "back": [replace(first, status=RecordStatus.GONE), first],
+        "new ensemble": [_rewritten(draw, first, base)],
+        "mute": [replace(first, bookies={name: replace(b, read=ReadStatus.TIMED_OUT) for name, b in first.bookies.items()})],
+    }[kind]
+    return [first, *later] if draw.random() < 0.2 else later
+
+
+def _rewritten(draw: random.Random, first: State, base: int) -> State:
+    """A bookie is replaced in every segment by a new one that holds what it should."""
+    metadata = first.metadata
+    assert metadata is not None
+    old = draw.choice(sorted({name for segment in metadata.segments for name in segment.ensemble if name.startswith("b")}))
+    segments = tuple(
+        replace(segment, ensemble=tuple("new" if name == old else name for name in segment.ensemble))
+        for segment in metadata.segments
+    )
+    after = replace(metadata, segments=segments)
+    bookies = {**first.bookies, "new": Bookie(frozenset(expected_on(after, base)["new"]))}
+    return replace(first, metadata=after, bookies=bookies, version=first.version + 1)
+
+
+# Mishaps: each changes what some bookies hold or say
+
+
+def _someone(draw: random.Random, bookies: dict[str, Bookie]) -> str:
+    return draw.choice(sorted(name for name in bookies if name.startswith("b")))
+
+
+def _drop(bookies: dict[str, Bookie], name: str, entries: Iterable[int]) -> None:
+    gone = frozenset(entries)
+    bookies[name] = replace(bookies[name], holds=bookies[name].holds - gone, unlisted=bookies[name].unlisted - gone)
+
+
+def _loses_an_entry(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    """One entry is gone on some or all of its write set."""
+    wants = expected_on(metadata, base)
+    if entries := sorted(set().union(*wants.values())):
+        entry = draw.choice((entries[0], entries[-1], draw.choice(entries)))
+        holders = [name for name in bookies if entry in wants.get(name, ())]
+        for name in draw.sample(holders, draw.randint(1, len(holders))):
+            _drop(bookies, name, [entry])
+
+
+def _loses_a_run(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    """A stretch of entries is gone on one or two bookies."""
+    for _ in range(draw.choice((1, 1, 2))):
+        name = _someone(draw, bookies)
+        if holds := sorted(bookies[name].holds):
+            at = draw.randrange(len(holds))
+            _drop(bookies, name, holds[at : at + draw.randint(2, 30)])
+
+
+def _loses_here_and_there(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    """Several bookies lose entries all over the ledger."""
+    for name in {_someone(draw, bookies) for _ in range(draw.randint(1, 4))}:
+        _drop(bookies, name, [e for e in sorted(bookies[name].holds) if draw.random() < 0.3])
+
+
+def _each_run_lacks_its_last(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    name = _someone(draw, bookies)
+    holds = bookies[name].holds
+    _drop(bookies, name, [e for e in holds if e + 1 not in holds])
+
+
+def _another_position(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    """A bookie holds the stripe of the position beside its own: right in number, wrong in id."""
+    name, shift = _someone(draw, bookies), draw.choice((-1, 1))
+    moved = frozenset(e + shift for e in bookies[name].holds if base <= e + shift <= ENTRY_ID_MAX)
+    bookies[name] = replace(bookies[name], holds=moved, unlisted=frozenset())
+
+
+def _relative_ids(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    """A bookie holds what it would if striping began anew with its segment."""
+    name = _someone(draw, bookies)
+    size, write = metadata.ensemble_size, metadata.write_quorum
+    wrong = set()
+    for at, segment in enumerate(metadata.segments):
+        ends = [*(s.first_entry_id for s in metadata.segments[1:]), max(bookies[name].holds, default=base - 1) + 1]
+        for position in (k for k, one in enumerate(segment.ensemble) if one == name):
+            whole = range(max(base, segment.first_entry_id), ends[at])
+            wrong |= {e for e in whole if (position - (e - segment.first_entry_id)) % size < write}
+    bookies[name] = replace(bookies[name], holds=frozenset(wrong), unlisted=frozenset())
+
+
+def _loses_a_segment(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    name = _someone(draw, bookies)
+    segment = draw.choice(metadata.segments)
+    later = [s.first_entry_id for s in metadata.segments if s.first_entry_id > segment.first_entry_id]
+    end = min(later, default=ENTRY_ID_MAX + 1)
+    _drop(bookies, name, [e for e in bookies[name].holds if segment.first_entry_id <= e < end])
+
+
+def _swapped(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    """Two bookies hold each other's share."""
+    one, other = _someone(draw, bookies), _someone(draw, bookies)
+    bookies[one], bookies[other] = bookies[other], bookies[one]
+
+
+def _wiped(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    for _ in range(draw.choice((1, 1, metadata.write_quorum))):
+        bookies[_someone(draw, bookies)] = Bookie(knows_ledger=draw.random() < 0.3)
+
+
+def _no_valid_answer(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    statuses = [status for status in AnswerStatus if status not in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER)]
+    for _ in range(draw.choice((1, 1, 2, metadata.ensemble_size))):
+        name = _someone(draw, bookies)
+        bookies[name] = replace(bookies[name], answer=draw.choice(statuses))
+
+
+def _holds_more(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    """Entries of other bookies, and some that were never acknowledged."""
+    name = _someone(draw, bookies)
+    everything = set().union(*expected_on(metadata, base).values())
+    beyond = {
+        e for e in range(max(everything, default=base - 1) + 1, max(everything, default=base - 1) + 4) if e <= ENTRY_ID_MAX
+    }
+    extra = {e for e in everything if draw.random() < 0.5} | beyond
+    bookies[name] = replace(bookies[name], holds=bookies[name].holds | extra)
+
+
+def _tail_defect(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    """Every list lacks a last entry that begins an index page, and it can be read all the same."""
+    for name, wanted in expected_on(metadata, base).items():
+        tail = max(wanted, default=-1)
+        if tail % 1024 == 0 and name in bookies and tail in bookies[name].holds:
+            bookies[name] = replace(bookies[name], unlisted=bookies[name].unlisted | {tail})
+
+
+def _tail_defect_among_losses(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    _loses_here_and_there(draw, metadata, base, bookies)
+    _tail_defect(draw, metadata, base, bookies)
+
+
+def _unlisted_last_among_losses(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    """As the tail defect looks, at an entry that begins no index page: then it is none, and the list can't be trusted."""
+    _loses_here_and_there(draw, metadata, base, bookies)
+    for name, wanted in expected_on(metadata, base).items():
+        if wanted & bookies[name].holds:
+            bookies[name] = replace(bookies[name], unlisted=frozenset({max(wanted & bookies[name].holds)}))
+
+
+def _lying_list(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    """A list leaves out entries that can be read."""
+    name = _someone(draw, bookies)
+    if holds := sorted(bookies[name].holds):
+        left_out = frozenset(draw.sample(holds, draw.randint(1, len(holds))))
+        bookies[name] = replace(bookies[name], unlisted=bookies[name].unlisted | left_out)
+
+
+def _failing_reads(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    """Lists are answered, reads are not; something is missing, so that there are reads."""
+    failures = [s for s in ReadStatus if s not in (ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)]
+    name = _someone(draw, bookies)
+    if holds := sorted(bookies[name].holds):
+        _drop(bookies, name, [draw.choice(holds)])
+    bookies[name] = replace(bookies[name], read=draw.choice(failures))
+
+
+MISHAPS = (
+    _loses_an_entry,
+    _loses_an_entry,
+    _loses_a_run,
+    _loses_here_and_there,
+    _each_run_lacks_its_last,
+    _another_position,
+    _relative_ids,
+    _loses_a_segment,
+    _swapped,
+    _wiped,
+    _no_valid_answer,
+    _holds_more,
+    _tail_defect,
+    _tail_defect_among_losses,
+    _unlisted_last_among_losses,
+    _lying_list,
+    _failing_reads,
+)
