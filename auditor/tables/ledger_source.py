@@ -7,7 +7,8 @@ docs/data-sources.md has the columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -69,49 +70,44 @@ class LedgersReader(DataSourceReader):
         # Dealt in turn: the parents of the newest ledgers are neighbours, and the only ones that are full in small clusters.
         return [LedgersPartition(shared, ListingPartition(tuple(parents[at::readers]))) for at in range(readers)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Batches:
         """LEDGER_COLUMNS. Raises StoreUnavailable where the listing fails: ledgers left out would not be noticed."""
         assert isinstance(partition, LedgersPartition), partition
         with partition.address.open() as store:
-            ids: Iterator[LedgerId] = listed_ids(store, partition.parents)
-            for batch in ledger_batches(store, ids, LOOK, marks={}):
+            for batch in ledger_batches(store, listed_ids(store, partition.parents), LOOK, marks={}):
                 yield batch.select(LEDGER_COLUMNS.names)
 
 
-class _WholeReader(DataSourceReader):
-    """Reads a small table in one partition."""
+class WholeReader(DataSourceReader):
+    """Reads a small table in one partition, with one session. Raises what `batches` raises, and StoreUnavailable."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, batches: Callable[[MetadataStore], Batches]) -> None:
         self._options = options
+        self._batches = batches
 
     def partitions(self) -> list[InputPartition]:
+        """One."""
         return [InputPartition(0)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Batches:
+        """The whole table."""
         with open_store(self._options.uri, self._options.settings.zookeeper_limits(1)) as store:
-            yield from self.batches(store)
-
-    def batches(self, store: MetadataStore) -> Batches:
-        raise NotImplementedError
+            yield from self._batches(store)
 
 
-class BookiesReader(_WholeReader):
+def bookie_batches(store: MetadataStore) -> Batches:
     """BOOKIE_COLUMNS. Raises StoreUnavailable. Costs two reads a bookie and three lists."""
-
-    def batches(self, store: MetadataStore) -> Batches:
-        for batch in in_batches((bookie_row(record) for record in store.bookies(LOOK, now_ms)), BOOKIES):
-            yield batch.select(BOOKIE_COLUMNS.names)
+    for batch in in_batches((bookie_row(record) for record in store.bookies(LOOK, now_ms)), BOOKIES):
+        yield batch.select(BOOKIE_COLUMNS.names)
 
 
-class UnderreplicatedReader(_WholeReader):
+def underreplicated_batches(store: MetadataStore) -> Batches:
     """UNDERREPLICATED_COLUMNS. Raises StoreUnavailable, also where only a part of the marks may be read: what is left out
-    would pass for well replicated. Costs about one list and one read a mark."""
-
-    def batches(self, store: MetadataStore) -> Batches:
-        marks = store.marks()
-        if marks.problem:
-            raise StoreUnavailable(marks.problem)
-        return in_batches((_mark_row(i, mark) for i, mark in sorted(marks.by_ledger.items())), UNDERREPLICATED_COLUMNS)
+    would pass for well replicated. Costs about one list and one read a mark, and holds all marks."""
+    marks = store.marks()
+    if marks.problem:
+        raise StoreUnavailable(marks.problem)
+    return in_batches((_mark_row(i, mark) for i, mark in sorted(marks.by_ledger.items())), UNDERREPLICATED_COLUMNS)
 
 
 def _mark_row(ledger_id: LedgerId, mark: Mark) -> tuple[object, ...]:
@@ -123,7 +119,6 @@ class _Source(DataSource):
 
     FORMAT: ClassVar[str]
     COLUMNS: ClassVar[pa.Schema]
-    READER: ClassVar[type[LedgersReader | BookiesReader | UnderreplicatedReader]]
 
     @classmethod
     def name(cls) -> str:
@@ -140,7 +135,11 @@ class _Source(DataSource):
         own = spark_type(self.COLUMNS).simpleString()
         if schema.simpleString() != own:
             raise ConfigError(f"{self.FORMAT} has columns of its own: leave .schema(...) out and select what you need of {own}")
-        return self.READER(options)
+        return self.reader_of(options)
+
+    @abstractmethod
+    def reader_of(self, options: SourceOptions) -> DataSourceReader:
+        """Reads COLUMNS."""
 
 
 class LedgerSource(_Source):
@@ -148,7 +147,9 @@ class LedgerSource(_Source):
 
     FORMAT = "bookkeeper_ledgers"
     COLUMNS = LEDGER_COLUMNS
-    READER = LedgersReader
+
+    def reader_of(self, options: SourceOptions) -> DataSourceReader:
+        return LedgersReader(options)
 
 
 class BookieSource(_Source):
@@ -156,7 +157,9 @@ class BookieSource(_Source):
 
     FORMAT = "bookkeeper_bookies"
     COLUMNS = BOOKIE_COLUMNS
-    READER = BookiesReader
+
+    def reader_of(self, options: SourceOptions) -> DataSourceReader:
+        return WholeReader(options, bookie_batches)
 
 
 class UnderreplicatedSource(_Source):
@@ -164,7 +167,9 @@ class UnderreplicatedSource(_Source):
 
     FORMAT = "bookkeeper_underreplicated"
     COLUMNS = UNDERREPLICATED_COLUMNS
-    READER = UnderreplicatedReader
+
+    def reader_of(self, options: SourceOptions) -> DataSourceReader:
+        return WholeReader(options, underreplicated_batches)
 
 
 SOURCES: tuple[type[_Source], ...] = (LedgerSource, BookieSource, UnderreplicatedSource)
