@@ -44,15 +44,22 @@ class Audit:
     bookies: list[BookieRecord] = field(default_factory=list)
     """Every bookie at every look that is over, with how it greeted us."""
     judgings: list[tuple[int, int]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    """Sentences on what was odd but did not stand in the way."""
 
     def listen(self, ledger_ids: Sequence[int] | None) -> None:
         """The listing, the marks, and then the metadata of every ledger: written, counted, not judged yet."""
         if ledger_ids is None:
-            self.stages.list_ledgers(self.store.listing_partitions().partitions)
+            listing = self.store.listing_partitions()
+            self._odd(listing.unexpected_znodes, "znodes above the ledgers belong to no ledger of this layout")
+            self.stages.list_ledgers(listing.partitions)
         else:
             self.stages.take_listing(ledger_ids)
         self.run.write_table("evidence/reads", READS.empty_table(), "none")
-        self.stages.read_ledgers(look=1, marks=self.store.marks().by_ledger)
+        marks = self.store.marks()
+        self._odd(marks.unexpected_znodes, "znodes among the under-replication marks mark nothing at their place")
+        self.problems += [marks.problem] if marks.problem else []
+        self.stages.read_ledgers(look=1, marks=marks.by_ledger)
 
     def first_look(self) -> None:
         """Every bookie about every closed ledger; what its list lacks is read there."""
@@ -86,6 +93,10 @@ class Audit:
         self.run.write_table("evidence/bookies", table(BOOKIES, rows), "bookies")
         self.run.remove("steps")
         return self.bookies
+
+    def _odd(self, count: int, what: str) -> None:
+        if count:
+            self.problems.append(f"{count} {what}")
 
     def _judge(self, look: int, directory: Directory) -> None:
         self._step(look, None)

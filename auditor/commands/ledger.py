@@ -11,6 +11,7 @@ from auditor import __version__
 from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, outcome_of
 from auditor.clock import now_ms, utc_now
 from auditor.commands.context import EXIT_UNREACHABLE, Context, new_run_id, terms_of
+from auditor.confirm.owner import owner_of
 from auditor.confirm.witness import finding_line, ledger_look, ledger_testimony
 from auditor.errors import StoreUnavailable
 from auditor.judgement import Step
@@ -108,7 +109,7 @@ def _ledger(evidence: LedgerEvidence, step: Step) -> Json:
         "exempt": verdict.exempt.value if verdict.exempt else None,
         "unknowns": [unknown.value for unknown in verdict.unknowns],
         "metadata": None if record.metadata is None else _metadata(record.metadata),
-        "owner": None,
+        "owner": owner_of(record.metadata),
         "looks": [ledger_look(look) for look in evidence.looks],
         "listing_false_negatives": verdict.listing_false_negatives,
         "detail": record.detail,

@@ -115,6 +115,8 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
             if settings.dry_run:
                 return _planned(this, look, ids)
             bookies = audit(look, ids)
+            for problem in look.problems:
+                context.logger.warning("metadata service", problem=problem)
             watch.stage("report")
             verdicts = this.directory.read_table("verdicts", VERDICTS)
     watch.close()

@@ -13,6 +13,7 @@ from struct import iter_unpack
 from typing import Any
 
 from auditor.confirm.next_commands import next_commands
+from auditor.confirm.owner import owner_of
 from auditor.model.availability import Answer, AnswerStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Look
@@ -25,7 +26,8 @@ Facts = Mapping[str, str]
 def ledger_testimony(finding: Finding, looks: Sequence[Look], facts: ClusterFacts) -> Json:
     """A finding on a ledger, with every look taken at it."""
     told = _TELL[finding.kind](finding, dict(finding.facts), looks)
-    return _outside(finding, facts, f"{told} {_again(looks)}".strip(), [ledger_look(look) for look in looks])
+    owner = owner_of(looks[-1].record.metadata)
+    return _outside(finding, facts, f"{told} {_again(looks)}".strip(), [ledger_look(look) for look in looks], owner)
 
 
 def bookie_testimony(finding: Finding, looks: Sequence[BookieRecord], facts: ClusterFacts) -> Json:
@@ -48,7 +50,7 @@ def finding_line(testimony: Json) -> str:
     return json.dumps(testimony, ensure_ascii=True, separators=(",", ":"))
 
 
-def _outside(finding: Finding, facts: ClusterFacts, witness: str, looks: list[Json]) -> Json:
+def _outside(finding: Finding, facts: ClusterFacts, witness: str, looks: list[Json], owner: Json | None = None) -> Json:
     segment, copies = finding.segment, finding.copies
     return {
         "id": finding_id(finding, facts),
@@ -57,7 +59,7 @@ def _outside(finding: Finding, facts: ClusterFacts, witness: str, looks: list[Js
         "severity": finding.severity.word,
         "ledger_id": finding.ledger_id,
         "bookie_id": finding.bookie_id,
-        "owner": None,
+        "owner": owner,
         "segment": segment
         and {
             "first_entry_id": segment.first_entry_id,

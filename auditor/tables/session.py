@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from pyspark import InheritableThread, SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from auditor.errors import SparkUnavailable
+from auditor.errors import SparkUnavailable, StoreUnavailable
 from auditor.java import find_java
 from auditor.stop import Interrupted, StopRequest
 from auditor.tables.class_archive import archive_path
@@ -161,10 +162,17 @@ def run_job(spark: SparkSession, stop: StopRequest, action: Callable[[], T], tic
         raise
     stop.check()  # a signal to the whole group ends the JVM first: that is no failure of the job
     if failure:
-        raise failure[0]
+        raise _ours(failure[0]) or failure[0]
     return outcome[0]
 
 
+def _ours(failure: BaseException) -> StoreUnavailable | None:
+    """The metadata service gave out in a task: Spark hands the task's exception on as text."""
+    found = _STORE_UNAVAILABLE.search(str(failure))
+    return StoreUnavailable(found.group(1)) if found else None
+
+
+_STORE_UNAVAILABLE = re.compile(rf"{StoreUnavailable.__module__}\.{StoreUnavailable.__name__}: (.+)")
 _CANCEL_S = 10.0
 """How long a cancelled job may take to give up its thread."""
 
