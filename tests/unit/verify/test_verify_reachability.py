@@ -1,0 +1,133 @@
+"""Findings on bookies: silent though registered, lost and nobody noticed."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.finding import Kind
+from auditor.verify.reachability import LEDGERS_NAMED_MAX, Orphans, judge_bookies, nobody_answered, recovery_gap_ms
+
+FACTS = ClusterFacts("zk://h/ledgers", ("h",), "/ledgers", "hierarchical", "id", False, None)
+ORPHANS = {"lost": Orphans(3, (4, 5, 6))}
+WRITABLE, READONLY, NONE = Registration.WRITABLE, Registration.READONLY, Registration.NONE
+
+
+def bookie(
+    name: str, registration: Registration = WRITABLE, greeting: Greeting | None = Greeting.ANSWERED, **more: object
+) -> BookieRecord:
+    """One bookie at one look."""
+    return replace(BookieRecord(name, 0, 0, registration, "h", 3181, greeting=greeting), **more)
+
+
+def look(*records: BookieRecord) -> Mapping[str, BookieRecord]:
+    return {record.bookie_id: record for record in records}
+
+
+def kinds(looks: list[Mapping[str, BookieRecord]], facts: ClusterFacts = FACTS) -> list[tuple[Kind, str | None]]:
+    return [(finding.kind, finding.bookie_id) for finding in judge_bookies(looks, ORPHANS, facts)]
+
+
+WELL = bookie("well")
+MUTE = bookie("mute", greeting=Greeting.SILENT)
+LOST = bookie("lost", NONE, Greeting.UNREGISTERED, host=None, port=None)
+SILENT_FOUND = (Kind.BOOKIE_SILENT_YET_REGISTERED, "mute")
+LOST_FOUND = (Kind.BOOKIE_LOST_UNNOTICED, "lost")
+
+
+def test_a_registered_bookie_silent_at_both_looks_is_found() -> None:
+    """Registered, writable or read-only, and silent each time it was asked."""
+    assert [SILENT_FOUND] == kinds([look(WELL, MUTE), look(WELL, MUTE)])
+    assert [SILENT_FOUND] == kinds([look(WELL, MUTE), look(WELL, replace(MUTE, registration=READONLY))])
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        bookie("mute"),
+        bookie("mute", NONE, Greeting.UNREGISTERED),
+        bookie("mute", greeting=Greeting.REFUSED),
+        bookie("mute", greeting=Greeting.UNSUPPORTED),
+        bookie("mute", greeting=None),
+    ],
+)
+def test_one_other_word_and_it_is_not_silent(second: BookieRecord) -> None:
+    """Answered, gone, refused, unable or not asked at the other look: no finding, in either order."""
+    assert [] == kinds([look(WELL, MUTE), look(WELL, second)])
+    assert [] == kinds([look(WELL, second), look(WELL, MUTE)])
+
+
+def test_one_look_is_no_finding() -> None:
+    """Nothing is said of a bookie that was seen once."""
+    assert [] == kinds([look(WELL, MUTE, LOST)])
+    assert [] == kinds([look(WELL), look(WELL, MUTE, LOST)])
+
+
+def test_where_no_bookie_answered_nothing_is_said_of_any() -> None:
+    """All silent or refusing: our network or our credentials, not theirs."""
+    refused = bookie("refusing", greeting=Greeting.REFUSED)
+    looks = [look(MUTE, refused, LOST), look(MUTE, refused, LOST)]
+    assert nobody_answered(looks)
+    assert [] == kinds(looks)
+
+
+def test_a_bookie_without_an_address_was_not_asked() -> None:
+    """Its greeting is no answer: with all the others silent nobody answered, whatever its registration says."""
+    nameless = bookie("nameless", greeting=Greeting.ADDRESS_UNKNOWN, host=None)
+    looks = [look(MUTE, nameless), look(MUTE, nameless)]
+    assert nobody_answered(looks)
+    assert [] == kinds(looks)
+
+
+def test_one_answer_at_one_look_is_an_answer() -> None:
+    """Also from a bookie that cannot list; a cluster in which nobody had to be asked is not mute."""
+    assert not nobody_answered([look(MUTE, WELL), look(MUTE, replace(WELL, greeting=Greeting.SILENT))])
+    assert not nobody_answered([look(MUTE, bookie("old", greeting=Greeting.UNSUPPORTED))])
+    assert not nobody_answered([look(bookie("idle", greeting=None))])
+    assert not nobody_answered([])
+
+
+def test_a_lost_bookie_whose_ledgers_are_unmarked_is_found() -> None:
+    """Not registered at both looks, still named by closed ledgers that are not marked."""
+    assert [LOST_FOUND] == kinds([look(WELL, LOST), look(WELL, LOST)])
+    assert [LOST_FOUND, SILENT_FOUND] == kinds([look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)])
+
+
+def test_a_lost_bookie_that_nothing_unmarked_names_is_no_finding() -> None:
+    """The cluster knows, or nobody misses it."""
+    gone = replace(LOST, bookie_id="nobody's")
+    assert [] == kinds([look(WELL, gone), look(WELL, gone)])
+
+
+def test_a_bookie_that_came_back_or_went_between_the_looks_is_not_lost() -> None:
+    """Both looks must find it unregistered."""
+    back = bookie("lost")
+    assert [] == kinds([look(WELL, LOST), look(WELL, back)])
+    assert [] == kinds([look(WELL, back), look(WELL, LOST)])
+
+
+@pytest.mark.parametrize(
+    ("delay_s", "apart_ms", "found"), [(None, 9_999, False), (None, 10_000, True), (300, 309_999, False), (300, 310_000, True)]
+)
+def test_while_it_has_a_cookie_the_looks_must_lie_apart(delay_s: int | None, apart_ms: int, found: bool) -> None:
+    """lostBookieRecoveryDelay and a session time-out, so that a slow restart is no page."""
+    facts = replace(FACTS, lost_bookie_recovery_delay_s=delay_s)
+    first, second = replace(LOST, has_cookie=True), replace(LOST, has_cookie=True, look=1, read_at_ms=apart_ms)
+    assert ([LOST_FOUND] if found else []) == kinds([look(WELL, first), look(WELL, second)], facts)
+    assert (delay_s or 0) * 1000 + 10_000 == recovery_gap_ms(facts)
+
+
+def test_without_a_cookie_there_is_nothing_to_wait_for() -> None:
+    """A decommissioned bookie does not restart."""
+    facts = replace(FACTS, lost_bookie_recovery_delay_s=86_400)
+    assert [LOST_FOUND] == kinds([look(WELL, LOST), look(WELL, LOST)], facts)
+
+
+def test_the_finding_names_some_ledgers_and_counts_all() -> None:
+    """At most LEDGERS_NAMED_MAX are named."""
+    looks = [look(WELL, LOST), look(WELL, LOST)]
+    (found,) = judge_bookies(looks, {"lost": Orphans(40_000, tuple(range(50)))}, FACTS)
+    facts = dict(found.facts)
+    assert ("40000", LEDGERS_NAMED_MAX) == (facts["unmarked_ledgers"], len(facts["some_ledgers"].split()))
