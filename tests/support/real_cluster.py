@@ -117,7 +117,8 @@ class RealCluster(RealLedgers):
     ) -> LedgerId:
         """Write a ledger with BookKeeper's ordinary client, on bookies of its own choice; returns its id. 2-4 s."""
         sizes = [str(size) for size in (ensemble, write_quorum, ack_quorum)]
-        rest = [digest.name, password, str(entries), "closed" if close else "open"]
+        digest_name = "MAC" if digest is DigestType.HMAC else digest.name  # what BookKeeper's client calls it
+        rest = [digest_name, password, str(entries), "closed" if close else "open"]
         said = run_client(self._jars, self.metadata_service_uri, *sizes, *rest)
         found = re.search(r"^ledger (\d+)$", said, re.MULTILINE)
         assert found is not None, f"the client named no ledger: {said}"

@@ -13,7 +13,18 @@ import org.apache.bookkeeper.conf.ClientConfiguration;
 public final class WriteLedger {
     private WriteLedger() {}
 
-    public static void main(String[] args) throws Exception {
+    public static void main(String[] args) {
+        try {
+            write(args);
+        } catch (Throwable error) {
+            error.printStackTrace();
+            Runtime.getRuntime().halt(1);
+        }
+        System.out.flush();
+        Runtime.getRuntime().halt(0); // an open ledger stays open, and no thread keeps us
+    }
+
+    private static void write(String[] args) throws Exception {
         ClientConfiguration conf = new ClientConfiguration();
         conf.setMetadataServiceUri(args[0]);
         BookKeeper client = new BookKeeper(conf);
@@ -30,7 +41,5 @@ public final class WriteLedger {
             ledger.close();
             client.close();
         }
-        System.out.flush();
-        Runtime.getRuntime().halt(0); // an open ledger stays open, and no thread keeps us
     }
 }
