@@ -1,6 +1,6 @@
 """Lists a second over one connection to one bookie: the product's lane beside the least a client can do, in one run.
 
-    python benchmarks/bookie_requests.py HOST PORT --ledgers 0-19999 [--windows 64,256] [--repeats 3]
+    .venv/bin/python -m benchmarks.bookie_requests HOST PORT --ledgers 0-19999 [--windows 64,256] [--repeats 3]
 
 The floor sends requests that were encoded beforehand and only counts the frames that come back: what the bookie, the network
 and the event loop cost with any client. Both take turns against the same bookie at the same window, and the ratio compares the
@@ -20,7 +20,12 @@ from dataclasses import dataclass
 from auditor.bookie.client import Lane, ListQuestion
 from auditor.config import BookieLimits
 from auditor.wire.frames import encode_get_list
+from benchmarks.targets import Target
 
+RATIO_MIN = 0.6
+FLOOR_PER_S_MIN = 20_000
+"""Below this the bookie or the machine is what was measured, and the ratio says nothing."""
+WINDOWS, REPEATS = (64, 256), 3
 WAIT_S = 120.0
 """How long one round of the floor may take."""
 
@@ -125,6 +130,21 @@ def compare(host: str, port: int, ledger_ids: Sequence[int], windows: Sequence[i
     return found
 
 
+def target(measured: Measured) -> Target:
+    """What is promised of these figures."""
+    return Target(
+        f"bookie: lists at {RATIO_MIN:g} of the floor's rate or better, {measured.window} in flight, where the floor is above "
+        f"{FLOOR_PER_S_MIN:,}/s",
+        measured.ratio >= RATIO_MIN and measured.floor_per_s > FLOOR_PER_S_MIN and set(measured.answers) == {"held"},
+        (str(measured),),
+    )
+
+
+def targets(host: str, port: int, ledger_ids: Sequence[int]) -> list[Target]:
+    """One a window; the bookie at `host`:`port` must hold something of each of these ledgers."""
+    return [target(measured) for measured in compare(host, port, ledger_ids, WINDOWS, REPEATS)]
+
+
 def _range(text: str) -> range:
     first, last = text.split("-")
     return range(int(first), int(last) + 1)
@@ -135,8 +155,8 @@ def main() -> None:
     parser.add_argument("host")
     parser.add_argument("port", type=int)
     parser.add_argument("--ledgers", type=_range, required=True, help="first-last, both asked")
-    parser.add_argument("--windows", default="64,256", help="requests in flight, comma separated")
-    parser.add_argument("--repeats", type=int, default=3, help="rounds of each, best counts")
+    parser.add_argument("--windows", default=",".join(map(str, WINDOWS)), help="requests in flight, comma separated")
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="rounds of each, best counts")
     chosen = parser.parse_args()
     for measured in compare(
         chosen.host, chosen.port, chosen.ledgers, [int(w) for w in chosen.windows.split(",")], chosen.repeats

@@ -1,9 +1,10 @@
 """How fast ledger metadata comes out of ZooKeeper: multiRead against kazoo's own pipelined `get_async`, same server, same run.
 
-    python benchmarks/metadata_load.py [--ledgers 20000] [--rounds 3] [--hosts HOST:PORT]
+    .venv/bin/python -m benchmarks.metadata_load [--ledgers 20000] [--rounds 3] [--hosts HOST:PORT]
 
 Without `--hosts` it starts a ZooKeeper of its own from pyspark's jars. Both ways have equally many reads in flight, and
-both deliver the znodes' bytes; nothing is decoded. The ways take turns, and the median of each way's rounds counts.
+both deliver the znodes' bytes; nothing is decoded. The ways take turns, and the median of each way's rounds counts. Last a
+server before ZooKeeper 3.6, which does not know multiRead, is read by the same function.
 """
 
 from __future__ import annotations
@@ -16,14 +17,11 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from kazoo.client import KazooClient
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
-from support.zookeeper_process import zookeeper
+from support.zookeeper_process import zookeeper, zookeeper_3_5_classpath
 from support.zookeeper_znodes import ledger_bytes, uri, znodes
 
 from auditor.config import ZooKeeperLimits
@@ -31,6 +29,7 @@ from auditor.wire import znode_paths
 from auditor.wire.layout import LedgerLayout
 from auditor.zookeeper.reading import read_many
 from auditor.zookeeper.session import connect
+from benchmarks.targets import Target
 
 ROOT = "/benchmark/ledgers"
 LAYOUT = LedgerLayout.HIERARCHICAL
@@ -38,6 +37,8 @@ LIMITS = ZooKeeperLimits(reads_per_second=0)
 INFLIGHT_READS = LIMITS.batch_paths * LIMITS.inflight_max
 RATIO_TARGET = 10.0
 ANSWER_TIMEOUT_S = 60
+LEDGERS, ROUNDS = 20_000, 3
+FALLBACK_LEDGERS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,27 +102,60 @@ def _get_async(hosts: str, paths: Sequence[str]) -> tuple[float, int]:
         client.close()
 
 
+def target(figures: Figures) -> Target:
+    """What is promised of these figures."""
+    return Target(
+        f"metadata: multiRead delivers znodes at {RATIO_TARGET:g} times the rate of pipelined get_async, same ensemble",
+        figures.ratio >= RATIO_TARGET,
+        (
+            f"ratio {figures.ratio}: multiRead {figures.multi_read_per_s:,} znodes/s, "
+            f"get_async {figures.get_async_per_s:,} znodes/s; {figures.ledgers:,} ledgers, {figures.znode_bytes:,} bytes",
+        ),
+    )
+
+
+def fallback(ledgers: int = FALLBACK_LEDGERS) -> Target:
+    """Read `ledgers` znodes from ZooKeeper 3.5.10 by the function that reads newer servers by multiRead."""
+    paths = [ROOT + znode_paths.ledger_path(LAYOUT, ledger_id) for ledger_id in range(ledgers)]
+    with _server(None, zookeeper_3_5_classpath()) as hosts, znodes(hosts) as writer:
+        writer.ledgers(ROOT, LAYOUT, range(ledgers))
+        with connect(uri(hosts, ROOT), LIMITS) as session:
+            start = time.perf_counter()
+            received = sum(znode.data == ledger_bytes() for znode in read_many(session, paths))
+            seconds = time.perf_counter() - start
+            refused = session.multi_read is False
+    return Target(
+        "metadata: a ZooKeeper before 3.6, without multiRead, is read all the same",
+        refused and received == ledgers,
+        (f"{received:,} of {ledgers:,} znodes whole from ZooKeeper 3.5.10, {ledgers / seconds:,.0f} znodes/s by single reads",),
+    )
+
+
 @contextmanager
-def _server(hosts: str | None) -> Iterator[str]:
+def _server(hosts: str | None, classpath: str | None = None) -> Iterator[str]:
     if hosts:
         yield hosts
         return
-    with tempfile.TemporaryDirectory() as directory, zookeeper(Path(directory) / "zookeeper") as process:
+    with tempfile.TemporaryDirectory() as directory, zookeeper(Path(directory) / "zookeeper", classpath) as process:
         yield process.hosts
+
+
+def targets(hosts: str | None = None, ledgers: int = LEDGERS, rounds: int = ROUNDS) -> list[Target]:
+    """Both promises, about 15 s. `hosts`: a ZooKeeper that may be written to below ROOT."""
+    with _server(hosts) as server:
+        figures = measure(server, ledgers, rounds)
+    return [target(figures), fallback()]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--hosts", help="a ZooKeeper that may be written to below /benchmark; default: one of our own")
-    parser.add_argument("--ledgers", type=int, default=20_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--ledgers", type=int, default=LEDGERS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     options = parser.parse_args(arguments)
-    with _server(options.hosts) as hosts:
-        figures = measure(hosts, options.ledgers, options.rounds)
-    for name, value in asdict(figures).items():
-        print(f"{name:>18} {value:>12,}")
-    print(f"target: at least {RATIO_TARGET:g} times get_async: {'met' if figures.ratio >= RATIO_TARGET else 'MISSED'}")
-    return 0 if figures.ratio >= RATIO_TARGET else 1
+    found = targets(options.hosts, options.ledgers, options.rounds)
+    print(*found, sep="\n")
+    return 0 if all(one.met for one in found) else 1
 
 
 if __name__ == "__main__":
