@@ -112,3 +112,13 @@ def test_txn_ids_of_a_new_connection_are_not_those_of_the_old() -> None:
         assert frames(talk.send(wire, 0.0)[0]) == 1
         answer(talk, wire, range(n, n + 1))
     assert frames(talk.send(wire, 0.0)[0]) > 1
+
+
+def test_the_byte_budget_is_free_again_after_each_answer() -> None:
+    """Two answers fit: two are asked for, and after each two, two more; what was not sent does not count against the rate."""
+    talk, wire = exchange(inflight_bytes_max=1_000, requests_per_second=300), BookieConnection(2**20)
+    talk.begin([Ask(ListQuestion(n, 400)) for n in range(1, 7)])
+    for first in (1, 3, 5):
+        assert frames(talk.send(wire, 0.0)[0]) == 2
+        answer(talk, wire, range(first, first + 2))
+    assert talk.done

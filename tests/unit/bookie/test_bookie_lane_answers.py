@@ -259,6 +259,27 @@ def test_an_answer_too_large_is_named_and_the_others_are_heard() -> None:
     assert size == answers[4].received_bytes
 
 
+def test_answers_stuck_behind_a_large_one_are_not_late() -> None:
+    """A list that takes longer than the time-out to come in holds up all others: nobody times out while it comes."""
+    busy = 0
+
+    def slowly(connection: Connection, request: pb.Request) -> bool:
+        nonlocal busy
+        if listed(request) is None:
+            return False
+        data = list_answer(request.header.txnId, listed(request), bookie.ledgers[listed(request) or 0])
+        for at in range(0, len(data), 60_000):
+            asyncio.get_running_loop().call_later(0.1 * busy, connection.send, data[at : at + 60_000])
+            busy += len(data) > 60_000
+        return True
+
+    with ScriptedBookie(ledgers(8), slowly) as bookie:
+        bookie.ledgers[2] = encode_runs([(3 * n, 2) for n in range(40_000)])
+        answers, _ = ask(bookie, range(1, 9), rpc_timeout_ms=500)
+        assert list(range(1, 9)) == bookie.asked(LIST)
+    assert [HELD] * 8 == statuses(answers)
+
+
 # Our own faults
 
 

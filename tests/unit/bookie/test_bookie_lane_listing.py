@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 import pytest
 from support.lanes import (
     HELD,
     NO_SUCH_LEDGER,
+    SILENT,
     TIMED_OUT,
     UNSUPPORTED,
     ask,
@@ -21,11 +23,14 @@ from support.scripted_bookie import (
     LIST,
     Connection,
     ScriptedBookie,
+    info_answer,
+    list_answer,
 )
 
 from auditor.bookie.client import ListQuestion, ReadQuestion
 from auditor.model.availability import Greeting, ReadStatus
 from auditor.model.ledger import DigestType
+from auditor.wire.entry_availability import encode_runs
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 
@@ -98,3 +103,71 @@ def test_a_bookie_that_resets_every_list_cannot_list() -> None:
         assert len(bookie.asked(LIST)) < 20
     assert {UNSUPPORTED: 499} == Counter(statuses(answers))
     assert Greeting.UNSUPPORTED is greeting
+
+
+def test_a_list_that_came_late_proves_that_the_bookie_can_list() -> None:
+    """Three have timed out, yet the first was answered in the end: the bookie is slow, not unable."""
+
+    def one_late(connection: Connection, request: pb.Request) -> bool:
+        if listed(request) == 1:
+            connection.later(0.4, list_answer(request.header.txnId, 1, encode_runs([1])))
+        return listed(request) is not None
+
+    with ScriptedBookie(act=one_late) as bookie:
+        answers, (greeting, _) = ask(bookie, range(1, 6), inflight_max=1, rpc_timeout_ms=250)
+    assert [TIMED_OUT] * 5 == statuses(answers)
+    assert Greeting.ANSWERED is greeting
+
+
+def test_get_bookie_info_must_be_answered_after_the_lists() -> None:
+    """Answered at the start only, it proves nothing: the questions are tried again before anything is said of the bookie."""
+
+    def only_once(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation == INFO:
+            return sum(1 for number, sent, *_ in bookie.requests if number == connection.number and sent == INFO) > 1
+        return db_ledger_storage(connection, request)
+
+    with ScriptedBookie(act=only_once) as bookie:
+        answers, _ = ask(bookie, [1, 2, 3, 101], retries_max=1, rpc_timeout_ms=250)
+    assert [(UNSUPPORTED, 2)] * 3 == [(a.status, a.requests) for a in answers[:3]]
+    assert answers[3].status is NO_SUCH_LEDGER
+
+
+def test_a_bookie_that_resets_lists_and_then_dies_is_silent() -> None:
+    """Without GET_BOOKIE_INFO answered after the last try, nothing is known of what it can do."""
+
+    def die(connection: Connection) -> None:
+        if connection.number > 2:
+            connection.close()
+
+    def reset_lists(connection: Connection, request: pb.Request) -> bool:
+        if listed(request) is not None:
+            connection.reset()
+        return listed(request) is not None
+
+    with ScriptedBookie(act=reset_lists, greet=die) as bookie:
+        answers, (greeting, _) = ask(bookie, [1], retries_max=1)
+    assert [SILENT] == statuses(answers)
+    assert Greeting.SILENT is greeting
+
+
+def test_no_list_is_asked_for_while_get_bookie_info_is_awaited() -> None:
+    """Once it is in doubt whether the bookie can list, it is not asked for more lists until that is known."""
+    in_doubt: list[int] = []
+
+    def slow_info(connection: Connection, request: pb.Request) -> bool:
+        ledger_id, txn_id = listed(request), request.header.txnId
+        if ledger_id is not None and ledger_id > 100:
+            connection.later(0.01, list_answer(txn_id, ledger_id, None, pb.ENOLEDGER))
+            return True
+        if ledger_id is None and len(bookie.requests) > 1:
+            in_doubt.append(len(bookie.asked(LIST)))
+            asyncio.get_running_loop().call_later(0.15, lambda: in_doubt.append(len(bookie.asked(LIST))))
+            connection.later(0.15, info_answer(txn_id))
+            return True
+        return ledger_id is not None
+
+    with ScriptedBookie(act=slow_info) as bookie:
+        answers, _ = ask(bookie, [1, *range(101, 301)], inflight_max=3, rpc_timeout_ms=250)
+    assert [UNSUPPORTED] + [NO_SUCH_LEDGER] * 200 == statuses(answers)
+    assert in_doubt[0] == in_doubt[1] < 201

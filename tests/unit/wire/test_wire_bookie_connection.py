@@ -218,3 +218,15 @@ def test_the_short_cut_is_taken() -> None:
     connection.ask_list(12_345)
     expected = Answered(201, LIST, 0, bytes(88), len(list_answer(201, 12_345, bytes(88))), False)
     assert expected == connection._plain_list(list_answer(201, 12_345, bytes(88))[4:])
+
+
+@pytest.mark.parametrize("skipped", [5, 300, 20_000])
+@pytest.mark.parametrize("size", [64, 90, 128, 400])
+def test_no_single_bit_makes_the_short_cut_say_something_else(skipped: int, size: int) -> None:
+    """Every bit of everything before the list, turned over: with and without the short cut, the same comes out."""
+    right = list_answer(skipped + 1, 9_000, bytes(size))
+    for bit in range(8 * 4, 8 * (len(right) - size + 2)):
+        data = bytearray(right)
+        data[bit // 8] ^= 1 << bit % 8
+        expected = outcome(ByProtobufAlone(2**20), 9_000, skipped, bytes(data))
+        assert expected == outcome(BookieConnection(2**20), 9_000, skipped, bytes(data)), f"bit {bit}"

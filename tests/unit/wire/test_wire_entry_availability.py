@@ -170,6 +170,14 @@ def test_a_progression_may_begin_before_a_group_and_go_on_behind_it() -> None:
     assert [(0, 4, 1, 4), (7, 16, 1, 3)] == decoded(payload((0, 0, 1, 0), (4, 16, 1, 3)))
 
 
+@pytest.mark.parametrize("count", range(2, 9))
+def test_a_progression_that_touches_at_both_ends_keeps_its_inner_runs(count: int) -> None:
+    """The first run grows what came before, the last is grown by what follows: what is between is the progression."""
+    last = 4 + 4 * count
+    whole = payload((0, 0, 4, 0), (4, last, 1, 4), (last + 1, last + 1, 1, 0))
+    assert plainly({0, 1, 2, 3, *range(4, last + 1, 4), last + 1}) == decoded(whole)
+
+
 def test_a_billion_entries_in_one_group_cost_no_more_than_a_small_one() -> None:
     """Periodic groups in order are never expanded: one of 2**61 runs decodes like any other."""
     long = (3, 3 + 4 * 2**60, 3, 4)
@@ -193,6 +201,8 @@ def test_runs_farther_apart_than_an_int_do_not_make_a_progression() -> None:
     far = 2**31
     assert [(0, 0, 1, 0), (far, far, 1, 0)] == decoded(payload((0, 0, 1, 0), (far, far, 1, 0)))
     assert [(0, far - 1, 1, far - 1)] == decoded(payload((0, 0, 1, 0), (far - 1, far - 1, 1, 0)))
+    three = [(start, start, 1, 0) for start in (0, far, 2 * far)]
+    assert three == decoded(payload(*three))
 
 
 # What a bookie should not send
