@@ -1,0 +1,126 @@
+"""Which entries are read before anything counts as missing."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from support.entry_by_entry import expected_on
+from support.stories import Bookie, State, Story, drive, judged_from_truth, unconfirmed
+
+from auditor.model.availability import ReadStatus
+from auditor.model.ledger import LedgerMetadata
+from auditor.sandbox.notation import ledger
+from auditor.verify.confirmation import RESERVED_READS, wanted_reads
+from auditor.verify.coverage import coverage
+
+SEGMENTS = 12
+
+
+def told(
+    metadata: LedgerMetadata, lost: dict[str, set[int]], unlisted: dict[str, set[int]] | None = None, **more: object
+) -> Story:
+    """Bookies hold what they should, but for what is lost; some of it is not listed."""
+    bookies = {
+        name: Bookie(frozenset(held - lost.get(name, set())), frozenset((unlisted or {}).get(name, ())))
+        for name, held in expected_on(metadata).items()
+    }
+    return replace(Story("told here", (State(metadata, bookies),)), **more)
+
+
+def first_round(story: Story) -> tuple[tuple[str, int], ...]:
+    """What is read before anything was read."""
+    return next((step.reads for _, step in drive(story).steps if step.reads), ())
+
+
+THREE = ledger("e3 w3 0:[b1 b2 b3] closed 99")
+CHANGED = ledger(
+    "e3 w3 a2 " + " ".join(f"{100 * n}:[b1 b2 b{3 + n % 2}]" for n in range(SEGMENTS)) + f" closed {100 * SEGMENTS}"
+)
+
+
+def test_a_sound_ledger_is_not_read() -> None:
+    """Lists that lack nothing need no confirmation."""
+    assert () == first_round(told(THREE, {}))
+
+
+def test_a_missing_entry_is_read_on_every_bookie_that_lacks_it_and_no_other() -> None:
+    """Per entry, to all of its write set that are said to lack it."""
+    assert [("b1", 40), ("b3", 40)] == sorted(first_round(told(THREE, {"b1": {40}, "b3": {40}})))
+
+
+def test_a_long_run_is_read_at_its_ends_and_in_between() -> None:
+    """First and last entry of what is lacking, and a few inner ones; not all of it."""
+    asked = [entry for _, entry in first_round(told(THREE, {"b2": set(range(20, 90))}))]
+    assert {20, 89} <= set(asked)
+    assert 3 <= len([e for e in asked if 20 < e < 89]) <= 10
+
+
+def test_reads_on_one_bookie_are_bounded() -> None:
+    """Whatever is lost, at most `reads_max` a bookie, and some are kept back at first."""
+    every = {name: set(range(0, 1200, 2)) for name in ("b1", "b2", "b3", "b4")}
+    for reads_max in (2, 3, 4, 8, 16):
+        first = Counter(bookie for bookie, _ in first_round(told(CHANGED, every, reads_max=reads_max)))
+        assert max(first.values()) <= max(2, reads_max - RESERVED_READS)
+        drive(told(CHANGED, every, reads_max=reads_max))  # itself holds reads to reads_max
+
+
+def test_the_worst_entry_is_read_however_many_segments_lost_something_before_it() -> None:
+    """Each of eleven segments lost an entry on b1, the twelfth lost one on three bookies: that one is read everywhere."""
+    lost = {"b1": {100 * n + 5 for n in range(SEGMENTS)}}
+    worst = 100 * (SEGMENTS - 1) + 5
+    lost |= {"b2": {worst}, "b4": {worst}, "b3": {worst}}
+    driven = drive(told(CHANGED, lost, reads_max=4))
+    (finding,) = driven.step.verdict.findings
+    assert str(worst) == dict(finding.facts)["worst_entry"]
+    assert [] == unconfirmed(driven)
+
+
+def test_a_tail_that_may_be_left_out_is_always_read() -> None:
+    """The last entry begins an index page and no list has it, while every segment lost entries on all bookies: it reads back,
+    so it is not among the missing, however few reads are allowed."""
+    metadata = replace(CHANGED, last_entry_id=1024)
+    metadata = replace(metadata, segments=tuple(s for s in metadata.segments if s.first_entry_id <= 1024))
+    lost = {name: {100 * n + 5 for n in range(SEGMENTS)} for name in ("b1", "b2", "b3", "b4")}
+    unlisted = {name: {1024} for name in metadata.segments[-1].ensemble}
+    for reads_max in (2, 3, 4, 16):
+        story = told(metadata, lost, unlisted, reads_max=reads_max)
+        driven = drive(story)
+        assert story.is_honest
+        (finding,) = driven.step.verdict.findings
+        assert judged_from_truth(driven).entries[-1] == finding.entries[-1][1] < 1024
+        assert 0 == driven.step.verdict.listing_false_negatives - judged_from_truth(driven).false_negatives
+
+
+def test_a_list_that_leaves_out_readable_entries_cannot_hide_what_others_lack() -> None:
+    """b2 leaves out everything and has it all, b1 lacks everything: the worst entry named was read on b1."""
+    for seed in range(20):
+        draw = random.Random(seed)
+        lost = {"b1": {e for e in range(100) if draw.random() < 0.7}}
+        story = told(THREE, lost, {"b2": {e for e in range(100) if draw.random() < 0.8}}, reads_max=draw.randint(4, 16))
+        assert [] == unconfirmed(drive(story)), f"seed {seed}"
+
+
+def test_a_bookie_that_fails_to_read_is_not_asked_for_ever() -> None:
+    """What it lacks stays unknown; one round is enough to know that."""
+    story = told(THREE, {"b1": {3}, "b2": set(range(100))}, reads_max=16)
+    state = story.states[0]
+    bookies = {**state.bookies, "b2": replace(state.bookies["b2"], read=ReadStatus.TIMED_OUT)}
+    driven = drive(replace(story, states=(replace(state, bookies=bookies),)))
+    rounds = [{b for b, _ in step.reads} for _, step in driven.steps if step.reads]
+    assert "b2" in rounds[0]
+    assert sum("b2" in one for one in rounds) == 2, "once at each look"
+
+
+@pytest.mark.parametrize("reads_max", [2, 4, 16])
+def test_nothing_is_wanted_once_everything_wanted_was_read(reads_max: int) -> None:
+    """The rounds end by themselves, long before the bound on steps."""
+    story = told(CHANGED, {"b1": set(range(0, 1201, 7)), "b2": set(range(0, 1201, 5))}, reads_max=reads_max)
+    assert len(drive(story).steps) <= 10
+
+
+def test_without_answers_nothing_is_wanted() -> None:
+    """There is nobody to read from."""
+    assert () == wanted_reads(coverage(THREE, {}, {}), 3, {}, 16)

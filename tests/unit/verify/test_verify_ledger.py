@@ -1,0 +1,263 @@
+"""The verdict on one state of one ledger: single laws of the contract's sections 3 and 4, each in a story that fits a line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.entry_by_entry import expected_on
+from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
+
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.evidence import Terms
+from auditor.model.finding import RANGES_MAX, Copies, Kind
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, Malformed, Mark, RecordStatus, ZnodeStamp
+from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+from auditor.sandbox.notation import holds, ledger
+from auditor.verify.ledger import judge
+
+TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
+YOUNG, OLD = Mark(NOW_MS - GRACE_MS), Mark(NOW_MS - GRACE_MS - 1)
+SILENT = AnswerStatus.SILENT
+
+
+def record(
+    metadata: LedgerMetadata | None, mark: Mark | None = None, status: RecordStatus = RecordStatus.FOUND
+) -> LedgerRecord:
+    """What ZooKeeper said."""
+    return LedgerRecord(LEDGER, 0, NOW_MS, status, ZnodeStamp(1, 0, 0), metadata, mark=mark)
+
+
+def told(text: str, mark: Mark | None = None, **lost: str | AnswerStatus) -> Verdict:
+    """The verdict when each bookie holds what it should but for the runs it lost (all of them read and confirmed), or gives
+    the status instead of an answer."""
+    metadata = ledger(text)
+    answers: dict[str, Answer] = {}
+    reads: dict[tuple[str, int], EntryRead] = {}
+    for bookie, wanted in expected_on(metadata).items():
+        said = lost.get(bookie, "")
+        if isinstance(said, AnswerStatus):
+            answers[bookie] = Answer(bookie, LEDGER, 0, NOW_MS, said)
+            continue
+        gone = {e for first, last in holds(said) for e in range(first, last + 1)} & wanted
+        answers[bookie] = Answer(bookie, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(wanted - gone))
+        reads |= {(bookie, e): EntryRead(bookie, LEDGER, e, 0, NOW_MS, ReadStatus.NO_ENTRY) for e in sorted(gone)[:2]}
+    return judge(record(metadata, mark), answers, reads, TERMS)
+
+
+def kinds(verdict: Verdict) -> list[Kind]:
+    return [finding.kind for finding in verdict.findings]
+
+
+E3 = "e3 w3 a2 0:[b1 b2 b3] closed 9"
+E5 = "e5 w3 a2 0:[b1 b2 b3 b4 b5] closed 9"
+
+
+@pytest.mark.parametrize(
+    ("lost", "kind", "copies"),
+    [
+        ({"b1": "4"}, Kind.ENTRY_BELOW_WRITE_QUORUM, Copies(3, 2, 2, 0)),
+        ({"b1": "4", "b2": "4"}, Kind.ENTRY_BELOW_ACK_QUORUM, Copies(3, 2, 1, 0)),
+        ({"b1": "4", "b2": "4", "b3": "4"}, Kind.ENTRY_WITHOUT_REPLICA, Copies(3, 2, 0, 0)),
+        ({"b1": "4", "b2": "5", "b3": "6"}, Kind.ENTRY_BELOW_WRITE_QUORUM, Copies(3, 2, 2, 0)),
+        ({"b1": "4", "b2": "4", "b3": SILENT}, Kind.ENTRY_BELOW_ACK_QUORUM, Copies(3, 2, 0, 1)),
+        ({"b1": "4", "b2": SILENT, "b3": SILENT}, Kind.ENTRY_BELOW_WRITE_QUORUM, Copies(3, 2, 0, 2)),
+        ({"b1": "4", "b2": SILENT}, Kind.ENTRY_BELOW_WRITE_QUORUM, Copies(3, 2, 1, 1)),
+    ],
+)
+def test_the_kind_is_what_is_proven_even_if_every_silent_bookie_holds_a_copy(
+    lost: dict[str, str], kind: Kind, copies: Copies
+) -> None:
+    """Silence and loss are counted together (a missing entry beside unreachable replicas is no good entry), and nothing is
+    claimed that a silent bookie could still refute."""
+    verdict = told(E3, **lost)
+    assert ([kind], copies) == (kinds(verdict), verdict.findings[0].copies)
+    assert verdict.standing is Standing.VIOLATED
+    assert (SILENT in lost.values()) == (Unknown.BOOKIE_SILENT in verdict.unknowns)
+
+
+def test_all_replicas_unreachable_is_unknown_never_sound() -> None:
+    """Nothing proven, nothing known: INDETERMINATE."""
+    verdict = told(E3, b1=SILENT, b2=SILENT, b3=SILENT)
+    assert (Standing.INDETERMINATE, (Unknown.BOOKIE_SILENT,), ()) == (verdict.standing, verdict.unknowns, verdict.findings)
+
+
+def test_every_reason_stays_in_the_order_of_the_catalogue() -> None:
+    """Three bookies, three reasons."""
+    verdict = told(E3, b1=AnswerStatus.TOO_LARGE, b2=AnswerStatus.TIMED_OUT, b3=AnswerStatus.REFUSED)
+    assert (Unknown.BOOKIE_REFUSED, Unknown.ANSWER_TIMEOUT, Unknown.ANSWER_TOO_LARGE) == verdict.unknowns
+
+
+def test_with_equal_quorums_the_write_quorum_kind_is_still_told_from_the_ack_quorum_kind() -> None:
+    """A = W: one copy lost is below the ack quorum, critical; A < W: below the write quorum, a warning."""
+    assert [Kind.ENTRY_BELOW_ACK_QUORUM] == kinds(told("e3 w3 a3 0:[b1 b2 b3] closed 9", b1="4"))
+    assert [Kind.ENTRY_BELOW_WRITE_QUORUM] == kinds(told("e3 w3 a2 0:[b1 b2 b3] closed 9", b1="4"))
+
+
+def test_one_lost_copy_of_one_is_a_lost_entry() -> None:
+    """W=1."""
+    assert [Kind.ENTRY_WITHOUT_REPLICA] == kinds(told("e3 w1 0:[b1 b2 b3] closed 9", b2="4"))
+
+
+def test_only_the_strongest_kind_is_reported_with_the_entries_it_is_true_of() -> None:
+    """Entry 4 is lost, 6 to 8 are short of copies: one finding, on entry 4; what is missing is told of all."""
+    verdict = told(E3, b1="4 6-8", b2="4", b3="4")
+    (finding,) = verdict.findings
+    assert (Kind.ENTRY_WITHOUT_REPLICA, ((4, 4),), 1) == (finding.kind, finding.entries, finding.entries_total)
+    assert (("b1", ((4, 4), (6, 8))), ("b2", ((4, 4),)), ("b3", ((4, 4),))) == finding.missing_on
+
+
+def test_the_worst_entry_is_named_with_its_write_set_by_absolute_ids() -> None:
+    """Entry 7 of E=5 W=3 lives on positions 2, 3, 4."""
+    (finding,) = told(E5, b3="7", b4="7").findings
+    facts = dict(finding.facts)
+    assert ("7", "b3 b4 b5") == (facts["worst_entry"], facts["write_set"])
+    assert Copies(3, 2, 1, 0) == finding.copies
+
+
+def test_the_segment_of_a_finding_is_that_of_its_worst_entry() -> None:
+    """The second segment lost more."""
+    (finding,) = told("e3 w3 a1 0:[b1 b2 b3] 5:[b1 b4 b3] closed 9", b1="2 7", b4="7").findings
+    assert finding.segment is not None
+    assert (5, 9, ("b1", "b4", "b3")) == (
+        finding.segment.first_entry_id,
+        finding.segment.last_entry_id,
+        finding.segment.ensemble,
+    )
+
+
+def test_a_holder_outside_the_write_set_is_no_replica_and_is_named() -> None:
+    """Entry 0 of E=3 W=1 belongs to b1 alone; b3 holds it all the same."""
+    metadata = ledger("e3 w1 0:[b1 b2 b3] closed 2")
+    answers = {
+        b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(held)) for b, held in {"b1": [], "b2": [1], "b3": [0, 2]}.items()
+    }
+    reads = {("b1", 0): EntryRead("b1", LEDGER, 0, 0, 0, ReadStatus.NO_ENTRY)}
+    (finding,) = judge(record(metadata), answers, reads, TERMS).findings
+    assert (Kind.ENTRY_WITHOUT_REPLICA, "b3") == (finding.kind, dict(finding.facts)["held_outside_write_set"])
+
+
+def test_ranges_are_cut_and_totals_are_not() -> None:
+    """Sixty single losses: twenty ranges shown, sixty counted, for the finding and for each bookie."""
+    (finding,) = told("e3 w3 a2 0:[b1 b2 b3] closed 200", b1=" ".join(str(e) for e in range(0, 120, 2))).findings
+    assert (RANGES_MAX, 60) == (len(finding.entries), finding.entries_total)
+    assert [RANGES_MAX] == [len(ranges) for _, ranges in finding.missing_on]
+
+
+def test_a_doubled_bookie_is_one_copy_and_a_finding_of_its_own() -> None:
+    """Two copies in metadata are one on disk: a warning on the ensemble, and the entries are short of a copy."""
+    verdict = told("e3 w3 a2 0:[b1 b1 b3] closed 9")
+    assert {Kind.ENSEMBLE_DUPLICATE_BOOKIE, Kind.ENTRY_BELOW_WRITE_QUORUM} == set(kinds(verdict))
+    (duplicate,) = [f for f in verdict.findings if f.kind is Kind.ENSEMBLE_DUPLICATE_BOOKIE]
+    assert (("b1", "0 1"),) == duplicate.facts
+    (entry,) = [f for f in verdict.findings if f.kind is Kind.ENTRY_BELOW_WRITE_QUORUM]
+    assert (10, Copies(3, 2, 2, 0), ()) == (entry.entries_total, entry.copies, entry.missing_on)
+
+
+def test_a_doubled_bookie_that_is_silent_is_one_unknown_copy() -> None:
+    """Of three promised copies at most two can exist, one of them unknown."""
+    verdict = told("e3 w3 a3 0:[b1 b1 b3] closed 9", b1=SILENT)
+    (entry,) = [f for f in verdict.findings if f.kind is Kind.ENTRY_BELOW_ACK_QUORUM]
+    assert Copies(3, 3, 1, 1) == entry.copies
+
+
+def test_duplicates_are_reported_once_a_segment_with_entries() -> None:
+    """Two segments, two findings; the empty last one has none."""
+    verdict = told("e3 w1 a1 0:[b1 b1 b3] 4:[b1 b3 b3] 10:[b1 b1 b1] closed 9")
+    assert [(0, 3), (4, 9)] == [(f.segment.first_entry_id, f.segment.last_entry_id) for f in verdict.findings if f.segment]
+
+
+def test_entries_before_the_first_segment_are_not_passed_over_in_silence() -> None:
+    """An uncovered head contradicts itself; what is clear is judged all the same."""
+    assert [Kind.METADATA_MALFORMED] == kinds(told("e3 w3 a2 5:[b1 b2 b3] closed 9"))
+    verdict = told("e3 w3 a2 5:[b1 b2 b3] closed 9", b1="7")
+    assert {Kind.METADATA_MALFORMED, Kind.ENTRY_BELOW_WRITE_QUORUM} == set(kinds(verdict))
+
+
+@pytest.mark.parametrize(
+    ("text", "exempt"),
+    [("open", Exempt.OPEN), ("in_recovery", Exempt.IN_RECOVERY), ("closed -1", Exempt.EMPTY), ("closed 9", None)],
+)
+def test_ledgers_that_are_not_judged_say_why(text: str, exempt: Exempt | None) -> None:
+    """Open, in recovery, empty; a closed ledger with entries is judged."""
+    verdict = told(f"e3 w3 a2 0:[b1 b2 b3] {text}")
+    assert (exempt, Standing.EXEMPT if exempt else Standing.SOUND) == (verdict.exempt, verdict.standing)
+
+
+@pytest.mark.parametrize("state", ["open", "in_recovery", "closed -1", "closed 9"])
+def test_a_mark_takes_precedence_and_its_age_counts_in_every_state(state: str) -> None:
+    """Within grace: EXEMPT(marked_underreplicated). Beyond: a finding, whatever the state."""
+    text = f"e3 w3 a2 0:[b1 b2 b3] {state}"
+    young, old = told(text, YOUNG), told(text, OLD)
+    assert (Standing.EXEMPT, Exempt.MARKED_UNDERREPLICATED) == (young.standing, young.exempt)
+    assert [Kind.UNDERREPLICATED_BEYOND_GRACE] == kinds(old)
+    assert (Standing.VIOLATED, Exempt.MARKED_UNDERREPLICATED) == (old.standing, old.exempt)
+
+
+def test_within_grace_a_mark_excuses_too_few_copies_and_silence() -> None:
+    """The cluster knows: BELOW_* and unknown reasons fall away, duplicates too."""
+    for lost in ({"b1": "4"}, {"b1": "4", "b2": "4"}, {"b1": SILENT}):
+        verdict = told(E3, YOUNG, **lost)
+        assert (Standing.EXEMPT, (), ()) == (verdict.standing, verdict.findings, verdict.unknowns)
+    assert () == told("e3 w3 a2 0:[b1 b1 b3] closed 9", YOUNG).findings
+
+
+def test_no_mark_excuses_a_confirmed_loss() -> None:
+    """Within grace or beyond, an entry without any copy is reported."""
+    lost = {"b1": "4", "b2": "4", "b3": "4"}
+    assert [Kind.ENTRY_WITHOUT_REPLICA] == kinds(told(E3, YOUNG, **lost))
+    assert {Kind.ENTRY_WITHOUT_REPLICA, Kind.UNDERREPLICATED_BEYOND_GRACE} == set(kinds(told(E3, OLD, **lost)))
+
+
+def test_beyond_grace_a_mark_excuses_nothing() -> None:
+    """One finding a family: the mark's age and the missing copies."""
+    assert {Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.UNDERREPLICATED_BEYOND_GRACE} == set(kinds(told(E3, OLD, b1="4")))
+
+
+def test_a_marked_ledger_nobody_was_asked_about_is_exempt_not_unknown() -> None:
+    """While it is marked no bookie is asked, and none is missed."""
+    verdict = judge(record(ledger(E3), YOUNG), {}, {}, TERMS)
+    assert (Standing.EXEMPT, ()) == (verdict.standing, verdict.unknowns)
+
+
+def test_a_ledger_that_is_gone_is_deleted_whatever_was_seen_of_it() -> None:
+    """EXEMPT(deleted), no findings, no reasons."""
+    verdict = judge(record(None, OLD, RecordStatus.GONE), {}, {}, TERMS)
+    assert Verdict(LEDGER, Standing.EXEMPT, Exempt.DELETED) == verdict
+
+
+@pytest.mark.parametrize("status", [RecordStatus.UNREADABLE, RecordStatus.NOT_AUTHORISED])
+def test_metadata_we_could_not_get_is_unknown(status: RecordStatus) -> None:
+    """INDETERMINATE(metadata_unreadable); a mark beyond grace is told all the same."""
+    verdict = judge(record(None, status=status), {}, {}, TERMS)
+    assert (Standing.INDETERMINATE, (Unknown.METADATA_UNREADABLE,)) == (verdict.standing, verdict.unknowns)
+    marked = judge(record(None, OLD, status), {}, {}, TERMS)
+    assert (Standing.VIOLATED, (Unknown.METADATA_UNREADABLE,)) == (marked.standing, marked.unknowns)
+
+
+def test_metadata_that_cannot_be_decoded_is_the_clusters_fault_and_never_quoted() -> None:
+    """METADATA_MALFORMED with length, hash and offset; no reason of ours."""
+    bad = replace(record(None, status=RecordStatus.MALFORMED), malformed=Malformed("not UTF-8", 17, 99, "ab" * 32))
+    verdict = judge(bad, {}, {}, TERMS)
+    assert ([Kind.METADATA_MALFORMED], ()) == (kinds(verdict), verdict.unknowns)
+    facts = dict(verdict.findings[0].facts)
+    assert ("17", "99", "ab" * 32) == (facts["offset_bytes"], facts["length_bytes"], facts["sha256"])
+
+
+def test_what_the_tail_defect_hid_is_counted_and_the_ledger_is_sound() -> None:
+    """One entry, not listed on any of three bookies, read on each: SOUND, three false negatives."""
+    metadata = ledger("e3 w3 a2 0:[b1 b2 b3] closed 0")
+    answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD) for b in ("b1", "b2", "b3")}
+    reads = {(b, 0): EntryRead(b, LEDGER, 0, 0, 0, ReadStatus.PRESENT) for b in answers}
+    verdict = judge(record(metadata), answers, reads, TERMS)
+    assert (Standing.SOUND, 3) == (verdict.standing, verdict.listing_false_negatives)
+
+
+def test_a_ledger_of_2_to_the_62_entries_is_judged_like_any_other() -> None:
+    """No count is expanded, no index overflows."""
+    last = 2**62
+    metadata = ledger(f"e3 w3 a2 0:[b1 b2 b3] closed {last}")
+    answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.NO_SUCH_LEDGER) for b in ("b1", "b2", "b3")}
+    reads = {(b, 0): EntryRead(b, LEDGER, 0, 0, 0, ReadStatus.NO_LEDGER) for b in answers}
+    (finding,) = judge(record(metadata), answers, reads, TERMS).findings
+    assert (Kind.ENTRY_WITHOUT_REPLICA, last + 1, ((0, last),)) == (finding.kind, finding.entries_total, finding.entries)
