@@ -82,7 +82,8 @@ def _without_asking(looks: Sequence[Look], suspicion: Suspicion, looks_max: int)
         return Instruction(Next.COMMIT)
     if len(looks) > 1:
         before = looks[-2].record
-        if same_state(before, newest) or (before.mark is not None and newest.mark is not None):
+        both_marked = before.mark is not None and newest.mark is not None
+        if same_state(before, newest) or (both_marked and newest.malformed is None):
             return Instruction(Next.COMMIT)
     if len(looks) > looks_max:
         return Instruction(Next.UNSETTLED)
