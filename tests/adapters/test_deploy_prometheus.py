@@ -1,0 +1,197 @@
+"""The alerts in deploy/prometheus before Prometheus' own judge: their own stories, and what the auditor really exports."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from support import report_stories as stories
+
+from auditor.model.finding import CATALOGUE, Kind, Severity
+from auditor.report import metrics
+
+DEPLOY = Path(__file__).parents[2] / "deploy/prometheus"
+RULES = DEPLOY / "rules.yml"
+WAIT_S = 60
+ABOUT_SILENCE = {"BookKeeperAuditAbsent", "BookKeeperAuditVanished"}
+"""Alerts that no run's own metrics can raise: they are about metrics that are not there. rules_test.yml tells their story."""
+
+
+def promtool(*arguments: str, cwd: Path = DEPLOY) -> subprocess.CompletedProcess[str]:
+    """What promtool makes of it. Without promtool the test is skipped, loudly; in CI that is a failure."""
+    found = shutil.which("promtool")
+    if found is None:
+        reason = "promtool is not installed (Debian: apt-get install --no-install-recommends prometheus)"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return subprocess.run([found, *arguments], cwd=cwd, capture_output=True, text=True, timeout=WAIT_S, check=False)
+
+
+def alerts(text: str | None = None) -> dict[str, dict[str, str]]:
+    """Expression and severity of each alert of the rules, by name."""
+    found: dict[str, dict[str, str]] = {}
+    for block in re.split(r"^ {6}- alert: ", text or RULES.read_text(), flags=re.MULTILINE)[1:]:
+        name = block.split("\n", 1)[0].strip()
+        fields = dict(re.findall(r"^ +(expr|severity): (.*)$", block, re.MULTILINE))
+        assert name not in found and {"expr", "severity"} == set(fields), block
+        found[name] = fields
+    return found
+
+
+def alert_of(kind: Kind) -> str:
+    """The alert's name: ENTRY_WITHOUT_REPLICA is BookKeeperEntryWithoutReplica."""
+    return "BookKeeper" + "".join(word.capitalize() for word in kind.value.split("_"))
+
+
+def test_promtool_accepts_the_rules():
+    """Syntax, names, templates."""
+    done = promtool("check", "rules", "rules.yml")
+    assert (0, "") == (done.returncode, done.stderr), done
+    assert f"SUCCESS: {len(alerts())} rules found" in done.stdout
+
+
+def test_each_alert_fires_on_its_story_and_is_silent_on_the_twin():
+    """rules_test.yml, where prod and its twin differ in one fact."""
+    done = promtool("test", "rules", "rules_test.yml")
+    assert (0, "") == (done.returncode, done.stderr.strip()), done.stdout + done.stderr
+
+
+def test_every_alert_has_a_story():
+    """Each is expected to fire in rules_test.yml, in prod (or where there is no cluster), never in the twin."""
+    told = (DEPLOY / "rules_test.yml").read_text()
+    blocks = re.findall(r"alertname: (\w+)\n +exp_alerts:\n +- exp_labels: \{(.*)\}", told)
+    assert set(alerts()) == {name for name, _ in blocks}
+    assert all("cluster: prod" in labels or name == "BookKeeperAuditAbsent" for name, labels in blocks)
+    for name in alerts():
+        series = told.split(f'name: "{name}: ')[1].split("alert_rule_test")[0]
+        assert "twin" in series or name == "BookKeeperAuditAbsent", f"{name} has no twin"
+
+
+@pytest.mark.parametrize("name", list(alerts()))
+def test_the_stories_bite(tmp_path, name):
+    """With an alert that never fires, and with one whose last comparison is gone, rules_test.yml fails on that alert."""
+    original = RULES.read_text()
+    expr = alerts()[name]["expr"]
+    loose = re.sub(r" (>|<|==) [0-9.* ]+$", "", expr)
+    assert loose != expr or name in ABOUT_SILENCE
+    for changed in {"vector(0) > 1", loose} - {expr}:
+        broken = original.replace(f"expr: {expr}\n", f"expr: {changed}\n")
+        assert broken != original
+        (tmp_path / "rules.yml").write_text(broken)
+        shutil.copy(DEPLOY / "rules_test.yml", tmp_path)
+        done = promtool("test", "rules", "rules_test.yml", cwd=tmp_path)
+        assert done.returncode != 0 and f"alertname: {name}," in done.stdout + done.stderr, changed
+
+
+@pytest.mark.parametrize("kind", list(CATALOGUE), ids=lambda kind: kind.value)
+def test_every_kind_of_the_catalogue_has_an_alert(kind):
+    """With its own name, on its own kind, with the catalogue's severity."""
+    rule = alerts().get(alert_of(kind))
+    assert rule is not None, f"no alert {alert_of(kind)} in {RULES}: a kind that joins the catalogue needs one, and its story"
+    assert f'bookkeeper_auditor_last_run_violations{{kind="{kind.value}"}} > 0' == rule["expr"]
+    assert CATALOGUE[kind].severity.word == rule["severity"]
+
+
+def test_no_alert_is_about_a_kind_that_is_gone():
+    """Kinds named by the rules are of the catalogue, severities its words."""
+    named = set(re.findall(r'kind="(\w+)"', RULES.read_text()))
+    assert {kind.value for kind in CATALOGUE} == named
+    assert {rule["severity"] for rule in alerts().values()} <= {severity.word for severity in Severity}
+
+
+def test_every_metric_in_an_alert_is_exported():
+    """A renamed metric would silence its alert for ever."""
+    exported = {sample.name for sample in samples(metrics.exposition(stories.summary(), cluster="prod"))}
+    for name, rule in alerts().items():
+        used = set(re.findall(r"bookkeeper_auditor_\w+", rule["expr"]))
+        assert used and used <= exported, name
+
+
+def samples(text: str) -> list[Any]:
+    return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+
+
+def series_of(text: str) -> list[dict[str, str]]:
+    """An exposition as series for promtool: the same values for four days."""
+    out = []
+    for sample in samples(text):
+        labels = ", ".join(f"{name}={json.dumps(value)}" for name, value in sample.labels.items())
+        out.append({"series": f"{sample.name}{{{labels}}}", "values": f"{sample.value}x96"})
+    return out
+
+
+def check_firing(tmp_path: Path, text: str, expected: Mapping[str, str]) -> None:
+    """Prometheus, fed with `text` for four days, has exactly these alerts firing: name -> severity."""
+    firing = [
+        {"labels": f'{{alertname="{name}", severity="{severity}"}}', "value": 1} for name, severity in sorted(expected.items())
+    ]
+    query = {
+        "expr": 'count by (alertname, severity) (ALERTS{alertstate="firing"})',
+        "eval_time": "95h",
+        "exp_samples": firing,
+    }
+    test = {"interval": "1h", "input_series": series_of(text), "promql_expr_test": [query]}
+    document = {"rule_files": [str(RULES)], "evaluation_interval": "1h", "tests": [test]}
+    (tmp_path / "exported.json").write_text(json.dumps(document))
+    done = promtool("test", "rules", "exported.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", list(CATALOGUE), ids=lambda kind: kind.value)
+def test_a_finding_in_a_real_run_raises_its_alert_alone(tmp_path, kind):
+    """What the auditor exports with one finding of a kind, and nothing else, raises that kind's alert and no other."""
+    found = [stories.finding(kind, 7 if CATALOGUE[kind].subject.value == "ledger" else "b1:3181")]
+    summary = stories.summary(findings=stories.counted(found), outcome="VIOLATED", exit_code=1)
+    text = metrics.exposition(summary, cluster="prod", spark_version="4.3.0")
+    check_firing(tmp_path, text, {alert_of(kind): CATALOGUE[kind].severity.word})
+
+
+def test_a_sound_run_raises_nothing(tmp_path):
+    """What the auditor exports of a sound cluster is silent."""
+    check_firing(tmp_path, metrics.exposition(stories.summary(), cluster="prod", spark_version="4.3.0"), {})
+
+
+def test_a_run_that_failed_raises_its_alert_and_keeps_those_of_the_run_before(tmp_path):
+    """ZooKeeper out of reach, a fault of ours: said beside what was found before."""
+    before = metrics.exposition(stories.wiped_bookie(9)[0], cluster="prod")
+    kept = {alert_of(Kind(k)): CATALOGUE[Kind(k)].severity.word for k in violated(before)}
+    assert kept
+    for outcome, alert in (("UNREACHABLE", "BookKeeperAuditUnreachable"), ("AUDITOR_FAULT", "BookKeeperAuditorFault")):
+        after = metrics.failed_run(before, outcome=outcome, now_s=1.8e9, cluster="prod", version="0.1.0")
+        check_firing(tmp_path, after, {**kept, alert: "warning"})
+
+
+def violated(text: str) -> list[str]:
+    return [s.labels["kind"] for s in samples(text) if s.name.endswith("last_run_violations") and s.value > 0]
+
+
+def test_an_audit_that_never_succeeded_is_stale(tmp_path):
+    """A first run that fails leaves a last success of 0, never: unreachable, and stale."""
+    text = metrics.failed_run("", outcome="UNREACHABLE", now_s=1.8e9, cluster="prod", version="0.1.0")
+    check_firing(tmp_path, text, {"BookKeeperAuditUnreachable": "warning", "BookKeeperAuditStale": "warning"})
+
+
+def test_a_run_that_listed_nothing_or_judged_little_is_told(tmp_path):
+    """No ledger under the root that was given; most ledgers unknown."""
+    none = stories.summary(
+        ledgers=dict.fromkeys(("listed", "sound", "exempt", "indeterminate", "violated"), 0), outcome="INCOMPLETE", exit_code=3
+    )
+    check_firing(tmp_path, metrics.exposition(none, cluster="prod"), {"BookKeeperAuditEmpty": "warning"})
+    little = stories.summary(coverage=0.4, complete=False, outcome="INCOMPLETE", exit_code=3)
+    check_firing(tmp_path, metrics.exposition(little, cluster="prod"), {"BookKeeperAuditCoverageLow": "warning"})
+
+
+def test_every_alert_was_raised_by_a_real_export_or_is_about_silence():
+    """The tests above reach every alert but those on metrics that are absent."""
+    reached = {alert_of(kind) for kind in CATALOGUE} | {
+        "BookKeeperAuditUnreachable", "BookKeeperAuditorFault", "BookKeeperAuditStale",
+        "BookKeeperAuditEmpty", "BookKeeperAuditCoverageLow",
+    }  # fmt: skip
+    assert set(alerts()) == reached | ABOUT_SILENCE
