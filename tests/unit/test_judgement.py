@@ -1,0 +1,301 @@
+"""From evidence to a verdict or a question: what must hold whatever was seen."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.stories import GRACE_MS, LEDGER, NOW_MS, Bookie, State, Story, drive
+
+from auditor.judgement import Todo, settle
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
+from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.identity import ENTRY_ID_MAX
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Malformed, Mark, RecordStatus, Segment, ZnodeStamp
+from auditor.model.verdict import Exempt, Standing, Unknown
+from auditor.sandbox.notation import ledger
+from auditor.verify import pieces
+from auditor.verify.coverage import FOREIGN_RUNS_MAX
+from auditor.wire.entry_availability import canonical
+
+TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
+BOOKIES = ["b1", "b2", "b3", "b4", "b5"]
+ALL = frozenset(range(20))
+E3 = ledger("e3 w2 a2 0:[b1 b2 b3] closed 19")
+HELD = {
+    "b1": {e for e in ALL if (0 - e) % 3 < 2},
+    "b2": {e for e in ALL if (1 - e) % 3 < 2},
+    "b3": {e for e in ALL if (2 - e) % 3 < 2},
+}
+
+
+def story(name: str = "told here", metadata: LedgerMetadata = E3, **bookies: Bookie) -> Story:
+    """Bookies that hold what they should, but for those given."""
+    sound = {name: Bookie(frozenset(held)) for name, held in HELD.items()}
+    return Story(name, (State(metadata, {**sound, **bookies}),))
+
+
+def test_a_sound_ledger_costs_one_list_a_bookie_and_no_second_look() -> None:
+    """Asked once, judged, done."""
+    driven = drive(story())
+    assert [Todo.LISTS, Todo.NOTHING] == [step.todo for _, step in driven.steps]
+    assert (Standing.SOUND, 1) == (driven.step.verdict.standing, len(driven.evidence.looks))
+
+
+@pytest.mark.parametrize("text", ["open", "in_recovery", "closed -1"])
+def test_ledgers_without_extents_cost_no_question(text: str) -> None:
+    """Exempt at the first reading."""
+    driven = drive(story(metadata=ledger(f"e3 w2 a2 0:[b1 b2 b3] {text}")))
+    assert ([Todo.NOTHING], Standing.EXEMPT) == ([step.todo for _, step in driven.steps], driven.step.verdict.standing)
+
+
+def test_a_suspect_is_asked_read_and_read_again_before_it_is_reported() -> None:
+    """Lists, reads; later lists and reads again; the metadata once more; then the verdict."""
+    driven = drive(story(b1=Bookie(frozenset(HELD["b1"] - {6}))))
+    assert [Todo.LISTS, Todo.READS, Todo.LOOK, Todo.LISTS, Todo.READS, Todo.LOOK, Todo.NOTHING] == [
+        s.todo for _, s in driven.steps
+    ]
+
+
+def test_a_list_that_proves_wrong_costs_a_read_and_no_second_look() -> None:
+    """What is not listed reads back on a sound ledger of one page: SOUND with false negatives, at one look."""
+    metadata = ledger("e3 w3 a2 0:[b1 b2 b3] closed 0")
+    told = Story("tail", (State(metadata, {b: Bookie(frozenset({0}), frozenset({0})) for b in HELD}),))
+    driven = drive(told)
+    assert [Todo.LISTS, Todo.READS, Todo.NOTHING] == [step.todo for _, step in driven.steps]
+    assert (Standing.SOUND, 3) == (driven.step.verdict.standing, driven.step.verdict.listing_false_negatives)
+
+
+def test_a_bookie_that_cannot_list_is_not_waited_for() -> None:
+    """Nothing but `bookie_unsupported`: no second look would change it. With silence beside it, one might."""
+    old = Bookie(answer=AnswerStatus.UNSUPPORTED)
+    assert 1 == len(drive(story(b1=old)).evidence.looks)
+    assert 3 == len(drive(story(b1=old, b2=Bookie(answer=AnswerStatus.SILENT))).evidence.looks)
+
+
+def test_no_bookie_is_asked_about_a_marked_ledger() -> None:
+    """Neither within grace nor beyond."""
+    for created_ms in (NOW_MS, 0):
+        told = story()
+        marked = replace(told, states=(replace(told.states[0], mark=Mark(created_ms)),))
+        assert all(step.todo is not Todo.LISTS for _, step in drive(marked).steps)
+
+
+def test_reads_go_only_to_bookies_that_answered_at_this_look() -> None:
+    """b1 lacked an entry at the first look and is silent at the second: it is not read then, and the loss stands."""
+    short = Bookie(frozenset(HELD["b1"] - {6}))
+    first = story(b1=short).states[0]
+    second = replace(first, bookies={**first.bookies, "b1": replace(short, answer=AnswerStatus.SILENT)})
+    driven = drive(Story("then silent", (first, second)))
+    assert {0} == {look.record.look for look in driven.evidence.looks if look.reads}
+    assert Standing.VIOLATED is driven.step.verdict.standing
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "standing"),
+    [
+        ("b1", "", Standing.SOUND),
+        ("b1", "b2", Standing.SOUND),
+        ("b1 b2", "b1", Standing.INDETERMINATE),
+        ("b1 b2", "b3", Standing.SOUND),
+        ("b1 b2 b3", "b1 b2 b3", Standing.INDETERMINATE),
+    ],
+)
+def test_the_newest_conclusive_word_of_each_bookie_counts(first: str, second: str, standing: Standing) -> None:
+    """A bookie silent at one look that answered well at the other is heard; one silent at both is not."""
+    sound = story().states[0]
+    silences = [{b: Bookie(answer=AnswerStatus.SILENT) for b in names.split()} for names in (first, second)]
+    states = tuple(replace(sound, bookies={**sound.bookies, **mute}) for mute in silences)
+    assert standing is drive(Story("words", states)).step.verdict.standing
+
+
+# Whatever was seen
+
+
+def numbers() -> st.SearchStrategy[int]:
+    """Small, negative, and at the edges of what 64 bits can say."""
+    edges = [0, 1, 1023, 1024, 2**31 - 1, 2**31, 2**53, 2**62, ENTRY_ID_MAX]
+    return st.one_of(st.integers(-3, 12), st.sampled_from([*edges, *(-e for e in edges), -(2**63)]))
+
+
+SEGMENTS = st.lists(st.builds(Segment, numbers(), st.lists(st.sampled_from(BOOKIES), max_size=6).map(tuple)), max_size=5)
+METADATA = st.builds(
+    LedgerMetadata,
+    st.just(3),
+    st.sampled_from([*LedgerState, LedgerState.CLOSED, LedgerState.CLOSED]),
+    st.integers(-2, 6),
+    st.integers(-2, 6),
+    st.integers(-2, 6),
+    st.one_of(st.none(), numbers()),
+    numbers(),
+    SEGMENTS.map(tuple),
+)
+
+
+@st.composite
+def plausible_metadata(draw: st.DrawFn) -> LedgerMetadata:
+    """Nearly right: closed, quorums in order, segments that ascend; lengths beyond anything stored."""
+    size = draw(st.integers(1, 5))
+    write = draw(st.integers(1, size))
+    firsts = sorted({0, *draw(st.lists(st.integers(0, 2**62), max_size=3))})
+    ensemble = st.lists(st.sampled_from(BOOKIES), min_size=size, max_size=size).map(tuple)
+    segments = tuple(Segment(first, draw(ensemble)) for first in firsts)
+    last = draw(st.sampled_from([firsts[-1] - 1, firsts[-1], firsts[-1] + 9, 2**62, ENTRY_ID_MAX]))
+    return LedgerMetadata(3, LedgerState.CLOSED, size, write, draw(st.integers(0, write + 1)), last, 0, segments)
+
+
+@st.composite
+def group(draw: st.DrawFn) -> SequenceGroup:
+    """One group that the encoding allows, near 0 or anywhere."""
+    first = draw(st.one_of(st.integers(0, 40), st.integers(0, 2**62)))
+    size = draw(st.one_of(st.integers(1, 5), st.sampled_from([1000, 2**31 - 1])))
+    count = draw(st.one_of(st.integers(1, 4), st.sampled_from([1000, 2**29])))
+    period = draw(st.integers(size, max(size, 12)))
+    if count == 1 or first + period * (count - 1) + size > 2**63 - 1 or period > 2**31 - 1:
+        return SequenceGroup(first, first, size, 0)
+    return SequenceGroup(first, first + period * (count - 1), size, period)
+
+
+@st.composite
+def disjoint_groups(draw: st.DrawFn) -> bytes:
+    """A list as it is stored: canonical."""
+    found: list[SequenceGroup] = []
+    for one in sorted(draw(st.lists(group(), max_size=4))):
+        if not found or one.first > found[-1].last + found[-1].size - 1:
+            found.append(one)
+    return canonical(found)
+
+
+@st.composite
+def evidence(draw: st.DrawFn) -> LedgerEvidence:
+    """Looks of any kind, with answers and reads of any kind, fitting or not."""
+    metadata = st.one_of(METADATA, plausible_metadata(), plausible_metadata())
+    same = draw(metadata)
+    found = []
+    for number in range(draw(st.integers(1, 4))):
+        status = draw(st.sampled_from([*RecordStatus, *[RecordStatus.FOUND] * 6]))
+        record = LedgerRecord(
+            LEDGER,
+            number,
+            NOW_MS,
+            status,
+            ZnodeStamp(1, draw(st.integers(0, 1)), 0) if status in (RecordStatus.FOUND, RecordStatus.MALFORMED) else None,
+            draw(st.one_of(st.just(same), metadata)) if status is RecordStatus.FOUND else None,
+            Malformed("x", 0, 1, "") if status is RecordStatus.MALFORMED else None,
+            draw(st.one_of(st.none(), st.none(), st.builds(Mark, numbers(), st.one_of(st.none(), numbers())))),
+        )
+        answers = {}
+        for bookie in draw(st.lists(st.sampled_from([*BOOKIES, "other"]), unique=True)):
+            said = draw(st.sampled_from([*AnswerStatus, *[AnswerStatus.HELD] * 6]))
+            held = draw(disjoint_groups()) if said is AnswerStatus.HELD else b""
+            answers[bookie] = Answer(bookie, LEDGER, number, 0, said, held)
+        keys = draw(st.lists(st.tuples(st.sampled_from([*BOOKIES, "other"]), numbers()), max_size=6))
+        reads = {k: EntryRead(k[0], LEDGER, k[1], number, 0, draw(st.sampled_from(list(ReadStatus)))) for k in keys}
+        found.append(Look(record, answers, reads))
+    return LedgerEvidence(LEDGER, tuple(found))
+
+
+@settings(max_examples=250, deadline=None)
+@given(evidence())
+def test_settle_never_raises_and_always_knows_what_next(seen: LedgerEvidence) -> None:
+    """Any metadata, however it contradicts itself, any answers and reads: a verdict, and questions just where they belong."""
+    step = settle(seen, TERMS)
+    assert bool(step.questions) == (step.todo is Todo.LISTS)
+    assert bool(step.reads) == (step.todo is Todo.READS)
+    assert not step.wait or step.todo is Todo.LOOK
+    assert len({q.bookie_id for q in step.questions}) == len(step.questions)
+    for bookie, entry in step.reads:
+        assert bookie in seen.looks[-1].answers
+        assert entry >= 0
+    for finding in step.verdict.findings:
+        assert finding.entries_total >= len(finding.entries)
+        assert all(first <= last for first, last in finding.entries)
+
+
+@settings(max_examples=100, deadline=None)
+@given(plausible_metadata(), st.lists(disjoint_groups(), min_size=5, max_size=5), st.sampled_from(list(ReadStatus)))
+def test_a_ledger_of_any_size_comes_to_an_end(metadata: LedgerMetadata, lists: list[bytes], read: ReadStatus) -> None:
+    """Asked and read until nothing is left to do: within the bounds on looks and reads, whatever the lists say."""
+    looks = [Look(LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata))]
+    said = dict(zip(BOOKIES, lists, strict=True))
+    for _ in range(100):
+        step = settle(LedgerEvidence(LEDGER, tuple(looks)), TERMS)
+        newest = looks[-1]
+        if step.todo is Todo.NOTHING:
+            break
+        if step.todo is Todo.LOOK:
+            looks.append(Look(replace(newest.record, look=len(looks))))
+        elif step.todo is Todo.LISTS:
+            answers = {
+                q.bookie_id: Answer(q.bookie_id, LEDGER, 0, 0, AnswerStatus.HELD, said[q.bookie_id]) for q in step.questions
+            }
+            looks[-1] = replace(newest, answers=answers)
+        else:
+            reads = {key: EntryRead(key[0], LEDGER, key[1], 0, 0, read) for key in step.reads}
+            assert not set(reads) & set(newest.reads)
+            looks[-1] = replace(newest, reads={**newest.reads, **reads})
+    assert step.todo is Todo.NOTHING
+    assert len(looks) <= 2 * TERMS.looks_max + 1
+    assert all(sum(b == one for b, _ in look.reads) <= TERMS.confirming_reads_max for look in looks for one in BOOKIES)
+
+
+def _steps_taken(lists: dict[str, bytes], last: int) -> int:
+    """How often the arithmetic of pieces is entered while one look at an E=5 W=3 ledger is judged."""
+    metadata = ledger(f"e5 w3 a2 0:[b1 b2 b3 b4 b5] closed {last}")
+    record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata)
+    answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups) for b, groups in lists.items()}
+    lines = 0
+
+    def count(frame: object, event: str, _: object) -> None:
+        nonlocal lines
+        code = frame.f_code  # type: ignore[attr-defined]
+        lines += event == "call" and code.co_filename == pieces.__file__
+
+    looks = [Look(record, answers)]
+    for _ in range(2):
+        sys.setprofile(count)
+        try:
+            step = settle(LedgerEvidence(LEDGER, tuple(looks)), TERMS)
+        finally:
+            sys.setprofile(None)
+        looks = [Look(record, answers, {k: EntryRead(k[0], LEDGER, k[1], 0, 0, ReadStatus.NO_ENTRY) for k in step.reads})]
+    return lines
+
+
+FEW_GROUPS = {
+    "nothing held": dict.fromkeys(BOOKIES, b""),
+    "a few runs": {b: canonical([SequenceGroup(n, n, 5, 0), SequenceGroup(100, 100, 7, 0)]) for n, b in enumerate(BOOKIES)},
+    "half of each stripe": {b: canonical([SequenceGroup(0, 5 * 300, 2, 5)]) for b in BOOKIES},
+    "every other stripe": {b: canonical([SequenceGroup(0, 10 * 100, 3, 10)]) for b in BOOKIES},
+}
+
+
+@pytest.mark.parametrize("name", FEW_GROUPS)
+def test_the_cost_of_judging_does_not_depend_on_how_many_entries_the_metadata_claims(name: str) -> None:
+    """Answers of a few groups about 10^4 and about 2^62 entries take nearly the same number of calls."""
+    small, large = _steps_taken(FEW_GROUPS[name], 10**4), _steps_taken(FEW_GROUPS[name], 2**62)
+    assert 0 < large <= small + 2_000
+    assert large < 20_000
+
+
+def test_an_endless_list_costs_no_more_than_a_short_one() -> None:
+    """24 bytes that speak of 2^60 runs, foreign to any striping, are no answer."""
+    steps = dict(zip(BOOKIES, (7, 11, 13, 17, 19), strict=True))
+    endless = {b: canonical([SequenceGroup(0, step * (2**62 // step), 3, step)]) for b, step in steps.items()}
+    assert _steps_taken(endless, 2**62) < 20_000
+    metadata = ledger(f"e5 w3 a2 0:[b1 b2 b3 b4 b5] closed {2**62}")
+    record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata)
+    answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups) for b, groups in endless.items()}
+    verdict = settle(LedgerEvidence(LEDGER, (Look(record, answers),)), TERMS).verdict
+    assert (Standing.INDETERMINATE, (Unknown.ANSWER_INVALID,)) == (verdict.standing, verdict.unknowns)
+    assert FOREIGN_RUNS_MAX < 2**20
+
+
+def test_a_deleted_ledger_leaves_nothing_behind() -> None:
+    """Neither findings nor reasons of what was seen before."""
+    lost = story(b1=Bookie(), b2=Bookie(), b3=Bookie()).states[0]
+    verdict = drive(Story("gone then", (lost, replace(lost, status=RecordStatus.GONE)))).step.verdict
+    assert (Exempt.DELETED, (), ()) == (verdict.exempt, verdict.findings, verdict.unknowns)
