@@ -62,8 +62,11 @@ class _Nested:
     def __init__(self, column: pa.ListArray, decode: Callable[[pa.StructArray], list[Any]]) -> None:
         self._offsets = column.offsets.to_pylist()
         self._values = decode(column.values) if len(column.values) else []
+        self._is_there = column.is_valid().to_pylist() if column.null_count else None
 
     def __getitem__(self, row: int) -> list[Any]:
+        if self._is_there is not None and not self._is_there[row]:
+            return []  # a null cell may span values that do not count
         return self._values[self._offsets[row] : self._offsets[row + 1]]
 
 
