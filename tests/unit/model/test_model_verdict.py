@@ -1,0 +1,79 @@
+"""Standings, their order and their reasons (contract section 3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.model.finding import CATALOGUE, Finding, Kind, Subject
+from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+
+FINDING = Finding(Kind.ENTRY_BELOW_WRITE_QUORUM, ledger_id=7)
+
+
+def test_the_worst_standing_wins() -> None:
+    """SOUND < EXEMPT < INDETERMINATE < VIOLATED: unknown never counts as well."""
+    assert ["sound", "exempt", "indeterminate", "violated"] == [standing.word for standing in sorted(Standing)]
+
+
+def test_the_reasons_are_the_contracts_words() -> None:
+    """Fixed, because alerts and dashboards rely on them; exemptions in their precedence."""
+    assert ["deleted", "marked_underreplicated", "in_recovery", "open", "empty"] == [reason.value for reason in Exempt]
+    assert {
+        "bookie_silent",
+        "bookie_refused",
+        "bookie_unsupported",
+        "answer_timeout",
+        "answer_invalid",
+        "answer_too_large",
+        "address_unknown",
+        "metadata_unreadable",
+        "topology_unknown",
+        "unsettled",
+        "poison",
+        "checkers_disagree",
+    } == {reason.value for reason in Unknown}
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        lambda: Verdict(7, Standing.SOUND),
+        lambda: Verdict(7, Standing.SOUND, listing_false_negatives=3),
+        lambda: Verdict(7, Standing.EXEMPT, Exempt.OPEN),
+        lambda: Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,)),
+        lambda: Verdict(7, Standing.INDETERMINATE, Exempt.MARKED_UNDERREPLICATED, (Unknown.METADATA_UNREADABLE,)),
+        lambda: Verdict(7, Standing.VIOLATED, findings=(FINDING,)),
+        lambda: Verdict(7, Standing.VIOLATED, Exempt.OPEN, (Unknown.BOOKIE_SILENT,), (FINDING,)),
+    ],
+)
+def test_a_verdict_keeps_every_reason_beside_its_standing(verdict: object) -> None:
+    """Reasons do not exclude each other; only the standing is one."""
+    assert callable(verdict)
+    assert verdict() == verdict()
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        lambda: Verdict(7, Standing.SOUND, unknowns=(Unknown.BOOKIE_SILENT,)),
+        lambda: Verdict(7, Standing.SOUND, Exempt.EMPTY),
+        lambda: Verdict(7, Standing.SOUND, findings=(FINDING,)),
+        lambda: Verdict(7, Standing.EXEMPT),
+        lambda: Verdict(7, Standing.EXEMPT, Exempt.OPEN, findings=(FINDING,)),
+        lambda: Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.POISON,), findings=(FINDING,)),
+        lambda: Verdict(7, Standing.VIOLATED),
+        lambda: Verdict(7, Standing.VIOLATED, unknowns=(Unknown.BOOKIE_SILENT,)),
+    ],
+)
+def test_a_standing_that_its_reasons_do_not_bear_out_cannot_be_made(verdict: object) -> None:
+    """A sound ledger with a reason, a violated one without a finding: our fault, at once."""
+    assert callable(verdict)
+    with pytest.raises(AssertionError):
+        verdict()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if CATALOGUE[kind].subject is Subject.LEDGER])
+def test_every_finding_of_this_catalogue_on_a_ledger_makes_it_violated(kind: Kind) -> None:
+    """All are warning or critical."""
+    with pytest.raises(AssertionError):
+        Verdict(7, Standing.SOUND, findings=(Finding(kind, ledger_id=7),))
