@@ -1,0 +1,467 @@
+"""The documents say what the program does: links, names, commands, figures, and nothing that is not there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from auditor.accounting.summary import NO_PREVIOUS, Costs, RunFacts, summarise
+from auditor.cli import cli
+from auditor.commands import context
+from auditor.config import CONFIG_FILE, SETTINGS, Layers, parse
+from auditor.confirm import next_commands
+from auditor.confirm.witness import ledger_testimony
+from auditor.evidence.schemas import VERDICTS
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import Look
+from auditor.model.finding import CATALOGUE, Family, Finding, Kind
+from auditor.model.ledger import LedgerRecord, RecordStatus
+from auditor.model.verdict import Exempt, Standing, Unknown
+from auditor.report import jsonl, metrics
+from auditor.report.words import OUTCOMES
+from auditor.sandbox import seeding
+
+PROJECT = Path(__file__).resolve().parents[2]
+DOCS = sorted(
+    path
+    for path in (
+        *PROJECT.glob("*.md"),
+        *(p for d in ("docs", "deploy", "proto", "benchmarks") for p in (PROJECT / d).rglob("*.md")),
+    )
+    if "node_modules" not in path.parts
+)
+NAMES = PROJECT / "docs" / "names.md"
+DECISIONS = PROJECT / "docs" / "decisions"
+LINE_CHARS_MAX = 128
+"""Of prose; tables and code may be wider, and so may the page that is made from the settings."""
+MADE = {"docs/configuration.md"}
+
+FLAGS = {s.flag for s in (*SETTINGS, CONFIG_FILE)} | {s.off_flag for s in SETTINGS if s.off_flag} | {"--help", "--version"}
+FOREIGN_FLAGS = {"--master", "--py-files", "--conf", "--deploy-mode", "--archives", "--files", "--name", "--num-executors"}
+"""spark-submit's own."""
+KIND_NAME = re.compile(r"\b(?:ENTRY|PLACEMENT|ENSEMBLE|UNDERREPLICATED|BOOKIE|METADATA)_[A-Z]+(?:_[A-Z]+)*\b")
+WALKED_KIND = "METADATA_FORMAT_OLD"
+"""The kind that CONTRIBUTING.md adds as an example."""
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(PROJECT))
+
+
+class Line(NamedTuple):
+    """A line of a document: `fence` is the language of the code block it is in, None outside of any."""
+
+    number: int
+    text: str
+    fence: str | None
+
+
+def lines(path: Path) -> Iterator[Line]:
+    fence: str | None = None
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if text.lstrip().startswith("```"):
+            fence = None if fence is not None else text.strip().removeprefix("```")
+        else:
+            yield Line(number, text, fence)
+
+
+def prose(path: Path) -> str:
+    """The document without its code blocks."""
+    return "\n".join(line.text for line in lines(path) if line.fence is None)
+
+
+def spans(path: Path) -> list[str]:
+    """What stands in backticks outside of code blocks."""
+    return re.findall(r"`([^`\n]+)`", prose(path))
+
+
+def anchors(path: Path) -> set[str]:
+    """The fragments that headings get where Markdown is rendered."""
+    found = set()
+    for line in lines(path):
+        if line.fence is None and line.text.startswith("#"):
+            words = re.sub(r"[^\w\- ]", "", line.text.lstrip("#").strip().lower())
+            found.add(words.replace(" ", "-"))
+    return found
+
+
+def table(path: Path, heading: str) -> list[dict[str, str]]:
+    """The first table below a heading: each row by the column's name."""
+    rows: list[list[str]] = []
+    inside = False
+    for line in lines(path):
+        if line.text.startswith("#"):
+            if rows:
+                break
+            inside = line.text.lstrip("# ").strip() == heading
+        elif inside and line.text.startswith("|"):
+            rows.append([cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.text)[1:-1]])
+        elif rows:
+            break
+    assert len(rows) > 2, f"{name(path)} has no table under {heading!r}"
+    head, _, *body = rows
+    return [dict(zip(head, row, strict=True)) for row in body]
+
+
+def words(cells: Iterator[str]) -> list[str]:
+    """Everything in backticks in these cells."""
+    return [word for cell in cells for word in re.findall(r"`([^`]+)`", cell)]
+
+
+def column(heading: str, column_name: str) -> list[str]:
+    """The words in one column of a table of names.md."""
+    return words(row[column_name] for row in table(NAMES, heading))
+
+
+# Links, structure
+
+
+@pytest.mark.parametrize("path", DOCS, ids=name)
+def test_links_lead_somewhere(path: Path):
+    """Each relative link is a file or a folder of the project, and each fragment a heading in it."""
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(path)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file_part, _, fragment = target.partition("#")
+        linked = (path.parent / file_part).resolve() if file_part else path
+        if not linked.exists() or (fragment and fragment not in anchors(linked)):
+            broken.append(target)
+    assert [] == broken
+
+
+@pytest.mark.parametrize("path", DOCS, ids=name)
+def test_a_reader_sees_one_title_and_no_broken_block(path: Path):
+    """One title, first; no heading level left out; code blocks closed and named; rows as wide as their table; short lines."""
+    all_lines = list(lines(path))
+    heads = [line for line in all_lines if line.fence is None and re.match(r"#+ ", line.text)]
+    levels = [len(line.text.split(" ")[0]) for line in heads]
+    assert levels and levels[0] == 1 and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    fences = [text for text in path.read_text().splitlines() if text.lstrip().startswith("```")]
+    assert len(fences) % 2 == 0
+    width = 0
+    for line in all_lines:
+        if line.fence is None and line.text.startswith("|"):
+            cells = len(re.split(r"(?<!\\)\|", line.text))
+            assert width in (0, cells), f"{name(path)}:{line.number}: {cells - 2} cells, the table has {width - 2}"
+            width = cells
+        else:
+            width = 0
+            fits = line.fence is not None or len(line.text) <= LINE_CHARS_MAX or name(path) in MADE
+            assert fits, f"{name(path)}:{line.number} has {len(line.text)} characters"
+
+
+def test_every_page_is_reached_from_the_readme():
+    """Each document of docs/ is linked from the README or from a page that is."""
+    reached: set[Path] = set()
+    open_pages = [PROJECT / "README.md"]
+    while open_pages:
+        page = open_pages.pop()
+        if page in reached or page.suffix != ".md" or not page.is_file():
+            continue
+        reached.add(page)
+        targets = re.findall(r"\]\(([^)\s#]+)", prose(page))
+        open_pages += [(page.parent / target).resolve() for target in targets if not re.match(r"[a-z]+:", target)]
+    assert [] == [name(path) for path in DOCS if path.is_relative_to(PROJECT / "docs") and path not in reached]
+
+
+@pytest.mark.parametrize("path", DOCS, ids=name)
+def test_named_files_and_tests_exist(path: Path):
+    """What stands in backticks and looks like a path of the project is there; so is a test or function named after it."""
+    places = ("auditor/", "tests/", "docs/", "deploy/", "benchmarks/", "proto/", ".ci/")
+    missing = [span for span in spans(path) if span.startswith(places) and not re.search(r"[\s<*{]", span)]
+    assert [] == [span for span in missing if not (PROJECT / span).exists() and not (path.parent / span).exists()]
+    tests = "\n".join(test.read_text() for test in (PROJECT / "tests").rglob("*.py"))
+    assert [] == [span for span in spans(path) if re.fullmatch(r"test_\w+", span) and f"def {span}(" not in tests]
+
+
+# Names used in any document are names of the program
+
+
+@pytest.mark.parametrize("path", DOCS, ids=name)
+def test_flags_and_variables_are_settings(path: Path):
+    """A flag in backticks, alone or behind `auditor`, is one of the program; a variable AUDITOR_... sets something."""
+    ours = [span for span in spans(path) if span.startswith(("-", "auditor "))]
+    flags = {word for span in ours for word in re.findall(r"(?<![\w-])--[a-z][a-z-]+", span)}
+    assert set() == flags - FLAGS - FOREIGN_FLAGS
+    variables = set(re.findall(r"\bAUDITOR_[A-Z_]+\b", path.read_text())) - set(OUTCOMES)
+    assert set() == variables - {s.variable for s in (*SETTINGS, CONFIG_FILE)} - {"AUDITOR_"}
+
+
+@pytest.mark.parametrize("path", DOCS, ids=name)
+def test_kinds_and_metrics_are_real(path: Path):
+    """Every kind that is named is of the catalogue, or reserved; every metric is published."""
+    text = path.read_text()
+    foreign = {"BOOKIE_GET_LIST_OF_ENTRIES_OF_LEDGER", "BOOKIE_READ_ENTRY"}  # BookKeeper's own metrics
+    known = {kind.value for kind in Kind} | set(column("Not in this version", "name")) | foreign
+    known |= {WALKED_KIND} if path.name == "CONTRIBUTING.md" else set()
+    assert set() == {word for word in KIND_NAME.findall(text) if not word.startswith("METADATA_SERVICE")} - known
+    series = {word.rstrip("_") for word in re.findall(r"\bbookkeeper_auditor_[a-z_]+", text)}
+    assert set() == series - published_metrics().keys() - {"bookkeeper_auditor"}
+
+
+@pytest.mark.parametrize("path", DOCS, ids=name)
+def test_reasons_are_real(path: Path):
+    """INDETERMINATE(reason) and EXEMPT(reason) name a reason of that standing."""
+    text = path.read_text()
+    unknown = re.findall(r"`?INDETERMINATE`? ?\(`?([a-z_]+)`?\)", text)
+    exempt = re.findall(r"`?EXEMPT`? ?\(`?([a-z_]+)`?\)", text)
+    assert set() == set(unknown) - {reason.value for reason in Unknown}
+    assert set() == set(exempt) - {reason.value for reason in Exempt}
+
+
+# Commands in code blocks
+
+
+class Call(NamedTuple):
+    where: str
+    arguments: list[str]
+
+
+def calls() -> list[Call]:
+    """Every command line of a code block that begins with `auditor`, continued lines joined."""
+    found = []
+    for path in DOCS:
+        pending = ""
+        for line in lines(path):
+            text = pending + line.text.strip()
+            pending = ""
+            if line.fence is not None and text.endswith("\\"):
+                pending = text[:-1] + " "
+                continue
+            text = re.sub(r"^(\S*bin/)(?=auditor )", "", text)
+            if line.fence in ("sh", "bash", "console") and text.startswith("auditor "):
+                found.append(Call(f"{name(path)}:{line.number}", shlex.split(text, comments=True)[1:]))
+    return found
+
+
+def test_some_commands_are_shown():
+    """The next test would hold of no commands too."""
+    assert {"run", "ledger", "doctor", "replay", "report"} <= {call.arguments[0] for call in calls()}
+
+
+@pytest.mark.parametrize("call", calls(), ids=lambda call: f"{call.where} {call.arguments[0]}")
+def test_commands_can_be_typed(call: Call):
+    """click knows the command, its flags and its arguments, and the settings are within their ranges."""
+    command = cli.commands[call.arguments[0]]
+    with command.make_context(call.arguments[0], list(call.arguments[1:])) as made:
+        flags = {key: value for key, value in made.params.items() if key in {s.key for s in SETTINGS}}
+    parse(Layers(flags), command="config" if call.arguments[0] == "doctor" else call.arguments[0])
+
+
+def test_an_unknown_flag_is_noticed():
+    """The test above can fail."""
+    with pytest.raises(click.NoSuchOption):
+        cli.commands["run"].make_context("run", ["--second-look-delays", "5m"])
+
+
+@pytest.mark.parametrize("path", DOCS, ids=name)
+def test_shown_settings_files_are_read(path: Path):
+    """A TOML block of the documents is accepted as a configuration file."""
+    text = path.read_text()
+    for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL):
+        parse(Layers(file=tomllib.loads(block)), command="run")
+
+
+def test_make_targets_exist():
+    """Every `make TARGET` of the documents is one of the Makefile."""
+    makefile = (PROJECT / "Makefile").read_text()
+    named = {target for path in DOCS for target in re.findall(r"\bmake ([a-z]+)\b(?=`|\n)", path.read_text())}
+    assert {"demo", "test", "setup", "check"} <= named
+    assert set() == {target for target in named if not re.search(rf"^{target}:", makefile, re.MULTILINE)}
+
+
+def test_the_readme_names_the_test_command():
+    """`make test` is it."""
+    assert re.search(r"```sh\nmake test\n```\n\nis the test command", (PROJECT / "README.md").read_text())
+
+
+# names.md and the code, both ways
+
+
+def published_metrics() -> dict[str, tuple[str, set[str]]]:
+    """Name, type and labels (but `cluster`) of every series of a finished run."""
+    found = {}
+    for family in text_string_to_metric_families(metrics.exposition(empty_summary(), cluster="c", spark_version="4")):
+        for sample in family.samples:
+            found[sample.name] = (family.type, set(sample.labels) - {"cluster"})
+    return found
+
+
+def empty_summary() -> dict[str, object]:
+    """The summary of a run over no ledger."""
+    facts = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "id", False, None)
+    moment = "2026-01-01T00:00:00.000Z"
+    run = RunFacts("r", facts, moment, moment, {}, "warning", True, False)
+    return summarise(run, VERDICTS.empty_table(), [], Costs(0, 0, 0, 0, 0, 0, 0, 0), [], NO_PREVIOUS)
+
+
+def test_commands_of_names():
+    """The commands are those of the command line."""
+    assert list(cli.commands) == column("Commands", "command")
+
+
+def test_exit_codes_of_names():
+    """The codes are those of the program, and the README tells the same."""
+    codes = [int(row["code"]) for row in table(NAMES, "Exit codes")]
+    signals = [context.SIGNAL_EXIT_BASE + number for number in (2, 15)]
+    numbers = (context.EXIT_SOUND, context.EXIT_FINDINGS, context.EXIT_USAGE, context.EXIT_UNKNOWN)
+    assert [*numbers, context.EXIT_FAULT, context.EXIT_UNREACHABLE, *signals] == codes
+    told = [row["code"] for row in table(PROJECT / "README.md", "Exit codes")]
+    assert [*map(str, codes[:6]), "130, 143"] == told
+
+
+def test_words_of_names():
+    """Outcomes, standings and reasons, in the order of the code."""
+    assert list(OUTCOMES) == column("Outcome words", "word")
+    assert [standing.word for standing in Standing] == column("Standings", "standing")
+    assert [reason.value for reason in Exempt] == column("Reasons to exempt", "reason")
+    assert [reason.value for reason in Unknown] == column("Reasons to be unknown", "reason")
+
+
+def test_soundness_explains_every_reason():
+    """docs/soundness.md has a row for each reason, in the same order."""
+    page = PROJECT / "docs" / "soundness.md"
+    assert [r.value for r in Exempt] == words(row["reason"] for row in table(page, "Reasons to exempt"))
+    explained = words(row["reason"] for row in table(page, "Reasons to be unknown"))
+    assert sorted(r.value for r in Unknown) == sorted(explained)
+
+
+def test_kinds_of_names():
+    """The catalogue, word for word."""
+    told = [tuple(row[c].strip("`") for c in ("kind", "severity", "family", "on", "says")) for row in table(NAMES, "Kinds")]
+    code = [(k.value, f.severity.word, f.family.value, f.subject.value, f.says) for k, f in CATALOGUE.items()]
+    assert code == told
+    assert {family.value for family in Family} == {row[2] for row in told}
+
+
+def test_reserved_names_are_not_taken():
+    """A kind that joined the catalogue is reserved no longer."""
+    assert set() == set(column("Not in this version", "name")) & {kind.value for kind in Kind}
+
+
+@pytest.mark.parametrize("page", ["docs/operating.md", "CHANGELOG.md"])
+def test_every_kind_is_told(page: str):
+    """What to do about each kind, and since when it is found."""
+    text = (PROJECT / page).read_text()
+    assert [] == [kind.value for kind in Kind if f"`{kind.value}`" not in text]
+
+
+def test_every_kind_has_commands_and_a_story():
+    """A kind without a row in `_NEXT` or without a teller would end a run, or the demo."""
+    assert set(Kind) == set(CATALOGUE)
+    assert set(CATALOGUE) == set(next_commands._NEXT)
+    assert set(CATALOGUE) == set(seeding.TELLERS)
+
+
+def test_fields_of_names():
+    """The fields of a finding as they are written, in their order, and those of summary.json."""
+    assert list(jsonl.FIELDS) == column("Fields of a finding", "field")
+    assert set(empty_summary()) == set(column("summary.json", "field"))
+    facts = ClusterFacts("u", (), "/l", "flat", "i", False, None)
+    seen = [Look(LedgerRecord(1, 1, 0, RecordStatus.FOUND))]
+    assert list(jsonl.FIELDS) == list(ledger_testimony(Finding(Kind.METADATA_MALFORMED, 1), seen, facts))
+
+
+@pytest.mark.parametrize("field", ["duration_s", "ledgers", "bookies", "requests"])
+def test_inner_fields_of_the_summary(field: str):
+    """What names.md says is in an object of summary.json is what is there."""
+    told = next(row["holds"] for row in table(NAMES, "summary.json") if row["field"] == f"`{field}`")
+    inner = empty_summary()[field]
+    assert isinstance(inner, dict)
+    assert list(inner) == re.findall(r"\w+", re.findall(r"\{([^}]*)\}", told)[0])
+
+
+def test_files_of_names():
+    """Each file of a run is written somewhere in the product."""
+    product = "\n".join(path.read_text() for path in (PROJECT / "auditor").rglob("*.py"))
+    files = column("Files of a run", "file")
+    assert {"summary.json", "findings.jsonl", "report.txt", "metrics.prom", "run.json", "verdicts"} <= set(files)
+    assert [] == [file for file in files if f'"{file}"' not in product]
+
+
+def test_metrics_of_names():
+    """Names, types and labels, both ways; and docs/operating.md says what each one tells."""
+    told = {
+        row["metric"].strip("`"): (row["type"], set(re.findall(r"`(\w+)`", row["labels"]))) for row in table(NAMES, "Metrics")
+    }
+    assert published_metrics() == told
+    page = PROJECT / "docs" / "operating.md"
+    assert set(told) == set(words(row["metric"] for row in table(page, "Metrics")))
+
+
+# Figures
+
+
+def test_the_table_of_run_times_is_its_formula():
+    """Minutes as ledgers x 3 / bookies / rate / 60, at the default rates."""
+    defaults = parse()
+    rows = table(PROJECT / "docs" / "operating.md", "How long a run takes")
+    bookies = [head for head in rows[0] if head.endswith(" bookies")]
+    assert len(bookies) >= 5
+    for row in rows:
+        ledgers = int(row["ledgers"].replace(",", ""))
+        for head in bookies:
+            minutes = ledgers * 3 / int(head.split()[0]) / defaults.bookie_requests_per_second / 60
+            assert f"{minutes:.1f}" == row[head], (row["ledgers"], head)
+        assert f"{ledgers / defaults.zookeeper_reads_per_second / 60:.1f}" == row["reading ZooKeeper"]
+
+
+def test_the_defaults_of_the_readme_are_the_defaults():
+    """What a run costs, as the README has it, is what the settings say."""
+    by_flag = {setting.flag: setting for setting in SETTINGS}
+    told = 0
+    for path_line in lines(PROJECT / "README.md"):
+        match = re.fullmatch(r"\| [^|]+ \| (\S+) \| `(--[a-z-]+)` \|", path_line.text)
+        if match:
+            assert by_flag[match[2]].default == match[1], match[2]
+            told += 1
+    assert 7 == told
+
+
+def test_decided_defaults_are_the_defaults():
+    """Decision 0001 names settings by their keys, with the values in force."""
+    by_key = {setting.key: setting.default for setting in SETTINGS}
+    rows = table(DECISIONS / "0001-defaults.md", "Decision")
+    assert {row["setting"].strip("`"): row["default"].strip("`") for row in rows}.items() <= by_key.items()
+    assert len(rows) >= 12
+
+
+# Decisions, changelog
+
+
+def test_decisions_have_their_three_parts():
+    """Numbered without a gap, listed on their page; each has context, decision, consequences."""
+    pages = sorted(DECISIONS.glob("0*.md"))
+    assert [f"{number:04}" for number in range(1, len(pages) + 1)] == [page.name[:4] for page in pages]
+    listed = re.findall(r"^\| \[(\d{4})\]\(([^)]+)\)", (DECISIONS / "README.md").read_text(), re.MULTILINE)
+    assert [(page.name[:4], page.name) for page in pages] == listed
+    for page in pages:
+        heads = [line.text for line in lines(page) if line.text.startswith("#")]
+        assert heads[0].startswith(f"# {page.name[:4]}: "), page.name
+        assert ["## Context", "## Decision", "## Consequences"] == heads[1:], page.name
+
+
+def test_the_changelog_keeps_its_form():
+    """Unreleased first, with *Verdicts* before anything else in it; only the sections of the form."""
+    heads = [line.text for line in lines(PROJECT / "CHANGELOG.md") if line.text.startswith("#")]
+    assert ["# Changelog", "## [Unreleased]", "### Verdicts"] == heads[:3]
+    allowed = {"Verdicts", "Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set() == {head[4:] for head in heads if head.startswith("### ")} - allowed
+
+
+def test_the_licence_is_whole():
+    """The text of Apache-2.0, every section of it."""
+    text = (PROJECT / "LICENSE").read_text()
+    assert "Version 2.0, January 2004" in text and "END OF TERMS AND CONDITIONS" in text
+    assert [str(number) for number in range(1, 10)] == re.findall(r"^   (\d)\. [A-Z]", text, re.MULTILINE)
