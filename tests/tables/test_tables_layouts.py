@@ -22,7 +22,7 @@ IDS = {
 }
 
 
-@pytest.mark.parametrize(("layout", "form"), zip(LedgerLayout, [*ListForm, *ListForm], strict=True))
+@pytest.mark.parametrize(("layout", "form"), list(zip(LedgerLayout, [*ListForm, *ListForm], strict=True)))
 def test_every_ledger_of_every_manager_gets_its_verdict(
     spark: object, tmp_path: Path, layout: LedgerLayout, form: ListForm
 ) -> None:
