@@ -59,7 +59,8 @@ class Audit:
         marks = self.store.marks()
         self._odd(marks.unexpected_znodes, "znodes among the under-replication marks mark nothing at their place")
         self.problems += [marks.problem] if marks.problem else []
-        self.stages.read_ledgers(look=1, marks=marks.by_ledger)
+        # Where a part of the marks may not be listed, each ledger's own is read with its metadata: unlisted is not unmarked.
+        self.stages.read_ledgers(look=1, marks=None if marks.problem else marks.by_ledger)
 
     def first_look(self) -> None:
         """Every bookie about every closed ledger; what its list lacks is read there."""

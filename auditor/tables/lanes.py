@@ -33,6 +33,8 @@ WANTED = pa.schema(
 )
 """A confirming read to make. Key: (bookie_id, ledger_id, entry_id)."""
 
+FOUND_OUT_BEFORE = "it showed at an earlier look that it cannot list: not asked again"
+"""Why a bookie that cannot list was not asked at a later look."""
 KEYS_TRIED_PER_LANE = 60
 """Integers hashed for each lane: the chance that none of them falls into a given lane is e^-60."""
 
@@ -143,7 +145,8 @@ class _Switchboard:
             self._lane(bookie)
             undialled = AnswerStatus.UNSUPPORTED
         if undialled is not None:
-            return [Answer(bookie, ledger, self._look, now_ms(), undialled) for ledger, _ in asked]
+            why = FOUND_OUT_BEFORE if undialled is AnswerStatus.UNSUPPORTED else ""
+            return [Answer(bookie, ledger, self._look, now_ms(), undialled, detail=why) for ledger, _ in asked]
         return self._lane(bookie).lists([ListQuestion(ledger, size) for ledger, size in asked])
 
     def reads(self, bookie: BookieId, questions: Sequence[ReadQuestion]) -> Iterable[EntryRead]:
@@ -159,7 +162,7 @@ class _Switchboard:
         for bookie, lane in self._open.items():
             greeting, detail = lane.greeting()
             if bookie in self._directory.unsupported and greeting is Greeting.ANSWERED:
-                greeting = Greeting.UNSUPPORTED
+                greeting, detail = Greeting.UNSUPPORTED, FOUND_OUT_BEFORE
             rows.append(greeting_row(bookie, self._look, now_ms(), greeting, detail))
         return rows
 
