@@ -1,0 +1,158 @@
+"""Bookies that were wiped, cannot list, or are all silent: real ones, and what one audit says of all their ledgers."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow.compute as pc
+import pytest
+from support.audits import Outcome, accounted, audit, audit_ledgers
+from support.real_cluster import RealCluster
+
+from auditor.evidence.schemas import ANSWERS
+from auditor.model.finding import Kind
+from auditor.report.run_directory import place
+
+pytestmark = [pytest.mark.real, pytest.mark.spark]
+
+CONFIRMING_READS_MAX = 16
+"""The product's default: reads for one (ledger, bookie) at one look."""
+ASKED_LOOKS = 2
+
+NAMING_WIPED = {
+    1: ("e1 w1 a1 0:[b2] closed 9", Kind.ENTRY_WITHOUT_REPLICA, [[0, 9]]),
+    2: ("e2 w2 a2 0:[b1 b2] closed 9", Kind.ENTRY_BELOW_ACK_QUORUM, [[0, 9]]),
+    3: ("e3 w3 a2 0:[b1 b2 b3] closed 9", Kind.ENTRY_BELOW_WRITE_QUORUM, [[0, 9]]),
+    4: ("e3 w2 a1 0:[b3 b1 b2] closed 5", Kind.ENTRY_BELOW_WRITE_QUORUM, [[1, 2], [4, 5]]),
+    5: ("e2 w2 a1 0:[b1 b3] 40:[b1 b2] closed 49", Kind.ENTRY_BELOW_WRITE_QUORUM, [[40, 49]]),
+    6: ("e2 w2 a2 0:[b2 b3] closed 1024 v2", Kind.ENTRY_BELOW_ACK_QUORUM, [[0, 1024]]),
+}
+BESIDE_WIPED = {101: "e2 w2 a2 0:[b1 b3] closed 9", 102: "e3 w1 a1 0:[b1 b3 b2] closed 1"}
+"""Ledgers without it, and one in which it should hold none of the entries there are."""
+MANY_ON_WIPED = range(7_000_000, 7_000_030)
+
+ON_UNABLE = range(1, 31)
+BESIDE_UNABLE, LOST_BESIDE_UNABLE, LOST_DESPITE_UNABLE = 101, 102, 103
+
+
+@pytest.fixture(scope="module")
+def wiped(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """b2 was emptied and answers ENOLEDGER to every question."""
+    with RealCluster(tmp_path_factory.mktemp("wiped"), bookies=3) as cluster:
+        texts = {ledger_id: text for ledger_id, (text, _, _) in NAMING_WIPED.items()} | BESIDE_WIPED
+        texts |= dict.fromkeys(MANY_ON_WIPED, "e3 w3 a2 0:[b1 b2 b3] closed 99")
+        for ledger_id, text in texts.items():
+            metadata = cluster.ledger(text)
+            cluster.place(ledger_id, metadata, format_version=metadata.format_version)
+        cluster.wipe("b2")
+        return accounted(audit(cluster, tmp_path_factory.mktemp("audit")))
+
+
+@pytest.mark.parametrize("ledger_id", NAMING_WIPED)
+def test_each_ledger_on_a_wiped_bookie_is_found(wiped: Outcome, ledger_id: int) -> None:
+    """Exactly the entries it should hold are missing, on it alone."""
+    _, kind, entries = NAMING_WIPED[ledger_id]
+    found = wiped.one(ledger_id)
+    assert (kind.value, entries, {"b2": entries}) == (found["kind"], found["entries"], found["missing_on"])
+    assert ["no_such_ledger"] * ASKED_LOOKS == [look["answers"]["b2"] for look in found["looks"] if look["answers"]]
+
+
+def test_no_ledger_on_a_wiped_bookie_is_left_out(wiped: Outcome) -> None:
+    """One pass finds all of them, and nothing beside them."""
+    on_it = {*NAMING_WIPED, *MANY_ON_WIPED}
+    assert on_it == {found["ledger_id"] for found in wiped.findings}
+    assert len(on_it) == len(wiped.findings)
+    assert {"sound"} == set(wiped.standings(*BESIDE_WIPED))
+    assert 1 == wiped.exit_code
+
+
+def test_confirming_a_wiped_bookie_is_bounded(wiped: Outcome) -> None:
+    """Every suspect is read, none oftener than the limit a ledger and look."""
+    ledgers = len(NAMING_WIPED) + len(MANY_ON_WIPED)
+    reads = wiped.summary["requests"]["confirming_reads"]
+    assert ledgers * ASKED_LOOKS <= reads <= ledgers * ASKED_LOOKS * CONFIRMING_READS_MAX
+
+
+def test_a_wiped_bookie_is_few_lines_in_the_report(wiped: Outcome) -> None:
+    """The report names the bookie and a handful of its ledgers, however many are hit; findings.jsonl has all."""
+    named = set(re.findall(r"\b70000\d\d\b", wiped.stdout.replace(",", "")))
+    assert len(named) <= 10
+    assert "b2" in wiped.stdout
+    assert len(wiped.stdout.splitlines()) < 100
+
+
+@pytest.fixture(scope="module")
+def unable(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """b3 has DbLedgerStorage, which never answers the question about a ledger it holds."""
+    storages = ["SortedLedgerStorage", "SortedLedgerStorage", "DbLedgerStorage"]
+    with RealCluster(tmp_path_factory.mktemp("unable"), bookies=3, storage=storages) as cluster:
+        striped, beside = cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"), cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9")
+        for ledger_id in ON_UNABLE:
+            cluster.place(ledger_id, striped)
+        cluster.place(BESIDE_UNABLE, beside)
+        cluster.place(LOST_BESIDE_UNABLE, beside, {"b1": "4"})
+        cluster.place(LOST_DESPITE_UNABLE, striped, {"b1": "6", "b2": "6"})
+        outcome = accounted(audit(cluster, tmp_path_factory.mktemp("audit"), rpc_timeout="1s"))
+        ids = [ON_UNABLE[0], BESIDE_UNABLE, LOST_DESPITE_UNABLE]
+        single = audit_ledgers(cluster, ids, rpc_timeout="1s")
+        assert outcome.standings(*ids) == single.standings(*ids)
+        return outcome
+
+
+def test_ledgers_of_a_bookie_that_cannot_list_are_unknown(unable: Outcome) -> None:
+    """INDETERMINATE(bookie_unsupported), each of them, and no finding on the bookie."""
+    assert {"indeterminate: bookie_unsupported"} == set(unable.standings(*ON_UNABLE))
+    assert [] == unable.of("b3")
+    assert 1 == unable.summary["bookies"]["unsupported"]
+    assert len(ON_UNABLE) + 1 == unable.summary["indeterminate"]["bookie_unsupported"]
+
+
+def test_others_are_judged_beside_a_bookie_that_cannot_list(unable: Outcome) -> None:
+    """Ledgers without it are judged in full, and what the others prove is found although it cannot say."""
+    despite = unable.one(LOST_DESPITE_UNABLE)
+    assert ["sound"] == unable.standings(BESIDE_UNABLE)
+    assert Kind.ENTRY_BELOW_ACK_QUORUM.value == unable.one(LOST_BESIDE_UNABLE)["kind"]
+    assert (Kind.ENTRY_WITHOUT_REPLICA.value, [[6, 6]]) == (despite["kind"], despite["entries"])
+    assert ["violated: bookie_unsupported"] == unable.standings(LOST_DESPITE_UNABLE)
+    assert 2 == len(unable.findings)
+
+
+def test_no_time_out_is_paid_twice(unable: Outcome) -> None:
+    """Its ledgers are not looked at again; where another bookie's word makes a second look, it is not asked any more."""
+    assert unable.run_dir is not None
+    mine = (pc.field("bookie_id") == "b3") & ~pc.field("ledger_id").is_null()
+    answers = place(str(unable.run_dir)).read_table("evidence/answers", ANSWERS, mine)
+    later = answers.filter(pc.field("look") > 1)
+    assert {1} == {unable.verdicts[ledger_id].looks for ledger_id in ON_UNABLE}
+    assert ([LOST_DESPITE_UNABLE], [0]) == (later["ledger_id"].to_pylist(), later["requests"].to_pylist())
+    assert 0 == pc.sum(answers["retries"]).as_py()
+
+
+@pytest.fixture(scope="module")
+def all_silent(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """Every bookie is registered and nobody listens."""
+    with RealCluster(tmp_path_factory.mktemp("silent"), bookies=2) as cluster:
+        for ledger_id in (1, 2):
+            cluster.place(ledger_id, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"), {"b1": "3"})
+        cluster.add_ledger(3, cluster.ledger("e2 w2 a2 0:[b1 b2] open"))
+        for bookie in cluster.bookie_ids:
+            cluster.stop_bookie(bookie)
+        return accounted(audit(cluster, tmp_path_factory.mktemp("audit")))
+
+
+def test_no_finding_where_all_are_silent(all_silent: Outcome) -> None:
+    """That says something about this host, not about the bookies: exit 3, INCOMPLETE, not one finding."""
+    expected = (3, "INCOMPLETE", False)
+    assert expected == (all_silent.exit_code, all_silent.summary["outcome"], all_silent.summary["complete"])
+    assert [] == all_silent.findings
+    assert 2 == all_silent.summary["bookies"]["silent"]
+
+
+def test_the_report_says_that_nobody_answered(all_silent: Outcome) -> None:
+    """The first sentence says that no bookie answered this host."""
+    assert " ".join(all_silent.stdout.split()).startswith("INCOMPLETE: no bookie answered this host")
+
+
+def test_what_needs_no_bookie_is_judged_all_the_same(all_silent: Outcome) -> None:
+    """What has to be asked is INDETERMINATE(bookie_silent); the open ledger is open."""
+    assert ["indeterminate: bookie_silent"] * 2 + ["exempt: open"] == all_silent.standings(1, 2, 3)

@@ -1,0 +1,125 @@
+"""A bookie that is gone and still has a cookie may be restarting slowly: the second look waits for the cluster's patience."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.audits import Outcome, Pauses, accounted, audit
+from support.real_cluster import RealCluster
+
+from auditor.model.cluster import ClusterFacts
+from auditor.model.finding import Kind
+
+pytestmark = [pytest.mark.real, pytest.mark.spark]
+
+SESSION_S = ClusterFacts("", (), "", "", None, False, None).session_timeout_ms / 1000
+MARGIN_S = 1.0
+"""What the second look waits beyond the gap, so that rounding does not undercut it."""
+UNKNOWN = ["indeterminate: bookie_silent"] * 2 + ["sound"]
+"""Ledgers 1 and 2 name the lost bookie, ledger 3 does not."""
+
+Audited = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    """b2 is killed and unregistered; its cookie and its folders are there."""
+    with RealCluster(tmp_path_factory.mktemp("lost"), bookies=2) as cluster:
+        for ledger_id in (1, 2):
+            cluster.place(ledger_id, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"))
+        cluster.place(3, cluster.ledger("e1 w1 a1 0:[b1] closed 9"))
+        cluster.lose_bookie("b2", cookie=True)
+        yield cluster
+
+
+@pytest.fixture
+def audited(cluster: RealCluster, spark: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Audited:
+    """An audit whose pauses are not slept, but have passed by the clock that dates the looks at bookies."""
+
+    def run(between: Callable[[int], object] | None = None, **settings: object) -> Outcome:
+        pauses = Pauses(between)
+        monkeypatch.setattr("auditor.pipeline.now_ms", pauses.skipped_clock())
+        return accounted(audit(cluster, tmp_path, stop=pauses, **settings))
+
+    return run
+
+
+def test_waits_for_the_recovery_delay(cluster: RealCluster, audited: Audited) -> None:
+    """The looks lie lostBookieRecoveryDelay and a session apart; still gone and unmarked then: found, and told so."""
+    cluster.lost_bookie_recovery_delay(900)
+
+    outcome = audited()
+
+    assert [900 + SESSION_S + MARGIN_S] == outcome.pauses_s
+    found = outcome.one("b2")
+    assert (Kind.BOOKIE_LOST_UNNOTICED.value, "critical") == (found["kind"], found["severity"])
+    for words in ("bookie b2", "still has a cookie", "2 closed ledgers", "ledgers 1, 2.", "lostBookieRecoveryDelay"):
+        assert words in found["witness"]
+    assert [found] == outcome.findings
+    assert UNKNOWN == outcome.standings(1, 2, 3)
+    assert 1 == outcome.exit_code
+
+
+def test_says_nothing_where_it_may_not_wait_so_long(cluster: RealCluster, audited: Audited) -> None:
+    """The cluster's patience exceeds lost_bookie_wait_max: the wait is cut there, and nothing is said about the bookie."""
+    cluster.lost_bookie_recovery_delay(7200)
+
+    outcome = audited(lost_bookie_wait_max="30m")
+
+    assert [1800.0] == outcome.pauses_s
+    assert [] == outcome.findings
+    assert (3, "INCOMPLETE") == (outcome.exit_code, outcome.summary["outcome"])
+    assert UNKNOWN == outcome.standings(1, 2, 3)
+
+
+def test_the_second_look_delay_may_be_longer(cluster: RealCluster, audited: Audited) -> None:
+    """The longer of the two waits counts."""
+    cluster.lost_bookie_recovery_delay(0)
+
+    outcome = audited(second_look_delay="5m")
+
+    assert [300.0] == outcome.pauses_s
+    assert [Kind.BOOKIE_LOST_UNNOTICED] == outcome.kinds
+
+
+def test_disabled_replication_is_named(cluster: RealCluster, audited: Audited) -> None:
+    """With auto-recovery off nobody will notice: the witness, the summary and the report say so."""
+    cluster.lost_bookie_recovery_delay(0)
+    cluster.disable_replication()
+    try:
+        outcome = audited()
+    finally:
+        cluster.enable_replication()
+
+    assert "Auto-recovery is disabled" in outcome.one("b2")["witness"]
+    assert outcome.summary["replication_disabled"] is True
+    assert "Auto-recovery is disabled in this cluster" in " ".join(outcome.stdout.split())
+
+
+def test_ledgers_marked_meanwhile(cluster: RealCluster, audited: Audited) -> None:
+    """The cluster noticed during the wait: the ledgers are EXEMPT, and nothing is said about the bookie."""
+    cluster.lost_bookie_recovery_delay(0)
+    try:
+        outcome = audited(lambda _: [cluster.mark(ledger_id, ["b2"]) for ledger_id in (1, 2)])
+    finally:
+        for ledger_id in (1, 2):
+            cluster.unmark(ledger_id)
+
+    assert [] == outcome.findings
+    assert ["exempt: marked_underreplicated"] * 2 + ["sound"] == outcome.standings(1, 2, 3)
+    assert 0 == outcome.exit_code
+
+
+def test_a_slow_restart_is_no_page(cluster: RealCluster, audited: Audited) -> None:
+    """Back before the second look: the ledgers are SOUND, and nothing is said about the bookie."""
+    cluster.lost_bookie_recovery_delay(0)
+    try:
+        outcome = audited(lambda _: cluster.start_bookie("b2"))
+    finally:
+        cluster.lose_bookie("b2", cookie=True)
+
+    assert [] == outcome.findings
+    assert ["sound"] * 3 == outcome.standings(1, 2, 3)
+    assert 0 == outcome.exit_code
