@@ -82,8 +82,8 @@ BOOKIE_SETTINGS = (
         "confirming_reads_max", _BOOKIES, COUNT, "16",
         "Entries read on one bookie for one ledger to confirm that what its list lacks is really absent.",
         "Both ends and a sample of each missing run. A wiped bookie of 40,000 ledgers then costs at most 640,000 small reads: "
-        "about five minutes at the default rate.",
-        low=2, high=10_000, commands=AUDITING,
+        "about five minutes at the default rate. Below 4 the worst entry of a ledger could stay unread.",
+        low=4, high=10_000, commands=AUDITING,
     ),
 )  # fmt: skip
 

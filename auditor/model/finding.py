@@ -39,7 +39,7 @@ class Subject(StrEnum):
 
 
 class Kind(StrEnum):
-    """Every kind this version can find. Order within a family: the strongest first."""
+    """Every kind this version can find. Among the kinds of one family on a ledger the strongest stands first."""
 
     ENTRY_WITHOUT_REPLICA = "ENTRY_WITHOUT_REPLICA"
     ENTRY_BELOW_ACK_QUORUM = "ENTRY_BELOW_ACK_QUORUM"

@@ -19,7 +19,16 @@ from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
 from auditor.model.verdict import Unknown
 from auditor.verify.entry_set import EMPTY, EntrySet
-from auditor.verify.schedule import Extent, expected, expected_groups, extents, foreign_runs, held_entries, positions
+from auditor.verify.schedule import (
+    GROUP_BYTES,
+    Extent,
+    expected,
+    expected_groups,
+    extents,
+    foreign_runs,
+    held_entries,
+    positions,
+)
 
 TAIL_PAGE_ENTRIES = 1024
 """Entries of an index page (pageSize 8192 / 8). A last entry whose id is a multiple of it may be missing from the list until
@@ -27,7 +36,8 @@ the page is flushed: the known tail defect (IndexInMemPageMgr; entry-availabilit
 
 FOREIGN_RUNS_MAX = 10_000
 """Runs that one list may tell in long progressions foreign to striping (`schedule.foreign_runs`). Bookies list run by run and
-hold stripes; a few bytes can speak of more runs than could ever be judged. Beyond it the answer is invalid."""
+hold stripes; a few bytes can speak of more runs than could ever be judged. Beyond it, and beyond the runs that the bytes
+received can have carried one by one, the answer is invalid."""
 
 REASON_OF_ANSWER: dict[AnswerStatus, Unknown] = {
     AnswerStatus.SILENT: Unknown.BOOKIE_SILENT,
@@ -112,11 +122,7 @@ class Coverage:
 
 def coverage(metadata: LedgerMetadata, answers: Answers, reads: Reads) -> Coverage:
     """Judge every clear extent from what the bookies said. Costs groups and missing runs, never entries."""
-    size = metadata.ensemble_size
-    usable = {
-        b: a for b, a in answers.items() if a.status in VALID_ANSWERS and foreign_runs(a.groups, size) <= FOREIGN_RUNS_MAX
-    }
-    held = {b: held_entries(a.groups) for b, a in usable.items()}
+    held = {b: held_entries(a.groups) for b, a in answers.items() if _is_usable(a, metadata)}
     wanted = [(extent, _expected_by_bookie(extent, metadata)) for extent in extents(metadata)]
     reasons: set[Unknown] = set()
     sifters = {b: _Sifter.of(b, answers[b], held[b], reads, [w.get(b, EMPTY) for _, w in wanted]) for b in held}
@@ -140,7 +146,9 @@ def coverage(metadata: LedgerMetadata, answers: Answers, reads: Reads) -> Covera
 
 
 def _is_usable(answer: Answer, metadata: LedgerMetadata) -> bool:
-    return answer.status in VALID_ANSWERS and foreign_runs(answer.groups, metadata.ensemble_size) <= FOREIGN_RUNS_MAX
+    """Runs that were really sent one by one are believed, however many: then the bytes received bound the cost."""
+    runs_max = max(FOREIGN_RUNS_MAX, answer.received_bytes // GROUP_BYTES)
+    return answer.status in VALID_ANSWERS and foreign_runs(answer.groups, metadata.ensemble_size) <= runs_max
 
 
 def _reason(answer: Answer | None) -> Unknown:

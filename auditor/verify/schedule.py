@@ -18,6 +18,7 @@ from auditor.verify.entry_set import EMPTY, EntrySet
 
 _GROUP = Struct(">qqii")
 _SIZE_MAX = 2**31 - 1
+GROUP_BYTES = _GROUP.size
 _HEADER_BYTES = 64
 _SHORT_PROGRESSION_RUNS = 16
 _KIN_TIMES_MAX = 16

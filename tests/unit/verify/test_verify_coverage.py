@@ -272,6 +272,17 @@ def test_a_list_foreign_to_striping_and_endless_is_invalid() -> None:
     assert Unknown.ANSWER_INVALID in seen.unknowns
 
 
+def test_runs_that_were_sent_one_by_one_are_believed_however_regular() -> None:
+    """A bookie that lost every hundredth entry of two million really sends 20,000 runs: that is a loss, not a lie."""
+    metadata = ledger("e3 w3 0:[b1 b2 b3] closed 1999999")
+    regular = canonical([SequenceGroup(0, 1_999_900, 99, 100)])
+    sent = Answer("b1", LEDGER, 0, 0, AnswerStatus.HELD, regular, received_bytes=64 + 24 * 20_000)
+    told = Answer("b2", LEDGER, 0, 0, AnswerStatus.HELD, regular, received_bytes=64 + 24)
+    seen = coverage(metadata, {"b1": sent, "b2": told}, {})
+    assert {"b1"} == set(seen.held)
+    assert [20_000] == [one.lacking.count() for one in seen.extents[0].shares if one.bookie_id == "b1"]
+
+
 def test_extra_entries_are_no_violation_and_are_kept_as_held() -> None:
     """Beyond the last entry, and of other stripes."""
     metadata = ledger("e2 w1 0:[b1 b2] closed 3")
