@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from support.audits import Outcome, Pauses, accounted, audit
 from support.real_cluster import RealCluster
+from support.real_processes import free_port
 
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Kind
+from auditor.wire import bookie_registration
 
 pytestmark = [pytest.mark.real, pytest.mark.spark]
 
@@ -123,3 +125,19 @@ def test_a_slow_restart_is_no_page(cluster: RealCluster, audited: Audited) -> No
     assert [] == outcome.findings
     assert ["sound"] * 3 == outcome.standings(1, 2, 3)
     assert 0 == outcome.exit_code
+
+
+def test_a_silent_bookie_that_no_ledger_names(cluster: RealCluster, audited: Audited) -> None:
+    """Registered where nobody listens: found although no ledger wants a second look. Of the lost one, which the audited
+    ledger does not name either, nothing is said, and nothing is waited for."""
+    cluster.register("b9", bookie_registration.encode("127.0.0.1", free_port()))
+    try:
+        outcome = audited(ledger_ids=[3])
+    finally:
+        cluster.unregister("b9")
+
+    assert [0.0] == outcome.pauses_s
+    assert [Kind.BOOKIE_SILENT_YET_REGISTERED] == outcome.kinds
+    assert 2 == len(outcome.one("b9")["looks"])
+    assert {"listed": 1, "sound": 1, "exempt": 0, "indeterminate": 0, "violated": 0} == outcome.summary["ledgers"]
+    assert (1, "VIOLATED", True) == (outcome.exit_code, outcome.summary["outcome"], outcome.summary["complete"])
