@@ -400,6 +400,15 @@ def test_metrics_of_names():
     assert set(told) == set(words(row["metric"] for row in table(page, "Metrics")))
 
 
+def test_alerts_are_told():
+    """docs/operating.md has every alert about the audit itself; those on kinds are named after their kinds."""
+    rules = (PROJECT / "deploy" / "prometheus" / "rules.yml").read_text()
+    named = re.findall(r"^ +- alert: (\w+)$", rules, re.MULTILINE)
+    of_kinds = {"BookKeeper" + kind.value.title().replace("_", "") for kind in Kind}
+    told = words(row["alert"] for row in table(PROJECT / "docs" / "operating.md", "Alerts"))
+    assert [alert for alert in named if alert not in of_kinds] == told
+
+
 # Figures
 
 
