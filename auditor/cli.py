@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -52,7 +53,7 @@ def _option(setting: Setting, command: str) -> Callable[[Command], Command]:
 
 def _call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> None:
     """Settings, then the command, then the exit code; the end of every command."""
-    from auditor.commands.context import SIGNAL_EXIT_BASE, Context
+    from auditor.commands.context import EXIT_FAULT, SIGNAL_EXIT_BASE, Context
     from auditor.report import log
     from auditor.report.progress import progress_for
     from auditor.stop import Interrupted, StopRequest
@@ -76,6 +77,10 @@ def _call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> No
     except Interrupted as interrupted:
         click.echo(f"auditor: stopped by {interrupted}; earlier results are as they were", err=True)
         sys.exit(SIGNAL_EXIT_BASE + interrupted.signal_number)
+    except Exception as error:  # unforeseen, so it is ours: never to be taken for a finding
+        traceback.print_exc()
+        click.echo(f"auditor: AUDITOR_FAULT: unforeseen {type(error).__name__}: {error}", err=True)
+        sys.exit(EXIT_FAULT)
     sys.exit(code)
 
 

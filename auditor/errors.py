@@ -85,8 +85,17 @@ class SparkUnavailable(AuditorError):
     """Spark or the Java it needs could not be started. Exit 5."""
 
 
+class SparkJobFailed(AuditorError):
+    """A Spark job failed for a reason nobody foresaw: our fault until shown otherwise. Exit 4. `detail` is all Spark said."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(reason)
+        self.detail = detail
+
+
 class OutputError(AuditorError):
-    """The output directory cannot be used: not writable, or another run holds its lock. Exit 5."""
+    """The output directory cannot be used: not writable, or another run holds its lock. Exit 2 before anything was contacted,
+    5 where it gives out later."""
 
 
 class AccountingError(AuditorError):

@@ -22,7 +22,15 @@ from auditor.commands.context import (
 )
 from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.commands.publishing import publish_failure, publish_metrics
-from auditor.errors import AccountingError, AuditorError, ConfigError, OutputError, SparkUnavailable, StoreUnavailable
+from auditor.errors import (
+    AccountingError,
+    AuditorError,
+    ConfigError,
+    OutputError,
+    SparkJobFailed,
+    SparkUnavailable,
+    StoreUnavailable,
+)
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.cluster import Registration
 from auditor.pipeline import Audit, audit
@@ -76,6 +84,9 @@ def _ended_well_or_not(this: Run, uri: ServiceUri, ids: Sequence[int] | None) ->
         return _failed(this, "UNREACHABLE", str(error))
     except AccountingError as error:
         return _failed(this, "AUDITOR_FAULT", str(error))
+    except SparkJobFailed as error:
+        this.context.logger.error("a Spark job failed", detail=error.detail)
+        return _failed(this, "AUDITOR_FAULT", f"a Spark job failed: {error}")
     except AuditorError as error:
         return _failed(this, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {error}")
     except Exception as error:  # whatever it is, it is ours, and the operator must hear of it

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from auditor.model.finding import Finding, Kind
+from auditor.model.finding import CATALOGUE, Finding, Kind
 
 CHANGES = "CHANGES THE CLUSTER: "
 """Every command that is more than a look begins with this."""
@@ -86,3 +86,4 @@ _NEXT: dict[Kind, Callable[[Finding], Commands]] = {
     Kind.BOOKIE_LOST_UNNOTICED: _lost_bookie,
     Kind.METADATA_MALFORMED: _malformed,
 }
+assert _NEXT.keys() == CATALOGUE.keys(), "each kind of the catalogue has its commands"

@@ -15,7 +15,7 @@ from pyspark import InheritableThread, SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from auditor.errors import SparkUnavailable, StoreUnavailable
+from auditor.errors import AuditorError, SparkJobFailed, SparkUnavailable, StoreUnavailable
 from auditor.java import find_java
 from auditor.stop import Interrupted, StopRequest
 from auditor.tables.class_archive import archive_path
@@ -64,13 +64,18 @@ def _start(bookie_count: int, master: str | None, spoken: IO[bytes] | None, arch
         settings["spark.master"] = master or f"local[{max(2, min(bookie_count, LANES_AT_ONCE_MAX))},2]"
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not _submitted():
-        settings["spark.sql.shuffle.partitions"] = str(max(2, os.cpu_count() or 2))
+        settings[_SHUFFLE_PARTITIONS] = str(max(2, os.cpu_count() or 2))
         settings["spark.driver.extraJavaOptions"] = " ".join(_jvm_options(archive_to))
         settings["spark.python.daemon.module"] = "auditor.tables.worker_daemon"
     conf = SparkConf().setAppName("bookkeeper-auditor").setAll(list(settings.items()))
     try:
         gateway = launch_gateway(conf, {"stdout": spoken, "stderr": spoken} if spoken else None)  # type: ignore[no-untyped-call]
-        return SparkSession(SparkContext(gateway=gateway, conf=conf))
+        context = SparkContext(gateway=gateway, conf=conf)
+        session = SparkSession(context)
+        if (context.master or "").startswith("local") and not context.getConf().contains(_SHUFFLE_PARTITIONS):
+            # Submitted to one machine: Spark's own 200 would start 200 Python tasks there for a handful of ledgers.
+            session.conf.set(_SHUFFLE_PARTITIONS, str(max(2, context.defaultParallelism)))
+        return session
     except Exception as error:  # whatever py4j or the JVM's launcher raises: to the operator it is one thing
         _end_jvm()
         said = _last_words(spoken)
@@ -86,6 +91,7 @@ def _last_words(spoken: IO[bytes] | None) -> str:
     return f"; the JVM said: {spoken.read().decode(errors='replace').strip()}"
 
 
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -111,9 +117,13 @@ def _jvm_options(archive_to: Path | None) -> list[str]:
     os.environ["JAVA_HOME"] = str(java.path)
     if archive_to is not None:
         return [f"-XX:ArchiveClassesAtExit={archive_to}"]
-    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
+    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", *_ARROW_OPTIONS]
     archive = archive_path(java)
     return [*options, f"-XX:SharedArchiveFile={archive}"] if archive.is_file() else options
+
+
+_ARROW_OPTIONS = ("-Darrow.enable_unsafe_memory_access=true", "-Darrow.enable_null_check_for_get=false")
+"""Arrow's Java side without a bounds check at each value Spark writes: they took a quarter of the JVM's time in a run."""
 
 
 def _end_jvm() -> None:
@@ -162,17 +172,23 @@ def run_job(spark: SparkSession, stop: StopRequest, action: Callable[[], T], tic
         raise
     stop.check()  # a signal to the whole group ends the JVM first: that is no failure of the job
     if failure:
-        raise _ours(failure[0]) or failure[0]
+        raise _ours(failure[0])
     return outcome[0]
 
 
-def _ours(failure: BaseException) -> StoreUnavailable | None:
-    """The metadata service gave out in a task: Spark hands the task's exception on as text."""
-    found = _STORE_UNAVAILABLE.search(str(failure))
-    return StoreUnavailable(found.group(1)) if found else None
+def _ours(failure: BaseException) -> AuditorError:
+    """What failed, as text: Spark's own exceptions cannot be read any more once the session has ended."""
+    text = str(failure)
+    found = _STORE_UNAVAILABLE.search(text)
+    if found:
+        return StoreUnavailable(found.group(1))
+    raised = _RAISED.findall(text)
+    return SparkJobFailed(raised[-1] if raised else f"{type(failure).__name__}: {text.splitlines()[0] if text else ''}", text)
 
 
 _STORE_UNAVAILABLE = re.compile(rf"{StoreUnavailable.__module__}\.{StoreUnavailable.__name__}: (.+)")
+_RAISED = re.compile(r"^(?:pyspark\.errors\.exceptions\.base\.)?([A-Za-z_.]*(?:Error|Exception|Exit)\b.*)$", re.MULTILINE)
+"""The last lines of Python tracebacks: what was raised in the task."""
 _CANCEL_S = 10.0
 """How long a cancelled job may take to give up its thread."""
 
