@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pyarrow.compute as pc
+
 from auditor.accounting.about import About
 from auditor.accounting.summary import NO_PREVIOUS
 from auditor.commands.context import EXIT_FAULT, Context
 from auditor.commands.run import write_report
 from auditor.errors import AccountingError, ConfigError, OutputError
 from auditor.evidence.rows import bookie_records
-from auditor.evidence.schemas import BOOKIES
+from auditor.evidence.schemas import BOOKIES, LEDGERS, LISTING
 from auditor.replay import judge_again
 from auditor.report import text
 from auditor.report.conclusion import Conclusion, conclude
@@ -24,6 +26,8 @@ def replay(context: Context, run_dir: str) -> int:
         run = _opened(run_dir)
         about = _about(run)
         summary = read_summary(run)
+        if summary is None:
+            _refuse_what_died_early(run, run_dir)
         bookies = bookie_records(run.read_table("evidence/bookies", BOOKIES))
         conclusion = conclude(
             run,
@@ -44,6 +48,17 @@ def replay(context: Context, run_dir: str) -> int:
     report = text.render(conclusion.summary, findings, run_dir=run.path, width=context.width)
     write_report(context, conclusion.summary, findings, report, run.path)
     return int(conclusion.summary["exit_code"])
+
+
+def _refuse_what_died_early(run: Place, run_dir: str) -> None:
+    """A run that died before it had read every ledger once left nothing to judge. Raises ConfigError."""
+    listed = run.count("evidence/listing", LISTING)
+    read = run.count("evidence/ledgers", LEDGERS, pc.field("look") == 1)
+    if read < listed or read == 0:
+        raise ConfigError(
+            f"{run_dir}: that run died before it had read the metadata of every ledger ({read} of {listed} listed): there is "
+            "no evidence to judge; run the audit again"
+        )
 
 
 def _compare(context: Context, run: Place, conclusion: Conclusion) -> None:

