@@ -75,14 +75,14 @@ class Stages:
         """Each bookie about each ledger that demands it, once -> evidence/answers, with how the bookie greeted us."""
         questions = mapped(self._seen(look, asked=False), verdicts.asker_of(self.terms), QUESTIONS)
         greetings = local_rows(self.spark, _greetings(directory)) if directory.addresses else self._none(QUESTIONS)
-        lanes = by_lane(self.spark, questions.unionByName(greetings), directory)
+        lanes = by_lane(questions.unionByName(greetings), directory)
         self._write(mapped(lanes, list_asker(directory, self.limits, look), ANSWERS), "evidence/answers")
 
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
         """The confirming reads that the given judging of this look demanded -> evidence/reads."""
         steps = self._steps(look, judging).where(f.col("todo") == Todo.READS.value)
         wanted = steps.select(f.explode("wanted").alias("one")).select("one.*")
-        lanes = by_lane(self.spark, wanted.select(*WANTED.names), directory)
+        lanes = by_lane(wanted.select(*WANTED.names), directory)
         self._write(mapped(lanes, entry_reader(directory, self.limits, look, self.address), READS), "evidence/reads")
 
     def judge(self, look: int, judging: int, only: tuple[int, Todo] | None = None) -> None:

@@ -38,7 +38,11 @@ def seen(ledgers: DataFrame, answers: DataFrame | None, reads: DataFrame | None,
         if said is None:
             rows = rows.withColumn(name, f.lit(None).cast(spark_type(SEEN)[name].dataType))
             continue
-        told = said.where("ledger_id is not null").groupBy("ledger_id").agg(f.collect_list(f.struct(*said.columns)).alias(name))
+        told = (
+            said.where(f.col("ledger_id").isNotNull())
+            .groupBy("ledger_id")
+            .agg(f.collect_list(f.struct(*said.columns)).alias(name))
+        )
         rows = rows.join(told, "ledger_id", "left")
     return rows.select(*SEEN.names)
 

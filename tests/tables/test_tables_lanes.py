@@ -11,12 +11,14 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import IntegerType
 from support.audits import Outcome, audit
 
 from auditor.sandbox.bookie import Bookie
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.tables import stages
-from auditor.tables.lanes import QUESTIONS, Directory, by_lane
+from auditor.tables.lanes import KEYS_TRIED_PER_LANE, QUESTIONS, Directory, by_lane, spark_hash
 from auditor.tables.store import local_rows
 
 pytestmark = pytest.mark.spark
@@ -72,8 +74,15 @@ def lanes(spark: SparkSession, addresses: list[str], asked: list[str]) -> list[s
     rows = [(bookie, ledger, 0) for bookie in asked for ledger in range(100)]
     batch = pa.RecordBatch.from_arrays([pa.array(column) for column in zip(*rows, strict=True)], schema=QUESTIONS)
     directory = Directory(dict.fromkeys(addresses, ("h", 1)), frozenset())
-    parts = by_lane(spark, local_rows(spark, batch), directory).select("bookie_id").rdd.glom().collect()
+    parts = by_lane(local_rows(spark, batch), directory).select("bookie_id").rdd.glom().collect()
     return [{row["bookie_id"] for row in part} for part in parts]
+
+
+def test_integers_are_hashed_as_spark_hashes_them(spark: SparkSession):
+    """Lanes are found by a hash of our own: every key that may be tried for 65 lanes has the hash Spark gives it."""
+    keys = spark.range(65 * KEYS_TRIED_PER_LANE).select(f.col("id").cast(IntegerType()).alias("key"))
+    hashes = {row["key"]: row["hash"] for row in keys.select("key", f.hash("key").alias("hash")).collect()}
+    assert hashes == {key: spark_hash(key) for key in range(65 * KEYS_TRIED_PER_LANE)}
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 13, 40])
