@@ -15,15 +15,23 @@ from auditor.sandbox.seeding import Story, demo_cluster
 
 def demo(context: Context) -> int:
     """Set up, seed, audit, report, clean up. Exit 1, as the findings it seeds demand. Raises Interrupted."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="auditor-demo-") as workdir:
+            return _audited(context, Path(workdir))
+    except Exception:
+        context.stop.check()  # a signal to the whole group ends ZooKeeper too: what fails after it is no failure of its own
+        raise
+
+
+def _audited(context: Context, workdir: Path) -> int:
     settings = context.settings
-    with tempfile.TemporaryDirectory(prefix="auditor-demo-") as workdir:
-        context.progress.stage("set up")
-        with demo_cluster(Path(workdir)) as (cluster, stories):
-            context.stop.check()
-            assert {story.kind for story in stories} == set(CATALOGUE), "the demo tells every kind of the catalogue"
-            context.out.write(_introduction(stories, settings.second_look_delay_ms / 1000))
-            context.out.flush()
-            return run(replace(context, settings=replace(settings, metadata_service_uri=cluster.metadata_service_uri)))
+    context.progress.stage("set up")
+    with demo_cluster(workdir) as (cluster, stories):
+        context.stop.check()
+        assert {story.kind for story in stories} == set(CATALOGUE), "the demo tells every kind of the catalogue"
+        context.out.write(_introduction(stories, settings.second_look_delay_ms / 1000))
+        context.out.flush()
+        return run(replace(context, settings=replace(settings, metadata_service_uri=cluster.metadata_service_uri)))
 
 
 def _introduction(stories: list[Story], delay_s: float) -> str:

@@ -79,7 +79,7 @@ def run(context: Context) -> int:
 def _ended_well_or_not(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     """The one place where what went wrong becomes an outcome."""
     try:
-        return _audited(this, uri, ids)
+        return _audited_unless_stopped(this, uri, ids)
     except (StoreUnavailable, SparkUnavailable, OutputError) as error:
         return _failed(this, "UNREACHABLE", str(error))
     except AccountingError as error:
@@ -92,6 +92,15 @@ def _ended_well_or_not(this: Run, uri: ServiceUri, ids: Sequence[int] | None) ->
     except Exception as error:  # whatever it is, it is ours, and the operator must hear of it
         this.context.logger.exception("unforeseen error", error=type(error).__name__)
         return _failed(this, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {str(error).splitlines()[:1]}")
+
+
+def _audited_unless_stopped(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
+    """A signal to the whole process group ends the JVM as well: what fails after it is no failure of its own."""
+    try:
+        return _audited(this, uri, ids)
+    except Exception:
+        this.context.stop.check()
+        raise
 
 
 def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
@@ -142,6 +151,7 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         finished_at=rfc3339(utc_now()),
         duration_s=watch.durations(),
     )
+    context.stop.check()
     return _published(this, this.directory, conclusion)
 
 

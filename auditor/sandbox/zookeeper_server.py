@@ -2,7 +2,8 @@
 
 It serves loopback alone, keeps its data in a directory of the caller's, and dies with its parent: on Linux the kernel kills
 it when the thread that started it ends, even by SIGKILL (`prctl(PR_SET_PDEATHSIG)`), so start it from a thread that lives as
-long as it is wanted. Elsewhere it is in the parent's process group, which Ctrl-C empties, and `stop` is the only other end.
+long as it is wanted. Elsewhere `stop` is its only end. Ctrl-C goes to the whole process group and is ignored here: the parent
+hears it, and ends the server when nothing needs it any more.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ _JARS = ("zookeeper-3", "zookeeper-jute", "slf4j-api", "netty-", "snappy-java", 
          "audience-annotations")  # fmt: skip
 _DIE_WITH_PARENT = """
 import ctypes, os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
 try:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
 except (OSError, AttributeError):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -45,7 +47,11 @@ def spark_session(
         yield active
         return
     with tempfile.TemporaryFile() as spoken:
-        session = _start(bookie_count, master, None if verbose else spoken, archive_to)
+        try:
+            session = _start(bookie_count, master, None if verbose else spoken, archive_to)
+        except SparkUnavailable:
+            stop.check()  # a signal to the whole group ends the JVM too
+            raise
         try:
             stop.check()
             yield session
@@ -70,7 +76,7 @@ def _start(bookie_count: int, master: str | None, spoken: IO[bytes] | None, arch
     conf = SparkConf().setAppName("bookkeeper-auditor").setAll(list(settings.items()))
     try:
         gateway = launch_gateway(conf, {"stdout": spoken, "stderr": spoken} if spoken else None)  # type: ignore[no-untyped-call]
-        context = SparkContext(gateway=gateway, conf=conf)
+        context = _with_our_signals(lambda: SparkContext(gateway=gateway, conf=conf))
         session = SparkSession(context)
         if (context.master or "").startswith("local") and not context.getConf().contains(_SHUFFLE_PARTITIONS):
             # Submitted to one machine: Spark's own 200 would start 200 Python tasks there for a handful of ledgers.
@@ -80,6 +86,17 @@ def _start(bookie_count: int, master: str | None, spoken: IO[bytes] | None, arch
         _end_jvm()
         said = _last_words(spoken)
         raise SparkUnavailable(f"Spark could not be started ({error}){said}; `auditor doctor` says what is missing") from error
+
+
+def _with_our_signals(start: Callable[[], T]) -> T:
+    """What `start` returns. PySpark takes SIGINT for itself and raises wherever it strikes: it is put back as it was."""
+    if threading.current_thread() is not threading.main_thread():
+        return start()
+    ours = signal.getsignal(signal.SIGINT)
+    try:
+        return start()
+    finally:
+        signal.signal(signal.SIGINT, ours)
 
 
 def _last_words(spoken: IO[bytes] | None) -> str:
