@@ -77,6 +77,9 @@ def _start(bookie_count: int, master: str | None, spoken: IO[bytes] | None, arch
     try:
         gateway = launch_gateway(conf, {"stdout": spoken, "stderr": spoken} if spoken else None)  # type: ignore[no-untyped-call]
         context = _with_our_signals(lambda: SparkContext(gateway=gateway, conf=conf))
+        if (accumulators := getattr(context, "_accumulatorServer", None)) is not None:
+            # It prints a traceback on the operator's screen when the JVM ends first; nothing here accumulates anything.
+            accumulators.handle_error = lambda *_: None
         session = SparkSession(context)
         if (context.master or "").startswith("local") and not context.getConf().contains(_SHUFFLE_PARTITIONS):
             # Submitted to one machine: Spark's own 200 would start 200 Python tasks there for a handful of ledgers.

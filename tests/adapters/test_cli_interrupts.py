@@ -91,7 +91,7 @@ def started(home: Path, *arguments: str) -> Iterator[Started]:
     environment |= {"PYTHONPATH": str(PROJECT), "TMPDIR": str(temporary), "SPARK_LOCAL_DIRS": str(temporary)}
     with (home / "stdout").open("wb") as out, (home / "stderr").open("wb") as err:
         process = subprocess.Popen(
-            [sys.executable, "-u", "-m", "auditor", *arguments, "--output", str(home / "out"), "--verbose"],
+            [sys.executable, "-u", "-m", "auditor", *arguments, "--output", str(home / "out")],
             cwd=home, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
         )  # fmt: skip
     command = Started(process, home)
@@ -141,7 +141,7 @@ def test_a_demo_stopped_at_any_stage_leaves_nothing(tmp_path: Path, stage: str):
     assert [] == left_behind(tmp_path / "tmp")
     assert not (command.output / "latest.json").exists()
     assert f"stopped by {number.name}" in command.said()
-    assert "Traceback" not in command.said()
+    assert "Traceback" not in command.said(), command.said()
 
 
 def left_behind(temporary: Path) -> list[str]:
