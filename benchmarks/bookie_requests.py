@@ -3,9 +3,9 @@
     .venv/bin/python -m benchmarks.bookie_requests HOST PORT --ledgers 0-19999 [--windows 64,256] [--repeats 3]
 
 The floor sends requests that were encoded beforehand and only counts the frames that come back: what the bookie, the network
-and the event loop cost with any client. Both take turns against the same bookie at the same window, and the ratio compares the
-best of each, as other work on the machine only ever slows one down. The lane's rate limit is lifted, so do not aim this at a
-bookie that has something else to do.
+and the event loop cost with any client. Both take turns against the same bookie at the same window; the ratio is the median
+over the rounds, each round's two sides measured one right after the other. The lane's rate limit is lifted, so do not aim
+this at a bookie that has something else to do.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
+from statistics import median
 
 from auditor.bookie.client import Lane, ListQuestion
 from auditor.config import BookieLimits
@@ -25,7 +27,10 @@ from benchmarks.targets import Target
 RATIO_MIN = 0.6
 FLOOR_PER_S_MIN = 20_000
 """Below this the bookie or the machine is what was measured, and the ratio says nothing."""
-WINDOWS, REPEATS = (64, 256), 3
+WINDOWS, REPEATS = (BookieLimits().inflight_max, 256), 9
+"""The run's own window, which is judged, and one for comparison."""
+LISTS_PER_ROUND = 40_000
+"""A round is long beside the pauses of a busy machine: about half a second."""
 WAIT_S = 120.0
 """How long one round of the floor may take."""
 
@@ -74,16 +79,13 @@ class CountingClient(asyncio.Protocol):
 
 @dataclass(frozen=True)
 class Measured:
-    """Lists a second at one window, the best of several rounds each; `answers` counts the lane's answers by status."""
+    """Lists a second at one window, and lane over floor: medians. `answers` counts the lane's answers by status."""
 
     window: int
     floor_per_s: float
     lane_per_s: float
+    ratio: float
     answers: dict[str, int]
-
-    @property
-    def ratio(self) -> float:
-        return self.lane_per_s / self.floor_per_s
 
     def __str__(self) -> str:
         rates = f"floor {self.floor_per_s:9,.0f}/s   lane {self.lane_per_s:9,.0f}/s   ratio {self.ratio:.2f}"
@@ -118,31 +120,33 @@ def lane_round(host: str, port: int, ledger_ids: Sequence[int], window: int) -> 
 def compare(host: str, port: int, ledger_ids: Sequence[int], windows: Sequence[int], repeats: int) -> list[Measured]:
     """One Measured a window. The bookie is asked for every ledger once beforehand, so that nobody finds it cold."""
     asyncio.run(floor_round(host, port, ledger_ids, max(windows)))
+    asked = list(islice(cycle(ledger_ids), LISTS_PER_ROUND))
     found = []
     for window in windows:
-        floor, lane = 0.0, 0.0
+        floors, lanes = [], []
         answers: dict[str, int] = {}
         for _ in range(repeats):
-            floor = max(floor, asyncio.run(floor_round(host, port, ledger_ids, window)))
-            rate, answers = lane_round(host, port, ledger_ids, window)
-            lane = max(lane, rate)
-        found.append(Measured(window, floor, lane, answers))
+            floors.append(asyncio.run(floor_round(host, port, asked, window)))
+            rate, answers = lane_round(host, port, asked, window)
+            lanes.append(rate)
+        ratio = median(lane / floor for lane, floor in zip(lanes, floors, strict=True))
+        found.append(Measured(window, median(floors), median(lanes), ratio, answers))
     return found
 
 
-def target(measured: Measured) -> Target:
-    """What is promised of these figures."""
+def target(measured: Measured, others: Sequence[Measured] = ()) -> Target:
+    """What is promised of the first of these figures; the others stand beside it."""
     return Target(
-        f"bookie: lists at {RATIO_MIN:g} of the floor's rate or better, {measured.window} in flight, where the floor is above "
-        f"{FLOOR_PER_S_MIN:,}/s",
+        f"bookie: the lane asks at {RATIO_MIN:g} of the floor's rate or better, same window, the floor above {FLOOR_PER_S_MIN:,}/s",
         measured.ratio >= RATIO_MIN and measured.floor_per_s > FLOOR_PER_S_MIN and set(measured.answers) == {"held"},
-        (str(measured),),
+        (str(measured), *(f"{other}   (not judged)" for other in others)),
     )
 
 
 def targets(host: str, port: int, ledger_ids: Sequence[int]) -> list[Target]:
-    """One a window; the bookie at `host`:`port` must hold something of each of these ledgers."""
-    return [target(measured) for measured in compare(host, port, ledger_ids, WINDOWS, REPEATS)]
+    """Judged at the run's own window; the bookie at `host`:`port` must hold something of each of these ledgers."""
+    first, *others = compare(host, port, ledger_ids, WINDOWS, REPEATS)
+    return [target(first, others)]
 
 
 def _range(text: str) -> range:
@@ -156,7 +160,7 @@ def main() -> None:
     parser.add_argument("port", type=int)
     parser.add_argument("--ledgers", type=_range, required=True, help="first-last, both asked")
     parser.add_argument("--windows", default=",".join(map(str, WINDOWS)), help="requests in flight, comma separated")
-    parser.add_argument("--repeats", type=int, default=REPEATS, help="rounds of each, best counts")
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="rounds of each, the median counts")
     chosen = parser.parse_args()
     for measured in compare(
         chosen.host, chosen.port, chosen.ledgers, [int(w) for w in chosen.windows.split(",")], chosen.repeats

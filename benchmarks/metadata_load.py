@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,8 +68,8 @@ def measure(hosts: str, ledgers: int, rounds: int) -> Figures:
     return Figures(ledgers, ledgers * len(ledger_bytes()), round(fast), round(slow), round(fast / slow, 1))
 
 
-def _timed(read: object, hosts: str, paths: Sequence[str]) -> float:
-    seconds, received = read(hosts, paths)  # type: ignore[operator]
+def _timed(read: Callable[[str, Sequence[str]], tuple[float, int]], hosts: str, paths: Sequence[str]) -> float:
+    seconds, received = read(hosts, paths)
     assert received == len(paths) * len(ledger_bytes()), f"{received} bytes were received, not all that were written"
     return len(paths) / seconds
 
@@ -121,7 +121,7 @@ def fallback(ledgers: int = FALLBACK_LEDGERS) -> Target:
         writer.ledgers(ROOT, LAYOUT, range(ledgers))
         with connect(uri(hosts, ROOT), LIMITS) as session:
             start = time.perf_counter()
-            received = sum(znode.data == ledger_bytes() for znode in read_many(session, paths))
+            received = sum(1 for znode in read_many(session, paths) if znode.data == ledger_bytes())
             seconds = time.perf_counter() - start
             refused = session.multi_read is False
     return Target(

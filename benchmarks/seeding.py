@@ -30,9 +30,13 @@ LAST_ENTRY_IDS = (2, 3, 4, 5)
 Placed = tuple[LedgerId, EntryId]
 
 
+def ensemble_of(ledger_id: LedgerId, bookies: tuple[BookieId, ...]) -> tuple[BookieId, ...]:
+    """Ensembles go round all bookies."""
+    return tuple(bookies[(ledger_id + position) % len(bookies)] for position in range(ENSEMBLE))
+
+
 def metadata_of(ledger_id: LedgerId, bookies: tuple[BookieId, ...]) -> LedgerMetadata:
-    """A closed ledger of one segment; ensembles go round all bookies."""
-    ensemble = tuple(bookies[(ledger_id + position) % len(bookies)] for position in range(ENSEMBLE))
+    """A closed ledger of one segment."""
     last = LAST_ENTRY_IDS[ledger_id % len(LAST_ENTRY_IDS)]
     return LedgerMetadata(
         format_version=3,
@@ -42,7 +46,7 @@ def metadata_of(ledger_id: LedgerId, bookies: tuple[BookieId, ...]) -> LedgerMet
         ack_quorum=ACK_QUORUM,
         last_entry_id=last,
         length=8 * (last + 1),
-        segments=(Segment(0, ensemble),),
+        segments=(Segment(0, ensemble_of(ledger_id, bookies)),),
         digest_type=DigestType.CRC32C,
     )
 

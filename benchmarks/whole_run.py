@@ -1,0 +1,121 @@
+"""`auditor run` as a whole process beside BookKeeper's own two checks in a fresh JVM, on one real cluster, taking turns.
+
+    .venv/bin/python -m benchmarks.whole_run [--ledgers 20000] [--rounds 3]
+
+Ours includes the interpreter's and Spark's start; the rate limits are lifted, as the peer has none. The peer runs with the
+JVM's own defaults, and once more with the two options our JVM is started with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.real_cluster import RealCluster
+
+from benchmarks import PROJECT
+from benchmarks.java_peer import QUICK_START, Peer, PeerRun
+from benchmarks.seeding import seed
+from benchmarks.targets import Target
+
+LEDGERS, BOOKIES, ROUNDS = 20_000, 5, 3
+RUN_TIMEOUT_S = 300
+"""How long one `auditor run` may take; 20,000 ledgers need 8 to 20 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class OurRun:
+    """One `auditor run`: seconds of the whole process, and what its summary says."""
+
+    wall_s: float
+    summary: dict[str, Any]
+
+    @property
+    def stages(self) -> str:
+        return ", ".join(f"{name} {seconds:.1f}" for name, seconds in self.summary["duration_s"].items())
+
+
+def audit(uri: str, output: Path, cache: Path | None = None) -> OurRun:
+    """One run in a process of its own. `cache`: where to look for the class-data archive instead of where it is."""
+    command = [sys.executable, "-m", "auditor", "run", "--metadata-service-uri", uri, "--output", str(output), "--quiet"]
+    lifted = ["--bookie-requests-per-second", "0", "--zookeeper-reads-per-second", "0"]
+    environment = {**os.environ, **({"XDG_CACHE_HOME": str(cache)} if cache else {})}
+    began = time.monotonic()
+    done = subprocess.run(
+        [*command, *lifted], cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False
+    )
+    wall_s = time.monotonic() - began
+    if done.returncode != 0:
+        raise RuntimeError(f"auditor run exited with {done.returncode}: {(done.stdout + done.stderr)[-3000:]}")
+    run = json.loads((output / "latest.json").read_text())["run_id"]
+    return OurRun(wall_s, json.loads((output / f"run-{run}" / "summary.json").read_text()))
+
+
+def compare(cluster: RealCluster, scratch: Path, ledgers: int, rounds: int) -> Target:
+    """Alternating rounds on a seeded cluster. The peer writes no mark, so every run sees the same cluster."""
+    uri = cluster.metadata_service_uri
+    peer = Peer(scratch / "classes")
+    output = scratch / "audits"
+    ours, theirs, theirs_quick = [], [], []
+    for _ in range(rounds):
+        theirs.append(peer.run(uri, ledgers))
+        ours.append(audit(uri, output))
+        theirs_quick.append(peer.run(uri, ledgers, QUICK_START))
+    without_archive = audit(uri, output, cache=scratch)
+    all_sound = all(run.summary["ledgers"]["sound"] == ledgers for run in [*ours, without_archive])
+    return _target(ledgers, ours, theirs, theirs_quick, without_archive, all_sound=all_sound)
+
+
+def _target(
+    ledgers: int, ours: list[OurRun], theirs: list[PeerRun], quick: list[PeerRun], without: OurRun, *, all_sound: bool
+) -> Target:
+    ratio = statistics.median(our.wall_s / peer.wall_s for our, peer in zip(ours, theirs, strict=True))
+    beside_quick = statistics.median(our.wall_s / peer.wall_s for our, peer in zip(ours, quick, strict=True))
+    middle = sorted(ours, key=lambda run: run.wall_s)[len(ours) // 2]
+    return Target(
+        f"a whole run over {ledgers:,} ledgers is no slower than BookKeeper's replicas and placement checks, cold",
+        ratio <= 1.0 and all_sound,
+        (
+            f"median ratio {ratio:.2f}; all {ledgers:,} sound: {all_sound}",
+            f"auditor run            {_walls(ours)}; stages of the median: {middle.stages}",
+            f"BookKeeper's checks    {_walls(theirs)}; gauges {theirs[-1].gauges}",
+            f"the same, quick JVM    {_walls(quick)}; median ratio {beside_quick:.2f}",
+            f"without class archive  {without.wall_s:.1f} s; stages: {without.stages}",
+        ),
+    )
+
+
+def _walls(runs: Sequence[OurRun] | Sequence[PeerRun]) -> str:
+    return " ".join(f"{run.wall_s:5.1f}" for run in runs) + " s"
+
+
+def ensure_class_archive() -> None:
+    """Made at set-up once; about half a minute where it is missing."""
+    subprocess.run([sys.executable, "-m", "auditor.tables.class_archive"], cwd=PROJECT, check=True, capture_output=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--ledgers", type=int, default=LEDGERS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    options = parser.parse_args(arguments)
+    ensure_class_archive()
+    with tempfile.TemporaryDirectory() as directory, RealCluster(Path(directory) / "cluster", bookies=BOOKIES) as cluster:
+        seed(cluster, options.ledgers)
+        found = compare(cluster, Path(directory), options.ledgers, options.rounds)
+    print(found)
+    return 0 if found.met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
