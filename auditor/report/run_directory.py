@@ -156,12 +156,16 @@ class Output:
         return self.root / name if isinstance(name, str) and RUN_NAME.fullmatch(name) else None
 
     def previous(self) -> Previous:
-        """Totals and finding ids of the newest finished run; nothing where there is none."""
+        """Totals and finding ids of the newest finished run; nothing where there is none, or where it is damaged: counters then
+        start anew, and this run is not lost over the last one's files."""
         run = self.latest()
-        summary = read_summary(run) if run else None
-        if run is None or summary is None:
+        try:
+            summary = read_summary(run) if run else None
+            if run is None or summary is None:
+                return NO_PREVIOUS
+            ids = frozenset(str(found["id"]) for found in read_findings(run))
+        except OutputError:
             return NO_PREVIOUS
-        ids = frozenset(str(found["id"]) for found in read_findings(run))
         return Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids)
 
     def publish(self, run: Place) -> None:

@@ -1,0 +1,150 @@
+"""The end of a run: accounted for first, then counted, from written evidence alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from auditor.accounting.about import About
+from auditor.accounting.summary import NO_PREVIOUS, Previous
+from auditor.errors import AccountingError
+from auditor.evidence.rows import answer_row, greeting_row, ledger_row, read_row, table
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, VERDICTS
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.evidence import Terms
+from auditor.model.ledger import LedgerRecord, RecordStatus
+from auditor.report.conclusion import Conclusion, conclude
+from auditor.report.run_directory import Place, place
+
+FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
+ABOUT = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", FACTS, Terms(9_000, 1_000, 16, 5), "warning", False)
+SILENT = ("indeterminate", ["bookie_silent"])
+
+
+def write(run: Place, name: str, schema: pa.Schema, *rows: tuple[Any, ...]) -> None:
+    run.write_table(f"evidence/{name}", table(schema, rows), "all")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Place:
+    """Two ledgers: 1 is sound, 2 names a bookie that is gone, asked in vain at two looks."""
+    run = place(str(tmp_path / "run-20260101T030000Z-000001"))
+    gone, held, timed = AnswerStatus.UNREGISTERED, AnswerStatus.HELD, AnswerStatus.TIMED_OUT
+    write(run, "listing", LISTING, (1,), (2,))
+    found, shut = RecordStatus.FOUND, RecordStatus.NOT_AUTHORISED
+    records = [(1, 1, found), (2, 1, found), (2, 2, found), (2, 3, shut)]
+    write(run, "ledgers", LEDGERS, *(ledger_row(LedgerRecord(i, look, 0, status)) for i, look, status in records))
+    write(
+        run, "answers", ANSWERS,
+        greeting_row("b1", 1, 0, Greeting.ANSWERED, ""),
+        answer_row(Answer("b1", 1, 1, 0, held, requests=1, received_bytes=100)),
+        answer_row(Answer("b1", 2, 1, 0, held, requests=3, retries=2, received_bytes=50)),
+        answer_row(Answer("b2", 2, 1, 0, timed, requests=1, retries=1)),
+        answer_row(Answer("gone", 2, 1, 0, gone)),
+        answer_row(Answer("gone", 2, 2, 0, gone)),
+    )  # fmt: skip
+    reads = [("b1", ReadStatus.NO_ENTRY), ("b1", ReadStatus.PRESENT), ("b2", ReadStatus.SILENT)]
+    write(
+        run, "reads", READS,
+        *(read_row(EntryRead(b, 2, n, 1, 0, s, requests=1, received_bytes=10)) for n, (b, s) in enumerate(reads)),
+    )  # fmt: skip
+    return run
+
+
+def bookies(*, gone_at: tuple[int, int] = (0, 20_000), cookie: bool = False) -> list[BookieRecord]:
+    records = []
+    for look, at in enumerate(gone_at, start=1):
+        records.append(BookieRecord("b1", look, at, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED))
+        records.append(BookieRecord("gone", look, at, Registration.NONE, None, None, cookie, "", Greeting.UNREGISTERED))
+    return records
+
+
+def concluded(run: Place, standings: dict[int, tuple[str, list[str]]], **changes: Any) -> Conclusion:
+    rows = [
+        {
+            "ledger_id": i,
+            "standing": s,
+            "unknowns": u,
+            "findings": [],
+            "listing_false_negatives": 0,
+            "looks": 1,
+            "todo": "nothing",
+        }
+        for i, (s, u) in standings.items()
+    ]
+    arguments: dict[str, Any] = {"bookies": bookies(), "previous": NO_PREVIOUS} | changes
+    return conclude(
+        run, ABOUT, arguments["bookies"], arguments["previous"],
+        verdicts=pa.Table.from_pylist(rows, schema=VERDICTS), finished_at="2026-01-01T03:01:00Z", duration_s={"ask": 1.0},
+    )  # fmt: skip
+
+
+BOTH = {1: ("sound", []), 2: SILENT}
+
+
+def test_a_ledger_without_a_verdict_is_no_conclusion(run: Place):
+    """Nothing is counted that does not add up."""
+    for standings in ({1: ("sound", [])}, {**BOTH, 3: ("sound", [])}):
+        with pytest.raises(AccountingError):
+            concluded(run, standings)
+
+
+def test_costs_are_what_was_written(run: Place):
+    """Each row once; later looks read the mark as well; greetings count as requests and as no ledger's answer."""
+    said = concluded(run, BOTH).summary
+    expected = {
+        "zookeeper_reads": 4 + 2, "bookie_requests": 1 + 1 + 3 + 1 + 3, "bookie_bytes": 180, "retries": 3,
+        "confirming_reads": 3, "listing_false_negatives": 0,
+    }  # fmt: skip
+    assert expected == said["requests"]
+    unanswered = 3 + 1  # b2 timed out, gone twice; one read was silent
+    assert {"answered": 9 - unanswered, "failed": unanswered} == said["request_totals"]["bookie_requests"]
+    assert {"answered": 5, "failed": 1} == said["request_totals"]["zookeeper_reads"]
+    assert 3 == said["bookies"]["named_by_ledgers"]
+
+
+def test_a_bookie_that_nobody_misses_is_found(run: Place):
+    """Gone at both looks, no cookie, its ledger unmarked and still unknown."""
+    done = concluded(run, BOTH)
+    (line,) = done.findings
+    assert ("BOOKIE_LOST_UNNOTICED", "gone") == (json.loads(line)["kind"], json.loads(line)["bookie_id"])
+    assert ("VIOLATED", 1) == (done.summary["outcome"], done.summary["exit_code"])
+    assert 0 == done.summary["ledgers"]["violated"], "a finding on a bookie changes no ledger's standing"
+
+
+@pytest.mark.parametrize(("count", "gap_ms"), [(0, 9_999), (1, 10_000)])
+def test_a_bookie_with_a_cookie_may_be_restarting(run: Place, count: int, gap_ms: int):
+    """Found only where the looks lie a session time-out apart, and the recovery delay, where there is one."""
+    assert count == len(concluded(run, BOTH, bookies=bookies(gone_at=(0, gap_ms), cookie=True)).findings)
+
+
+def test_a_ledger_that_was_settled_meanwhile_accuses_nobody(run: Place):
+    """Sound in the end: its bookie came back, or it was repaired."""
+    assert [] == concluded(run, {1: ("sound", []), 2: ("sound", [])}).findings
+
+
+def test_a_finding_that_was_there_before_is_not_new(run: Place):
+    """Its id is the same over runs, so the counter stands still."""
+    first = concluded(run, BOTH)
+    known = frozenset(json.loads(line)["id"] for line in first.findings)
+    again = concluded(run, BOTH, previous=Previous(first.summary["totals"], {}, known))
+    assert 1 == first.summary["totals"]["BOOKIE_LOST_UNNOTICED"] == again.summary["totals"]["BOOKIE_LOST_UNNOTICED"]
+
+
+def test_when_no_bookie_answered_none_is_accused(run: Place):
+    """All silent or refusing at both looks is our network: no finding on bookies, nothing complete."""
+    refusing = [
+        BookieRecord(b, look, 0, Registration.WRITABLE, "h", 1, True, "", greeting)
+        for look in (1, 2)
+        for b, greeting in (("b1", Greeting.SILENT), ("b2", Greeting.REFUSED))
+    ]
+    done = concluded(run, BOTH, bookies=refusing)
+    assert ([], True, "INCOMPLETE", 3) == (
+        done.findings,
+        *(done.summary[k] for k in ("nobody_answered", "outcome", "exit_code")),
+    )

@@ -1,0 +1,250 @@
+"""OUTPUT and the directory of a run: written in one step, locked, pruned, and damage told in sentences."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from support import report_stories as told
+
+from auditor.accounting.about import About
+from auditor.accounting.summary import NO_PREVIOUS
+from auditor.errors import OutputError
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import Terms
+from auditor.model.finding import Kind
+from auditor.report.run_directory import LATEST, LOCK, Output, Place, place, read_findings, read_summary, write_json
+
+NUMBERS = pa.schema([("n", pa.int64()), ("word", pa.string())])
+LINE_TIMEOUT_S = 30
+NAMES = [f"run-2026010{day}T030000Z-{day:06x}" for day in range(1, 6)]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Place:
+    """An OUTPUT that can be written to."""
+    found = place(str(tmp_path / "audits"))
+    Output(found).create()
+    return found
+
+
+def finished(root: Place, name: str, **summary: object) -> Place:
+    """A run with a summary."""
+    run = Output(root).start(name.removeprefix("run-"))
+    write_json(run, "summary.json", summary)
+    return run
+
+
+def rows(*numbers: int) -> pa.Table:
+    return pa.table({"n": numbers, "word": [str(n) for n in numbers]}, schema=NUMBERS)
+
+
+def test_a_file_is_written_whole_and_leaves_nothing_beside_it(root: Place, tmp_path: Path):
+    """The old one or the new one: never half of it, and no leftovers."""
+    root.write_text("a.txt", "old")
+    root.write_text("a.txt", "neu\n")
+    assert "neu\n" == root.read_text("a.txt")
+    assert ["a.txt"] == [path.name for path in (tmp_path / "audits").iterdir()]
+
+
+def test_what_is_not_there_is_none_and_no_rows(root: Place):
+    """A missing file is None, a missing table is empty: with its columns."""
+    assert root.read_text("nothing") is None
+    assert (0, NUMBERS.names, 0) == (
+        root.read_table("nothing", NUMBERS).num_rows,
+        root.read_table("nothing", NUMBERS).schema.names,
+        root.count("nothing", NUMBERS),
+    )
+    assert [] == list(root.stream("nothing", NUMBERS, ["n"]))
+    root.remove("nothing")
+
+
+def test_tables_grow_file_by_file(root: Place):
+    """Each write is one file more; reading, streaming and counting see all of them, filtered where told."""
+    root.write_table("evidence/numbers", rows(1, 2), "a")
+    root.write_table("evidence/numbers", rows(3).to_batches()[0], "b")
+    assert [1, 2, 3] == sorted(root.read_table("evidence/numbers", NUMBERS)["n"].to_pylist())
+    assert [2, 3] == sorted(root.read_table("evidence/numbers", NUMBERS, ds.field("n") > 1)["n"].to_pylist())
+    assert 2 == root.count("evidence/numbers", NUMBERS, ds.field("n") > 1)
+    assert 3 == sum(batch.num_rows for batch in root.stream("evidence/numbers", NUMBERS, ["n"]))
+
+
+def test_what_spark_had_not_committed_is_not_read(root: Place, tmp_path: Path):
+    """A job that died leaves `_temporary`: no row of it counts."""
+    root.write_table("numbers", rows(1), "a")
+    root.write_table("numbers/_temporary/0", rows(9), "half")
+    (tmp_path / "audits" / "numbers" / "._SUCCESS.crc").write_bytes(b"crc")
+    assert [1] == root.read_table("numbers", NUMBERS)["n"].to_pylist()
+
+
+def test_a_table_that_is_no_parquet_is_a_sentence(root: Place, tmp_path: Path):
+    """Which table, and that it cannot be read."""
+    (tmp_path / "audits" / "numbers").mkdir()
+    (tmp_path / "audits" / "numbers" / "a.parquet").write_bytes(b"PAR1 not at all")
+    with pytest.raises(OutputError, match=r"cannot read file:.*audits/numbers"):
+        root.read_table("numbers", NUMBERS)
+
+
+@pytest.mark.parametrize("text", ["gopher://host/x", "etcd://host/x"])
+def test_a_uri_of_no_file_system_is_a_sentence(text: str):
+    """What was given, and that it cannot be used."""
+    with pytest.raises(OutputError, match=f"cannot use {text}"):
+        place(text)
+
+
+def test_a_local_path_and_its_uri_are_one_place(tmp_path: Path):
+    """Relative, absolute, or as a URI: Spark is given a URI in any case."""
+    assert (str(tmp_path), tmp_path.as_uri()) == (place(str(tmp_path)).path, place(str(tmp_path)).uri)
+    assert str(tmp_path) == place(tmp_path.as_uri()).path
+    assert place("audits").path == str(Path.cwd() / "audits")
+
+
+def test_an_output_that_cannot_be_written_is_noticed_before_the_run(tmp_path: Path):
+    """A file in its way, now and not after an hour."""
+    (tmp_path / "audits").write_text("a file")
+    with pytest.raises(OutputError, match=r"cannot write (to )?file:.*audits"):
+        Output(place(str(tmp_path / "audits"))).create()
+
+
+def test_two_runs_at_once_are_noticed(root: Place):
+    """The second is told which lock, and what to do; afterwards the lock is free."""
+    output = Output(root)
+    with (
+        output.locked(),
+        pytest.raises(OutputError, match=rf"another run is at work in .*{LOCK}.*another --output"),
+        output.locked(),
+    ):
+        pass
+    with output.locked():
+        pass
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_a_lock_lapses_with_its_process(root: Place, end: signal.Signals):
+    """Whatever ended the run, the next one starts: no stale lock file has to be removed by hand."""
+    program = (
+        "import sys, time\nfrom auditor.report.run_directory import Output, place\n"
+        f"with Output(place({root.path!r})).locked():\n    print('held', flush=True)\n    time.sleep({LINE_TIMEOUT_S})\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert "held\n" == holder.stdout.readline()
+        with pytest.raises(OutputError), Output(root).locked():
+            pass
+        os.kill(holder.pid, end)
+        holder.wait(LINE_TIMEOUT_S)
+        with Output(root).locked():
+            pass
+
+
+def test_the_newest_finished_run_is_the_one_that_was_published(root: Place):
+    """Not the newest directory: a run that died leaves the old one in place."""
+    output = Output(root)
+    assert output.latest() is None
+    output.publish(finished(root, NAMES[0]))
+    output.start(NAMES[1].removeprefix("run-"))
+    latest = output.latest()
+    assert latest is not None
+    assert latest.path.endswith(NAMES[0])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "7", '{"run": 7}', '{"run": "../../etc"}', '{"run": "run-x"}', '{"other": 1}', "\x00"]
+)
+def test_a_latest_that_cannot_be_read_counts_as_none(root: Place, text: str):
+    """Counters start anew; a run is not lost over it, and nothing outside OUTPUT is opened."""
+    root.write_text(LATEST, text)
+    assert Output(root).latest() is None
+    assert NO_PREVIOUS == Output(root).previous()
+
+
+def test_counters_go_on_from_the_last_finished_run(root: Place):
+    """Totals, request totals, and the ids of its findings."""
+    totals, requests = {"METADATA_MALFORMED": 7}, {"bookie_requests": {"answered": 9, "failed": 1}}
+    run = finished(root, NAMES[0], totals=totals, request_totals=requests)
+    found = [told.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)]
+    run.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in found))
+    Output(root).publish(run)
+    previous = Output(root).previous()
+    assert (totals, requests, {one["id"] for one in found}) == (previous.totals, previous.request_totals, previous.finding_ids)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("summary.json", "{"), ("summary.json", "[]"), ("findings.jsonl", '{"id": "a"}\n{')]
+)
+def test_a_damaged_last_run_does_not_cost_this_one(root: Place, name: str, text: str):
+    """It is read at the end of a run: counters start anew, and the run is published."""
+    run = finished(root, NAMES[0], totals={"METADATA_MALFORMED": 7})
+    run.write_text(name, text)
+    Output(root).publish(run)
+    assert NO_PREVIOUS == Output(root).previous()
+
+
+@pytest.mark.parametrize(
+    ("kept", "keep", "latest"),
+    [
+        (NAMES[3:], 2, NAMES[4]),
+        (NAMES[4:], 1, NAMES[4]),
+        (NAMES, 0, NAMES[4]),
+        (NAMES, 9, NAMES[4]),
+        ([NAMES[0], *NAMES[3:]], 2, NAMES[0]),
+        (NAMES[3:], 2, None),
+    ],
+)
+def test_old_runs_go_and_the_newest_finished_one_never(root: Place, kept: list[str], keep: int, latest: str | None):
+    """0 keeps all; whatever is no run's directory stays."""
+    for name in NAMES:
+        finished(root, name)
+    for name in ("mine", "run-of-mine", "run-20260101T030000Z-XYZ"):
+        root.files.create_dir(f"{root.path}/{name}")
+    if latest:
+        Output(root).publish(root / latest)
+    removed = Output(root).prune(keep)
+    assert sorted(set(NAMES) - set(kept)) == removed
+    left = {path.name for path in Path(root.path).iterdir() if path.is_dir()}
+    assert {*kept, "mine", "run-of-mine", "run-20260101T030000Z-XYZ"} == left
+
+
+@pytest.mark.parametrize(("text", "says"), [("{", "is not JSON"), ("[]", "is no JSON object")])
+def test_a_damaged_summary_is_a_sentence(root: Place, text: str, says: str):
+    """Which file, and that the directory is damaged; without one the run did not finish."""
+    run = Output(root).start("20260101T030000Z-000001")
+    assert read_summary(run) is None
+    assert [] == read_findings(run)
+    run.write_text("summary.json", text)
+    with pytest.raises(OutputError, match=f"summary.json {says}.*damaged"):
+        read_summary(run)
+
+
+def test_json_for_people_is_valid_and_ascii(root: Place):
+    """Indented, one object, a newline at its end; what JSON cannot say is refused."""
+    write_json(root, "a.json", {"word": "é", "n": [1]})
+    text = root.read_text("a.json")
+    assert text is not None
+    assert {"word": "é", "n": [1]} == json.loads(text)
+    assert (True, "\n") == (text.isascii(), text[-1])
+    with pytest.raises(ValueError, match="JSON"):
+        write_json(root, "b.json", {"n": float("nan")})
+
+
+def test_what_a_run_is_judged_by_reads_back(root: Place):
+    """run.json to the field, and a foreign one is refused in a sentence."""
+    facts = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "flat", None, True, 5)
+    about = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", facts, Terms(1, 2, 3, 4), "warning", False)
+    write_json(root, "run.json", about.as_json())
+    assert about == About.from_json(json.loads(root.read_text("run.json") or ""))
+    for damage in (
+        {},
+        {**about.as_json(), "terms": {}},
+        {**about.as_json(), "facts": {"hosts": []}},
+        {**about.as_json(), "terms": 7},
+    ):
+        with pytest.raises(OutputError, match="not written by this version"):
+            About.from_json(damage)
