@@ -9,6 +9,9 @@ from auditor.model.identity import LEDGER_ID_MAX
 
 LEDGER_FILE_BYTES_MAX = 256 * 2**20
 """Largest --ledgers-from file read."""
+LEDGER_ID_DIGITS_MAX = len(str(LEDGER_ID_MAX))
+WORD_SHOWN_MAX = 40
+"""Characters quoted of what is no id."""
 
 
 def read_ledger_ids(path: Path) -> list[int]:
@@ -32,6 +35,7 @@ def read_ledger_ids(path: Path) -> list[int]:
 
 def ledger_id(word: str, where: str) -> int:
     """A ledger id as a person writes it. Raises ConfigError saying where."""
-    if not word.isascii() or not word.isdigit() or int(word) > LEDGER_ID_MAX:
-        raise ConfigError(f"{where}: {word!r} is no ledger id (a whole number from 0 to 2^63-1)")
-    return int(word)
+    digits = word.lstrip("0") or "0"
+    if not word.isascii() or not word.isdigit() or len(digits) > LEDGER_ID_DIGITS_MAX or int(digits) > LEDGER_ID_MAX:
+        raise ConfigError(f"{where}: {word[:WORD_SHOWN_MAX]!r} is no ledger id (a whole number from 0 to 2^63-1)")
+    return int(digits)

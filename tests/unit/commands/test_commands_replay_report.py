@@ -1,0 +1,95 @@
+"""`replay` and `report` on directories that are not what they should be."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from support import report_stories as told
+
+from auditor.commands import replay as command
+from auditor.commands.context import Context
+from auditor.config import Layers, parse
+from auditor.errors import ConfigError
+from auditor.model.finding import Kind
+from auditor.report import log
+from auditor.report.jsonl import FIELDS
+from auditor.report.progress import Silent
+from auditor.stop import StopRequest
+
+
+def context(out: io.StringIO, format: str = "text") -> Context:
+    settings = parse(Layers(flags={"format": format}), command="replay")
+    return Context(settings, out, log.setup(stream=io.StringIO()), Silent(), StopRequest())
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    """A finished run with one finding; its evidence is of no interest."""
+    directory = tmp_path / "run-20260101T030000Z-000001"
+    directory.mkdir()
+    finding = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 7)
+    assert set(FIELDS) <= set(finding)
+    summary = told.summary(
+        outcome="VIOLATED", exit_code=1, findings=told.counted([finding]),
+        ledgers={"listed": 9, "sound": 8, "exempt": 0, "indeterminate": 0, "violated": 1},
+    )  # fmt: skip
+    (directory / "run.json").write_text("{}")
+    (directory / "summary.json").write_text(json.dumps(summary))
+    (directory / "findings.jsonl").write_text(json.dumps(finding) + "\n")
+    return directory
+
+
+def test_a_stored_run_is_rendered_with_its_exit_code(run_dir: Path):
+    """Text with the machine line last, or one JSON document."""
+    out = io.StringIO()
+    assert 1 == command.report(context(out), str(run_dir))
+    assert out.getvalue().splitlines()[-1].startswith("auditor: VIOLATED run=")
+    out = io.StringIO()
+    assert 1 == command.report(context(out, "json"), str(run_dir))
+    assert ["ENTRY_WITHOUT_REPLICA"] == [found["kind"] for found in json.loads(out.getvalue())["findings"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("run.json", None, "is no run's directory: it has no run.json"),
+        ("summary.json", None, "did not finish"),
+        ("summary.json", "{", "damaged"),
+        ("findings.jsonl", '{"kind": ', "is not JSON"),
+    ],
+)
+def test_a_damaged_run_is_a_sentence(run_dir: Path, name: str, text: str | None, says: str):
+    """Exit 2 and which file it is."""
+    (run_dir / name).unlink() if text is None else (run_dir / name).write_text(text)
+    out = io.StringIO()
+    with pytest.raises(ConfigError, match=says):
+        command.report(context(out), str(run_dir))
+    assert "" == out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("{", "run.json is not JSON"), ("{}", "not written by this version"), ("[]", "not written by this version")],
+)
+def test_a_run_json_of_somebody_else_is_refused(run_dir: Path, text: str, says: str):
+    """Replay needs the terms of judgement; without them it guesses nothing."""
+    (run_dir / "run.json").write_text(text)
+    with pytest.raises(ConfigError, match=says):
+        command.replay(context(io.StringIO()), str(run_dir))
+
+
+def test_a_run_that_died_before_it_listed_anything_is_refused(run_dir: Path):
+    """No evidence is no empty cluster."""
+    from auditor.accounting.about import About
+    from auditor.model.cluster import ClusterFacts
+    from auditor.model.evidence import Terms
+
+    facts = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "flat", None, False, None)
+    about = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", facts, Terms(1, 2, 3, 4), "warning", False)
+    (run_dir / "run.json").write_text(json.dumps(about.as_json()))
+    (run_dir / "summary.json").unlink()
+    with pytest.raises(ConfigError, match=r"died before .* \(0 of 0 listed\).*run the audit again"):
+        command.replay(context(io.StringIO()), str(run_dir))
