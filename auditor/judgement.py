@@ -12,6 +12,7 @@ from enum import StrEnum
 from auditor.confirm.recheck import Next, Suspicion, next_step, settled_from
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Answer, EntryRead, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.finding import Family
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerRecord
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
@@ -128,7 +129,8 @@ def _conclusive(read: EntryRead) -> bool:
 
 def _suspicion(verdict: Verdict) -> Suspicion:
     if verdict.standing is Standing.VIOLATED or verdict.exempt is Exempt.DELETED:
-        return Suspicion.CURABLE
+        marked = verdict.findings and all(finding.family is Family.MARK for finding in verdict.findings)
+        return Suspicion.MARKED if marked else Suspicion.CURABLE
     if verdict.standing is Standing.INDETERMINATE:
         hopeless = verdict.unknowns == (Unknown.BOOKIE_UNSUPPORTED,)
         return Suspicion.INCURABLE if hopeless else Suspicion.CURABLE

@@ -23,6 +23,8 @@ class Suspicion(StrEnum):
 
     NONE = "none"
     """Sound or exempt: may be committed as it is."""
+    MARKED = "marked"
+    """A mark beyond grace and nothing else: two marked looks are enough, whatever else changed between them."""
     CURABLE = "curable"
     """A finding, or an unknown that another look may turn into knowledge."""
     INCURABLE = "incurable"
@@ -59,13 +61,23 @@ def settled_from(looks: Sequence[Look]) -> int:
 
 
 def next_step(looks: Sequence[Look], *, must_ask: bool, suspicion: Suspicion, looks_max: int) -> Instruction:
-    """What the looks so far demand. `must_ask`: some bookie should hold entries of the ledger as the newest look saw it."""
+    """What the looks so far demand. `must_ask`: some bookie should hold entries of the ledger as the newest look saw it.
+
+    A ledger is settled after `looks_max` + 2 looks at most.
+    """
+    wanted = _asking(looks, suspicion, looks_max) if must_ask else _without_asking(looks, suspicion)
+    closing = 1 if must_ask else 0  # the look behind the last one at which bookies may be asked
+    if wanted.next in (Next.ASK, Next.LOOK_AGAIN) and len(looks) > looks_max + closing:
+        return Instruction(Next.UNSETTLED)
+    return wanted
+
+
+def _asking(looks: Sequence[Look], suspicion: Suspicion, looks_max: int) -> Instruction:
+    """Bookies have to be asked: at two looks where that leaves the ledger suspect, and the metadata read behind them."""
     newest = looks[-1]
-    if not must_ask:
-        return _without_asking(looks, suspicion, looks_max)
     asked = sum(bool(look.answers) for look in looks[settled_from(looks) :])
     if newest.answers:
-        if suspicion is not Suspicion.CURABLE:
+        if suspicion in (Suspicion.NONE, Suspicion.INCURABLE):
             return Instruction(Next.COMMIT)
         return Instruction(Next.LOOK_AGAIN, wait=asked < ASKED_LOOKS_OF_A_SUSPECT)
     if asked >= ASKED_LOOKS_OF_A_SUSPECT:
@@ -75,16 +87,14 @@ def next_step(looks: Sequence[Look], *, must_ask: bool, suspicion: Suspicion, lo
     return Instruction(Next.ASK)
 
 
-def _without_asking(looks: Sequence[Look], suspicion: Suspicion, looks_max: int) -> Instruction:
+def _without_asking(looks: Sequence[Look], suspicion: Suspicion) -> Instruction:
     """No bookie has to be asked: the metadata and the mark alone decide, read twice alike where they accuse."""
     newest = looks[-1].record
-    if suspicion is not Suspicion.CURABLE or (newest.status is RecordStatus.GONE and len(looks) > 1):
+    if suspicion in (Suspicion.NONE, Suspicion.INCURABLE) or (newest.status is RecordStatus.GONE and len(looks) > 1):
         return Instruction(Next.COMMIT)
     if len(looks) > 1:
         before = looks[-2].record
         both_marked = before.mark is not None and newest.mark is not None
-        if same_state(before, newest) or (both_marked and newest.malformed is None):
+        if same_state(before, newest) or (both_marked and suspicion is Suspicion.MARKED):
             return Instruction(Next.COMMIT)
-    if len(looks) > looks_max:
-        return Instruction(Next.UNSETTLED)
     return Instruction(Next.LOOK_AGAIN, wait=True)

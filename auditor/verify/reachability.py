@@ -45,8 +45,10 @@ def judge_bookies(looks: Sequence[BookieLook], orphans: Mapping[BookieId, Orphan
     if len(looks) < 2 or nobody_answered(looks):
         return []
     found = []
-    for bookie in sorted(set.intersection(*(set(look) for look in looks))):
-        records = [look[bookie] for look in looks]
+    for bookie in sorted(set().union(*looks)):
+        records = [look[bookie] for look in looks if bookie in look]
+        if len(records) < 2:
+            continue
         if all(r.registration is not Registration.NONE and r.greeting is Greeting.SILENT for r in records):
             found.append(_silent(records, facts))
         gone = all(r.registration is Registration.NONE for r in records)

@@ -20,6 +20,8 @@ _GROUP = Struct(">qqii")
 _SIZE_MAX = 2**31 - 1
 GROUP_BYTES = _GROUP.size
 _HEADER_BYTES = 64
+EXPECTED_BYTES_MAX = 2**31
+"""Beyond it no answer is accepted, so nothing larger is expected, whatever a ledger claims to hold."""
 _SHORT_PROGRESSION_RUNS = 16
 _KIN_TIMES_MAX = 16
 
@@ -154,4 +156,4 @@ def questions(metadata: LedgerMetadata) -> tuple[Question, ...]:
         for bookie, at in positions(extent.segment.ensemble).items():
             if length >= size or expected(extent, at, size, quorum):
                 runs[bookie] = runs.get(bookie, 0) + (1 if quorum >= size else length // size + 1)
-    return tuple(Question(bookie, _HEADER_BYTES + _GROUP.size * count) for bookie, count in runs.items())
+    return tuple(Question(b, min(EXPECTED_BYTES_MAX, _HEADER_BYTES + _GROUP.size * count)) for b, count in runs.items())

@@ -19,6 +19,7 @@ from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.sandbox.notation import ledger
 
 NONE, CURABLE, INCURABLE = Suspicion.NONE, Suspicion.CURABLE, Suspicion.INCURABLE
+MARKED = Suspicion.MARKED
 COMMIT = Instruction(Next.COMMIT)
 ASK = Instruction(Next.ASK)
 UNSETTLED = Instruction(Next.UNSETTLED)
@@ -88,7 +89,9 @@ def _look(number: int, word: str) -> Look:
         ("A+", False, NONE, COMMIT),
         ("A+", False, CURABLE, AGAIN_LATER),
         ("A+ A+", False, CURABLE, COMMIT),
-        ("A+ B+", False, CURABLE, COMMIT),  # a ledger that is being repaired changes; its mark stands
+        ("A+ B+", False, MARKED, COMMIT),  # a ledger that is being repaired changes; its mark stands
+        ("A+ B+", False, CURABLE, AGAIN_LATER),  # what else it is accused of was read once only
+        ("A+", False, MARKED, AGAIN_LATER),
         ("A! A+", False, NONE, COMMIT),
         ("A! A+", False, CURABLE, COMMIT),
         ("A! B+", False, CURABLE, AGAIN_LATER),
