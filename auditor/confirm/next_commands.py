@@ -15,9 +15,18 @@ CHANGES = "CHANGES THE CLUSTER: "
 Commands = list[str]
 
 
-def next_commands(finding: Finding) -> Commands:
-    """Commands for a person, in order. At most ten, however many entries or bookies are hit."""
-    return _NEXT[finding.kind](finding)
+def next_commands(finding: Finding, *, replication_disabled: bool) -> Commands:
+    """Commands for a person: those that look, then those that change something. At most ten, however many entries are hit.
+
+    Auto-recovery is enabled only where `replication_disabled`, and then before anything that relies on it.
+    """
+    commands = _NEXT[finding.kind](finding)
+    if not replication_disabled or finding.kind not in _HEALED_BY_AUTORECOVERY:
+        return commands
+    look = [command for command in commands if not command.startswith(CHANGES)]
+    status = _shell("queryautorecoverystatus")
+    asked = look if status in look else [*look, status]
+    return [*asked, CHANGES + _shell("autorecovery -e"), *commands[len(look) :]]
 
 
 def _shell(command: str) -> str:
@@ -39,7 +48,17 @@ def _below_quorum(finding: Finding) -> Commands:
     return [*_missing_entries(finding), CHANGES + _shell("triggeraudit")]
 
 
-_BOOKIES_MAX = 5
+_HEALED_BY_AUTORECOVERY = frozenset(
+    {
+        Kind.ENTRY_BELOW_ACK_QUORUM,
+        Kind.ENTRY_BELOW_WRITE_QUORUM,
+        Kind.UNDERREPLICATED_BEYOND_GRACE,
+        Kind.BOOKIE_LOST_UNNOTICED,
+    }
+)
+"""Kinds for which auto-recovery has copies to make, once it is enabled."""
+
+_BOOKIES_MAX = 4
 """Bookies that get a command of their own."""
 
 
@@ -53,7 +72,6 @@ def _marked(finding: Finding) -> Commands:
         _shell(f"ledgermetadata -l {finding.ledger_id}"),
         _shell("queryautorecoverystatus"),
         _shell("whoisauditor"),
-        CHANGES + _shell("autorecovery -e"),
     ]
 
 

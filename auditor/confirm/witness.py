@@ -8,13 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from struct import iter_unpack
 from typing import Any
 
 from auditor.confirm.next_commands import next_commands
 from auditor.confirm.owner import owner_of
-from auditor.model.availability import Answer, AnswerStatus
+from auditor.model.availability import Answer, AnswerStatus, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Look
 from auditor.model.finding import CATALOGUE, Finding, Kind, Ranges
@@ -34,6 +34,12 @@ def bookie_testimony(finding: Finding, looks: Sequence[BookieRecord], facts: Clu
     """A finding on a bookie, with how it was registered and what it answered at every look."""
     told = _TELL_BOOKIE[finding.kind](finding, dict(finding.facts))
     return _outside(finding, facts, told, [_bookie_look(record) for record in looks])
+
+
+def gist(witness: str) -> str:
+    """What a witness concludes, without what it starts from and without the closing look: for a screen with a line for it."""
+    stated = witness.partition("; then ")[2] or witness
+    return stated.partition(" Again at look ")[0]
 
 
 def finding_id(finding: Finding, facts: ClusterFacts) -> str:
@@ -78,7 +84,7 @@ def _outside(finding: Finding, facts: ClusterFacts, witness: str, looks: list[Js
         },
         "witness": witness,
         "looks": looks,
-        "next": next_commands(finding),
+        "next": next_commands(finding, replication_disabled=facts.replication_disabled),
         "runbook": None,
     }
 
@@ -147,7 +153,22 @@ def _word(look: Look, bookie: str, entry: int) -> str:
         listed = "says it knows no such ledger"
     else:
         listed = f"gave no valid answer ({answer.status.value})"
-    return listed if read is None else f"{listed}, and reading it there said {read.status.value}"
+    return listed if read is None else f"{listed}, and asked for that entry it {_READ[read.status]}"
+
+
+_READ: dict[ReadStatus, str] = {
+    ReadStatus.PRESENT: "sent it",
+    ReadStatus.NO_ENTRY: "said it has no such entry",
+    ReadStatus.NO_LEDGER: "said it has no such ledger",
+    ReadStatus.SILENT: "was silent",
+    ReadStatus.TIMED_OUT: "did not answer in time",
+    ReadStatus.REFUSED: "refused",
+    ReadStatus.INVALID: "gave no answer that could be read",
+    ReadStatus.TOO_LARGE: "gave an answer beyond the frame limit",
+    ReadStatus.UNREGISTERED: "was no longer registered",
+    ReadStatus.ADDRESS_UNKNOWN: "had no known address",
+}
+assert _READ.keys() == set(ReadStatus), "each way a reading ends has its words"
 
 
 def _lists(answer: Answer, entry: int) -> bool:
@@ -167,11 +188,14 @@ def _moment(at_ms: int) -> str:
 
 
 def _span(seconds: str) -> str:
-    """Seconds as a person says them: "10 days, 0:01:12"."""
-    try:
-        return str(timedelta(seconds=int(seconds)))
-    except OverflowError:
-        return f"{seconds} s"
+    """Seconds as a person says them, the two largest units at most: "23 s", "1 h 5 min", "10 days"."""
+    left = int(seconds)
+    for number, unit, smaller, small_unit in ((86_400, "day", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+        if left >= number:
+            whole, rest = divmod(left, number)
+            plural = "s" if unit == "day" and whole > 1 else ""
+            return f"{whole} {unit}{plural}" + (f" {rest // smaller} {small_unit}" if rest >= smaller else "")
+    return f"{left} s"
 
 
 def _runs(ranges: Ranges, total: int) -> str:
@@ -198,15 +222,15 @@ def _duplicate(finding: Finding, facts: Facts, _looks: Sequence[Look]) -> str:
 def _marked(finding: Finding, facts: Facts, _looks: Sequence[Look]) -> str:
     replicas = facts["missing_replicas"]
     missing = f", naming {', '.join(replicas.split())}" if replicas else ", naming no bookie"
-    field = facts["mark_changed_at_ms"]
+    field, age = facts["mark_changed_at_ms"], _span(facts["age_s"])
     changed = f" and its own ctime field says {_moment(int(field))}" if field else " and it carries no ctime field"
     problem = (
         f" The mark cannot be read ({facts['mark_problem']}), so its znode's time counts." if facts["mark_problem"] else ""
     )
     return (
         f"Let ledger {finding.ledger_id} be marked under-replicated{missing}: the mark's znode was made at "
-        f"{_moment(int(facts['marked_at_ms']))}{changed}. Then, by the older of the two, it is {_span(facts['age_s'])} old, "
-        f"and {_span(facts['grace_s'])} are acceptable.{problem}"
+        f"{_moment(int(facts['marked_at_ms']))}{changed}; then the mark is, by the older of the two, {age} old, "
+        f"and up to {_span(facts['grace_s'])} is acceptable.{problem}"
     )
 
 
@@ -231,14 +255,15 @@ def _silent_bookie(finding: Finding, facts: Facts) -> str:
 
 
 def _lost_bookie(finding: Finding, facts: Facts) -> str:
-    cookie = "still has a cookie" if facts["has_cookie"] == "true" else "has no cookie"
+    cookie = "the bookie still has a cookie" if facts["has_cookie"] == "true" else "the bookie has no cookie"
     delay = facts["lost_bookie_recovery_delay_s"]
     patience = f" lostBookieRecoveryDelay is {_span(delay)}." if delay else ""
+    number, some = int(facts["unmarked_ledgers"]), facts["some_ledgers"].split()
+    names, is_not = ("closed ledger names", "is not") if number == 1 else ("closed ledgers name", "none of them is")
+    more = f" and {number - len(some)} more" if number > len(some) else ""
     return (
-        f"Let bookie {finding.bookie_id} not be registered (it {cookie}); then the {facts['unmarked_ledgers']} closed ledgers "
-        f"that still name it should be marked under-replicated, and they are not: ledgers "
-        f"{', '.join(facts['some_ledgers'].split())}. "
-        f"Again {_span(facts['apart_s'])} later: neither registered nor marked.{patience}{_disabled(facts)}"
+        f"Let bookie {finding.bookie_id} not be registered; then {number} {names} it ({', '.join(some)}{more}) and {is_not} "
+        f"marked under-replicated; {cookie}; all this again {_span(facts['apart_s'])} later.{patience}{_disabled(facts)}"
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from auditor.confirm.next_commands import CHANGES
+from auditor.confirm.witness import gist
 from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
 from auditor.report.layout import moment, of, paint, printable, ranges, table, wrapped
 from auditor.report.words import hits
@@ -16,16 +17,18 @@ FindingRow: TypeAlias = Mapping[str, Any]
 """A finding as contract section 4 writes it."""
 
 DETAILED_KINDS_MAX = 2
-"""Kinds whose worst finding is shown in full."""
+"""Kinds whose worst finding is shown in full, beside every critical kind."""
 LEDGERS_SHOWN_MAX = 5
 LEDGERS_SHOWN_BRIEF_MAX = 3
 CAUSES_SHOWN_MAX = 2
 MATRIX_BOOKIES_MAX = 8
 MATRIX_LOOKS_MAX = 4
 WITNESS_LINES_MAX = 6
-COMMANDS_OF_A_KIND_MAX = 3
-LOOK_COMMANDS_MAX = 6
-CHANGE_COMMANDS_MAX = 4
+FINDING_LINES_MAX = 4
+BOOKIES_LACKING_SHOWN_MAX = 3
+NEXT_FINDINGS_MAX = 5
+"""Findings whose commands are shown: the worst of each of the worst kinds."""
+COMMANDS_OF_A_FINDING_MAX = 10
 COMMAND_CHARS_MAX = 1_000
 """A command is shown whole, however wide, so that it can be copied."""
 
@@ -65,7 +68,8 @@ def findings_section(summary: Mapping[str, Any], findings: Sequence[FindingRow],
         return
     yield paint("Findings, worst first", "bold", color)
     for rank, kind in enumerate(found):
-        yield from _kind(kind, hits(summary, kind), groups.get(kind, []), rank < DETAILED_KINDS_MAX, width, color)
+        in_full = rank < DETAILED_KINDS_MAX or CATALOGUE[kind].severity is Severity.CRITICAL
+        yield from _kind(kind, hits(summary, kind), groups.get(kind, []), in_full, width, color)
     yield ""
 
 
@@ -78,8 +82,10 @@ def _kind(kind: Kind, hit: int, group: list[FindingRow], in_full: bool, width: i
     yield from causes(group, width)
     shown = worst(group, LEDGERS_SHOWN_MAX if in_full else LEDGERS_SHOWN_BRIEF_MAX)
     for place, finding in enumerate(shown):
-        yield from wrapped("- " + one_line(finding), width, "    ", 2, hang="  ")
-        if in_full and place == 0:
+        told = in_full and place == 0
+        line = one_line(finding) if told else ": ".join(filter(None, (one_line(finding), one_fact(finding))))
+        yield from wrapped("- " + line, width, "    ", FINDING_LINES_MAX, hang="  ")
+        if told:
             yield from wrapped(printable(finding.get("witness") or "", 2_000), width, "        ", WITNESS_LINES_MAX)
             yield from matrix(finding, "        ")
     if hit > len(shown):
@@ -110,17 +116,27 @@ def causes(group: Sequence[FindingRow], width: int) -> Iterator[str]:
 
 def one_line(finding: FindingRow) -> str:
     """Which ledger or bookie, whose, which entries, how many copies."""
-    if finding.get("bookie_id"):
-        return f"bookie {printable(finding['bookie_id'])}"
-    parts = [f"ledger {finding['ledger_id']}"]
+    parts = [_subject(finding)]
     if owner := finding.get("owner"):
         parts[0] += f" of {owner_text(owner)}"
     if finding.get("entries"):
-        parts.append(f"entries {ranges(finding['entries'])} ({of(int(finding['entries_total']), 'entry', 'entries')})")
+        total = int(finding["entries_total"])
+        said = ranges(finding["entries"])
+        parts.append(f"entry {said}" if total == 1 else f"entries {said} ({of(total, 'entry', 'entries')})")
     if copies := finding.get("copies"):
         unknown = f", {copies['unknown']} unknown" if copies["unknown"] else ""
         parts.append(f"{copies['confirmed']} of {copies['write_quorum']} copies{unknown}, ack quorum {copies['ack_quorum']}")
     return ", ".join(parts)
+
+
+def one_fact(finding: FindingRow) -> str:
+    """What one needs of a finding that is not told in full: which bookies lack what, else what its witness concludes."""
+    missing = finding.get("missing_on") or {}
+    if not missing:
+        return printable(gist(str(finding.get("witness") or "")), 1_000)
+    shown = [f"{printable(bookie)} lacks {ranges(runs)}" for bookie, runs in list(missing.items())[:BOOKIES_LACKING_SHOWN_MAX]]
+    more = len(missing) - len(shown)
+    return "; ".join(shown) + (f"; so do {more} more" if more else "")
 
 
 def owner_text(owner: Mapping[str, Any]) -> str:
@@ -137,7 +153,7 @@ def matrix(finding: FindingRow, indent: str) -> Iterator[str]:
     shown_looks = looks if len(looks) <= MATRIX_LOOKS_MAX else [looks[0], *looks[1 - MATRIX_LOOKS_MAX :]]
     missing = finding.get("missing_on") or {}
     bookies.sort(key=lambda bookie: bookie not in missing)
-    header = ["bookie", *(f"{_clock(look)} v{look.get('znode_version')}" for look in shown_looks), "lacks"]
+    header = ["bookie", *(_clock(look) for look in shown_looks), "lacks" if missing else ""]
     rows = [
         [
             printable(b, 50),
@@ -152,24 +168,39 @@ def matrix(finding: FindingRow, indent: str) -> Iterator[str]:
 
 
 def _clock(look: Mapping[str, Any]) -> str:
-    """Hours, minutes, seconds (UTC) of the moment a look was taken at."""
-    return f"{moment(str(look['at'])):%H:%M:%S}"
+    """Hours, minutes, seconds (UTC) of the moment a look was taken at, and the version of the znode it saw."""
+    version = look.get("znode_version")
+    return f"{moment(str(look['at'])):%H:%M:%S}" + ("" if version is None else f" v{version}")
 
 
-def next_section(findings: Sequence[FindingRow], color: bool) -> Iterator[str]:
-    """Commands from the worst finding of each kind: those that look first, then those that change things, marked so."""
-    look: dict[str, None] = {}
-    change: dict[str, None] = {}
-    for group in by_kind(findings).values():
-        commands = [str(item) for item in worst(group, 1)[0].get("next") or []]
-        changing = [command.removeprefix(CHANGES) for command in commands if command.startswith(CHANGES)]
-        look.update(dict.fromkeys([c for c in commands if not c.startswith(CHANGES)][:COMMANDS_OF_A_KIND_MAX]))
-        change.update(dict.fromkeys(changing[:COMMANDS_OF_A_KIND_MAX]))
-    if not look and not change:
+def next_section(findings: Sequence[FindingRow], width: int, color: bool) -> Iterator[str]:
+    """Commands for the worst finding of each of the worst kinds, finding by finding: those that look, then those that change.
+
+    Nothing that changes the cluster is shown without every look that goes before it.
+    """
+    told = [finding for group in by_kind(findings).values() if (finding := worst(group, 1)[0]).get("next")]
+    if not told:
         return
     yield paint("Next: look first", "bold", color)
-    yield from (f"  {printable(command, COMMAND_CHARS_MAX)}" for command in list(look)[:LOOK_COMMANDS_MAX])
-    if change:
-        yield paint("Then, and this CHANGES THE CLUSTER", "bold", color)
-        yield from (f"  {printable(command, COMMAND_CHARS_MAX)}" for command in list(change)[:CHANGE_COMMANDS_MAX])
+    for finding in told[:NEXT_FINDINGS_MAX]:
+        yield f"  for {_subject(finding)} ({finding['kind']})"
+        yield from _commands(_subject(finding), [str(command) for command in finding["next"]])
+    if rest := [str(finding["kind"]) for finding in told[NEXT_FINDINGS_MAX:]]:
+        yield from wrapped(f"for {', '.join(rest)}: the field `next` in findings.jsonl", width, "  ", hang="  ")
     yield ""
+
+
+def _commands(subject: str, commands: Sequence[str]) -> Iterator[str]:
+    look = [command for command in commands if not command.startswith(CHANGES)]
+    change = [command.removeprefix(CHANGES) for command in commands if command.startswith(CHANGES)]
+    yield from (f"    {printable(command, COMMAND_CHARS_MAX)}" for command in look[:COMMANDS_OF_A_FINDING_MAX])
+    if len(look) > COMMANDS_OF_A_FINDING_MAX:
+        yield f"    ... and {of(len(look) - COMMANDS_OF_A_FINDING_MAX, 'more')} in its field `next`, before anything is changed"
+    elif change:
+        yield f"  then for {subject}, and this CHANGES THE CLUSTER"
+        yield from (f"    {printable(command, COMMAND_CHARS_MAX)}" for command in change[:COMMANDS_OF_A_FINDING_MAX])
+
+
+def _subject(finding: FindingRow) -> str:
+    bookie = finding.get("bookie_id")
+    return f"bookie {printable(bookie)}" if bookie else f"ledger {finding['ledger_id']}"

@@ -9,6 +9,7 @@ from auditor.model.verdict import Exempt, Unknown
 from auditor.report.findings_text import FindingRow, matrix, next_section, one_line, owner_text
 from auditor.report.layout import of, paint, printable, span, wrapped
 from auditor.report.text import assemble, cluster_name, fit
+from auditor.report.unjudged_text import bookies_behind, unheard_at, what_to_do
 from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line
 
 SEGMENTS_SHOWN_MAX = 20
@@ -43,7 +44,7 @@ def render_ledgers(
         wrapped(f"cluster   {cluster_name(summary)}", width),
         [""],
         *(_ledger(ledger, findings, width, color) for ledger in ledgers),
-        next_section(findings, color),
+        next_section(findings, width, color),
         wrapped(_WITHHELD.format(delay=span(second_look_delay_s)), width),
         [machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])],
     )
@@ -74,9 +75,13 @@ def _reasons(ledger: Mapping[str, Any], width: int) -> Iterator[str]:
     if ledger.get("exempt"):
         reason = Exempt(ledger["exempt"])
         yield from wrapped(f"exempt ({reason.value}): {EXEMPT_WORDS[reason]}", width, "  ")
-    for unknown in ledger.get("unknowns") or []:
-        words = UNKNOWN_WORDS[Unknown(unknown)]
-        yield from wrapped(f"could not be judged ({unknown}): {words.means}; to do: {words.do}", width, "  ")
+    unheard = unheard_at(ledger.get("looks") or [])
+    for unknown in map(Unknown, ledger.get("unknowns") or []):
+        bookies = bookies_behind(unknown, unheard)
+        means = UNKNOWN_WORDS[unknown].means + (f" ({bookies})" if bookies else "")
+        yield from wrapped(
+            f"could not be judged ({unknown.value}): {means}; to do: {what_to_do(unknown, unheard)}", width, "  "
+        )
     if ledger.get("detail"):
         yield from wrapped(printable(ledger["detail"], 1_000), width, "  ")
     if back := int(ledger.get("listing_false_negatives") or 0):

@@ -74,8 +74,10 @@ def bind_run(run_id: str) -> None:
 def violations(logger: BoundLogger, findings: Iterable[Mapping[str, Any]], *, log_format: str) -> Counter[str]:
     """One complete event for each finding of warning or above, then the counts by kind; returns the counts.
 
-    JSON carries the whole finding, every one. The console carries the facts of the first CONSOLE_VIOLATIONS_MAX of a kind.
+    JSON carries the whole finding, every one. The console carries the facts of the first CONSOLE_VIOLATIONS_MAX of a kind; a
+    terminal gets the counts alone, because whoever sits there reads the report.
     """
+    watched = log_format == "console" and _on_terminal()
     seen: Counter[str] = Counter()
     for finding in findings:
         kind = Kind(finding["kind"])
@@ -84,11 +86,16 @@ def violations(logger: BoundLogger, findings: Iterable[Mapping[str, Any]], *, lo
         seen[kind.value] += 1
         if log_format == "json":
             violation(logger, finding)
-        elif seen[kind.value] <= CONSOLE_VIOLATIONS_MAX:
+        elif not watched and seen[kind.value] <= CONSOLE_VIOLATIONS_MAX:
             violation(logger, {name: finding[name] for name in _BRIEF if finding.get(name) is not None})
     for kind_word, number in sorted(seen.items()):
         logger.info("violations", kind=kind_word, findings=number)
     return seen
+
+
+def _on_terminal() -> bool:
+    """Whether the log goes where a person watches."""
+    return any(isinstance(h, logging.StreamHandler) and h.stream.isatty() for h in logging.getLogger().handlers)
 
 
 def violation(logger: BoundLogger, finding: Mapping[str, Any]) -> None:

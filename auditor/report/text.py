@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from auditor.model.verdict import Exempt, Unknown
+from auditor.model.verdict import Exempt
 from auditor.report.findings_text import FindingRow, findings_section, next_section
 from auditor.report.layout import count, moment, of, paint, printable, share, size, span, table, wrapped
-from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line, outcome_sentences
+from auditor.report.unjudged_text import unjudged_section
+from auditor.report.words import EXEMPT_WORDS, machine_line, outcome_sentences
 
 _NO_VERDICT = "No verdict was given; the results of earlier runs are left as they were."
 
 WIDTH_MIN = 80
 WIDTH_MAX = 120
-REASONS_EXPLAINED_MAX = 5
-"""Reasons for not knowing that are told in sentences; further ones are counted in one line."""
 
 _HUES = {"SOUND": "green", "VIOLATED": "red", "INCOMPLETE": "yellow", "AUDITOR_FAULT": "red", "UNREACHABLE": "red"}
 
@@ -31,11 +30,11 @@ def render(
     width = fit(width)
     return assemble(
         _heading(summary, width, color),
-        _ledgers(summary, color),
+        _ledgers(summary, width, color),
         findings_section(summary, findings, width, color),
-        _unjudged(summary, width, color),
+        unjudged_section(summary, width, color),
         _cost(summary, width, color),
-        next_section(findings, color),
+        next_section(findings, width, color),
         _files(summary, run_dir, color),
         [machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])],
     )
@@ -99,7 +98,7 @@ def _heading(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
     yield ""
 
 
-def _ledgers(summary: Mapping[str, Any], color: bool) -> Iterator[str]:
+def _ledgers(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
     ledgers = summary["ledgers"]
     yield paint("Ledgers", "bold", color)
     hues = {"violated": "red", "indeterminate": "yellow"}
@@ -108,31 +107,21 @@ def _ledgers(summary: Mapping[str, Any], color: bool) -> Iterator[str]:
         yield paint(line, hues[name], color) if name in hues and ledgers[name] else line
         if name == "exempt":
             yield from _exempt(summary["exempt"])
-    covered = "every ledger could be judged" if summary["complete"] else "not every ledger could be judged in full"
-    covered = covered if ledgers["listed"] else "there was nothing to judge"
-    yield f"  {'coverage':<14}{share(float(summary['coverage'])):>13}  {covered}"
+    meaning = (
+        "of the ledgers carry no reason to be unknown and are not merely excused by a mark"
+        if ledgers["listed"]
+        else "there was nothing to judge"
+    )
+    head = f"  {'coverage':<14}{share(float(summary['coverage'])):>13}  "
+    first, *rest = wrapped(meaning, width, " " * len(head))
+    yield head + first.strip()
+    yield from rest
     yield ""
 
 
 def _exempt(reasons: Mapping[str, int]) -> Iterator[str]:
     rows = [(f"{count(reasons[r]):>13}", EXEMPT_WORDS[r]) for r in Exempt if reasons.get(r)]
     yield from table(rows, " " * 16)
-
-
-def _unjudged(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
-    reasons = {reason: int(summary["indeterminate"].get(reason, 0)) for reason in Unknown}
-    if not any(reasons.values()):
-        return
-    yield paint("What could not be judged (a ledger may have several reasons)", "bold", color)
-    most = [(reason, n) for reason, n in sorted(reasons.items(), key=lambda item: -item[1]) if n]
-    for reason, number in most[:REASONS_EXPLAINED_MAX]:
-        words = UNKNOWN_WORDS[reason]
-        yield f"  {reason.value}  {of(number, 'ledger')}"
-        yield from wrapped(f"{words.means}.", width, "    ")
-        yield from wrapped(f"to do: {words.do}", width, "    ")
-    rest = ", ".join(f"{reason.value} {count(n)}" for reason, n in most[REASONS_EXPLAINED_MAX:])
-    yield from wrapped(f"also {rest}", width, "  ") if rest else ()
-    yield ""
 
 
 def _cost(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:

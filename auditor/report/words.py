@@ -108,6 +108,11 @@ def _sound(summary: Mapping[str, Any]) -> str:
     ledgers = summary["ledgers"]
     if ledgers["listed"] == 0:
         return "no ledger was listed, which --allow-empty accepts."
+    if ledgers["sound"] == 0:
+        reasons = ", ".join(f"{count(summary['exempt'][r])} {r.value}" for r in Exempt if summary["exempt"].get(r))
+        why = f" ({reasons})" if reasons else ""
+        exempt = of(ledgers["exempt"], "ledger is exempt", "ledgers are exempt")
+        return f"nothing wrong was found, and there was no entry to judge: {exempt}{why}."
     exempt = f" {of(ledgers['exempt'], 'ledger is', 'ledgers are')} exempt." if ledgers["exempt"] else ""
     return (
         f"{of(ledgers['sound'], 'ledger has', 'ledgers have')} every acknowledged entry where the metadata says it is, "
@@ -145,6 +150,8 @@ def _incomplete(summary: Mapping[str, Any]) -> str:
             f"no bookie answered this host: all {count(bookies['registered'])} registered bookies were silent or refused. "
             "That is our network or our credentials, so nothing is said about them; no ledger could be judged by its entries."
         )
+    if not ledgers["indeterminate"] and summary.get("withheld"):
+        return f"{head} {of(len(summary['withheld']), 'thing is', 'things are')} withheld, as told below."
     if not ledgers["indeterminate"]:
         return f"{head} some ledgers carry a reason why they could not be judged in full."
     return f"{head} {count(ledgers['indeterminate'])} of {of(ledgers['listed'], 'ledger')} could not be judged."

@@ -1,0 +1,95 @@
+"""What could not be judged, why, because of which bookies, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from auditor.model.availability import AnswerStatus, Greeting
+from auditor.model.verdict import Unknown
+from auditor.report.layout import count, of, paint, printable, wrapped
+from auditor.report.words import UNKNOWN_WORDS
+
+REASONS_EXPLAINED_MAX = 5
+"""Reasons for not knowing that are told in sentences; further ones are counted in one line."""
+BOOKIES_NAMED_MAX = 10
+WITHHELD_SHOWN_MAX = 5
+WITHHELD_LINES_MAX = 4
+
+Unheard = Mapping[str, Sequence[str]]
+"""Bookies by how they failed to answer, in the words of Greeting."""
+
+_CAUSES: dict[Unknown, tuple[Greeting, ...]] = {
+    Unknown.BOOKIE_SILENT: (Greeting.SILENT, Greeting.UNREGISTERED),
+    Unknown.BOOKIE_REFUSED: (Greeting.REFUSED,),
+    Unknown.BOOKIE_UNSUPPORTED: (Greeting.UNSUPPORTED,),
+    Unknown.ADDRESS_UNKNOWN: (Greeting.ADDRESS_UNKNOWN,),
+}
+_STATES: dict[str, str] = {
+    Greeting.SILENT: "silent",
+    Greeting.UNREGISTERED: "not registered",
+    Greeting.REFUSED: "refused",
+    Greeting.UNSUPPORTED: "never answered GetListOfEntries",
+    Greeting.ADDRESS_UNKNOWN: "without a readable address",
+}
+_UNREGISTERED_DO = (
+    "a bookie that is not registered is down, or was removed: start it again, or have its ledgers re-replicated "
+    "(`bookkeeper shell recover -q {bookie}` says how many ledgers name it)"
+)
+
+
+def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
+    """Each reason with its ledgers, its bookies, its meaning and its remedy; then what was withheld. Bounded."""
+    reasons = {reason: int(summary["indeterminate"].get(reason, 0)) for reason in Unknown}
+    most = [(reason, n) for reason, n in sorted(reasons.items(), key=lambda item: -item[1]) if n]
+    withheld = [str(sentence) for sentence in summary.get("withheld") or ()]
+    if not most and not withheld:
+        return
+    several = " (a ledger may have several reasons)" if most else ""
+    yield paint(f"What could not be judged{several}", "bold", color)
+    unheard: Unheard = summary.get("bookies_unheard") or {}
+    for reason, number in most[:REASONS_EXPLAINED_MAX]:
+        yield from wrapped(f"{reason.value}  {of(number, 'ledger')}{_named(reason, unheard)}", width, "  ", hang="  ")
+        yield from wrapped(f"{UNKNOWN_WORDS[reason].means}.", width, "    ")
+        yield from wrapped(f"to do: {what_to_do(reason, unheard)}", width, "    ")
+    rest = ", ".join(f"{reason.value} {count(n)}" for reason, n in most[REASONS_EXPLAINED_MAX:])
+    yield from wrapped(f"also {rest}", width, "  ") if rest else ()
+    for sentence in withheld[:WITHHELD_SHOWN_MAX]:
+        yield from wrapped(f"withheld: {printable(sentence, 1_000)}", width, "  ", WITHHELD_LINES_MAX, hang="  ")
+    if len(withheld) > WITHHELD_SHOWN_MAX:
+        yield f"  ... and {of(len(withheld) - WITHHELD_SHOWN_MAX, 'more')} withheld, in summary.json"
+    yield ""
+
+
+def what_to_do(reason: Unknown, unheard: Unheard) -> str:
+    """The remedy for a reason. A bookie that is not registered cannot be reached: that takes another one."""
+    do = UNKNOWN_WORDS[reason].do
+    gone = unheard.get(Greeting.UNREGISTERED)
+    if reason is not Unknown.BOOKIE_SILENT or not gone:
+        return do
+    restore = _UNREGISTERED_DO.format(bookie=printable(gone[0]))
+    return f"{do}; {restore}" if unheard.get(Greeting.SILENT) else restore
+
+
+def bookies_behind(reason: Unknown, unheard: Unheard) -> str:
+    """ "b6 silent; b7, b8 not registered": the bookies that are a reason, empty where none is known."""
+    parts = []
+    for greeting in _CAUSES.get(reason, ()):
+        bookies = list(unheard.get(greeting) or ())
+        if bookies:
+            named = ", ".join(printable(bookie) for bookie in bookies[:BOOKIES_NAMED_MAX])
+            # summary.json names at most ten, so ten may be more.
+            parts.append(f"{named}{' ...' if len(bookies) >= BOOKIES_NAMED_MAX else ''} {_STATES[greeting]}")
+    return "; ".join(parts)
+
+
+def unheard_at(looks: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The bookies of one ledger that gave no word, by their newest answer at its looks."""
+    newest = {bookie: str(status) for look in looks for bookie, status in (look.get("answers") or {}).items()}
+    words = {AnswerStatus(greeting.value): greeting for greetings in _CAUSES.values() for greeting in greetings}
+    return {greeting.value: sorted(b for b, said in newest.items() if said == status) for status, greeting in words.items()}
+
+
+def _named(reason: Unknown, unheard: Unheard) -> str:
+    bookies = bookies_behind(reason, unheard)
+    return f"  ({bookies})" if bookies else ""
