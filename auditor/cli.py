@@ -31,6 +31,20 @@ def cli() -> None:
     """
 
 
+def run_command_line() -> int:
+    """Parse the command line and run the command; returns the exit code where the command does not exit itself.
+
+    Raises KeyboardInterrupt where click alone would exit 1, the code for findings.
+    """
+    try:
+        return int(cli.main(standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.exceptions.Abort:
+        raise KeyboardInterrupt from None
+
+
 def _options(command: str) -> Callable[[Command], Command]:
     """Every setting of a command as an option, from the one table of settings."""
 

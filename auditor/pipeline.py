@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.accounting.bookies import by_look, with_greetings
+from auditor.accounting.bookies import TOLD, UNHEARD_OR_GREETING, by_look, with_greetings
 from auditor.clock import now_ms
 from auditor.evidence.rows import bookie_row, table
-from auditor.evidence.schemas import ANSWERS, BOOKIES, READS
+from auditor.evidence.schemas import BOOKIES, READS
 from auditor.judgement import Todo
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
@@ -76,6 +76,7 @@ class Audit:
         look = 1
         while self._count(look, Todo.LOOK) or (look == 1 and self._someone_was_silent()):
             look += 1
+            assert look <= self.stages.terms.looks_max + 2, "every ledger settles within the bound of `confirm.recheck`"
             if look == 2 or self._waits(look - 1):
                 self.stop.wait(self._pause_ms(look) / 1000)
             directory = self._directory(look)
@@ -104,14 +105,15 @@ class Audit:
         self._read_what_is_lacking(look, directory)
 
     def _read_what_is_lacking(self, look: int, directory: Directory) -> None:
-        """Confirming reads, and judging again with them, until no ledger wants another; the bound is each bookie's share."""
-        for _ in range(self.stages.terms.confirming_reads_max + 1):
+        """Confirming reads, and judging again with them, until no ledger wants another: each round makes at least one more of
+        a ledger's reads, and each bookie is good for `confirming_reads_max` of them."""
+        for _ in range(self.stages.terms.confirming_reads_max * len(directory.addresses) + 1):
             judging = self.judgings[-1][1]
             if not self._count(look, Todo.READS, judging):
                 return
             self.stages.read_entries(look, judging, directory)
             self._step(look, (judging, Todo.READS))
-        raise AssertionError(f"ledgers want more confirming reads than {self.stages.terms.confirming_reads_max} a bookie")
+        raise AssertionError("ledgers want more confirming reads than all bookies together are allowed")
 
     def _step(self, look: int, only: tuple[int, Todo] | None) -> None:
         """Judge once more, and remember which judging it was."""
@@ -136,16 +138,18 @@ class Audit:
             r.registration is Registration.NONE and r.has_cookie and r.bookie_id in self._orphaned(look - 1)
             for r in by_look(self.bookies)[-1].values()
         )
-        if look > 2 or not restarting:
-            return delay
-        return max(delay, min(longest, recovery_gap_ms(self.stages.facts) + _GAP_MARGIN_MS))
+        gap = recovery_gap_ms(self.stages.facts) + _GAP_MARGIN_MS
+        if look > 2 or not restarting or gap > longest:
+            return delay  # beyond the longest wait nothing is said of the bookie, and `withheld` says so
+        return max(delay, gap)
 
     def _orphaned(self, look: int) -> set[str]:
         asked = self._answers(look)
         return set(asked.filter(pc.field("status") == Greeting.UNREGISTERED.value)["bookie_id"].to_pylist())
 
     def _answers(self, look: int) -> pa.Table:
-        return self.run.read_table("evidence/answers", ANSWERS, pc.field("look") == look)
+        """How the bookies of one look behaved; what they hold stays where it is."""
+        return self.run.read_table("evidence/answers", TOLD, (pc.field("look") == look) & UNHEARD_OR_GREETING)
 
     def _directory(self, look: int) -> Directory:
         """Where the bookies are now; those that cannot list were found out at an earlier look."""

@@ -97,12 +97,12 @@ class _Round:
         ids = list(ids)
         try:
             await self._lists([i for i in ids if self._steps[i].todo is Todo.LISTS])
-            for _ in range(self._terms.confirming_reads_max + 1):
+            for _ in range(self._terms.confirming_reads_max * len(self._addresses) + 1):
                 lacking = [i for i in ids if self._steps[i].todo is Todo.READS]
                 if not lacking:
                     return
                 await self._reads(lacking)
-            raise AssertionError(f"ledgers want more confirming reads than {self._terms.confirming_reads_max} a bookie")
+            raise AssertionError("ledgers want more confirming reads than all bookies together are allowed")
         finally:
             for lane in self._lanes.values():
                 await lane.close()

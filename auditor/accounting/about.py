@@ -21,6 +21,8 @@ class About:
     terms: Terms
     fail_on: str
     allow_empty: bool
+    partial: bool = False
+    """Only ledgers that an operator named (--ledgers-from)."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -31,7 +33,13 @@ class About:
         try:
             facts = ClusterFacts(**{**value["facts"], "hosts": tuple(value["facts"]["hosts"])})
             return cls(
-                value["run_id"], value["started_at"], facts, Terms(**value["terms"]), value["fail_on"], value["allow_empty"]
+                value["run_id"],
+                value["started_at"],
+                facts,
+                Terms(**value["terms"]),
+                value["fail_on"],
+                value["allow_empty"],
+                value["partial"],
             )
         except (KeyError, TypeError) as error:
             raise OutputError(f"run.json was not written by this version of the auditor ({error})") from None

@@ -7,11 +7,17 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.schemas import ANSWERS
 from auditor.model.availability import AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.identity import BookieId
 from auditor.model.verdict import Standing, Unknown
 from auditor.verify.reachability import LEDGERS_NAMED_MAX, BookieLook, Orphans
+
+TOLD = pa.schema([ANSWERS.field(name) for name in ("bookie_id", "ledger_id", "look", "asked_at_ms", "status", "detail")])
+"""Of ANSWERS what says how bookies behaved, without what they hold."""
+UNHEARD_OR_GREETING = pc.is_null(pc.field("ledger_id")) | (pc.field("status") == AnswerStatus.UNREGISTERED.value)
+"""The rows of ANSWERS that are about bookies: few, however many ledgers there are."""
 
 
 def by_look(records: Iterable[BookieRecord]) -> list[BookieLook]:
@@ -25,14 +31,14 @@ def by_look(records: Iterable[BookieRecord]) -> list[BookieLook]:
 def with_greetings(records: Sequence[BookieRecord], answers: pa.Table, look: int) -> list[BookieRecord]:
     """The bookies of one look with how they greeted us, and those that ledgers name although nothing else knows them.
 
-    `answers` holds rows of ANSWERS; of a registered bookie that was not asked the greeting stays None.
+    `answers` holds TOLD rows; of a registered bookie that was not asked the greeting stays None.
     """
     mine = answers.filter(pc.field("look") == look)
     greeted = mine.filter(pc.is_null(pc.field("ledger_id"))).select(["bookie_id", "status", "detail"]).to_pylist()
     greetings = {row["bookie_id"]: (Greeting(row["status"]), row["detail"]) for row in greeted}
     named = set(pc.unique(mine.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value)["bookie_id"]).to_pylist())
     known = {record.bookie_id for record in records}
-    at_ms = records[0].read_at_ms if records else 0
+    at_ms = records[0].read_at_ms if records else pc.max(mine["asked_at_ms"]).as_py() or 0
     strangers = [BookieRecord(b, look, at_ms, Registration.NONE) for b in sorted(named - known)]
     return [_greeted(record, greetings) for record in (*records, *strangers)]
 

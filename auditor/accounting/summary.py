@@ -50,7 +50,13 @@ class RunFacts:
     duration_s: Mapping[str, float]
     fail_on: str
     allow_empty: bool
+    partial: bool
+    """Only ledgers that an operator named."""
     nobody_answered: bool
+    not_there: int
+    """Ledgers named by an operator that were not there at any look."""
+    withheld: tuple[str, ...]
+    """Sentences on what could not be said, and why."""
 
 
 def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]:
@@ -80,7 +86,7 @@ def summarise(
     unknowns = _counted(pc.list_flatten(verdicts["unknowns"]))
     told = [json.loads(line) for line in findings]
     complete = not unknowns and not run.nobody_answered
-    outcome = outcome_of(told, complete=complete and (verdicts.num_rows > 0 or run.allow_empty))
+    all_judged = complete and not run.not_there and (verdicts.num_rows > 0 or run.allow_empty)
     facts = run.facts
     return {
         "run_id": run.run_id,
@@ -92,6 +98,7 @@ def summarise(
         **counts_of(standings, _counted(_exempt(verdicts)), unknowns),
         "findings": findings_by_kind(told),
         "bookies": _bookies(bookies, costs),
+        "bookies_unheard": _unheard(bookies),
         "requests": _requests(costs, verdicts),
         "totals": previous.totals_after(told),
         "request_totals": previous.request_totals_after(costs),
@@ -99,23 +106,25 @@ def summarise(
         "oldest_underreplicated_s": _oldest_mark_s(verdicts),
         "nobody_answered": run.nobody_answered,
         "replication_disabled": facts.replication_disabled,
+        "partial": run.partial,
+        "withheld": list(run.withheld),
         "complete": complete,
-        "outcome": outcome,
-        "exit_code": exit_code(told, run.fail_on, incomplete=not complete or (verdicts.num_rows == 0 and not run.allow_empty)),
+        "outcome": outcome_of(told, complete=all_judged),
+        "exit_code": exit_code(told, run.fail_on, incomplete=not all_judged),
     }
 
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """What the newest finished run left behind: its totals, and the ids of its findings."""
+    """What the newest finished run left behind: its totals, and its findings by id and kind (a worse kind is a new finding)."""
 
     totals: Mapping[str, int]
     request_totals: Mapping[str, Mapping[str, int]]
-    finding_ids: frozenset[str]
+    findings: frozenset[tuple[str, str]]
 
     def totals_after(self, findings: Sequence[Json]) -> dict[str, int]:
         """Each kind's findings that were new in a run, added up over runs: what the counters go on from."""
-        new = Counter(found["kind"] for found in findings if found["id"] not in self.finding_ids)
+        new = Counter(found["kind"] for found in findings if (found["id"], found["kind"]) not in self.findings)
         return {kind.value: self.totals.get(kind.value, 0) + new[kind.value] for kind in Kind}
 
     def request_totals_after(self, costs: Costs) -> dict[str, dict[str, int]]:
@@ -162,6 +171,19 @@ def _bookies(records: Sequence[BookieRecord], costs: Costs) -> dict[str, int]:
         "refused": greeted(Greeting.REFUSED),
         "unsupported": greeted(Greeting.UNSUPPORTED),
     }
+
+
+UNHEARD_NAMED_MAX = 10
+"""Bookies named for each reason they were not heard."""
+
+
+def _unheard(records: Sequence[BookieRecord]) -> dict[str, list[str]]:
+    """Bookies that gave no word at any look, by how they failed to; a few of each."""
+    last = {record.bookie_id: record for record in sorted(records, key=lambda one: one.look)}
+    heard = {record.bookie_id for record in records if record.greeting is Greeting.ANSWERED}
+    unheard = (Greeting.SILENT, Greeting.REFUSED, Greeting.UNSUPPORTED, Greeting.UNREGISTERED, Greeting.ADDRESS_UNKNOWN)
+    named = {greeting: sorted(b for b, r in last.items() if r.greeting is greeting and b not in heard) for greeting in unheard}
+    return {greeting.value: bookies[:UNHEARD_NAMED_MAX] for greeting, bookies in named.items()}
 
 
 def _requests(costs: Costs, verdicts: pa.Table) -> dict[str, int]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TextIO
@@ -33,6 +35,15 @@ class Context:
     stop: StopRequest
     width: int = 100
     color: bool = False
+
+    def say(self, words: str) -> None:
+        """Write to stdout. Who stopped listening (`| head`) has heard enough: that is no failure of the command."""
+        try:
+            self.out.write(words)
+            self.out.flush()
+        except BrokenPipeError:
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self.out.fileno())
 
 
 def new_run_id(now: datetime) -> str:

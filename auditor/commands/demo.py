@@ -29,8 +29,7 @@ def _audited(context: Context, workdir: Path) -> int:
     with demo_cluster(workdir) as (cluster, stories):
         context.stop.check()
         assert {story.kind for story in stories} == set(CATALOGUE), "the demo tells every kind of the catalogue"
-        context.out.write(_introduction(stories, settings.second_look_delay_ms / 1000))
-        context.out.flush()
+        context.say(_introduction(stories, settings.second_look_delay_ms / 1000))
         return run(replace(context, settings=replace(settings, metadata_service_uri=cluster.metadata_service_uri)))
 
 

@@ -33,13 +33,12 @@ def show_config(context: Context, layers: Layers) -> int:
         rows = {
             key: {"value": value, "from": came_from[key].layer, "name": came_from[key].name} for key, value in values.items()
         }
-        json.dump(rows, context.out)
-        context.out.write("\n")
+        context.say(json.dumps(rows) + "\n")
         return EXIT_SOUND
     for key, value in values.items():
         origin = came_from[key]
         source = origin.layer if origin.layer == "default" else f"{origin.layer} {origin.name}"
-        context.out.write(f"{key:<34} {value!s:<28} {source}\n")
+        context.say(f"{key:<34} {value!s:<28} {source}\n")
     return EXIT_SOUND
 
 
@@ -47,7 +46,7 @@ def doctor(context: Context) -> int:
     """Look at everything a run needs; exit 5 when something a run cannot do without is missing."""
     lines = [*_machine(), *_cluster(context)]
     for line in lines:
-        context.out.write(line + "\n")
+        context.say(line + "\n")
     return EXIT_UNREACHABLE if any(line.startswith(BAD) for line in lines) else EXIT_SOUND
 
 

@@ -40,7 +40,7 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
             asker = Asker(store, settings.bookie_limits(), now_ms, context.stop.wait, settings.second_look_delay_ms)
             judged = audit_ledgers(asker, ids, terms_of(context))
     except StoreUnavailable as error:
-        context.out.write(text.render_unreachable(run_id, str(error), width=context.width, color=context.color))
+        context.say(text.render_unreachable(run_id, str(error), width=context.width, color=context.color))
         return EXIT_UNREACHABLE
     findings = [
         json.loads(finding_line(ledger_testimony(finding, evidence.looks, facts)))
@@ -51,10 +51,9 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     summary = _summary(run_id, facts, judged, settings.fail_on, findings)
     ledgers = [_ledger(evidence, step) for evidence, step in judged]
     if settings.format == "json":
-        json.dump({"summary": summary, "ledgers": ledgers, "findings": findings}, context.out)
-        context.out.write("\n")
+        context.say(json.dumps({"summary": summary, "ledgers": ledgers, "findings": findings}) + "\n")
     else:
-        context.out.write(
+        context.say(
             render_ledgers(
                 summary,
                 ledgers,
@@ -64,7 +63,6 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
                 color=context.color,
             )
         )
-    context.out.flush()
     return int(summary["exit_code"])
 
 

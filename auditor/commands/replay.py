@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pyarrow.compute as pc
@@ -41,7 +42,7 @@ def replay(context: Context, run_dir: str) -> int:
     except OutputError as error:
         raise ConfigError(str(error)) from error
     except AccountingError as error:
-        context.out.write(text.render_fault("replay", str(error), run_dir=run_dir, width=context.width, color=context.color))
+        context.say(text.render_fault("replay", str(error), run_dir=run_dir, width=context.width, color=context.color))
         return EXIT_FAULT
     _compare(context, run, conclusion)
     findings = [json.loads(line) for line in conclusion.findings]
@@ -91,7 +92,7 @@ def report(context: Context, run_dir: str) -> int:
 
 
 def _opened(run_dir: str) -> Place:
-    run = place(run_dir)
+    run = replace(place(run_dir), missing_is_empty=True)
     if run.read_text("run.json") is None:
         raise ConfigError(f"{run_dir} is no run's directory: it has no run.json")
     return run

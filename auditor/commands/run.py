@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,7 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     watch = Watch(context.progress)
     watch.stage("load")
     with open_store(uri, settings.zookeeper_limits(1)) as store:
-        about = _about(this, store)
+        about = _about(this, store, partial=ids is not None)
         this.cluster = settings.cluster or about.facts.instance_id or about.facts.metadata_service_uri
         for problem in store.problems:
             context.logger.warning("metadata service", problem=problem)
@@ -120,7 +120,7 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
             this.directory = this.output.start(this.run_id)
             write_json(this.directory, "run.json", about.as_json())
             readers = settings.tasks or max(2, spark.sparkContext.defaultParallelism // 2)
-            address = type(store.address)(uri, store.root, store.layout, settings.zookeeper_limits(readers))
+            address = replace(store.address, limits=settings.zookeeper_limits(readers))
             stages = Stages(
                 spark=spark,
                 stop=context.stop,
@@ -146,7 +146,7 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         this.directory,
         about,
         bookies,
-        this.output.previous(),
+        this.output.previous(about.facts.instance_id),
         verdicts=verdicts,
         finished_at=rfc3339(utc_now()),
         duration_s=watch.durations(),
@@ -155,11 +155,10 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     return _published(this, this.directory, conclusion)
 
 
-def _about(this: Run, store: MetadataStore) -> About:
+def _about(this: Run, store: MetadataStore, *, partial: bool) -> About:
     settings = this.context.settings
-    return About(
-        this.run_id, this.started_at, store.cluster_facts(), terms_of(this.context), settings.fail_on, settings.allow_empty
-    )
+    facts, terms = store.cluster_facts(), terms_of(this.context)
+    return About(this.run_id, this.started_at, facts, terms, settings.fail_on, settings.allow_empty, partial)
 
 
 def _planned(this: Run, look: Audit, ids: Sequence[int] | None) -> int:
@@ -170,7 +169,7 @@ def _planned(this: Run, look: Audit, ids: Sequence[int] | None) -> int:
     look.progress.close()
     this.output.root.remove(this.directory.path.rsplit("/", 1)[1])
     settings = this.context.settings
-    this.context.out.write(plan_text(costs, settings.bookie_requests_per_second, settings.bookie_inflight))
+    this.context.say(plan_text(costs, settings.bookie_requests_per_second, settings.bookie_inflight))
     return EXIT_SOUND
 
 
@@ -184,7 +183,8 @@ def _published(this: Run, directory: Place, conclusion: Conclusion) -> int:
     directory.write_text("report.txt", report)
     write_json(directory, "summary.json", summary)
     publish_metrics(context, directory, summary, this.cluster, this.spark_version)
-    this.output.publish(directory)
+    if not summary["partial"]:
+        this.output.publish(directory)
     for name in this.output.prune(context.settings.keep_runs):
         context.logger.info("old run removed", run=name)
     write_report(context, summary, findings, report, directory.path)
@@ -196,13 +196,11 @@ def write_report(
 ) -> None:
     """The report on stdout, as text or JSON."""
     if context.settings.format == "json":
-        json.dump({"summary": summary, "findings": findings, "run_dir": run_dir}, context.out, ensure_ascii=True)
-        context.out.write("\n")
+        context.say(json.dumps({"summary": summary, "findings": findings, "run_dir": run_dir}) + "\n")
     elif context.color:
-        context.out.write(text.render(summary, findings, run_dir=run_dir, width=context.width, color=True))
+        context.say(text.render(summary, findings, run_dir=run_dir, width=context.width, color=True))
     else:
-        context.out.write(report)
-    context.out.flush()
+        context.say(report)
 
 
 def _failed(this: Run, outcome: str, sentence: str) -> int:
@@ -210,13 +208,11 @@ def _failed(this: Run, outcome: str, sentence: str) -> int:
     context = this.context
     context.progress.close()
     if context.settings.format == "json":
-        json.dump({"summary": {"run_id": this.run_id, "outcome": outcome}, "error": sentence}, context.out)
-        context.out.write("\n")
+        context.say(json.dumps({"summary": {"run_id": this.run_id, "outcome": outcome}, "error": sentence}) + "\n")
     elif outcome == "UNREACHABLE":
-        context.out.write(text.render_unreachable(this.run_id, sentence, width=context.width, color=context.color))
+        context.say(text.render_unreachable(this.run_id, sentence, width=context.width, color=context.color))
     else:
         run_dir = this.directory.path if this.directory else ""
-        context.out.write(text.render_fault(this.run_id, sentence, run_dir=run_dir, width=context.width, color=context.color))
-    context.out.flush()
-    publish_failure(context, outcome, this.cluster, utc_now().timestamp(), __version__)
+        context.say(text.render_fault(this.run_id, sentence, run_dir=run_dir, width=context.width, color=context.color))
+    publish_failure(context, this.output, outcome, this.cluster, utc_now().timestamp(), __version__)
     return EXIT_UNREACHABLE if outcome == "UNREACHABLE" else EXIT_FAULT

@@ -10,16 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.accounting.about import About
-from auditor.accounting.bookies import by_look, orphans
+from auditor.accounting.bookies import TOLD, UNHEARD_OR_GREETING, by_look, orphans
 from auditor.accounting.ledgers import account
 from auditor.accounting.summary import Costs, Previous, RunFacts, findings_of, summarise
 from auditor.confirm.witness import bookie_testimony, finding_line
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS
-from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, AnswerStatus, ReadStatus
+from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts
+from auditor.model.identity import BookieId
 from auditor.model.ledger import RecordStatus
+from auditor.model.verdict import Exempt
 from auditor.report.run_directory import Place
-from auditor.verify.reachability import judge_bookies, nobody_answered
+from auditor.verify.reachability import BookieLook, Orphans, judge_bookies, nobody_answered, withheld
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,9 @@ def conclude(
     """Account for every listed ledger, then count. Raises AccountingError, and then nothing is counted."""
     account(run.read_table("evidence/listing", LISTING)["ledger_id"], verdicts["ledger_id"])
     looks = by_look(bookies)
-    findings = findings_of(verdicts, _on_bookies(run, bookies, verdicts, about.facts))
+    lost = orphans(run.read_table("evidence/answers", TOLD, UNHEARD_OR_GREETING), verdicts)
+    findings = findings_of(verdicts, _on_bookies(bookies, looks, lost, about.facts))
+    not_there = _not_there(run, verdicts) if about.partial else []
     facts = RunFacts(
         run_id=about.run_id,
         facts=about.facts,
@@ -52,19 +56,41 @@ def conclude(
         duration_s=duration_s,
         fail_on=about.fail_on,
         allow_empty=about.allow_empty,
+        partial=about.partial,
         nobody_answered=nobody_answered(looks),
+        not_there=len(not_there),
+        withheld=(*_missing(not_there), *withheld(looks, lost, about.facts)),
     )
     return Conclusion(summarise(facts, verdicts, bookies, _costs(run), findings, previous), findings)
 
 
-def _on_bookies(run: Place, bookies: Sequence[BookieRecord], verdicts: pa.Table, facts: ClusterFacts) -> list[str]:
+def _on_bookies(
+    bookies: Sequence[BookieRecord], looks: Sequence[BookieLook], lost: Mapping[BookieId, Orphans], facts: ClusterFacts
+) -> list[str]:
     """The findings on bookies as lines."""
-    unregistered = run.read_table("evidence/answers", ANSWERS, pc.field("status") == AnswerStatus.UNREGISTERED.value)
-    found = judge_bookies(by_look(bookies), orphans(unregistered, verdicts), facts)
     return [
         finding_line(bookie_testimony(finding, [b for b in bookies if b.bookie_id == finding.bookie_id], facts))
-        for finding in found
+        for finding in judge_bookies(looks, lost, facts)
     ]
+
+
+def _not_there(run: Place, verdicts: pa.Table) -> list[int]:
+    """Ledgers of a list that an operator gave, which were gone at the first look already: a slip of the pen, most likely."""
+    gone = (pc.field("look") == 1) & (pc.field("status") == RecordStatus.GONE.value)
+    at_once = run.read_table("evidence/ledgers", LEDGERS, gone, ["ledger_id"])["ledger_id"]
+    deleted = verdicts.filter(pc.field("exempt") == Exempt.DELETED.value)["ledger_id"]
+    return sorted(set(at_once.to_pylist()) & set(deleted.to_pylist()))
+
+
+_NAMED_MAX = 10
+"""Ledgers named that were not there."""
+
+
+def _missing(not_there: Sequence[int]) -> list[str]:
+    if not not_there:
+        return []
+    some = ", ".join(map(str, not_there[:_NAMED_MAX]))
+    return [f"{len(not_there)} of the ledgers named do not exist (such as {some}): see whether the ids are right"]
 
 
 def _costs(run: Place) -> Costs:

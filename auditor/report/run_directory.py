@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +29,25 @@ Json = dict[str, Any]
 LATEST = "latest.json"
 LOCK = ".lock"
 RUN_NAME = re.compile(r"run-\d{8}T\d{6}Z-[0-9a-f]{6}")
+_PATTERN = re.compile(r"[][{}*?\\]")
 _URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A directory on a file system. `uri` is how Spark names it."""
+    """A directory on a file system. `uri` is how Spark names it.
+
+    A table that should be there and is not is an error: what Spark wrote elsewhere must not pass for nothing. Only a run that
+    died may lack tables; whoever reads one says so with `missing_is_empty`.
+    """
 
     files: fs.FileSystem
     path: str
     uri: str
+    missing_is_empty: bool = False
 
     def __truediv__(self, name: str) -> Place:
-        return Place(self.files, f"{self.path}/{name}", f"{self.uri}/{name}")
+        return replace(self, path=f"{self.path}/{name}", uri=f"{self.uri}/{name}")
 
     def write_text(self, name: str, text: str) -> None:
         """Write a file in one step: whoever reads it sees the old one or the new one whole."""
@@ -57,10 +63,12 @@ class Place:
         with _told(f"read {self.uri}/{name}"), self.files.open_input_stream(f"{self.path}/{name}") as stream:
             return str(stream.read().decode())
 
-    def read_table(self, name: str, schema: pa.Schema, keep: ds.Expression | None = None) -> pa.Table:
-        """All rows of a written table that `keep` keeps, with the columns of `schema`; no rows where nothing was written."""
+    def read_table(
+        self, name: str, schema: pa.Schema, keep: ds.Expression | None = None, columns: list[str] | None = None
+    ) -> pa.Table:
+        """All rows of a written table that `keep` keeps, with the named columns of `schema` (None: all of them)."""
         with _told(f"read {self.uri}/{name}"):
-            return self._rows(name, schema).to_table(columns=schema.names, filter=keep)
+            return self._rows(name, schema).to_table(columns=columns or schema.names, filter=keep)
 
     def stream(self, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """The named columns of a written table, batch by batch: memory stays flat, however large the table is."""
@@ -74,7 +82,12 @@ class Place:
 
     def _rows(self, name: str, schema: pa.Schema) -> ds.Dataset:
         if self.files.get_file_info(f"{self.path}/{name}").type is not fs.FileType.Directory:
-            return ds.dataset(schema.empty_table())
+            if self.missing_is_empty:
+                return ds.dataset(schema.empty_table())
+            raise OutputError(
+                f"{self.uri}/{name} is not there, although it was written: where Spark's executors run on other machines, "
+                "--output must be a place that all of them share"
+            )
         return ds.dataset(f"{self.path}/{name}", filesystem=self.files, schema=schema, format="parquet")
 
     def write_table(self, name: str, rows: pa.RecordBatch | pa.Table, file_name: str) -> None:
@@ -94,7 +107,9 @@ def place(text: str) -> Place:
     """A directory named by a local path or a URI. Raises OutputError for a URI no file system is known for."""
     if not _URI.match(text):
         path = str(Path(text).absolute())
-        return Place(fs.LocalFileSystem(), path, Path(path).as_uri())
+        if _PATTERN.search(path):
+            raise OutputError(f"{text} has a character that Spark takes for a pattern (one of []{{}}*?\\): use another path")
+        return Place(fs.LocalFileSystem(), path, f"file://{path}")
     with _told(f"use {text}"):
         files, path = fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", text))
         return Place(files, path.rstrip("/"), text.rstrip("/"))
@@ -155,16 +170,16 @@ class Output:
             return None
         return self.root / name if isinstance(name, str) and RUN_NAME.fullmatch(name) else None
 
-    def previous(self) -> Previous:
-        """Totals and finding ids of the newest finished run; nothing where there is none, or where it is damaged: counters then
-        start anew, and this run is not lost over the last one's files."""
+    def previous(self, instance_id: str | None) -> Previous:
+        """Totals and findings of the newest finished run of the cluster; nothing where there is none, where it audited another
+        cluster, or where it is damaged: counters then start anew, and this run is not lost over the last one's files."""
         run = self.latest()
         try:
             summary = read_summary(run) if run else None
-            if run is None or summary is None:
+            if run is None or summary is None or summary["cluster"]["instance_id"] != instance_id:
                 return NO_PREVIOUS
-            ids = frozenset(str(found["id"]) for found in read_findings(run))
-        except OutputError:
+            ids = frozenset((str(found["id"]), str(found["kind"])) for found in read_findings(run))
+        except (OutputError, KeyError, TypeError):
             return NO_PREVIOUS
         return Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids)
 
@@ -174,13 +189,18 @@ class Output:
         self.root.write_text(LATEST, json.dumps({"run": name}) + "\n")
 
     def prune(self, keep: int) -> list[str]:
-        """Remove all but the `keep` newest runs (0: none is removed), never the newest finished one. Returns their names."""
+        """Remove all but the `keep` newest finished runs (0: none is removed), and what died before the oldest of them.
+
+        Returns the names of what was removed; the newest finished run is never among them.
+        """
         if keep <= 0:
             return []
         latest = self.latest()
         infos = self.root.files.get_file_info(fs.FileSelector(self.root.path))
         names = sorted(i.base_name for i in infos if i.type is fs.FileType.Directory and RUN_NAME.fullmatch(i.base_name))
-        old = [name for name in names[:-keep] if latest is None or not latest.path.endswith(f"/{name}")]
+        finished = [name for name in names if (self.root / name).read_text("summary.json") is not None]
+        oldest_kept = finished[-keep] if len(finished) >= keep else ""
+        old = [name for name in names if name < oldest_kept and (latest is None or not latest.path.endswith(f"/{name}"))]
         for name in old:
             self.root.remove(name)
         return old

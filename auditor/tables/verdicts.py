@@ -13,7 +13,7 @@ from auditor.accounting.verdict_rows import verdict_row
 from auditor.evidence.gathered import gathered
 from auditor.evidence.rows import table
 from auditor.evidence.schemas import SEEN, VERDICTS
-from auditor.judgement import Step, Todo, settle_or_set_aside
+from auditor.judgement import Step, lists_demanded, settle_or_set_aside
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.tables.lanes import QUESTIONS, WANTED, wanted_rows
@@ -52,12 +52,10 @@ def asker_of(terms: Terms) -> Work:
 
     def work(batches: Batches) -> Batches:
         for batch in batches:
-            steps = ((evidence.ledger_id, settle_or_set_aside(evidence, terms)[0]) for evidence in gathered(batch))
             rows = [
-                (question.bookie_id, ledger_id, question.expected_bytes)
-                for ledger_id, step in steps
-                if step.todo is Todo.LISTS
-                for question in step.questions
+                (question.bookie_id, evidence.ledger_id, question.expected_bytes)
+                for evidence in gathered(batch)
+                for question in lists_demanded(evidence, terms)
             ]
             yield table(QUESTIONS, rows)
 

@@ -57,6 +57,22 @@ def judge_bookies(looks: Sequence[BookieLook], orphans: Mapping[BookieId, Orphan
     return found
 
 
+def withheld(looks: Sequence[BookieLook], orphans: Mapping[BookieId, Orphans], facts: ClusterFacts) -> list[str]:
+    """Sentences on bookies that are gone and not accused, because the looks lay too close together to tell a slow restart."""
+    found = []
+    for bookie in sorted(orphans):
+        records = [look[bookie] for look in looks if bookie in look]
+        gone = all(record.registration is Registration.NONE for record in records)
+        if len(records) > 1 and gone and not _gap_is_wide_enough(records, facts):
+            found.append(
+                f"bookie {bookie} is not registered and {orphans[bookie].count} closed ledgers that name it are unmarked, but "
+                "it has a cookie and may be restarting: to tell, the looks must lie "
+                f"{recovery_gap_ms(facts) // 1000} s apart (lostBookieRecoveryDelay and a session time-out; "
+                "--lost-bookie-wait-max bounds the wait)"
+            )
+    return found
+
+
 def _gap_is_wide_enough(records: Sequence[BookieRecord], facts: ClusterFacts) -> bool:
     if not any(record.has_cookie for record in records):
         return True

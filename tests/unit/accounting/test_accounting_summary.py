@@ -52,6 +52,7 @@ def facts(**changes: Any) -> RunFacts:
     values = {
         "run_id": "r", "facts": FACTS, "started_at": "2026-01-01T00:00:00Z", "finished_at": "2026-01-01T00:01:00Z",
         "duration_s": {"load": 1.23456}, "fail_on": "warning", "allow_empty": False, "nobody_answered": False,
+        "partial": False, "not_there": 0, "withheld": (),
     }  # fmt: skip
     return RunFacts(**(values | changes))
 
@@ -200,7 +201,9 @@ def test_a_kind_counts_its_subjects_and_its_findings():
 
 def test_totals_grow_by_the_findings_that_are_new():
     """A finding that was there at the last run is not counted again; other kinds keep their totals."""
-    before = Previous({"ENTRY_WITHOUT_REPLICA": 4, "METADATA_MALFORMED": 2}, {}, frozenset({CRITICAL["id"]}))
+    before = Previous(
+        {"ENTRY_WITHOUT_REPLICA": 4, "METADATA_MALFORMED": 2}, {}, frozenset({(CRITICAL["id"], CRITICAL["kind"])})
+    )
     fresh = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 77)
     totals = before.totals_after([CRITICAL, fresh, WARNING])
     assert Counter(ENTRY_WITHOUT_REPLICA=5, METADATA_MALFORMED=2, ENTRY_BELOW_WRITE_QUORUM=1) == Counter(totals) + Counter()
@@ -248,3 +251,17 @@ def test_each_standing_and_severity_has_its_word():
     """The words of the tables are those of the model."""
     assert {"sound", "exempt", "indeterminate", "violated"} == {standing.word for standing in Standing}
     assert {"info", "warning", "critical"} == {severity.word for severity in Severity}
+
+
+def test_a_finding_that_got_worse_is_new():
+    """The same segment, from too few copies to none: the counter of the worse kind moves."""
+    before = Previous({}, {}, frozenset({(CRITICAL["id"], "ENTRY_BELOW_WRITE_QUORUM")}))
+    assert 1 == before.totals_after([CRITICAL])[CRITICAL["kind"]]
+
+
+def test_ledgers_that_were_named_and_are_not_there_leave_the_run_incomplete():
+    """A slip in a list of ids is no clean bill of health."""
+    done = summary(verdict(7, "exempt", exempt="deleted"), partial=True, not_there=1, withheld=("1 of the ledgers ...",))
+    assert ("INCOMPLETE", 3, True, ["1 of the ledgers ..."]) == (
+        done["outcome"], done["exit_code"], done["partial"], done["withheld"],
+    )  # fmt: skip

@@ -6,6 +6,8 @@ A letter is what ZooKeeper said: A to F metadata (another letter, another write)
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from support.stories import NOW_MS, Bookie, State, Story, drive
 
@@ -263,3 +265,21 @@ def test_only_a_second_opinion_waits() -> None:
     driven = drive(Story("short", (SHORT,)))
     assert [True, False] == [step.wait for _, step in driven.steps if step.todo is Todo.LOOK]
     assert driven.step.verdict.standing is Standing.VIOLATED
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_whatever_a_ledger_does_it_settles_within_the_bound(seed: int) -> None:
+    """Metadata that changes, marks that come and go, at every look at will: `looks_max` + 2 looks at most."""
+    chance = random.Random(seed)
+    told: list[str] = []
+    for _ in range(LOOKS_MAX + 2):
+        told.append(chance.choice("ABCMUG") + chance.choice(["", "", "+"]))
+        must_ask = told[-1][0] in "ABC" and "+" not in told[-1]
+        suspicion = MARKED if "+" in told[-1] and chance.random() < 0.5 else CURABLE
+        step = next_step(looks(" ".join(told)), must_ask=must_ask, suspicion=suspicion, looks_max=LOOKS_MAX)
+        if step == ASK:
+            told[-1] += "!"
+            step = next_step(looks(" ".join(told)), must_ask=True, suspicion=CURABLE, looks_max=LOOKS_MAX)
+        if step.next in (Next.COMMIT, Next.UNSETTLED):
+            return
+    pytest.fail(f"seed {seed}: still open after {told}")

@@ -131,7 +131,7 @@ def test_a_ledger_that_was_settled_meanwhile_accuses_nobody(run: Place):
 def test_a_finding_that_was_there_before_is_not_new(run: Place):
     """Its id is the same over runs, so the counter stands still."""
     first = concluded(run, BOTH)
-    known = frozenset(json.loads(line)["id"] for line in first.findings)
+    known = frozenset((json.loads(line)["id"], json.loads(line)["kind"]) for line in first.findings)
     again = concluded(run, BOTH, previous=Previous(first.summary["totals"], {}, known))
     assert 1 == first.summary["totals"]["BOOKIE_LOST_UNNOTICED"] == again.summary["totals"]["BOOKIE_LOST_UNNOTICED"]
 

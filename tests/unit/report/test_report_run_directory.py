@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,10 +36,13 @@ def root(tmp_path: Path) -> Place:
     return found
 
 
+CLUSTER = {"metadata_service_uri": "zk://h:2181/ledgers", "instance_id": "inst"}
+
+
 def finished(root: Place, name: str, **summary: object) -> Place:
     """A run with a summary."""
     run = Output(root).start(name.removeprefix("run-"))
-    write_json(run, "summary.json", summary)
+    write_json(run, "summary.json", {"cluster": CLUSTER, **summary})
     return run
 
 
@@ -54,16 +58,37 @@ def test_a_file_is_written_whole_and_leaves_nothing_beside_it(root: Place, tmp_p
     assert ["a.txt"] == [path.name for path in (tmp_path / "audits").iterdir()]
 
 
-def test_what_is_not_there_is_none_and_no_rows(root: Place):
-    """A missing file is None, a missing table is empty: with its columns."""
+def test_what_a_dead_run_lacks_is_none_and_no_rows(root: Place):
+    """A missing file is None; a missing table is empty, with its columns, for whoever said that it may be missing."""
     assert root.read_text("nothing") is None
+    lenient = replace(root, missing_is_empty=True)
     assert (0, NUMBERS.names, 0) == (
-        root.read_table("nothing", NUMBERS).num_rows,
-        root.read_table("nothing", NUMBERS).schema.names,
-        root.count("nothing", NUMBERS),
+        lenient.read_table("nothing", NUMBERS).num_rows,
+        lenient.read_table("nothing", NUMBERS).schema.names,
+        lenient.count("nothing", NUMBERS),
     )
-    assert [] == list(root.stream("nothing", NUMBERS, ["n"]))
+    assert [] == list((lenient / "deep").stream("nothing", NUMBERS, ["n"]))
     root.remove("nothing")
+
+
+def test_a_table_that_was_written_and_is_not_there_is_an_error(root: Place):
+    """What Spark wrote elsewhere must not pass for an empty cluster."""
+    for read in (root.read_table, root.count):
+        with pytest.raises(OutputError, match="is not there, although it was written"):
+            read("nothing", NUMBERS)
+
+
+@pytest.mark.parametrize("name", ["my runs", "a%20b", "größe", "a+b&c=d#e"])
+def test_spark_and_this_process_mean_the_same_directory(tmp_path: Path, name: str):
+    """The URI is the path itself: Hadoop does not decode what a URI would encode."""
+    assert f"file://{tmp_path}/{name}" == place(f"{tmp_path}/{name}").uri
+
+
+@pytest.mark.parametrize("name", ["a[b]", "{a}", "a*", "a?"])
+def test_a_path_that_spark_would_take_for_a_pattern_is_refused(tmp_path: Path, name: str):
+    """Said before anything is contacted."""
+    with pytest.raises(OutputError, match="pattern"):
+        place(f"{tmp_path}/{name}")
 
 
 def test_tables_grow_file_by_file(root: Place):
@@ -162,7 +187,7 @@ def test_a_latest_that_cannot_be_read_counts_as_none(root: Place, text: str):
     """Counters start anew; a run is not lost over it, and nothing outside OUTPUT is opened."""
     root.write_text(LATEST, text)
     assert Output(root).latest() is None
-    assert NO_PREVIOUS == Output(root).previous()
+    assert NO_PREVIOUS == Output(root).previous(CLUSTER["instance_id"])
 
 
 def test_counters_go_on_from_the_last_finished_run(root: Place):
@@ -172,8 +197,21 @@ def test_counters_go_on_from_the_last_finished_run(root: Place):
     found = [told.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)]
     run.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in found))
     Output(root).publish(run)
-    previous = Output(root).previous()
-    assert (totals, requests, {one["id"] for one in found}) == (previous.totals, previous.request_totals, previous.finding_ids)
+    previous = Output(root).previous(CLUSTER["instance_id"])
+    known = {(one["id"], one["kind"]) for one in found}
+    assert (totals, requests, known) == (previous.totals, previous.request_totals, previous.findings)
+    assert NO_PREVIOUS == Output(root).previous("another cluster")
+
+
+def test_runs_that_died_are_not_kept_instead_of_finished_ones(root: Place):
+    """A month of failures does not cost the history: what died goes when it is older than the oldest run kept."""
+    for name in (NAMES[0], NAMES[2]):
+        finished(root, name)
+    for name in (NAMES[1], NAMES[3], NAMES[4]):
+        root.files.create_dir(f"{root.path}/{name}")
+    Output(root).publish(root / NAMES[2])
+    assert [] == Output(root).prune(2)
+    assert [NAMES[0], NAMES[1]] == Output(root).prune(1)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +222,7 @@ def test_a_damaged_last_run_does_not_cost_this_one(root: Place, name: str, text:
     run = finished(root, NAMES[0], totals={"METADATA_MALFORMED": 7})
     run.write_text(name, text)
     Output(root).publish(run)
-    assert NO_PREVIOUS == Output(root).previous()
+    assert NO_PREVIOUS == Output(root).previous(CLUSTER["instance_id"])
 
 
 @pytest.mark.parametrize(

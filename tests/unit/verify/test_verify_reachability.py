@@ -8,7 +8,14 @@ import pytest
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.finding import Kind
-from auditor.verify.reachability import LEDGERS_NAMED_MAX, Orphans, judge_bookies, nobody_answered, recovery_gap_ms
+from auditor.verify.reachability import (
+    LEDGERS_NAMED_MAX,
+    Orphans,
+    judge_bookies,
+    nobody_answered,
+    recovery_gap_ms,
+    withheld,
+)
 
 FACTS = ClusterFacts("zk://h/ledgers", ("h",), "/ledgers", "hierarchical", "id", False, None)
 ORPHANS = {"lost": Orphans(3, (4, 5, 6))}
@@ -131,3 +138,21 @@ def test_the_finding_names_some_ledgers_and_counts_all() -> None:
     (found,) = judge_bookies(looks, {"lost": Orphans(40_000, tuple(range(50)))}, FACTS)
     facts = dict(found.facts)
     assert ("40000", LEDGERS_NAMED_MAX) == (facts["unmarked_ledgers"], len(facts["some_ledgers"].split()))
+
+
+def test_a_lost_bookie_counts_at_the_looks_that_know_it() -> None:
+    """Without a cookie only ledgers know it: a third look, taken for another ledger's sake, does not make it well."""
+    assert [LOST_FOUND] == kinds([look(WELL, LOST), look(WELL, LOST), look(WELL)])
+    assert [] == kinds([look(WELL, LOST), look(WELL), look(WELL)]), "once is not twice"
+    back = bookie("lost")
+    assert [] == kinds([look(WELL, LOST), look(WELL, LOST), look(WELL, back)]), "it came back"
+
+
+def test_what_is_not_said_of_a_bookie_that_may_be_restarting_is_named() -> None:
+    """Gone with a cookie, and the looks too close together: no finding, and a sentence that says so."""
+    cooked = replace(LOST, has_cookie=True)
+    near = [look(WELL, cooked), look(WELL, replace(cooked, read_at_ms=9_999))]
+    (sentence,) = withheld(near, ORPHANS, FACTS)
+    assert all(word in sentence for word in ("bookie lost", "3 closed ledgers", "10 s apart"))
+    far = [look(WELL, cooked), look(WELL, replace(cooked, read_at_ms=10_000))]
+    assert [] == withheld(far, ORPHANS, FACTS) == withheld(near, {}, FACTS)

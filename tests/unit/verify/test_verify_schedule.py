@@ -10,6 +10,7 @@ from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
 from auditor.sandbox.notation import ledger
 from auditor.verify.entry_set import EntrySet
 from auditor.verify.schedule import (
+    EXPECTED_BYTES_MAX,
     Extent,
     expected,
     expected_groups,
@@ -205,3 +206,9 @@ def test_the_reference_above_counts_as_the_definition_does() -> None:
     for entry, segment in entries_of(metadata):
         for position, bookie in enumerate(segment.ensemble):
             assert belongs(entry, position, 4, 2) == (entry in expected_on(metadata)[bookie])
+
+
+def test_whatever_a_ledger_claims_to_hold_what_is_expected_of_an_answer_is_bounded() -> None:
+    """2^63 entries striped over three bookies: a number that fits its column, not a crash."""
+    asked = questions(ledger(f"e3 w2 0:[b1 b2 b3] closed {2**63 - 1}"))
+    assert [EXPECTED_BYTES_MAX] * 3 == [question.expected_bytes for question in asked]

@@ -1,7 +1,6 @@
 """Registrations and cookies: where a bookie is reached, and which cluster it belongs to."""
 
 # The expected value comes first, which ruff calls Yoda.
-# ruff: noqa: SIM300
 from __future__ import annotations
 
 import pytest

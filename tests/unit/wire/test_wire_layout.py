@@ -1,7 +1,6 @@
 """ROOT/LAYOUT: the layouts we know by name, and the refusal of the others by name."""
 
 # The expected value comes first, which ruff calls Yoda.
-# ruff: noqa: SIM300
 from __future__ import annotations
 
 import pytest

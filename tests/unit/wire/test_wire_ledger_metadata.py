@@ -1,7 +1,6 @@
 """Ledger metadata: what BookKeeper's own serializer wrote, what its parser refuses, and what must never be told."""
 
 # The expected value comes first, which ruff calls Yoda.
-# ruff: noqa: SIM300
 from __future__ import annotations
 
 import hashlib

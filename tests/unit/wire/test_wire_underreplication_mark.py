@@ -1,7 +1,6 @@
 """Under-replication marks: a mark stands whatever its bytes say."""
 
 # The expected value comes first, which ruff calls Yoda.
-# ruff: noqa: SIM300
 from __future__ import annotations
 
 import pytest

@@ -1,7 +1,6 @@
 """Paths below ROOT: each id has one path, and only that path leads back to it."""
 
 # The expected value comes first, which ruff calls Yoda.
-# ruff: noqa: SIM300
 from __future__ import annotations
 
 import pytest
