@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.stories import GRACE_MS, LEDGER, NOW_MS, Bookie, State, Story, drive
+from support.stories import GRACE_MS, LEDGER, NOW_MS, Bookie, State, Story, drive, stories
 
-from auditor.judgement import Todo, settle
+from auditor.judgement import Todo, lists_demanded, settle
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.identity import ENTRY_ID_MAX
@@ -43,6 +43,13 @@ def test_a_sound_ledger_costs_one_list_a_bookie_and_no_second_look() -> None:
     driven = drive(story())
     assert [Todo.LISTS, Todo.NOTHING] == [step.todo for _, step in driven.steps]
     assert (Standing.SOUND, 1) == (driven.step.verdict.standing, len(driven.evidence.looks))
+
+
+def test_whom_to_ask_is_known_without_judging() -> None:
+    """At every step of every story the lists demanded are the questions of the step, which judges first."""
+    for told in stories(300):
+        for evidence, step in drive(told).steps:
+            assert step.questions == lists_demanded(evidence, told.terms), (told.name, evidence)
 
 
 @pytest.mark.parametrize("text", ["open", "in_recovery", "closed -1"])
