@@ -137,7 +137,7 @@ def compare(host: str, port: int, ledger_ids: Sequence[int], windows: Sequence[i
 def target(measured: Measured, others: Sequence[Measured] = ()) -> Target:
     """What is promised of the first of these figures; the others stand beside it."""
     return Target(
-        f"bookie: the lane asks at {RATIO_MIN:g} of the floor's rate or better, same window, the floor above {FLOOR_PER_S_MIN:,}/s",
+        f"bookie: the lane asks at {RATIO_MIN:g} of the floor's rate at least, same window, floor above {FLOOR_PER_S_MIN:,}/s",
         measured.ratio >= RATIO_MIN and measured.floor_per_s > FLOOR_PER_S_MIN and set(measured.answers) == {"held"},
         (str(measured), *(f"{other}   (not judged)" for other in others)),
     )

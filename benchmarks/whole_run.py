@@ -57,8 +57,8 @@ def audit(uri: str, output: Path, cache: Path | None = None) -> OurRun:
     wall_s = time.monotonic() - began
     if done.returncode != 0:
         raise RuntimeError(f"auditor run exited with {done.returncode}: {(done.stdout + done.stderr)[-3000:]}")
-    run = json.loads((output / "latest.json").read_text())["run_id"]
-    return OurRun(wall_s, json.loads((output / f"run-{run}" / "summary.json").read_text()))
+    run = json.loads((output / "latest.json").read_text())["run"]
+    return OurRun(wall_s, json.loads((output / run / "summary.json").read_text()))
 
 
 def compare(cluster: RealCluster, scratch: Path, ledgers: int, rounds: int) -> Target:
