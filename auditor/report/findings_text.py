@@ -23,7 +23,7 @@ LEDGERS_SHOWN_BRIEF_MAX = 3
 CAUSES_SHOWN_MAX = 2
 MATRIX_BOOKIES_MAX = 8
 MATRIX_LOOKS_MAX = 4
-WITNESS_LINES_MAX = 6
+WITNESS_LINES_MAX = 8
 FINDING_LINES_MAX = 4
 BOOKIES_LACKING_SHOWN_MAX = 3
 NEXT_FINDINGS_MAX = 5
@@ -195,7 +195,7 @@ def _commands(subject: str, commands: Sequence[str]) -> Iterator[str]:
     change = [command.removeprefix(CHANGES) for command in commands if command.startswith(CHANGES)]
     yield from (f"    {printable(command, COMMAND_CHARS_MAX)}" for command in look[:COMMANDS_OF_A_FINDING_MAX])
     if len(look) > COMMANDS_OF_A_FINDING_MAX:
-        yield f"    ... and {of(len(look) - COMMANDS_OF_A_FINDING_MAX, 'more')} in its field `next`, before anything is changed"
+        yield f"    ... and {len(look) - COMMANDS_OF_A_FINDING_MAX} more in its field `next`, before anything is changed"
     elif change:
         yield f"  then for {subject}, and this CHANGES THE CLUSTER"
         yield from (f"    {printable(command, COMMAND_CHARS_MAX)}" for command in change[:COMMANDS_OF_A_FINDING_MAX])

@@ -13,6 +13,8 @@ from auditor.report.words import EXEMPT_WORDS, machine_line, outcome_sentences
 
 _NO_VERDICT = "No verdict was given; the results of earlier runs are left as they were."
 
+_HANG = " " * len("requests  ")
+
 WIDTH_MIN = 80
 WIDTH_MAX = 120
 
@@ -89,7 +91,7 @@ def _heading(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
     if summary.get("replication_disabled"):
         yield from wrapped("Auto-recovery is disabled in this cluster: nothing will be repaired until it is enabled.", width)
     yield ""
-    yield from wrapped(f"cluster   {cluster_name(summary)}", width)
+    yield from wrapped(f"cluster   {cluster_name(summary)}", width, hang=_HANG)
     started, finished = moment(summary.get("started_at")), moment(summary.get("finished_at"))
     if started and finished:
         took = span((finished - started).total_seconds())
@@ -131,19 +133,19 @@ def _cost(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
     yield from wrapped(
         f"bookies   {count(bookies['registered'])} registered ({count(bookies['readonly'])} read-only), "
         f"{count(bookies['named_by_ledgers'])} named by ledgers: {', '.join(states) or 'none asked'}",
-        width, "  ",
+        width, "  ", hang=_HANG,
     )  # fmt: skip
     yield from wrapped(
         f"requests  {of(requests['zookeeper_reads'], 'ZooKeeper read')}, {of(requests['bookie_requests'], 'bookie request')} "
         f"({size(requests['bookie_bytes'])} received, {of(requests['retries'], 'retry', 'retries')})",
-        width, "  ",
+        width, "  ", hang=_HANG,
     )  # fmt: skip
     if requests["confirming_reads"]:
         back = of(requests["listing_false_negatives"], "entry that a list left out was", "entries that lists left out were")
-        yield from wrapped(f"          {of(requests['confirming_reads'], 'confirming read')}; {back} there", width, "  ")
+        yield from wrapped(f"{of(requests['confirming_reads'], 'confirming read')}; {back} there", width, "  " + _HANG)
     stages = ", ".join(f"{stage} {span(float(seconds))}" for stage, seconds in summary["duration_s"].items() if seconds >= 0.05)
     if stages:
-        yield from wrapped(f"time      {stages}", width, "  ")
+        yield from wrapped(f"time      {stages}", width, "  ", hang=_HANG)
     yield ""
 
 

@@ -55,9 +55,9 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
     rest = ", ".join(f"{reason.value} {count(n)}" for reason, n in most[REASONS_EXPLAINED_MAX:])
     yield from wrapped(f"also {rest}", width, "  ") if rest else ()
     for sentence in withheld[:WITHHELD_SHOWN_MAX]:
-        yield from wrapped(f"withheld: {printable(sentence, 1_000)}", width, "  ", WITHHELD_LINES_MAX, hang="  ")
+        yield from wrapped(f"- {printable(sentence, 1_000)}", width, "  ", WITHHELD_LINES_MAX, hang="  ")
     if len(withheld) > WITHHELD_SHOWN_MAX:
-        yield f"  ... and {of(len(withheld) - WITHHELD_SHOWN_MAX, 'more')} withheld, in summary.json"
+        yield f"  ... and {count(len(withheld) - WITHHELD_SHOWN_MAX)} more in summary.json"
     yield ""
 
 

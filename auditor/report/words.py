@@ -151,7 +151,7 @@ def _incomplete(summary: Mapping[str, Any]) -> str:
             "That is our network or our credentials, so nothing is said about them; no ledger could be judged by its entries."
         )
     if not ledgers["indeterminate"] and summary.get("withheld"):
-        return f"{head} {of(len(summary['withheld']), 'thing is', 'things are')} withheld, as told below."
+        return f"{head} what could not be judged is told below."
     if not ledgers["indeterminate"]:
         return f"{head} some ledgers carry a reason why they could not be judged in full."
     return f"{head} {count(ledgers['indeterminate'])} of {of(ledgers['listed'], 'ledger')} could not be judged."

@@ -302,7 +302,8 @@ def empty_summary() -> dict[str, object]:
     """The summary of a run over no ledger."""
     facts = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "id", False, None)
     moment = "2026-01-01T00:00:00.000Z"
-    run = RunFacts("r", facts, moment, moment, {}, "warning", True, False)
+    told = {"partial": False, "nobody_answered": False, "not_there": 0, "withheld": ()}
+    run = RunFacts("r", facts, moment, moment, {}, "warning", True, **told)
     return summarise(run, VERDICTS.empty_table(), [], Costs(0, 0, 0, 0, 0, 0, 0, 0), [], NO_PREVIOUS)
 
 

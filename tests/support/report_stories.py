@@ -43,6 +43,9 @@ def summary(**changes: Any) -> dict[str, Any]:
         "oldest_underreplicated_s",
         "request_totals",
         "nobody_answered",
+        "bookies_unheard",
+        "withheld",
+        "partial",
         "replication_disabled",
     }, changes
     return document | changes
@@ -52,6 +55,7 @@ def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
     """One finding: on ledger `subject`, or on bookie `subject`; entries 0-1999 are missing on bookie-3."""
     facts = CATALOGUE[kind]
     on_ledger = facts.subject is Subject.LEDGER
+    version = 2 if on_ledger else None
     answers = {"bookie-1:3181": "held", "bookie-2:3181": "held", "bookie-3:3181": "no_such_ledger"}
     if not on_ledger:
         answers = {str(subject): "unregistered"}
@@ -72,13 +76,13 @@ def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
         "copies": {"write_quorum": 3, "ack_quorum": 2, "confirmed": 2, "unknown": 0} if on_ledger else None,
         "witness": _ledger_witness(subject) if on_ledger else _bookie_witness(subject),
         "looks": [
-            {"at": "2026-01-01T03:09:00.000Z", "znode_version": 2, "marked": False, "answers": answers},
-            {"at": "2026-01-01T03:14:05.000Z", "znode_version": 2, "marked": False, "answers": answers},
-            {"at": "2026-01-01T03:14:06.000Z", "znode_version": 2, "marked": False, "answers": {}},
-        ],
+            {"at": "2026-01-01T03:09:00.000Z", "znode_version": version, "marked": False, "answers": answers},
+            {"at": "2026-01-01T03:14:05.000Z", "znode_version": version, "marked": False, "answers": answers},
+            {"at": "2026-01-01T03:14:06.000Z", "znode_version": version, "marked": False, "answers": {}},
+        ][: 3 if on_ledger else 2],
         "next": _ledger_next(subject)
         if on_ledger
-        else ["bookkeeper shell listbookies -rw", "bookkeeper shell listunderreplicated"],
+        else ["bookkeeper shell listbookies -rw", f"{CHANGES}bookkeeper shell recover {subject}"],
         "runbook": f"docs/findings/{kind.value}.md",
     }
     assert set(changes) <= set(document), changes
@@ -87,15 +91,15 @@ def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
 
 def _ledger_witness(ledger_id: int | str) -> str:
     return (
-        f"Let ledger {ledger_id} be closed at entry 1999. Then bookie-3:3181 said at 03:09:00 that it has no such ledger, and "
+        f"Let ledger {ledger_id} be closed at entry 1999; then bookie-3:3181 said at 03:09:00 that it has no such ledger, and "
         "again at 03:14:05; so entry 0 has two copies of the three promised."
     )
 
 
 def _bookie_witness(bookie_id: int | str) -> str:
     return (
-        f"Let closed ledgers name {bookie_id}. Then at 03:09:00 it was not registered and none of them marked, "
-        "and again at 03:14:05."
+        f"Let bookie {bookie_id} not be registered; then 12 closed ledgers name it (160 and 11 more) and none of them is "
+        "marked under-replicated; the bookie has no cookie; all this again 5 min 5 s later."
     )
 
 

@@ -64,6 +64,24 @@ def test_the_console_is_bounded():
     assert counts["ENTRY_BELOW_WRITE_QUORUM"] == 3_000 and "\x1b" not in out.getvalue()
 
 
+class Terminal(io.StringIO):
+    """A stream that a person watches."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_the_counts_alone():
+    """Whoever sits there has just read the report; a log that is kept has every event."""
+    findings = stories.wiped_bookie(3)[1]
+    out = Terminal()
+    log.violations(log.setup(stream=out), findings, log_format="console")
+    assert len(out.getvalue().splitlines()) == 2 and "BOOKIE_LOST_UNNOTICED" in out.getvalue()
+    out = Terminal()
+    log.violations(log.setup(log_format="json", stream=out), findings, log_format="json")
+    assert len(out.getvalue().splitlines()) == len(findings) + 2
+
+
 def test_a_critical_violation_is_an_error():
     """Levels follow severity."""
     out = io.StringIO()

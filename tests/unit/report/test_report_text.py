@@ -5,8 +5,10 @@ import re
 import pytest
 from support import report_stories as stories
 
-from auditor.model.finding import Kind
+from auditor.confirm.next_commands import CHANGES
+from auditor.model.finding import CATALOGUE, Kind, Severity
 from auditor.model.verdict import Unknown
+from auditor.report.findings_text import COMMANDS_OF_A_FINDING_MAX, NEXT_FINDINGS_MAX, worst_kinds_first
 from auditor.report.ledgers_text import render_ledgers
 from auditor.report.text import render, render_fault, render_unreachable
 from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS
@@ -74,7 +76,37 @@ def test_the_worst_entry_is_shown_with_who_said_what():
     head = r"bookie +03:09:00 v2 +03:14:05 v2 +03:14:06 v2 +lacks"
     row = re.search(head + r"\n +bookie-3:3181 +no_such_ledger +no_such_ledger +- +0-1999\n", text)
     assert row, text
-    assert "Let ledger 100 be closed at entry 1999." in text
+    assert "Let ledger 100 be closed at entry 1999; then" in text
+
+
+@pytest.mark.parametrize("kind", [kind for kind, facts in CATALOGUE.items() if facts.severity is Severity.CRITICAL])
+def test_every_critical_kind_has_its_witness_on_the_screen(kind):
+    """However many worse kinds stand before it."""
+    text = flat(render(*stories.everything_wrong(50), width=120))
+    told = text[text.index(f"CRITICAL {kind.value} ") :].split("... and ")[0]
+    assert "Let " in told and "; then " in told and "03:09:00" in told
+
+
+def test_every_finding_on_a_bookie_says_what_is_the_matter():
+    """A bare name sends nobody anywhere."""
+    found = [stories.finding(Kind.BOOKIE_LOST_UNNOTICED, f"b{n}") for n in range(3)]
+    text = flat(render(stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found))
+    fact = "12 closed ledgers name it (160 and 11 more) and none of them is marked under-replicated; the bookie has no cookie;"
+    assert [3, 1, 1] == [text.count(fact), text.count(f"- bookie b1: {fact}"), text.count(f"- bookie b2: {fact}")]
+    assert "bookie 03:09:00 03:14:05 b0 unregistered unregistered" in text, "a bookie has no znode version and lacks no entries"
+
+
+def test_a_finding_told_in_brief_names_who_lacks_what():
+    """One line of the fact one needs, for the kinds that are not told in full."""
+    found = [stories.finding(kind, 7) for kind in (Kind.ENTRY_WITHOUT_REPLICA, Kind.ENTRY_BELOW_ACK_QUORUM)]
+    lacking = {f"b{n}": [[5, 9]] for n in range(5)}
+    found.append(stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 8, missing_on=lacking))
+    found.append(
+        stories.finding(Kind.METADATA_MALFORMED, 9, missing_on={}, witness="Let it be; then it has no end. Again at look 2: x.")
+    )
+    text = flat(render(stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found))
+    assert ": b0 lacks 5-9; b1 lacks 5-9; b2 lacks 5-9; so do 2 more" in text
+    assert ": it has no end. What was asked" in text
 
 
 def test_the_worst_ledger_comes_first():
@@ -94,6 +126,60 @@ def test_nothing_wrong_is_said_in_one_sentence():
     text = render(stories.summary(), [], run_dir="./audits/x")
     assert text.startswith("SOUND: 990 ledgers have every acknowledged entry where the metadata says it is")
     assert "Findings" not in text and "could not be judged" not in text and "CHANGES" not in text
+
+
+def test_sound_never_boasts_of_no_ledger():
+    """Where every ledger is exempt nothing was judged, and the first line says so."""
+    counts = {"listed": 10, "sound": 0, "exempt": 10, "indeterminate": 0, "violated": 0}
+    text = flat(render(stories.summary(ledgers=counts), []))
+    expected = "SOUND: nothing wrong was found, and there was no entry to judge: 10 ledgers are exempt (9 open, 1 empty)."
+    assert text.startswith(expected)
+
+
+def test_coverage_says_what_it_counts():
+    """A share of what, in the same line."""
+    text = flat(render(stories.summary(coverage=0.9818, complete=False), []))
+    assert "98.18 % of the ledgers carry no reason to be unknown and are not merely excused by a mark" in text
+    assert "there was nothing to judge" in flat(render(stories.empty_cluster(), []))
+
+
+def unjudged(**unheard):
+    reasons = {"bookie_silent": 2, "bookie_refused": 1}
+    return flat(render(stories.summary(indeterminate=reasons, complete=False, bookies_unheard=unheard), [])) + " "
+
+
+def test_what_could_not_be_judged_names_its_bookies():
+    """Two ledgers lead to the bookies that did not answer for them."""
+    text = unjudged(silent=["b6"], unregistered=["b7", "b8"], refused=["b9"], unsupported=[])
+    assert "bookie_silent 2 ledgers (b6 silent; b7, b8 not registered)" in text
+    assert "bookie_refused 1 ledger (b9 refused)" in text
+
+
+def test_a_bookie_that_is_not_registered_is_not_to_be_reached():
+    """Advice for each state, and only for those that are there."""
+    reach, gone = "reachable from this host", "`bookkeeper shell recover -q b7` says how many ledgers name it"
+    for expected, unheard in {
+        (True, False): {"silent": ["b6"]},
+        (False, True): {"unregistered": ["b7"]},
+        (True, True): {"silent": ["b6"], "unregistered": ["b7"]},
+    }.items():
+        text = unjudged(**unheard)
+        assert expected == (reach in text, gone in text), unheard
+    assert reach in unjudged(), "a summary without names gets the general advice"
+
+
+def test_ten_bookies_named_may_be_more():
+    """The summary names at most ten, so ten are told as some."""
+    assert "(b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 ... silent)" in unjudged(silent=[f"b{n}" for n in range(10)])
+
+
+def test_what_is_withheld_is_said():
+    """Sentences, a few of them, the rest counted; also where every ledger could be judged."""
+    withheld = [f"Bookie b{n} is not accused yet." for n in range(7)]
+    text = flat(render(stories.summary(outcome="INCOMPLETE", exit_code=3, withheld=withheld), []))
+    assert "no clean bill: what could not be judged is told below." in text
+    assert "What could not be judged - Bookie b0 is not accused yet." in text
+    assert "Bookie b4 " in text and "Bookie b5 " not in text and "... and 2 more in summary.json" in text
 
 
 def test_no_answer_at_all_is_our_network_or_our_credentials():
@@ -134,10 +220,42 @@ def test_commands_that_change_things_come_last_and_are_marked():
     """Look first; each command once and whole."""
     summary, findings = stories.wiped_bookie(2)
     text = render(summary, findings, width=60)
-    look, change = text.index("Next: look first"), text.index("CHANGES THE CLUSTER")
+    look, change = text.index("  for ledger 100 ("), text.index("  then for ledger 100, and this CHANGES THE CLUSTER\n")
     assert (
-        look < text.index("  auditor ledger 100\n") < change < text.index("  bookkeeper shell recover -l 100 bookie-3:3181\n")
+        look
+        < text.index("    auditor ledger 100\n")
+        < change
+        < text.index("    bookkeeper shell recover -l 100 bookie-3:3181\n")
     )
+
+
+def test_commands_are_told_finding_by_finding():
+    """What to run for the lost bookie is not mixed with what to run for a ledger."""
+    text = render(*stories.wiped_bookie(2))
+    expected = (
+        "Next: look first\n"
+        "  for bookie bookie-9:3181 (BOOKIE_LOST_UNNOTICED)\n"
+        "    bookkeeper shell listbookies -rw\n"
+        "  then for bookie bookie-9:3181, and this CHANGES THE CLUSTER\n"
+        "    bookkeeper shell recover bookie-9:3181\n"
+        "  for ledger 100 (ENTRY_BELOW_WRITE_QUORUM)\n"
+    )
+    assert expected in text
+
+
+def test_no_change_is_shown_whose_looks_were_cut():
+    """Whoever cannot see the whole question is not handed the answer."""
+    commands = [f"bookkeeper shell look {n}" for n in range(COMMANDS_OF_A_FINDING_MAX + 1)]
+    found = [stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 1, next=[*commands, f"{CHANGES}bookkeeper shell wipe"])]
+    text = render(stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted(found)), found)
+    assert "wipe" not in text and "... and 1 more in its field `next`, before anything is changed" in text
+
+
+def test_kinds_whose_commands_are_not_shown_are_named():
+    """The worst few findings get their commands; of the others one knows where they are."""
+    text = flat(render(*stories.everything_wrong(50)))
+    rest = worst_kinds_first()[NEXT_FINDINGS_MAX:]
+    assert f"for {', '.join(kind.value for kind in rest)}: the field `next` in findings.jsonl" in text and rest
 
 
 def test_disabled_recovery_is_said_at_the_top():
@@ -192,7 +310,7 @@ def test_a_single_ledger_is_told_in_full():
     """Standing, reasons, metadata, segments, who said what, witness; bookies are not accused."""
     finding = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7)
     ledgers = [
-        ledger(7, "violated", unknowns=["bookie_silent"], owner=finding["owner"]),
+        ledger(7, "violated", unknowns=["bookie_silent"], owner=finding["owner"], looks=[{"answers": {"b7": "unregistered"}}]),
         ledger(8, "exempt", exempt="open", looks=finding["looks"]),
         {"ledger_id": 9, "standing": "no_such_ledger"},
     ]
@@ -200,6 +318,7 @@ def test_a_single_ledger_is_told_in_full():
     summary = stories.summary(outcome="VIOLATED", exit_code=1, ledgers=counts)
     text = render_ledgers(summary, ledgers, [finding], second_look_delay_s=1.0)
     assert "Ledger 7: VIOLATED\n  could not be judged (bookie_silent): " in text
+    assert "no answer at any look (b7 not registered); to do: a bookie that is not registered is down" in flat(text)
     assert "CLOSED, last entry 1999, ensemble 3, write quorum 3, ack quorum 2, format 3" in text
     assert "from 900: bookie-2:3181 bookie-3:3181 bookie-4:3181" in text
     assert "CRITICAL ENTRY_WITHOUT_REPLICA" in text and "Let ledger 7 be closed" in text
