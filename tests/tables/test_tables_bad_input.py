@@ -212,7 +212,7 @@ def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
             between=lambda pause: cluster.delete_ledger(doomed) if pause == 1 else None,
             frame_bytes_max="64MiB",
             list_groups_max=str(GROUPS_MAX),
-            rpc_timeout="1s",
+            rpc_timeout="3s",
         )
         yield Told(cluster, outcome, story.expected, story.names)
 
@@ -258,13 +258,12 @@ def test_an_unreadable_ledger_says_why(told: Told):
 
 
 def test_a_bookie_that_cannot_list_is_found_out_once(told: Told):
-    """At the second look it is not asked again: no time-out is paid again."""
+    """Asked at one look alone: no time-out is paid again."""
     b3 = told.cluster.id_of("b3")
     ledgers = [i for i, name in told.names.items() if name == "a bookie that cannot list"]
     assert dict.fromkeys(ledgers, 1) == {i: min(1, told.cluster.bookie("b3").asked[i]) for i in ledgers}
-    assert {1} == {
-        row["look"] for row in rows(told, "answers") if row["bookie_id"] == b3 and row["requests"] and row["ledger_id"]
-    }
+    asked = {row["look"] for row in rows(told, "answers") if row["bookie_id"] == b3 and row["requests"] and row["ledger_id"]}
+    assert 1 == len(asked), f"asked at looks {asked}"
 
 
 def test_bookies_are_greeted_for_what_they_are(told: Told):
