@@ -32,8 +32,10 @@ from auditor.errors import (
     StoreUnavailable,
 )
 from auditor.evidence.schemas import VERDICTS
+from auditor.judgings import Judgings
 from auditor.model.cluster import Registration
-from auditor.pipeline import Audit, audit
+from auditor.pipeline import Audit, audit, collect_ledgers
+from auditor.register import BookieRegister
 from auditor.report import log, text
 from auditor.report.conclusion import Conclusion, conclude
 from auditor.report.plan import plan_text
@@ -133,7 +135,16 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
                 tick=watch.done,
             )
             waits = (settings.second_look_delay_ms, settings.lost_bookie_wait_max_ms)
-            look = Audit(stages, store, this.directory, context.stop, watch, waits)
+            look = Audit(
+                stages=stages,
+                store=store,
+                run=this.directory,
+                stop=context.stop,
+                progress=watch,
+                bookies=BookieRegister(store, this.directory, about.facts),
+                judgings=Judgings(stages, this.directory),
+                waits_ms=waits,
+            )
             if settings.dry_run:
                 return _planned(this, look, ids)
             bookies = audit(look, ids)
@@ -164,7 +175,7 @@ def _about(this: Run, store: MetadataStore, *, partial: bool) -> About:
 def _planned(this: Run, look: Audit, ids: Sequence[int] | None) -> int:
     """--dry-run: the metadata is read and nothing is asked; the directory holds nothing worth keeping."""
     assert this.directory is not None
-    look.listen(ids)
+    collect_ledgers(look, ids)
     costs = look.stages.plan()
     look.progress.close()
     this.output.root.remove(this.directory.path.rsplit("/", 1)[1])

@@ -23,7 +23,7 @@ CONSOLE_VIOLATIONS_MAX = 20
 _CHATTY = {"kazoo": logging.WARNING, "py4j": logging.ERROR, "pyspark": logging.WARNING, "urllib3": logging.WARNING}
 """What each library may say without --verbose, which lets all of them say INFO."""
 
-_BRIEF = ("severity", "kind", "ledger_id", "bookie_id", "entries_total", "id")
+_BRIEF = ("severity", "kind", "ledger_id", "bookie_id", "entries_total", "id", "witness")
 
 
 def setup(

@@ -42,7 +42,7 @@ def audited(cluster: RealCluster, spark: object, tmp_path: Path, monkeypatch: py
 
     def run(between: Callable[[int], object] | None = None, **settings: object) -> Outcome:
         pauses = Pauses(between)
-        monkeypatch.setattr("auditor.pipeline.now_ms", pauses.skipped_clock())
+        monkeypatch.setattr("auditor.register.now_ms", pauses.skipped_clock())
         return accounted(audit(cluster, tmp_path, stop=pauses, **settings))
 
     return run

@@ -1,0 +1,77 @@
+"""The bookies of a cluster over the looks of one run: where each was, how it greeted us, and how long to wait for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.accounting.bookies import TOLD, UNHEARD_OR_GREETING, by_look, with_greetings
+from auditor.clock import now_ms
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.report.run_directory import Place
+from auditor.tables.lanes import Directory
+from auditor.verify.reachability import recovery_gap_ms
+from auditor.zookeeper.metadata_store import MetadataStore
+
+GAP_MARGIN_MS = 1_000
+"""Beyond the gap two looks at a lost bookie must have, so that rounding does not undercut it."""
+
+
+@dataclass(slots=True)
+class BookieRegister:
+    """Kept up look by look: `directory` before the bookies are asked, `greeted` after it."""
+
+    store: MetadataStore
+    run: Place
+    facts: ClusterFacts
+    seen: list[BookieRecord] = field(default_factory=list)
+    """Every bookie at every look that is over, with how it greeted us."""
+    registered: list[BookieRecord] = field(default_factory=list)
+    """The bookies as the metadata service has them at the present look."""
+
+    def directory(self, look: int) -> Directory:
+        """Where the bookies are now; those that cannot list were found out at an earlier look."""
+        if look > 1:
+            self.store.sync()
+        self.registered = self.store.bookies(look, now_ms)
+        addresses = {
+            record.bookie_id: (record.host, record.port) if record.host is not None and record.port is not None else None
+            for record in self.registered
+            if record.registration is not Registration.NONE
+        }
+        unsupported = {record.bookie_id for record in self.seen if record.greeting is Greeting.UNSUPPORTED}
+        return Directory(addresses, frozenset(unsupported))
+
+    def greeted(self, look: int) -> None:
+        """Keep how each bookie was registered at this look and how it greeted us."""
+        self.seen += with_greetings(self.registered, self._told(look), look)
+
+    def someone_was_silent(self) -> bool:
+        """Whether a registered bookie must be asked again although no ledger may need it."""
+        return any(record.greeting is Greeting.SILENT for record in self.seen)
+
+    def pause_ms(self, look: int, delay_ms: int, longest_ms: int) -> int:
+        """How long to wait before `look`: the delay, or longer where a bookie that has a cookie is gone.
+
+        It may be restarting, and the cluster may know. Where telling that would take longer than `longest_ms`, nothing is said
+        of the bookie (`verify.reachability.withheld` says so) and nothing is waited for.
+        """
+        gap_ms = recovery_gap_ms(self.facts) + GAP_MARGIN_MS
+        if look > 2 or gap_ms > longest_ms or not self._may_be_restarting(look - 1):
+            return delay_ms
+        return max(delay_ms, gap_ms)
+
+    def _may_be_restarting(self, look: int) -> bool:
+        told = self._told(look).filter(pc.field("status") == Greeting.UNREGISTERED.value)
+        named = set(told["bookie_id"].to_pylist())
+        return any(
+            record.registration is Registration.NONE and record.has_cookie and record.bookie_id in named
+            for record in by_look(self.seen)[-1].values()
+        )
+
+    def _told(self, look: int) -> pa.Table:
+        """How the bookies of one look behaved; what they hold stays where it is."""
+        return self.run.read_table("evidence/answers", TOLD, (pc.field("look") == look) & UNHEARD_OR_GREETING)
