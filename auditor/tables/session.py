@@ -54,7 +54,6 @@ def spark_session(
             raise
         try:
             stop.check()
-            threading.Thread(target=_fetch_python, args=(session,), daemon=True).start()
             yield session
         finally:
             with suppress(Exception):  # a JVM that was ended by a signal cannot be told anything any more
@@ -90,12 +89,6 @@ def _start(bookie_count: int, master: str | None, spoken: IO[bytes] | None, arch
         _end_jvm()
         said = _last_words(spoken)
         raise SparkUnavailable(f"Spark could not be started ({error}){said}; `auditor doctor` says what is missing") from error
-
-
-def _fetch_python(session: SparkSession) -> None:
-    """Have Spark start its Python while the driver does other things: its imports take a second, once for all tasks."""
-    with suppress(Exception):  # it is only early; and a run that ends soon takes the session away
-        session.range(1, numPartitions=1).mapInArrow(lambda batches: batches, "id bigint").collect()
 
 
 def _with_our_signals(start: Callable[[], T]) -> T:
