@@ -57,7 +57,7 @@ def test_waits_for_the_recovery_delay(cluster: RealCluster, audited: Audited) ->
     assert [900 + SESSION_S + MARGIN_S] == outcome.pauses_s
     found = outcome.one("b2")
     assert (Kind.BOOKIE_LOST_UNNOTICED.value, "critical") == (found["kind"], found["severity"])
-    for words in ("bookie b2", "still has a cookie", "2 closed ledgers", "ledgers 1, 2.", "lostBookieRecoveryDelay"):
+    for words in ("bookie b2", "still has a cookie", "2 closed ledgers", "(1, 2)", "lostBookieRecoveryDelay"):
         assert words in found["witness"]
     assert [found] == outcome.findings
     assert UNKNOWN == outcome.standings(1, 2, 3)
@@ -65,13 +65,17 @@ def test_waits_for_the_recovery_delay(cluster: RealCluster, audited: Audited) ->
 
 
 def test_says_nothing_where_it_may_not_wait_so_long(cluster: RealCluster, audited: Audited) -> None:
-    """The cluster's patience exceeds lost_bookie_wait_max: the wait is cut there, and nothing is said about the bookie."""
+    """The cluster's patience exceeds lost_bookie_wait_max: nothing is waited for in vain, nothing is said about the bookie, and
+    that is said."""
     cluster.lost_bookie_recovery_delay(7200)
 
     outcome = audited(lost_bookie_wait_max="30m")
 
-    assert [1800.0] == outcome.pauses_s
+    assert [0.0] == outcome.pauses_s
     assert [] == outcome.findings
+    (withheld,) = outcome.summary["withheld"]
+    assert all(words in withheld for words in ("bookie b2", "7210 s apart", "--lost-bookie-wait-max"))
+    assert "bookie b2 is not registered" in " ".join(outcome.stdout.split())
     assert (3, "INCOMPLETE") == (outcome.exit_code, outcome.summary["outcome"])
     assert UNKNOWN == outcome.standings(1, 2, 3)
 
