@@ -27,7 +27,7 @@ from auditor.tables import ledgers as ledger_table
 from auditor.tables import verdicts
 from auditor.tables.lanes import QUESTIONS, WANTED, Directory, by_lane, entry_reader, list_asker
 from auditor.tables.session import run_job
-from auditor.tables.store import append, local_rows, mapped, spark_type, written
+from auditor.tables.store import append, keep, local_rows, mapped, spark_type, written
 from auditor.zookeeper.ledger_listing import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress
 
@@ -50,7 +50,7 @@ class Stages:
     def list_ledgers(self, partitions: Sequence[ListingPartition]) -> None:
         """Every ledger id there is -> evidence/listing. Counted before any metadata is read.
 
-        One portion is listed here: that takes a moment, a job in Python two seconds at the beginning of a run.
+        One portion is listed here: that takes a moment, a job at the beginning of a run two seconds.
         """
         if len(partitions) == 1:
             with self.address.open() as store:
@@ -63,7 +63,7 @@ class Stages:
     def take_listing(self, ids: Sequence[LedgerId]) -> None:
         """The ledger ids an operator named -> evidence/listing."""
         rows = pa.RecordBatch.from_arrays([pa.array(ids, pa.int64())], schema=LISTING)
-        self._write(local_rows(self.spark, rows), "evidence/listing")
+        keep(rows, f"{self.uri}/evidence/listing")
 
     def read_ledgers(self, look: int, marks: Mapping[LedgerId, Mark] | None = None) -> None:
         """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""

@@ -5,12 +5,17 @@ A lazy table that asks the network would ask again at every use; here every stag
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
+
+from auditor.errors import OutputError
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -28,6 +33,19 @@ def mapped(rows: DataFrame, work: Callable[[Batches], Batches], schema: pa.Schem
 def append(rows: DataFrame, path: str) -> None:
     """Write rows behind what the table holds already. The only consumer a stage that asks the network may have."""
     rows.write.mode("append").parquet(path)
+
+
+def keep(batch: pa.RecordBatch, path: str) -> None:
+    """Write rows this process holds as a table of one file, without a Spark job. Raises OutputError."""
+    try:
+        if path.startswith("file://"):
+            files, place = fs.LocalFileSystem(), path.removeprefix("file://")
+        else:
+            files, place = fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", path))
+        files.create_dir(place, recursive=True)
+        pq.write_table(pa.Table.from_batches([batch]), f"{place}/kept.parquet", filesystem=files, compression="zstd")
+    except (OSError, pa.ArrowException) as error:
+        raise OutputError(f"cannot write {path}: {error}") from error
 
 
 def written(spark: SparkSession, paths: Iterable[str], schema: pa.Schema) -> DataFrame:
