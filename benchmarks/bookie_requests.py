@@ -5,13 +5,14 @@
 The floor sends requests that were encoded beforehand and only counts the frames that come back: what the bookie, the network
 and the event loop cost with any client. Both take turns against the same bookie at the same window; the ratio is the median
 over the rounds, each round's two sides measured one right after the other. The lane's rate limit is lifted, so do not aim
-this at a bookie that has something else to do.
+this at a bookie that has something else to do. Garbage is collected as seldom as in a run's workers.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from statistics import median
 
 from auditor.bookie.client import Lane, ListQuestion
 from auditor.config import BookieLimits
+from auditor.tables.worker_daemon import GARBAGE_THRESHOLDS
 from auditor.wire.frames import encode_get_list
 from benchmarks.targets import Target
 
@@ -119,6 +121,8 @@ def lane_round(host: str, port: int, ledger_ids: Sequence[int], window: int) -> 
 
 def compare(host: str, port: int, ledger_ids: Sequence[int], windows: Sequence[int], repeats: int) -> list[Measured]:
     """One Measured a window. The bookie is asked for every ledger once beforehand, so that nobody finds it cold."""
+    gc.freeze()
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     asyncio.run(floor_round(host, port, ledger_ids, max(windows)))
     asked = list(islice(cycle(ledger_ids), LISTS_PER_ROUND))
     found = []
