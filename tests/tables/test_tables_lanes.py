@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,8 @@ from auditor.sandbox.cluster import SandboxCluster
 from auditor.tables import stages
 from auditor.tables.lanes import KEYS_TRIED_PER_LANE, QUESTIONS, Directory, by_lane, spark_hash
 from auditor.tables.store import local_rows
+from auditor.zookeeper.ledger_listing import Listing, ListingPartition
+from auditor.zookeeper.metadata_store import MetadataStore
 
 pytestmark = pytest.mark.spark
 
@@ -154,6 +157,16 @@ def dying(make: Callable[..., Any], deaths: Path) -> Callable[..., Any]:
     return made
 
 
+def in_two_portions(find: Callable[..., Listing]) -> Callable[..., Listing]:
+    """A listing with one portion more, whose only parent has vanished: a single portion is listed without a task."""
+
+    def found(store: MetadataStore) -> Listing:
+        listing = find(store)
+        return replace(listing, partitions=(*listing.partitions, ListingPartition(("/99/9999",))))
+
+    return found
+
+
 WORKS = {
     "list": (stages.ledger_table, "lister"),
     "read": (stages.ledger_table, "reader"),
@@ -172,6 +185,7 @@ def test_tasks_that_are_killed_are_done_again_and_count_once(
     for stage, (home, name) in WORKS.items():
         (tmp_path / stage).mkdir()
         monkeypatch.setattr(home, name, dying(getattr(home, name), tmp_path / stage))
+    monkeypatch.setattr(MetadataStore, "listing_partitions", in_two_portions(MetadataStore.listing_partitions))
     outcome = audit(cluster, tmp_path)
     assert [] == [stage for stage in WORKS if not list((tmp_path / stage).iterdir())], "stages in which no task died"
     assert 1 == outcome.exit_code, outcome.stdout
