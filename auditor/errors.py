@@ -57,28 +57,12 @@ class StoreUnavailable(MetadataStoreError):
     """ZooKeeper or the cluster's layout could not be reached, read or understood. Exit 5."""
 
 
-class LedgerVanished(MetadataStoreError):
-    """The ledger's znode was gone when it was read."""
-
-
 class BookieError(AuditorError):
     """A bookie could not be asked."""
 
 
 class BookieUnreachable(BookieError):
     """No connection, or it was closed and could not be had again within the bound."""
-
-
-class BookieTimeout(BookieError):
-    """A request was not answered in time, although the connection stood."""
-
-
-class BookieRefused(BookieError):
-    """The bookie answered and would not say: not authorised, EIO, unknown ledger state."""
-
-    def __init__(self, status: str) -> None:
-        super().__init__(f"the bookie refused: {status}")
-        self.status = status
 
 
 class SparkUnavailable(AuditorError):

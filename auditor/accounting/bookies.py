@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,18 +53,7 @@ def _greeted(record: BookieRecord, greetings: dict[BookieId, tuple[Greeting, str
         greeting, detail = greetings[record.bookie_id]
     else:
         return record
-    return BookieRecord(
-        record.bookie_id,
-        record.look,
-        record.read_at_ms,
-        record.registration,
-        record.host,
-        record.port,
-        record.has_cookie,
-        record.problem,
-        greeting,
-        detail,
-    )
+    return replace(record, greeting=greeting, greeting_detail=detail)
 
 
 def orphans(answers: pa.Table, verdicts: pa.Table) -> dict[BookieId, Orphans]:

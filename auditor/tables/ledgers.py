@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -83,10 +84,7 @@ def ledger_batches(store: MetadataStore, ids: Iterable[LedgerId], look: int, mar
 
 def _marked(record: LedgerRecord, marks: Mapping[LedgerId, Mark]) -> LedgerRecord:
     mark = marks.get(record.ledger_id)
-    if mark is None:
-        return record
-    r = record
-    return LedgerRecord(r.ledger_id, r.look, r.read_at_ms, r.status, r.stamp, r.metadata, r.malformed, mark, r.detail)
+    return record if mark is None else replace(record, mark=mark)
 
 
 def in_batches(rows: Iterable[Row], schema: pa.Schema) -> Batches:
