@@ -94,14 +94,26 @@ def _lost_bookie(finding: Finding) -> Commands:
     ]
 
 
+def _population(_finding: Finding) -> Commands:
+    return [_shell("listledgers")]
+
+
 _NEXT: dict[Kind, Callable[[Finding], Commands]] = {
     Kind.ENTRY_WITHOUT_REPLICA: _missing_entries,
+    Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: _missing_entries,
     Kind.ENTRY_BELOW_ACK_QUORUM: _below_quorum,
+    Kind.ENTRY_CORRUPT: _missing_entries,
     Kind.ENTRY_BELOW_WRITE_QUORUM: _below_quorum,
     Kind.ENSEMBLE_DUPLICATE_BOOKIE: _duplicate,
+    Kind.PLACEMENT_FAILED: _duplicate,
+    Kind.PLACEMENT_SOFT: _duplicate,
+    Kind.UNDERREPLICATED_UNRECOVERABLE: _marked,
     Kind.UNDERREPLICATED_BEYOND_GRACE: _marked,
     Kind.BOOKIE_SILENT_YET_REGISTERED: _silent_bookie,
     Kind.BOOKIE_LOST_UNNOTICED: _lost_bookie,
+    Kind.BOOKIE_LOST_CONTENT: _silent_bookie,
     Kind.METADATA_MALFORMED: _malformed,
+    Kind.LEDGER_STUCK: _malformed,
+    Kind.LEDGER_POPULATION_DROPPED: _population,
 }
 assert _NEXT.keys() == CATALOGUE.keys(), "each kind of the catalogue has its commands"

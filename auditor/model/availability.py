@@ -40,6 +40,10 @@ VALID_ANSWERS = frozenset({AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER})
 """The two answers that say which entries are there. Everything else is unknown, never absence."""
 
 
+NO_COOKIE = "neither registered nor known by a cookie"
+"""The detail of an UNREGISTERED answer for a bookie that the cluster has forgotten, or never knew: it will not come back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One bookie's answer about one ledger at one look.
@@ -60,6 +64,11 @@ class Answer:
     received_bytes: int = 0
     non_canonical: bool = False
 
+    @property
+    def is_gone(self) -> bool:
+        """The bookie was neither registered nor known by a cookie when it should have been asked."""
+        return self.status is AnswerStatus.UNREGISTERED and self.detail == NO_COOKIE
+
 
 class ReadStatus(StrEnum):
     """What came of reading one entry on one bookie (READ_ENTRY)."""
@@ -71,6 +80,8 @@ class ReadStatus(StrEnum):
     TIMED_OUT = "timed_out"
     REFUSED = "refused"
     INVALID = "invalid"
+    CORRUPT = "corrupt"
+    """The right entry with a digest that does not match its bytes."""
     TOO_LARGE = "too_large"
     UNREGISTERED = "unregistered"
     ADDRESS_UNKNOWN = "address_unknown"
@@ -82,7 +93,7 @@ ABSENT_READS = frozenset({ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER})
 
 @dataclass(frozen=True, slots=True)
 class EntryRead:
-    """One confirming read: does this bookie really lack this entry?"""
+    """One entry read on one bookie: to confirm that it is lacking, to look for it elsewhere, or as a probe."""
 
     bookie_id: BookieId
     ledger_id: LedgerId

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from auditor.model.availability import Greeting
@@ -34,6 +35,23 @@ class BookieRecord:
     problem: str = ""
     greeting: Greeting | None = None
     greeting_detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The cluster around a ledger, as far as its verdict depends on it, when the run began.
+
+    `locations` are the assigned ones (`/rack`, `/region/rack`, `/zone/upgradeDomain`), also of bookies that are down; a bookie
+    without one is not in it. `auditor` is the elected auditor's bookie id, None where none is elected. `maintenance`: bookies
+    that an operator says are known to be down.
+    """
+
+    writable: frozenset[BookieId] = frozenset()
+    readonly: frozenset[BookieId] = frozenset()
+    locations: Mapping[BookieId, str] = field(default_factory=dict)
+    auditor: str | None = None
+    replication_disabled: bool = False
+    maintenance: frozenset[BookieId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from auditor.model.availability import Answer, EntryRead
+from auditor.model.cluster import Surroundings
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerRecord
+from auditor.model.placement import PlacementRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +43,13 @@ class Terms:
     """Confirming reads for one (ledger, bookie) at one look, at most."""
     looks_max: int
     """Looks at which one ledger's bookies are asked, at most; a ledger that keeps changing is `unsettled` then."""
+    stranded_entries_max: int = 0
+    """Entries without a copy that are looked for on all other bookies, a ledger, at most; 0: none."""
+    probe_entries: int = 0
+    """Entries sampled a (ledger, bookie) where the bookie cannot list, beside the ends of each segment; 0: none is read."""
+    probe_seed: int = 0
+    """Seed of that sample, drawn anew for each run."""
+    stuck_after_ms: int = 0
+    """How long a ledger may be open or in recovery; 0: for ever."""
+    placement: PlacementRule = field(default_factory=PlacementRule)
+    around: Surroundings = field(default_factory=Surroundings)

@@ -32,23 +32,32 @@ class Family(StrEnum):
 
 
 class Subject(StrEnum):
-    """What a finding is about. Findings on a bookie change the outcome, never a ledger's standing."""
+    """What a finding is about. Findings on a bookie or the cluster change the outcome, never a ledger's standing."""
 
     LEDGER = "ledger"
     BOOKIE = "bookie"
+    CLUSTER = "cluster"
 
 
 class Kind(StrEnum):
     """Every kind this version can find. Among the kinds of one family on a ledger the strongest stands first."""
 
     ENTRY_WITHOUT_REPLICA = "ENTRY_WITHOUT_REPLICA"
+    ENTRY_ONLY_OUTSIDE_ENSEMBLE = "ENTRY_ONLY_OUTSIDE_ENSEMBLE"
     ENTRY_BELOW_ACK_QUORUM = "ENTRY_BELOW_ACK_QUORUM"
+    ENTRY_CORRUPT = "ENTRY_CORRUPT"
     ENTRY_BELOW_WRITE_QUORUM = "ENTRY_BELOW_WRITE_QUORUM"
     ENSEMBLE_DUPLICATE_BOOKIE = "ENSEMBLE_DUPLICATE_BOOKIE"
+    PLACEMENT_FAILED = "PLACEMENT_FAILED"
+    PLACEMENT_SOFT = "PLACEMENT_SOFT"
+    UNDERREPLICATED_UNRECOVERABLE = "UNDERREPLICATED_UNRECOVERABLE"
     UNDERREPLICATED_BEYOND_GRACE = "UNDERREPLICATED_BEYOND_GRACE"
-    BOOKIE_SILENT_YET_REGISTERED = "BOOKIE_SILENT_YET_REGISTERED"
     BOOKIE_LOST_UNNOTICED = "BOOKIE_LOST_UNNOTICED"
+    BOOKIE_LOST_CONTENT = "BOOKIE_LOST_CONTENT"
+    BOOKIE_SILENT_YET_REGISTERED = "BOOKIE_SILENT_YET_REGISTERED"
     METADATA_MALFORMED = "METADATA_MALFORMED"
+    LEDGER_STUCK = "LEDGER_STUCK"
+    LEDGER_POPULATION_DROPPED = "LEDGER_POPULATION_DROPPED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +77,23 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Subject.LEDGER,
         "an entry has no confirmed copy: every bookie of its write set answered, none holds it",
     ),
+    Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: KindFacts(
+        Severity.CRITICAL,
+        Family.ENTRY,
+        Subject.LEDGER,
+        "an entry has no copy where metadata says, and is alive on a bookie that metadata does not name: it will be collected",
+    ),
     Kind.ENTRY_BELOW_ACK_QUORUM: KindFacts(
         Severity.CRITICAL,
         Family.ENTRY,
         Subject.LEDGER,
         "fewer copies than the ack quorum can exist, even if every bookie that gave no valid answer holds one",
+    ),
+    Kind.ENTRY_CORRUPT: KindFacts(
+        Severity.CRITICAL,
+        Family.ENTRY,
+        Subject.LEDGER,
+        "a stored copy of an entry does not match its own digest, read twice",
     ),
     Kind.ENTRY_BELOW_WRITE_QUORUM: KindFacts(
         Severity.WARNING,
@@ -86,17 +107,29 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Subject.LEDGER,
         "one bookie stands twice in an ensemble: two copies in metadata are one on disk",
     ),
+    Kind.PLACEMENT_FAILED: KindFacts(
+        Severity.WARNING,
+        Family.PLACEMENT,
+        Subject.LEDGER,
+        "a segment's ensemble does not adhere to the placement policy",
+    ),
+    Kind.PLACEMENT_SOFT: KindFacts(
+        Severity.INFO,
+        Family.PLACEMENT,
+        Subject.LEDGER,
+        "a segment's ensemble adheres to the placement policy only softly",
+    ),
+    Kind.UNDERREPLICATED_UNRECOVERABLE: KindFacts(
+        Severity.CRITICAL,
+        Family.MARK,
+        Subject.LEDGER,
+        "marked under-replicated, and an entry has no copy from which it could be replicated",
+    ),
     Kind.UNDERREPLICATED_BEYOND_GRACE: KindFacts(
         Severity.WARNING,
         Family.MARK,
         Subject.LEDGER,
         "marked under-replicated for longer than acceptable",
-    ),
-    Kind.BOOKIE_SILENT_YET_REGISTERED: KindFacts(
-        Severity.WARNING,
-        Family.BOOKIE,
-        Subject.BOOKIE,
-        "registered in the metadata service, yet silent at every look",
     ),
     Kind.BOOKIE_LOST_UNNOTICED: KindFacts(
         Severity.CRITICAL,
@@ -104,11 +137,35 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Subject.BOOKIE,
         "not registered, still named by closed ledgers, and these are not marked: the cluster does not know",
     ),
+    Kind.BOOKIE_LOST_CONTENT: KindFacts(
+        Severity.CRITICAL,
+        Family.BOOKIE,
+        Subject.BOOKIE,
+        "answers, and lacks most of what it should hold",
+    ),
+    Kind.BOOKIE_SILENT_YET_REGISTERED: KindFacts(
+        Severity.WARNING,
+        Family.BOOKIE,
+        Subject.BOOKIE,
+        "registered in the metadata service, yet silent at every look",
+    ),
     Kind.METADATA_MALFORMED: KindFacts(
         Severity.WARNING,
         Family.METADATA,
         Subject.LEDGER,
         "metadata, read twice alike, that cannot be decoded or contradicts itself",
+    ),
+    Kind.LEDGER_STUCK: KindFacts(
+        Severity.INFO,
+        Family.METADATA,
+        Subject.LEDGER,
+        "open or in recovery for longer than is usual",
+    ),
+    Kind.LEDGER_POPULATION_DROPPED: KindFacts(
+        Severity.CRITICAL,
+        Family.METADATA,
+        Subject.CLUSTER,
+        "far fewer ledgers are listed than at the last run: bookies will collect the data of those that are gone",
     ),
 }
 

@@ -55,6 +55,14 @@ class LedgerMetadata:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicationLock:
+    """The lock of a worker that replicates a marked ledger. `holder` is the worker's host name, "" where it says none."""
+
+    holder: str
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Mark:
     """An under-replication mark at the path computed from its ledger's id.
 
@@ -66,15 +74,17 @@ class Mark:
     changed_ms: int | None = None
     missing_replicas: tuple[BookieId, ...] = ()
     problem: str | None = None
+    lock: ReplicationLock | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ZnodeStamp:
-    """Which write of which incarnation of the znode was read. Equal stamps mean equal bytes."""
+    """Which write of which incarnation of the znode was read. Equal stamps mean equal bytes. `mtime_ms`: that write's time."""
 
     czxid: int
     version: int
     ctime_ms: int
+    mtime_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 from auditor.model.finding import Finding
-from auditor.model.identity import LedgerId
+from auditor.model.identity import BookieId, LedgerId
 
 
 class Standing(IntEnum):
@@ -50,10 +50,29 @@ class Unknown(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Probes:
+    """How much of a ledger rests on entries read instead of lists: all probes answered, and how many were drawn at random."""
+
+    read: int
+    random: int
+
+
+@dataclass(frozen=True, slots=True)
+class BookieLack:
+    """What one bookie should hold of one ledger and surely lacks, in entries."""
+
+    bookie_id: BookieId
+    expected: int
+    absent: int
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """One ledger's standing with every reason it has, whatever the standing.
 
     `listing_false_negatives` counts entries that a list left out and a read found (entry-availability.md section 6).
+    `probes` is None where every word came from lists (assurance `listed`; else `probed`). `lacks` are the bookies that surely
+    lack entries. `only_maintenance`: nothing but bookies in planned maintenance stood in the way of judging it.
     """
 
     ledger_id: LedgerId
@@ -62,6 +81,9 @@ class Verdict:
     unknowns: tuple[Unknown, ...] = ()
     findings: tuple[Finding, ...] = ()
     listing_false_negatives: int = 0
+    probes: Probes | None = None
+    lacks: tuple[BookieLack, ...] = ()
+    only_maintenance: bool = False
 
     def __post_init__(self) -> None:
         assert (self.standing is Standing.VIOLATED) == any(f.severity > 1 for f in self.findings), self

@@ -1,0 +1,46 @@
+"""Witnesses of the bookie family."""
+
+from __future__ import annotations
+
+from auditor.confirm.telling import Facts, TellOther
+from auditor.confirm.words import span
+from auditor.model.finding import Finding, Kind
+
+
+def _silent_bookie(finding: Finding, facts: Facts) -> str:
+    why = f" ({facts['detail']})" if facts["detail"] else ""
+    return (
+        f"Let bookie {finding.bookie_id} be registered as {facts['registration']} at {facts['address']}; then it should "
+        f"answer, and it was silent at each of {facts['looks']} looks{why}, still registered at the last of them."
+        f"{_disabled(facts)}"
+    )
+
+
+def _lost_bookie(finding: Finding, facts: Facts) -> str:
+    cookie = "the bookie still has a cookie" if facts["has_cookie"] == "true" else "the bookie has no cookie"
+    delay = facts["lost_bookie_recovery_delay_s"]
+    patience = f" lostBookieRecoveryDelay is {span(delay)}." if delay else ""
+    number, some = int(facts["unmarked_ledgers"]), facts["some_ledgers"].split()
+    names, is_not = ("closed ledger names", "is not") if number == 1 else ("closed ledgers name", "none of them is")
+    more = f" and {number - len(some)} more" if number > len(some) else ""
+    return (
+        f"Let bookie {finding.bookie_id} not be registered; then {number} {names} it ({', '.join(some)}{more}) and {is_not} "
+        f"marked under-replicated; {cookie}; all this again {span(facts['apart_s'])} later.{patience}{_disabled(facts)}"
+    )
+
+
+def _disabled(facts: Facts) -> str:
+    if facts.get("replication_disabled") != "true":
+        return ""
+    return " Auto-recovery is disabled (underreplication/disable exists), so nothing will be repaired until it is enabled."
+
+
+def _lost_content(finding: Finding, facts: Facts) -> str:
+    return f"Let bookie {finding.bookie_id} be asked: {dict(facts)}."
+
+
+TELL: dict[Kind, TellOther] = {
+    Kind.BOOKIE_SILENT_YET_REGISTERED: _silent_bookie,
+    Kind.BOOKIE_LOST_UNNOTICED: _lost_bookie,
+    Kind.BOOKIE_LOST_CONTENT: _lost_content,
+}

@@ -1,0 +1,37 @@
+"""Placement policies: what an ensemble is held to, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+
+class Policy(StrEnum):
+    """The placement policies that ensembles can be held to."""
+
+    NONE = "none"
+    RACK = "rack"
+    REGION = "region"
+    ZONE = "zone"
+
+
+class Adherence(IntEnum):
+    """BookKeeper's PlacementPolicyAdherence with its numbers, and UNKNOWN between: the worst of several is the least."""
+
+    FAIL = 1
+    UNKNOWN = 2
+    SOFT = 3
+    STRICT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRule:
+    """The policy with BookKeeper's own parameters and defaults. `java_compatible`: as the Java classes judge, defects too."""
+
+    policy: Policy = Policy.NONE
+    java_compatible: bool = False
+    min_num_racks_per_write_quorum: int = 2
+    enforce_min_num_racks_per_write_quorum: bool = False
+    min_num_zones_per_write_quorum: int = 2
+    desired_num_zones_per_write_quorum: int = 3
+    repp_minimum_regions_for_durability: int = 2
