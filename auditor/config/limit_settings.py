@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.config.setting import AUDITING, Setting
+from auditor.config.setting import AUDITING, PLACING, Setting
 from auditor.config.units import COUNT, DURATION, RATE, SIZE
 
 _BOOKIES = "Load on bookies (each limit is per bookie, over the whole job)"
@@ -85,6 +85,21 @@ BOOKIE_SETTINGS = (
         "about five minutes at the default rate. Below 4 the worst entry of a ledger could stay unread.",
         low=4, high=10_000, commands=AUDITING,
     ),
+    Setting(
+        "probe_entries", _BOOKIES, COUNT, "3",
+        "Entries read for one ledger on a bookie that cannot list, drawn at random beside the ends of each segment; 0: none is "
+        "read, and such ledgers are INDETERMINATE(bookie_unsupported).",
+        "With the ends a closed ledger of one segment costs five small reads a bookie. It finds a lost ledger for sure, and "
+        "over many ledgers a share of lost entries; the report says how large a share it could miss.",
+        low=0, high=10_000, commands=AUDITING,
+    ),
+    Setting(
+        "stranded_entries_max", _BOOKIES, COUNT, "16",
+        "Entries of one ledger without a copy that all other registered bookies are asked for; 0: none.",
+        "Both ends and a sample of what is lost: enough to say where the ledger went. It costs this many small reads a bookie "
+        "for a ledger with a loss, and nothing for others.",
+        low=0, high=10_000, commands=AUDITING,
+    ),
 )  # fmt: skip
 
 ZOOKEEPER_SETTINGS = (
@@ -93,42 +108,42 @@ ZOOKEEPER_SETTINGS = (
         "Znodes read a second over the whole job, however many tasks read; 0 lifts the limit.",
         "What BookKeeper's own auditor reaches, and a tenth of what ZooKeeper serves in batches: sessions of "
         "brokers and bookies are not starved.",
-        low=0, high=10_000_000, commands=AUDITING,
+        low=0, high=10_000_000, commands=PLACING,
     ),
     Setting(
         "zookeeper_batch_paths", _ZOOKEEPER, COUNT, "200",
         "Paths in one multiRead request (ZooKeeper 3.6 and later).",
         "200 znodes of some 500 bytes keep an answer at a tenth of jute.maxbuffer (1 MiB).",
-        low=1, high=1_000, commands=AUDITING,
+        low=1, high=1_000, commands=PLACING,
     ),
     Setting(
         "zookeeper_inflight", _ZOOKEEPER, COUNT, "4",
         "multiRead requests outstanding for each reader.",
         "More gains nothing measurable and lengthens the queue other sessions stand in.",
-        low=1, high=64, commands=AUDITING,
+        low=1, high=64, commands=PLACING,
     ),
     Setting(
         "zookeeper_session_timeout", _ZOOKEEPER, DURATION, "10s",
         "ZooKeeper session time-out asked for.",
         "BookKeeper's zkTimeout default.",
-        low=_SECOND, high=5 * _MINUTE, commands=AUDITING,
+        low=_SECOND, high=5 * _MINUTE, commands=PLACING,
     ),
     Setting(
         "zookeeper_connect_timeout", _ZOOKEEPER, DURATION, "15s",
         "How long the first connection may take before the metadata service counts as unreachable (exit 5).",
         "Long enough to try each of three servers and to sit out an election.",
-        low=100, high=10 * _MINUTE, commands=AUDITING,
+        low=100, high=10 * _MINUTE, commands=PLACING,
     ),
     Setting(
         "zookeeper_retries", _ZOOKEEPER, COUNT, "3",
         "Times a read is repeated after a lost connection or session.",
         "With the pause between them they span an election of the ensemble; more would hide an outage.",
-        low=0, high=100, commands=AUDITING,
+        low=0, high=100, commands=PLACING,
     ),
     Setting(
         "zookeeper_retry_wait", _ZOOKEEPER, DURATION, "1s",
         "Pause before each repeat.",
         "An election takes a few hundred milliseconds to a few seconds.",
-        low=0, high=5 * _MINUTE, commands=AUDITING,
+        low=0, high=5 * _MINUTE, commands=PLACING,
     ),
 )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from auditor.config.limit_settings import BOOKIE_SETTINGS, ZOOKEEPER_SETTINGS
+from auditor.config.placement_settings import PLACEMENT_SETTINGS
 from auditor.config.run_settings import CLUSTER_SETTINGS, CONFIG_FILE, ENGINE_SETTINGS, JUDGEMENT_SETTINGS, OUTPUT_SETTINGS
 from auditor.config.setting import ENVIRONMENT_PREFIX, Setting
 from auditor.config.settings import Settings
@@ -14,7 +15,8 @@ from auditor.config.units import Value, has_credentials
 from auditor.errors import ConfigError
 
 SETTINGS: tuple[Setting, ...] = (
-    *CLUSTER_SETTINGS, *JUDGEMENT_SETTINGS, *OUTPUT_SETTINGS, *ENGINE_SETTINGS, *BOOKIE_SETTINGS, *ZOOKEEPER_SETTINGS,
+    *CLUSTER_SETTINGS, *JUDGEMENT_SETTINGS, *PLACEMENT_SETTINGS, *OUTPUT_SETTINGS, *ENGINE_SETTINGS, *BOOKIE_SETTINGS,
+    *ZOOKEEPER_SETTINGS,
 )  # fmt: skip
 """Every setting, in the order of docs/configuration.md."""
 
@@ -156,3 +158,10 @@ def _refuse_nonsense(settings: Settings, written: Mapping[str, Origin]) -> None:
             raise ConfigError(
                 f"{name(key)} is not below {name('bookie_deadline')}: a bookie's whole conversation would end within one wait"
             )
+    if settings.desired_num_zones_per_write_quorum < settings.min_num_zones_per_write_quorum:
+        raise ConfigError(f"{name('desired_num_zones_per_write_quorum')} is below {name('min_num_zones_per_write_quorum')}")
+    if settings.placement_policy != "none" and settings.placement_compat != "java" and not settings.topology:
+        raise ConfigError(
+            f"{name('placement_policy')} needs to know where the bookies are: give --topology FILE, zookeeper or SCRIPT "
+            "(docs/topology.md), or leave placement_policy at none"
+        )

@@ -21,6 +21,8 @@ anything is contacted. `auditor config` shows the effective settings and where e
 - Durations: `500ms`, `30s`, `5m`, `72h`, `7d`, or `0`. A bare number has no unit and is refused.
 - Sizes: `64MiB` (also KiB, GiB, kB, MB, GB), or a number of bytes.
 - Rates: a number a second; `0` is no limit.
+- Shares: whole percent, `50%` or `50`.
+- Lists: `a,b,c`; in the file also `["a", "b", "c"]`.
 - Switches: `true` or `false`; as a flag `--dry-run` or `--no-dry-run`.
 - Secrets come from the environment or the file, never from a flag.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.config.setting import AUDITING, EVERY_COMMAND, JUDGING, ONLY_RUN, WHOLE_RUNS, Setting
-from auditor.config.units import COUNT, DIRECTORY, DURATION, FILE, HTTP_URL, SWITCH, TEXT, URI, one_of
+from auditor.config.units import COUNT, DIRECTORY, DURATION, FILE, HTTP_URL, LIST, PERCENT, SWITCH, TEXT, URI, one_of
 
 _WHAT = "What is audited"
 _HOW = "How it is judged"
@@ -11,17 +11,12 @@ _OUT = "Results"
 _ENGINE = "Spark"
 _HOUR = 3_600_000
 
-_NOT_YET = (
-    "is a placement policy this version cannot judge: it finds no placement fault beyond a bookie that stands twice in an "
-    "ensemble; leave placement_policy at none"
-)
-
 CLUSTER_SETTINGS = (
     Setting(
         "metadata_service_uri", _WHAT, URI, None,
         "The cluster, in BookKeeper's own form: zk+hierarchical://host:2181,host2:2181/ledgers.",
         "No default: auditing the wrong cluster by accident would look like an answer.",
-        commands=frozenset({"run", "ledger", "config"}), required=frozenset({"run", "ledger"}),
+        commands=frozenset({"run", "ledger", "topology", "config"}), required=frozenset({"run", "ledger", "topology"}),
     ),
     Setting(
         "ledgers_from", _WHAT, FILE, None,
@@ -73,10 +68,25 @@ JUDGEMENT_SETTINGS = (
         low=0, high=24 * _HOUR, commands=WHOLE_RUNS,
     ),
     Setting(
-        "placement_policy", _HOW, one_of("none", refused=dict.fromkeys(("rack", "region", "zone"), _NOT_YET)), "none",
-        "The placement policy ensembles are held to.",
-        "This version judges no placement beyond a bookie that stands twice in one ensemble.",
-        commands=JUDGING,
+        "stuck_after", _HOW, DURATION, "720h",
+        "How long a ledger may be open or in recovery before it is said to be stuck (info); 0: for ever.",
+        "Pulsar rolls a ledger within hours, and recovery takes seconds; what is not closed after 30 days was left by a writer "
+        "that is gone.",
+        low=0, high=10 * 366 * 24 * _HOUR, commands=AUDITING,
+    ),
+    Setting(
+        "population_drop", _HOW, PERCENT, "50%",
+        "The share of ledgers by which a run may list fewer than the last; more is a finding on the cluster. 0: not looked at.",
+        "Retention moves the number by a few percent a day. Half of all ledgers gone at once is a wrong root or lost metadata, "
+        "and bookies collect what metadata does not name.",
+        low=0, high=100, commands=WHOLE_RUNS,
+    ),
+    Setting(
+        "maintenance", _HOW, LIST, None,
+        "Bookies that are known to be down: ids, or a location such as /rack-1 for all bookies in it and below. They are in "
+        "the report and are no page.",
+        "Not set: whatever is down is told.",
+        commands=AUDITING,
     ),
     Setting(
         "fail_on", _HOW, one_of("critical", "warning", "never"), "warning",

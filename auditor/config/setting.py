@@ -8,9 +8,11 @@ from auditor.config.units import DURATION, SWITCH, Unit, Value
 
 ENVIRONMENT_PREFIX = "AUDITOR_"
 
-EVERY_COMMAND = frozenset({"run", "ledger", "demo", "replay", "report", "config"})
+EVERY_COMMAND = frozenset({"run", "ledger", "demo", "replay", "report", "topology", "config"})
 AUDITING = frozenset({"run", "ledger", "demo", "config"})
 """Commands that ask ZooKeeper and bookies. `config` shows every setting, so it takes every flag."""
+PLACING = AUDITING | {"topology"}
+"""Commands that look where bookies are."""
 JUDGING = AUDITING | {"replay"}
 WHOLE_RUNS = frozenset({"run", "demo", "config"})
 ONLY_RUN = frozenset({"run", "config"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from auditor.config.limits import BookieLimits, ZooKeeperLimits
+from auditor.model.placement import PlacementRule, Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,21 @@ class Settings:
     second_look_delay_ms: int
     looks_max: int
     lost_bookie_wait_max_ms: int
-    placement_policy: str
+    stuck_after_ms: int
+    population_drop: int
+    """Percent."""
+    maintenance: tuple[str, ...] | None
     fail_on: str
+    placement_policy: str
+    placement_compat: str
+    min_num_racks_per_write_quorum: int
+    enforce_min_num_racks_per_write_quorum: bool
+    min_num_zones_per_write_quorum: int
+    desired_num_zones_per_write_quorum: int
+    repp_minimum_regions_for_durability: int
+    topology: tuple[str, ...] | None
+    topology_script_args_max: int
+    topology_script_timeout_ms: int
     output: str
     keep_runs: int
     format: str
@@ -47,6 +61,8 @@ class Settings:
     frame_bytes_max: int
     list_groups_max: int
     confirming_reads_max: int
+    probe_entries: int
+    stranded_entries_max: int
     zookeeper_reads_per_second: float
     zookeeper_batch_paths: int
     zookeeper_inflight: int
@@ -54,6 +70,18 @@ class Settings:
     zookeeper_connect_timeout_ms: int
     zookeeper_retries: int
     zookeeper_retry_wait_ms: int
+
+    def placement_rule(self) -> PlacementRule:
+        """What ensembles are held to."""
+        return PlacementRule(
+            policy=Policy(self.placement_policy),
+            java_compatible=self.placement_compat == "java",
+            min_num_racks_per_write_quorum=self.min_num_racks_per_write_quorum,
+            enforce_min_num_racks_per_write_quorum=self.enforce_min_num_racks_per_write_quorum,
+            min_num_zones_per_write_quorum=self.min_num_zones_per_write_quorum,
+            desired_num_zones_per_write_quorum=self.desired_num_zones_per_write_quorum,
+            repp_minimum_regions_for_durability=self.repp_minimum_regions_for_durability,
+        )
 
     def bookie_limits(self) -> BookieLimits:
         """What one conversation with one bookie may cost. There is one conversation a bookie over the whole job."""

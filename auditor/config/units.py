@@ -1,4 +1,4 @@
-"""How a setting is written and what it is then: durations, sizes, rates, counts, switches, words.
+"""How a setting is written and what it is then: durations, sizes, rates, counts, shares, switches, words, lists.
 
 Every parser takes what a flag, an environment variable (text) or TOML (text, int, float, bool) may hold and raises
 `ValueError` with half a sentence ("is not a duration: write 500ms, ...") that the caller completes with the key.
@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from urllib.parse import urlsplit
 
-Value = str | int | float | bool | None
+Value = str | int | float | bool | tuple[str, ...] | None
 """What a setting is after parsing: frozen, hashable, picklable."""
 
 TEXT_CHARS_MAX = 4096
 """Characters accepted in one text setting."""
+
+LIST_ITEMS_MAX = 256
+"""Items accepted in one list."""
 
 _MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BYTES = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "MB": 10**6, "GB": 10**9}
@@ -85,6 +88,14 @@ def parse_count(raw: object) -> int:
     return int(text)
 
 
+def parse_percent(raw: object) -> int:
+    """A whole number of percent: 50 or "50%"."""
+    text = _text_of(raw, "a number of percent").removesuffix("%").rstrip()
+    if isinstance(raw, float) or _COUNT.fullmatch(text) is None:
+        raise ValueError("is not a whole number of percent: write 50%")
+    return int(text)
+
+
 def parse_switch(raw: object) -> bool:
     """true or false; from the environment also yes, no, on, off, 1, 0."""
     if isinstance(raw, bool):
@@ -106,6 +117,16 @@ def parse_text(raw: object) -> str:
     if not text.isprintable():
         raise ValueError("holds characters that cannot be printed")
     return text
+
+
+def parse_list(raw: object) -> tuple[str, ...]:
+    """Items with commas between them, or a TOML array of text; each once, in order, none empty."""
+    written = raw if isinstance(raw, list) else parse_text(raw).split(",")
+    if len(written) > LIST_ITEMS_MAX:
+        raise ValueError(f"has more than {LIST_ITEMS_MAX} items")
+    if not all(isinstance(item, str) and item.strip() and "," not in item for item in written) or not written:
+        raise ValueError("has an empty item, or one that is no text: write a,b,c")
+    return tuple(dict.fromkeys(parse_text(item) for item in written))
 
 
 def parse_http_url(raw: object) -> str:
@@ -148,6 +169,15 @@ def show_plain(value: Value) -> str:
     return "" if value is None else str(value)
 
 
+def show_percent(value: Value) -> str:
+    return f"{value}%"
+
+
+def show_list(value: Value) -> str:
+    assert value is None or isinstance(value, tuple), value
+    return ",".join(value or ())
+
+
 def show_rate(value: Value) -> str:
     return f"{value:.6f}".rstrip("0").rstrip(".")
 
@@ -177,6 +207,8 @@ def show_size(value: Value) -> str:
 DURATION = Unit("DURATION", parse_duration, show_duration)
 SIZE = Unit("SIZE", parse_size, show_size)
 RATE = Unit("RATE", parse_rate, show_rate)
+PERCENT = Unit("PERCENT", parse_percent, show_percent)
+LIST = Unit("LIST", parse_list, show_list)
 COUNT = Unit("N", parse_count, show_plain)
 SWITCH = Unit("", parse_switch, show_switch)
 TEXT = Unit("TEXT", parse_text, show_plain)

@@ -7,6 +7,7 @@ import pytest
 from auditor.config import SETTINGS, BookieLimits, Layers, Origin, ZooKeeperLimits, origins, parse, shown
 from auditor.config.parse import Settings
 from auditor.errors import ConfigError
+from auditor.model.placement import PlacementRule, Policy
 
 URI = "zk+hierarchical://zk1:2181/ledgers"
 
@@ -53,7 +54,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_right_one(layers, written, 
     assert written in message and f"did you mean {right}?" in message
 
 
-@pytest.mark.parametrize("key", ["resume", "topology", "sound_sample"])
+@pytest.mark.parametrize("key", ["resume", "sound_sample"])
 def test_a_setting_of_a_later_version_is_unknown(key):
     """Nothing is accepted that is not done."""
     assert f"{key} in" in refusal(Layers(file={key: "x"}))
@@ -110,7 +111,7 @@ def test_the_second_look_of_a_single_ledger_comes_sooner(expected_ms, command):
     assert parse(asked, command=command).second_look_delay_ms == 9_000
 
 
-@pytest.mark.parametrize("command", ["run", "ledger"])
+@pytest.mark.parametrize("command", ["run", "ledger", "topology"])
 def test_no_cluster_is_audited_by_default(command):
     """Where the metadata service must be named, the message gives all three ways."""
     message = refusal(Layers(), command)
@@ -119,10 +120,38 @@ def test_no_cluster_is_audited_by_default(command):
 
 
 @pytest.mark.parametrize("word", ["rack", "region", "zone"])
-def test_a_placement_policy_that_is_not_judged_is_refused(word):
-    """A known word gets the reason, an unknown one the list."""
-    assert "this version cannot judge" in refusal(Layers(flags={"placement_policy": word}))
-    assert "can only be none" in refusal(Layers(flags={"placement_policy": "rak"}))
+def test_a_placement_policy_needs_a_topology(word):
+    """Where bookies are is never guessed; Java's classes do without, and so does their mode; an unknown word gets the list."""
+    message = refusal(Layers(flags={"placement_policy": word}))
+    assert f"--placement-policy ({word})" in message and "--topology FILE, zookeeper or SCRIPT" in message
+    assert PlacementRule(Policy(word)) == parse(Layers({"placement_policy": word, "topology": "zookeeper"})).placement_rule()
+    java = Layers(flags={"placement_policy": word, "placement_compat": "java"})
+    assert PlacementRule(Policy(word), java_compatible=True) == parse(java).placement_rule()
+    assert "is none of none, rack, region, zone" in refusal(Layers(flags={"placement_policy": "rak"}))
+
+
+def test_the_placement_rule_has_bookkeepers_defaults_and_what_is_set():
+    """Without any setting it is the rule of no settings; each parameter arrives at its own place."""
+    assert PlacementRule() == parse().placement_rule()
+    written = {
+        "placement_policy": "zone",
+        "placement_compat": "java",
+        "min_num_racks_per_write_quorum": 4,
+        "enforce_min_num_racks_per_write_quorum": True,
+        "min_num_zones_per_write_quorum": 5,
+        "desired_num_zones_per_write_quorum": 6,
+        "repp_minimum_regions_for_durability": 7,
+    }
+    assert PlacementRule(Policy.ZONE, True, 4, True, 5, 6, 7) == parse(Layers(file=written)).placement_rule()
+
+
+def test_a_list_is_a_line_with_commas_or_an_array():
+    """Each item once, in order; the same from a flag and from the file."""
+    expected = ("racks.txt", "zookeeper")
+    assert expected == parse(Layers(flags={"topology": "racks.txt, zookeeper,racks.txt"})).topology
+    assert expected == parse(Layers(file={"topology": ["racks.txt", "zookeeper"]})).topology
+    assert "has an empty item" in refusal(Layers(flags={"topology": "racks.txt,,zookeeper"}))
+    assert "more than 256 items" in refusal(Layers(flags={"maintenance": ",".join(f"b{n}" for n in range(257))}))
 
 
 @pytest.mark.parametrize(
@@ -137,6 +166,10 @@ def test_a_placement_policy_that_is_not_judged_is_refused(word):
         (
             Layers(flags={"bookie_connect_timeout": "9m", "bookie_deadline": "9m"}),
             ["--bookie-connect-timeout", "--bookie-deadline"],
+        ),
+        (
+            Layers(flags={"min_num_zones_per_write_quorum": "4"}),
+            ["--min-num-zones-per-write-quorum (4)", "desired_num_zones_per_write_quorum (3, the default)"],
         ),
     ],
 )

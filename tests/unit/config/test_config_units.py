@@ -55,6 +55,26 @@ def test_what_is_no_rate_is_refused(text):
         units.parse_rate(text)
 
 
+@pytest.mark.parametrize(("expected", "text"), [(50, "50%"), (50, "50 %"), (50, 50), (0, "0")])
+def test_a_share_is_whole_percent(expected, text):
+    """With its sign or without."""
+    assert expected == units.parse_percent(text)
+
+
+@pytest.mark.parametrize("text", ["", "%", "0.5", 0.5, "-1%", "50%%", True, None])
+def test_what_is_no_share_is_refused(text):
+    """A fraction could be meant as a share of one, so it is refused."""
+    with pytest.raises(ValueError, match=r"is not a"):
+        units.parse_percent(text)
+
+
+@pytest.mark.parametrize("raw", [[], ["a", ""], ["a,b"], [1], "a,,b", ",", "", ["a\tb"], {}, None, 1])
+def test_what_is_no_list_is_refused(raw):
+    """No empty item, no comma within one, and text only."""
+    with pytest.raises(ValueError, match=r"is (empty|not)|has an empty item|cannot be printed"):
+        units.parse_list(raw)
+
+
 @pytest.mark.parametrize("text", ["6_4", "6.0", 6.0, "", "-1", -1, "٣", True, None])
 def test_what_is_no_count_is_refused(text):
     """A count is written in digits."""
@@ -75,6 +95,8 @@ def test_what_is_no_count_is_refused(text):
         (units.RATE, "1000000"),
         (units.COUNT, "10000000"),
         (units.SWITCH, "true"),
+        (units.PERCENT, "50%"),
+        (units.LIST, "racks.txt,zookeeper"),
     ],
 )
 def test_a_value_is_shown_as_it_could_have_been_written(unit, written):
