@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from auditor.errors import OutputError
-from auditor.model.cluster import ClusterFacts
+from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import Terms
+from auditor.model.placement import PlacementRule, Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +26,46 @@ class About:
     """Only ledgers that an operator named (--ledgers-from)."""
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """Deterministic: sets are sorted lists, and a mapping is sorted by its keys. `from_json` gives it back."""
+        return {**asdict(self), "terms": {**asdict(self.terms), "around": _around_as_json(self.terms.around)}}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> About:
-        """Raises OutputError for an object that no version of ours wrote."""
+        """Raises OutputError for an object that no version of ours wrote. What an older version did not write yet has its
+        default, which is what that version judged by."""
         try:
             facts = ClusterFacts(**{**value["facts"], "hosts": tuple(value["facts"]["hosts"])})
             return cls(
                 value["run_id"],
                 value["started_at"],
                 facts,
-                Terms(**value["terms"]),
+                _terms(value["terms"]),
                 value["fail_on"],
                 value["allow_empty"],
                 value["partial"],
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise OutputError(f"run.json was not written by this version of the auditor ({error})") from None
+
+
+def _terms(value: Mapping[str, Any]) -> Terms:
+    return Terms(**{**value, "placement": _placement(value.get("placement", {})), "around": _around(value.get("around", {}))})
+
+
+def _placement(value: Mapping[str, Any]) -> PlacementRule:
+    rule = PlacementRule(**value)
+    return replace(rule, policy=Policy(rule.policy))
+
+
+_SETS = ("writable", "readonly", "maintenance")
+"""Fields of Surroundings that are lists in JSON."""
+
+
+def _around_as_json(around: Surroundings) -> dict[str, Any]:
+    told = asdict(around)
+    return {**told, **{name: sorted(told[name]) for name in _SETS}, "locations": dict(sorted(around.locations.items()))}
+
+
+def _around(value: Mapping[str, Any]) -> Surroundings:
+    around = Surroundings(**value)
+    return replace(around, **{name: frozenset(getattr(around, name)) for name in _SETS})

@@ -9,6 +9,9 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.verify.underreplication import age_ms
 
+LISTED, PROBED = "listed", "probed"
+"""What a verdict rests on: lists of everything a bookie holds, or a sample of entries that were read."""
+
 
 def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: ClusterFacts, detail: str = "") -> Row:
     """One row of VERDICTS. Findings are told only when nothing is left to do: before that the verdict is speculative."""
@@ -26,4 +29,9 @@ def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: Clust
         len(evidence.looks),
         step.todo.value,
         detail,
+        LISTED if verdict.probes is None else PROBED,
+        verdict.probes.read if verdict.probes else 0,
+        verdict.probes.random if verdict.probes else 0,
+        [(lack.bookie_id, lack.expected, lack.absent) for lack in verdict.lacks],
+        verdict.only_maintenance,
     )

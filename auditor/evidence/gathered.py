@@ -18,6 +18,7 @@ from auditor.model.ledger import (
     Malformed,
     Mark,
     RecordStatus,
+    ReplicationLock,
     Segment,
     ZnodeStamp,
 )
@@ -93,28 +94,38 @@ def _entry_reads(rows: pa.StructArray) -> list[EntryRead]:
 
 
 def _ledger_records(rows: pa.StructArray) -> list[LedgerRecord]:
-    heads = _columns(rows, "ledger_id", "look", "read_at_ms", "status", "czxid", "znode_version", "znode_ctime_ms", "detail")
+    heads = _columns(
+        rows,
+        *("ledger_id", "look", "read_at_ms", "status", "detail"),
+        *("czxid", "znode_version", "znode_ctime_ms", "znode_mtime_ms"),
+    )
     metadata = _metadata(rows)
     malformed = _optional(rows.field("malformed"), lambda bad: Malformed(bad[0], bad[1], bad[2], bad[3]), _MALFORMED_ORDER)
-    marks = _optional(rows.field("mark"), lambda mark: Mark(mark[0], mark[1], tuple(mark[2] or ()), mark[3]), _MARK_ORDER)
+    marks = _optional(rows.field("mark"), _mark, _MARK_ORDER)
     return [
         LedgerRecord(
             ledger_id,
             look,
             at,
             _RECORD_STATUS[status],
-            None if czxid is None else ZnodeStamp(czxid, version, ctime),
+            None if czxid is None else ZnodeStamp(czxid, version, ctime, mtime or 0),
             metadata[i],
             malformed[i],
             marks[i],
             detail,
         )
-        for i, (ledger_id, look, at, status, czxid, version, ctime, detail) in enumerate(heads)
+        for i, (ledger_id, look, at, status, detail, czxid, version, ctime, mtime) in enumerate(heads)
     ]
 
 
 _MALFORMED_ORDER = ("reason", "offset_bytes", "length_bytes", "sha256")
-_MARK_ORDER = ("created_ms", "changed_ms", "missing_replicas", "problem")
+_MARK_ORDER = ("created_ms", "changed_ms", "missing_replicas", "problem", "lock")
+
+
+def _mark(cells: tuple[Any, ...]) -> Mark:
+    created_ms, changed_ms, missing, problem, lock = cells
+    held = None if lock is None else ReplicationLock(lock["holder"], lock["since_ms"])
+    return Mark(created_ms, changed_ms, tuple(missing or ()), problem, held)
 
 
 def _optional(rows: pa.StructArray, make: Callable[[tuple[Any, ...]], Any], names: tuple[str, ...]) -> list[Any]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from auditor.model.availability import Answer, EntryRead, Greeting
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.model.ledger import LedgerMetadata, LedgerRecord
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, Mark
 
 Row = tuple[Any, ...]
 
@@ -30,11 +30,17 @@ def ledger_row(record: LedgerRecord) -> Row:
         record.read_at_ms,
         record.status.value,
         record.detail,
-        *((stamp.czxid, stamp.version, stamp.ctime_ms) if stamp else (None,) * 3),
+        *((stamp.czxid, stamp.version, stamp.ctime_ms, stamp.mtime_ms) if stamp else (None,) * 4),
         *(_metadata_columns(metadata) if metadata else (None,) * 11),
         None if bad is None else (bad.reason, bad.offset, bad.length, bad.sha256),
-        None if mark is None else (mark.created_ms, mark.changed_ms, mark.missing_replicas, mark.problem),
+        None if mark is None else mark_cells(mark),
     )
+
+
+def mark_cells(mark: Mark) -> Row:
+    """A mark as the cells of MARK."""
+    lock = None if mark.lock is None else (mark.lock.holder, mark.lock.since_ms)
+    return (mark.created_ms, mark.changed_ms, mark.missing_replicas, mark.problem, lock)
 
 
 def _metadata_columns(metadata: LedgerMetadata) -> Row:

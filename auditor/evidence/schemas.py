@@ -15,14 +15,17 @@ SEGMENT = pa.struct([("first_entry_id", pa.int64()), ("ensemble", pa.list_(pa.st
 MALFORMED = pa.struct(
     [("reason", pa.string()), ("offset_bytes", pa.int64()), ("length_bytes", pa.int64()), ("sha256", pa.string())]
 )
+LOCK = pa.struct([("holder", pa.string()), ("since_ms", pa.int64())])
 MARK = pa.struct(
     [
         ("created_ms", pa.int64()),
         ("changed_ms", pa.int64()),
         ("missing_replicas", pa.list_(pa.string())),
         ("problem", pa.string()),
+        ("lock", LOCK),
     ]
 )
+"""A mark; `lock` is null where no worker replicates the ledger."""
 CUSTOM = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
 LEDGERS = pa.schema(
@@ -35,6 +38,7 @@ LEDGERS = pa.schema(
         ("czxid", pa.int64()),
         ("znode_version", pa.int32()),
         ("znode_ctime_ms", pa.int64()),
+        ("znode_mtime_ms", pa.int64()),
         ("format_version", pa.int32()),
         ("state", pa.string()),
         ("ensemble_size", pa.int32()),
@@ -102,6 +106,7 @@ BOOKIES = pa.schema(
 )
 """A bookie as the metadata service had it and as it greeted us. Key: (bookie_id, look)."""
 
+LACK = pa.struct([("bookie_id", pa.string()), ("expected", pa.int64()), ("absent", pa.int64())])
 VERDICTS = pa.schema(
     [
         ("ledger_id", pa.int64()),
@@ -114,10 +119,16 @@ VERDICTS = pa.schema(
         ("looks", pa.int32()),
         ("todo", pa.string()),
         ("detail", pa.string()),
+        ("assurance", pa.string()),
+        ("probes", pa.int32()),
+        ("random_probes", pa.int32()),
+        ("lacks", pa.list_(LACK)),
+        ("only_maintenance", pa.bool_()),
     ]
 )
 """A ledger's standing with its findings, each one JSON object. Key: ledger_id. `todo` other than "nothing": speculative.
-`detail` says why judging it failed, where it did."""
+`detail` says why judging it failed, where it did. `assurance` is "listed", or "probed" where it rests on entries that were read
+(`probes`, of which `random_probes` drawn at random) instead of lists; `lacks` are entries, a bookie that surely lacks some."""
 
 SEEN = pa.schema(
     [

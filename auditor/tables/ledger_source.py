@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from auditor.clock import now_ms
 from auditor.errors import ConfigError, StoreUnavailable
-from auditor.evidence.rows import bookie_row
+from auditor.evidence.rows import bookie_row, mark_cells
 from auditor.evidence.schemas import BOOKIES, LEDGERS, MARK
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
@@ -111,7 +111,7 @@ def underreplicated_batches(store: MetadataStore) -> Batches:
 
 
 def _mark_row(ledger_id: LedgerId, mark: Mark) -> tuple[object, ...]:
-    return (ledger_id, mark.created_ms, mark.changed_ms, mark.missing_replicas, mark.problem)
+    return (ledger_id, *mark_cells(mark))
 
 
 class _Source(DataSource):

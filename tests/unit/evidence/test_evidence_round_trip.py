@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -25,6 +28,7 @@ from auditor.model.ledger import (
     Malformed,
     Mark,
     RecordStatus,
+    ReplicationLock,
     Segment,
     ZnodeStamp,
 )
@@ -49,7 +53,8 @@ METADATA = st.builds(
     st.none() | INT64,
     st.lists(st.tuples(TEXT, st.binary(max_size=5)), max_size=3).map(tuple),
 )
-MARK = st.builds(Mark, INT64, st.none() | INT64, st.lists(BOOKIE, max_size=3).map(tuple), st.none() | TEXT)
+LOCK = st.builds(ReplicationLock, TEXT, INT64)
+MARK = st.builds(Mark, INT64, st.none() | INT64, st.lists(BOOKIE, max_size=3).map(tuple), st.none() | TEXT, st.none() | LOCK)
 MALFORMED = st.builds(Malformed, TEXT, COUNT, COUNT, TEXT)
 
 
@@ -63,7 +68,7 @@ def seen(draw: st.DrawFn, ledger_id: int) -> LedgerEvidence:
             number,
             draw(INT64),
             draw(st.sampled_from(RecordStatus)),
-            draw(st.none() | st.builds(ZnodeStamp, INT64, INT32, INT64)),
+            draw(st.none() | st.builds(ZnodeStamp, INT64, INT32, INT64, INT64)),
             draw(st.none() | METADATA),
             draw(st.none() | st.none() | MALFORMED),
             draw(st.none() | MARK),
@@ -248,3 +253,22 @@ def test_every_row_fits_its_schema() -> None:
     assert len(ANSWERS) == len(answer_row(look.answers["b1"])) == len(greeting_row("b", 0, 0, Greeting.SILENT, ""))
     assert len(READS) == len(read_row(EntryRead("b", 1, 2, 0, 0, ReadStatus.PRESENT)))
     assert len(BOOKIES) == len(bookie_row(BookieRecord("b", 0, 0, Registration.NONE)))
+
+
+def test_evidence_written_before_locks_and_write_times_is_still_read(tmp_path: Path) -> None:
+    """An older run lacks both columns: no lock and time 0, and everything else as it was."""
+    lock = ReplicationLock("worker-1", 5)
+    record = LedgerRecord(7, 1, 0, RecordStatus.GONE, ZnodeStamp(1, 2, 3, 4), mark=Mark(9, None, ("b1",), None, lock))
+    new = pa.Table.from_batches([table(LEDGERS, [ledger_row(record)])])
+    kept = ["created_ms", "changed_ms", "missing_replicas", "problem"]
+    mark = new["mark"].combine_chunks()
+    old_mark = pa.StructArray.from_arrays([mark.field(name) for name in kept], names=kept)
+    old = new.set_column(new.schema.get_field_index("mark"), "mark", old_mark).drop_columns(["znode_mtime_ms"])
+    pq.write_table(old, tmp_path / "old.parquet")
+    again = ds.dataset(tmp_path, schema=LEDGERS, format="parquet").to_table()
+    structs = pa.StructArray.from_arrays([pa.concat_arrays(c.chunks) for c in again.columns], fields=list(LEDGERS))
+    expected = replace(record, stamp=ZnodeStamp(1, 2, 3, 0), mark=Mark(9, None, ("b1",)))
+    nothing = pa.array([None], pa.list_(pa.struct(ANSWERS))), pa.array([None], pa.list_(pa.struct(READS)))
+    row = [pa.array([7]), pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), structs), *nothing]
+    (found,) = gathered(pa.RecordBatch.from_arrays(row, schema=SEEN))
+    assert expected == found.looks[0].record

@@ -1,0 +1,53 @@
+"""A verdict as a row: what it rests on, what is lacking where, and that columns and values agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from auditor.accounting.verdict_rows import verdict_row
+from auditor.evidence.rows import table
+from auditor.evidence.schemas import VERDICTS
+from auditor.judgement import Step, Todo
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.ledger import LedgerRecord, RecordStatus
+from auditor.model.verdict import BookieLack, Probes, Standing, Unknown, Verdict
+
+FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
+EVIDENCE = LedgerEvidence(7, (Look(LedgerRecord(7, 1, 0, RecordStatus.GONE)),))
+
+
+def row_of(verdict: Verdict) -> dict[str, Any]:
+    """The verdict as VERDICTS has it."""
+    row = verdict_row(EVIDENCE, Step(verdict, Todo.NOTHING), Terms(0, 0, 1, 2), FACTS)
+    found: dict[str, Any] = table(VERDICTS, [row]).to_pylist()[0]
+    return found
+
+
+def test_a_verdict_by_lists_is_listed() -> None:
+    """No probes and nothing lacking: zero and empty, not null."""
+    row = row_of(Verdict(7, Standing.SOUND))
+    assert ("listed", 0, 0, [], False) == tuple(
+        row[name] for name in ("assurance", "probes", "random_probes", "lacks", "only_maintenance")
+    )
+
+
+def test_a_verdict_by_reads_says_how_many() -> None:
+    """All that were answered, and of them those drawn at random."""
+    row = row_of(Verdict(7, Standing.SOUND, probes=Probes(read=14, random=8)))
+    assert ("probed", 14, 8) == (row["assurance"], row["probes"], row["random_probes"])
+
+
+def test_what_a_bookie_lacks_stands_with_what_it_should_hold() -> None:
+    """Entries, a bookie each, in the verdict's own order."""
+    row = row_of(Verdict(7, Standing.SOUND, lacks=(BookieLack("b2", 10, 3), BookieLack("b1", 2**40, 2**40))))
+    assert [
+        {"bookie_id": "b2", "expected": 10, "absent": 3},
+        {"bookie_id": "b1", "expected": 2**40, "absent": 2**40},
+    ] == row["lacks"]
+
+
+def test_planned_maintenance_is_told() -> None:
+    """Whether nothing else stood in the way of judging the ledger."""
+    verdict = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), only_maintenance=True)
+    assert row_of(verdict)["only_maintenance"]
