@@ -1,0 +1,54 @@
+"""The placement policy that a ledger's own writer recorded: shown beside a finding, never judged.
+
+Pulsar writes it as custom metadata, JSON `{"policyClass": NAME, "properties": {...}}`, with the isolation groups a namespace
+is bound to (EnsemblePlacementPolicyConfig, IsolatedBookieEnsemblePlacementPolicy). Its auditor does not look at it either.
+"""
+
+from __future__ import annotations
+
+import json
+
+from auditor.model.ledger import LedgerMetadata
+
+KEY = "EnsemblePlacementPolicyConfig"
+RECORDED_BYTES_MAX = 16_384
+"""Bytes of recorded policy that are read at most; Pulsar writes a few hundred, anybody may write anything there."""
+RECORDED_CHARS_MAX = 200
+"""Characters of it that are shown at most."""
+
+_GROUPS = (("isolationBookieGroups", "isolation groups"), ("secondaryIsolationBookieGroups", "secondary"))
+
+
+def recorded_policy(metadata: LedgerMetadata) -> str:
+    """The policy's class and isolation groups in words; "" where the ledger records none, and what is wrong where it cannot
+    be read. Printable, at most RECORDED_CHARS_MAX characters and an ellipsis. Costs one pass over the custom metadata."""
+    written = next((value for key, value in metadata.custom_metadata if key == KEY), None)
+    if written is None:
+        return ""
+    if len(written) > RECORDED_BYTES_MAX:
+        return f"a policy of {len(written)} bytes, too long to be read"
+    try:
+        config = json.loads(written.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return "a policy that cannot be read: no JSON"
+    if not isinstance(config, dict):
+        return "a policy that cannot be read: no JSON object"
+    name, properties = config.get("policyClass"), config.get("properties")
+    said = [str(name).rpartition(".")[2] if name else "a policy without a class"]
+    for key, words in _GROUPS:
+        groups = _groups(properties.get(key)) if isinstance(properties, dict) else []
+        if groups:
+            said.append(f"{words} {', '.join(groups)}")
+    return _printable(said[0] + (f" with {'; '.join(said[1:])}" if said[1:] else ""))
+
+
+def _groups(value: object) -> list[str]:
+    """Pulsar writes them as one text with commas, or as a list."""
+    if isinstance(value, str):
+        return [group.strip() for group in value.split(",") if group.strip()]
+    return [str(group) for group in value] if isinstance(value, list) else []
+
+
+def _printable(text: str) -> str:
+    shown = "".join(char if char.isprintable() else "?" for char in text[:RECORDED_CHARS_MAX])
+    return shown + ("…" if len(text) > RECORDED_CHARS_MAX else "")
