@@ -12,11 +12,17 @@ from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerRecord
 from auditor.wire.layout import LedgerLayout
 from auditor.wire.service_uri import ServiceUri
-from auditor.zookeeper import cluster, ledger_listing, mark_listing, registrations
+from auditor.zookeeper import cluster, election, ledger_listing, mark_listing, registrations
 from auditor.zookeeper.ledger_listing import PARENTS_PER_PARTITION, ListedParent, Listing, ListingPartition
 from auditor.zookeeper.ledger_reading import LedgerReader
 from auditor.zookeeper.mark_listing import Marks
+from auditor.zookeeper.multi_read import CONNECTION_LOSS, NO_NODE, OK
+from auditor.zookeeper.reading import read_many
+from auditor.zookeeper.refusal import refusal, unavailable
 from auditor.zookeeper.session import ReadCounts, Session, connect
+
+RAW_BYTES_MAX = 4 * 2**20
+"""Largest znode taken whole: four times ZooKeeper's default limit (jute.maxbuffer, 1 MiB), so that raising it changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,8 @@ class MetadataStore:
     def cluster_facts(self) -> ClusterFacts:
         """What is true of the whole cluster. One request; adds to `problems`."""
         settings = cluster.read_settings(self._session, self.root)
-        self.problems += (problem for problem in settings.problems if problem not in self.problems)
+        for problem in settings.problems:
+            self._odd(problem)
         return ClusterFacts(
             metadata_service_uri=self.address.uri.text_without_secrets,
             hosts=self.address.uri.hosts,
@@ -92,6 +99,20 @@ class MetadataStore:
         """The ids of all bookies ever started and not decommissioned."""
         return registrations.read_cookies(self._session, self.root)
 
+    def raw(self, path: str) -> bytes | None:
+        """The data of the znode at an absolute path, also outside of ROOT; None where there is none, or where it may not be
+        read or is larger than `RAW_BYTES_MAX` (then `problems` says so). One request."""
+        (znode,) = read_many(self._session, [path])
+        if znode.error == CONNECTION_LOSS:
+            raise unavailable(path, znode.error)
+        if znode.error == OK and len(znode.data) <= RAW_BYTES_MAX:
+            return znode.data
+        if znode.error == OK:
+            self.problems.append(f"znode {path} is larger than {RAW_BYTES_MAX} bytes: it is not read")
+        elif znode.error != NO_NODE:
+            self.problems.append(refusal(path, znode.error))
+        return None
+
     def listing_partitions(self, parents_max: int = PARENTS_PER_PARTITION) -> Listing:
         """The parents of all ledgers, in portions of at most `parents_max`."""
         return ledger_listing.find_partitions(self._session, self.root, self.layout, parents_max)
@@ -101,13 +122,23 @@ class MetadataStore:
         return ledger_listing.list_ids(self._session, self.root, self.layout, partition)
 
     def marks(self) -> Marks:
-        """All under-replication marks; `problem` says when a part of them may not be read."""
+        """All under-replication marks, with the locks of who is at work on them; `problem` and `lock_problem` say when a part of
+        the marks or of the locks may not be read."""
         return mark_listing.read_marks(self._session, self.root)
+
+    def elected_auditor(self) -> str | None:
+        """The bookie id of BookKeeper's elected auditor; None where none is elected. `election.NOT_KNOWN` where that may not be
+        read, which adds to `problems`."""
+        elected = election.read_elected(self._session, self.root)
+        self._odd(elected.problem)
+        return elected.bookie_id
 
     def read_ledgers(
         self, ids: Iterable[LedgerId], look: int, now_ms: Callable[[], int], with_marks: bool
     ) -> Iterator[LedgerRecord]:
-        """One record for each of `ids`, in order; never raises for a ledger, also when ZooKeeper is gone for good."""
+        """One record for each of `ids`, in order; never raises for a ledger, also when ZooKeeper is gone for good.
+
+        `with_marks`: each with its mark and the lock on it, read just before the metadata."""
         return self._reader.records(ids, look, now_ms, with_marks)
 
     def passwords(self, ids: Iterable[LedgerId]) -> dict[LedgerId, bytes | None]:
@@ -117,6 +148,10 @@ class MetadataStore:
     def sync(self, path: str = "") -> None:
         """From now on this store reads nothing older than this call. `path` is below ROOT; servers sync as a whole anyway."""
         self._session.sync(self.root + path)
+
+    def _odd(self, problem: str) -> None:
+        if problem and problem not in self.problems:
+            self.problems.append(problem)
 
 
 def open_store(uri: ServiceUri, limits: ZooKeeperLimits) -> MetadataStore:
