@@ -22,7 +22,7 @@ from auditor.zookeeper.refusal import refusal, unavailable
 from auditor.zookeeper.session import ReadCounts, Session, connect
 
 RAW_BYTES_MAX = 4 * 2**20
-"""Largest znode taken whole: four times ZooKeeper's default limit (jute.maxbuffer, 1 MiB), so that raising it changes nothing."""
+"""Largest znode taken whole: four times what ZooKeeper writes unless its limit was raised (jute.maxbuffer, 1 MiB)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +108,9 @@ class MetadataStore:
         if znode.error == OK and len(znode.data) <= RAW_BYTES_MAX:
             return znode.data
         if znode.error == OK:
-            self.problems.append(f"znode {path} is larger than {RAW_BYTES_MAX} bytes: it is not read")
+            self._odd(f"znode {path} is larger than {RAW_BYTES_MAX} bytes: it is not read")
         elif znode.error != NO_NODE:
-            self.problems.append(refusal(path, znode.error))
+            self._odd(refusal(path, znode.error))
         return None
 
     def listing_partitions(self, parents_max: int = PARENTS_PER_PARTITION) -> Listing:
@@ -122,8 +122,8 @@ class MetadataStore:
         return ledger_listing.list_ids(self._session, self.root, self.layout, partition)
 
     def marks(self) -> Marks:
-        """All under-replication marks, with the locks of who is at work on them; `problem` and `lock_problem` say when a part of
-        the marks or of the locks may not be read."""
+        """All under-replication marks, with the locks of who is at work on them; `problem` and `lock_problem` say when a part
+        of the marks or of the locks may not be read."""
         return mark_listing.read_marks(self._session, self.root)
 
     def elected_auditor(self) -> str | None:
