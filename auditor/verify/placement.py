@@ -43,7 +43,7 @@ def adherence(
     """How one ensemble adheres under `rule`, and the windows that decided it. Never raises, whatever it is given.
 
     Costs one look in a dictionary where the ensemble was judged before under the same rule and surroundings (the same
-    objects: tell all ledgers of a run the same), else `judge`: a few microseconds. Millions of calls are meant.
+    objects: tell all ledgers of a run the same), else `judge`. Millions of calls are meant.
     """
     global _remembered
     if has_no_rule(rule):

@@ -61,8 +61,8 @@ def judge(
 ) -> Judged:
     """BookKeeper's isEnsembleAdheringToPlacementPolicy, or what it should be (`rule.java_compatible`). Never raises.
 
-    Any ensemble and any quorums will do, also an empty list and quorums below one. Costs the windows times their members, a
-    few microseconds for the usual ensembles.
+    Any ensemble and any quorums will do, also an empty list and quorums below one. Costs the windows times their members:
+    some 10 µs for the usual ensembles, some 100 µs where the reasons have to be told.
     """
     if has_no_rule(rule):
         return STRICT
