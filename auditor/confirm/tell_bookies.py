@@ -36,7 +36,15 @@ def _disabled(facts: Facts) -> str:
 
 
 def _lost_content(finding: Finding, facts: Facts) -> str:
-    return f"Let bookie {finding.bookie_id} be asked: {dict(facts)}."
+    lacking, some = int(facts["lacking_most"]), facts["some_ledgers"].split()
+    how = ", by reading entries, for it cannot list them" if facts["was_probed"] == "true" else ""
+    more = f" and {lacking - len(some)} more" if lacking > len(some) else ""
+    return (
+        f"Let bookie {finding.bookie_id} be registered as {facts['registration']} at {facts['address']}, and asked about "
+        f"ledgers that the metadata puts on it{how}; then it answered for {facts['asked']} of them, and of {lacking} "
+        f"({', '.join(some)}{more}) it lacks more than half of what it should hold, {facts['absent']} of {facts['expected']} "
+        "entries; so it said at two looks. It is up, and what it should hold is not there."
+    )
 
 
 TELL: dict[Kind, TellOther] = {
