@@ -15,6 +15,7 @@ from auditor.judgement import Todo
 from auditor.judgings import Judgings
 from auditor.model.cluster import BookieRecord
 from auditor.register import BookieRegister
+from auditor.relisting import Relisting
 from auditor.report.progress import Progress
 from auditor.report.run_directory import Place
 from auditor.stop import StopRequest
@@ -34,6 +35,7 @@ class Audit:
     progress: Progress
     bookies: BookieRegister
     judgings: Judgings
+    relisting: Relisting
     waits_ms: tuple[int, int]
     problems: list[str] = field(default_factory=list)
     """Sentences on what was odd but did not stand in the way."""
@@ -50,6 +52,8 @@ def audit(look: Audit, ledger_ids: Sequence[int] | None) -> list[BookieRecord]:
     first_look(look)
     look.progress.stage("second look")
     further_looks(look)
+    if problem := look.relisting.again(look.waits_ms[0], look.stop.wait):
+        look.problems.append(problem)
     look.judgings.commit()
     look.run.write_table("evidence/bookies", table(BOOKIES, [bookie_row(one) for one in look.bookies.seen]), "bookies")
     return look.bookies.seen
@@ -58,9 +62,11 @@ def audit(look: Audit, ledger_ids: Sequence[int] | None) -> list[BookieRecord]:
 def collect_ledgers(look: Audit, ledger_ids: Sequence[int] | None) -> None:
     """The listing, then the marks, then the metadata of every ledger: written and counted, not judged yet."""
     if ledger_ids is None:
+        look.relisting.begins()
         listing = look.store.listing_partitions()
         _odd(look, listing.unexpected_znodes, "znodes above the ledgers belong to no ledger of this layout")
         look.stages.list_ledgers(listing.partitions)
+        look.relisting.ended()
     else:
         look.stages.take_listing(ledger_ids)
     look.run.write_table("evidence/reads", READS.empty_table(), "none")

@@ -11,6 +11,7 @@ from auditor.accounting.bookies import TOLD, UNHEARD_OR_GREETING, by_look, with_
 from auditor.clock import now_ms
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.identity import BookieId
 from auditor.report.run_directory import Place
 from auditor.tables.lanes import Directory
 from auditor.verify.reachability import recovery_gap_ms
@@ -27,6 +28,8 @@ class BookieRegister:
     store: MetadataStore
     run: Place
     facts: ClusterFacts
+    maintenance: frozenset[BookieId] = frozenset()
+    """Bookies that are known to be down: nothing is waited for on their account."""
     seen: list[BookieRecord] = field(default_factory=list)
     """Every bookie at every look that is over, with how it greeted us."""
     registered: list[BookieRecord] = field(default_factory=list)
@@ -51,7 +54,7 @@ class BookieRegister:
 
     def someone_was_silent(self) -> bool:
         """Whether a registered bookie must be asked again although no ledger may need it."""
-        return any(record.greeting is Greeting.SILENT for record in self.seen)
+        return any(record.greeting is Greeting.SILENT and record.bookie_id not in self.maintenance for record in self.seen)
 
     def pause_ms(self, look: int, delay_ms: int, longest_ms: int) -> int:
         """How long to wait before `look`: the delay, or longer where a bookie that has a cookie is gone.
@@ -66,7 +69,7 @@ class BookieRegister:
 
     def _may_be_restarting(self, look: int) -> bool:
         told = self._told(look).filter(pc.field("status") == Greeting.UNREGISTERED.value)
-        named = set(told["bookie_id"].to_pylist())
+        named = set(told["bookie_id"].to_pylist()) - self.maintenance
         return any(
             record.registration is Registration.NONE and record.has_cookie and record.bookie_id in named
             for record in by_look(self.seen)[-1].values()

@@ -10,6 +10,7 @@ from auditor.errors import OutputError
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.placement import PlacementRule, Policy
+from auditor.verify.population import LastPopulation
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class About:
     allow_empty: bool
     partial: bool = False
     """Only ledgers that an operator named (--ledgers-from)."""
+    previous_population: LastPopulation | None = None
+    """What this run's number of ledgers is held against; None in a run of a part, and where there was no run before."""
 
     def as_json(self) -> dict[str, Any]:
         """Deterministic: sets are sorted lists, and a mapping is sorted by its keys. `from_json` gives it back."""
@@ -43,9 +46,14 @@ class About:
                 value["fail_on"],
                 value["allow_empty"],
                 value["partial"],
+                _population(value.get("previous_population")),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise OutputError(f"run.json was not written by this version of the auditor ({error})") from None
+
+
+def _population(value: Mapping[str, Any] | None) -> LastPopulation | None:
+    return None if value is None else LastPopulation(**value)
 
 
 def _terms(value: Mapping[str, Any]) -> Terms:
@@ -67,5 +75,4 @@ def _around_as_json(around: Surroundings) -> dict[str, Any]:
 
 
 def _around(value: Mapping[str, Any]) -> Surroundings:
-    around = Surroundings(**value)
-    return replace(around, **{name: frozenset(getattr(around, name)) for name in _SETS})
+    return Surroundings(**{**value, **{name: frozenset(value.get(name, ())) for name in _SETS}})

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
+from auditor.model.finding import CATALOGUE, Kind, Severity
 from auditor.model.verdict import Exempt, Standing, Unknown
 
 Json = dict[str, Any]
@@ -15,17 +15,13 @@ OUTCOME_SOUND, OUTCOME_VIOLATED, OUTCOME_INCOMPLETE = "SOUND", "VIOLATED", "INCO
 
 
 def findings_by_kind(findings: Sequence[Json]) -> dict[str, dict[str, int]]:
-    """For each kind of the catalogue the ledgers, bookies and findings it hits."""
+    """For each kind of the catalogue the ledgers, bookies and findings it hits; on the cluster there are findings alone."""
     found: dict[str, dict[str, int]] = {}
     for kind in Kind:
         mine = [one for one in findings if one["kind"] == kind.value]
-        on_bookies = CATALOGUE[kind].subject is Subject.BOOKIE
-        subjects = len({one["bookie_id"] if on_bookies else one["ledger_id"] for one in mine})
-        found[kind.value] = {
-            "ledgers": 0 if on_bookies else subjects,
-            "bookies": subjects if on_bookies else 0,
-            "findings": len(mine),
-        }
+        ledgers = {one["ledger_id"] for one in mine} - {None}
+        bookies = {one["bookie_id"] for one in mine} - {None}
+        found[kind.value] = {"ledgers": len(ledgers), "bookies": len(bookies), "findings": len(mine)}
     return found
 
 

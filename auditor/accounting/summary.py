@@ -15,8 +15,10 @@ from auditor import __version__
 from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, outcome_of
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.evidence import Terms
 from auditor.model.finding import CATALOGUE, Kind
 from auditor.model.verdict import Exempt, Standing
+from auditor.verify.population import LastPopulation
 
 Json = dict[str, Any]
 
@@ -57,6 +59,9 @@ class RunFacts:
     """Ledgers named by an operator that were not there at any look."""
     withheld: tuple[str, ...]
     """Sentences on what could not be said, and why."""
+    terms: Terms
+    listing_was_short: bool = False
+    """The listing that was audited lacked ledgers that were there after all, or may have."""
 
 
 def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]:
@@ -86,12 +91,17 @@ def summarise(
     unknowns = _counted(pc.list_flatten(verdicts["unknowns"]))
     told = [json.loads(line) for line in findings]
     complete = not unknowns and not run.nobody_answered
-    all_judged = complete and not run.not_there and (verdicts.num_rows > 0 or run.allow_empty)
+    all_judged = complete and not run.not_there and not run.listing_was_short and (verdicts.num_rows > 0 or run.allow_empty)
     facts = run.facts
     return {
         "run_id": run.run_id,
         "auditor_version": __version__,
-        "cluster": {"metadata_service_uri": facts.metadata_service_uri, "instance_id": facts.instance_id},
+        "cluster": {
+            "metadata_service_uri": facts.metadata_service_uri,
+            "instance_id": facts.instance_id,
+            "root": facts.root,
+            "hosts": list(facts.hosts),
+        },
         "started_at": run.started_at,
         "finished_at": run.finished_at,
         "duration_s": {stage: round(run.duration_s.get(stage, 0.0), 3) for stage in STAGES},
@@ -116,11 +126,21 @@ def summarise(
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """What the newest finished run left behind: its totals, and its findings by id and kind (a worse kind is a new finding)."""
+    """What the newest finished run left behind: its totals, and its findings by id and kind (a worse kind is a new finding).
+
+    `run_id` is empty where there is none, or where nothing is known of how many ledgers it `listed`.
+    """
 
     totals: Mapping[str, int]
     request_totals: Mapping[str, Mapping[str, int]]
     findings: frozenset[tuple[str, str]]
+    run_id: str = ""
+    finished_at: str = ""
+    listed: int = 0
+
+    def population(self, drop_percent: int) -> LastPopulation | None:
+        """What the next run's number of ledgers is held against."""
+        return LastPopulation(self.run_id, self.finished_at, self.listed, drop_percent) if self.run_id else None
 
     def totals_after(self, findings: Sequence[Json]) -> dict[str, int]:
         """Each kind's findings that were new in a run, added up over runs: what the counters go on from."""

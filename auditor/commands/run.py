@@ -36,6 +36,7 @@ from auditor.judgings import Judgings
 from auditor.model.cluster import Registration
 from auditor.pipeline import Audit, audit, collect_ledgers
 from auditor.register import BookieRegister
+from auditor.relisting import Relisting
 from auditor.report import log, text
 from auditor.report.conclusion import Conclusion, conclude
 from auditor.report.plan import plan_text
@@ -111,6 +112,9 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     watch.stage("load")
     with open_store(uri, settings.zookeeper_limits(1)) as store:
         about = _about(this, store, partial=ids is not None)
+        previous = this.output.previous(about.facts)
+        if not about.partial:
+            about = replace(about, previous_population=previous.population(settings.population_drop))
         this.cluster = settings.cluster or about.facts.instance_id or about.facts.metadata_service_uri
         for problem in store.problems:
             context.logger.warning("metadata service", problem=problem)
@@ -141,8 +145,9 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
                 run=this.directory,
                 stop=context.stop,
                 progress=watch,
-                bookies=BookieRegister(store, this.directory, about.facts),
+                bookies=BookieRegister(store, this.directory, about.facts, about.terms.around.maintenance),
                 judgings=Judgings(stages, this.directory),
+                relisting=Relisting(stages, store, this.directory, about.previous_population, this.output.latest()),
                 waits_ms=waits,
             )
             if settings.dry_run:
@@ -157,7 +162,7 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         this.directory,
         about,
         bookies,
-        this.output.previous(about.facts.instance_id),
+        previous,
         verdicts=verdicts,
         finished_at=rfc3339(utc_now()),
         duration_s=watch.durations(),

@@ -29,7 +29,16 @@ def _stuck(finding: Finding, facts: Facts, _looks: Sequence[Look]) -> str:
 
 
 def _population(_finding: Finding, facts: Facts) -> str:
-    return f"Let the ledgers be listed: {dict(facts)}."
+    then, now, again = (int(facts[name]) for name in ("previous_ledgers", "ledgers", "ledgers_again"))
+    some = facts["some_gone"].split()
+    named = f" Among those that are gone: {', '.join(some)}." if some else ""
+    instance = f" (instance {facts['instance_id']})" if facts["instance_id"] else ""
+    return (
+        f"Let run {facts['previous_run']}, finished at {facts['previous_finished_at']}, have listed {then} ledgers of this "
+        f"cluster{instance}; then {100 - int(facts['drop_percent'])} % of them at least should be there, and {now} were listed, "
+        f"and {again} when they were listed again {span(facts['apart_s'])} later: {facts['left_percent']} % are left. "
+        f"Bookies collect the data of ledgers without metadata.{named}"
+    )
 
 
 TELL: dict[Kind, TellLedger] = {

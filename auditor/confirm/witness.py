@@ -35,6 +35,12 @@ def bookie_testimony(finding: Finding, looks: Sequence[BookieRecord], facts: Clu
     return _outside(finding, facts, told, [_bookie_look(record) for record in looks])
 
 
+def cluster_testimony(finding: Finding, listings: Sequence[tuple[int, int]], facts: ClusterFacts) -> Json:
+    """A finding on the cluster, with every listing of all ledgers: when it began, in ms, and how many there were."""
+    told = _TELL_OTHER[finding.kind](finding, dict(finding.facts))
+    return _outside(finding, facts, told, [_listing(at_ms, count) for at_ms, count in listings])
+
+
 def gist(witness: str) -> str:
     """What a witness concludes, without what it starts from and without the closing look: for a screen with a line for it."""
     stated = witness.partition("; then ")[2] or witness
@@ -42,11 +48,11 @@ def gist(witness: str) -> str:
 
 
 def finding_id(finding: Finding, facts: ClusterFacts) -> str:
-    """Stable over runs: the cluster, the family, the ledger or bookie, the segment's first entry."""
+    """Stable over runs: the cluster, the family, the ledger or bookie (else "cluster"), the segment's first entry."""
     cluster = facts.instance_id or f"{facts.root} {' '.join(sorted(facts.hosts))}"
-    subject = finding.bookie_id if finding.ledger_id is None else str(finding.ledger_id)
+    subject = next((str(one) for one in (finding.ledger_id, finding.bookie_id) if one is not None), "cluster")
     first = "" if finding.segment is None else str(finding.segment.first_entry_id)
-    text = "\n".join((cluster, finding.family.value, str(subject), first))
+    text = "\n".join((cluster, finding.family.value, subject, first))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -102,6 +108,10 @@ def ledger_look(look: Look) -> Json:
 def _bookie_look(record: BookieRecord) -> Json:
     greeting = record.greeting.value if record.greeting else "not_asked"
     return {"at": moment(record.read_at_ms), "znode_version": None, "marked": False, "answers": {record.bookie_id: greeting}}
+
+
+def _listing(at_ms: int, count: int) -> Json:
+    return {"at": moment(at_ms), "znode_version": None, "marked": False, "answers": {"listing": f"{count} ledgers"}}
 
 
 def _again(looks: Sequence[Look]) -> str:

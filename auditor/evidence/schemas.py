@@ -11,6 +11,10 @@ import pyarrow as pa
 LISTING = pa.schema([("ledger_id", pa.int64())])
 """A ledger id as the listing named it. Key: ledger_id."""
 
+LISTINGS = pa.schema([("listing", pa.int32()), ("began_at_ms", pa.int64()), ("gone", pa.list_(pa.int64()))])
+"""A listing of all ledgers: when it began, and some ids that the last run listed and it lacks. Key: listing (1: the one that is
+audited, 2: the one again at the end)."""
+
 SEGMENT = pa.struct([("first_entry_id", pa.int64()), ("ensemble", pa.list_(pa.string()))])
 MALFORMED = pa.struct(
     [("reason", pa.string()), ("offset_bytes", pa.int64()), ("length_bytes", pa.int64()), ("sha256", pa.string())]

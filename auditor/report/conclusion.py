@@ -16,10 +16,11 @@ from auditor.accounting.summary import Costs, Previous, RunFacts, findings_of, s
 from auditor.confirm.witness import bookie_testimony, finding_line
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, ReadStatus
-from auditor.model.cluster import BookieRecord, ClusterFacts
+from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId
 from auditor.model.ledger import RecordStatus
 from auditor.model.verdict import Exempt
+from auditor.report.population import population
 from auditor.report.run_directory import Place
 from auditor.verify.reachability import BookieLook, Orphans, judge_bookies, nobody_answered, withheld
 
@@ -46,7 +47,8 @@ def conclude(
     account(run.read_table("evidence/listing", LISTING)["ledger_id"], verdicts["ledger_id"])
     looks = by_look(bookies)
     lost = orphans(run.read_table("evidence/answers", TOLD, UNHEARD_OR_GREETING), verdicts)
-    findings = findings_of(verdicts, _on_bookies(bookies, looks, lost, about.facts))
+    listed = population(run, about)
+    findings = findings_of(verdicts, [*_on_bookies(bookies, looks, lost, about), *listed.findings])
     not_there = _not_there(run, verdicts) if about.partial else []
     facts = RunFacts(
         run_id=about.run_id,
@@ -59,19 +61,26 @@ def conclude(
         partial=about.partial,
         nobody_answered=nobody_answered(looks),
         not_there=len(not_there),
-        withheld=(*_missing(not_there), *withheld(looks, lost, about.facts)),
+        withheld=(*_missing(not_there), *listed.withheld, *withheld(looks, lost, about.facts, _away(about))),
+        terms=about.terms,
+        listing_was_short=bool(listed.withheld),
     )
     return Conclusion(summarise(facts, verdicts, bookies, _costs(run), findings, previous), findings)
 
 
 def _on_bookies(
-    bookies: Sequence[BookieRecord], looks: Sequence[BookieLook], lost: Mapping[BookieId, Orphans], facts: ClusterFacts
+    bookies: Sequence[BookieRecord], looks: Sequence[BookieLook], lost: Mapping[BookieId, Orphans], about: About
 ) -> list[str]:
     """The findings on bookies as lines."""
     return [
-        finding_line(bookie_testimony(finding, [b for b in bookies if b.bookie_id == finding.bookie_id], facts))
-        for finding in judge_bookies(looks, lost, facts)
+        finding_line(bookie_testimony(finding, [b for b in bookies if b.bookie_id == finding.bookie_id], about.facts))
+        for finding in judge_bookies(looks, lost, about.facts, _away(about))
     ]
+
+
+def _away(about: About) -> frozenset[BookieId]:
+    """Bookies in planned maintenance: nothing is found on them."""
+    return about.terms.around.maintenance
 
 
 def _not_there(run: Place, verdicts: pa.Table) -> list[int]:

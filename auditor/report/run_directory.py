@@ -22,6 +22,7 @@ from pyarrow import fs
 
 from auditor.accounting.summary import NO_PREVIOUS, Previous
 from auditor.errors import OutputError
+from auditor.model.cluster import ClusterFacts
 from auditor.report import jsonl
 
 Json = dict[str, Any]
@@ -170,18 +171,18 @@ class Output:
             return None
         return self.root / name if isinstance(name, str) and RUN_NAME.fullmatch(name) else None
 
-    def previous(self, instance_id: str | None) -> Previous:
+    def previous(self, facts: ClusterFacts) -> Previous:
         """Totals and findings of the newest finished run of the cluster; nothing where there is none, where it audited another
         cluster, or where it is damaged: counters then start anew, and this run is not lost over the last one's files."""
         run = self.latest()
         try:
             summary = read_summary(run) if run else None
-            if run is None or summary is None or summary["cluster"]["instance_id"] != instance_id:
+            if run is None or summary is None or not _is_of(summary["cluster"], facts):
                 return NO_PREVIOUS
             ids = frozenset((str(found["id"]), str(found["kind"])) for found in read_findings(run))
         except (OutputError, KeyError, TypeError):
             return NO_PREVIOUS
-        return Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids)
+        return _with_population(Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids), summary)
 
     def publish(self, run: Place) -> None:
         """Name `run` the newest finished one. The last thing a run does."""
@@ -204,6 +205,21 @@ class Output:
         for name in old:
             self.root.remove(name)
         return old
+
+
+def _is_of(cluster: Mapping[str, Any], facts: ClusterFacts) -> bool:
+    """Whether a summary's `cluster` is this one: by its instance id, in clusters that have none by ROOT and hosts."""
+    if facts.instance_id is not None or cluster["instance_id"] is not None:
+        return bool(cluster["instance_id"] == facts.instance_id)
+    return cluster.get("root") == facts.root and sorted(cluster.get("hosts", ())) == sorted(facts.hosts)
+
+
+def _with_population(previous: Previous, summary: Mapping[str, Any]) -> Previous:
+    """Which run it was and how many ledgers it listed, if it says so and listed all there were."""
+    run_id, finished_at, listed = (summary.get("run_id"), summary.get("finished_at"), summary.get("ledgers", {}).get("listed"))
+    if summary.get("partial") or not (isinstance(run_id, str) and isinstance(finished_at, str) and isinstance(listed, int)):
+        return previous
+    return replace(previous, run_id=run_id, finished_at=finished_at, listed=listed)
 
 
 def read_summary(run: Place) -> Json | None:

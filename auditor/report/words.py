@@ -91,9 +91,12 @@ def machine_line(outcome: str, run_id: str, ledgers: Mapping[str, int] | None = 
 
 
 def hits(summary: Mapping[str, Any], kind: Kind) -> int:
-    """Ledgers (or bookies, by the kind's subject) in violation of one kind."""
+    """Ledgers (or bookies, by the kind's subject; 1 for the cluster) in violation of one kind."""
     counts = summary["findings"].get(kind.value, {})
-    return int(counts.get("bookies" if CATALOGUE[kind].subject is Subject.BOOKIE else "ledgers", 0))
+    return int(counts.get(_COUNTED[CATALOGUE[kind].subject], 0))
+
+
+_COUNTED = {Subject.LEDGER: "ledgers", Subject.BOOKIE: "bookies", Subject.CLUSTER: "findings"}
 
 
 def outcome_sentences(summary: Mapping[str, Any]) -> str:
@@ -129,6 +132,8 @@ def _violated(summary: Mapping[str, Any]) -> str:
     bookies = sum(hits(summary, k) for k, facts in CATALOGUE.items() if facts.subject is Subject.BOOKIE)
     if bookies:
         parts.append(of(bookies, "bookie needs attention", "bookies need attention"))
+    if any(hits(summary, k) for k, facts in CATALOGUE.items() if facts.subject is Subject.CLUSTER):
+        parts.append("the cluster as a whole needs attention")
     critical, warning = count(by_severity[Severity.CRITICAL]), count(by_severity[Severity.WARNING])
     said = f"{', '.join(parts)} (critical: {critical}, warning: {warning})."
     return said + _unjudged(ledgers)

@@ -31,6 +31,7 @@ def lister(address: StoreAddress) -> Work:
 
     def work(batches: Batches) -> Batches:
         with address.open() as store:
+            store.sync()
             for batch in batches:
                 for parents in batch.column("parents").to_pylist():
                     yield from in_batches(((i,) for i in listed_ids(store, ListingPartition(tuple(parents)))), LISTING)

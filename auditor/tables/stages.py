@@ -47,23 +47,24 @@ class Stages:
     tick: Callable[[int], None]
     """Told the finished tasks of the job at work, now and then."""
 
-    def list_ledgers(self, partitions: Sequence[ListingPartition]) -> None:
-        """Every ledger id there is -> evidence/listing. Counted before any metadata is read.
+    def list_ledgers(self, partitions: Sequence[ListingPartition], name: str = "evidence/listing") -> None:
+        """Every ledger id there is -> evidence/listing, or another table. Counted before any metadata is read.
 
         One portion is listed here: that takes a moment, a job at the beginning of a run two seconds.
         """
         if len(partitions) == 1:
             with self.address.open() as store:
-                self.take_listing(list(ledger_table.listed_ids(store, partitions[0])))
+                store.sync()
+                self.take_listing(list(ledger_table.listed_ids(store, partitions[0])), name)
             return
         portions = pa.RecordBatch.from_arrays([pa.array([list(p.parents) for p in partitions])], schema=ledger_table.PARENTS)
         rows = self._spread(local_rows(self.spark, portions)) if partitions else self._none(ledger_table.PARENTS)
-        self._write(mapped(rows, ledger_table.lister(self.address), LISTING), "evidence/listing")
+        self._write(mapped(rows, ledger_table.lister(self.address), LISTING), name)
 
-    def take_listing(self, ids: Sequence[LedgerId]) -> None:
+    def take_listing(self, ids: Sequence[LedgerId], name: str = "evidence/listing") -> None:
         """The ledger ids an operator named -> evidence/listing."""
         rows = pa.RecordBatch.from_arrays([pa.array(ids, pa.int64())], schema=LISTING)
-        keep(rows, f"{self.uri}/evidence/listing")
+        keep(rows, f"{self.uri}/{name}")
 
     def read_ledgers(self, look: int, marks: Mapping[LedgerId, Mark] | None = None) -> None:
         """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""

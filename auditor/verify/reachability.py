@@ -1,7 +1,8 @@
 """The fourth check of BP-34: a bookie that does not answer should not be registered, and the cluster should know of it.
 
 Verified: registered bookies answered at some look; unregistered bookies that closed ledgers still name have those ledgers
-marked. Not verified: why a bookie is silent; that a marked ledger is being worked on (its age is judged elsewhere).
+marked. Not verified: why a bookie is silent; that a marked ledger is being worked on (its age is judged elsewhere); bookies in
+planned maintenance, which are known to be down.
 """
 
 from __future__ import annotations
@@ -40,12 +41,18 @@ def recovery_gap_ms(facts: ClusterFacts) -> int:
     return (facts.lost_bookie_recovery_delay_s or 0) * 1000 + facts.session_timeout_ms
 
 
-def judge_bookies(looks: Sequence[BookieLook], orphans: Mapping[BookieId, Orphans], facts: ClusterFacts) -> list[Finding]:
-    """Findings on bookies after the last look, in order of bookie id. Needs two looks at least; none if nobody answered."""
+def judge_bookies(
+    looks: Sequence[BookieLook],
+    orphans: Mapping[BookieId, Orphans],
+    facts: ClusterFacts,
+    maintenance: frozenset[BookieId] = frozenset(),
+) -> list[Finding]:
+    """Findings on bookies after the last look, in order of bookie id. Needs two looks at least; none if nobody answered, none
+    on bookies in `maintenance`."""
     if len(looks) < 2 or nobody_answered(looks):
         return []
     found = []
-    for bookie in sorted(set().union(*looks)):
+    for bookie in sorted(set().union(*looks) - maintenance):
         records = [look[bookie] for look in looks if bookie in look]
         if len(records) < 2:
             continue
@@ -57,10 +64,16 @@ def judge_bookies(looks: Sequence[BookieLook], orphans: Mapping[BookieId, Orphan
     return found
 
 
-def withheld(looks: Sequence[BookieLook], orphans: Mapping[BookieId, Orphans], facts: ClusterFacts) -> list[str]:
-    """Sentences on bookies that are gone and not accused, because the looks lay too close together to tell a slow restart."""
+def withheld(
+    looks: Sequence[BookieLook],
+    orphans: Mapping[BookieId, Orphans],
+    facts: ClusterFacts,
+    maintenance: frozenset[BookieId] = frozenset(),
+) -> list[str]:
+    """Sentences on bookies that are gone and not accused, because the looks lay too close together to tell a slow restart;
+    bookies in `maintenance` are told elsewhere."""
     found = []
-    for bookie in sorted(orphans):
+    for bookie in sorted(orphans.keys() - maintenance):
         records = [look[bookie] for look in looks if bookie in look]
         gone = all(record.registration is Registration.NONE for record in records)
         if len(records) > 1 and gone and not _gap_is_wide_enough(records, facts):

@@ -24,10 +24,12 @@ from auditor.accounting.summary import (
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.evidence import Terms
 from auditor.model.finding import CATALOGUE, Kind, Severity
 from auditor.model.verdict import Exempt, Standing, Unknown
 
 FACTS = ClusterFacts("zk+hierarchical://zk1:2181/ledgers", ("zk1:2181",), "/ledgers", "hierarchical", "inst", False, None)
+TERMS = Terms(9_000, 1_000, 16, 5)
 COSTS = Costs(
     zookeeper_reads=40, zookeeper_reads_failed=3, bookie_requests=60, bookie_bytes=9000, retries=2,
     confirming_reads=5, unanswered=7, bookies_named=4,
@@ -52,7 +54,7 @@ def facts(**changes: Any) -> RunFacts:
     values = {
         "run_id": "r", "facts": FACTS, "started_at": "2026-01-01T00:00:00Z", "finished_at": "2026-01-01T00:01:00Z",
         "duration_s": {"load": 1.23456}, "fail_on": "warning", "allow_empty": False, "nobody_answered": False,
-        "partial": False, "not_there": 0, "withheld": (),
+        "partial": False, "not_there": 0, "withheld": (), "terms": TERMS,
     }  # fmt: skip
     return RunFacts(**(values | changes))
 

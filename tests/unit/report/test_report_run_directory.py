@@ -37,6 +37,7 @@ def root(tmp_path: Path) -> Place:
 
 
 CLUSTER = {"metadata_service_uri": "zk://h:2181/ledgers", "instance_id": "inst"}
+FACTS = ClusterFacts("zk://h:2181/ledgers", ("h:2181",), "/ledgers", "hierarchical", "inst", False, None)
 
 
 def finished(root: Place, name: str, **summary: object) -> Place:
@@ -187,7 +188,7 @@ def test_a_latest_that_cannot_be_read_counts_as_none(root: Place, text: str):
     """Counters start anew; a run is not lost over it, and nothing outside OUTPUT is opened."""
     root.write_text(LATEST, text)
     assert Output(root).latest() is None
-    assert NO_PREVIOUS == Output(root).previous(CLUSTER["instance_id"])
+    assert NO_PREVIOUS == Output(root).previous(FACTS)
 
 
 def test_counters_go_on_from_the_last_finished_run(root: Place):
@@ -197,10 +198,10 @@ def test_counters_go_on_from_the_last_finished_run(root: Place):
     found = [told.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)]
     run.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in found))
     Output(root).publish(run)
-    previous = Output(root).previous(CLUSTER["instance_id"])
+    previous = Output(root).previous(FACTS)
     known = {(one["id"], one["kind"]) for one in found}
     assert (totals, requests, known) == (previous.totals, previous.request_totals, previous.findings)
-    assert NO_PREVIOUS == Output(root).previous("another cluster")
+    assert NO_PREVIOUS == Output(root).previous(replace(FACTS, instance_id="another cluster"))
 
 
 def test_runs_that_died_are_not_kept_instead_of_finished_ones(root: Place):
@@ -222,7 +223,7 @@ def test_a_damaged_last_run_does_not_cost_this_one(root: Place, name: str, text:
     run = finished(root, NAMES[0], totals={"METADATA_MALFORMED": 7})
     run.write_text(name, text)
     Output(root).publish(run)
-    assert NO_PREVIOUS == Output(root).previous(CLUSTER["instance_id"])
+    assert NO_PREVIOUS == Output(root).previous(FACTS)
 
 
 @pytest.mark.parametrize(

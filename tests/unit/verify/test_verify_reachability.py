@@ -156,3 +156,20 @@ def test_what_is_not_said_of_a_bookie_that_may_be_restarting_is_named() -> None:
     assert all(word in sentence for word in ("bookie lost", "3 closed ledgers", "10 s apart"))
     far = [look(WELL, cooked), look(WELL, replace(cooked, read_at_ms=10_000))]
     assert [] == withheld(far, ORPHANS, FACTS) == withheld(near, {}, FACTS)
+
+
+@pytest.mark.parametrize(
+    "away", [frozenset(), frozenset({"mute"}), frozenset({"lost"}), frozenset({"mute", "lost", "no bookie"})]
+)
+def test_nothing_is_found_on_a_bookie_in_maintenance(away: frozenset[str]) -> None:
+    """Silent or lost: known to be. The others are found as ever."""
+    looks = [look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)]
+    found = [(finding.kind, finding.bookie_id) for finding in judge_bookies(looks, ORPHANS, FACTS, away)]
+    assert [one for one in (LOST_FOUND, SILENT_FOUND) if one[1] not in away] == found
+
+
+def test_a_bookie_in_maintenance_need_not_be_told_from_a_restarting_one() -> None:
+    """No sentence on looks that lie too close together."""
+    cooked = replace(LOST, has_cookie=True)
+    near = [look(WELL, cooked), look(WELL, cooked)]
+    assert (1, 0) == (len(withheld(near, ORPHANS, FACTS)), len(withheld(near, ORPHANS, FACTS, frozenset({"lost"}))))

@@ -1,0 +1,71 @@
+"""The population of ledgers: far fewer listed than at the last run, twice, is a finding on the cluster.
+
+Bookies collect the data of every ledger that has no metadata any more, so ledgers that vanished at once are urgent. Verified:
+that two listings of one run both name fewer ledgers than the last run's number allows. Not verified: who deleted them, and
+whether on purpose; ledgers that were created meanwhile hide as many that are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import LedgerId
+
+POPULATION_MIN = 100
+"""Ledgers the last run must have listed: of three ledgers two may go on any day, of a hundred not half of them at once."""
+GONE_NAMED_MAX = 10
+"""Ledgers named that the last run listed and this one did not; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastPopulation:
+    """The last finished whole run of the same cluster, and by how many percent a run may list fewer ledgers; 0: by any."""
+
+    run_id: str
+    finished_at: str
+    listed: int
+    drop_percent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One listing of all ledgers: when it began, and how many there were."""
+
+    began_at_ms: int
+    count: int
+
+
+def has_dropped(last: LastPopulation | None, count: int) -> bool:
+    """Whether `count` ledgers are fewer than (100 - drop_percent) % of the last run's, if that had enough of them to tell."""
+    if last is None or last.drop_percent == 0 or last.listed < POPULATION_MIN:
+        return False
+    return count * 100 < last.listed * (100 - last.drop_percent)
+
+
+def judge_population(
+    last: LastPopulation | None, listings: Sequence[Listing], gone: Sequence[LedgerId], instance_id: str | None
+) -> Finding | None:
+    """The finding on the cluster where both listings are below the line; None after one listing alone.
+
+    `gone` are some of the ledgers that the last run listed and this one did not, as far as that run's evidence is still there.
+    """
+    if last is None or len(listings) < 2 or not all(has_dropped(last, listing.count) for listing in listings):
+        return None
+    first, again = listings[0], listings[-1]
+    return Finding(
+        Kind.LEDGER_POPULATION_DROPPED,
+        facts=(
+            ("previous_run", last.run_id),
+            ("previous_finished_at", last.finished_at),
+            ("previous_ledgers", str(last.listed)),
+            ("ledgers", str(first.count)),
+            ("ledgers_again", str(again.count)),
+            ("apart_s", str((again.began_at_ms - first.began_at_ms) // 1000)),
+            ("left_percent", str(again.count * 100 // last.listed)),
+            ("drop_percent", str(last.drop_percent)),
+            ("some_gone", " ".join(map(str, gone[:GONE_NAMED_MAX]))),
+            ("instance_id", instance_id or ""),
+        ),
+    )

@@ -1,0 +1,72 @@
+"""The population of ledgers: found where two listings are below the line, and there alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from auditor.model.finding import Kind
+from auditor.verify.population import (
+    GONE_NAMED_MAX,
+    POPULATION_MIN,
+    LastPopulation,
+    Listing,
+    has_dropped,
+    judge_population,
+)
+
+LAST = LastPopulation("20260101T030000Z-000001", "2026-01-01T03:00:00Z", 1_000, 50)
+FEW, ENOUGH = Listing(1_000, 499), Listing(61_000, 500)
+
+
+@pytest.mark.parametrize(
+    ("dropped", "then", "now", "percent"),
+    [
+        (True, 1_000, 499, 50),
+        (False, 1_000, 500, 50),
+        (True, 1_000, 0, 50),
+        (False, 1_000, 5_000, 50),
+        (True, 1_001, 500, 50),
+        (True, 1_000, 989, 1),
+        (False, 1_000, 990, 1),
+        (True, 1_000, 9, 99),
+        (False, 1_000, 10, 99),
+        (False, 1_000, 0, 100),
+        (False, 1_000, 0, 0),
+    ],
+)
+def test_the_line_is_a_share_of_the_last_run(dropped: bool, then: int, now: int, percent: int) -> None:
+    """Fewer than (100 - percent) % is a drop; just as many is none; 0 and 100 % find nothing."""
+    assert dropped == has_dropped(replace(LAST, listed=then, drop_percent=percent), now)
+
+
+def test_a_small_cluster_has_no_population() -> None:
+    """Three ledgers are one tomorrow, and nobody is paged for it."""
+    assert not has_dropped(replace(LAST, listed=3), 1)
+    assert not has_dropped(replace(LAST, listed=POPULATION_MIN - 1), 0)
+    assert has_dropped(replace(LAST, listed=POPULATION_MIN), 0)
+
+
+def test_without_a_last_run_nothing_has_dropped() -> None:
+    """The first run of a cluster says nothing about its number of ledgers."""
+    assert not has_dropped(None, 0)
+    assert judge_population(None, [FEW, FEW], [], "id") is None
+
+
+@pytest.mark.parametrize("listings", [[], [FEW], [ENOUGH], [FEW, ENOUGH], [ENOUGH, FEW], [ENOUGH, ENOUGH]])
+def test_one_listing_below_the_line_is_no_finding(listings: list[Listing]) -> None:
+    """Both must be, or nothing is said."""
+    assert judge_population(LAST, listings, [7], "id") is None
+
+
+def test_two_listings_below_the_line_are_found() -> None:
+    """On the cluster: no ledger, no bookie; the facts are the counts, the runs, and some of the ids."""
+    finding = judge_population(LAST, [FEW, Listing(61_500, 480)], range(50), "id")
+    assert finding is not None
+    assert (Kind.LEDGER_POPULATION_DROPPED, None, None) == (finding.kind, finding.ledger_id, finding.bookie_id)
+    facts = dict(finding.facts)
+    told = {name: facts[name] for name in ("previous_ledgers", "ledgers", "ledgers_again", "apart_s", "left_percent")}
+    expected = {"previous_ledgers": "1000", "ledgers": "499", "ledgers_again": "480", "apart_s": "60", "left_percent": "48"}
+    assert expected == told
+    assert [str(i) for i in range(GONE_NAMED_MAX)] == facts["some_gone"].split()
