@@ -20,6 +20,8 @@ READONLY = "/available/readonly"
 COOKIES = "/cookies"
 UNDERREPLICATION = "/underreplication"
 MARKS = "/underreplication/ledgers"
+LOCKS = "/underreplication/locks"
+ELECTION = "/underreplication/auditorelection"
 REPLICATION_DISABLED = "/underreplication/disable"
 LOST_BOOKIE_RECOVERY_DELAY = "/underreplication/lostBookieRecoveryDelay"
 
@@ -50,6 +52,8 @@ _FLAT = re.compile(r"/L([0-9]{10,19})")
 _SHORT = re.compile(r"/([0-9]{2})/([0-9]{4})/L([0-9]{4})")
 _LONG = re.compile(r"/([0-9]{3})/([0-9]{4})/([0-9]{4})/([0-9]{4})/L([0-9]{4})")
 _MARK = re.compile(r"/underreplication/ledgers(?:/[0-9a-f]{4}){4}/urL([0-9]{10,19})")
+_LOCK = re.compile(r"urL([0-9]{10,19})")
+_VOTE = re.compile(r"V_([0-9]{1,19})")
 _INNER = re.compile(r"/[0-9]{2}|/[0-9]{2}/[0-9]{4}|/[0-9]{3}(?:/[0-9]{4}){0,3}")
 _MARK_INNER = re.compile(r"/underreplication/ledgers(?:/[0-9a-f]{4}){1,4}")
 
@@ -144,6 +148,26 @@ def mark_id_of(path: str) -> LedgerId | None:
         return None
     ledger_id = int(match[1])
     return ledger_id if ledger_id <= LEDGER_ID_MAX and mark_path(ledger_id) == path else None
+
+
+def lock_path(ledger_id: LedgerId) -> str:
+    """Where the worker that replicates a ledger holds its lock. Raises `ValueError` for an id that cannot be."""
+    if not 0 <= ledger_id <= LEDGER_ID_MAX:
+        raise ValueError(f"{ledger_id} is not a ledger id")
+    return f"{LOCKS}/urL{ledger_id:010d}"
+
+
+def lock_id_of(name: str) -> LedgerId | None:
+    """The ledger that the child `name` of `LOCKS` locks, or None: it is no lock."""
+    match = _LOCK.fullmatch(name)
+    ledger_id = -1 if match is None else int(match[1])
+    return ledger_id if 0 <= ledger_id <= LEDGER_ID_MAX and lock_path(ledger_id) == f"{LOCKS}/{name}" else None
+
+
+def votes_in_order(names: Iterable[str]) -> list[str]:
+    """The children of `ELECTION` that are votes, first come first: the first is the elected auditor (AuditorElector)."""
+    votes = ((int(match[1]), name) for name in names if (match := _VOTE.fullmatch(name)))
+    return [name for _, name in sorted(votes)]
 
 
 def tell_marks_apart(parent: str, names: Iterable[str]) -> Children:

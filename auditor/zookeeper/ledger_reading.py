@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from auditor.errors import MalformedMetadata, UnknownMetadataFormat, WireError
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
 from auditor.wire import ledger_metadata, underreplication_mark, znode_paths
 from auditor.wire.layout import LedgerLayout
+from auditor.zookeeper.locks import locked
 from auditor.zookeeper.multi_read import NO_AUTH, NO_NODE, OK, Znode
 from auditor.zookeeper.reading import read_many
 from auditor.zookeeper.refusal import refusal
@@ -17,7 +19,7 @@ from auditor.zookeeper.session import Session
 
 
 class LedgerReader:
-    """Reads ledgers below `root`. Costs one read a ledger, two with marks; holds what the session has in flight."""
+    """Reads ledgers below `root`. Costs one read a ledger, three with marks; holds what the session has in flight."""
 
     def __init__(self, session: Session, root: str, layout: LedgerLayout) -> None:
         self._session = session
@@ -31,12 +33,14 @@ class LedgerReader:
 
         With marks, a ledger's mark is read before its metadata: the worker that repairs a ledger writes the metadata first and
         removes the mark after, so a ledger seen without mark is seen repaired. A mark that can't be read makes the whole record
-        NOT_AUTHORISED or UNREADABLE, as "not marked" is not known. Without marks, `mark` is None.
+        NOT_AUTHORISED or UNREADABLE, as "not marked" is not known. A mark has the lock of whoever works on it, read between the
+        two. Without marks, `mark` is None.
         """
         placed = _PlacedIds(ids, self._root, self._layout)
         znodes = read_many(self._session, placed.paths(with_marks))
         for znode in znodes:
-            marking, znode = (znode, next(znodes)) if with_marks else (None, znode)
+            marking = _Marking(znode, next(znodes)) if with_marks else None
+            znode = next(znodes) if with_marks else znode
             yield from _unplaced(placed.unplaced_next(), look, now_ms)
             yield _record(placed.next_id(), look, now_ms(), marking, znode)
         yield from _unplaced(placed.unplaced_next(), look, now_ms)
@@ -53,6 +57,18 @@ class LedgerReader:
             passwords[placed.next_id()] = _password(znode)
         passwords.update((ledger_id, None) for ledger_id, _ in placed.unplaced_next())
         return passwords
+
+
+class _Marking(NamedTuple):
+    """What reading a ledger's mark and its lock gave."""
+
+    mark: Znode
+    lock: Znode
+
+    def decoded(self) -> Mark | None:
+        if self.mark.error != OK:
+            return None
+        return locked(underreplication_mark.decode(self.mark.data, self.mark.ctime_ms), self.lock)
 
 
 class _PlacedIds:
@@ -74,6 +90,7 @@ class _PlacedIds:
             self._asked.append((ledger_id, None))
             if with_marks:
                 yield self._root + znode_paths.mark_path(ledger_id)
+                yield self._root + znode_paths.lock_path(ledger_id)
             yield self._root + path
 
     def unplaced_next(self) -> Iterator[tuple[LedgerId, str]]:
@@ -92,19 +109,19 @@ def _unplaced(unplaced: Iterator[tuple[LedgerId, str]], look: int, now_ms: Calla
         yield LedgerRecord(ledger_id, look, now_ms(), RecordStatus.GONE, detail=why)
 
 
-def _record(ledger_id: LedgerId, look: int, read_at_ms: int, marking: Znode | None, znode: Znode) -> LedgerRecord:
-    mark = _mark(marking) if marking is not None and marking.error == OK else None
+def _record(ledger_id: LedgerId, look: int, read_at_ms: int, marking: _Marking | None, znode: Znode) -> LedgerRecord:
+    mark = marking.decoded() if marking else None
     if znode.error == NO_NODE:
         return LedgerRecord(ledger_id, look, read_at_ms, RecordStatus.GONE, mark=mark)
-    for read in (znode, marking):
-        if read is not None and read.error not in (OK, NO_NODE):
+    for read in (znode, marking.mark) if marking else (znode,):
+        if read.error not in (OK, NO_NODE):
             status = RecordStatus.NOT_AUTHORISED if read.error == NO_AUTH else RecordStatus.UNREADABLE
             return LedgerRecord(ledger_id, look, read_at_ms, status, mark=mark, detail=refusal(read.path, read.error))
     return _decoded(ledger_id, look, read_at_ms, mark, znode)
 
 
 def _decoded(ledger_id: LedgerId, look: int, read_at_ms: int, mark: Mark | None, znode: Znode) -> LedgerRecord:
-    stamp = ZnodeStamp(znode.czxid, znode.version, znode.ctime_ms)
+    stamp = ZnodeStamp(znode.czxid, znode.version, znode.ctime_ms, znode.mtime_ms)
     try:
         metadata = ledger_metadata.decode(znode.data)
     except MalformedMetadata as error:
@@ -119,10 +136,6 @@ def _decoded(ledger_id: LedgerId, look: int, read_at_ms: int, mark: Mark | None,
         detail = f"the auditor failed to decode the metadata: {type(error).__name__}"
         return LedgerRecord(ledger_id, look, read_at_ms, RecordStatus.UNREADABLE, stamp, mark=mark, detail=detail)
     return LedgerRecord(ledger_id, look, read_at_ms, RecordStatus.FOUND, stamp, metadata, mark=mark)
-
-
-def _mark(znode: Znode) -> Mark:
-    return underreplication_mark.decode(znode.data, znode.ctime_ms)
 
 
 def _password(znode: Znode) -> bytes | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
 from auditor.wire import underreplication_mark, znode_paths
+from auditor.zookeeper.locks import locked, read_locks
 from auditor.zookeeper.multi_read import NO_AUTH, NO_NODE, OK
 from auditor.zookeeper.reading import children_of_many, read_many
 from auditor.zookeeper.refusal import refusal, unavailable
@@ -21,18 +22,21 @@ class Marks:
     """The marks at the paths computed from their ledgers' ids.
 
     `unexpected_znodes` counts names that mark nothing, or not where they are. `problem` is not empty when a part of the tree
-    may not be read: then a ledger that is not in `by_ledger` may be marked all the same.
+    may not be read: then a ledger that is not in `by_ledger` may be marked all the same. `lock_problem` is not empty when not
+    all locks on the marked ledgers are known.
     """
 
     by_ledger: dict[LedgerId, Mark] = field(default_factory=dict)
     unexpected_znodes: int = 0
     problem: str = ""
+    lock_problem: str = ""
 
 
 def read_marks(session: Session, root: str) -> Marks:
-    """All marks. What vanishes while it is listed is no mark; no tree at all is no marks.
+    """All marks, with the locks of who is at work on them. What vanishes meanwhile is none; no tree at all is no marks.
 
-    Costs about one list and one read a mark, and holds all marks. Raises StoreUnavailable when the connection is lost.
+    Costs about one list and one read a mark, one list and a read a lock, and holds all marks. Raises StoreUnavailable when the
+    connection is lost.
     """
     marks = Marks()
     paths: Iterable[str] = [root + znode_paths.MARKS]
@@ -46,6 +50,10 @@ def read_marks(session: Session, root: str) -> Marks:
             marks.by_ledger[ledger_id] = underreplication_mark.decode(znode.data, znode.ctime_ms)
         elif znode.error != NO_NODE:
             _refused(marks, znode.path, znode.error)
+    locks = read_locks(session, root, marks.by_ledger)
+    marks.lock_problem = locks.problem
+    for ledger_id, znode in locks.by_ledger.items():
+        marks.by_ledger[ledger_id] = locked(marks.by_ledger[ledger_id], znode)
     return marks
 
 

@@ -12,7 +12,7 @@ import pytest
 from support.zookeeper_process import ZooKeeperProcess, zookeeper
 from support.zookeeper_znodes import QUICK, Znodes, closed_ledger, ledger_bytes, uri, znodes
 
-from auditor.model.ledger import LedgerRecord, RecordStatus
+from auditor.model.ledger import LedgerRecord, RecordStatus, ReplicationLock
 from auditor.wire import underreplication_mark, znode_paths
 from auditor.wire.layout import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
@@ -118,6 +118,22 @@ def test_the_stamp_tells_writes_and_incarnations_apart(server: ZooKeeperProcess,
     assert tree.ctime_ms(path_of(root, 7)) == recreated.stamp.ctime_ms
 
 
+def test_the_stamp_has_the_time_of_the_last_write(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """The znode's mtime moves with each write, its ctime does not; a malformed ledger's stamp has both too."""
+    root = "/mtimes/ledgers"
+    tree.layout(root, H)
+    for ledger_id, data in ((7, ledger_bytes()), (8, b"malformed")):
+        tree.put(path_of(root, ledger_id), b"first")
+        ctime_ms = tree.ctime_ms(path_of(root, ledger_id))
+        while tree.mtime_ms(path_of(root, ledger_id)) == ctime_ms:
+            tree.put(path_of(root, ledger_id), data)
+    for record in read(server, root, [7, 8]):
+        path = path_of(root, record.ledger_id)
+        assert record.stamp is not None
+        assert (tree.ctime_ms(path), tree.mtime_ms(path)) == (record.stamp.ctime_ms, record.stamp.mtime_ms)
+        assert record.stamp.mtime_ms > record.stamp.ctime_ms
+
+
 def test_marks_come_with_their_ledgers(server: ZooKeeperProcess, tree: Znodes) -> None:
     """Read with marks, each record has its own ledger's mark, a deleted ledger's too; without, none has."""
     root = "/with-marks/ledgers"
@@ -136,6 +152,48 @@ def test_marks_come_with_their_ledgers(server: ZooKeeperProcess, tree: Znodes) -
     assert [record.mark for record in read(server, root, [1, 2, 3, 4])] == [None] * 4
 
 
+def test_a_mark_comes_with_its_lock(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """Who replicates the ledger since when; nobody where there is no lock; a lock on an unmarked ledger marks nothing."""
+    root = "/with-locks/ledgers"
+    tree.layout(root, H)
+    tree.ledgers(root, H, [1, 2, 3])
+    for ledger_id in (1, 2):
+        tree.put(root + znode_paths.mark_path(ledger_id), underreplication_mark.encode(["b9:3181"], None))
+    for ledger_id in (1, 3):
+        tree.put(root + znode_paths.lock_path(ledger_id), underreplication_mark.encode_name(f"worker-{ledger_id}.example"))
+    one, two, three = (record.mark for record in read(server, root, [1, 2, 3], with_marks=True))
+    assert one is not None and two is not None
+    since_ms = tree.ctime_ms(root + znode_paths.lock_path(1))
+    assert (ReplicationLock("worker-1.example", since_ms), None) == (one.lock, two.lock)
+    assert three is None
+    assert (None, None) == (one.problem, two.problem)
+
+
+def test_a_lock_that_names_nobody_is_held_all_the_same(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """The znode is the lock: bytes that hold no name leave the holder empty."""
+    root = "/nameless-locks/ledgers"
+    tree.layout(root, H)
+    tree.ledgers(root, H, [1])
+    tree.put(root + znode_paths.mark_path(1), underreplication_mark.encode([], None))
+    tree.put(root + znode_paths.lock_path(1), b"\xff garbage")
+    (record,) = read(server, root, [1], with_marks=True)
+    assert record.mark is not None
+    assert ReplicationLock("", tree.ctime_ms(root + znode_paths.lock_path(1))) == record.mark.lock
+
+
+def test_a_lock_that_may_not_be_read_is_a_problem_of_the_mark(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """The ledger is read and marked; only who is at work on it is not known, and the mark says which znode to open."""
+    root = "/shut-lock/ledgers"
+    tree.layout(root, H)
+    tree.ledgers(root, H, [1])
+    tree.put(root + znode_paths.mark_path(1), underreplication_mark.encode([], None))
+    tree.put(root + znode_paths.lock_path(1), shut=True)
+    (record,) = read(server, root, [1], with_marks=True)
+    assert (RecordStatus.FOUND, "") == (record.status, record.detail)
+    assert record.mark is not None and record.mark.lock is None
+    assert f"{znode_paths.lock_path(1)} may not be read" in (record.mark.problem or "")
+
+
 def test_a_mark_is_read_before_its_ledger(server: ZooKeeperProcess, tree: Znodes) -> None:
     """A repaired ledger loses its mark after its metadata was written: read in this order, "unmarked" is never older."""
     root = "/order/ledgers"
@@ -150,8 +208,9 @@ def test_a_mark_is_read_before_its_ledger(server: ZooKeeperProcess, tree: Znodes
 
         store._session._client._call = recording
         list(store.read_ledgers([4, 2, 9], 1, lambda: NOW_MS, with_marks=True))
-    expected = [path for i in (4, 2, 9) for path in (root + znode_paths.mark_path(i), path_of(root, i))]
-    assert expected == asked[-6:]
+    beside = znode_paths.mark_path, znode_paths.lock_path
+    expected = [path for i in (4, 2, 9) for path in (*(root + one(i) for one in beside), path_of(root, i))]
+    assert expected == asked[-9:]
 
 
 def test_a_mark_that_may_not_be_read_is_not_no_mark(server: ZooKeeperProcess, tree: Znodes) -> None:
@@ -193,7 +252,7 @@ def test_more_ledgers_than_a_window_holds(server: ZooKeeperProcess, tree: Znodes
     with open_store(uri(server.hosts, root), QUICK) as store:
         before = store.counts.reads_ok
         records = list(store.read_ledgers(range(3_000), 1, lambda: NOW_MS, with_marks=True))
-        assert store.counts.reads_ok - before == 6_000
+        assert store.counts.reads_ok - before == 9_000
         assert store.counts.reads_failed == 0
         assert store.counts.received_bytes >= 1_500 * len(ledger_bytes())
     assert list(range(3_000)) == [record.ledger_id for record in records]

@@ -9,8 +9,10 @@ import pytest
 from support.zookeeper_process import ZooKeeperProcess, zookeeper
 from support.zookeeper_znodes import QUICK, Znodes, uri, znodes
 
+from auditor.model.ledger import ReplicationLock
 from auditor.wire import underreplication_mark, znode_paths
 from auditor.wire.layout import LedgerLayout
+from auditor.zookeeper import locks
 from auditor.zookeeper.mark_listing import Marks
 from auditor.zookeeper.metadata_store import open_store
 
@@ -103,6 +105,48 @@ def test_what_may_not_be_read_makes_the_marks_unknown(server: ZooKeeperProcess, 
     assert f"{root}{shut} may not be read" in marks.problem
     assert 70_000 not in marks.by_ledger
     assert (2**40 in marks.by_ledger) == (shut != "/underreplication/ledgers")
+
+
+def test_marks_come_with_the_locks_on_them(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """A lock on a marked ledger names the worker and since when; on an unmarked one, or misnamed, it is passed over."""
+    root = "/locked-marks/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    for ledger_id in (1, 2, 2**40):
+        tree.put(root + znode_paths.mark_path(ledger_id), underreplication_mark.encode([], None))
+    for ledger_id in (2, 3, 2**40):
+        tree.put(root + znode_paths.lock_path(ledger_id), underreplication_mark.encode_name(f"worker-{ledger_id}"))
+    tree.put(f"{root}{znode_paths.LOCKS}/urL1", underreplication_mark.encode_name("nobody"))
+    marks = read_marks(server, root)
+    since = {ledger_id: tree.ctime_ms(root + znode_paths.lock_path(ledger_id)) for ledger_id in (2, 2**40)}
+    expected = {1: None, **{i: ReplicationLock(f"worker-{i}", since_ms) for i, since_ms in since.items()}}
+    assert expected == {ledger_id: mark.lock for ledger_id, mark in marks.by_ledger.items()}
+    assert ("", "", 0) == (marks.problem, marks.lock_problem, marks.unexpected_znodes)
+
+
+def test_locks_that_may_not_be_listed_leave_the_marks_known(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """Who works on them is not known, and said; which ledgers are marked is."""
+    root = "/shut-locks/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    tree.put(root + znode_paths.mark_path(7), underreplication_mark.encode([], None))
+    tree.put(root + znode_paths.lock_path(7), underreplication_mark.encode_name("worker-7"))
+    tree.put(root + znode_paths.LOCKS, shut=True)
+    marks = read_marks(server, root)
+    assert (True, "") == (7 in marks.by_ledger, marks.problem)
+    assert marks.by_ledger[7].lock is None
+    assert f"{root}{znode_paths.LOCKS} may not be read" in marks.lock_problem
+
+
+def test_more_locks_than_are_read_are_said(server: ZooKeeperProcess, tree: Znodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound holds, the first ones are read, and the rest is not passed off as unlocked."""
+    root = "/many-locks/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    for ledger_id in range(5):
+        tree.put(root + znode_paths.mark_path(ledger_id), underreplication_mark.encode([], None))
+        tree.put(root + znode_paths.lock_path(ledger_id), underreplication_mark.encode_name("worker"))
+    monkeypatch.setattr(locks, "LOCKS_READ_MAX", 3)
+    marks = read_marks(server, root)
+    assert {0, 1, 2} == {ledger_id for ledger_id, mark in marks.by_ledger.items() if mark.lock is not None}
+    assert "5 marked ledgers are locked" in marks.lock_problem
 
 
 def test_thousands_of_marks(server: ZooKeeperProcess, tree: Znodes) -> None:

@@ -15,7 +15,7 @@ from support.zookeeper_process import ZooKeeperProcess, zookeeper, zookeeper_3_5
 from support.zookeeper_proxy import refusing
 from support.zookeeper_znodes import QUICK, Znodes, ledger_bytes, uri, znodes
 
-from auditor.model.ledger import RecordStatus
+from auditor.model.ledger import RecordStatus, ReplicationLock
 from auditor.wire import underreplication_mark, znode_paths
 from auditor.wire.layout import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
@@ -311,6 +311,9 @@ def test_zookeeper_3_5_is_read_one_by_one(tmp_path: Path) -> None:
         client.layout(root, H)
         client.ledgers(root, H, [1, 2_147_483_647])
         client.put(root + znode_paths.mark_path(1), underreplication_mark.encode(["b1:3181"], None))
+        client.put(root + znode_paths.lock_path(1), underreplication_mark.encode_name("worker-1"))
+        client.put(f"{root}{znode_paths.ELECTION}/V_0000000003", underreplication_mark.encode_name("b1:3181"))
+        since_ms = client.ctime_ms(root + znode_paths.lock_path(1))
         with session(old) as reader:
             assert_all_read(reader)
             assert (reader.multi_read, reader.counts.repeats) == (False, 0)
@@ -319,10 +322,12 @@ def test_zookeeper_3_5_is_read_one_by_one(tmp_path: Path) -> None:
             listing = store.listing_partitions()
             ids = [i for partition in listing.partitions for parent in store.list_ids(partition) for i in parent.ledger_ids]
             assert ids == [1, 2_147_483_647]
-            assert {1} == store.marks().by_ledger.keys()
+            assert [(1, ReplicationLock("worker-1", since_ms))] == [(i, m.lock) for i, m in store.marks().by_ledger.items()]
+            assert "b1:3181" == store.elected_auditor()
             records = list(store.read_ledgers([*ids, 3], 1, lambda: 0, with_marks=True))
         assert [record.status for record in records] == [RecordStatus.FOUND, RecordStatus.FOUND, RecordStatus.GONE]
         assert len(ledger_bytes()) > 0 and records[0].mark is not None and records[1].mark is None
+        assert ReplicationLock("worker-1", since_ms) == records[0].mark.lock
 
 
 def expire(server: ZooKeeperProcess, reader: Session) -> None:

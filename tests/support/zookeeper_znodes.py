@@ -70,6 +70,9 @@ class Znodes:
     def ctime_ms(self, path: str) -> int:
         return int(self._client.get(path)[1].ctime)
 
+    def mtime_ms(self, path: str) -> int:
+        return int(self._client.get(path)[1].mtime)
+
     def layout(self, root: str, layout: LedgerLayout) -> None:
         """An initialised cluster at `root`, without bookies."""
         self.put(f"{root}/LAYOUT", layout_wire.encode(layout))

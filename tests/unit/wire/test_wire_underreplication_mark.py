@@ -74,3 +74,37 @@ def test_what_is_encoded_decodes_to_itself(replicas: tuple[str, ...], changed_ms
 def test_no_bytes_raise(data: bytes, created_ms: int) -> None:
     """Decoding a mark never raises, and the creation time is always kept."""
     assert created_ms == underreplication_mark.decode(data, created_ms).created_ms
+
+
+# --- who is at work: locks and votes ---
+
+
+def test_a_lock_names_the_worker_as_bookkeeper_writes_it() -> None:
+    """The text form of LockDataFormat, one line."""
+    assert b'bookieId: "worker-1.example"\n' == underreplication_mark.encode_name("worker-1.example")
+    assert "worker-1.example" == underreplication_mark.decode_name(b'bookieId: "worker-1.example"\n')
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff",
+        b"bookieId: ",
+        b'bookieId: ""',
+        b'other: "x"',
+        b'bookieId: "two\\nlines"',
+        b'bookieId: "' + b"x" * 256 + b'"',
+    ],
+)
+def test_what_names_nobody_is_none(data: bytes) -> None:
+    """Never an error, never something that breaks a line or fills a screen."""
+    assert underreplication_mark.decode_name(data) is None
+
+
+@settings(deadline=None, print_blob=True)
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_short_name_or_none(data: bytes) -> None:
+    """Whatever a znode holds."""
+    name = underreplication_mark.decode_name(data)
+    assert name is None or 0 < len(name) <= underreplication_mark.NAME_CHARACTERS_MAX

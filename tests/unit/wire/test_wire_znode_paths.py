@@ -232,3 +232,34 @@ def test_a_mark_goes_to_its_path_and_back(ledger_id: int) -> None:
         level = f"{level}/{name}"
     assert Children([], [ledger_id], ["junk", "urLx"]) == znode_paths.tell_marks_apart(level, ["junk", leaf, "urLx"])
     assert znode_paths.MARK_DEPTH == len(parents) + 1
+
+
+# --- locks and votes ---
+
+
+@settings(deadline=None, print_blob=True)
+@given(IDS)
+def test_a_lock_goes_to_its_path_and_back(ledger_id: int) -> None:
+    """The name has the id in decimal, ten digits at least, directly below LOCKS."""
+    path = znode_paths.lock_path(ledger_id)
+    assert f"/underreplication/locks/urL{ledger_id:010d}" == path
+    assert ledger_id == znode_paths.lock_id_of(path.rpartition("/")[2])
+
+
+@pytest.mark.parametrize("name", ["urL7", "urL00000000007", "L0000000007", "urL9223372036854775808", "urL000000000x", ""])
+def test_a_name_that_locks_nothing(name: str) -> None:
+    """Trusted only as BookKeeper would write it."""
+    assert znode_paths.lock_id_of(name) is None
+
+
+@pytest.mark.parametrize("ledger_id", [-1, 2**63])
+def test_a_lock_needs_a_ledger_id(ledger_id: int) -> None:
+    """There is no path for what is no ledger id."""
+    with pytest.raises(ValueError, match=str(ledger_id)):
+        znode_paths.lock_path(ledger_id)
+
+
+def test_votes_are_ordered_by_number() -> None:
+    """ZooKeeper's counter outgrows its ten digits; names that are no votes are left out."""
+    names = ["V_10000000000", "V_0000000020", "junk", "V_", "V_x", "V_0000000003"]
+    assert ["V_0000000003", "V_0000000020", "V_10000000000"] == znode_paths.votes_in_order(names)

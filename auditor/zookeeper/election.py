@@ -1,0 +1,52 @@
+"""Who the cluster's own auditor is: without one nobody marks or checks anything."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final, NamedTuple
+
+from auditor.wire import underreplication_mark, znode_paths
+from auditor.zookeeper.multi_read import NO_AUTH, NO_NODE, OK
+from auditor.zookeeper.reading import children_of_many, read_many
+from auditor.zookeeper.refusal import refusal, unavailable
+from auditor.zookeeper.session import Session
+
+VOTES_READ_MAX: Final = 16
+"""Votes read, in znodes, first come first: one that ends between list and read leaves the office to the next."""
+NOT_KNOWN: Final = "not known"
+"""Instead of the auditor's id where there may well be one. Not None: that says nobody is elected, and is a reason for loss."""
+
+
+class Elected(NamedTuple):
+    """The elected auditor's bookie id, None where nobody is elected, NOT_KNOWN (with a `problem`) where nobody may tell."""
+
+    bookie_id: str | None
+    problem: str = ""
+
+
+def read_elected(session: Session, root: str) -> Elected:
+    """The vote with the smallest sequence number (AuditorElector). Costs one list and at most VOTES_READ_MAX reads, in one
+    request. Raises StoreUnavailable when the connection is lost."""
+    path = root + znode_paths.ELECTION
+    (listed,) = children_of_many(session, [path])
+    if listed.error == NO_NODE:
+        return Elected(None)
+    if listed.error != OK:
+        return _refused(listed.path, listed.error)
+    votes = islice(znode_paths.votes_in_order(listed.names), VOTES_READ_MAX)
+    for znode in read_many(session, [f"{path}/{vote}" for vote in votes]):
+        if znode.error == NO_NODE:
+            continue
+        if znode.error != OK:
+            return _refused(znode.path, znode.error)
+        name = underreplication_mark.decode_name(znode.data)
+        if name is None:
+            return Elected(NOT_KNOWN, f"the elected auditor is not known: znode {znode.path} names no bookie")
+        return Elected(name)
+    return Elected(None)
+
+
+def _refused(path: str, error: int) -> Elected:
+    if error != NO_AUTH:
+        raise unavailable(path, error)
+    return Elected(NOT_KNOWN, f"the elected auditor is not known: {refusal(path, error)}")

@@ -1,0 +1,86 @@
+"""Who the elected auditor is, as a real ZooKeeper has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.zookeeper_process import ZooKeeperProcess, zookeeper
+from support.zookeeper_znodes import QUICK, Znodes, uri, znodes
+
+from auditor.wire import underreplication_mark, znode_paths
+from auditor.wire.layout import LedgerLayout
+from auditor.zookeeper.election import NOT_KNOWN
+from auditor.zookeeper.metadata_store import open_store
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
+    with zookeeper(Path(tmp_path_factory.mktemp("zookeeper"))) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def tree(server: ZooKeeperProcess) -> Iterator[Znodes]:
+    with znodes(server.hosts) as client:
+        yield client
+
+
+def elected(server: ZooKeeperProcess, root: str) -> tuple[str | None, list[str]]:
+    """The auditor, asked for twice, and the problems of having asked."""
+    with open_store(uri(server.hosts, root), QUICK) as store:
+        first = store.elected_auditor()
+        assert first == store.elected_auditor()
+        return first, store.problems
+
+
+def vote(tree: Znodes, root: str, name: str, data: bytes, *, shut: bool = False) -> None:
+    tree.put(f"{root}{znode_paths.ELECTION}/{name}", data, shut=shut)
+
+
+def test_the_smallest_sequence_number_is_the_auditor(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """By number, not by name, and not by what the election's own znode says; names that are no votes are passed over."""
+    root = "/elected/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    tree.put(f"{root}{znode_paths.ELECTION}", underreplication_mark.encode_name("long-gone:3181"))
+    vote(tree, root, "V_10000000000", underreplication_mark.encode_name("b3:3181"))
+    vote(tree, root, "V_0000000017", underreplication_mark.encode_name("b2:3181"))
+    vote(tree, root, "V_0000000020", underreplication_mark.encode_name("b1:3181"))
+    vote(tree, root, "A_0000000001", underreplication_mark.encode_name("junk"))
+    assert ("b2:3181", []) == elected(server, root)
+    tree.delete(f"{root}{znode_paths.ELECTION}/V_0000000017")
+    assert ("b1:3181", []) == elected(server, root)
+
+
+def test_without_votes_nobody_is_elected(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """No election at all, or one in which nobody stands: None, and nothing odd."""
+    root = "/unelected/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    assert (None, []) == elected(server, root)
+    tree.put(f"{root}{znode_paths.ELECTION}", underreplication_mark.encode_name("long-gone:3181"))
+    assert (None, []) == elected(server, root)
+
+
+@pytest.mark.parametrize("shut", ["", "/V_0000000001"])
+def test_an_election_that_may_not_be_read_is_not_nobody(server: ZooKeeperProcess, tree: Znodes, shut: str) -> None:
+    """There may well be an auditor: not known, and the problem says which znode to open, once."""
+    root = f"/shut-election{len(shut)}/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    vote(tree, root, "V_0000000001", underreplication_mark.encode_name("b1:3181"))
+    tree.put(f"{root}{znode_paths.ELECTION}{shut}", shut=True)
+    auditor, problems = elected(server, root)
+    assert NOT_KNOWN == auditor
+    (problem,) = problems
+    assert f"{root}{znode_paths.ELECTION}{shut} may not be read" in problem
+
+
+def test_a_vote_that_names_nobody_is_somebody(server: ZooKeeperProcess, tree: Znodes) -> None:
+    """The first vote stands: the next in line is not the auditor because its predecessor cannot be read."""
+    root = "/garbled-election/ledgers"
+    tree.layout(root, LedgerLayout.HIERARCHICAL)
+    vote(tree, root, "V_0000000001", b"\xff\xfe")
+    vote(tree, root, "V_0000000002", underreplication_mark.encode_name("b2:3181"))
+    auditor, (problem,) = elected(server, root)
+    assert NOT_KNOWN == auditor
+    assert "V_0000000001 names no bookie" in problem
