@@ -33,12 +33,17 @@ LONGER_FUNCTIONS = {
 
 HOMES = {
     "kazoo": ("auditor/zookeeper/", "auditor/sandbox/seeder.py"),  # the seeder writes; the auditor's own access cannot
-    "socket": ("auditor/bookie/", "auditor/sandbox/"),
+    "socket": ("auditor/bookie/", "auditor/sandbox/", "auditor/topology/host_names.py"),
     "ssl": ("auditor/bookie/",),
     "pyspark": ("auditor/tables/",),
     "prometheus_client": ("auditor/report/metrics.py",),
     "google": ("auditor/wire/",),
-    "subprocess": ("auditor/java.py", "auditor/sandbox/zookeeper_server.py", "auditor/tables/class_archive.py"),
+    "subprocess": (
+        "auditor/java.py",
+        "auditor/sandbox/zookeeper_server.py",
+        "auditor/tables/class_archive.py",
+        "auditor/topology/script.py",
+    ),
 }
 """Where each foreign library may be imported."""
 
@@ -49,6 +54,7 @@ PLANTS = {
         ("auditor/confirm/recheck.py", "auditor.verify.coverage"),
         ("auditor/report/text.py", "auditor.tables.store"),
         ("auditor/zookeeper/pace.py", "auditor.bookie.pace"),
+        ("auditor/topology/locating.py", "auditor.zookeeper.metadata_store"),
         ("auditor/single.py", "auditor.sandbox.bookie"),
         ("auditor/tables/store.py", "auditor.pipeline"),
         ("auditor/accounting/ledgers.py", "auditor.config"),
@@ -61,6 +67,7 @@ PLANTS = {
         ("auditor/evidence/rows.py", "pyspark"),
         ("auditor/report/run_directory.py", "pyspark"),
         ("auditor/sandbox/cluster.py", "pyspark"),
+        ("auditor/topology/script.py", "pyspark"),
     ],
     "pure-core": [
         (module, f"{name}")

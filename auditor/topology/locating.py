@@ -1,0 +1,104 @@
+"""Where each bookie is: sources are asked in order, and the first that knows a bookie has it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from auditor.model.cluster import BookieRecord
+from auditor.model.identity import BookieId, is_bookie_id
+from auditor.topology.host_names import addresses_of
+from auditor.topology.member import Address, Located, Member, split_host_port
+from auditor.topology.sources import RACK_MAP, Raw, Resolve, Source
+from auditor.wire.location import depth
+
+PROBLEMS_MAX = 50
+"""Sentences kept of all sources; one more says how many there were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Where bookies are. `located` has every bookie that was asked for, once, by id; `locations` also those that a source names
+    by id and nobody asked for. `problems` are sentences on what sources could not say."""
+
+    located: tuple[Located, ...] = ()
+    locations: Mapping[BookieId, str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    @property
+    def unresolved(self) -> tuple[BookieId, ...]:
+        """Bookies without a location."""
+        return tuple(one.bookie_id for one in self.located if one.location is None)
+
+    @property
+    def usual_depth(self) -> int | None:
+        """The depth most bookies' locations have, the lesser of two as frequent; None where there are no locations."""
+        depths = Counter(depth(one.location) for one in self.located if one.location)
+        return min(depths, key=lambda parts: (-depths[parts], parts)) if depths else None
+
+    @property
+    def of_odd_depth(self) -> tuple[Located, ...]:
+        """Bookies whose location has another depth than most: BookKeeper's topology would not take them."""
+        usual = self.usual_depth
+        return tuple(one for one in self.located if one.location and depth(one.location) != usual)
+
+
+def locate(
+    sources: Sequence[Source], bookies: Iterable[BookieRecord], root: str, raw: Raw, resolve: Resolve = addresses_of
+) -> Topology:
+    """Ask the sources, in order, for every bookie that none before knew.
+
+    `root` is the cluster's ROOT: Pulsar's rack map is beside it, or at the top. Costs at most two reads of znodes, the script's
+    calls and the resolving of host names, each within its own bounds. Raises what `raw` raises, and ConfigError where a script
+    cannot be started any more.
+    """
+    members = sorted((member_of(bookie) for bookie in bookies), key=lambda member: member.bookie_id)
+    found: dict[BookieId, Located] = {}
+    locations: dict[BookieId, str] = {}
+    problems: list[str] = []
+    resolve = _once(resolve)
+    for source in sources:
+        source.load(raw, rack_map_paths(root))
+        left = [member for member in members if member.bookie_id not in found]
+        for bookie_id, match in source.find(left, resolve).items():
+            found[bookie_id] = Located(bookie_id, match.location, source.name, match.matched_by)
+            locations[bookie_id] = match.location
+        for bookie_id, match in source.named().items():
+            if is_bookie_id(bookie_id):
+                locations.setdefault(bookie_id, match.location)
+        problems += source.problems
+    if len(problems) > PROBLEMS_MAX:
+        problems[PROBLEMS_MAX:] = [f"and {len(problems) - PROBLEMS_MAX} problems more with the topology"]
+    located = tuple(found.get(member.bookie_id, Located(member.bookie_id)) for member in members)
+    return Topology(located, dict(sorted(locations.items())), tuple(problems))
+
+
+def _once(resolve: Resolve) -> Resolve:
+    """Each name is looked up once, however many sources ask; one that is not there is not there again."""
+    known: dict[str, tuple[Address, ...]] = {}
+
+    def remembered(names: Sequence[str]) -> Mapping[str, tuple[Address, ...]]:
+        new = [name for name in names if name not in known]
+        found = resolve(new) if new else {}
+        known.update((name, found.get(name, ())) for name in new)
+        return known
+
+    return remembered
+
+
+def rack_map_paths(root: str) -> list[str]:
+    """Where Pulsar's rack map may be: beside ROOT (so inside the chroot, where there is one), then at the top."""
+    return list(dict.fromkeys((root.rpartition("/")[0] + RACK_MAP, RACK_MAP)))
+
+
+def member_of(bookie: BookieRecord) -> Member:
+    """A bookie as sources look for it. Where no address is registered, an id of the form host:port is taken for one."""
+    if bookie.host is not None:
+        registered = split_host_port(f"[{bookie.host}]" if ":" in bookie.host else bookie.host)
+        host = registered[0] if registered else bookie.host.lower()
+        return Member(bookie.bookie_id, host, bookie.port)
+    from_id = split_host_port(bookie.bookie_id)
+    if from_id is None or from_id[1] is None:
+        return Member(bookie.bookie_id)
+    return Member(bookie.bookie_id, *from_id)

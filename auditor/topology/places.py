@@ -1,0 +1,76 @@
+"""Locations by what a bookie may be known as: its id, its host name, its address, the network it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import IPv4Network, IPv6Network
+
+from auditor.topology.member import Address, Match, Member, address_of, split_host_port
+
+Network = IPv4Network | IPv6Network
+
+
+class Places:
+    """What a table or a rack map says, made to be asked for one bookie at a time. Filled with `add` and `add_network`.
+
+    The most exact match wins: bookie id, host with port, host, network with the longest prefix.
+    """
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, Match] = {}
+        self._hosts: dict[tuple[str, int | None], Match | None] = {}
+        self._networks: dict[tuple[int, int], dict[int, Match]] = {}
+        self._has_addresses = False
+
+    def add(self, key: str, location: str, note: str = "", *, any_port: bool = False) -> None:
+        """A bookie id, host, or host:port. `any_port`: host:port stands for other bookies of the host as well, unless
+        two of them have different locations."""
+        self.by_id[key] = Match(location, f"bookie id{note}")
+        host_port = split_host_port(key)
+        if host_port is None:
+            return
+        host, port = host_port
+        is_address = address_of(host) is not None
+        self._has_addresses |= is_address
+        match = Match(location, f"{'address' if is_address else 'host name'}{note}")
+        self._hosts[host, port] = match
+        if any_port and port is not None:
+            other = self._hosts.setdefault((host, None), match)
+            if other is None or other.location != location:
+                self._hosts[host, None] = None
+
+    def add_network(self, network: Network, location: str, note: str = "") -> None:
+        """Every bookie whose address is in the network."""
+        prefixes = self._networks.setdefault((network.version, network.prefixlen), {})
+        prefixes[int(network.network_address)] = Match(location, f"network {network}{note}")
+
+    def needs_addresses(self) -> bool:
+        """Whether the address of a host name could match anything here."""
+        return self._has_addresses or bool(self._networks)
+
+    def find(self, member: Member, addresses: Iterable[Address] = ()) -> Match | None:
+        """The match of a bookie; `addresses` are those of its host name, where they are known."""
+        by_id = self.by_id.get(member.bookie_id)
+        if by_id is not None or member.host is None:
+            return by_id
+        found = self._hosted(member.host, member.port)
+        if found is not None:
+            return found
+        own = member.address
+        candidates = sorted({*addresses, *([own] if own else [])}, key=lambda address: (address.version, int(address)))
+        exact = (self._hosted(str(address), member.port) for address in candidates)
+        return next((match for match in exact if match), None) or self._in_network(candidates)
+
+    def _hosted(self, host: str, port: int | None) -> Match | None:
+        exact = self._hosts.get((host, port)) if port is not None else None
+        return exact or self._hosts.get((host, None))
+
+    def _in_network(self, addresses: list[Address]) -> Match | None:
+        for version, length in sorted(self._networks, key=lambda key: -key[1]):
+            prefixes = self._networks[version, length]
+            for address in addresses:
+                rest = address.max_prefixlen - length
+                match = prefixes.get(int(address) >> rest << rest) if address.version == version else None
+                if match is not None:
+                    return match
+        return None

@@ -1,0 +1,90 @@
+"""Pulsar's rack map, the znode `/bookies`: JSON to the location of each bookie it names.
+
+    {"<group>": {"<bookie id>": {"rack": "<rack>", "hostname": "<host>"}}}
+
+BookieRackAffinityMapping reads it. `hostname` is informational there, and is not used here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from auditor.wire.location import normal
+
+ENTRIES_MAX = 20_000
+"""Bookies taken from one map: far beyond any cluster; the locations are written with every run."""
+PROBLEMS_MAX = 20
+"""Sentences kept on what could not be read; one more says how many there were."""
+
+
+@dataclass(frozen=True, slots=True)
+class RackMap:
+    """Locations by bookie id as written, and sentences on what could not be read. A bookie without a rack is not in it."""
+
+    locations: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+
+def decode(data: bytes) -> RackMap:
+    """The map as Pulsar reads it: groups by name, the first that gives a bookie a rack wins; a rack without `/` before it
+    gets one.
+
+    Never raises: what cannot be read makes a problem, and the rest counts.
+    """
+    if not data.strip():
+        return RackMap()
+    try:
+        groups = json.loads(data)
+    except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
+        return RackMap(problems=(f"the rack map is not JSON ({len(data)} bytes): no bookie has a rack from it",))
+    if not isinstance(groups, dict):
+        return RackMap(problems=("the rack map is no JSON object of groups: no bookie has a rack from it",))
+    locations: dict[str, str] = {}
+    problems: list[str] = []
+    for number, (group, bookie_id, info) in enumerate(_entries(groups, problems)):
+        if number >= ENTRIES_MAX:
+            problems.insert(0, f"the rack map names more than {ENTRIES_MAX} bookies: the others are not read")
+            break
+        location = _location(group, bookie_id, info, problems)
+        first = locations.setdefault(bookie_id, location) if location else locations.get(bookie_id)
+        if location and location != first:
+            problems.append(
+                f"the rack map has {bookie_id!a} at {first} and, in group {group!a}, at {location}: the first counts"
+            )
+    if len(problems) > PROBLEMS_MAX:
+        problems[PROBLEMS_MAX:] = [f"and {len(problems) - PROBLEMS_MAX} more of this kind"]
+    return RackMap(locations, tuple(problems))
+
+
+def encode(locations: Mapping[str, str], group: str = "default") -> bytes:
+    """The map that Pulsar would write for these racks."""
+    bookies = {bookie_id: {"rack": rack, "hostname": ""} for bookie_id, rack in locations.items()}
+    return json.dumps({group: bookies} if bookies else {}).encode()
+
+
+def _entries(groups: dict[str, Any], problems: list[str]) -> Iterator[tuple[str, str, Any]]:
+    for group in sorted(groups):
+        bookies = groups[group]
+        if isinstance(bookies, dict):
+            yield from ((group, bookie_id, bookies[bookie_id]) for bookie_id in sorted(bookies))
+        elif bookies is not None:
+            problems.append(f"group {group!a} of the rack map is no JSON object of bookies")
+
+
+def _location(group: str, bookie_id: str, info: Any, problems: list[str]) -> str | None:
+    rack = info.get("rack") if isinstance(info, dict) else info
+    if rack is None:
+        return None
+    where = f"the rack of {bookie_id!a} in group {group!a} of the rack map"
+    if not isinstance(rack, str) or not isinstance(info, dict):
+        problems.append(f"{where} is no text")
+        return None
+    rack = rack.strip()
+    try:
+        return normal(rack if rack.startswith("/") or not rack else f"/{rack}")
+    except ValueError as error:
+        problems.append(f"{where} {error}")
+        return None
