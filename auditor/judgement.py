@@ -6,20 +6,29 @@ Pure: the first checker judges, the rules of commitment say whether that may sta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from auditor.confirm.recheck import Next, Suspicion, next_step, settled_from
-from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Answer, EntryRead, ReadStatus
+from auditor.confirm.recheck import Next, Suspicion, next_step, same_state, settled_from
+from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Look, Terms
-from auditor.model.finding import Family
+from auditor.model.finding import Family, Kind
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerRecord
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 from auditor.verify.confirmation import Wanted, wanted_reads
 from auditor.verify.coverage import Answers, Reads, coverage
-from auditor.verify.ledger import judge
+from auditor.verify.entries import Losses
+from auditor.verify.ledger import gone_bookies, judge
+from auditor.verify.probing import ProbePlan
 from auditor.verify.schedule import Question, questions
+from auditor.verify.stranded import others, wanted_elsewhere
+
+READABLE_ANSWERS = VALID_ANSWERS | {AnswerStatus.UNSUPPORTED}
+"""Answers after which reading entries of that bookie may teach something."""
+
+CORRUPT_READS_MIN = 2
+"""Looks at which a wrong digest must have been read before it accuses."""
 
 
 class Todo(StrEnum):
@@ -50,7 +59,7 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
     looks = evidence.looks
     newest = looks[-1]
     verdict = _judge_state(looks, terms)
-    if len(looks) == 1 and newest.answers and verdict.standing is Standing.SOUND:
+    if len(looks) == 1 and newest.answers and verdict.standing is Standing.SOUND and not verdict.findings:
         return Step(verdict, Todo.NOTHING)
     ask = _questions(newest.record)
     if ask and newest.answers:
@@ -59,31 +68,28 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
             return Step(verdict, Todo.READS, reads=wanted)
     step = next_step(looks, must_ask=bool(ask), suspicion=_suspicion(verdict), looks_max=terms.looks_max)
     if step.next is Next.COMMIT:
-        return Step(verdict, Todo.NOTHING)
+        return Step(_committed(looks, verdict), Todo.NOTHING)
     if step.next is Next.UNSETTLED:
-        return Step(Verdict(evidence.ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,)), Todo.NOTHING)
+        return Step(_unsettled(looks, verdict, terms), Todo.NOTHING)
     if step.next is Next.ASK:
         return Step(verdict, Todo.LISTS, questions=ask)
     return Step(verdict, Todo.LOOK, wait=step.wait)
 
 
 def lists_demanded(evidence: LedgerEvidence, terms: Terms) -> tuple[Question, ...]:
-    """The questions of `settle`, without judging: before a ledger's bookies have answered, their lists are asked for whatever
-    the verdict is. A fifth of `settle`'s cost there. A ledger on which this raises is not asked for; judging sets it aside.
+    """The questions of `settle`. At the first look without judging: there the lists are asked for whatever the verdict is, at
+    a fifth of `settle`'s cost. A ledger on which this raises is not asked for; judging sets it aside.
     """
     looks = evidence.looks
     if looks[-1].answers:
         return ()
     try:
-        ask = _questions(looks[-1].record)
+        ask = _questions(looks[-1].record) if len(looks) == 1 else settle(evidence, terms).questions
     except AssertionError:
         raise
     except Exception:  # whatever a ledger nobody foresaw may cause
         return ()
-    if not ask:
-        return ()
-    step = next_step(looks, must_ask=True, suspicion=Suspicion.CURABLE, looks_max=terms.looks_max)
-    return ask if step.next is Next.ASK else ()
+    return ask
 
 
 def settle_or_set_aside(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, str]:
@@ -101,8 +107,8 @@ def settle_or_set_aside(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, s
 
 
 def _questions(record: LedgerRecord) -> tuple[Question, ...]:
-    """Whom to ask about the ledger as it was read; nobody while it is marked (BP-34: it would teach nothing)."""
-    return questions(record.metadata) if record.metadata is not None and record.mark is None else ()
+    """Whom to ask about the ledger as it was read; also while it is marked, for a mark may hide a loss."""
+    return questions(record.metadata) if record.metadata is not None else ()
 
 
 def _wanted(looks: Sequence[Look], terms: Terms) -> Wanted:
@@ -115,9 +121,35 @@ def _wanted(looks: Sequence[Look], terms: Terms) -> Wanted:
     assert metadata is not None, "only decoded ledgers are asked for"
     if judge(newest.record, newest.answers, newest.reads, terms).standing is Standing.SOUND:
         return ()
-    seen = coverage(metadata, *_heard(looks))
+    answers, reads = _heard(looks)
+    gone = gone_bookies(newest.record, answers)
+    plan = ProbePlan.of(terms, newest.record.ledger_id)
+    seen = coverage(metadata, answers, reads, gone=gone, probing=plan)
     wanted = wanted_reads(seen, metadata.write_quorum, newest.reads, terms.confirming_reads_max)
-    return tuple((b, e) for b, e in wanted if b in newest.answers and newest.answers[b].status in VALID_ANSWERS)
+    mine = tuple((b, e) for b, e in wanted if b in newest.answers and newest.answers[b].status in READABLE_ANSWERS)
+    if mine:
+        return mine
+    lost = Losses.of(metadata, seen).without_replica()
+    return wanted_elsewhere(lost, others(metadata, terms.around), newest.reads, terms.stranded_entries_max)
+
+
+def _committed(looks: Sequence[Look], verdict: Verdict) -> Verdict:
+    """The verdict as it stands. A remark is only made of what was read twice alike."""
+    if verdict.standing is Standing.VIOLATED or (len(looks) > 1 and same_state(looks[-2].record, looks[-1].record)):
+        return verdict
+    return replace(verdict, findings=())
+
+
+def _unsettled(looks: Sequence[Look], verdict: Verdict, terms: Terms) -> Verdict:
+    """A ledger that kept changing: unknown, but for a mark beyond grace, which stood through it all."""
+    if verdict.standing < Standing.INDETERMINATE:
+        return replace(verdict, findings=())
+    ledger_id, newest = verdict.ledger_id, looks[-1].record
+    if len(looks) > 1 and looks[-2].record.mark is not None and newest.mark is not None:
+        marked = tuple(f for f in judge(newest, {}, {}, terms).findings if f.family is Family.MARK)
+        if marked:
+            return Verdict(ledger_id, Standing.VIOLATED, verdict.exempt, (Unknown.UNSETTLED,), marked)
+    return Verdict(ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
 
 
 def _judge_state(looks: Sequence[Look], terms: Terms) -> Verdict:
@@ -129,7 +161,7 @@ def _heard(looks: Sequence[Look]) -> tuple[Answers, Reads]:
     """What all looks that saw the newest state of the metadata heard: the newest conclusive word of each bookie counts."""
     chain = looks[settled_from(looks) :]
     if len(chain) == 1:
-        return chain[0].answers, chain[0].reads
+        return chain[0].answers, _corroborated(chain, chain[0].reads)
     answers: dict[BookieId, Answer] = {}
     reads: dict[tuple[BookieId, EntryId], EntryRead] = {}
     for look in chain:
@@ -139,7 +171,21 @@ def _heard(looks: Sequence[Look]) -> tuple[Answers, Reads]:
         for key, read in look.reads.items():
             if _conclusive(read) or key not in reads or not _conclusive(reads[key]):
                 reads[key] = read
-    return answers, reads
+    return answers, _corroborated(chain, reads)
+
+
+def _corroborated(chain: Sequence[Look], reads: Reads) -> Reads:
+    """A wrong digest counts as corruption when two looks read it; before that it is an answer that is not valid."""
+    doubtful = {
+        key: replace(read, status=ReadStatus.INVALID)
+        for key, read in reads.items()
+        if read.status is ReadStatus.CORRUPT and sum(_is_corrupt(look, key) for look in chain) < CORRUPT_READS_MIN
+    }
+    return {**reads, **doubtful} if doubtful else reads
+
+
+def _is_corrupt(look: Look, key: tuple[BookieId, EntryId]) -> bool:
+    return key in look.reads and look.reads[key].status is ReadStatus.CORRUPT
 
 
 def _conclusive(read: EntryRead) -> bool:
@@ -147,10 +193,16 @@ def _conclusive(read: EntryRead) -> bool:
 
 
 def _suspicion(verdict: Verdict) -> Suspicion:
+    unknowns = set(verdict.unknowns)
     if verdict.standing is Standing.VIOLATED or verdict.exempt is Exempt.DELETED:
-        marked = verdict.findings and all(finding.family is Family.MARK for finding in verdict.findings)
-        return Suspicion.MARKED if marked else Suspicion.CURABLE
+        if verdict.findings and all(one.kind is Kind.UNDERREPLICATED_BEYOND_GRACE for one in verdict.findings):
+            return Suspicion.MARKED
+        static = all(one.family in (Family.PLACEMENT, Family.METADATA) for one in verdict.findings)
+        return Suspicion.STATIC if verdict.findings and static and unknowns <= _FIXED_UNKNOWNS else Suspicion.CURABLE
     if verdict.standing is Standing.INDETERMINATE:
-        hopeless = verdict.unknowns == (Unknown.BOOKIE_UNSUPPORTED,)
-        return Suspicion.INCURABLE if hopeless else Suspicion.CURABLE
-    return Suspicion.NONE
+        return Suspicion.INCURABLE if unknowns <= _FIXED_UNKNOWNS else Suspicion.CURABLE
+    return Suspicion.REMARK if verdict.findings else Suspicion.NONE
+
+
+_FIXED_UNKNOWNS = frozenset({Unknown.BOOKIE_UNSUPPORTED, Unknown.TOPOLOGY_UNKNOWN})
+"""Reasons that stay what they are for the whole run."""

@@ -2,7 +2,8 @@
 
 Before anything is reported, the mark and the metadata are read again. What was seen counts only while the metadata stays the
 same (czxid and version): a change means another look from the start, at most `looks_max` times. A suspect is committed after
-its bookies were asked at two looks of the same metadata and the metadata was read once more behind them.
+its bookies were asked at two looks of the same metadata and the metadata was read once more behind them. What only metadata
+says is committed when it was read twice alike.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ class Suspicion(StrEnum):
     """Sound or exempt: may be committed as it is."""
     MARKED = "marked"
     """A mark beyond grace and nothing else: two marked looks are enough, whatever else changed between them."""
+    STATIC = "static"
+    """Findings that metadata alone gives, where bookies have nothing to add: the same metadata read twice is enough."""
+    REMARK = "remark"
+    """Nothing worse than info: read once more, without waiting."""
     CURABLE = "curable"
     """A finding, or an unknown that another look may turn into knowledge."""
     INCURABLE = "incurable"
@@ -75,15 +80,19 @@ def next_step(looks: Sequence[Look], *, must_ask: bool, suspicion: Suspicion, lo
 def _asking(looks: Sequence[Look], suspicion: Suspicion, looks_max: int) -> Instruction:
     """Bookies have to be asked: at two looks where that leaves the ledger suspect, and the metadata read behind them."""
     newest = looks[-1]
-    asked = sum(bool(look.answers) for look in looks[settled_from(looks) :])
+    chain = looks[settled_from(looks) :]
+    asked = sum(bool(look.answers) for look in chain)
+    seen_twice = len(chain) > 1 and suspicion in (Suspicion.STATIC, Suspicion.REMARK)
+    marked_twice = suspicion is Suspicion.MARKED and _both_marked(looks)
+    if asked and (suspicion in (Suspicion.NONE, Suspicion.INCURABLE) or seen_twice or marked_twice):
+        return Instruction(Next.COMMIT)
     if newest.answers:
-        if suspicion in (Suspicion.NONE, Suspicion.INCURABLE):
-            return Instruction(Next.COMMIT)
-        return Instruction(Next.LOOK_AGAIN, wait=asked < ASKED_LOOKS_OF_A_SUSPECT)
+        second_opinion = asked < ASKED_LOOKS_OF_A_SUSPECT and suspicion is not Suspicion.REMARK
+        return Instruction(Next.LOOK_AGAIN, wait=second_opinion)
     if asked >= ASKED_LOOKS_OF_A_SUSPECT:
         return Instruction(Next.COMMIT)
     if sum(bool(look.answers) for look in looks) >= looks_max:
-        return Instruction(Next.UNSETTLED)
+        return Instruction(Next.COMMIT if marked_twice else Next.UNSETTLED)
     return Instruction(Next.ASK)
 
 
@@ -93,8 +102,12 @@ def _without_asking(looks: Sequence[Look], suspicion: Suspicion) -> Instruction:
     if suspicion in (Suspicion.NONE, Suspicion.INCURABLE) or (newest.status is RecordStatus.GONE and len(looks) > 1):
         return Instruction(Next.COMMIT)
     if len(looks) > 1:
-        before = looks[-2].record
-        both_marked = before.mark is not None and newest.mark is not None
-        if same_state(before, newest) or (both_marked and suspicion is Suspicion.MARKED):
+        marked_twice = suspicion is Suspicion.MARKED and _both_marked(looks)
+        if suspicion is Suspicion.REMARK or marked_twice or same_state(looks[-2].record, newest):
             return Instruction(Next.COMMIT)
-    return Instruction(Next.LOOK_AGAIN, wait=True)
+    return Instruction(Next.LOOK_AGAIN, wait=suspicion is not Suspicion.REMARK)
+
+
+def _both_marked(looks: Sequence[Look]) -> bool:
+    """Whether the two newest looks saw the ledger marked."""
+    return len(looks) > 1 and looks[-2].record.mark is not None and looks[-1].record.mark is not None

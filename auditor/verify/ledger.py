@@ -1,4 +1,4 @@
-"""The first checker's verdict on one ledger: marks, metadata, duplicates and coverage put together.
+"""The first checker's verdict on one ledger: marks, metadata, placement, duplicates and coverage put together.
 
 Pure: told the evidence and the terms, it never looks. It judges one state of the metadata; which looks belong to that
 state, and whether another look is needed, is decided in `auditor.confirm.recheck`.
@@ -6,20 +6,36 @@ state, and whether another look is needed, is decided in `auditor.confirm.rechec
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
+from dataclasses import dataclass
 
+from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
-from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, Kind, Severity
-from auditor.model.identity import BookieId, EntryId
+from auditor.model.finding import Finding, FindingSegment, Kind, Severity
+from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
-from auditor.verify.coverage import Answers, Coverage, ExtentCoverage, Reads, coverage, is_healthy
-from auditor.verify.entry_set import EMPTY, EntrySet
-from auditor.verify.metadata import contradictions
+from auditor.verify.coverage import Answers, Coverage, Reads, coverage, is_healthy
+from auditor.verify.entries import Losses, entry_findings, lost_for_good
+from auditor.verify.metadata import contradictions, unknown_bookies
+from auditor.verify.placement import Placement, placement
+from auditor.verify.probing import ProbePlan
 from auditor.verify.schedule import extents, positions
-from auditor.verify.underreplication import age_ms, is_beyond_grace
-from auditor.verify.worst import levels, worst_entry
+from auditor.verify.stranded import found_elsewhere, others
+from auditor.verify.underreplication import is_beyond_grace, mark_facts, why_stuck
+
+_UNJUDGED = Placement()
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What each part of judging a ledger found."""
+
+    entries: list[Finding]
+    placement: list[Finding]
+    mark: list[Finding]
+    metadata: list[Finding]
+    unknowns: tuple[Unknown, ...] = ()
+    seen: Coverage | None = None
 
 
 def judge(record: LedgerRecord, answers: Answers, reads: Reads, terms: Terms) -> Verdict:
@@ -28,39 +44,74 @@ def judge(record: LedgerRecord, answers: Answers, reads: Reads, terms: Terms) ->
         return Verdict(record.ledger_id, Standing.EXEMPT, exempt=Exempt.DELETED)
     exempt = _exemption(record)
     metadata = record.metadata
+    placed = _placement(record, exempt, terms)
     if exempt is None and metadata is not None and is_healthy(metadata, answers) and not contradictions(metadata):
-        return Verdict(record.ledger_id, Standing.SOUND)
-    findings = [*_mark_findings(record, terms), *_metadata_findings(record)]
-    unknowns: tuple[Unknown, ...] = ()
-    false_negatives = 0
+        unknowns = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
+        return _verdict(record, None, _Parts([], list(placed.findings), [], [], unknowns), terms)
     if metadata is None:
-        if record.status is not RecordStatus.MALFORMED:
-            unknowns = (Unknown.METADATA_UNREADABLE,)
+        unread = () if record.status is RecordStatus.MALFORMED else (Unknown.METADATA_UNREADABLE,)
+        parts = _Parts([], [], _mark_findings(record, terms, None), _undecodable(record), unread)
     else:
-        excused = record.mark is not None and not is_beyond_grace(
-            record.mark, terms.judged_at_ms, terms.underreplication_grace_ms
-        )
-        if not excused:
-            findings += _duplicate_findings(record, metadata)
-        if record.mark is None or answers:
-            seen = coverage(metadata, answers, reads)
-            findings += _entry_findings(record, metadata, seen, excused=excused)
-            unknowns = seen.unknowns if record.mark is None else ()
-            false_negatives = seen.false_negatives
-    return _verdict(record, exempt, unknowns, findings, false_negatives)
+        parts = _judged(record, metadata, answers, reads, terms, placed)
+    return _verdict(record, exempt, parts, terms)
 
 
-def _verdict(
-    record: LedgerRecord, exempt: Exempt | None, unknowns: tuple[Unknown, ...], findings: list[Finding], false_negatives: int
-) -> Verdict:
+def _judged(
+    record: LedgerRecord, metadata: LedgerMetadata, answers: Answers, reads: Reads, terms: Terms, placed: Placement
+) -> _Parts:
+    """Everything that can be said of a ledger whose metadata is there."""
+    described = _metadata_findings(record, metadata, answers, terms)
+    duplicates = [] if _is_excused(record, terms) else _placement_family(record, metadata, placed)
+    if record.mark is not None and not answers:
+        return _Parts([], duplicates, _mark_findings(record, terms, None), described)
+    gone, plan = gone_bookies(record, answers), ProbePlan.of(terms, record.ledger_id)
+    seen = coverage(metadata, answers, reads, gone=gone, probing=plan)
+    losses = Losses.of(metadata, seen)
+    elsewhere = found_elsewhere(losses.without_replica(), others(metadata, terms.around), reads)
+    if record.mark is not None:
+        facts = (*mark_facts(record.mark, terms), *why_stuck(record, seen, terms.around, has_loss=True))
+        lost = lost_for_good(record.ledger_id, losses, elsewhere, facts)
+        if lost:  # it stands alone: all that the other families could say of the ledger follows from it
+            return _Parts([], [], lost, described, seen=seen)
+    entries = entry_findings(record.ledger_id, losses, elsewhere, excused=_is_excused(record, terms))
+    unknowns = seen.unknowns if record.mark is None else ()
+    if placed.unknown and record.mark is None:
+        unknowns = tuple(reason for reason in Unknown if reason in {*unknowns, Unknown.TOPOLOGY_UNKNOWN})
+    return _Parts(entries, duplicates, _mark_findings(record, terms, seen), described, unknowns, seen)
+
+
+def gone_bookies(record: LedgerRecord, answers: Answers) -> frozenset[BookieId]:
+    """Of a marked ledger the bookies that will not come back: what they held counts as absent. Of others they are unknown."""
+    return frozenset(b for b, answer in answers.items() if answer.is_gone) if record.mark is not None else frozenset()
+
+
+def _verdict(record: LedgerRecord, exempt: Exempt | None, parts: _Parts, terms: Terms) -> Verdict:
     """The worst standing wins; every reason stays."""
+    findings = (*parts.mark, *parts.metadata, *parts.placement, *parts.entries)
     if any(finding.severity > Severity.INFO for finding in findings):
         standing = Standing.VIOLATED
-    elif unknowns:
+    elif parts.unknowns:
         standing = Standing.INDETERMINATE
     else:
         standing = Standing.SOUND if exempt is None else Standing.EXEMPT
-    return Verdict(record.ledger_id, standing, exempt, unknowns, tuple(findings), false_negatives)
+    seen = parts.seen
+    return Verdict(
+        record.ledger_id,
+        standing,
+        exempt,
+        parts.unknowns,
+        findings,
+        listing_false_negatives=seen.false_negatives if seen else 0,
+        probes=seen.probes if seen else None,
+        lacks=seen.lacks if seen else (),
+        only_maintenance=standing is Standing.INDETERMINATE and seen is not None and _only_maintenance(seen, terms.around),
+    )
+
+
+def _only_maintenance(seen: Coverage, around: Surroundings) -> bool:
+    """Whether all that is unknown lies on bookies that are known to be down."""
+    unheard = {share.bookie_id for one in seen.extents for share in one.shares if share.unknown}
+    return bool(unheard) and unheard <= around.maintenance
 
 
 def _exemption(record: LedgerRecord) -> Exempt | None:
@@ -77,43 +128,79 @@ def _exemption(record: LedgerRecord) -> Exempt | None:
     return Exempt.EMPTY if metadata.last_entry_id == -1 else None
 
 
-def _mark_findings(record: LedgerRecord, terms: Terms) -> list[Finding]:
+def _is_excused(record: LedgerRecord, terms: Terms) -> bool:
+    """Marked, and not for longer than acceptable."""
+    mark = record.mark
+    return mark is not None and not is_beyond_grace(mark, terms.judged_at_ms, terms.underreplication_grace_ms)
+
+
+def _placement(record: LedgerRecord, exempt: Exempt | None, terms: Terms) -> Placement:
+    """Placement is not judged for open, in_recovery, or marked within grace (contract section 4)."""
+    if record.metadata is None or exempt in (Exempt.OPEN, Exempt.IN_RECOVERY) or _is_excused(record, terms):
+        return _UNJUDGED
+    return placement(record.ledger_id, record.metadata, terms)
+
+
+def _placement_family(record: LedgerRecord, metadata: LedgerMetadata, placed: Placement) -> list[Finding]:
+    """One finding a segment: a bookie that stands twice in the ensemble is the stronger one."""
+    duplicates = _duplicate_findings(record, metadata)
+    told = {finding.segment.first_entry_id for finding in duplicates if finding.segment}
+    rest = (one for one in placed.findings if one.segment is None or one.segment.first_entry_id not in told)
+    return [*duplicates, *rest]
+
+
+def _mark_findings(record: LedgerRecord, terms: Terms, seen: Coverage | None) -> list[Finding]:
     """UNDERREPLICATED_BEYOND_GRACE, in whatever state the ledger is."""
     mark = record.mark
-    if mark is None or not is_beyond_grace(mark, terms.judged_at_ms, terms.underreplication_grace_ms):
+    if mark is None or _is_excused(record, terms):
         return []
-    facts = (
-        ("age_s", str(age_ms(mark, terms.judged_at_ms) // 1000)),
-        ("grace_s", str(terms.underreplication_grace_ms // 1000)),
-        ("marked_at_ms", str(mark.created_ms)),
-        ("mark_changed_at_ms", "" if mark.changed_ms is None else str(mark.changed_ms)),
-        ("missing_replicas", " ".join(mark.missing_replicas)),
-        ("mark_problem", mark.problem or ""),
-    )
+    facts = (*mark_facts(mark, terms), *why_stuck(record, seen, terms.around, has_loss=False))
     return [Finding(Kind.UNDERREPLICATED_BEYOND_GRACE, ledger_id=record.ledger_id, facts=facts)]
 
 
-def _metadata_findings(record: LedgerRecord) -> list[Finding]:
-    """METADATA_MALFORMED: bytes that cannot be decoded, or that contradict themselves."""
-    if record.malformed is not None:
-        bad = record.malformed
-        facts = (
-            ("undecodable", bad.reason),
-            ("offset_bytes", str(bad.offset)),
-            ("length_bytes", str(bad.length)),
-            ("sha256", bad.sha256),
-        )
-        return [Finding(Kind.METADATA_MALFORMED, ledger_id=record.ledger_id, facts=facts)]
-    against = contradictions(record.metadata) if record.metadata is not None else ()
-    if not against:
+def _undecodable(record: LedgerRecord) -> list[Finding]:
+    """METADATA_MALFORMED: bytes that cannot be decoded."""
+    bad = record.malformed
+    if bad is None:
         return []
-    return [
-        Finding(
-            Kind.METADATA_MALFORMED,
-            ledger_id=record.ledger_id,
-            facts=tuple(("contradiction", one) for one in against),
-        )
-    ]
+    facts = (
+        ("undecodable", bad.reason),
+        ("offset_bytes", str(bad.offset)),
+        ("length_bytes", str(bad.length)),
+        ("sha256", bad.sha256),
+    )
+    return [Finding(Kind.METADATA_MALFORMED, ledger_id=record.ledger_id, facts=facts)]
+
+
+def _metadata_findings(record: LedgerRecord, metadata: LedgerMetadata, answers: Answers, terms: Terms) -> list[Finding]:
+    """METADATA_MALFORMED, where the metadata contradicts itself or the cluster; else LEDGER_STUCK."""
+    against = contradictions(metadata)
+    if record.mark is None:  # a mark is the cluster's own word that a bookie it has lost is still named
+        against = (*against, *unknown_bookies(metadata, {b for b, answer in answers.items() if answer.is_gone}))
+    if against:
+        facts = tuple(("contradiction", one) for one in against)
+        return [Finding(Kind.METADATA_MALFORMED, ledger_id=record.ledger_id, facts=facts)]
+    return _stuck_findings(record, metadata, terms)
+
+
+def _stuck_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Terms) -> list[Finding]:
+    """LEDGER_STUCK: open since its creation, or in recovery since its last write, for longer than --stuck-after."""
+    stamp = record.stamp
+    if stamp is None or not terms.stuck_after_ms or metadata.state is LedgerState.CLOSED:
+        return []
+    is_open = metadata.state is LedgerState.OPEN
+    since_ms = stamp.ctime_ms if is_open else stamp.mtime_ms
+    age = terms.judged_at_ms - since_ms
+    if not since_ms or age <= terms.stuck_after_ms:
+        return []
+    facts = (
+        ("state", metadata.state.value),
+        ("since_ms", str(since_ms)),
+        ("since_what", "when its znode was made" if is_open else "when its znode was last written"),
+        ("age_s", str(age // 1000)),
+        ("stuck_after_s", str(terms.stuck_after_ms // 1000)),
+    )
+    return [Finding(Kind.LEDGER_STUCK, ledger_id=record.ledger_id, facts=facts)]
 
 
 def _duplicate_findings(record: LedgerRecord, metadata: LedgerMetadata) -> list[Finding]:
@@ -126,65 +213,3 @@ def _duplicate_findings(record: LedgerRecord, metadata: LedgerMetadata) -> list[
             segment = FindingSegment.of(extent.segment, extent.last_entry_id)
             found.append(Finding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, record.ledger_id, segment=segment, facts=facts))
     return found
-
-
-def _entry_findings(record: LedgerRecord, metadata: LedgerMetadata, seen: Coverage, *, excused: bool) -> list[Finding]:
-    """At most one: the strongest kind that is true of any entry. A mark within grace excuses all but a confirmed loss."""
-    write, ack = metadata.write_quorum, min(metadata.ack_quorum, metadata.write_quorum)
-    lost = [_lost(one) for one in seen.extents]
-    thresholds = (
-        (Kind.ENTRY_WITHOUT_REPLICA, write),
-        (Kind.ENTRY_BELOW_ACK_QUORUM, write - ack + 1),
-        (Kind.ENTRY_BELOW_WRITE_QUORUM, 1),
-    )
-    for kind, copies_lost in thresholds[: 1 if excused else 3]:
-        hit = [level[copies_lost - 1] if len(level) >= copies_lost else EMPTY for level in lost]
-        if any(hit):
-            return [_entry_finding(kind, record, metadata, seen, lost, hit)]
-    return []
-
-
-def _lost(one: ExtentCoverage) -> list[EntrySet]:
-    """Level n: the entries of which at least n of the promised copies cannot exist."""
-    return levels([*one.surplus, *(share.absent for share in one.shares)])
-
-
-def _entry_finding(
-    kind: Kind,
-    record: LedgerRecord,
-    metadata: LedgerMetadata,
-    seen: Coverage,
-    lost: list[list[EntrySet]],
-    hit: list[EntrySet],
-) -> Finding:
-    entries = reduce(or_, hit, EMPTY)
-    ranked = [
-        (worst, one.extent)
-        for level, one in zip(lost, seen.extents, strict=True)
-        if (worst := worst_entry(level, (share.unknown for share in one.shares), metadata.write_quorum)) is not None
-    ]
-    worst, extent = min(ranked, key=lambda pair: pair[0])
-    absent: dict[BookieId, EntrySet] = {}
-    for one in seen.extents:
-        for share in one.shares:
-            absent[share.bookie_id] = absent.get(share.bookie_id, EMPTY) | share.absent
-    return Finding(
-        kind,
-        ledger_id=record.ledger_id,
-        segment=FindingSegment.of(extent.segment, extent.last_entry_id),
-        entries=entries.ranges(RANGES_MAX),
-        entries_total=entries.count(),
-        missing_on=tuple((bookie, gone.ranges(RANGES_MAX)) for bookie, gone in absent.items() if gone),
-        copies=Copies(metadata.write_quorum, metadata.ack_quorum, worst.confirmed, worst.possible - worst.confirmed),
-        facts=_worst_facts(worst.entry_id, extent.segment.ensemble, metadata, seen),
-    )
-
-
-def _worst_facts(
-    entry: EntryId, ensemble: tuple[str, ...], metadata: LedgerMetadata, seen: Coverage
-) -> tuple[tuple[str, str], ...]:
-    """The worst entry, its write set, and members of the ensemble outside it that hold it all the same."""
-    size = metadata.ensemble_size
-    write_set = list(dict.fromkeys(ensemble[(entry + w) % size] for w in range(metadata.write_quorum)))
-    beside = [b for b in dict.fromkeys(ensemble) if b not in write_set and b in seen.held and entry in seen.held[b]]
-    return (("worst_entry", str(entry)), ("write_set", " ".join(write_set)), ("held_outside_write_set", " ".join(beside)))

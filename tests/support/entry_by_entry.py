@@ -10,9 +10,9 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Terms
-from auditor.model.finding import Family, Finding
+from auditor.model.finding import Family, Finding, Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment
 from auditor.model.verdict import Unknown, Verdict
 
@@ -115,9 +115,17 @@ def judged_from_evidence(evidence: LedgerEvidence, terms: Terms, base: int = 0) 
     said = heard(evidence)
     metadata = said.record.metadata
     if metadata is None or said.record.status is not RecordStatus.FOUND:
-        return judged(said.record, lambda b, e: UNKNOWN, lambda b: set(), 0, terms, base, asked=False)
+        return judged(said.record, lambda b, e: UNKNOWN, lambda b: set(), 0, terms, base, asked=False, names_forgotten=False)
     say, reasons, false_negatives = _by_word(metadata, said, base)
-    return judged(said.record, say, reasons, false_negatives, terms, base, asked=bool(said.answers))
+    forgotten = any(_is_forgotten(answer) for answer in said.answers.values())
+    return judged(
+        said.record, say, reasons, false_negatives, terms, base, asked=bool(said.answers), names_forgotten=forgotten
+    )
+
+
+def _is_forgotten(answer: Answer) -> bool:
+    """Neither registered nor known by a cookie."""
+    return answer.status is AnswerStatus.UNREGISTERED and answer.detail == NO_COOKIE
 
 
 def _by_word(metadata: LedgerMetadata, said: Heard, base: int) -> tuple[Say, Callable[[str], set[str]], int]:
@@ -128,6 +136,9 @@ def _by_word(metadata: LedgerMetadata, said: Heard, base: int) -> tuple[Say, Cal
     false_negatives = 0
     for bookie, wanted in wants.items():
         answer = said.answers.get(bookie)
+        if answer is not None and _is_forgotten(answer) and said.record.mark is not None:
+            lacks[bookie] = dict.fromkeys(wanted, ABSENT)
+            continue
         if answer is None or answer.status not in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER):
             why[bookie] = {ANSWER_REASON[answer.status.value] if answer else "bookie_silent"}
             lacks[bookie] = dict.fromkeys(wanted, UNKNOWN)
@@ -157,6 +168,7 @@ def judged(
     base: int,
     *,
     asked: bool,
+    names_forgotten: bool,
 ) -> Judged:
     """A ledger's verdict when `say` tells of each bookie whether it holds an entry."""
     if record.status is RecordStatus.GONE:
@@ -173,7 +185,7 @@ def judged(
     elif metadata is None:
         out.unknowns.add("metadata_unreadable")
     else:
-        if _contradicts(metadata):
+        if _contradicts(metadata) or (record.mark is None and names_forgotten):
             out.others.add("METADATA_MALFORMED")
         if not excused and _doubled(metadata, base):
             out.others.add("ENSEMBLE_DUPLICATE_BOOKIE")
@@ -181,6 +193,9 @@ def judged(
             unknowns = _judge_entries(out, metadata, say, reasons, base, excused=excused)
             out.unknowns |= unknowns if record.mark is None else set()
             out.false_negatives = false_negatives
+        if record.mark is not None and out.kind == "ENTRY_WITHOUT_REPLICA":
+            out.kind = "UNDERREPLICATED_UNRECOVERABLE"  # it stands alone but for what the metadata itself contradicts
+            out.others &= {"METADATA_MALFORMED"}
     if out.kind or out.others:
         out.standing = "violated"
     elif out.unknowns:
@@ -254,8 +269,8 @@ def runs(entries: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 def differences(expected: Judged, verdict: Verdict) -> list[str]:
     """Each respect in which the verdict is not the expected one, as a sentence."""
-    entry = [f for f in verdict.findings if f.family is Family.ENTRY]
-    others = {f.kind.value for f in verdict.findings if f.family is not Family.ENTRY}
+    entry = [f for f in verdict.findings if f.family is Family.ENTRY or f.kind is Kind.UNDERREPLICATED_UNRECOVERABLE]
+    others = {f.kind.value for f in verdict.findings if f not in entry}
     pairs: list[tuple[str, object, object]] = [
         ("standing", expected.standing, verdict.standing.word),
         ("exempt", expected.exempt, verdict.exempt.value if verdict.exempt else None),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from support.entry_by_entry import ABSENT, ANSWER_REASON, HELD, UNKNOWN, Judged, expected_on, judged
 
 from auditor.judgement import Step, Todo, settle
-from auditor.model.availability import ABSENT_READS, Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
+from auditor.model.availability import ABSENT_READS, NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Family
 from auditor.model.identity import ENTRY_ID_MAX
@@ -40,6 +40,8 @@ class Bookie:
     """What came of asking for the list, where that is no true answer."""
     read: ReadStatus | None = None
     """What comes of each read, where that is no true answer."""
+    is_forgotten: bool = False
+    """It is not registered and has no cookie."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,8 @@ def list_answer(story: Story, state: State, bookie: str, look: int) -> Answer:
         assert state.metadata is not None
         whole = quiet_groups(state.metadata, bookie, story.base) if story.base else []
         said = groups(truth.holds - truth.unlisted, whole)
-    return Answer(bookie, LEDGER, look, NOW_MS, status, said, requests=1)
+    why = NO_COOKIE if truth.is_forgotten else ""
+    return Answer(bookie, LEDGER, look, NOW_MS, status, said, why, requests=1)
 
 
 def read_answer(state: State, bookie: str, entry: int, look: int) -> EntryRead:
@@ -214,6 +217,8 @@ def judged_from_truth(driven: Driven) -> Judged:
 
     def say(bookie: str, entry: int) -> str:
         truth = state.bookies[bookie]
+        if truth.is_forgotten and state.mark is not None:
+            return ABSENT
         return HELD if truth.answer is None and entry in truth.holds else UNKNOWN if truth.answer else ABSENT
 
     def reasons(bookie: str) -> set[str]:
@@ -223,12 +228,14 @@ def judged_from_truth(driven: Driven) -> Judged:
     wants = expected_on(metadata, story.base)
     left_out = sum(len(b.unlisted & wants.get(n, set())) for n, b in state.bookies.items() if b.knows_ledger and not b.answer)
     asked = any(look.answers for look in evidence.looks)
-    return judged(evidence.looks[-1].record, say, reasons, left_out, story.terms, story.base, asked=asked)
+    forgotten = asked and any(state.bookies[b].is_forgotten for b, wanted in wants.items() if wanted)
+    record = evidence.looks[-1].record
+    return judged(record, say, reasons, left_out, story.terms, story.base, asked=asked, names_forgotten=forgotten)
 
 
 def unconfirmed(driven: Driven) -> list[str]:
     """Bookies on which the worst entry named counts as absent although nobody tried to read it there."""
-    found = [f for f in driven.step.verdict.findings if f.family is Family.ENTRY]
+    found = [f for f in driven.step.verdict.findings if f.family is Family.ENTRY]  # a marked ledger may count bookies as gone
     metadata = driven.evidence.looks[-1].record.metadata
     if not found or metadata is None:
         return []
@@ -250,7 +257,7 @@ def tell(seed: int) -> Story:
     for _ in range(draw.choice((0, 1, 1, 1, 2, 2, MISHAPS_MAX))):
         draw.choice(MISHAPS)(draw, metadata, base, bookies)
     first = State(metadata, bookies)
-    if draw.random() < 0.05:
+    if draw.random() < 0.12:
         first = replace(first, mark=_mark(draw))
     states = [first, *_changes(draw, first, base)]
     return Story(f"seed {seed}", tuple(states), base, draw.choice((2, 3, 5, 16)), draw.choice((2, 3, 5)))
@@ -434,7 +441,9 @@ def _no_valid_answer(draw: random.Random, metadata: LedgerMetadata, base: int, b
     statuses = [status for status in AnswerStatus if status not in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER)]
     for _ in range(draw.choice((1, 1, 2, metadata.ensemble_size))):
         name = _someone(draw, bookies)
-        bookies[name] = replace(bookies[name], answer=draw.choice(statuses))
+        status = draw.choice((*statuses, AnswerStatus.UNREGISTERED))
+        forgotten = status is AnswerStatus.UNREGISTERED and draw.random() < 0.5
+        bookies[name] = replace(bookies[name], answer=status, is_forgotten=forgotten)
 
 
 def _holds_more(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
