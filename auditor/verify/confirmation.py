@@ -1,18 +1,23 @@
 """Which entries to read before anything counts as missing, and on which bookies.
 
-Reads are chosen per entry and sent to every bookie of its write set that is said to lack it, so that the worst entry named
-is confirmed everywhere; long runs are confirmed at their ends and by an evenly spread sample (contract section 4).
+Reads are chosen per entry and sent to every bookie of its write set that is said to lack it, and to those that cannot list,
+so that the worst entry named is confirmed everywhere; long runs are confirmed at their ends and by an evenly spread sample
+(contract section 4). Bookies that cannot list are sent the probes planned for them as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from auditor.model.availability import ABSENT_READS, EntryRead, ReadStatus
 from auditor.model.identity import BookieId, EntryId
-from auditor.verify.coverage import TAIL_PAGE_ENTRIES, BookieShare, Coverage, Reads
+from auditor.verify.coverage import Coverage, Reads
 from auditor.verify.entry_set import EMPTY, EntrySet
+from auditor.verify.schedule import Extent
+from auditor.verify.shares import TAIL_PAGE_ENTRIES, BookieShare
 from auditor.verify.worst import Worst, levels, worst_entry
 
 SAMPLE_PER_BOOKIE = 3
@@ -30,22 +35,27 @@ Wanted = tuple[tuple[BookieId, EntryId], ...]
 def wanted_reads(found: Coverage, write_quorum: int, reads: Reads, reads_max: int) -> Wanted:
     """The (bookie, entry) pairs still to be read at this look; empty when nothing more would be learnt or allowed.
 
-    At most `reads_max` per bookie, those already made included. Asked again after each round: while reading turns up
-    entries that are there after all, the worst entry named must be chosen anew. A bookie that showed one that way, or could
+    All probes planned for bookies that cannot list; beside them at most `reads_max` per bookie, those already made at this
+    look (`reads`) included. Asked again after each round: while reading turns up entries that are there after all, or are
+    lacking after all, the worst entry named must be chosen anew. A bookie that lists and showed an entry that way, or could
     not be read, is not asked again: what it lacks stays unknown, and its word can't move the worst entry any more.
     """
+    planned = {(bookie, entry) for bookie, probed in found.probed.items() for entry in probed.planned.all}
     tails = _tails(found)
-    doubted = {b for (b, _), read in reads.items() if _is_doubtful(read, tails.get(b))}
-    spent: dict[BookieId, int] = {}
-    for bookie, _ in reads:
-        spent[bookie] = spent.get(bookie, 0) + 1
-    allowed = reads_max if reads else max(FIRST_ROUND_READS_MIN, reads_max - RESERVED_READS)
-    wanted: dict[tuple[BookieId, EntryId], None] = {}
-    for entry, lackers in _candidates(found, write_quorum, doubted, tails, first_round=not reads):
-        for bookie in lackers:
-            if (bookie, entry) not in reads and (bookie, entry) not in wanted and spent.get(bookie, 0) < allowed:
-                wanted[bookie, entry] = None
-                spent[bookie] = spent.get(bookie, 0) + 1
+    doubted = {b for (b, _), read in reads.items() if b not in found.probed and _is_doubtful(read, tails.get(b))}
+    spent = Counter(bookie for bookie, entry in reads if (bookie, entry) not in planned)
+    at_first = max(FIRST_ROUND_READS_MIN, reads_max - RESERVED_READS)
+    wanted = dict.fromkeys(sorted(planned - reads.keys()))
+    for bookie, entry in found.corrupt:
+        if (bookie, entry) not in reads and (bookie, entry) not in wanted and spent[bookie] < reads_max:
+            wanted[bookie, entry] = None
+            spent[bookie] += 1
+    for one in _candidates(found, write_quorum, doubted, tails, first_round=not reads):
+        allowed = reads_max if reads and one.is_worst else at_first
+        for bookie in one.bookies:
+            if (bookie, one.entry_id) not in reads and (bookie, one.entry_id) not in wanted and spent[bookie] < allowed:
+                wanted[bookie, one.entry_id] = None
+                spent[bookie] += 1
     return tuple(wanted)
 
 
@@ -70,26 +80,49 @@ def _tails(found: Coverage) -> dict[BookieId, EntryId]:
     return tails
 
 
+class _Candidate(NamedTuple):
+    """An entry worth reading, and the bookies to read it on."""
+
+    entry_id: EntryId
+    bookies: list[BookieId]
+    is_worst: bool = False
+
+
 def _candidates(
     found: Coverage, write_quorum: int, doubted: set[BookieId], tails: dict[BookieId, EntryId], *, first_round: bool
-) -> Iterator[tuple[EntryId, list[BookieId]]]:
-    """Entries worth reading, each with the bookies that are said to lack it: the worst of all extents first.
+) -> Iterator[_Candidate]:
+    """Entries worth reading, each with the bookies that are said to lack it or cannot list: the worst of all extents first.
 
     In the first round the tails stand before them, and behind them the ends of each level of loss, and the ends and a sample
-    of what each bookie lacks.
+    of what each bookie lacks. Behind all stand entries that were read somewhere in vain: they may lack on those that cannot
+    list, too.
     """
     if first_round:
-        yield from ((tail, [bookie]) for bookie, tail in tails.items())
+        yield from (_Candidate(tail, [bookie]) for bookie, tail in tails.items())
     ranked = sorted(_ranked(found, write_quorum, doubted), key=lambda one: one.worst)
     for one in ranked:
-        yield one.worst.entry_id, one.lackers(one.worst.entry_id)
+        yield _Candidate(one.worst.entry_id, one.askable(one.worst.entry_id), is_worst=True)
     for one in ranked if first_round else ():
         for entry in (end for level in reversed(one.levels) for end in (level.first(), level.last())):
-            yield entry, one.lackers(entry)
+            yield _Candidate(entry, one.askable(entry))
     for extent in found.extents if first_round else ():
         for share in extent.shares:
             for entry in _ends_and_sample(share.lacking):
-                yield entry, [other.bookie_id for other in extent.shares if entry in other.lacking]
+                askable = [b.bookie_id for b in extent.shares if entry in b.lacking or _is_open_to_probes(b, entry)]
+                yield _Candidate(entry, askable)
+    for extent in found.extents if found.probed else ():
+        for entry in _within(extent.extent, found.read_absent):
+            yield _Candidate(entry, [share.bookie_id for share in extent.shares if _is_open_to_probes(share, entry)])
+
+
+def _is_open_to_probes(share: BookieShare, entry: EntryId) -> bool:
+    """Whether its bookie should hold the entry and cannot list."""
+    return share.is_probed and entry in share.expected
+
+
+def _within(extent: Extent, entries: Sequence[EntryId]) -> Sequence[EntryId]:
+    """Those of the ascending entries that lie in the extent."""
+    return entries[bisect_left(entries, extent.first_entry_id) : bisect_right(entries, extent.last_entry_id)]
 
 
 class _Ranked(NamedTuple):
@@ -98,26 +131,31 @@ class _Ranked(NamedTuple):
     worst: Worst
     levels: list[EntrySet]
     suspects: dict[BookieId, EntrySet]
+    shares: tuple[BookieShare, ...]
 
-    def lackers(self, entry: EntryId) -> list[BookieId]:
-        return [bookie for bookie, lacks in self.suspects.items() if entry in lacks]
+    def askable(self, entry: EntryId) -> list[BookieId]:
+        """The bookies said to lack the entry, and those that cannot say."""
+        return [
+            b.bookie_id for b in self.shares if entry in self.suspects.get(b.bookie_id, EMPTY) or _is_open_to_probes(b, entry)
+        ]
 
 
 def _ranked(found: Coverage, write_quorum: int, doubted: set[BookieId]) -> Iterator[_Ranked]:
     """The extents in which anything is absent or suspected to be. What a doubted bookie lacks is no suspect any more."""
     for one in found.extents:
-        suspects = {b.bookie_id: _suspected(b, b.bookie_id in doubted) for b in one.shares if b.lacking}
+        suspects = {b.bookie_id: _suspected(b, b.bookie_id in doubted) for b in one.shares}
         if not any(suspects.values()):
             continue
         ranked = levels([*one.surplus, *suspects.values()])
-        unknown = (share.unknown - suspects.get(share.bookie_id, EMPTY) for share in one.shares)
+        unknown = (share.unknown - suspects[share.bookie_id] for share in one.shares)
         worst = worst_entry(ranked, unknown, write_quorum)
         assert worst is not None, "there are suspects"
-        yield _Ranked(worst, ranked, {b: lacks for b, lacks in suspects.items() if b not in doubted})
+        listing = {b.bookie_id: suspects[b.bookie_id] & b.lacking for b in one.shares if b.bookie_id not in doubted}
+        yield _Ranked(worst, ranked, listing, one.shares)
 
 
 def _suspected(share: BookieShare, is_doubted: bool) -> EntrySet:
-    return share.absent if is_doubted else (share.absent | share.unknown) & share.lacking
+    return share.absent if is_doubted else share.absent | (share.unknown & share.lacking)
 
 
 def _ends_and_sample(lacking: EntrySet) -> list[EntryId]:

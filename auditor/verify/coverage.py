@@ -11,14 +11,16 @@ An entry that a list lacks is only a suspect: bookies leave readable entries out
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
-from auditor.model.verdict import Unknown
+from auditor.model.verdict import BookieLack, Probes, Unknown
 from auditor.verify.entry_set import EMPTY, EntrySet
+from auditor.verify.probing import ProbedBookie, ProbePlan, planned
+from auditor.verify.reasons import REASON_OF_ANSWER
 from auditor.verify.schedule import (
     GROUP_BYTES,
     Extent,
@@ -29,36 +31,12 @@ from auditor.verify.schedule import (
     held_entries,
     positions,
 )
-
-TAIL_PAGE_ENTRIES = 1024
-"""Entries of an index page (pageSize 8192 / 8). A last entry whose id is a multiple of it may be missing from the list until
-the page is flushed: the known tail defect (IndexInMemPageMgr; entry-availability.md section 6)."""
+from auditor.verify.shares import BookieShare, Probed, Sifter, Source, Untold
 
 FOREIGN_RUNS_MAX = 10_000
 """Runs that one list may tell in long progressions foreign to striping (`schedule.foreign_runs`). Bookies list run by run and
 hold stripes; a few bytes can speak of more runs than could ever be judged. Beyond it, and beyond the runs that the bytes
 received can have carried one by one, the answer is invalid."""
-
-REASON_OF_ANSWER: dict[AnswerStatus, Unknown] = {
-    AnswerStatus.SILENT: Unknown.BOOKIE_SILENT,
-    AnswerStatus.UNREGISTERED: Unknown.BOOKIE_SILENT,
-    AnswerStatus.TIMED_OUT: Unknown.ANSWER_TIMEOUT,
-    AnswerStatus.REFUSED: Unknown.BOOKIE_REFUSED,
-    AnswerStatus.INVALID: Unknown.ANSWER_INVALID,
-    AnswerStatus.TOO_LARGE: Unknown.ANSWER_TOO_LARGE,
-    AnswerStatus.UNSUPPORTED: Unknown.BOOKIE_UNSUPPORTED,
-    AnswerStatus.ADDRESS_UNKNOWN: Unknown.ADDRESS_UNKNOWN,
-}
-
-REASON_OF_READ: dict[ReadStatus, Unknown] = {
-    ReadStatus.SILENT: Unknown.BOOKIE_SILENT,
-    ReadStatus.UNREGISTERED: Unknown.BOOKIE_SILENT,
-    ReadStatus.TIMED_OUT: Unknown.ANSWER_TIMEOUT,
-    ReadStatus.REFUSED: Unknown.BOOKIE_REFUSED,
-    ReadStatus.INVALID: Unknown.ANSWER_INVALID,
-    ReadStatus.TOO_LARGE: Unknown.ANSWER_TOO_LARGE,
-    ReadStatus.ADDRESS_UNKNOWN: Unknown.ADDRESS_UNKNOWN,
-}
 
 Answers = Mapping[BookieId, Answer]
 Reads = Mapping[tuple[BookieId, EntryId], EntryRead]
@@ -88,18 +66,6 @@ def is_healthy(metadata: LedgerMetadata, answers: Answers) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class BookieShare:
-    """One bookie's part in one extent: what it should hold, surely lacks, may lack. The rest of `expected` is confirmed."""
-
-    bookie_id: BookieId
-    expected: EntrySet
-    lacking: EntrySet
-    """Said to lack, before any entry was read; empty without a valid answer."""
-    absent: EntrySet
-    unknown: EntrySet
-
-
-@dataclass(frozen=True, slots=True)
 class ExtentCoverage:
     """One extent with every distinct bookie of its ensemble. `surplus` are the entries for which a duplicate bookie stands in
     the write set once more than it can hold copies: one set for each further time."""
@@ -118,31 +84,97 @@ class Coverage:
     false_negatives: int
     held: Mapping[BookieId, EntrySet]
     """What each validly answering bookie holds, beyond its share too."""
+    probed: Mapping[BookieId, ProbedBookie]
+    """Each bookie that is judged by probes, with those planned for it."""
+    corrupt: tuple[tuple[BookieId, EntryId], ...]
+    """Copies, of those that should be there, that do not match their digest by the reads given; ascending."""
+    read_absent: tuple[EntryId, ...]
+    """Entries that a bookie that should hold them was read for in vain; ascending."""
+
+    @property
+    def probes(self) -> Probes | None:
+        """All probes answered, and those of the random samples; None where no bookie was to be probed."""
+        if not self.probed:
+            return None
+        bookies = self.probed.values()
+        return Probes(read=sum(b.answered for b in bookies), random=sum(b.random_answered for b in bookies))
+
+    @property
+    def lacks(self) -> tuple[BookieLack, ...]:
+        """Each bookie that surely lacks entries, in the order in which the ensembles name them. Costs pieces."""
+        counts: dict[BookieId, tuple[int, int]] = {}
+        for one in self.extents:
+            for share in one.shares:
+                wants, absent = counts.get(share.bookie_id, (0, 0))
+                counts[share.bookie_id] = wants + share.expected.count(), absent + share.absent.count()
+        return tuple(BookieLack(bookie, wants, absent) for bookie, (wants, absent) in counts.items() if absent)
 
 
-def coverage(metadata: LedgerMetadata, answers: Answers, reads: Reads) -> Coverage:
-    """Judge every clear extent from what the bookies said. Costs groups and missing runs, never entries."""
+def coverage(
+    metadata: LedgerMetadata,
+    answers: Answers,
+    reads: Reads,
+    *,
+    gone: Collection[BookieId] = frozenset(),
+    probing: ProbePlan | None = None,
+) -> Coverage:
+    """Judge every clear extent from what the bookies said. Costs groups, missing runs and probes, never entries.
+
+    `gone` are bookies that will not come back (`Answer.is_gone`): what they should hold is absent, for no read could say
+    more. `probing`: how bookies that cannot list are probed; None: they are not, and what they should hold is unknown.
+    """
+    shares_of = [(extent, _expected_by_bookie(extent, metadata)) for extent in extents(metadata)]
+    wants: dict[BookieId, list[EntrySet]] = {}
+    for _, shares in shares_of:
+        for bookie, want in shares.items():
+            wants.setdefault(bookie, []).append(want)
     held = {b: held_entries(a.groups) for b, a in answers.items() if _is_usable(a, metadata)}
-    wanted = [(extent, _expected_by_bookie(extent, metadata)) for extent in extents(metadata)]
-    reasons: set[Unknown] = set()
-    sifters = {b: _Sifter.of(b, answers[b], held[b], reads, [w.get(b, EMPTY) for _, w in wanted]) for b in held}
-    judged = []
-    for extent, shares_of in wanted:
-        shares = []
-        for bookie, wants in shares_of.items():
-            sifter = sifters.get(bookie)
-            if sifter is None:
-                share = BookieShare(bookie, wants, EMPTY, EMPTY, wants)
-                if wants:
-                    reasons.add(_reason(answers.get(bookie)))
-            else:
-                share = sifter.share(wants)
-                if share.unknown:
-                    reasons.update(sifter.reasons)
-            shares.append(share)
-        judged.append(ExtentCoverage(extent, tuple(shares), _surplus(extent, metadata)))
-    false_negatives = sum(len(sifter.present) for sifter in sifters.values())
-    return Coverage(tuple(judged), tuple(r for r in Unknown if r in reasons), false_negatives, held)
+    mine = {bookie: {e: read for (b, e), read in reads.items() if b == bookie} for bookie in wants}
+    sources = {b: _source(b, answers.get(b), held.get(b), wants[b], mine[b], b in gone, probing) for b in wants}
+    judged = tuple(
+        ExtentCoverage(extent, tuple(sources[b].share(want) for b, want in shares.items()), _surplus(extent, metadata))
+        for extent, shares in shares_of
+    )
+    unknown_on = {share.bookie_id for one in judged for share in one.shares if share.unknown}
+    reasons = {reason for bookie in unknown_on for reason in sources[bookie].reasons}
+    return Coverage(
+        extents=judged,
+        unknowns=tuple(r for r in Unknown if r in reasons),
+        false_negatives=sum(len(one.present) for one in sources.values() if isinstance(one, Sifter)),
+        held=held,
+        probed={bookie: one.probed for bookie, one in sources.items() if isinstance(one, Probed)},
+        corrupt=tuple(_read_so({ReadStatus.CORRUPT}, mine, wants)),
+        read_absent=tuple(sorted({entry for _, entry in _read_so(ABSENT_READS, mine, wants)})),
+    )
+
+
+def _source(
+    bookie: BookieId,
+    answer: Answer | None,
+    held: EntrySet | None,
+    wants: list[EntrySet],
+    reads: Mapping[EntryId, EntryRead],
+    is_gone: bool,
+    probing: ProbePlan | None,
+) -> Source:
+    """Whence it is known what one bookie holds."""
+    if is_gone:
+        return Untold(bookie, is_gone=True)
+    if answer is not None and held is not None:
+        return Sifter.of(bookie, answer, held, reads, wants)
+    if probing is not None and answer is not None and answer.status is AnswerStatus.UNSUPPORTED and any(wants):
+        return Probed(bookie, ProbedBookie.of(planned(probing, bookie, wants), wants, reads))
+    return Untold(bookie, reasons=(_reason(answer),))
+
+
+def _read_so(
+    statuses: Collection[ReadStatus],
+    mine: Mapping[BookieId, Mapping[EntryId, EntryRead]],
+    wants: Mapping[BookieId, list[EntrySet]],
+) -> list[tuple[BookieId, EntryId]]:
+    """The reads that ended so, of entries where they should be; ascending."""
+    told = ((bookie, e) for bookie, reads in mine.items() for e, read in reads.items() if read.status in statuses)
+    return sorted((bookie, e) for bookie, e in told if any(e in want for want in wants[bookie]))
 
 
 def _is_usable(answer: Answer, metadata: LedgerMetadata) -> bool:
@@ -173,45 +205,3 @@ def _surplus(extent: Extent, metadata: LedgerMetadata) -> tuple[EntrySet, ...]:
                 found.append(again)
             seen = seen | window
     return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Sifter:
-    """Splits what one bookie's list lacks into absent, present after all, and unknown, by the reads made there."""
-
-    bookie_id: BookieId
-    held: EntrySet
-    confirmed: EntrySet
-    present: frozenset[EntryId]
-    failed: EntrySet
-    rest_is_absent: bool
-    reasons: tuple[Unknown, ...]
-
-    @classmethod
-    def of(cls, bookie: BookieId, answer: Answer, held: EntrySet, reads: Reads, wants: list[EntrySet]) -> _Sifter:
-        """The unread rest counts as absent only when every read came back so, or was the known tail defect."""
-        mine = {entry: read for (b, entry), read in reads.items() if b == bookie and entry not in held}
-        confirmed = [e for e, read in mine.items() if read.status in ABSENT_READS]
-        present = frozenset(e for e, read in mine.items() if read.status is ReadStatus.PRESENT)
-        failed = {e: REASON_OF_READ[read.status] for e, read in mine.items() if read.status in REASON_OF_READ}
-        highest = max((w.last() for w in wants if w), default=-1)
-        tail = {highest} if answer.status is AnswerStatus.HELD and highest % TAIL_PAGE_ENTRIES == 0 else set()
-        honest = present <= tail and not failed
-        reasons = set(failed.values()) if present <= tail else {*failed.values(), Unknown.ANSWER_INVALID}
-        return cls(
-            bookie_id=bookie,
-            held=held,
-            confirmed=EntrySet.of_entries(confirmed),
-            present=present,
-            failed=EntrySet.of_entries(failed),
-            rest_is_absent=honest and bool(confirmed),
-            reasons=tuple(reasons or {Unknown.ANSWER_TIMEOUT}),
-        )
-
-    def share(self, wants: EntrySet) -> BookieShare:
-        lacking = wants - self.held
-        if not lacking:
-            return BookieShare(self.bookie_id, wants, EMPTY, EMPTY, EMPTY)
-        open_question = lacking - EntrySet.of_entries(self.present)
-        absent = open_question if self.rest_is_absent else open_question & self.confirmed
-        return BookieShare(self.bookie_id, wants, lacking, absent, open_question - absent)

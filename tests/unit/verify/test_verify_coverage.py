@@ -14,13 +14,12 @@ from auditor.model.verdict import Unknown
 from auditor.sandbox.notation import holds, ledger
 from auditor.verify.coverage import (
     FOREIGN_RUNS_MAX,
-    REASON_OF_ANSWER,
-    REASON_OF_READ,
     Answers,
-    BookieShare,
     coverage,
     is_healthy,
 )
+from auditor.verify.reasons import REASON_OF_ANSWER, REASON_OF_READ
+from auditor.verify.shares import BookieShare
 from auditor.wire.entry_availability import canonical
 
 

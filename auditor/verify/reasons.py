@@ -1,0 +1,30 @@
+"""Why an answer or a read says nothing: the reason it gives a ledger that rests on it."""
+
+from __future__ import annotations
+
+from auditor.model.availability import AnswerStatus, ReadStatus
+from auditor.model.verdict import Unknown
+
+REASON_OF_ANSWER: dict[AnswerStatus, Unknown] = {
+    AnswerStatus.SILENT: Unknown.BOOKIE_SILENT,
+    AnswerStatus.UNREGISTERED: Unknown.BOOKIE_SILENT,
+    AnswerStatus.TIMED_OUT: Unknown.ANSWER_TIMEOUT,
+    AnswerStatus.REFUSED: Unknown.BOOKIE_REFUSED,
+    AnswerStatus.INVALID: Unknown.ANSWER_INVALID,
+    AnswerStatus.TOO_LARGE: Unknown.ANSWER_TOO_LARGE,
+    AnswerStatus.UNSUPPORTED: Unknown.BOOKIE_UNSUPPORTED,
+    AnswerStatus.ADDRESS_UNKNOWN: Unknown.ADDRESS_UNKNOWN,
+}
+"""Every answer but the two valid ones."""
+
+REASON_OF_READ: dict[ReadStatus, Unknown] = {
+    ReadStatus.SILENT: Unknown.BOOKIE_SILENT,
+    ReadStatus.UNREGISTERED: Unknown.BOOKIE_SILENT,
+    ReadStatus.TIMED_OUT: Unknown.ANSWER_TIMEOUT,
+    ReadStatus.REFUSED: Unknown.BOOKIE_REFUSED,
+    ReadStatus.INVALID: Unknown.ANSWER_INVALID,
+    ReadStatus.CORRUPT: Unknown.ANSWER_INVALID,
+    ReadStatus.TOO_LARGE: Unknown.ANSWER_TOO_LARGE,
+    ReadStatus.ADDRESS_UNKNOWN: Unknown.ADDRESS_UNKNOWN,
+}
+"""Every read but the one that shows an entry and the two that prove its absence. A corrupt copy is no copy, and not absent."""
