@@ -20,7 +20,7 @@ from auditor.verify.confirmation import Wanted, wanted_reads
 from auditor.verify.coverage import Answers, Reads, coverage
 from auditor.verify.entries import Losses
 from auditor.verify.ledger import gone_bookies, judge
-from auditor.verify.probing import ProbePlan
+from auditor.verify.probing import PROBES_OF_A_BOOKIE_MAX, ProbePlan
 from auditor.verify.schedule import Question, questions
 from auditor.verify.stranded import others, wanted_elsewhere
 
@@ -106,6 +106,13 @@ def settle_or_set_aside(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, s
         return Step(poisoned, Todo.NOTHING), f"{type(error).__name__}: {error}"
 
 
+def reading_rounds_max(terms: Terms, bookies: int) -> int:
+    """Rounds of reading at one look after which every ledger has what it wants: each makes one more read of it at least, and
+    each of so many bookies is good for a bounded number."""
+    of_a_bookie = terms.confirming_reads_max + PROBES_OF_A_BOOKIE_MAX + terms.stranded_entries_max
+    return of_a_bookie * bookies + 1
+
+
 def _questions(record: LedgerRecord) -> tuple[Question, ...]:
     """Whom to ask about the ledger as it was read; also while it is marked, for a mark may hide a loss."""
     return questions(record.metadata) if record.metadata is not None else ()
@@ -121,7 +128,7 @@ def _wanted(looks: Sequence[Look], terms: Terms) -> Wanted:
     assert metadata is not None, "only decoded ledgers are asked for"
     if judge(newest.record, newest.answers, newest.reads, terms).standing is Standing.SOUND:
         return ()
-    answers, reads = _heard(looks)
+    answers, reads = _heard(looks, terms)
     gone = gone_bookies(newest.record, answers)
     plan = ProbePlan.of(terms, newest.record.ledger_id)
     seen = coverage(metadata, answers, reads, gone=gone, probing=plan)
@@ -154,24 +161,29 @@ def _unsettled(looks: Sequence[Look], verdict: Verdict, terms: Terms) -> Verdict
 
 def _judge_state(looks: Sequence[Look], terms: Terms) -> Verdict:
     """Judge the newest state of the metadata by all looks that saw it."""
-    return judge(looks[-1].record, *_heard(looks), terms)
+    answers, reads = _heard(looks, terms)
+    return judge(looks[-1].record, answers, _corroborated(looks[settled_from(looks) :], reads), terms)
 
 
-def _heard(looks: Sequence[Look]) -> tuple[Answers, Reads]:
-    """What all looks that saw the newest state of the metadata heard: the newest conclusive word of each bookie counts."""
+def _heard(looks: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
+    """What all looks that saw the newest state of the metadata heard: the newest conclusive word of each bookie counts.
+
+    That a bookie cannot list is conclusive where it is probed instead.
+    """
     chain = looks[settled_from(looks) :]
     if len(chain) == 1:
-        return chain[0].answers, _corroborated(chain, chain[0].reads)
+        return chain[0].answers, chain[0].reads
+    conclusive = READABLE_ANSWERS if terms.probe_entries else VALID_ANSWERS
     answers: dict[BookieId, Answer] = {}
     reads: dict[tuple[BookieId, EntryId], EntryRead] = {}
     for look in chain:
         for bookie, answer in look.answers.items():
-            if answer.status in VALID_ANSWERS or answers.get(bookie) is None or answers[bookie].status not in VALID_ANSWERS:
+            if answer.status in conclusive or answers.get(bookie) is None or answers[bookie].status not in conclusive:
                 answers[bookie] = answer
         for key, read in look.reads.items():
             if _conclusive(read) or key not in reads or not _conclusive(reads[key]):
                 reads[key] = read
-    return answers, _corroborated(chain, reads)
+    return answers, reads
 
 
 def _corroborated(chain: Sequence[Look], reads: Reads) -> Reads:
