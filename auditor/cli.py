@@ -168,6 +168,19 @@ def report(run_dir: str, **flags: Any) -> None:
 
 
 @cli.command()
+@_options("topology")
+def topology(**flags: Any) -> None:
+    """Show where each bookie got its location from. Exit 3 when one has none."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.topology import topology as command
+
+        return command(context)
+
+    _call("topology", flags, work)
+
+
+@cli.command()
 @_options("config")
 def config(**flags: Any) -> None:
     """Show the effective settings and where each came from."""

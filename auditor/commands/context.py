@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import time
@@ -15,6 +16,7 @@ from structlog.stdlib import BoundLogger
 
 from auditor.clock import now_ms
 from auditor.config import Settings
+from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
 from auditor.report.progress import Progress
 from auditor.stop import StopRequest
@@ -51,7 +53,12 @@ def new_run_id(now: datetime) -> str:
     return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
-def terms_of(context: Context) -> Terms:
+def probe_seed(run_id: str) -> int:
+    """The seed of the entries that are probed: drawn anew for each run, the same for the same run; 48 bits, exact in JSON."""
+    return int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:6], "big")
+
+
+def terms_of(context: Context, run_id: str, around: Surroundings) -> Terms:
     """The terms of judgement, dated now."""
     settings = context.settings
     return Terms(
@@ -59,6 +66,12 @@ def terms_of(context: Context) -> Terms:
         underreplication_grace_ms=settings.underreplication_grace_ms,
         confirming_reads_max=settings.confirming_reads_max,
         looks_max=settings.looks_max,
+        stranded_entries_max=settings.stranded_entries_max,
+        probe_entries=settings.probe_entries,
+        probe_seed=probe_seed(run_id),
+        stuck_after_ms=settings.stuck_after_ms,
+        placement=settings.placement_rule(),
+        around=around,
     )
 
 

@@ -11,6 +11,7 @@ from auditor import __version__
 from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, outcome_of
 from auditor.clock import now_ms, utc_now
 from auditor.commands.context import EXIT_UNREACHABLE, Context, new_run_id, terms_of
+from auditor.commands.surroundings import around
 from auditor.confirm.owner import owner_of
 from auditor.confirm.witness import finding_line, ledger_look, ledger_testimony
 from auditor.errors import StoreUnavailable
@@ -22,6 +23,7 @@ from auditor.model.verdict import Standing, Verdict
 from auditor.report import log, text
 from auditor.report.ledgers_text import render_ledgers
 from auditor.single import Asker, audit_ledgers
+from auditor.topology.sources import sources_of
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import open_store
 
@@ -32,13 +34,17 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     """Audit the ledgers and report in full; returns the exit code. Findings on bookies are withheld."""
     settings = context.settings
     uri = parse_uri(settings.metadata_service_uri or "")
+    sources = sources_of(settings)
     run_id = new_run_id(utc_now())
     log.bind_run(run_id)
     try:
         with open_store(uri, settings.zookeeper_limits(1)) as store:
             facts = store.cluster_facts()
+            surroundings, problems = around(store, facts, store.bookies(0, now_ms), sources, settings)
+            for problem in problems:
+                context.logger.warning("topology", problem=problem)
             asker = Asker(store, settings.bookie_limits(), now_ms, context.stop.wait, settings.second_look_delay_ms)
-            judged = audit_ledgers(asker, ids, terms_of(context))
+            judged = audit_ledgers(asker, ids, terms_of(context, run_id, surroundings))
     except StoreUnavailable as error:
         context.say(text.render_unreachable(run_id, str(error), width=context.width, color=context.color))
         return EXIT_UNREACHABLE

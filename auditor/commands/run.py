@@ -22,6 +22,7 @@ from auditor.commands.context import (
 )
 from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.commands.publishing import publish_failure, publish_metrics
+from auditor.commands.surroundings import around
 from auditor.errors import (
     AccountingError,
     AuditorError,
@@ -33,7 +34,7 @@ from auditor.errors import (
 )
 from auditor.evidence.schemas import VERDICTS
 from auditor.judgings import Judgings
-from auditor.model.cluster import Registration
+from auditor.model.cluster import BookieRecord, Registration
 from auditor.pipeline import Audit, audit, collect_ledgers
 from auditor.register import BookieRegister
 from auditor.relisting import Relisting
@@ -43,6 +44,7 @@ from auditor.report.plan import plan_text
 from auditor.report.run_directory import Output, Place, place, write_json
 from auditor.tables.session import spark_session
 from auditor.tables.stages import Stages
+from auditor.topology.sources import Source, sources_of
 from auditor.wire.service_uri import ServiceUri
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import MetadataStore, open_store
@@ -56,6 +58,8 @@ class Run:
     output: Output
     run_id: str
     started_at: str
+    sources: Sequence[Source] = ()
+    """Where bookies' locations come from."""
     directory: Place | None = None
     cluster: str = ""
     spark_version: str = ""
@@ -67,12 +71,13 @@ def run(context: Context) -> int:
     settings = context.settings
     uri = parse_uri(settings.metadata_service_uri or "")
     ids = read_ledger_ids(Path(settings.ledgers_from)) if settings.ledgers_from else None
+    sources = sources_of(settings)
     try:
         output = Output(place(settings.output))
         output.create()
         with output.locked():
             started = utc_now()
-            this = Run(context, output, new_run_id(started), rfc3339(started))
+            this = Run(context, output, new_run_id(started), rfc3339(started), sources)
             log.bind_run(this.run_id)
             return _ended_well_or_not(this, uri, ids)
     except OutputError as error:
@@ -111,14 +116,15 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     watch = Watch(context.progress)
     watch.stage("load")
     with open_store(uri, settings.zookeeper_limits(1)) as store:
-        about = _about(this, store, partial=ids is not None)
+        bookies_at_first = store.bookies(0, now_ms)
+        about = _about(this, store, bookies_at_first, partial=ids is not None)
         previous = this.output.previous(about.facts)
         if not about.partial:
             about = replace(about, previous_population=previous.population(settings.population_drop))
         this.cluster = settings.cluster or about.facts.instance_id or about.facts.metadata_service_uri
         for problem in store.problems:
             context.logger.warning("metadata service", problem=problem)
-        registered = [b for b in store.bookies(0, now_ms) if b.registration is not Registration.NONE]
+        registered = [b for b in bookies_at_first if b.registration is not Registration.NONE]
         # What the JVM says is no JSON: a log of objects is not spoiled with it.
         heard = settings.verbose and settings.log_format == "console"
         with spark_session(len(registered), settings.spark_master, context.stop, verbose=heard) as spark:
@@ -171,9 +177,13 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     return _published(this, this.directory, conclusion)
 
 
-def _about(this: Run, store: MetadataStore, *, partial: bool) -> About:
+def _about(this: Run, store: MetadataStore, bookies: Sequence[BookieRecord], *, partial: bool) -> About:
     settings = this.context.settings
-    facts, terms = store.cluster_facts(), terms_of(this.context)
+    facts = store.cluster_facts()
+    surroundings, problems = around(store, facts, bookies, this.sources, settings)
+    for problem in problems:
+        this.context.logger.warning("topology", problem=problem)
+    terms = terms_of(this.context, this.run_id, surroundings)
     return About(this.run_id, this.started_at, facts, terms, settings.fail_on, settings.allow_empty, partial)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from auditor.config.limit_settings import BOOKIE_SETTINGS, ZOOKEEPER_SETTINGS
@@ -158,10 +158,19 @@ def _refuse_nonsense(settings: Settings, written: Mapping[str, Origin]) -> None:
             raise ConfigError(
                 f"{name(key)} is not below {name('bookie_deadline')}: a bookie's whole conversation would end within one wait"
             )
+    _refuse_placement(settings, name)
+
+
+def _refuse_placement(settings: Settings, name: Callable[[str], str]) -> None:
+    """`name` is a key with its value, as it was written."""
     if settings.desired_num_zones_per_write_quorum < settings.min_num_zones_per_write_quorum:
         raise ConfigError(f"{name('desired_num_zones_per_write_quorum')} is below {name('min_num_zones_per_write_quorum')}")
     if settings.placement_policy != "none" and settings.placement_compat != "java" and not settings.topology:
         raise ConfigError(
             f"{name('placement_policy')} needs to know where the bookies are: give --topology FILE, zookeeper or SCRIPT "
             "(docs/topology.md), or leave placement_policy at none"
+        )
+    if any(item.startswith("/") for item in settings.maintenance or ()) and not settings.topology:
+        raise ConfigError(
+            f"{name('maintenance')} names a location, and where bookies are is not known: give --topology as well"
         )

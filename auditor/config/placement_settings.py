@@ -63,7 +63,7 @@ PLACEMENT_SETTINGS = (
         "Where bookies' locations come from, the first source that knows a bookie wins: a table file, zookeeper (Pulsar's "
         "/bookies) or an executable script; file:PATH and script:PATH say which it is. docs/topology.md describes them.",
         "Not set: a location that nobody gave would be a guess.",
-        commands=PLACING,
+        commands=PLACING, required=frozenset({"topology"}),
     ),
     Setting(
         "topology_script_args_max", _PLACEMENT, COUNT, "100",

@@ -50,8 +50,7 @@ def locate(
     """Ask the sources, in order, for every bookie that none before knew.
 
     `root` is the cluster's ROOT: Pulsar's rack map is beside it, or at the top. Costs at most two reads of znodes, the script's
-    calls and the resolving of host names, each within its own bounds. Raises what `raw` raises, and ConfigError where a script
-    cannot be started any more.
+    calls and the resolving of host names, each within its own bounds. Raises what `raw` raises.
     """
     members = sorted((member_of(bookie) for bookie in bookies), key=lambda member: member.bookie_id)
     found: dict[BookieId, Located] = {}

@@ -33,6 +33,10 @@ class ScriptFailure(Exception):
     """One call gave no locations; `str` is half a sentence that goes on behind the script's name."""
 
 
+class CannotStart(ScriptFailure):
+    """The file is no program, or what it is to be run by is not there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Script:
     """An executable file. `timeout_s`: one call; `args_max`: addresses in one call."""
@@ -48,12 +52,17 @@ class Script:
         """
         try:
             self._output(())
+        except CannotStart as failure:
+            raise ConfigError(
+                f"the topology script {self.path} {failure}. Its first line must name an "
+                "interpreter that is there, as in #!/bin/sh"
+            ) from None
         except ScriptFailure as failure:
             return f"the topology script {self.path}, called without arguments, {failure}: BookKeeper would not take it"
         return ""
 
     def locations(self, addresses: Sequence[str]) -> list[str]:
-        """What the script says of each address, in order. Raises ScriptFailure, and ConfigError where it cannot be started."""
+        """What the script says of each address, in order. Raises ScriptFailure."""
         assert 0 < len(addresses) <= self.args_max, len(addresses)
         words = self._output(addresses).split()
         if len(words) != len(addresses):
@@ -73,10 +82,7 @@ class Script:
                 start_new_session=True,
             )
         except OSError as error:
-            raise ConfigError(
-                f"the topology script {self.path} cannot be started: {error.strerror or error}. Its first line must name an "
-                "interpreter that is there, as in #!/bin/sh"
-            ) from None
+            raise CannotStart(f"cannot be started: {error.strerror or error}") from None
         with process:
             try:
                 out, err = _read_both(process, self.timeout_s)

@@ -171,6 +171,7 @@ def test_a_list_is_a_line_with_commas_or_an_array():
             Layers(flags={"min_num_zones_per_write_quorum": "4"}),
             ["--min-num-zones-per-write-quorum (4)", "desired_num_zones_per_write_quorum (3, the default)"],
         ),
+        (Layers(flags={"maintenance": "b1,/r1"}), ["--maintenance (b1,/r1)", "--topology"]),
     ],
 )
 def test_limits_that_make_no_sense_together_are_refused(layers, names):

@@ -1,0 +1,67 @@
+"""The cluster around the ledgers, as a command finds it: bookies, their locations, the auditor, what is in maintenance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+from auditor.config import Settings
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
+from auditor.model.identity import BookieId
+from auditor.topology.locating import Topology, locate
+from auditor.topology.sources import Source
+from auditor.wire.location import is_within
+from auditor.zookeeper.metadata_store import MetadataStore
+
+
+def around(
+    store: MetadataStore, facts: ClusterFacts, bookies: Sequence[BookieRecord], sources: Sequence[Source], settings: Settings
+) -> tuple[Surroundings, tuple[str, ...]]:
+    """The surroundings, and sentences for the operator on what is odd about them.
+
+    `bookies` are those of `store.bookies`; `sources` those of `sources_of(settings)`, which is to be called before anything is
+    contacted. Costs a few reads of znodes and what the sources cost. Raises StoreUnavailable.
+    """
+    topology = locate(sources, bookies, store.root, store.raw)
+    maintenance, unknown = in_maintenance(settings.maintenance or (), bookies, topology)
+    found = Surroundings(
+        writable=frozenset(b.bookie_id for b in bookies if b.registration is Registration.WRITABLE),
+        readonly=frozenset(b.bookie_id for b in bookies if b.registration is Registration.READONLY),
+        locations=topology.locations,
+        auditor=store.elected_auditor(),
+        replication_disabled=facts.replication_disabled,
+        maintenance=maintenance,
+    )
+    unresolved = topology.unresolved if sources else ()
+    return found, (*topology.problems, *_without_location(unresolved), *unknown)
+
+
+def in_maintenance(
+    named: Iterable[str], bookies: Sequence[BookieRecord], topology: Topology
+) -> tuple[frozenset[BookieId], tuple[str, ...]]:
+    """The bookies meant by ids and locations, and a sentence for each name that means none.
+
+    An id counts also when the metadata service does not know it: ledgers may still name that bookie. Pure.
+    """
+    known = frozenset(chain((bookie.bookie_id for bookie in bookies), topology.locations))
+    meant: set[BookieId] = set()
+    problems = []
+    for name in named:
+        if name.startswith("/"):
+            place = name.rstrip("/")
+            there = {bookie_id for bookie_id, location in topology.locations.items() if is_within(location, place)}
+            meant |= there
+            if not there:
+                problems.append(f"maintenance names {name}, and no bookie is there (auditor topology shows where they are)")
+        else:
+            meant.add(name)
+            if name not in known:
+                problems.append(f"maintenance names {name}, which is no bookie that the metadata service knows")
+    return frozenset(meant), tuple(problems)
+
+
+def _without_location(unresolved: Sequence[BookieId]) -> tuple[str, ...]:
+    if not unresolved:
+        return ()
+    more = f" and {len(unresolved) - 1} more" if len(unresolved) > 1 else ""
+    return (f"no source has a location for {unresolved[0]}{more}: auditor topology shows all",)

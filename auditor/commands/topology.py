@@ -1,0 +1,67 @@
+"""`auditor topology`: where each bookie got its location from."""
+
+from __future__ import annotations
+
+import json
+
+from auditor.clock import now_ms
+from auditor.commands.context import EXIT_SOUND, EXIT_UNKNOWN, EXIT_UNREACHABLE, Context
+from auditor.errors import StoreUnavailable
+from auditor.report import text
+from auditor.report.topology_text import render_topology
+from auditor.topology.locating import Topology, locate
+from auditor.topology.sources import sources_of
+from auditor.wire.service_uri import parse as parse_uri
+from auditor.zookeeper.metadata_store import open_store
+
+
+def topology(context: Context) -> int:
+    """Ask the sources for every bookie that is registered or has a cookie, and show what they say.
+
+    Returns 3 when a bookie has no location, or there is none at all; 5 when ZooKeeper cannot be reached or understood. Raises
+    ConfigError before anything is contacted.
+    """
+    settings = context.settings
+    uri = parse_uri(settings.metadata_service_uri or "")
+    sources = sources_of(settings)
+    try:
+        with open_store(uri, settings.zookeeper_limits(1)) as store:
+            bookies = store.bookies(0, now_ms)
+            found = locate(sources, bookies, store.root, store.raw)
+            problems = (*store.problems, *found.problems)
+    except StoreUnavailable as error:
+        return _unreachable(context, str(error))
+    context.stop.check()
+    states = {bookie.bookie_id: bookie.registration.value for bookie in bookies}
+    if settings.format == "json":
+        context.say(json.dumps(_as_json(found, states, problems)) + "\n")
+    else:
+        context.say(render_topology(found, states, problems, width=context.width))
+    return EXIT_UNKNOWN if found.unresolved or not found.located else EXIT_SOUND
+
+
+def _as_json(found: Topology, states: dict[str, str], problems: tuple[str, ...]) -> dict[str, object]:
+    return {
+        "bookies": [
+            {
+                "bookie_id": one.bookie_id,
+                "registration": states[one.bookie_id],
+                "location": one.location,
+                "source": one.source or None,
+                "matched_by": one.matched_by or None,
+            }
+            for one in found.located
+        ],
+        "unresolved": list(found.unresolved),
+        "usual_depth": found.usual_depth,
+        "of_odd_depth": [one.bookie_id for one in found.of_odd_depth],
+        "problems": list(problems),
+    }
+
+
+def _unreachable(context: Context, sentence: str) -> int:
+    if context.settings.format == "json":
+        context.say(json.dumps({"outcome": "UNREACHABLE", "error": sentence}) + "\n")
+    else:
+        context.say(text.render_unreachable("topology", sentence, width=context.width, color=context.color))
+    return EXIT_UNREACHABLE

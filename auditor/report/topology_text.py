@@ -1,0 +1,56 @@
+"""Where each bookie is and how that is known, for people. Pure; everything comes out as printable ASCII."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from auditor.report.layout import of, printable, table, wrapped
+from auditor.topology.locating import Topology
+from auditor.wire.location import depth
+
+_SOURCE_CHARS_MAX = 60
+"""Characters shown of one source's name: the end of a long path tells more than its beginning."""
+
+
+def render_topology(found: Topology, states: Mapping[str, str], problems: Sequence[str], *, width: int = 100) -> str:
+    """A row a bookie, then what is without a location, of odd depth, or was odd with a source. `states` by bookie id."""
+    return "\n".join(_lines(found, states, problems, width)) + "\n"
+
+
+def _lines(found: Topology, states: Mapping[str, str], problems: Sequence[str], width: int) -> Iterator[str]:
+    resolved = len(found.located) - len(found.unresolved)
+    if not found.located:
+        yield "There is no bookie: none is registered and none has a cookie."
+    else:
+        yield f"{of(len(found.located), 'bookie')}, {resolved} with a location."
+        yield ""
+        yield from table(_rows(found), "  ")
+    if found.unresolved:
+        yield ""
+        yield f"Without a location: {of(len(found.unresolved), 'bookie')}. Segments with one of them cannot be judged."
+        yield from table(([printable(b), _state(states[b])] for b in found.unresolved), "  ")
+    if found.of_odd_depth:
+        yield ""
+        parts = of(found.usual_depth or 0, "part")
+        yield f"Of another depth than the others, which have {parts}: BookKeeper itself would not take them."
+        odd = found.of_odd_depth
+        yield from table(([printable(one.bookie_id), printable(one.location), _depth(one.location)] for one in odd), "  ")
+    for problem in problems:
+        yield ""
+        yield from wrapped(printable(problem, 2_000), width, hang="  ")
+
+
+def _rows(found: Topology) -> Iterator[list[str]]:
+    yield ["bookie", "location", "source", "matched by"]
+    for one in found.located:
+        source = one.source if len(one.source) <= _SOURCE_CHARS_MAX else f"...{one.source[3 - _SOURCE_CHARS_MAX :]}"
+        cells = (one.bookie_id, one.location or "-", source or "-", one.matched_by or "-")
+        yield [printable(cell) for cell in cells]
+
+
+def _state(registration: str) -> str:
+    return "not registered" if registration == "none" else registration
+
+
+def _depth(location: str | None) -> str:
+    return of(depth(location or ""), "part")
