@@ -107,6 +107,9 @@ class Evidence:
             return self._entry_read(ask, question, ReadStatus.PRESENT, "")
         if check is BodyCheck.UNVERIFIED:
             return self._entry_read(ask, question, ReadStatus.PRESENT, "digest unverified")
+        if check is BodyCheck.WRONG_DIGEST:
+            detail = f"this entry, {len(event.payload)} bytes, does not match the digest stored with it"
+            return self._entry_read(ask, question, ReadStatus.CORRUPT, detail)
         detail = f"what was read, {len(event.payload)} bytes, is not this entry: {check.value}"
         return self._entry_read(ask, question, ReadStatus.INVALID, detail)
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 from auditor.model.availability import SequenceGroup
 from auditor.model.identity import EntryId, LedgerId
 from auditor.model.ledger import DigestType
-from auditor.sandbox.holding import Holding, Run, entry_body
+from auditor.sandbox.holding import Holding, Run, entry_body, with_wrong_digest
 from auditor.wire import bookie_server as wire
 from auditor.wire.frames import Status
 
@@ -115,6 +115,12 @@ class Bookie:
         if self.behaviour.list_form is ListForm.RUNS:
             holding.check_listable_as_runs()
         self._holdings[ledger_id] = holding
+
+    def corrupt(
+        self, ledger_id: LedgerId, entry_id: EntryId, digest: DigestType = DigestType.CRC32C, password: bytes = b""
+    ) -> None:
+        """From now on hold a copy of the entry that does not match its digest, whatever was held of it before."""
+        self._holdings.setdefault(ledger_id, Holding((), digest, password)).corrupt(ledger_id, entry_id)
 
     def forget(self, ledger_id: LedgerId) -> None:
         """Hold no trace of the ledger, as if it was collected."""
@@ -246,6 +252,6 @@ def _body(holding: Holding, ledger_id: LedgerId, entry_id: EntryId, fault: Ledge
         case LedgerFault.WRONG_IDS:
             return entry_body(ledger_id, entry_id + 1)
         case LedgerFault.WRONG_DIGEST:
-            return body[:-1] + bytes((body[-1] ^ 1,))
+            return with_wrong_digest(body)
         case _:
             return body

@@ -48,6 +48,11 @@ class Holding:
         self._stored[entry_id] = body
         self._lists.clear()
 
+    def corrupt(self, ledger_id: LedgerId, entry_id: EntryId) -> None:
+        """Keep a copy of the entry that differs from its digest in one bit: the right ids, not what was written."""
+        body = self.body(ledger_id, entry_id) if entry_id in self else self._made(ledger_id, entry_id)
+        self.store(entry_id, with_wrong_digest(body))
+
     def __contains__(self, entry_id: EntryId) -> bool:
         if entry_id in self._stored:
             return True
@@ -107,7 +112,10 @@ class Holding:
         """The bytes READ_ENTRY returns: what was stored, else an entry made on the spot. The entry must be held."""
         assert entry_id in self, f"entry {entry_id} of ledger {ledger_id} is not held"
         stored = self._stored.get(entry_id)
-        return stored if stored is not None else entry_body(ledger_id, entry_id, self._digest, self._password)
+        return stored if stored is not None else self._made(ledger_id, entry_id)
+
+    def _made(self, ledger_id: LedgerId, entry_id: EntryId) -> bytes:
+        return entry_body(ledger_id, entry_id, self._digest, self._password)
 
 
 def entry_body(ledger_id: LedgerId, entry_id: EntryId, digest: DigestType = DigestType.CRC32C, password: bytes = b"") -> bytes:
@@ -116,6 +124,11 @@ def entry_body(ledger_id: LedgerId, entry_id: EntryId, digest: DigestType = Dige
     head = struct.pack(">qqqq", ledger_id, entry_id, entry_id - 1, length)
     payload = struct.pack(">q", entry_id)
     return head + digest_of(head + payload, digest, password) + payload
+
+
+def with_wrong_digest(body: bytes) -> bytes:
+    """The body with its last bit flipped: the ids stay, the digest, if there is one, does not match any more."""
+    return body[:-1] + bytes((body[-1] ^ 1,))
 
 
 def merged(runs: Iterable[Run]) -> list[Run]:

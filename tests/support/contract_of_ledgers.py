@@ -193,6 +193,16 @@ def an_add_stores_the_ids_of_the_body_not_those_of_the_request(bookie: BookieUnd
     return statuses(response, "addResponse"), listing(bookie, ledger_id + 1), listing(bookie, ledger_id)
 
 
+@case(("EOK", "EOK", True))
+def an_add_with_a_wrong_digest_is_stored_and_read_as_it_is(bookie: BookieUnderTest, ledger_id: int) -> Observation:
+    body = entry_body(ledger_id, 3)
+    corrupt = body[:-1] + bytes((body[-1] ^ 1,))
+    with connect(bookie) as connection:
+        added = connection.ask(add_request(ledger_id, 3, corrupt, master_key(), 1))
+        read = connection.ask(read_request(ledger_id, 3, 2))
+    return (*statuses(added, "addResponse"), read.readResponse.body == corrupt)
+
+
 # Fencing: only tests send it
 
 

@@ -8,11 +8,12 @@ from contextlib import suppress
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError, NoNodeError
-from support.raw_bookie import RawBookie, Runs
+from support.raw_bookie import RawBookie, Runs, add_request, entry_body, master_key, status_name
 
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType, LedgerMetadata
 from auditor.sandbox import notation
+from auditor.sandbox.holding import with_wrong_digest
 from auditor.wire import ledger_metadata, underreplication_mark, znode_paths
 from auditor.wire.layout import LedgerLayout
 
@@ -71,6 +72,15 @@ class RealLedgers:
         with self.connect(bookie_id) as connection:
             connection.add(ledger_id, notation.holds(runs) if isinstance(runs, str) else runs, digest=digest, password=password)
 
+    def corrupt(self, bookie_id: BookieId, ledger_id: LedgerId, entry_id: EntryId) -> None:
+        """Store a copy of the entry that does not match its digest; bookies never look. It must not be held there yet (`lose`
+        it when placing): which of two copies a bookie returns depends on its storage."""
+        digest, password = self._written.get(ledger_id, (DigestType.CRC32C, b""))
+        body = with_wrong_digest(entry_body(ledger_id, entry_id, digest, password))
+        with self.connect(bookie_id) as connection:
+            answer = connection.ask(add_request(ledger_id, entry_id, body, master_key(password), connection.next_txn_id()))
+        assert status_name(answer.status) == "EOK", f"ADD_ENTRY to ledger {ledger_id}: {status_name(answer.status)}"
+
     def spread(
         self,
         ledger_id: LedgerId,
@@ -112,6 +122,13 @@ class RealLedgers:
         """Remove the mark; the folders above it stay, as a listing must bear."""
         self.delete_raw(self.root + znode_paths.mark_path(ledger_id))
 
+    def lock(self, ledger_id: LedgerId, holder: str | None) -> None:
+        """A replication worker on the host `holder` holds the ledger's lock from now on; None: nobody does."""
+        path = self.root + znode_paths.lock_path(ledger_id)
+        self.delete_raw(path)
+        if holder is not None:
+            self.zk.create(path, underreplication_mark.encode_name(holder), ephemeral=True, makepath=True)
+
     def set_raw(self, where: str | LedgerId, data: bytes) -> None:
         """Write any bytes, at an absolute ZooKeeper path or as the metadata of a ledger."""
         path = self.ledger_path(where) if isinstance(where, int) else where
@@ -132,6 +149,15 @@ class RealLedgers:
     def enable_replication(self) -> None:
         """Auto-recovery is on again."""
         self.delete_raw(self.root + znode_paths.REPLICATION_DISABLED)
+
+    def elect_auditor(self, bookie_id: BookieId | None) -> None:
+        """The bookie runs BookKeeper's elected auditor from now on, by its vote; None: nobody does. No auditor is started."""
+        election = self.root + znode_paths.ELECTION
+        self.zk.ensure_path(election)
+        for name in self.zk.get_children(election):
+            self.delete_raw(f"{election}/{name}")
+        if bookie_id is not None:
+            self.zk.create(f"{election}/V_", underreplication_mark.encode_name(bookie_id), ephemeral=True, sequence=True)
 
     def lost_bookie_recovery_delay(self, seconds: int) -> None:
         """How long BookKeeper's auditor waits before it takes a bookie for lost."""

@@ -70,17 +70,46 @@ def test_hmac_without_its_password_is_present_by_its_ids() -> None:
     [
         (entry_body(5, 7), "wrong ids"),
         (entry_body(4, 6), "wrong ids"),
-        (entry_body(5, 6)[:-1] + b"?", "wrong digest"),
-        (entry_body(5, 6, DigestType.CRC32), "wrong digest"),
+        (entry_body(5, 7)[:-1] + b"?", "wrong ids"),
         (b"", "too short"),
         (entry_body(5, 6)[:35], "too short"),
     ],
 )
 def test_what_is_not_the_entry_is_invalid_and_never_absent(body: bytes, says: str) -> None:
-    """Another entry, a changed byte, a torn one: INVALID, with what is wrong and no byte of it."""
+    """Another entry, a torn one: INVALID, with what is wrong and no byte of it."""
     with ScriptedBookie(act=reading(body)) as bookie:
         (found,) = read(bookie, ReadQuestion(5, 6, DigestType.CRC32C))
     assert (ReadStatus.INVALID, True) == (found.status, found.detail.endswith(says))
+
+
+CHECKED = [digest for digest in DigestType if digest is not DigestType.DUMMY]
+"""Digests that can be wrong."""
+
+
+@pytest.mark.parametrize("digest_type", CHECKED)
+@pytest.mark.parametrize("at", [-1, 20, 33])
+def test_the_right_entry_with_a_changed_byte_is_corrupt(digest_type: DigestType, at: int) -> None:
+    """In its payload, its last confirmed id or the digest itself: CORRUPT, and no byte of it is told."""
+    body = bytearray(entry_body(5, 6, digest_type, b"pw"))
+    body[at] ^= 0x40
+    with ScriptedBookie(act=reading(bytes(body))) as bookie:
+        (found,) = read(bookie, ReadQuestion(5, 6, digest_type, b"pw"))
+    assert ReadStatus.CORRUPT is found.status
+    assert found.detail == f"this entry, {len(body)} bytes, does not match the digest stored with it"
+
+
+def test_a_digest_of_another_kind_than_the_metadata_names_is_corrupt() -> None:
+    """The metadata says CRC32C, the entry carries a CRC32."""
+    with ScriptedBookie(act=reading(entry_body(5, 6, DigestType.CRC32))) as bookie:
+        (found,) = read(bookie, ReadQuestion(5, 6, DigestType.CRC32C))
+    assert ReadStatus.CORRUPT is found.status
+
+
+def test_without_a_digest_nothing_can_be_corrupt() -> None:
+    """DUMMY: the ids alone tell."""
+    with ScriptedBookie(act=reading(entry_body(5, 6, DigestType.DUMMY)[:-1] + b"?")) as bookie:
+        (found,) = read(bookie, ReadQuestion(5, 6, DigestType.DUMMY))
+    assert ReadStatus.PRESENT is found.status
 
 
 @pytest.mark.parametrize(

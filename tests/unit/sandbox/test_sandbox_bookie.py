@@ -201,6 +201,22 @@ def test_bodies_made_on_demand_are_right_unless_told_otherwise(fault: LedgerFaul
     assert expected is check_body(body, 7, 10**9 - 1, DigestType.CRC32C, None)
 
 
+@pytest.mark.parametrize("stored", ["not held", "made on demand", "sent by a client"])
+def test_one_entry_can_be_corrupt(stored: str) -> None:
+    """It is listed, and reads back with the right ids and a digest that does not match; those around it are as they were."""
+    bookie = Bookie()
+    bookie.hold(7, [(0, 3), (5, 9)] if stored == "not held" else [(0, 9)])
+    with connected(bookie) as connection:
+        if stored == "sent by a client":
+            connection.add(7, [(4, 4)])
+        bookie.corrupt(7, 4)
+        bodies = [connection.ask(read_request(7, entry, entry + 1)).readResponse.body for entry in (3, 4, 5)]
+        listed = payload(connection.ask(list_request(7, 20)))
+    checks = [check_body(body, 7, entry, DigestType.CRC32C, None) for entry, body in zip((3, 4, 5), bodies, strict=True)]
+    assert [BodyCheck.OK, BodyCheck.WRONG_DIGEST, BodyCheck.OK] == checks
+    assert encode_runs(range(10)) == listed
+
+
 def test_list_can_be_periodic() -> None:
     """BP-34's own form: a stripe of a billion entries in 24 bytes; as runs it is refused when it is set up."""
     stripe = SequenceGroup(2, 2 + 3 * 10**8, 2, 3)
