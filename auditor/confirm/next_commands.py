@@ -1,51 +1,54 @@
-"""What to run next for each kind: commands that look first, then commands that change something, marked so.
+"""What to run next for each kind: commands that look first, then what changes something, marked so.
 
-The syntax is that of BookKeeper 4.17.2's own shell (`bookkeeper shell help COMMAND`).
+The syntax is that of BookKeeper 4.17.2's own shell (`bookkeeper shell help`) and of `pulsar-admin`. docs/findings/ says what
+each of them shows. Bookie ids and topic names come from metadata that anybody may have written: they are quoted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
+from auditor.confirm import pulsar_commands
+from auditor.confirm.pulsar_commands import Owner, PulsarLedger, pulsar_ledger
 from auditor.model.finding import CATALOGUE, Finding, Kind
 
 CHANGES = "CHANGES THE CLUSTER: "
-"""Every command that is more than a look begins with this."""
+"""Everything that is more than a look begins with this."""
+
+GC_PAUSE_MS = 604_800_000
+"""The gcWaitTime that is proposed for a bookie that must not collect: a week, in milliseconds."""
+
+_BOOKIES_MAX = 3
+"""Bookies that lack something and get a command of their own."""
+_HOLDERS_MAX = 2
+"""Likewise bookies that hold it although metadata does not name them."""
+_LEDGERS_MAX = 3
+"""Ledgers of a bookie that get a command of their own."""
 
 Commands = list[str]
 
 
-def next_commands(finding: Finding, *, replication_disabled: bool) -> Commands:
+class Steps(NamedTuple):
+    """Commands that look, and those that change something; `CHANGES` is put before the latter."""
+
+    look: Commands
+    change: Commands
+
+
+def next_commands(finding: Finding, *, replication_disabled: bool, owner: Owner | None = None) -> Commands:
     """Commands for a person: those that look, then those that change something. At most ten, however many entries are hit.
 
-    Auto-recovery is enabled only where `replication_disabled`, and then before anything that relies on it.
+    Auto-recovery is enabled only where `replication_disabled`, and then before anything else that changes. `owner` is the
+    ledger's, in its outside form; of a ledger of Pulsar's the topic is looked at too.
     """
-    commands = _NEXT[finding.kind](finding)
-    if not replication_disabled or finding.kind not in _HEALED_BY_AUTORECOVERY:
-        return commands
-    look = [command for command in commands if not command.startswith(CHANGES)]
-    status = _shell("queryautorecoverystatus")
-    asked = look if status in look else [*look, status]
-    return [*asked, CHANGES + _shell("autorecovery -e"), *commands[len(look) :]]
-
-
-def _shell(command: str) -> str:
-    return f"bookkeeper shell {command}"
-
-
-def _missing_entries(finding: Finding) -> Commands:
-    entry, ledger = dict(finding.facts)["worst_entry"], finding.ledger_id
-    lacking = [bookie for bookie, _ in finding.missing_on][:_BOOKIES_MAX]
-    return [
-        _shell(f"ledgermetadata -l {ledger}"),
-        *(_shell(f"readledger -l {ledger} -fe {entry} -le {entry} -b {bookie}") for bookie in lacking),
-        _shell("listunderreplicated -pmr"),
-        _shell("whoisauditor"),
-    ]
-
-
-def _below_quorum(finding: Finding) -> Commands:
-    return [*_missing_entries(finding), CHANGES + _shell("triggeraudit")]
+    look, change = _NEXT[finding.kind](finding, pulsar_ledger(owner))
+    if replication_disabled and finding.kind in _HEALED_BY_AUTORECOVERY:
+        status = _shell("clusterinfo")
+        look = look if status in look else [*look, status]
+        change = [_shell("autorecovery -e"), *change]
+    return [*look, *(CHANGES + command for command in change)]
 
 
 _HEALED_BY_AUTORECOVERY = frozenset(
@@ -58,62 +61,188 @@ _HEALED_BY_AUTORECOVERY = frozenset(
 )
 """Kinds for which auto-recovery has copies to make, once it is enabled."""
 
-_BOOKIES_MAX = 4
-"""Bookies that get a command of their own."""
+
+def _shell(command: str) -> str:
+    return f"bookkeeper shell {command}"
 
 
-def _duplicate(finding: Finding) -> Commands:
-    return [_shell(f"ledgermetadata -l {finding.ledger_id}"), _shell("listbookies -rw -h")]
+def _metadata(finding: Finding) -> str:
+    return _shell(f"ledgermetadata -l {finding.ledger_id}")
 
 
-def _marked(finding: Finding) -> Commands:
-    return [
-        _shell("listunderreplicated -pmr -prw"),
-        _shell(f"ledgermetadata -l {finding.ledger_id}"),
-        _shell("queryautorecoverystatus"),
-        _shell("whoisauditor"),
-    ]
+def _read_on(finding: Finding, bookies: Iterable[str], entry: str, *, save: bool = False) -> Commands:
+    """Read one entry on each bookie. With `-b` the shell leaves out the last entry it is given, so that is one more."""
+    form, body = ("-entryformat hex ", " -m") if save else ("", "")
+    ranged = f"-l {finding.ledger_id} -fe {entry} -le {int(entry) + 1}"
+    return [_shell(f"{form}readledger{body} {ranged} -b {shlex.quote(bookie)}") for bookie in bookies]
 
 
-def _malformed(finding: Finding) -> Commands:
-    return [_shell(f"ledgermetadata -l {finding.ledger_id}")]
+def _recover(finding: Finding, bookie: str, *, plan: bool = False) -> str:
+    """Copy the ledger's share of one bookie to another. `plan`: only print it; the shell asks even then, hence `-f`."""
+    return _shell(f"recover {'-dr -f ' if plan else ''}-l {finding.ledger_id} {shlex.quote(bookie)}")
 
 
-def _silent_bookie(finding: Finding) -> Commands:
-    return [_shell("listbookies -a -h"), _shell("bookieinfo"), _shell(f"recover -q {finding.bookie_id}")]
+def _facts(finding: Finding, name: str) -> list[str]:
+    """Every value of one fact."""
+    return [value for key, value in finding.facts if key == name]
 
 
-def _lost_bookie(finding: Finding) -> Commands:
-    return [
+def _words(finding: Finding, name: str) -> list[str]:
+    """The words of one fact; none where it is not there."""
+    return [word for value in _facts(finding, name) for word in value.split()]
+
+
+def _lacking(finding: Finding) -> list[str]:
+    """Bookies that lack the worst entry first, then others that lack something."""
+    entry = int(_facts(finding, "worst_entry")[0])
+    lacks_it = [b for b, runs in finding.missing_on if any(first <= entry <= last for first, last in runs)]
+    return list(dict.fromkeys((*lacks_it, *(bookie for bookie, _ in finding.missing_on))))[:_BOOKIES_MAX]
+
+
+def _topic(topic: PulsarLedger | None) -> Commands:
+    return pulsar_commands.looks(topic) if topic else []
+
+
+def _without_replica(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    entry = _facts(finding, "worst_entry")[0]
+    holders = _words(finding, "holders")[:_HOLDERS_MAX]
+    through_broker = pulsar_commands.reading(topic, finding.ledger_id, entry) if topic else []
+    look = [
+        _metadata(finding),
+        *_read_on(finding, [*_lacking(finding), *holders], entry),
         _shell("listbookies -a -h"),
-        _shell(f"recover -q {finding.bookie_id}"),
-        _shell("whoisauditor"),
-        _shell("lostbookierecoverydelay -g"),
-        CHANGES + _shell("triggeraudit"),
-        CHANGES + _shell(f"recover {finding.bookie_id}"),
+        *_topic(topic),
+        *through_broker,
     ]
+    return Steps(look, [])
 
 
-def _population(_finding: Finding) -> Commands:
-    return [_shell("listledgers")]
+def _outside_ensemble(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    entry = str(finding.entries[0][0]) if finding.entries else _facts(finding, "worst_entry")[0]
+    holders = list(dict.fromkeys(_words(finding, "holders")))
+    look = [
+        *_read_on(finding, holders[:_BOOKIES_MAX], entry, save=True),
+        _metadata(finding),
+        *_read_on(finding, _lacking(finding)[:_HOLDERS_MAX], entry),
+        *_topic(topic),
+    ]
+    pause = [f"restart bookie {shlex.quote(b)} with gcOverreplicatedLedgerWaitTime=0" for b in holders[:_HOLDERS_MAX]]
+    return Steps(look, pause)
 
 
-_NEXT: dict[Kind, Callable[[Finding], Commands]] = {
-    Kind.ENTRY_WITHOUT_REPLICA: _missing_entries,
-    Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: _missing_entries,
+def _below_quorum(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    entry, lacking = _facts(finding, "worst_entry")[0], _lacking(finding)
+    look = [
+        _metadata(finding),
+        *_read_on(finding, lacking, entry),
+        _shell("clusterinfo"),
+        *(_recover(finding, bookie, plan=True) for bookie in lacking[:1]),
+        *_topic(topic),
+    ]
+    return Steps(look, [_recover(finding, bookie) for bookie in lacking[:1]])
+
+
+def _corrupt(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    entry = _facts(finding, "worst_entry")[0]
+    corrupt = [value.split()[:2] for value in _facts(finding, "corrupt_on")][:_BOOKIES_MAX]
+    look = [
+        _metadata(finding),
+        *(command for bookie, bad in corrupt for command in _read_on(finding, [bookie], bad, save=True)),
+        _shell(f"readledger -l {finding.ledger_id} -fe {entry} -le {entry}"),
+        *(_recover(finding, bookie, plan=True) for bookie, _ in corrupt[:1]),
+        *_topic(topic),
+    ]
+    return Steps(look, [_recover(finding, bookie) for bookie, _ in corrupt[:1]])
+
+
+def _duplicate(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    """No `recover`: in 4.17.2 it puts one new bookie into both places."""
+    return Steps([_metadata(finding), _shell("listbookies -rw -h"), *_topic(topic)], [])
+
+
+def _placement(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    return Steps(["auditor topology", _metadata(finding), _shell("listbookies -a -h"), *_topic(topic)], [])
+
+
+def _marked(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    named = _words(finding, "missing_replicas")[:1]
+    look = [
+        _shell("listunderreplicated -pmr -prw"),
+        _metadata(finding),
+        _shell("clusterinfo"),
+        _shell("queryautorecoverystatus"),
+        *(_recover(finding, bookie, plan=True) for bookie in named),
+        *_topic(topic),
+    ]
+    return Steps(look, [_recover(finding, bookie) for bookie in named])
+
+
+def _unrecoverable(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    entry = _facts(finding, "worst_entry")[0]
+    holders = _words(finding, "holders")[:_HOLDERS_MAX]
+    look = [
+        _shell("listunderreplicated -pmr -prw"),
+        _metadata(finding),
+        *_read_on(finding, [*_lacking(finding), *holders], entry),
+        _shell("clusterinfo"),
+        *_topic(topic),
+    ]
+    return Steps(look, [])
+
+
+def _malformed(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    return Steps([_metadata(finding), _shell("listbookies -a -h"), *_topic(topic)], [])
+
+
+def _stuck(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    look = [_metadata(finding), _shell("listbookies -a -h"), *_topic(topic)]
+    unload = pulsar_commands.unloading(topic) if topic else []
+    fence = [] if topic else [_shell(f"readledger -l {finding.ledger_id} -fe 0 -le 0 -r")]
+    return Steps(look, [*unload, *fence])
+
+
+def _silent_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+    bookie = shlex.quote(str(finding.bookie_id))
+    look = ["listbookies -a -h", f"endpointinfo -b {bookie}", "bookieinfo", f"listledgers -bookieid {bookie}"]
+    return Steps([_shell(command) for command in look], [])
+
+
+def _lost_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+    bookie = shlex.quote(str(finding.bookie_id))
+    look = ["listbookies -a -h", f"listledgers -bookieid {bookie}", "clusterinfo", "lostbookierecoverydelay -g"]
+    change = ["triggeraudit", f"recover {bookie}"]
+    return Steps([_shell(command) for command in look], [_shell(command) for command in change])
+
+
+def _lost_content(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+    bookie = shlex.quote(str(finding.bookie_id))
+    look = [f"endpointinfo -b {bookie}", "bookieinfo", f"listledgers -bookieid {bookie}"]
+    again = [f"auditor ledger {ledger}" for ledger in _words(finding, "some_ledgers")[:_LEDGERS_MAX]]
+    return Steps([*(_shell(command) for command in look), *again], [_shell(f"recover {bookie}")])
+
+
+def _population(_finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+    look = [_shell("whatisinstanceid"), _shell("listbookies -a -h"), _shell("listledgers")]
+    no_compaction = "minorCompactionInterval=-1 and majorCompactionInterval=-1"
+    return Steps(look, [f"restart every bookie with gcWaitTime={GC_PAUSE_MS}, {no_compaction}, or stop it"])
+
+
+_NEXT: dict[Kind, Callable[[Finding, PulsarLedger | None], Steps]] = {
+    Kind.ENTRY_WITHOUT_REPLICA: _without_replica,
+    Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: _outside_ensemble,
     Kind.ENTRY_BELOW_ACK_QUORUM: _below_quorum,
-    Kind.ENTRY_CORRUPT: _missing_entries,
+    Kind.ENTRY_CORRUPT: _corrupt,
     Kind.ENTRY_BELOW_WRITE_QUORUM: _below_quorum,
     Kind.ENSEMBLE_DUPLICATE_BOOKIE: _duplicate,
-    Kind.PLACEMENT_FAILED: _duplicate,
-    Kind.PLACEMENT_SOFT: _duplicate,
-    Kind.UNDERREPLICATED_UNRECOVERABLE: _marked,
+    Kind.PLACEMENT_FAILED: _placement,
+    Kind.PLACEMENT_SOFT: _placement,
+    Kind.UNDERREPLICATED_UNRECOVERABLE: _unrecoverable,
     Kind.UNDERREPLICATED_BEYOND_GRACE: _marked,
     Kind.BOOKIE_SILENT_YET_REGISTERED: _silent_bookie,
     Kind.BOOKIE_LOST_UNNOTICED: _lost_bookie,
-    Kind.BOOKIE_LOST_CONTENT: _silent_bookie,
+    Kind.BOOKIE_LOST_CONTENT: _lost_content,
     Kind.METADATA_MALFORMED: _malformed,
-    Kind.LEDGER_STUCK: _malformed,
+    Kind.LEDGER_STUCK: _stuck,
     Kind.LEDGER_POPULATION_DROPPED: _population,
 }
 assert _NEXT.keys() == CATALOGUE.keys(), "each kind of the catalogue has its commands"

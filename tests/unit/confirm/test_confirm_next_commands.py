@@ -1,5 +1,7 @@
 """What to run next."""
 
+import shlex
+
 import pytest
 
 from auditor.confirm.next_commands import CHANGES, next_commands
@@ -7,25 +9,47 @@ from auditor.model.finding import CATALOGUE, Finding, Kind, Subject
 
 COMMANDS_MAX = 10
 ENABLE = f"{CHANGES}bookkeeper shell autorecovery -e"
-STATUS = "bookkeeper shell queryautorecoverystatus"
+STATUS = "bookkeeper shell clusterinfo"
+TOPIC = "persistent://public/default/orders"
+OWNERS = {
+    "nobody": None,
+    "messages": {"application": "pulsar", "component": "managed-ledger", "name": "public/default/persistent/orders"},
+    "cursor": {"application": "pulsar", "component": "managed-ledger", "name": "public/default/persistent/orders cursor bill"},
+    "schema": {"application": "pulsar", "component": "schema", "name": "public/default/orders"},
+    "compacted": {"application": "pulsar", "component": "compacted-ledger", "name": TOPIC},
+    "somebody else": {"application": "flink", "component": None, "name": None},
+}
 
 
-def finding(kind, bookies=3):
-    on_ledger = CATALOGUE[kind].subject is Subject.LEDGER
+def finding(kind, bookies=3, **changes):
+    subject = CATALOGUE[kind].subject
+    facts = {
+        "worst_entry": "42",
+        "holders": "h1 h2 h3 h4",
+        "missing_replicas": "b1 b2",
+        "some_ledgers": " ".join(map(str, range(10))),
+    }
+    corrupt = tuple(("corrupt_on", f"c{n} {40 + n} 99") for n in range(bookies))
     return Finding(
         kind,
-        ledger_id=7 if on_ledger else None,
-        bookie_id=None if on_ledger else "b1",
+        ledger_id=7 if subject is Subject.LEDGER else None,
+        bookie_id="b1" if subject is Subject.BOOKIE else None,
         missing_on=tuple((f"b{n}", ((42, 42),)) for n in range(bookies)),
-        facts=(("worst_entry", "42"),),
+        entries=((42, 42),),
+        facts=(*(facts | changes).items(), *corrupt),
     )
 
 
+def commands_of(kind, owner=None, disabled=False, **changes):
+    return next_commands(finding(kind, **changes), replication_disabled=disabled, owner=OWNERS.get(owner, owner))
+
+
+@pytest.mark.parametrize("owner", OWNERS)
 @pytest.mark.parametrize("disabled", [False, True])
 @pytest.mark.parametrize("kind", Kind)
-def test_looks_come_before_changes_and_are_bounded(kind, disabled):
-    """At most ten for each kind, each one once, however many bookies lack something."""
-    commands = next_commands(finding(kind, bookies=200), replication_disabled=disabled)
+def test_looks_come_before_changes_and_are_bounded(kind, disabled, owner):
+    """At most ten for each kind and owner, each one once, however many bookies lack something."""
+    commands = commands_of(kind, owner, disabled, bookies=200)
     changes = [command.startswith(CHANGES) for command in commands]
     assert sorted(changes) == changes and not changes[0]
     assert len(set(commands)) == len(commands) <= COMMANDS_MAX
@@ -34,7 +58,7 @@ def test_looks_come_before_changes_and_are_bounded(kind, disabled):
 @pytest.mark.parametrize("kind", Kind)
 def test_auto_recovery_is_enabled_only_where_it_is_disabled(kind):
     """A command that does nothing wastes the night."""
-    assert ENABLE not in next_commands(finding(kind), replication_disabled=False)
+    assert ENABLE not in commands_of(kind)
 
 
 @pytest.mark.parametrize(
@@ -48,20 +72,113 @@ def test_auto_recovery_is_enabled_only_where_it_is_disabled(kind):
 )
 def test_disabled_auto_recovery_is_asked_for_then_enabled_first(kind):
     """Everything else that changes relies on it."""
-    commands = next_commands(finding(kind), replication_disabled=True)
+    commands = commands_of(kind, disabled=True)
     first_change = next(command for command in commands if command.startswith(CHANGES))
     assert ENABLE == first_change and commands.index(STATUS) < commands.index(ENABLE)
 
 
-@pytest.mark.parametrize("kind", [Kind.ENTRY_WITHOUT_REPLICA, Kind.METADATA_MALFORMED, Kind.BOOKIE_SILENT_YET_REGISTERED])
-def test_what_auto_recovery_cannot_heal_changes_nothing(kind):
-    """A lost entry has no copy to copy from."""
-    commands = next_commands(finding(kind), replication_disabled=True)
-    assert [] == [command for command in commands if command.startswith(CHANGES)]
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Kind.ENTRY_WITHOUT_REPLICA,
+        Kind.UNDERREPLICATED_UNRECOVERABLE,
+        Kind.METADATA_MALFORMED,
+        Kind.BOOKIE_SILENT_YET_REGISTERED,
+        Kind.ENSEMBLE_DUPLICATE_BOOKIE,
+        Kind.PLACEMENT_FAILED,
+        Kind.PLACEMENT_SOFT,
+    ],
+)
+def test_what_no_command_can_heal_changes_nothing(kind):
+    """A lost entry has no copy to copy from, and no command moves a good copy to another rack."""
+    assert [] == [command for command in commands_of(kind, "messages", disabled=True) if command.startswith(CHANGES)]
 
 
 def test_the_worst_entry_is_read_on_each_bookie_that_lacks_it():
-    """The look that proves the finding, with BookKeeper's own shell."""
-    commands = next_commands(finding(Kind.ENTRY_WITHOUT_REPLICA, bookies=2), replication_disabled=False)
-    assert "bookkeeper shell readledger -l 7 -fe 42 -le 42 -b b0" in commands
-    assert "bookkeeper shell readledger -l 7 -fe 42 -le 42 -b b1" in commands
+    """The look that proves the finding. With `-b` the shell reads up to the last entry without it: one more is asked for."""
+    commands = commands_of(Kind.ENTRY_WITHOUT_REPLICA, bookies=2)
+    assert "bookkeeper shell readledger -l 7 -fe 42 -le 43 -b b0" in commands
+    assert "bookkeeper shell readledger -l 7 -fe 42 -le 43 -b b1" in commands
+
+
+def test_bookies_that_lack_the_worst_entry_come_first():
+    """Bookies that lack other entries prove nothing about the one that is named."""
+    others = tuple((f"o{n}", ((1, 2),)) for n in range(5))
+    lacking = Finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7, missing_on=(*others, ("b9", ((40, 50),))), facts=(("worst_entry", "42"),))
+    commands = next_commands(lacking, replication_disabled=False)
+    assert commands.index("bookkeeper shell readledger -l 7 -fe 42 -le 43 -b b9") == 1
+    assert f"{CHANGES}bookkeeper shell recover -l 7 b9" == commands[-1]
+
+
+def test_what_lacks_copies_is_planned_before_it_is_recovered():
+    """The plan is printed without a question, the recovery asks one."""
+    commands = commands_of(Kind.ENTRY_BELOW_WRITE_QUORUM)
+    assert "bookkeeper shell recover -dr -f -l 7 b0" in commands
+    assert f"{CHANGES}bookkeeper shell recover -l 7 b0" == commands[-1]
+
+
+def test_a_stranded_entry_is_saved_before_anything_else():
+    """Its holder may collect it: the whole entry is printed there, then the holder is kept from collecting."""
+    commands = commands_of(Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE)
+    assert "bookkeeper shell -entryformat hex readledger -m -l 7 -fe 42 -le 43 -b h1" == commands[0]
+    assert f"{CHANGES}restart bookie h1 with gcOverreplicatedLedgerWaitTime=0" in commands
+
+
+def test_a_corrupt_copy_is_read_where_it_is_corrupt():
+    """Each bookie's own first corrupt entry, then the entry as a client gets it from any bookie."""
+    commands = commands_of(Kind.ENTRY_CORRUPT, bookies=2)
+    assert "bookkeeper shell -entryformat hex readledger -m -l 7 -fe 40 -le 41 -b c0" == commands[1]
+    assert "bookkeeper shell -entryformat hex readledger -m -l 7 -fe 41 -le 42 -b c1" == commands[2]
+    assert "bookkeeper shell readledger -l 7 -fe 42 -le 42" == commands[3]
+
+
+def test_holders_are_read_where_some_entry_has_none():
+    """Also where not everything was found: what is alive elsewhere can be read there."""
+    for kind in (Kind.ENTRY_WITHOUT_REPLICA, Kind.UNDERREPLICATED_UNRECOVERABLE):
+        assert "bookkeeper shell readledger -l 7 -fe 42 -le 43 -b h1" in commands_of(kind)
+        assert not [c for c in commands_of(kind, holders="") if "-b h" in c]
+
+
+def test_a_dropped_population_stops_collection():
+    """The only change offered is the one that buys time."""
+    changes = [c for c in commands_of(Kind.LEDGER_POPULATION_DROPPED) if c.startswith(CHANGES)]
+    assert 1 == len(changes) and "gcWaitTime=604800000" in changes[0]
+
+
+def test_a_mark_that_names_no_bookie_has_nothing_to_recover():
+    """Marks made by placement repair have an empty list."""
+    commands = commands_of(Kind.UNDERREPLICATED_BEYOND_GRACE, missing_replicas="")
+    assert not [command for command in commands if " recover " in command]
+
+
+def test_a_stuck_ledger_is_closed_by_its_topic_else_by_recovery():
+    """Where Pulsar owns it the broker closes it; fencing it under the broker's feet is the last resort."""
+    assert f"{CHANGES}pulsar-admin topics unload {TOPIC}" == commands_of(Kind.LEDGER_STUCK, "messages")[-1]
+    assert f"{CHANGES}bookkeeper shell readledger -l 7 -fe 0 -le 0 -r" == commands_of(Kind.LEDGER_STUCK)[-1]
+    assert not [c for c in commands_of(Kind.LEDGER_STUCK, "messages") if c.endswith(" -r")]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if CATALOGUE[kind].subject is Subject.LEDGER])
+def test_every_ledger_of_pulsars_has_its_topic_looked_at(kind):
+    """Whatever is wrong with it: the owner is asked what it knows."""
+    assert f"pulsar-admin topics stats-internal {TOPIC}" in commands_of(kind, "messages")
+    assert not [command for command in commands_of(kind) if "pulsar-admin" in command]
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_nothing_from_metadata_is_run_by_a_shell(kind):
+    """Bookie ids and topics may be anything; pasted, they are still single words."""
+    evil = "x;reboot"
+    hostile = finding(kind, holders=evil, missing_replicas=evil)
+    hostile = Finding(
+        kind,
+        hostile.ledger_id,
+        hostile.bookie_id and evil,
+        missing_on=((evil, ((42, 42),)),),
+        entries=hostile.entries,
+        facts=(*hostile.facts, ("corrupt_on", f"{evil} 42")),
+    )
+    owner = {"application": "pulsar", "component": "managed-ledger", "name": "t/n/persistent/%24%28reboot%29%3Breboot"}
+    for command in next_commands(hostile, replication_disabled=False, owner=owner):
+        words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
+        assert "reboot" not in words and ";" not in words, command
