@@ -1,4 +1,4 @@
-"""Listing all ledgers again at the end of a run whose listing named far fewer than the last run's: no accusation on one look."""
+"""Listing all ledgers again at the end of a run that listed far fewer than the last one: no accusation on one look."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor import __version__
+from auditor.accounting import circumstances
 from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, outcome_of
-from auditor.model.availability import Greeting
-from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.finding import CATALOGUE, Kind
 from auditor.model.verdict import Exempt, Standing
@@ -107,8 +107,12 @@ def summarise(
         "duration_s": {stage: round(run.duration_s.get(stage, 0.0), 3) for stage in STAGES},
         **counts_of(standings, _counted(_exempt(verdicts)), unknowns),
         "findings": findings_by_kind(told),
-        "bookies": _bookies(bookies, costs),
-        "bookies_unheard": _unheard(bookies),
+        "bookies": circumstances.bookie_counts(bookies, costs.bookies_named),
+        "bookies_unheard": circumstances.unheard(bookies),
+        "bookies_gone": circumstances.gone(bookies),
+        "maintenance": circumstances.maintenance(bookies, run.terms, verdicts),
+        "placement": circumstances.placement(bookies, run.terms),
+        "assurance": circumstances.assurance(bookies, run.terms, verdicts, told),
         "requests": _requests(costs, verdicts),
         "totals": previous.totals_after(told),
         "request_totals": previous.request_totals_after(costs),
@@ -172,38 +176,6 @@ def _counted(words: pa.Array | pa.ChunkedArray) -> Counter[str]:
 
 def _exempt(verdicts: pa.Table) -> pa.ChunkedArray:
     return verdicts.filter(pc.field("standing") == Standing.EXEMPT.word)["exempt"]
-
-
-def _bookies(records: Sequence[BookieRecord], costs: Costs) -> dict[str, int]:
-    """As of the last look at each bookie; who answered at any look, answered."""
-    last = {record.bookie_id: record for record in sorted(records, key=lambda one: one.look)}
-    answered = {record.bookie_id for record in records if record.greeting is Greeting.ANSWERED}
-
-    def greeted(greeting: Greeting) -> int:
-        return sum(record.greeting is greeting and b not in answered for b, record in last.items())
-
-    return {
-        "registered": sum(record.registration is not Registration.NONE for record in last.values()),
-        "readonly": sum(record.registration is Registration.READONLY for record in last.values()),
-        "named_by_ledgers": costs.bookies_named,
-        "answered": len(answered),
-        "silent": greeted(Greeting.SILENT),
-        "refused": greeted(Greeting.REFUSED),
-        "unsupported": greeted(Greeting.UNSUPPORTED),
-    }
-
-
-UNHEARD_NAMED_MAX = 10
-"""Bookies named for each reason they were not heard."""
-
-
-def _unheard(records: Sequence[BookieRecord]) -> dict[str, list[str]]:
-    """Bookies that gave no word at any look, by how they failed to; a few of each."""
-    last = {record.bookie_id: record for record in sorted(records, key=lambda one: one.look)}
-    heard = {record.bookie_id for record in records if record.greeting is Greeting.ANSWERED}
-    unheard = (Greeting.SILENT, Greeting.REFUSED, Greeting.UNSUPPORTED, Greeting.UNREGISTERED, Greeting.ADDRESS_UNKNOWN)
-    named = {greeting: sorted(b for b, r in last.items() if r.greeting is greeting and b not in heard) for greeting in unheard}
-    return {greeting.value: bookies[:UNHEARD_NAMED_MAX] for greeting, bookies in named.items()}
 
 
 def _requests(costs: Costs, verdicts: pa.Table) -> dict[str, int]:

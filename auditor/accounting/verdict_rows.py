@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from auditor.confirm.witness import finding_line, ledger_testimony
+from auditor.confirm.witness import assurance, finding_line, ledger_testimony
 from auditor.evidence.rows import Row
 from auditor.judgement import Step, Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.verify.underreplication import age_ms
-
-LISTED, PROBED = "listed", "probed"
-"""What a verdict rests on: lists of everything a bookie holds, or a sample of entries that were read."""
 
 
 def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: ClusterFacts, detail: str = "") -> Row:
@@ -23,13 +20,13 @@ def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: Clust
         verdict.standing.word,
         verdict.exempt.value if verdict.exempt else None,
         [unknown.value for unknown in verdict.unknowns],
-        [finding_line(ledger_testimony(finding, evidence.looks, facts)) for finding in told],
+        [finding_line(ledger_testimony(finding, evidence.looks, facts, verdict.probes)) for finding in told],
         verdict.listing_false_negatives,
         None if mark is None else age_ms(mark, terms.judged_at_ms),
         len(evidence.looks),
         step.todo.value,
         detail,
-        LISTED if verdict.probes is None else PROBED,
+        assurance(verdict.probes),
         verdict.probes.read if verdict.probes else 0,
         verdict.probes.random if verdict.probes else 0,
         [(lack.bookie_id, lack.expected, lack.absent) for lack in verdict.lacks],

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from auditor import __version__
+from auditor.accounting.circumstances import assurance_of_ledgers, maintenance_of_ledgers
 from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, outcome_of
 from auditor.clock import now_ms, utc_now
 from auditor.commands.context import EXIT_UNREACHABLE, Context, new_run_id, terms_of
 from auditor.commands.surroundings import around
 from auditor.confirm.owner import owner_of
-from auditor.confirm.witness import finding_line, ledger_look, ledger_testimony
+from auditor.confirm.witness import assurance, finding_line, ledger_look, ledger_testimony
 from auditor.errors import StoreUnavailable
 from auditor.judgement import Step
 from auditor.model.cluster import ClusterFacts
@@ -44,17 +45,21 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
             for problem in problems:
                 context.logger.warning("topology", problem=problem)
             asker = Asker(store, settings.bookie_limits(), now_ms, context.stop.wait, settings.second_look_delay_ms)
-            judged = audit_ledgers(asker, ids, terms_of(context, run_id, surroundings))
+            terms = terms_of(context, run_id, surroundings)
+            judged = audit_ledgers(asker, ids, terms)
     except StoreUnavailable as error:
         context.say(text.render_unreachable(run_id, str(error), width=context.width, color=context.color))
         return EXIT_UNREACHABLE
     findings = [
-        json.loads(finding_line(ledger_testimony(finding, evidence.looks, facts)))
+        json.loads(finding_line(ledger_testimony(finding, evidence.looks, facts, step.verdict.probes)))
         for evidence, step in judged
         for finding in step.verdict.findings
     ]
     log.violations(context.logger, findings, log_format=settings.log_format)
     summary = _summary(run_id, facts, judged, settings.fail_on, findings)
+    told = [(evidence, step.verdict) for evidence, step in judged]
+    summary["assurance"] = assurance_of_ledgers(told, terms, findings)
+    summary["maintenance"] = maintenance_of_ledgers(told, terms)
     ledgers = [_ledger(evidence, step) for evidence, step in judged]
     if settings.format == "json":
         context.say(json.dumps({"summary": summary, "ledgers": ledgers, "findings": findings}) + "\n")
@@ -116,6 +121,10 @@ def _ledger(evidence: LedgerEvidence, step: Step) -> Json:
         "owner": owner_of(record.metadata),
         "looks": [ledger_look(look) for look in evidence.looks],
         "listing_false_negatives": verdict.listing_false_negatives,
+        "assurance": assurance(verdict.probes),
+        "probes": verdict.probes.read if verdict.probes else 0,
+        "random_probes": verdict.probes.random if verdict.probes else 0,
+        "only_maintenance": verdict.only_maintenance,
         "detail": record.detail,
     }
 

@@ -23,8 +23,8 @@ def _malformed(finding: Finding, facts: Facts, looks: Sequence[Look]) -> str:
 
 def _stuck(finding: Finding, facts: Facts, _looks: Sequence[Look]) -> str:
     return (
-        f"Let ledger {finding.ledger_id} be {facts['state']} since {moment(int(facts['since_ms']))}, {facts['since_what']}; then "
-        f"that is {span(facts['age_s'])}, and {span(facts['stuck_after_s'])} is usual at most."
+        f"Let ledger {finding.ledger_id} be {facts['state']} since {moment(int(facts['since_ms']))}, {facts['since_what']}; "
+        f"then that is {span(facts['age_s'])}, and {span(facts['stuck_after_s'])} is usual at most."
     )
 
 
@@ -35,8 +35,8 @@ def _population(_finding: Finding, facts: Facts) -> str:
     instance = f" (instance {facts['instance_id']})" if facts["instance_id"] else ""
     return (
         f"Let run {facts['previous_run']}, finished at {facts['previous_finished_at']}, have listed {then} ledgers of this "
-        f"cluster{instance}; then {100 - int(facts['drop_percent'])} % of them at least should be there, and {now} were listed, "
-        f"and {again} when they were listed again {span(facts['apart_s'])} later: {facts['left_percent']} % are left. "
+        f"cluster{instance}; then {100 - int(facts['drop_percent'])} % of them at least should be there, and {now} were "
+        f"listed, and {again} when they were listed again {span(facts['apart_s'])} later: {facts['left_percent']} % are left. "
         f"Bookies collect the data of ledgers without metadata.{named}"
     )
 

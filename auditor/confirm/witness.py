@@ -18,15 +18,26 @@ from auditor.confirm.words import moment
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Look
 from auditor.model.finding import CATALOGUE, Finding, Kind
+from auditor.model.verdict import Probes
 
 Json = dict[str, Any]
 
 
-def ledger_testimony(finding: Finding, looks: Sequence[Look], facts: ClusterFacts) -> Json:
-    """A finding on a ledger, with every look taken at it."""
+LISTED, PROBED = "listed", "probed"
+"""What a verdict rests on: lists of everything a bookie holds, or a sample of entries that were read."""
+
+
+def assurance(probes: Probes | None) -> str:
+    """The word for what a verdict rests on."""
+    return LISTED if probes is None else PROBED
+
+
+def ledger_testimony(finding: Finding, looks: Sequence[Look], facts: ClusterFacts, probes: Probes | None = None) -> Json:
+    """A finding on a ledger, with every look taken at it; `probes` are those of its verdict."""
     told = _TELL[finding.kind](finding, dict(finding.facts), looks)
     owner = owner_of(looks[-1].record.metadata)
-    return _outside(finding, facts, f"{told} {_again(looks)}".strip(), [ledger_look(look) for look in looks], owner)
+    witness = f"{told} {_again(looks)}".strip()
+    return _outside(finding, facts, witness, [ledger_look(look) for look in looks], owner, assurance(probes))
 
 
 def bookie_testimony(finding: Finding, looks: Sequence[BookieRecord], facts: ClusterFacts) -> Json:
@@ -56,12 +67,24 @@ def finding_id(finding: Finding, facts: ClusterFacts) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def runbook(kind: Kind) -> str:
+    """The project's page on a kind: what it means, what it does to readers and writers, how to look, what to do."""
+    return f"docs/findings/{kind.value.lower()}.md"
+
+
 def finding_line(testimony: Json) -> str:
     """A finding as one line of JSON: ASCII, keys in the contract's order."""
     return json.dumps(testimony, ensure_ascii=True, separators=(",", ":"))
 
 
-def _outside(finding: Finding, facts: ClusterFacts, witness: str, looks: list[Json], owner: Json | None = None) -> Json:
+def _outside(
+    finding: Finding,
+    facts: ClusterFacts,
+    witness: str,
+    looks: list[Json],
+    owner: Json | None = None,
+    rests_on: str | None = None,
+) -> Json:
     segment, copies = finding.segment, finding.copies
     return {
         "id": finding_id(finding, facts),
@@ -89,8 +112,9 @@ def _outside(finding: Finding, facts: ClusterFacts, witness: str, looks: list[Js
         },
         "witness": witness,
         "looks": looks,
-        "next": next_commands(finding, replication_disabled=facts.replication_disabled),
-        "runbook": None,
+        "next": next_commands(finding, replication_disabled=facts.replication_disabled, owner=owner),
+        "runbook": runbook(finding.kind),
+        "assurance": rests_on,
     }
 
 

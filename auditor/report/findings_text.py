@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -20,7 +20,6 @@ DETAILED_KINDS_MAX = 2
 """Kinds whose worst finding is shown in full, beside every critical kind."""
 LEDGERS_SHOWN_MAX = 5
 LEDGERS_SHOWN_BRIEF_MAX = 3
-CAUSES_SHOWN_MAX = 2
 MATRIX_BOOKIES_MAX = 8
 MATRIX_LOOKS_MAX = 4
 WITNESS_LINES_MAX = 8
@@ -31,8 +30,6 @@ NEXT_FINDINGS_MAX = 5
 COMMANDS_OF_A_FINDING_MAX = 10
 COMMAND_CHARS_MAX = 1_000
 """A command is shown whole, however wide, so that it can be copied."""
-
-_ANSWERED = frozenset({"held", "no_such_ledger"})
 
 
 def by_kind(findings: Sequence[FindingRow]) -> dict[Kind, list[FindingRow]]:
@@ -76,10 +73,10 @@ def findings_section(summary: Mapping[str, Any], findings: Sequence[FindingRow],
 def _kind(kind: Kind, hit: int, group: list[FindingRow], in_full: bool, width: int, color: bool) -> Iterator[str]:
     facts = CATALOGUE[kind]
     hue = "red" if facts.severity is Severity.CRITICAL else "yellow"
-    subject = "bookie" if facts.subject is Subject.BOOKIE else "ledger"
-    yield f"  {paint(facts.severity.word.upper() + ' ' + kind.value, hue, color)}  {of(hit, subject)}"
+    subject = facts.subject.value
+    hits_what = "the cluster" if facts.subject is Subject.CLUSTER else of(hit, subject)
+    yield f"  {paint(facts.severity.word.upper() + ' ' + kind.value, hue, color)}  {hits_what}"
     yield from wrapped(facts.says, width, "    ")
-    yield from causes(group, width)
     shown = worst(group, LEDGERS_SHOWN_MAX if in_full else LEDGERS_SHOWN_BRIEF_MAX)
     for place, finding in enumerate(shown):
         told = in_full and place == 0
@@ -90,28 +87,6 @@ def _kind(kind: Kind, hit: int, group: list[FindingRow], in_full: bool, width: i
             yield from matrix(finding, "        ")
     if hit > len(shown):
         yield f"    ... and {of(hit - len(shown), 'more ' + subject, 'more ' + subject + 's')} in findings.jsonl"
-
-
-def causes(group: Sequence[FindingRow], width: int) -> Iterator[str]:
-    """One line for each bookie that lacks entries of many ledgers: forty thousand ledgers on one wiped disk are one cause."""
-    lacking: Counter[str] = Counter()
-    said: dict[str, Counter[str]] = defaultdict(Counter)
-    for finding in group:
-        # The closing look asks no bookie, so the newest answer is not always in the newest look.
-        newest = {bookie: status for look in finding.get("looks") or () for bookie, status in look.get("answers", {}).items()}
-        for bookie in finding.get("missing_on") or {}:
-            lacking[bookie] += 1
-            said[bookie][newest.get(bookie, "")] += 1
-    for bookie, ledgers in sorted(lacking.items(), key=lambda item: (-item[1], item[0]))[:CAUSES_SHOWN_MAX]:
-        if ledgers < 2:
-            return
-        answers = ", ".join(f"{word}: {n:,}" for word, n in said[bookie].most_common(3) if word)
-        alive = " It answers, so it is up and lacks what it should hold." if any(w in _ANSWERED for w in said[bookie]) else ""
-        yield from wrapped(
-            f"cause: {printable(bookie)} lacks entries of {ledgers:,} of these {len(group):,} ledgers ({answers}).{alive}",
-            width,
-            "    ",
-        )
 
 
 def one_line(finding: FindingRow) -> str:
@@ -153,7 +128,8 @@ def matrix(finding: FindingRow, indent: str) -> Iterator[str]:
     shown_looks = looks if len(looks) <= MATRIX_LOOKS_MAX else [looks[0], *looks[1 - MATRIX_LOOKS_MAX :]]
     missing = finding.get("missing_on") or {}
     bookies.sort(key=lambda bookie: bookie not in missing)
-    header = ["bookie", *(_clock(look) for look in shown_looks), "lacks" if missing else ""]
+    about_listings = finding.get("ledger_id") is None and finding.get("bookie_id") is None
+    header = ["" if about_listings else "bookie", *(_clock(look) for look in shown_looks), "lacks" if missing else ""]
     rows = [
         [
             printable(b, 50),
@@ -202,5 +178,7 @@ def _commands(subject: str, commands: Sequence[str]) -> Iterator[str]:
 
 
 def _subject(finding: FindingRow) -> str:
-    bookie = finding.get("bookie_id")
-    return f"bookie {printable(bookie)}" if bookie else f"ledger {finding['ledger_id']}"
+    bookie, ledger_id = finding.get("bookie_id"), finding.get("ledger_id")
+    if bookie:
+        return f"bookie {printable(bookie)}"
+    return "the cluster" if ledger_id is None else f"ledger {ledger_id}"

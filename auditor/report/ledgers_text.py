@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from auditor.confirm.witness import PROBED
 from auditor.model.verdict import Exempt, Unknown
 from auditor.report.findings_text import FindingRow, matrix, next_section, one_line, owner_text
 from auditor.report.layout import of, paint, printable, span, wrapped
+from auditor.report.surroundings_text import first_screen
 from auditor.report.text import assemble, cluster_name, fit
-from auditor.report.unjudged_text import bookies_behind, unheard_at, what_to_do
+from auditor.report.unjudged_text import bookies_behind, in_maintenance, unheard_at, what_to_do
 from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line
 
 SEGMENTS_SHOWN_MAX = 20
@@ -42,15 +44,18 @@ def render_ledgers(
     width = fit(width)
     return assemble(
         wrapped(f"cluster   {cluster_name(summary)}", width),
+        first_screen(summary, width),
         [""],
-        *(_ledger(ledger, findings, width, color) for ledger in ledgers),
+        *(_ledger(ledger, findings, width, color, in_maintenance(summary)) for ledger in ledgers),
         next_section(findings, width, color),
         wrapped(_WITHHELD.format(delay=span(second_look_delay_s)), width),
         [machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])],
     )
 
 
-def _ledger(ledger: Mapping[str, Any], findings: Sequence[FindingRow], width: int, color: bool) -> Iterator[str]:
+def _ledger(
+    ledger: Mapping[str, Any], findings: Sequence[FindingRow], width: int, color: bool, away: frozenset[str]
+) -> Iterator[str]:
     standing = str(ledger["standing"])
     head = paint(f"Ledger {ledger['ledger_id']}", "bold", color)
     if standing == "no_such_ledger":
@@ -58,7 +63,7 @@ def _ledger(ledger: Mapping[str, Any], findings: Sequence[FindingRow], width: in
         yield ""
         return
     yield f"{head}: {paint(standing.upper(), _HUES[standing], color)}"
-    yield from _reasons(ledger, width)
+    yield from _reasons(ledger, width, away)
     yield from _metadata(ledger, width)
     own = [finding for finding in findings if finding.get("ledger_id") == ledger["ledger_id"]]
     for finding in own:
@@ -71,7 +76,7 @@ def _ledger(ledger: Mapping[str, Any], findings: Sequence[FindingRow], width: in
     yield ""
 
 
-def _reasons(ledger: Mapping[str, Any], width: int) -> Iterator[str]:
+def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Iterator[str]:
     if ledger.get("exempt"):
         reason = Exempt(ledger["exempt"])
         yield from wrapped(f"exempt ({reason.value}): {EXEMPT_WORDS[reason]}", width, "  ")
@@ -80,7 +85,17 @@ def _reasons(ledger: Mapping[str, Any], width: int) -> Iterator[str]:
         bookies = bookies_behind(unknown, unheard)
         means = UNKNOWN_WORDS[unknown].means + (f" ({bookies})" if bookies else "")
         yield from wrapped(
-            f"could not be judged ({unknown.value}): {means}; to do: {what_to_do(unknown, unheard)}", width, "  "
+            f"could not be judged ({unknown.value}): {means}; to do: {what_to_do(unknown, unheard, away)}", width, "  "
+        )
+    if ledger.get("only_maintenance"):
+        yield from wrapped("nothing but bookies in planned maintenance stood in the way", width, "  ")
+    if ledger.get("assurance") == PROBED:
+        probes, drawn = int(ledger.get("probes") or 0), int(ledger.get("random_probes") or 0)
+        yield from wrapped(
+            f"assurance: probed. A bookie of it cannot list entries, so {of(probes, 'entry was', 'entries were')} read there "
+            f"instead, {drawn} of them drawn at random",
+            width,
+            "  ",
         )
     if ledger.get("detail"):
         yield from wrapped(printable(ledger["detail"], 1_000), width, "  ")

@@ -21,6 +21,7 @@ from prometheus_client.registry import Collector
 
 from auditor.accounting.summary import STAGES
 from auditor.config import without_credentials
+from auditor.confirm.witness import LISTED, PROBED
 from auditor.model.finding import CATALOGUE
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.layout import moment
@@ -99,7 +100,7 @@ def _filled(
 def _counts(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
     """Ledgers and findings; every kind, standing and reason, zero included."""
     yield _gauge(
-        PREFIX + "last_run_violations", "Ledgers (or bookies) in violation, by kind of finding.", cluster,
+        PREFIX + "last_run_violations", "Ledgers (or bookies; 1 for the cluster) in violation, by kind of finding.", cluster,
         [({"kind": k.value, "severity": facts.severity.word}, hits(summary, k)) for k, facts in CATALOGUE.items()],
     )  # fmt: skip
     yield _counter(
@@ -125,6 +126,17 @@ def _counts(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
     yield _gauge(
         PREFIX + "last_run_oldest_underreplicated_seconds", "Age of the oldest under-replication mark.", cluster,
         [({}, float(summary.get("oldest_underreplicated_s") or 0))],
+    )  # fmt: skip
+    maintenance, assurance = summary.get("maintenance") or {}, summary.get("assurance") or {}
+    yield _gauge(
+        PREFIX + "last_run_maintenance_ledgers",
+        "Ledgers that could not be judged for no other reason than bookies in planned maintenance.",
+        cluster,
+        [({}, float(maintenance.get("ledgers", 0)))],
+    )
+    yield _gauge(
+        PREFIX + "last_run_assurance_ledgers", "Ledgers judged by lists of entries, and by entries read instead.", cluster,
+        [({"assurance": word}, float(assurance.get(word, 0))) for word in (LISTED, PROBED)],
     )  # fmt: skip
     yield _gauge(
         PREFIX + "last_run_duration_seconds", "Time the last finished run took, by stage.", cluster,

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from auditor.model.verdict import Exempt
+from auditor.report.causes_text import causes_section
 from auditor.report.findings_text import FindingRow, findings_section, next_section
 from auditor.report.layout import count, moment, of, paint, printable, share, size, span, table, wrapped
+from auditor.report.surroundings_text import first_screen, gone_words, placement_words
 from auditor.report.unjudged_text import unjudged_section
 from auditor.report.words import EXEMPT_WORDS, machine_line, outcome_sentences
 
@@ -32,6 +34,7 @@ def render(
     width = fit(width)
     return assemble(
         _heading(summary, width, color),
+        causes_section(summary, width, color),
         _ledgers(summary, width, color),
         findings_section(summary, findings, width, color),
         unjudged_section(summary, width, color),
@@ -90,6 +93,7 @@ def _heading(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
         yield f"The exit code is {code}, because no finding reaches --fail-on."
     if summary.get("replication_disabled"):
         yield from wrapped("Auto-recovery is disabled in this cluster: nothing will be repaired until it is enabled.", width)
+    yield from first_screen(summary, width)
     yield ""
     yield from wrapped(f"cluster   {cluster_name(summary)}", width, hang=_HANG)
     started, finished = moment(summary.get("started_at")), moment(summary.get("finished_at"))
@@ -132,9 +136,10 @@ def _cost(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
     states = [f"{count(bookies[name])} {name}" for name in ("answered", "silent", "refused", "unsupported") if bookies[name]]
     yield from wrapped(
         f"bookies   {count(bookies['registered'])} registered ({count(bookies['readonly'])} read-only), "
-        f"{count(bookies['named_by_ledgers'])} named by ledgers: {', '.join(states) or 'none asked'}",
+        f"{count(bookies['named_by_ledgers'])} named by ledgers: {', '.join(states) or 'none asked'}{gone_words(summary)}",
         width, "  ", hang=_HANG,
     )  # fmt: skip
+    yield from wrapped(placement_words(summary), width, "  ", hang=_HANG)
     yield from wrapped(
         f"requests  {of(requests['zookeeper_reads'], 'ZooKeeper read')}, {of(requests['bookie_requests'], 'bookie request')} "
         f"({size(requests['bookie_bytes'])} received, {of(requests['retries'], 'retry', 'retries')})",
@@ -157,5 +162,7 @@ def _files(summary: Mapping[str, Any], run_dir: str, color: bool) -> Iterator[st
     yield f"  {where}/"
     found = sum(int(kind.get("findings", 0)) for kind in summary["findings"].values())
     yield f"  findings.jsonl ({of(found, 'finding')}), summary.json, metrics.prom"
+    if summary.get("causes"):
+        yield "  causes/ (the ledgers of each cause, for --ledgers-from)"
     yield "  evidence/ (what ZooKeeper and the bookies said, and when), verdicts/"
     yield ""

@@ -38,6 +38,9 @@ _UNREGISTERED_DO = (
 )
 
 
+_MAINTENANCE_DO = "nothing as long as that maintenance goes on: run again when what is down for it is back"
+
+
 def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
     """Each reason with its ledgers, its bookies, its meaning and its remedy; then what was withheld. Bounded."""
     reasons = {reason: int(summary["indeterminate"].get(reason, 0)) for reason in Unknown}
@@ -48,10 +51,11 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
     several = " (a ledger may have several reasons)" if most else ""
     yield paint(f"What could not be judged{several}", "bold", color)
     unheard: Unheard = summary.get("bookies_unheard") or {}
+    away = in_maintenance(summary)
     for reason, number in most[:REASONS_EXPLAINED_MAX]:
         yield from wrapped(f"{reason.value}  {of(number, 'ledger')}{_named(reason, unheard)}", width, "  ", hang="  ")
         yield from wrapped(f"{UNKNOWN_WORDS[reason].means}.", width, "    ")
-        yield from wrapped(f"to do: {what_to_do(reason, unheard)}", width, "    ")
+        yield from wrapped(f"to do: {what_to_do(reason, unheard, away)}", width, "    ")
     rest = ", ".join(f"{reason.value} {count(n)}" for reason, n in most[REASONS_EXPLAINED_MAX:])
     yield from wrapped(f"also {rest}", width, "  ") if rest else ()
     for sentence in withheld[:WITHHELD_SHOWN_MAX]:
@@ -61,14 +65,24 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
     yield ""
 
 
-def what_to_do(reason: Unknown, unheard: Unheard) -> str:
-    """The remedy for a reason. A bookie that is not registered cannot be reached: that takes another one."""
+def in_maintenance(summary: Mapping[str, Any]) -> frozenset[str]:
+    """The bookies that an operator says are known to be down."""
+    return frozenset(str(one["bookie_id"]) for one in (summary.get("maintenance") or {}).get("bookies") or ())
+
+
+def what_to_do(reason: Unknown, unheard: Unheard, away: frozenset[str] = frozenset()) -> str:
+    """The remedy for a reason. A bookie that is not registered cannot be reached: that takes another one; for what is down in
+    maintenance (`away`) there is nothing to do."""
     do = UNKNOWN_WORDS[reason].do
-    gone = unheard.get(Greeting.UNREGISTERED)
-    if reason is not Unknown.BOOKIE_SILENT or not gone:
+    if reason is not Unknown.BOOKIE_SILENT:
+        return do
+    silent, gone = ([b for b in unheard.get(state) or () if b not in away] for state in _CAUSES[reason])
+    if not silent and not gone and any(unheard.get(state) for state in _CAUSES[reason]):
+        return _MAINTENANCE_DO
+    if not gone:
         return do
     restore = _UNREGISTERED_DO.format(bookie=printable(gone[0]))
-    return f"{do}; {restore}" if unheard.get(Greeting.SILENT) else restore
+    return f"{do}; {restore}" if silent else restore
 
 
 def bookies_behind(reason: Unknown, unheard: Unheard) -> str:

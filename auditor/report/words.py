@@ -39,7 +39,7 @@ UNKNOWN_WORDS: dict[Unknown, Reason] = {
     ),
     Unknown.BOOKIE_UNSUPPORTED: Reason(
         "a bookie never answers GetListOfEntries, though it answers otherwise (DbLedgerStorage does that)",
-        "nothing is wrong with the ledger for all we know; update the bookie, or change its ledger storage",
+        "nothing is wrong with the ledger for all we know; have a few of its entries read instead (--probe-entries)",
     ),
     Unknown.ANSWER_TIMEOUT: Reason(
         "a bookie answered for other ledgers, but not for this one in time",

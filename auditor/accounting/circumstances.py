@@ -1,0 +1,174 @@
+"""What a summary says beside the counts of ledgers: the bookies, planned maintenance, placement, and what verdicts rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.confirm.witness import LISTED, PROBED
+from auditor.model.availability import AnswerStatus, Greeting
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.identity import BookieId
+from auditor.model.placement import Policy
+from auditor.model.verdict import Probes, Standing, Verdict
+from auditor.verify.probing import missing_bound
+
+Json = dict[str, Any]
+
+BOOKIES_NAMED_MAX = 10
+"""Bookies named in each list of a summary; the rest is counted."""
+
+NO_SUCH_BOOKIE, NOT_REGISTERED, NOT_ASKED = "no_such_bookie", "not_registered", "not_asked"
+"""How a bookie in maintenance was found, beside the words of Greeting. A name that no bookie has is a slip of the pen."""
+
+ANSWERED = Greeting.ANSWERED.value
+_FOUND_BY_ANSWER = {
+    AnswerStatus.UNREGISTERED: NOT_REGISTERED,
+    AnswerStatus.SILENT: Greeting.SILENT.value,
+    AnswerStatus.TIMED_OUT: Greeting.SILENT.value,
+    AnswerStatus.REFUSED: Greeting.REFUSED.value,
+    AnswerStatus.ADDRESS_UNKNOWN: Greeting.ADDRESS_UNKNOWN.value,
+}
+_UNHEARD = (Greeting.SILENT, Greeting.REFUSED, Greeting.UNSUPPORTED, Greeting.UNREGISTERED, Greeting.ADDRESS_UNKNOWN)
+_JUDGED_WORDS = (Standing.SOUND.word, Standing.VIOLATED.word)
+_JUDGED = pa.array(_JUDGED_WORDS)
+
+
+def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> dict[str, int]:
+    """As of the last look at each bookie; who answered at any look, answered. `gone`: known by a cookie, not registered."""
+    last, answered = _last(records), _ever(records, Greeting.ANSWERED)
+
+    def greeted(greeting: Greeting) -> int:
+        return sum(record.greeting is greeting and b not in answered for b, record in last.items())
+
+    return {
+        "registered": sum(record.registration is not Registration.NONE for record in last.values()),
+        "readonly": sum(record.registration is Registration.READONLY for record in last.values()),
+        "named_by_ledgers": named_by_ledgers,
+        "answered": len(answered),
+        "silent": greeted(Greeting.SILENT),
+        "refused": greeted(Greeting.REFUSED),
+        "unsupported": greeted(Greeting.UNSUPPORTED),
+        "gone": len(_gone(last)),
+    }
+
+
+def unheard(records: Iterable[BookieRecord]) -> dict[str, list[BookieId]]:
+    """Bookies that gave no word at any look, by how they failed to; a few of each."""
+    last, heard = _last(records), _ever(records, Greeting.ANSWERED)
+    named = {greeting: sorted(b for b, r in last.items() if r.greeting is greeting and b not in heard) for greeting in _UNHEARD}
+    return {greeting.value: bookies[:BOOKIES_NAMED_MAX] for greeting, bookies in named.items()}
+
+
+def gone(records: Iterable[BookieRecord]) -> list[BookieId]:
+    """Bookies that the cluster knows by a cookie and that are not registered, accused or not; a few of them."""
+    return _gone(_last(records))[:BOOKIES_NAMED_MAX]
+
+
+def maintenance(records: Iterable[BookieRecord], terms: Terms, verdicts: pa.Table) -> Json:
+    """The bookies that are known to be down, how each was found, and the ledgers that nothing else kept from being judged."""
+    last, answered = _last(records), _ever(records, Greeting.ANSWERED, Greeting.UNSUPPORTED)
+    return {
+        "bookies": [
+            {"bookie_id": bookie, "found": _found(last.get(bookie), bookie in answered)}
+            for bookie in sorted(terms.around.maintenance)
+        ],
+        "ledgers": _sum(verdicts["only_maintenance"]),
+    }
+
+
+def placement(records: Iterable[BookieRecord], terms: Terms) -> Json:
+    """What ensembles were held to, and which bookies have no location; without a policy nobody needs one."""
+    rule = terms.placement
+    judged = rule.policy is not Policy.NONE
+    without = sorted(_last(records).keys() - terms.around.locations.keys()) if judged else []
+    return {
+        "policy": rule.policy.value,
+        "compat": "java" if rule.java_compatible else "assigned",
+        "without_location": len(without),
+        "bookies_without_location": without[:BOOKIES_NAMED_MAX],
+    }
+
+
+def assurance(records: Iterable[BookieRecord], terms: Terms, verdicts: pa.Table, findings: Sequence[Mapping[str, Any]]) -> Json:
+    """What the verdicts rest on: ledgers judged (sound or violated) by lists and by probes, and how sure the probes make it.
+
+    `missing_bound` is the share of entries that may be missing at most, at 95 %, where the sample found none missing on any
+    bookie that cannot list; else null.
+    """
+    judged = verdicts.filter(pc.is_in(pc.field("standing"), _JUDGED))["assurance"]
+    probed = verdicts.filter(pc.equal(pc.field("assurance"), PROBED))
+    unable = {record.bookie_id for record in records if record.greeting is Greeting.UNSUPPORTED}
+    ledgers = {word: _sum(pc.equal(judged, word)) for word in (LISTED, PROBED)}
+    return _assurance(ledgers, Probes(_sum(probed["probes"]), _sum(probed["random_probes"])), unable, terms, findings)
+
+
+def assurance_of_ledgers(
+    judged: Sequence[tuple[LedgerEvidence, Verdict]], terms: Terms, findings: Sequence[Mapping[str, Any]]
+) -> Json:
+    """`assurance` of a handful of ledgers: of the bookies those are counted that were asked for one of them."""
+    answers = [answer for evidence, _ in judged for look in evidence.looks for answer in look.answers.values()]
+    unable = {answer.bookie_id for answer in answers if answer.status is AnswerStatus.UNSUPPORTED}
+    sure = [verdict.probes for _, verdict in judged if verdict.standing.word in _JUDGED_WORDS]
+    ledgers = {LISTED: sure.count(None), PROBED: len(sure) - sure.count(None)}
+    probes = [verdict.probes for _, verdict in judged if verdict.probes is not None]
+    read = Probes(sum(one.read for one in probes), sum(one.random for one in probes))
+    return _assurance(ledgers, read, unable, terms, findings)
+
+
+def maintenance_of_ledgers(judged: Sequence[tuple[LedgerEvidence, Verdict]], terms: Terms) -> Json:
+    """`maintenance` of a handful of ledgers: of the bookies those are told that were asked for one of them."""
+    newest: dict[BookieId, AnswerStatus] = {}
+    for evidence, _ in judged:
+        for look in evidence.looks:
+            newest |= {bookie: answer.status for bookie, answer in look.answers.items()}
+    away = sorted(newest.keys() & terms.around.maintenance)
+    return {
+        "bookies": [{"bookie_id": bookie, "found": _FOUND_BY_ANSWER.get(newest[bookie], ANSWERED)} for bookie in away],
+        "ledgers": sum(verdict.only_maintenance for _, verdict in judged),
+    }
+
+
+def _assurance(
+    ledgers: Mapping[str, int], probes: Probes, unable: set[BookieId], terms: Terms, findings: Sequence[Mapping[str, Any]]
+) -> Json:
+    missing = any(unable & set(found.get("missing_on") or ()) for found in findings)
+    return {
+        **ledgers,
+        "probes": probes.read,
+        "random_probes": probes.random,
+        "missing_bound": round(missing_bound(probes.random), 6) if probes.random and not missing else None,
+        "probe_entries": terms.probe_entries,
+        "bookies_unable": sorted(unable)[:BOOKIES_NAMED_MAX],
+    }
+
+
+def _last(records: Iterable[BookieRecord]) -> dict[BookieId, BookieRecord]:
+    """Each bookie as it was at the last look that knows it."""
+    return {record.bookie_id: record for record in sorted(records, key=lambda one: one.look)}
+
+
+def _ever(records: Iterable[BookieRecord], *greetings: Greeting) -> set[BookieId]:
+    return {record.bookie_id for record in records if record.greeting in greetings}
+
+
+def _gone(last: Mapping[BookieId, BookieRecord]) -> list[BookieId]:
+    return sorted(b for b, record in last.items() if record.registration is Registration.NONE and record.has_cookie)
+
+
+def _found(record: BookieRecord | None, answered: bool) -> str:
+    if record is None:
+        return NO_SUCH_BOOKIE
+    if answered:
+        return ANSWERED
+    if record.registration is Registration.NONE:
+        return NOT_REGISTERED
+    return record.greeting.value if record.greeting else NOT_ASKED
+
+
+def _sum(values: pa.Array | pa.ChunkedArray) -> int:
+    return int(pc.sum(values).as_py() or 0)

@@ -1,0 +1,114 @@
+"""What a report says of the cluster around the ledgers: bookies that cannot list or are in maintenance, and placement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from auditor.accounting.circumstances import NO_SUCH_BOOKIE, NOT_ASKED, NOT_REGISTERED
+from auditor.model.availability import Greeting
+from auditor.model.placement import Policy
+from auditor.model.verdict import Unknown
+from auditor.report.layout import count, of, printable, wrapped
+
+BOOKIES_NAMED_MAX = 10
+"""Bookies named in one sentence; the rest is counted."""
+SENTENCE_LINES_MAX = 6
+
+_FOUND: dict[str, str] = {
+    NOT_REGISTERED: "not registered",
+    Greeting.SILENT.value: "registered and silent",
+    Greeting.REFUSED.value: "registered and refusing",
+    Greeting.ADDRESS_UNKNOWN.value: "registered without a readable address",
+    NOT_ASKED: "registered and not asked",
+    Greeting.ANSWERED.value: "answering",
+}
+"""How bookies in maintenance were found, as is told of them; a word that is none of these is told as it is."""
+
+
+def first_screen(summary: Mapping[str, Any], width: int) -> Iterator[str]:
+    """Bookies that cannot list, and bookies that are known to be down: what a reader must know before the counts."""
+    for sentence in (assurance_sentence(summary), *maintenance_sentences(summary)):
+        yield from wrapped(sentence, width, "", SENTENCE_LINES_MAX) if sentence else ()
+
+
+def assurance_sentence(summary: Mapping[str, Any]) -> str:
+    """How many bookies cannot list, and what is known of their ledgers all the same; empty where all can."""
+    bookies, assurance = summary.get("bookies"), summary.get("assurance") or {}
+    unable = int(bookies["unsupported"]) if bookies else len(assurance.get("bookies_unable") or ())
+    if not unable and not assurance.get("probed"):
+        return ""
+    of_all = f"{count(unable)} of {of(int(bookies['registered']), 'bookie')}" if bookies else of(unable, "bookie")
+    head = f"{of_all} cannot list entries (DbLedgerStorage): "
+    if not assurance.get("probe_entries"):
+        unjudged = int(summary["indeterminate"].get(Unknown.BOOKIE_UNSUPPORTED.value, 0))
+        return (
+            f"{head}{of(unjudged, 'ledger is', 'ledgers are')} not judged on their account, because probing is off; "
+            "--probe-entries 3 has a few of their entries read instead."
+        )
+    return head + probed_words(assurance)
+
+
+def probed_words(assurance: Mapping[str, Any]) -> str:
+    """What was read instead of lists, and how much may be missing that the sample did not hit."""
+    probed, read, drawn = (int(assurance.get(name) or 0) for name in ("probed", "probes", "random_probes"))
+    said = (
+        f"{of(probed, 'ledger was', 'ledgers were')} judged by reading {count(read)} of their entries, {count(drawn)} of them "
+        "drawn at random"
+    )
+    bound = assurance.get("missing_bound")
+    if bound is not None:
+        return f"{said}; none missing: at most {_at_most(float(bound))} of what was sampled from is missing at 95 %."
+    return f"{said}; some of what was read is missing, so no bound can be given." if drawn else f"{said}."
+
+
+def _at_most(ratio: float) -> str:
+    """A bound as per cent, rounded up."""
+    return f"{min(100.0, math.ceil(ratio * 10_000 - 1e-9) / 100):.2f} %"
+
+
+def maintenance_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
+    """The bookies that are known to be down, how each was found, and what that costs; nothing where there are none."""
+    told = summary.get("maintenance") or {}
+    found: dict[str, list[str]] = {}
+    for one in told.get("bookies") or ():
+        found.setdefault(str(one["found"]), []).append(str(one["bookie_id"]))
+    unknown, answering = found.pop(NO_SUCH_BOOKIE, []), found.get(Greeting.ANSWERED.value, [])
+    if found:
+        parts = "; ".join(f"{named(bookies)} {_FOUND.get(word, word)}" for word, bookies in sorted(found.items()))
+        ledgers = int(told.get("ledgers") or 0)
+        cost = f" {of(ledgers, 'ledger')} could not be judged for no other reason." if ledgers else ""
+        yield f"In planned maintenance: {parts}.{cost}"
+    if answering:
+        yield f"{named(answering)} {'answers' if len(answering) == 1 else 'answer'}: take what is back out of --maintenance."
+    if unknown:
+        yield f"WARNING: no bookie of this cluster is named {named(unknown)}, as --maintenance has it."
+
+
+def gone_words(summary: Mapping[str, Any]) -> str:
+    """Bookies that the cluster knows by a cookie and that are not registered; empty where there are none."""
+    number = int(summary["bookies"].get("gone", 0))
+    return (
+        f"; {count(number)} known by a cookie and gone ({named(summary.get('bookies_gone') or (), number)})" if number else ""
+    )
+
+
+def placement_words(summary: Mapping[str, Any]) -> str:
+    """What ensembles were held to; empty in a summary that does not say."""
+    told = summary.get("placement")
+    if not told:
+        return ""
+    if told["policy"] == Policy.NONE.value:
+        return "placement: not judged (placement_policy is none)"
+    how = "as BookKeeper's own classes judge" if told["compat"] == "java" else "by assigned location"
+    without = int(told.get("without_location") or 0)
+    lack = f"; no location of {named(told.get('bookies_without_location') or (), without)}" if without else ""
+    return f"placement {told['policy']}-aware, {how}{lack}"
+
+
+def named(bookies: Sequence[str], number: int | None = None) -> str:
+    """A few bookies by name, the rest counted; `number` is how many there are where not all are in `bookies`."""
+    shown = [printable(bookie) for bookie in bookies[:BOOKIES_NAMED_MAX]]
+    more = (len(bookies) if number is None else number) - len(shown)
+    return ", ".join(shown) + (f" and {count(more)} more" if more > 0 else "")
