@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from auditor.bookie.client import AsyncLane
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
-from auditor.judgement import Step, Todo, settle_or_set_aside
+from auditor.judgement import Step, Todo, reading_rounds_max, settle_or_set_aside
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.cluster import Registration
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType, LedgerRecord
 from auditor.zookeeper.metadata_store import MetadataStore
+from auditor.zookeeper.registrations import known_by_cookie, unregistered_detail
 
 LISTS_AT_ONCE_BOOKIES_MAX = 64
 """Bookies asked side by side."""
@@ -56,7 +57,7 @@ def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[t
     unsupported: set[BookieId] = set()
     for look in range(1, terms.looks_max + 3):
         if look > 1:
-            if look == 2 or any(steps[i].wait for i in open_ids):
+            if any(steps[i].wait for i in open_ids):
                 asker.wait(asker.second_look_delay_ms / 1000)
             asker.store.sync()
         for record in asker.store.read_ledgers(open_ids, look, asker.now_ms, with_marks=True):
@@ -86,9 +87,11 @@ class _Round:
         self._terms, self._unsupported = terms, unsupported
         self._lanes: dict[BookieId, AsyncLane] = {}
         self._gate = asyncio.Semaphore(LISTS_AT_ONCE_BOOKIES_MAX)
+        records = asker.store.bookies(look, asker.now_ms)
+        self._cookies = known_by_cookie(records)
         self._addresses = {
             b.bookie_id: (b.host, b.port) if b.host is not None and b.port is not None else None
-            for b in asker.store.bookies(look, asker.now_ms)
+            for b in records
             if b.registration is not Registration.NONE
         }
 
@@ -97,12 +100,12 @@ class _Round:
         ids = list(ids)
         try:
             await self._lists([i for i in ids if self._steps[i].todo is Todo.LISTS])
-            for _ in range(self._terms.confirming_reads_max * len(self._addresses) + 1):
+            for _ in range(reading_rounds_max(self._terms, len(self._addresses))):
                 lacking = [i for i in ids if self._steps[i].todo is Todo.READS]
                 if not lacking:
                     return
                 await self._reads(lacking)
-            raise AssertionError("ledgers want more confirming reads than all bookies together are allowed")
+            raise AssertionError("ledgers want more entries read than all bookies together are allowed")
         finally:
             for lane in self._lanes.values():
                 await lane.close()
@@ -122,7 +125,8 @@ class _Round:
         if status is None and bookie in self._unsupported:
             status = AnswerStatus.UNSUPPORTED
         if status is not None:
-            return [Answer(bookie, q.ledger_id, self._look, self._asker.now_ms(), status) for q in questions]
+            why = unregistered_detail(bookie, self._cookies) if status is AnswerStatus.UNREGISTERED else ""
+            return [Answer(bookie, q.ledger_id, self._look, self._asker.now_ms(), status, detail=why) for q in questions]
         async with self._gate:
             answers = await self._lane(bookie).lists(questions)
         if self._lane(bookie).greeting()[0] is Greeting.UNSUPPORTED:

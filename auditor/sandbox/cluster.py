@@ -10,7 +10,6 @@ run in a thread of this one: nothing outlives the process. Nothing listens beyon
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -27,16 +26,17 @@ from auditor.sandbox.bookie import Behaviour, Bookie, LedgerFault, ListForm, Sto
 from auditor.sandbox.holding import Run
 from auditor.sandbox.listener import HOST, Listener
 from auditor.sandbox.loop_thread import LoopThread
+from auditor.sandbox.recovery import RecoveryZnodes
 from auditor.sandbox.seeder import Seeder
 from auditor.sandbox.zookeeper_server import EmbeddedZooKeeper
-from auditor.wire import bookie_registration, ledger_metadata, znode_paths
+from auditor.wire import bookie_registration, ledger_metadata
 from auditor.wire.layout import LedgerLayout
 
 Pieces = str | Iterable[Run | SequenceGroup]
 """Entries as the notation has them ("0-4 9"), as inclusive runs or as sequence groups."""
 
 
-class SandboxCluster:
+class SandboxCluster(RecoveryZnodes):
     """A context manager. Bookie ids are `127.0.0.1:<port>`, or `b1` to `bN` when `named`, where only the registration says how
     to reach them. `storage` is one for all bookies or one each.
     """
@@ -163,6 +163,11 @@ class SandboxCluster:
         digest, password = self._ledgers.get(ledger_id, (DigestType.CRC32C, b""))
         self.bookie(bookie).hold(ledger_id, pieces, digest, password)
 
+    def corrupt(self, bookie: str, ledger_id: LedgerId, entry_id: EntryId) -> None:
+        """From now on the bookie holds a copy of the entry that does not match its digest (DUMMY has none to match)."""
+        digest, password = self._ledgers.get(ledger_id, (DigestType.CRC32C, b""))
+        self.bookie(bookie).corrupt(ledger_id, entry_id, digest, password)
+
     def spread(
         self,
         ledger_id: LedgerId,
@@ -202,15 +207,6 @@ class SandboxCluster:
             faults.pop(ledger_id, None)
         else:
             faults[ledger_id] = fault
-
-    def mark(self, ledger_id: LedgerId, replicas: Iterable[str] = (), ctime_ms: int | None = None) -> None:
-        """Mark the ledger under-replicated. The znode's creation time is now, whatever `ctime_ms` (default: now) says."""
-        now_ms = int(time.time() * 1000)
-        self._seeder.mark(ledger_id, map(self.id_of, replicas), now_ms if ctime_ms is None else ctime_ms)
-
-    def unmark(self, ledger_id: LedgerId) -> None:
-        """Remove the mark."""
-        self._seeder.delete_with_empty_parents(self._seeder.mark_path(ledger_id))
 
     def set_raw(self, where: str | LedgerId, data: bytes) -> None:
         """Write any bytes, at an absolute ZooKeeper path or as the metadata of a ledger."""
@@ -269,20 +265,6 @@ class SandboxCluster:
     def delete_cookie(self, bookie: str) -> None:
         """Delete a cookie, as decommissioning does."""
         self._seeder.delete_cookie(self.id_of(bookie))
-
-    # What the cluster does about losses
-
-    def disable_replication(self) -> None:
-        """Auto-recovery is off: the marker that BookKeeper's shell sets."""
-        self._seeder.write(self.root + znode_paths.REPLICATION_DISABLED, b"")
-
-    def enable_replication(self) -> None:
-        """Auto-recovery is on again."""
-        self._seeder.delete(self.root + znode_paths.REPLICATION_DISABLED)
-
-    def lost_bookie_recovery_delay(self, seconds: int) -> None:
-        """How long BookKeeper's auditor waits before it takes a bookie for lost."""
-        self._seeder.write(self.root + znode_paths.LOST_BOOKIE_RECOVERY_DELAY, str(seconds).encode())
 
     def _stop_listening(self, listener: Listener) -> None:
         self._loop.call(listener.stop())

@@ -89,6 +89,22 @@ class Seeder:
         """Mark the ledger; ZooKeeper dates the znode itself, `ctime_ms` is the mark's own field (None leaves it out)."""
         self.write(self.mark_path(ledger_id), underreplication_mark.encode(missing, ctime_ms))
 
+    def lock(self, ledger_id: LedgerId, holder: str | None) -> None:
+        """Lock a marked ledger as a replication worker on the host `holder` does, None: remove the lock. ZooKeeper dates it."""
+        path = self._root + znode_paths.lock_path(ledger_id)
+        self.delete(path)
+        if holder is not None:
+            self._client.create(path, underreplication_mark.encode_name(holder), ephemeral=True, makepath=True)
+
+    def elect(self, bookie_id: BookieId | None) -> None:
+        """One vote for the auditor's office, the bookie's; None: none."""
+        election = self._root + znode_paths.ELECTION
+        self._ensure(election)
+        for name in self._client.get_children(election):
+            self.delete(f"{election}/{name}")
+        if bookie_id is not None:
+            self._client.create(f"{election}/V_", underreplication_mark.encode_name(bookie_id), ephemeral=True, sequence=True)
+
     def create_ledgers(self, ledgers: Mapping[LedgerId, bytes]) -> None:
         """Create many ledgers' znodes, some 20,000 a second. Raises KazooException if one is there already."""
         paths = ((self.ledger_path(ledger_id), data) for ledger_id, data in ledgers.items())

@@ -26,6 +26,7 @@ from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType
 from auditor.tables.ledgers import Batches, Work
 from auditor.zookeeper.metadata_store import StoreAddress
+from auditor.zookeeper.registrations import unregistered_detail
 
 QUESTIONS = pa.schema([("bookie_id", pa.string()), ("ledger_id", pa.int64()), ("expected_bytes", pa.int64())])
 """A bookie to ask about a ledger. Key: (bookie_id, ledger_id). Where ledger_id is null the bookie is only greeted."""
@@ -50,7 +51,10 @@ class Directory:
 
     addresses: Mapping[BookieId, tuple[str, int] | None]
     unsupported: frozenset[BookieId]
-    """Bookies known from an earlier look that they cannot list: not asked again, no time-out is paid again."""
+    """Bookies known from an earlier look that they cannot list: not asked again, no time-out is paid again. They are read from
+    like all others."""
+    cookies: frozenset[BookieId] | None = None
+    """Bookies with a cookie; None where the cookies are not known."""
 
     def lanes(self) -> list[BookieId]:
         """The bookies with a lane of their own; all others share one more, in which nobody is dialled."""
@@ -174,7 +178,7 @@ class _Switchboard:
             self._lane(bookie)
             undialled = AnswerStatus.UNSUPPORTED
         if undialled is not None:
-            why = FOUND_OUT_BEFORE if undialled is AnswerStatus.UNSUPPORTED else ""
+            why = self._why(bookie, undialled)
             return [Answer(bookie, ledger, self._look, now_ms(), undialled, detail=why) for ledger, _ in asked]
         return self._lane(bookie).lists([ListQuestion(ledger, size) for ledger, size in asked])
 
@@ -199,6 +203,11 @@ class _Switchboard:
         if bookie not in self._directory.addresses:
             return AnswerStatus.UNREGISTERED
         return AnswerStatus.ADDRESS_UNKNOWN if self._directory.addresses[bookie] is None else None
+
+    def _why(self, bookie: BookieId, undialled: AnswerStatus) -> str:
+        if undialled is AnswerStatus.UNSUPPORTED:
+            return FOUND_OUT_BEFORE
+        return unregistered_detail(bookie, self._directory.cookies) if undialled is AnswerStatus.UNREGISTERED else ""
 
     def _lane(self, bookie: BookieId) -> Lane:
         """The one conversation with this bookie; it begins with a greeting."""

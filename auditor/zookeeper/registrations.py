@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from auditor.errors import MalformedMetadata
+from auditor.model.availability import NO_COOKIE
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.identity import BookieId, is_bookie_id
 from auditor.wire import bookie_registration, znode_paths
@@ -38,6 +39,16 @@ def read_bookies(session: Session, root: str, look: int, now_ms: Callable[[], in
 def read_cookies(session: Session, root: str) -> frozenset[BookieId]:
     """The ids of all bookies ever started and not decommissioned. Raises StoreUnavailable."""
     return _listed(session, root)[2]
+
+
+def known_by_cookie(records: Iterable[BookieRecord]) -> frozenset[BookieId] | None:
+    """The bookies of one look that have a cookie; None where not a single one has, for then nobody can be told by it."""
+    return frozenset(record.bookie_id for record in records if record.has_cookie) or None
+
+
+def unregistered_detail(bookie_id: BookieId, cookies: frozenset[BookieId] | None) -> str:
+    """What an UNREGISTERED answer says of the bookie: NO_COOKIE only where the cookies are known and it has none."""
+    return NO_COOKIE if cookies is not None and bookie_id not in cookies else ""
 
 
 def _listed(session: Session, root: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:

@@ -14,9 +14,12 @@ from support.bookie_contract import groups
 from support.raw_bookie import list_request, read_request, status_name
 from support.real_cluster import RealCluster
 
+from auditor.config import ZooKeeperLimits
 from auditor.model.ledger import DigestType, LedgerState
 from auditor.sandbox.notation import holds, ledger, placement
 from auditor.wire import bookie_registration, ledger_metadata, znode_paths
+from auditor.wire.service_uri import parse
+from auditor.zookeeper.metadata_store import open_store
 
 pytestmark = pytest.mark.real
 
@@ -63,6 +66,27 @@ def test_shell_lists_our_marks(shared_cluster: RealCluster, ledger_ids: Iterator
     assert f"\n{first}\n\tCtime : 1700000000000\n\tMissingReplica : b2\n" in said
     assert f"\n{far}\n\tCtime : 1700000000001\n\tMissingReplica : b4\n\tMissingReplica : b1\n" in said
     assert f"\n{second}\n" not in said
+
+
+def test_shell_names_the_worker_and_the_auditor(shared_cluster: RealCluster, ledger_ids: Iterator[int]) -> None:
+    """A lock and a vote of ours are read by BookKeeper, and by the auditor, as those of a worker and of the elected auditor."""
+    ledger_id = next(ledger_ids)
+    shared_cluster.mark(ledger_id, replicas=["b2"])
+    shared_cluster.lock(ledger_id, "worker-7.example")
+    shared_cluster.elect_auditor("b3")
+    with open_store(parse(shared_cluster.metadata_service_uri), ZooKeeperLimits()) as store:
+        auditor, lock = store.elected_auditor(), store.marks().by_ledger[ledger_id].lock
+
+    said = shared_cluster.shell("listunderreplicated", "-printreplicationworkerid")
+    elected = shared_cluster.shell("whoisauditor")
+
+    shared_cluster.elect_auditor(None)
+    shared_cluster.lock(ledger_id, None)
+    shared_cluster.unmark(ledger_id)
+    assert lock is not None and lock.holder == "worker-7.example"
+    assert "worker-7.example" in said.partition(f"\n{ledger_id}\n")[2]
+    assert "b3" == auditor
+    assert "Auditor: b3" in elected
 
 
 @pytest.mark.parametrize("digest", list(DigestType), ids=lambda digest: digest.name)

@@ -10,9 +10,17 @@ from pathlib import Path
 import pytest
 from support.audits import Pauses, audit_ledgers
 
+from auditor.clock import now_ms
+from auditor.config import BookieLimits, ZooKeeperLimits
+from auditor.model.availability import Answer, AnswerStatus
+from auditor.model.evidence import Terms
 from auditor.sandbox.bookie import LedgerFault, Storage
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.single import Asker
+from auditor.single import audit_ledgers as audit_without_spark
 from auditor.stop import Interrupted
+from auditor.wire.service_uri import parse as parse_uri
+from auditor.zookeeper.metadata_store import open_store
 
 SOUND, LACKING, OPEN, MARKED, SLOW, UNLISTABLE, GONE_BOOKIE, NO_ADDRESS, HMAC = range(1, 10)
 TIMEOUT_S = 60
@@ -56,8 +64,8 @@ def test_each_ledger_gets_its_verdict_in_the_order_asked_for(cluster: SandboxClu
         77: "no_such_ledger",
         OPEN: "exempt: open",
         MARKED: "exempt: marked_underreplicated",
-        UNLISTABLE: "indeterminate: bookie_unsupported",
-        GONE_BOOKIE: "indeterminate: bookie_silent",
+        UNLISTABLE: "sound",
+        GONE_BOOKIE: "violated: bookie_silent",
         NO_ADDRESS: "indeterminate: address_unknown",
         HMAC: "violated",
     }
@@ -65,14 +73,17 @@ def test_each_ledger_gets_its_verdict_in_the_order_asked_for(cluster: SandboxClu
     assert expected == dict(zip(expected, outcome.standings(*expected), strict=True))
     assert list(expected) == list(outcome.verdicts)
     assert 1 == outcome.exit_code
+    assert ["METADATA_MALFORMED"] == [found["kind"] for found in outcome.of(GONE_BOOKIE)], "nobody knows that bookie"
+    unprobed = audit_ledgers(cluster, [UNLISTABLE], rpc_timeout="500ms", probe_entries=0)
+    assert ["indeterminate: bookie_unsupported"] == unprobed.standings(UNLISTABLE)
     assert [] == [found for found in outcome.findings if found["bookie_id"] is not None], "findings on bookies are withheld"
 
 
 def test_each_pair_is_asked_once_a_look(cluster: SandboxCluster):
-    """A sound ledger at one look, a suspect at two; one conversation at a time with each bookie."""
+    """A sound ledger and a marked one at one look, a suspect at two; one conversation at a time with each bookie."""
     audit_ledgers(cluster, [SOUND, LACKING, OPEN, MARKED])
     for bookie in ("b1", "b2"):
-        assert {SOUND: 1, LACKING: 2} == dict(cluster.bookie(bookie).asked)
+        assert {SOUND: 1, LACKING: 2, MARKED: 1} == dict(cluster.bookie(bookie).asked)
         assert 1 == cluster.listener(bookie).connections_open_max
     assert [0, 0, 0] == [cluster.listener(bookie).connections_made for bookie in ("b3", "b4", "b5")]
 
@@ -119,3 +130,35 @@ def test_neither_spark_nor_arrow_is_loaded():
         [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
     assert "[]\n" == done.stdout, done.stderr
+
+
+def answers_of(cluster: SandboxCluster, ledger_id: int) -> dict[str, list[Answer]]:
+    """What each bookie's answers about one ledger were, look by look."""
+    with open_store(parse_uri(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
+        asker = Asker(store, BookieLimits(), now_ms, lambda _: None, 0)
+        ((evidence, _),) = audit_without_spark(asker, [ledger_id], Terms(now_ms(), 0, 4, 3))
+    found: dict[str, list[Answer]] = {}
+    for look in evidence.looks:
+        for bookie, answer in look.answers.items():
+            found.setdefault(bookie, []).append(answer)
+    return found
+
+
+def test_a_bookie_without_registration_and_cookie_is_gone(cluster: SandboxCluster):
+    """Said at every look; one that left its cookie may come back, and nothing of the kind is said."""
+    cluster.place(20, cluster.ledger("e3 w2 a2 0:[b1 nobody:3181 away:3181] closed 9"))
+    cluster.cookie("away:3181")
+    answers = answers_of(cluster, 20)
+    cluster.delete_cookie("away:3181")
+    assert {True} == {answer.is_gone for answer in answers["nobody:3181"]}
+    assert {(AnswerStatus.UNREGISTERED, "")} == {(answer.status, answer.detail) for answer in answers["away:3181"]}
+    assert {False} == {answer.is_gone for answer in answers[cluster.id_of("b1")]}
+
+
+def test_where_no_bookie_has_a_cookie_nobody_is_gone(tmp_path: Path):
+    """Cookies that are kept nowhere tell nobody from anybody."""
+    with SandboxCluster(tmp_path, 1) as bare:
+        bare.delete_cookie("b1")
+        bare.place(1, bare.ledger("e2 w2 a2 0:[b1 nobody:3181] closed 9"))
+        answers = answers_of(bare, 1)
+    assert {(AnswerStatus.UNREGISTERED, "")} == {(answer.status, answer.detail) for answer in answers["nobody:3181"]}

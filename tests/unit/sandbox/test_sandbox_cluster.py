@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from kazoo.exceptions import NoNodeError
 from support.process_ends import alive, gone
 from support.raw_bookie import RawBookie, list_request, read_request, status_name
 
+from auditor.config import ZooKeeperLimits
 from auditor.model.availability import SequenceGroup
 from auditor.model.ledger import DigestType, LedgerState
 from auditor.sandbox.bookie import LedgerFault, ListForm, Storage
@@ -23,6 +25,7 @@ from auditor.wire.bookie_registration import Endpoint
 from auditor.wire.digest import BodyCheck, check_body
 from auditor.wire.entry_availability import encode_runs
 from auditor.wire.layout import LedgerLayout
+from auditor.zookeeper.metadata_store import open_store
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +140,28 @@ def test_marks_lie_at_the_path_of_their_ledger(cluster: SandboxCluster, zk: Kazo
     assert zk.exists("/ledgers/underreplication/ledgers/0000") is None
 
 
+def test_a_lock_is_a_workers_and_ends_with_its_session(cluster: SandboxCluster, zk: KazooClient) -> None:
+    """Ephemeral, by the ledger's decimal id, with the worker's host name in it; taken over and given back."""
+    path = "/ledgers/underreplication/locks/urL0123456789"
+    for holder in ("worker-1.example", "worker-2.example"):
+        cluster.lock(123456789, holder)
+        data, stat = zk.get(path)
+        assert holder == underreplication_mark.decode_name(data)
+        assert 0 != stat.ephemeralOwner
+    cluster.lock(123456789, None)
+    assert zk.exists(path) is None
+
+
+def test_one_bookie_is_the_elected_auditor(cluster: SandboxCluster) -> None:
+    """The last one elected, by its id; nobody before the first and after the last."""
+    with open_store(service_uri.parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
+        told = [store.elected_auditor()]
+        for bookie in ("b2", "b1", None):
+            cluster.elect_auditor(bookie)
+            told.append(store.elected_auditor())
+    assert [None, cluster.id_of("b2"), cluster.id_of("b1"), None] == told
+
+
 def test_raw_bytes_go_where_they_are_told(cluster: SandboxCluster, zk: KazooClient) -> None:
     """At a path or as a ledger's metadata, new or in place of what is there."""
     cluster.set_raw("/ledgers/00/0000/odd", b"stray")
@@ -185,6 +210,20 @@ def test_faults_are_one_ledgers_on_one_bookie(cluster: SandboxCluster) -> None:
     assert (listed(cluster, "b1", 50)[0], listed(cluster, "b2", 50)[0]) == ("EIO", "EOK")
     cluster.fault("b1", 50, None)
     assert listed(cluster, "b1", 50)[0] == "EOK"
+
+
+@pytest.mark.parametrize("digest", DigestType)
+def test_a_corrupt_entry_has_the_digest_of_its_ledger(cluster: SandboxCluster, digest: DigestType) -> None:
+    """Every digest but DUMMY tells it from the others."""
+    ledger_id = 60 + digest
+    metadata = replace(cluster.ledger("e1 w1 0:[b1] closed 3"), digest_type=digest)
+    cluster.place(ledger_id, metadata, password=b"pw")
+    cluster.corrupt("b1", ledger_id, 2)
+    with RawBookie(*cluster.address("b1")) as connection:
+        bodies = [connection.ask(read_request(ledger_id, entry, entry + 1)).readResponse.body for entry in range(4)]
+    wrong = BodyCheck.OK if digest is DigestType.DUMMY else BodyCheck.WRONG_DIGEST
+    checks = [check_body(body, ledger_id, entry, digest, b"pw") for entry, body in enumerate(bodies)]
+    assert [BodyCheck.OK, BodyCheck.OK, wrong, BodyCheck.OK] == checks
 
 
 def test_connections_can_be_reset_under_a_client(cluster: SandboxCluster) -> None:
