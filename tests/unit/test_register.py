@@ -1,0 +1,44 @@
+"""The bookies over the looks of a run: where each is, and which of them the cluster knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from auditor.config import ZooKeeperLimits
+from auditor.register import BookieRegister
+from auditor.report.run_directory import place
+from auditor.sandbox.cluster import SandboxCluster
+from auditor.wire.service_uri import parse
+from auditor.zookeeper.metadata_store import open_store
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[SandboxCluster]:
+    with SandboxCluster(tmp_path / "cluster", 3) as cluster:
+        yield cluster
+
+
+def test_the_directory_has_the_registered_and_the_known(cluster: SandboxCluster, tmp_path: Path):
+    """At each look anew: a bookie that is lost leaves the addresses, one that is decommissioned the cookies too."""
+    b1, b2, b3 = cluster.bookie_ids
+    cluster.lose_bookie("b3", cookie=True)
+    with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
+        register = BookieRegister(store, place(str(tmp_path)), store.cluster_facts())
+        first = register.directory(1)
+        cluster.unregister("b2")
+        cluster.delete_cookie("b3")
+        second = register.directory(2)
+    assert ({b1, b2}, {b1, b2, b3}) == (set(first.addresses), first.cookies)
+    assert ({b1}, {b1, b2}) == (set(second.addresses), second.cookies)
+
+
+def test_without_any_cookie_the_known_are_not_known(cluster: SandboxCluster, tmp_path: Path):
+    """None, not nobody: where no cookie is kept, a missing one says nothing."""
+    for bookie in cluster.bookie_ids:
+        cluster.delete_cookie(bookie)
+    with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
+        directory = BookieRegister(store, place(str(tmp_path)), store.cluster_facts()).directory(1)
+    assert directory.cookies is None
