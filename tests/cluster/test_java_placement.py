@@ -1,0 +1,139 @@
+"""Java mode gives what the real policy classes of BookKeeper give, asked side by side; the seed is in every failure."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from dataclasses import dataclass, replace
+from random import Random
+
+import pytest
+from support.real_bookkeeper import LOG4J2_WARN
+from support.real_jars import POM, bookkeeper_jars
+from support.real_processes import java_command
+
+from auditor.model.cluster import Surroundings
+from auditor.model.placement import Adherence, PlacementRule, Policy
+from auditor.verify.placement_rules import judge
+
+JUDGE_PLACEMENT = POM.parent / "JudgePlacement.java"
+QUESTIONS = 1_500
+JAVA_TIMEOUT_S = 300
+CLASSES = {
+    Policy.RACK: "org.apache.bookkeeper.client.RackawareEnsemblePlacementPolicy",
+    Policy.ZONE: "org.apache.bookkeeper.client.ZoneawareEnsemblePlacementPolicy",
+    Policy.REGION: "org.apache.bookkeeper.client.RegionAwareEnsemblePlacementPolicy",
+    Policy.NONE: "org.apache.bookkeeper.client.DefaultEnsemblePlacementPolicy",
+}
+SAID = {
+    "FAIL": Adherence.FAIL,
+    "MEETS_SOFT": Adherence.SOFT,
+    "MEETS_STRICT": Adherence.STRICT,
+    "ArithmeticException": Adherence.UNKNOWN,  # the zone-aware policy divides by the write quorum
+}
+PLACES = {
+    Policy.RACK: ["/r1", "/r2", "/r3", "/default-rack"],
+    Policy.ZONE: ["/z1/u1", "/z1/u2", "/z2/u1", "/z2/u2", "/z3/u1", "/z3/u2"],
+    Policy.REGION: ["/a/r1", "/a/r2", "/b/r1"],
+    Policy.NONE: ["/r1", "/r2"],
+}
+ODD_ZONES = ["/z1", "/z1/u1/deep", "/default-zone/default-upgradedomain"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One ensemble in one cluster."""
+
+    seed: int
+    ensemble: tuple[str, ...]
+    write_quorum: int
+    rule: PlacementRule
+    around: Surroundings
+
+    def line(self) -> str:
+        """As JudgePlacement.java reads it."""
+        rule, around = self.rule, self.around
+        settings = {
+            "minNumRacksPerWriteQuorum": rule.min_num_racks_per_write_quorum,
+            "enforceMinNumRacksPerWriteQuorum": str(rule.enforce_min_num_racks_per_write_quorum).lower(),
+            "minNumZonesPerWriteQuorum": rule.min_num_zones_per_write_quorum,
+            "desiredNumZonesPerWriteQuorum": rule.desired_num_zones_per_write_quorum,
+        }
+        fields = (
+            CLASSES[rule.policy],
+            " ".join(f"{name}={value}" for name, value in settings.items()),
+            " ".join(f"{bookie}={place}" for bookie, place in around.locations.items()),
+            " ".join(sorted(around.writable)),
+            " ".join(sorted(around.readonly)),
+            " ".join(self.ensemble),
+            str(self.write_quorum),
+            "2",
+        )
+        return "\t".join(fields)
+
+    def ours(self) -> Adherence:
+        return judge(self.ensemble, self.write_quorum, 2, self.rule, self.around).adherence
+
+
+def question(seed: int) -> Question:
+    """Few places, so that they collide; bookies that are read-only, gone, without location; any write quorum."""
+    rng = Random(seed)
+    policy = rng.choices(list(CLASSES), weights=(6, 6, 1, 1))[0]
+    bookies = [f"b{k}" for k in range(9)]
+    places = [*PLACES[policy], *(ODD_ZONES if policy is Policy.ZONE and rng.random() < 0.2 else ())]
+    locations = {bookie: rng.choice(places) for bookie in bookies if rng.random() < 0.85}
+    state = {bookie: rng.choices(("writable", "readonly", "gone"), weights=(8, 1, 1))[0] for bookie in bookies}
+    size = rng.randint(1, 6) if rng.random() < 0.95 else 0
+    ensemble = rng.choices(bookies, k=size) if rng.random() < 0.1 else rng.sample(bookies, size)
+    write = rng.randint(0, size + 1) if rng.random() < 0.2 else max(1, size)
+    least = rng.randint(1, 3)
+    rule = PlacementRule(policy, True, rng.randint(1, 3), rng.random() < 0.3, least, rng.randint(max(2, least), 4))
+    writable, readonly = ({b for b in bookies if state[b] == word} for word in ("writable", "readonly"))
+    return Question(seed, tuple(ensemble), write, rule, Surroundings(frozenset(writable), frozenset(readonly), locations))
+
+
+def ask_java(questions: list[Question]) -> list[Adherence]:
+    """What the real classes answer, in order."""
+    command = java_command(bookkeeper_jars(), str(JUDGE_PLACEMENT), heap="256m", log4j2=LOG4J2_WARN)
+    lines = "".join(f"{asked.line()}\n" for asked in questions)
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    answers = [line.removeprefix("answer ") for line in done.stdout.splitlines() if line.startswith("answer ")]
+    assert len(answers) == len(questions), done.stdout[-3000:]
+    return [SAID[answer] for answer in answers]
+
+
+@pytest.fixture(scope="module")
+def asked() -> list[tuple[Question, Adherence]]:
+    """Every question with Java's answer."""
+    questions = [question(seed) for seed in range(QUESTIONS)]
+    return list(zip(questions, ask_java(questions), strict=True))
+
+
+pytestmark = pytest.mark.real
+
+
+def test_java_mode_gives_what_the_java_classes_give(asked: list[tuple[Question, Adherence]]) -> None:
+    """Ensemble by ensemble, defects included."""
+    wrong = [(one, right.name, one.ours().name) for one, right in asked if one.ours() is not right]
+    assert not wrong, f"{len(wrong)} of {len(asked)}, the first: seed {wrong[0][0].seed}, Java, ours: {wrong[0]}"
+
+
+def test_the_questions_are_about_everything(asked: list[tuple[Question, Adherence]]) -> None:
+    """Every answer that a policy can give was given."""
+    seen = Counter((one.rule.policy, right) for one, right in asked)
+    for policy, words in {
+        Policy.RACK: (Adherence.FAIL, Adherence.STRICT),
+        Policy.ZONE: (Adherence.FAIL, Adherence.UNKNOWN, Adherence.SOFT, Adherence.STRICT),
+        Policy.REGION: (Adherence.STRICT,),
+        Policy.NONE: (Adherence.STRICT,),
+    }.items():
+        assert {word for of, word in seen if of is policy} == set(words)
+        assert min(seen[policy, word] for word in words) >= 3, seen
+
+
+def test_judging_by_assigned_location_is_noticed(asked: list[tuple[Question, Adherence]]) -> None:
+    """The comparison can fail: our own mode does not agree with Java where bookies are not writable."""
+    own = [(replace(one, rule=replace(one.rule, java_compatible=False)), right) for one, right in asked]
+    differing = [right for one, right in own if one.rule.policy in (Policy.RACK, Policy.ZONE) and one.ours() is not right]
+    assert len(differing) > 50
