@@ -20,7 +20,7 @@ from auditor.verify.confirmation import Wanted, wanted_reads
 from auditor.verify.coverage import Answers, Reads, coverage
 from auditor.verify.entries import Losses
 from auditor.verify.ledger import gone_bookies, judge
-from auditor.verify.probing import PROBES_OF_A_BOOKIE_MAX, ProbePlan
+from auditor.verify.probing import SEGMENT_ENDS_MAX, ProbePlan
 from auditor.verify.schedule import Question, questions
 from auditor.verify.stranded import others, wanted_elsewhere
 
@@ -109,7 +109,7 @@ def settle_or_set_aside(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, s
 def reading_rounds_max(terms: Terms, bookies: int) -> int:
     """Rounds of reading at one look after which every ledger has what it wants: each makes one more read of it at least, and
     each of so many bookies is good for a bounded number."""
-    of_a_bookie = terms.confirming_reads_max + PROBES_OF_A_BOOKIE_MAX + terms.stranded_entries_max
+    of_a_bookie = terms.confirming_reads_max + SEGMENT_ENDS_MAX + terms.probe_entries + terms.stranded_entries_max
     return of_a_bookie * bookies + 1
 
 

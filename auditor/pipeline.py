@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from auditor.evidence.rows import bookie_row, table
 from auditor.evidence.schemas import BOOKIES, READS
-from auditor.judgement import Todo
+from auditor.judgement import Todo, reading_rounds_max
 from auditor.judgings import Judgings
 from auditor.model.cluster import BookieRecord
 from auditor.register import BookieRegister
@@ -94,7 +94,7 @@ def further_looks(look: Audit) -> None:
     while look.judgings.left(at, Todo.LOOK) or (at == 1 and look.bookies.someone_was_silent()):
         at += 1
         assert at <= look.stages.terms.looks_max + 2, "every ledger settles within the bound of `confirm.recheck`"
-        if at == 2 or look.judgings.wants_second_opinion(at - 1):
+        if look.judgings.wants_second_opinion(at - 1) or (at == 2 and look.bookies.someone_was_silent()):
             look.stop.wait(look.bookies.pause_ms(at, *look.waits_ms) / 1000)
         directory = look.bookies.directory(at)
         look.stages.read_ledgers(at)
@@ -107,17 +107,14 @@ def further_looks(look: Audit) -> None:
 
 
 def _read_what_is_lacking(look: Audit, at: int, directory: Directory) -> None:
-    """Confirming reads, and judging again with them, until no ledger wants another.
-
-    Each round makes at least one more of a ledger's reads, and each bookie is good for `confirming_reads_max` of them.
-    """
-    for _ in range(look.stages.terms.confirming_reads_max * len(directory.addresses) + 1):
+    """Entries read, and judging again with them, until no ledger wants another."""
+    for _ in range(reading_rounds_max(look.stages.terms, len(directory.addresses))):
         if not look.judgings.left_by_latest(Todo.READS):
             return
         judging = look.judgings.latest
         look.stages.read_entries(at, judging, directory)
         look.judgings.judge(at, (judging, Todo.READS))
-    raise AssertionError("ledgers want more confirming reads than all bookies together are allowed")
+    raise AssertionError("ledgers want more entries read than all bookies together are allowed")
 
 
 def _odd(look: Audit, count: int, what: str) -> None:

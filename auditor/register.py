@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.accounting.bookies import TOLD, UNHEARD_OR_GREETING, by_look, with_greetings
+from auditor.accounting.bookies import IS_MARKED, MARK_KEY, TOLD, UNHEARD_OR_GREETING, by_look, unmarked, with_greetings
 from auditor.clock import now_ms
+from auditor.evidence.schemas import LEDGERS
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.identity import BookieId
@@ -16,6 +17,7 @@ from auditor.report.run_directory import Place
 from auditor.tables.lanes import Directory
 from auditor.verify.reachability import recovery_gap_ms
 from auditor.zookeeper.metadata_store import MetadataStore
+from auditor.zookeeper.registrations import known_by_cookie
 
 GAP_MARGIN_MS = 1_000
 """Beyond the gap two looks at a lost bookie must have, so that rounding does not undercut it."""
@@ -36,7 +38,7 @@ class BookieRegister:
     """The bookies as the metadata service has them at the present look."""
 
     def directory(self, look: int) -> Directory:
-        """Where the bookies are now; those that cannot list were found out at an earlier look."""
+        """Where the bookies are now, and which the cluster knows; those that cannot list were found out at an earlier look."""
         if look > 1:
             self.store.sync()
         self.registered = self.store.bookies(look, now_ms)
@@ -46,7 +48,7 @@ class BookieRegister:
             if record.registration is not Registration.NONE
         }
         unsupported = {record.bookie_id for record in self.seen if record.greeting is Greeting.UNSUPPORTED}
-        return Directory(addresses, frozenset(unsupported))
+        return Directory(addresses, frozenset(unsupported), known_by_cookie(self.registered))
 
     def greeted(self, look: int) -> None:
         """Keep how each bookie was registered at this look and how it greeted us."""
@@ -69,6 +71,8 @@ class BookieRegister:
 
     def _may_be_restarting(self, look: int) -> bool:
         told = self._told(look).filter(pc.field("status") == Greeting.UNREGISTERED.value)
+        marks = self.run.read_table("evidence/ledgers", LEDGERS, IS_MARKED & (pc.field("look") == look), MARK_KEY)
+        told = unmarked(told, marks)  # who is named by marked ledgers alone is missed already
         named = set(told["bookie_id"].to_pylist()) - self.maintenance
         return any(
             record.registration is Registration.NONE and record.has_cookie and record.bookie_id in named

@@ -56,13 +56,24 @@ def _greeted(record: BookieRecord, greetings: dict[BookieId, tuple[Greeting, str
     return replace(record, greeting=greeting, greeting_detail=detail)
 
 
-def orphans(answers: pa.Table, verdicts: pa.Table) -> dict[BookieId, Orphans]:
+MARK_KEY = ["ledger_id", "look"]
+IS_MARKED = pc.is_valid(pc.field("mark"))
+"""The rows of LEDGERS of which MARK_KEY says that the ledger was marked at that look: few, unless a cluster is rebuilt."""
+
+
+def unmarked(asked: pa.Table, marks: pa.Table) -> pa.Table:
+    """The rows of `asked` (MARK_KEY among its columns) whose ledger was not marked at that look: of the others the cluster
+    knows. `marks` holds the MARK_KEY of every marked ledger at every look."""
+    return asked.join(marks, MARK_KEY, join_type="left anti")
+
+
+def orphans(answers: pa.Table, verdicts: pa.Table, marks: pa.Table) -> dict[BookieId, Orphans]:
     """For each unregistered bookie the closed, non-empty ledgers that were unmarked at every look and name it.
 
-    Asked at a look means closed, non-empty and unmarked then; so: asked in vain at two looks at least, and still unknown in
-    the end. Costs the rows of unregistered bookies.
+    Asked at a look means closed and non-empty then; so: asked in vain while unmarked at two looks at least, and still unknown
+    in the end. Costs the rows of unregistered bookies.
     """
-    asked = answers.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value)
+    asked = unmarked(answers.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value), marks)
     looks = asked.group_by(["bookie_id", "ledger_id"]).aggregate([("look", "count_distinct")])
     twice = looks.filter(pc.field("look_count_distinct") >= 2)
     open_ones = set(_still_silent(verdicts))

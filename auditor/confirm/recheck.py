@@ -92,7 +92,7 @@ def _asking(looks: Sequence[Look], suspicion: Suspicion, looks_max: int) -> Inst
     if asked >= ASKED_LOOKS_OF_A_SUSPECT:
         return Instruction(Next.COMMIT)
     if sum(bool(look.answers) for look in looks) >= looks_max:
-        return Instruction(Next.COMMIT if marked_twice else Next.UNSETTLED)
+        return Instruction(Next.UNSETTLED)
     return Instruction(Next.ASK)
 
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from struct import iter_unpack
 
 from auditor.confirm.telling import Facts, TellLedger
-from auditor.confirm.words import runs
+from auditor.confirm.words import RUNS_TOLD, named, runs
 from auditor.model.availability import Answer, AnswerStatus, ReadStatus
 from auditor.model.evidence import Look
 from auditor.model.finding import Finding, Kind
 
 
-def _entries(finding: Finding, facts: Facts, looks: Sequence[Look]) -> str:
+def tell_entries(finding: Finding, facts: Facts, looks: Sequence[Look]) -> str:
+    """The worst entry, what each bookie of its write set said of it, and how many entries are so."""
     segment, copies = finding.segment, finding.copies
     assert segment is not None and copies is not None, finding
     entry = int(facts["worst_entry"])
@@ -27,7 +28,57 @@ def _entries(finding: Finding, facts: Facts, looks: Sequence[Look]) -> str:
         lines.append(f"In all {finding.entries_total} entries are so: {runs(finding.entries, finding.entries_total)}.")
     if facts["held_outside_write_set"]:
         lines.append(f"Outside its write set the entry is held by {facts['held_outside_write_set']}.")
+    lines += _elsewhere(facts)
     return " ".join(lines)
+
+
+def _elsewhere(facts: Facts) -> list[str]:
+    """What came of asking the bookies that the metadata does not name."""
+    if "looked_for" not in facts:
+        return []
+    looked_for, alive, rest = int(facts["looked_for"]), int(facts["alive"]), int(facts["not_looked_for"])
+    asked = "It was" if looked_for == 1 else f"{looked_for} of them were"
+    where = "looked for on every other registered bookie"
+    if not alive:
+        lines = [f"{asked} {where} too, and found on none."]
+    else:
+        count = "it is" if looked_for == 1 else "all are" if alive == looked_for else f"{alive} are"
+        holders = named(facts["holders"], int(facts["holders_total"]))
+        lines = [f"{asked} {where}: {count} alive on {holders}, which the metadata does not name. {GARBAGE_COLLECTION}"]
+    if rest:
+        lines.append(f"{rest} more were not looked for there.")
+    if facts["unheard"]:
+        lines.append(f"No conclusive answer came from {named(facts['unheard'], int(facts['unheard_total']))}.")
+    return lines
+
+
+GARBAGE_COLLECTION = (
+    "A bookie collects a ledger whose ensembles do not name it: with default settings at its next garbage collection (every "
+    "15 min, gcWaitTime) once a day (gcOverreplicatedLedgerWaitTime) has passed since it last looked for such ledgers; at the "
+    "earliest that is within minutes."
+)
+"""When a stranded copy may be gone (ScanAndCompareGarbageCollector)."""
+
+
+def _corrupt(finding: Finding, facts: Facts, looks: Sequence[Look]) -> str:
+    segment, copies = finding.segment, finding.copies
+    assert segment is not None and copies is not None, finding
+    entry = int(facts["worst_entry"])
+    on = [text.split() for name, text in finding.facts if name == "corrupt_on"]
+    told = "; ".join(f"bookie {bookie} entry {', '.join(entries[:RUNS_TOLD])}" for bookie, *entries in on[:_BOOKIES_TOLD])
+    more = f"; so it is on {len(on) - _BOOKIES_TOLD} more bookies" if len(on) > _BOOKIES_TOLD else ""
+    lines = [
+        f"Let entry {entry} of ledger {finding.ledger_id} be in segment {segment.first_entry_id}-{segment.last_entry_id} with "
+        f"ensemble {', '.join(segment.ensemble)}; then its write set is {', '.join(facts['write_set'].split())}.",
+        *_said(entry, facts["write_set"].split(), looks),
+        f"So at two looks what was read had the right ids and a digest that does not match its bytes: {told}{more}.",
+        f"Of entry {entry} {copies.confirmed} of {copies.write_quorum} copies are confirmed.",
+    ]
+    return " ".join(lines)
+
+
+_BOOKIES_TOLD = 5
+"""Bookies with corrupt copies told in a sentence."""
 
 
 def _said(entry: int, write_set: Sequence[str], looks: Sequence[Look]) -> list[str]:
@@ -78,9 +129,9 @@ def _lists(answer: Answer, entry: int) -> bool:
 
 
 TELL: dict[Kind, TellLedger] = {
-    Kind.ENTRY_WITHOUT_REPLICA: _entries,
-    Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: _entries,
-    Kind.ENTRY_BELOW_ACK_QUORUM: _entries,
-    Kind.ENTRY_CORRUPT: _entries,
-    Kind.ENTRY_BELOW_WRITE_QUORUM: _entries,
+    Kind.ENTRY_WITHOUT_REPLICA: tell_entries,
+    Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: tell_entries,
+    Kind.ENTRY_BELOW_ACK_QUORUM: tell_entries,
+    Kind.ENTRY_CORRUPT: _corrupt,
+    Kind.ENTRY_BELOW_WRITE_QUORUM: tell_entries,
 }

@@ -33,5 +33,11 @@ def runs(ranges: Ranges, total: int) -> str:
     return shown if counted == total else f"{shown} and {total - counted} more"
 
 
+def named(names: str, total: int) -> str:
+    """Names, separated by spaces, as a list in a sentence; those not given are counted."""
+    some = names.split()
+    return ", ".join(some) + (f" and {total - len(some)} more" if total > len(some) else "")
+
+
 RUNS_TOLD = 5
 """Entry ranges told in a sentence; the finding itself carries more."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.accounting.about import About
-from auditor.accounting.bookies import TOLD, UNHEARD_OR_GREETING, by_look, orphans
+from auditor.accounting.bookies import IS_MARKED, MARK_KEY, TOLD, UNHEARD_OR_GREETING, by_look, orphans
+from auditor.accounting.last_words import Ids
 from auditor.accounting.ledgers import account
 from auditor.accounting.summary import Costs, Previous, RunFacts, findings_of, summarise
 from auditor.confirm.witness import bookie_testimony, finding_line
@@ -20,17 +21,21 @@ from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId
 from auditor.model.ledger import RecordStatus
 from auditor.model.verdict import Exempt
+from auditor.report.grouping import Heard, causes, heard
 from auditor.report.population import population
 from auditor.report.run_directory import Place
+from auditor.verify.content import judge_content, withheld_content
 from auditor.verify.reachability import BookieLook, Orphans, judge_bookies, nobody_answered, withheld
 
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """`summary` as in summary.json; `findings` as the lines of findings.jsonl, the worst first."""
+    """`summary` as in summary.json; `findings` as the lines of findings.jsonl, the worst first; `cause_files` by name the
+    ledgers of each cause."""
 
     summary: dict[str, Any]
     findings: list[str]
+    cause_files: Mapping[str, Ids] = field(default_factory=dict)
 
 
 def conclude(
@@ -46,9 +51,11 @@ def conclude(
     """Account for every listed ledger, then count. Raises AccountingError, and then nothing is counted."""
     account(run.read_table("evidence/listing", LISTING)["ledger_id"], verdicts["ledger_id"])
     looks = by_look(bookies)
-    lost = orphans(run.read_table("evidence/answers", TOLD, UNHEARD_OR_GREETING), verdicts)
+    marks = run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, MARK_KEY)
+    lost = orphans(run.read_table("evidence/answers", TOLD, UNHEARD_OR_GREETING), verdicts, marks)
+    held = heard(run, verdicts, bookies)
     listed = population(run, about)
-    findings = findings_of(verdicts, [*_on_bookies(bookies, looks, lost, about), *listed.findings])
+    findings = findings_of(verdicts, [*_on_bookies(bookies, looks, lost, about, held), *listed.findings])
     not_there = _not_there(run, verdicts) if about.partial else []
     facts = RunFacts(
         run_id=about.run_id,
@@ -61,20 +68,29 @@ def conclude(
         partial=about.partial,
         nobody_answered=nobody_answered(looks),
         not_there=len(not_there),
-        withheld=(*_missing(not_there), *listed.withheld, *withheld(looks, lost, about.facts, _away(about))),
+        withheld=(
+            *_missing(not_there),
+            *listed.withheld,
+            *withheld(looks, lost, about.facts, _away(about)),
+            *(withheld_content(held.contents) if about.partial else ()),
+        ),
         terms=about.terms,
         listing_was_short=bool(listed.withheld),
     )
-    return Conclusion(summarise(facts, verdicts, bookies, _costs(run), findings, previous), findings)
+    why = causes(run, about, verdicts, looks, findings, held)
+    summary = summarise(facts, verdicts, bookies, _costs(run), findings, previous) | why.as_json()
+    return Conclusion(summary, findings, why.files)
 
 
 def _on_bookies(
-    bookies: Sequence[BookieRecord], looks: Sequence[BookieLook], lost: Mapping[BookieId, Orphans], about: About
+    bookies: Sequence[BookieRecord], looks: Sequence[BookieLook], lost: Mapping[BookieId, Orphans], about: About, held: Heard
 ) -> list[str]:
-    """The findings on bookies as lines."""
+    """The findings on bookies as lines. Most of the ledgers that an operator named is not most of what a bookie should hold."""
+    contents = {} if about.partial else {b: one for b, one in held.contents.items() if b not in _away(about)}
+    found = [*judge_bookies(looks, lost, about.facts, _away(about)), *judge_content(looks, contents)]
     return [
         finding_line(bookie_testimony(finding, [b for b in bookies if b.bookie_id == finding.bookie_id], about.facts))
-        for finding in judge_bookies(looks, lost, about.facts, _away(about))
+        for finding in found
     ]
 
 

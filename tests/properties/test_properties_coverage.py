@@ -16,7 +16,7 @@ from support.stories import Driven, Story, drive, judged_from_truth, stories, un
 
 from auditor.judgement import Todo
 from auditor.model.availability import AnswerStatus, ReadStatus
-from auditor.model.finding import Family
+from auditor.model.finding import Family, Kind
 from auditor.model.ledger import Segment
 from auditor.model.verdict import Standing, Unknown
 from auditor.verify.entry_set import EMPTY, EntrySet
@@ -47,7 +47,8 @@ def _commitment_problems(driven: Driven) -> list[str]:
     found = []
     if len(looks) > 2 * story.looks_max + 1 or sum(bool(look.answers) for look in looks) > story.looks_max:
         found.append(f"{len(looks)} looks, {story.looks_max} allowed")
-    if verdict.standing is Standing.VIOLATED and (len(looks) < 2 or looks[-1].answers):
+    only_age = all(f.kind is Kind.UNDERREPLICATED_BEYOND_GRACE for f in verdict.findings)
+    if verdict.standing is Standing.VIOLATED and (len(looks) < 2 or (looks[-1].answers and not only_age)):
         found.append("accused without reading the metadata again")
     if any(f.family is Family.ENTRY for f in verdict.findings):
         record = looks[-1].record

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from support.entry_by_entry import ABSENT, ANSWER_REASON, HELD, UNKNOWN, Judged, expected_on, judged
 
@@ -53,6 +54,8 @@ class State:
     status: RecordStatus = RecordStatus.FOUND
     version: int = 0
     mark: Mark | None = None
+    ctime_ms: int = 0
+    mtime_ms: int = 0
 
     def record(self, look: int) -> LedgerRecord:
         """What ZooKeeper says at this look."""
@@ -62,7 +65,7 @@ class State:
             look=look,
             read_at_ms=NOW_MS + look,
             status=self.status,
-            stamp=ZnodeStamp(1, self.version, 0) if readable else None,
+            stamp=ZnodeStamp(1, self.version, self.ctime_ms, self.mtime_ms) if readable else None,
             metadata=self.metadata if self.status is RecordStatus.FOUND else None,
             malformed=Malformed("nonsense", 3, 9, "0" * 64) if self.status is RecordStatus.MALFORMED else None,
             mark=None if self.status is RecordStatus.GONE else self.mark,
@@ -78,10 +81,12 @@ class Story:
     base: int = 0
     reads_max: int = 16
     looks_max: int = 5
+    more_terms: Mapping[str, Any] = field(default_factory=dict)
+    """Terms that are off unless a story is about them, by name."""
 
     @property
     def terms(self) -> Terms:
-        return Terms(NOW_MS, GRACE_MS, self.reads_max, self.looks_max)
+        return Terms(NOW_MS, GRACE_MS, self.reads_max, self.looks_max, **self.more_terms)
 
     def at(self, look: int) -> State:
         return self.states[min(look, len(self.states) - 1)]

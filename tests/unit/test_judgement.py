@@ -12,9 +12,12 @@ from support.stories import GRACE_MS, LEDGER, NOW_MS, Bookie, State, Story, driv
 
 from auditor.judgement import Todo, lists_demanded, settle
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
+from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.finding import Kind
 from auditor.model.identity import ENTRY_ID_MAX
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Malformed, Mark, RecordStatus, Segment, ZnodeStamp
+from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.sandbox.notation import ledger
 from auditor.verify import pieces
@@ -83,12 +86,194 @@ def test_a_bookie_that_cannot_list_is_not_waited_for() -> None:
     assert 3 == len(drive(story(b1=old, b2=Bookie(answer=AnswerStatus.SILENT))).evidence.looks)
 
 
-def test_no_bookie_is_asked_about_a_marked_ledger() -> None:
-    """Neither within grace nor beyond."""
+def marked(told: Story, created_ms: int = NOW_MS) -> Story:
+    """The same story, with the ledger marked at every look."""
+    return replace(told, states=tuple(replace(state, mark=Mark(created_ms)) for state in told.states))
+
+
+def test_a_marked_ledger_that_lost_nothing_is_asked_about_once() -> None:
+    """Within grace: one look, exempt. A mark may hide a loss, so the lists are asked for."""
+    driven = drive(marked(story(b1=Bookie(answer=AnswerStatus.UNREGISTERED))))
+    assert [Todo.LISTS, Todo.NOTHING] == [step.todo for _, step in driven.steps]
+    assert (Standing.EXEMPT, ()) == (driven.step.verdict.standing, driven.step.verdict.unknowns)
+
+
+def test_a_mark_beyond_grace_costs_one_look_at_the_bookies() -> None:
+    """The second look reads the mark again and asks nobody."""
+    driven = drive(marked(story(), created_ms=0))
+    assert [Todo.LISTS, Todo.LOOK, Todo.NOTHING] == [step.todo for _, step in driven.steps]
+    assert [Kind.UNDERREPLICATED_BEYOND_GRACE] == [finding.kind for finding in driven.step.verdict.findings]
+
+
+def test_a_marked_ledger_with_a_lost_entry_is_unrecoverable_and_nothing_else() -> None:
+    """Within grace or beyond: the loss is confirmed at two looks, the age stands in its facts."""
+    lost = {b: Bookie(frozenset(HELD[b] - {6})) for b in ("b1", "b2")}
     for created_ms in (NOW_MS, 0):
-        told = story()
-        marked = replace(told, states=(replace(told.states[0], mark=Mark(created_ms)),))
-        assert all(step.todo is not Todo.LISTS for _, step in drive(marked).steps)
+        driven = drive(marked(story(**lost), created_ms))
+        (finding,) = driven.step.verdict.findings
+        assert (Kind.UNDERREPLICATED_UNRECOVERABLE, ((6, 6),)) == (finding.kind, finding.entries)
+        assert str((NOW_MS - created_ms) // 1000) == dict(finding.facts)["age_s"]
+        assert 3 == len(driven.evidence.looks)
+
+
+def test_what_a_forgotten_bookie_held_is_lost_when_the_ledger_is_marked() -> None:
+    """Neither registration nor cookie: it won't come back. Unmarked, the same is unknown, and the metadata names nobody."""
+    lost = {"b1": Bookie(frozenset(HELD["b1"] - {6})), "b2": Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True)}
+    (finding,) = drive(marked(story(**lost))).step.verdict.findings
+    assert (Kind.UNDERREPLICATED_UNRECOVERABLE, ((6, 6),)) == (finding.kind, finding.entries)
+    verdict = drive(story(**lost)).step.verdict
+    kinds = {one.kind for one in verdict.findings}
+    assert ({Kind.METADATA_MALFORMED, Kind.ENTRY_BELOW_ACK_QUORUM}, (Unknown.BOOKIE_SILENT,)) == (kinds, verdict.unknowns)
+
+
+def test_a_marked_ledger_whose_metadata_keeps_changing_is_still_marked_too_long() -> None:
+    """Re-replication moves on while we look: the age is found all the same, whatever else stays unknown."""
+    lost = {b: Bookie(frozenset(HELD[b] - {6})) for b in ("b1", "b2")}
+    state = replace(story(**lost).states[0], mark=Mark(0))
+    driven = drive(Story("moving", tuple(replace(state, version=n) for n in range(20))))
+    verdict = driven.step.verdict
+    assert [Kind.UNDERREPLICATED_BEYOND_GRACE] == [finding.kind for finding in verdict.findings]
+    assert (Standing.VIOLATED, (Unknown.UNSETTLED,)) == (verdict.standing, verdict.unknowns)
+
+
+# What only metadata says
+
+
+def test_what_metadata_alone_says_is_read_twice_and_asked_about_once() -> None:
+    """A bookie that stands twice in the ensemble, every copy there: two looks, one list a bookie."""
+    twice = ledger("e3 w2 a2 0:[b1 b2 b1] closed 1")
+    held = {"b1": Bookie(frozenset({0, 1})), "b2": Bookie(frozenset({0, 1}))}
+    driven = drive(Story("twice", (State(twice, held),)))
+    assert [Todo.LISTS, Todo.LOOK, Todo.NOTHING] == [step.todo for _, step in driven.steps]
+    assert [Kind.ENSEMBLE_DUPLICATE_BOOKIE] == [finding.kind for finding in driven.step.verdict.findings]
+
+
+def stuck(*states: State) -> Story:
+    return replace(Story("stuck", states), more_terms={"stuck_after_ms": 1_000})
+
+
+def test_a_ledger_open_for_long_is_exempt_and_remarked_on_at_a_second_look_without_waiting() -> None:
+    """Info never changes a standing, and never makes a run wait."""
+    driven = drive(stuck(State(ledger("e3 w2 a2 0:[b1 b2 b3] open"), ctime_ms=5)))
+    assert [(Todo.LOOK, False), (Todo.NOTHING, False)] == [(step.todo, step.wait) for _, step in driven.steps]
+    assert [Kind.LEDGER_STUCK] == [finding.kind for finding in driven.step.verdict.findings]
+    assert Standing.EXEMPT is driven.step.verdict.standing
+
+
+def test_a_remark_that_no_longer_holds_at_the_second_look_is_dropped() -> None:
+    """Something wrote to the ledger between the looks: it moves, and nothing is said."""
+    state = State(ledger("e3 w2 a2 0:[b1 b2 b3] open"), ctime_ms=5)
+    driven = drive(stuck(state, replace(state, version=1)))
+    assert (Standing.EXEMPT, ()) == (driven.step.verdict.standing, driven.step.verdict.findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "ctime_ms", "mtime_ms", "found"),
+    [
+        ("open", NOW_MS - 1_001, NOW_MS, True),
+        ("open", NOW_MS - 1_000, 1, False),
+        ("in_recovery", 1, NOW_MS - 1_001, True),
+        ("in_recovery", 1, NOW_MS - 1_000, False),
+        ("closed 9", 1, 1, False),
+    ],
+)
+def test_open_counts_from_creation_and_in_recovery_from_the_last_write(
+    text: str, ctime_ms: int, mtime_ms: int, found: bool
+) -> None:
+    """For longer than the setting, not as long as it."""
+    held = {b: Bookie(frozenset(e for e in range(10) if (k - e) % 3 < 2)) for k, b in enumerate(("b1", "b2", "b3"))}
+    state = State(ledger(f"e3 w2 a2 0:[b1 b2 b3] {text}"), held, ctime_ms=ctime_ms, mtime_ms=mtime_ms)
+    kinds = [finding.kind for finding in drive(stuck(state)).step.verdict.findings]
+    assert ([Kind.LEDGER_STUCK] if found else []) == kinds
+
+
+RACK = {
+    "placement": PlacementRule(Policy.RACK),
+    "around": Surroundings(locations={"b1": "/r1", "b2": "/r1", "b3": "/r2"}),
+}
+
+
+def test_placement_is_judged_beside_coverage_and_costs_one_look_more() -> None:
+    """b1 and b2 share a rack: found on a ledger whose copies are all there; another ensemble of the same ledger is sound."""
+    driven = drive(replace(story(), more_terms=RACK))
+    assert [Todo.LISTS, Todo.LOOK, Todo.NOTHING] == [step.todo for _, step in driven.steps]
+    assert [Kind.PLACEMENT_FAILED] == [finding.kind for finding in driven.step.verdict.findings]
+
+
+def test_a_bookie_without_a_location_leaves_placement_unknown() -> None:
+    """Nothing is guessed, and no second look is taken: a run has one topology."""
+    around = Surroundings(locations={"b2": "/r1", "b3": "/r2"})
+    driven = drive(replace(story(), more_terms={**RACK, "around": around}))
+    verdict = driven.step.verdict
+    assert (Standing.INDETERMINATE, (Unknown.TOPOLOGY_UNKNOWN,)) == (verdict.standing, verdict.unknowns)
+    assert 1 == len(driven.evidence.looks)
+
+
+@pytest.mark.parametrize("text", ["open", "in_recovery", "closed -1"])
+def test_placement_is_not_judged_where_nothing_is_closed_and_stored(text: str) -> None:
+    """Open, in recovery, empty; and of a ledger marked within grace the cluster is rebuilding the ensemble."""
+    bare = Story("bare", (State(ledger(f"e3 w2 a2 0:[b1 b2 b3] {text}")),), more_terms=RACK)
+    assert () == drive(bare).step.verdict.findings
+    assert () == drive(marked(replace(story(), more_terms=RACK))).step.verdict.findings
+
+
+# Copies outside the ensembles
+
+
+def stranded(*holders: str, lost: tuple[int, ...] = (6,), limit: int = 16, **more: Bookie) -> Story:
+    """Entries lost on their whole write set; x1 and x2 are registered and not named, `holders` have the lost entries."""
+    gone = {b: Bookie(frozenset(HELD[b] - set(lost))) for b in HELD}
+    others = {b: Bookie(frozenset(lost)) if b in holders else Bookie(knows_ledger=False) for b in ("x1", "x2")}
+    told = story(**{**gone, **others, **more})
+    around = Surroundings(writable=frozenset({"b1", "b2", "b3", "x1"}), readonly=frozenset({"x2"}))
+    return replace(told, more_terms={"around": around, "stranded_entries_max": limit})
+
+
+def test_an_entry_alive_on_a_bookie_that_metadata_does_not_name_is_found_there() -> None:
+    """Read on every other registered bookie, writable or read-only, at both looks."""
+    driven = drive(stranded("x2"))
+    (finding,) = driven.step.verdict.findings
+    assert (Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, ((6, 6),)) == (finding.kind, finding.entries)
+    assert "x2" == dict(finding.facts)["holders"]
+    assert [{"x1", "x2"}] * 2 == [{b for b, _ in look.reads if b[0] == "x"} for look in driven.evidence.looks if look.reads]
+
+
+def test_nobody_else_is_read_for_an_entry_that_has_a_copy() -> None:
+    """Only entries without a copy are looked for."""
+    told = stranded("x2", b1=Bookie(frozenset(HELD["b1"])))
+    driven = drive(told)
+    assert [Kind.ENTRY_BELOW_ACK_QUORUM] == [finding.kind for finding in driven.step.verdict.findings]
+    assert not [b for look in driven.evidence.looks for b, _ in look.reads if b[0] == "x"]
+
+
+def test_a_bookie_that_does_not_know_the_ledger_is_read_once() -> None:
+    """ENOLEDGER answers for all entries; the one that holds some is read for more of them, up to the limit."""
+    driven = drive(stranded("x1", lost=(3, 6, 9, 12, 15), limit=3))
+    first = driven.evidence.looks[0]
+    assert (1, 3) == (sum(b == "x2" for b, _ in first.reads), sum(b == "x1" for b, _ in first.reads))
+    (finding,) = driven.step.verdict.findings
+    assert (Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, 3) == (finding.kind, finding.entries_total)
+    assert "2" == dict(finding.facts)["not_looked_for"]
+
+
+def test_one_entry_alive_nowhere_makes_it_a_loss() -> None:
+    """The other one's holder is told."""
+    driven = drive(stranded(lost=(3, 6), x1=Bookie(frozenset({3}))))
+    (finding,) = driven.step.verdict.findings
+    facts = dict(finding.facts)
+    assert (Kind.ENTRY_WITHOUT_REPLICA, 2, "1", "x1") == (finding.kind, finding.entries_total, facts["alive"], facts["holders"])
+
+
+def test_an_unrecoverable_ledger_names_who_still_holds_its_entries() -> None:
+    """Its kind stays: auto-recovery asks the ensemble only."""
+    (finding,) = drive(marked(stranded("x1"))).step.verdict.findings
+    assert (Kind.UNDERREPLICATED_UNRECOVERABLE, "x1") == (finding.kind, dict(finding.facts)["holders"])
+
+
+def test_a_silent_bookie_outside_the_ensemble_is_told_and_accuses_nobody_less() -> None:
+    """Every bookie of the write set answered: the loss stands, and who could not be asked elsewhere is named."""
+    (finding,) = drive(stranded(x1=Bookie(read=ReadStatus.SILENT))).step.verdict.findings
+    assert (Kind.ENTRY_WITHOUT_REPLICA, "x1") == (finding.kind, dict(finding.facts)["unheard"])
 
 
 def test_reads_go_only_to_bookies_that_answered_at_this_look() -> None:

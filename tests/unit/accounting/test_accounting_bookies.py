@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from auditor.accounting.bookies import by_look, orphans, with_greetings
+from auditor.accounting.bookies import MARK_KEY, by_look, orphans, with_greetings
 from auditor.evidence.rows import answer_row, greeting_row, table
-from auditor.evidence.schemas import ANSWERS, VERDICTS
+from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
 from auditor.model.availability import Answer, AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.verify.reachability import LEDGERS_NAMED_MAX, Orphans
@@ -61,6 +61,13 @@ def test_a_registration_without_address_is_its_own_greeting():
     assert (Greeting.ADDRESS_UNKNOWN, "no address") == (found.greeting, found.greeting_detail)
 
 
+def marks(*keys: tuple[int, int]) -> pa.Table:
+    """(ledger, look) pairs at which the ledger was marked."""
+    columns = list(zip(*keys, strict=True)) or [(), ()]
+    schema = pa.schema([LEDGERS.field(name) for name in MARK_KEY])
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)
+
+
 def test_looks_come_oldest_first():
     """Whatever the order of the rows."""
     looks = by_look([record("b1", Registration.NONE, 2), record("b1", Registration.WRITABLE, 1)])
@@ -81,12 +88,19 @@ def test_an_orphan_was_asked_in_vain_at_two_looks_and_is_still_unknown():
         l4=("violated", ["bookie_silent"], None),
         l5=SILENT,
     )
-    assert {"gone": Orphans(2, (1, 4))} == orphans(rows, judged)
+    assert {"gone": Orphans(2, (1, 4))} == orphans(rows, judged, marks())
+
+
+def test_a_ledger_marked_at_a_look_is_no_orphan_of_it():
+    """Asked while marked does not count: the cluster knew then. Ledger 2 was marked at one of its three looks, 3 at all."""
+    rows = answers(*(said("gone", ledger, look, UNREGISTERED) for ledger in (1, 2, 3) for look in (1, 2, 3)))
+    judged = verdicts(l1=SILENT, l2=SILENT, l3=SILENT)
+    assert {"gone": Orphans(2, (1, 2))} == orphans(rows, judged, marks((2, 1), (3, 1), (3, 2), (3, 3)))
 
 
 def test_few_orphans_are_named_and_all_are_counted():
     """A finding on a bookie of 40,000 ledgers stays readable."""
     ids = range(100, 100 + 3 * LEDGERS_NAMED_MAX)
     rows = answers(*(said("gone", ledger, look, UNREGISTERED) for ledger in reversed(ids) for look in (1, 2)))
-    found = orphans(rows, verdicts(**{f"l{ledger}": SILENT for ledger in ids}))
+    found = orphans(rows, verdicts(**{f"l{ledger}": SILENT for ledger in ids}), marks())
     assert {"gone": Orphans(len(ids), tuple(ids[:LEDGERS_NAMED_MAX]))} == found

@@ -21,7 +21,7 @@ from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.sandbox.notation import ledger
 
 NONE, CURABLE, INCURABLE = Suspicion.NONE, Suspicion.CURABLE, Suspicion.INCURABLE
-MARKED = Suspicion.MARKED
+MARKED, STATIC, REMARK = Suspicion.MARKED, Suspicion.STATIC, Suspicion.REMARK
 COMMIT = Instruction(Next.COMMIT)
 ASK = Instruction(Next.ASK)
 UNSETTLED = Instruction(Next.UNSETTLED)
@@ -99,6 +99,32 @@ def _look(number: int, word: str) -> Look:
         ("A! B+", False, CURABLE, AGAIN_LATER),
         ("A! B+", False, NONE, COMMIT),
         ("A+ A", True, CURABLE, ASK),
+        # marked, and asked all the same: a mark may hide a loss
+        ("A+", True, NONE, ASK),
+        ("A+!", True, NONE, COMMIT),
+        ("A+!", True, MARKED, AGAIN_LATER),
+        ("A+! A+", True, MARKED, COMMIT),
+        ("A+! B+", True, MARKED, ASK),  # nobody was asked about it as it is now
+        ("A+! B+!", True, MARKED, COMMIT),
+        ("A! A+", True, NONE, COMMIT),
+        ("A! A+", True, MARKED, ASK),  # marked at one look only
+        ("A! A+!", True, MARKED, CLOSE),
+        ("A+! B+! C+! D+", True, MARKED, UNSETTLED),
+        # what metadata alone says: read twice alike, asked about once
+        ("A!", True, STATIC, AGAIN_LATER),
+        ("A! A", True, STATIC, COMMIT),
+        ("A! B", True, STATIC, ASK),
+        ("A! B!", True, STATIC, AGAIN_LATER),
+        ("A! B! B", True, STATIC, COMMIT),
+        ("A", False, STATIC, AGAIN_LATER),
+        ("A A", False, STATIC, COMMIT),
+        ("A B", False, STATIC, AGAIN_LATER),
+        # a remark: once more, and never waited for
+        ("A!", True, REMARK, CLOSE),
+        ("A! A", True, REMARK, COMMIT),
+        ("A", False, REMARK, CLOSE),
+        ("A A", False, REMARK, COMMIT),
+        ("A B", False, REMARK, COMMIT),
         # undecodable: read twice alike before it accuses
         ("M", False, CURABLE, AGAIN_LATER),
         ("M M", False, CURABLE, COMMIT),
@@ -215,10 +241,11 @@ BAD, WORSE = without(RecordStatus.MALFORMED), without(RecordStatus.MALFORMED, 10
             "violated",
             Exempt.MARKED_UNDERREPLICATED,
             [Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.UNDERREPLICATED_BEYOND_GRACE],
-            2,
+            3,
         ),
-        ("lost, and marked then", [LOST, marked(LOST, GRACE_AGO)], "violated", None, [Kind.ENTRY_WITHOUT_REPLICA], 2),
-        ("marked within grace", [marked(LOST, GRACE_AGO)], "exempt", Exempt.MARKED_UNDERREPLICATED, [], 1),
+        ("lost, and marked then", [LOST, marked(LOST, GRACE_AGO)], "violated", None, [Kind.UNDERREPLICATED_UNRECOVERABLE], 3),
+        ("lost and marked", [marked(LOST, GRACE_AGO)], "violated", None, [Kind.UNDERREPLICATED_UNRECOVERABLE], 3),
+        ("marked within grace", [marked(SHORT, GRACE_AGO)], "exempt", Exempt.MARKED_UNDERREPLICATED, [], 1),
         ("marked long ago", [marked(WELL, LONG_AGO)], "violated", None, [Kind.UNDERREPLICATED_BEYOND_GRACE], 2),
         ("marked long ago, then not", [marked(WELL, LONG_AGO), WELL], "sound", None, [], 2),
         ("changed once, and well", [SHORT, changed(WELL, 1)], "sound", None, [], 2),

@@ -203,10 +203,10 @@ def test_within_grace_a_mark_excuses_too_few_copies_and_silence() -> None:
 
 
 def test_no_mark_excuses_a_confirmed_loss() -> None:
-    """Within grace or beyond, an entry without any copy is reported."""
+    """Within grace or beyond, an entry without any copy is reported, and stands alone: the age is in its facts."""
     lost = {"b1": "4", "b2": "4", "b3": "4"}
-    assert [Kind.ENTRY_WITHOUT_REPLICA] == kinds(told(E3, YOUNG, **lost))
-    assert {Kind.ENTRY_WITHOUT_REPLICA, Kind.UNDERREPLICATED_BEYOND_GRACE} == set(kinds(told(E3, OLD, **lost)))
+    for mark in (YOUNG, OLD):
+        assert [Kind.UNDERREPLICATED_UNRECOVERABLE] == kinds(told(E3, mark, **lost))
 
 
 def test_beyond_grace_a_mark_excuses_nothing() -> None:
@@ -215,7 +215,7 @@ def test_beyond_grace_a_mark_excuses_nothing() -> None:
 
 
 def test_a_marked_ledger_nobody_was_asked_about_is_exempt_not_unknown() -> None:
-    """While it is marked no bookie is asked, and none is missed."""
+    """Before its bookies are asked none is missed."""
     verdict = judge(record(ledger(E3), YOUNG), {}, {}, TERMS)
     assert (Standing.EXEMPT, ()) == (verdict.standing, verdict.unknowns)
 
