@@ -41,7 +41,7 @@ from auditor.relisting import Relisting
 from auditor.report import log, text
 from auditor.report.conclusion import Conclusion, conclude
 from auditor.report.plan import plan_text
-from auditor.report.run_directory import Output, Place, place, write_json
+from auditor.report.run_directory import Output, Place, place, write_causes, write_json
 from auditor.tables.session import spark_session
 from auditor.tables.stages import Stages
 from auditor.topology.sources import Source, sources_of
@@ -205,6 +205,7 @@ def _published(this: Run, directory: Place, conclusion: Conclusion) -> int:
     findings = [json.loads(line) for line in conclusion.findings]
     log.violations(context.logger, findings, log_format=context.settings.log_format)
     directory.write_text("findings.jsonl", "".join(f"{line}\n" for line in conclusion.findings))
+    write_causes(directory, conclusion.cause_files)
     report = text.render(summary, findings, run_dir=directory.path, width=context.width)
     directory.write_text("report.txt", report)
     write_json(directory, "summary.json", summary)

@@ -19,7 +19,7 @@ FindingRow: TypeAlias = Mapping[str, Any]
 DETAILED_KINDS_MAX = 2
 """Kinds whose worst finding is shown in full, beside every critical kind."""
 LEDGERS_SHOWN_MAX = 5
-LEDGERS_SHOWN_BRIEF_MAX = 3
+LEDGERS_SHOWN_BRIEF_MAX = 2
 MATRIX_BOOKIES_MAX = 8
 MATRIX_LOOKS_MAX = 4
 WITNESS_LINES_MAX = 8
@@ -66,18 +66,18 @@ def findings_section(summary: Mapping[str, Any], findings: Sequence[FindingRow],
     yield paint("Findings, worst first", "bold", color)
     for rank, kind in enumerate(found):
         in_full = rank < DETAILED_KINDS_MAX or CATALOGUE[kind].severity is Severity.CRITICAL
-        yield from _kind(kind, hits(summary, kind), groups.get(kind, []), in_full, width, color)
+        shown_max = LEDGERS_SHOWN_MAX if rank < DETAILED_KINDS_MAX else LEDGERS_SHOWN_BRIEF_MAX
+        yield from _kind(kind, hits(summary, kind), worst(groups.get(kind, []), shown_max), in_full, width, color)
     yield ""
 
 
-def _kind(kind: Kind, hit: int, group: list[FindingRow], in_full: bool, width: int, color: bool) -> Iterator[str]:
+def _kind(kind: Kind, hit: int, shown: Sequence[FindingRow], in_full: bool, width: int, color: bool) -> Iterator[str]:
     facts = CATALOGUE[kind]
     hue = "red" if facts.severity is Severity.CRITICAL else "yellow"
     subject = facts.subject.value
     hits_what = "the cluster" if facts.subject is Subject.CLUSTER else of(hit, subject)
     yield f"  {paint(facts.severity.word.upper() + ' ' + kind.value, hue, color)}  {hits_what}"
     yield from wrapped(facts.says, width, "    ")
-    shown = worst(group, LEDGERS_SHOWN_MAX if in_full else LEDGERS_SHOWN_BRIEF_MAX)
     for place, finding in enumerate(shown):
         told = in_full and place == 0
         line = one_line(finding) if told else ": ".join(filter(None, (one_line(finding), one_fact(finding))))

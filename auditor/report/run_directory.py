@@ -20,6 +20,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from auditor.accounting.last_words import Ids
 from auditor.accounting.summary import NO_PREVIOUS, Previous
 from auditor.errors import OutputError
 from auditor.model.cluster import ClusterFacts
@@ -49,6 +50,11 @@ class Place:
 
     def __truediv__(self, name: str) -> Place:
         return replace(self, path=f"{self.path}/{name}", uri=f"{self.uri}/{name}")
+
+    def create(self) -> None:
+        """Make the directory, if it is not there."""
+        with _told(f"write to {self.uri}"):
+            self.files.create_dir(self.path, recursive=True)
 
     def write_text(self, name: str, text: str) -> None:
         """Write a file in one step: whoever reads it sees the old one or the new one whole."""
@@ -239,6 +245,14 @@ def read_summary(run: Place) -> Json | None:
 def read_findings(run: Place) -> list[Json]:
     """findings.jsonl of a run."""
     return list(jsonl.parse((run.read_text("findings.jsonl") or "").splitlines()))
+
+
+def write_causes(run: Place, files: Mapping[str, Ids]) -> None:
+    """The ledgers of each cause, one id a line as --ledgers-from reads them. No directory is made for none."""
+    for name, ids in files.items():
+        folder, _, file = name.rpartition("/")
+        (run / folder).create()
+        (run / folder).write_text(file, "".join(f"{ledger_id}\n" for ledger_id in ids.tolist()))
 
 
 def write_json(run: Place, name: str, value: Mapping[str, Any]) -> None:

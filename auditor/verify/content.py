@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from auditor.model.cluster import BookieRecord
+from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, LedgerId
 from auditor.verify.reachability import BookieLook
@@ -38,8 +38,9 @@ class Content:
 
 
 def is_lost(content: Content) -> bool:
-    """Whether that is most of what the bookie should hold."""
-    return content.lacking_most >= LOST_CONTENT_LEDGERS_MIN and 2 * content.lacking_most > content.asked
+    """Whether that is most of what the bookie should hold. A bookie that lacks more ledgers than its last words cover went
+    away meanwhile: that is another matter."""
+    return LOST_CONTENT_LEDGERS_MIN <= content.lacking_most <= content.asked < 2 * content.lacking_most
 
 
 def judge_content(looks: Sequence[BookieLook], contents: Mapping[BookieId, Content]) -> list[Finding]:
@@ -47,7 +48,7 @@ def judge_content(looks: Sequence[BookieLook], contents: Mapping[BookieId, Conte
     found = []
     for bookie in sorted(contents):
         records = [look[bookie] for look in looks if bookie in look]
-        if records and is_lost(contents[bookie]):
+        if records and records[-1].registration is not Registration.NONE and is_lost(contents[bookie]):
             found.append(_lost_content(records[-1], contents[bookie]))
     return found
 

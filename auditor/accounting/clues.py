@@ -1,0 +1,166 @@
+"""From findings and verdicts to what `accounting.causes` groups: which ledgers are hit, and which bookies may be behind it."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.accounting.causes import Hits, Via
+from auditor.accounting.last_words import Ids, by_word
+from auditor.accounting.periods import Births
+from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
+from auditor.model.identity import BookieId, LedgerId
+from auditor.model.verdict import Unknown
+
+SILENCES = (Unknown.BOOKIE_SILENT, Unknown.BOOKIE_REFUSED, Unknown.ADDRESS_UNKNOWN)
+"""Reasons for not knowing that some bookie as a whole is behind."""
+BIRTHS = ["ledger_id", "look", "znode_ctime_ms"]
+"""Columns of LEDGERS that say when a ledger was created."""
+
+_GROUPED = {
+    kind.value for kind, facts in CATALOGUE.items() if facts.subject is Subject.LEDGER and facts.severity > Severity.INFO
+}
+
+
+@dataclass(slots=True)
+class Clues:
+    """Findings, one by one; what is kept of each is its ledger's id, by kind and by bookie."""
+
+    locations: Mapping[BookieId, str]
+    by_kind: dict[str, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
+    missing_on: dict[BookieId, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
+    _shared: set[BookieId] | None = None
+    """The bookies that every segment failing placement has in common."""
+    _crowded: set[str] | None = None
+    """The racks of which every such segment has two bookies or more."""
+
+    def add(self, finding: Mapping[str, Any]) -> None:
+        """A finding as contract section 4 writes it. Those on bookies and those for information hit no ledger."""
+        kind = str(finding["kind"])
+        if kind not in _GROUPED:
+            return
+        ledger = int(finding["ledger_id"])
+        self.by_kind[kind].append(ledger)
+        for bookie in finding.get("missing_on") or ():
+            self.missing_on[bookie].append(ledger)
+        if kind == Kind.PLACEMENT_FAILED.value and finding.get("segment"):
+            self._fails(finding["segment"]["ensemble"])
+
+    def _fails(self, ensemble: Sequence[BookieId]) -> None:
+        bookies = set(ensemble)
+        racks = [self.locations[bookie] for bookie in bookies if bookie in self.locations]
+        crowded = {rack for rack in racks if racks.count(rack) > 1}
+        self._shared = bookies if self._shared is None else self._shared & bookies
+        self._crowded = crowded if self._crowded is None else self._crowded & crowded
+
+    def hits(
+        self,
+        verdicts: pa.Table,
+        *,
+        lacking: Mapping[BookieId, Ids],
+        unheard: Mapping[BookieId, Ids],
+        marks: pa.Table,
+    ) -> Hits:
+        """All together. `marks`: the rows that `newest_marks` gives."""
+        by_kind = {kind: _ids(ids) for kind, ids in self.by_kind.items()} | unjudged_by_reason(verdicts)
+        failing = by_kind.get(Kind.PLACEMENT_FAILED.value, _ids(()))
+        missing = {bookie: _ids(ids) for bookie, ids in self.missing_on.items()}
+        via: dict[Via, Mapping[BookieId, Ids]] = {
+            Via.LACKING: {b: np.union1d(missing.get(b, _ids(())), lacking.get(b, _ids(()))) for b in {*missing, *lacking}},
+            Via.UNHEARD: unheard,
+            Via.MARKED: _of_each(marks, "missing_replicas"),
+            Via.MISPLACED: {next(iter(self._shared)): failing} if self._shared and len(self._shared) == 1 else {},
+        }
+        crowded = (next(iter(self._crowded)), failing) if self._crowded and len(self._crowded) == 1 else None
+        locked = {holder: np.unique(ids) for holder, ids in by_word(*_where(marks, "holder"))}
+        return Hits(by_kind, via, crowded, locked)
+
+    def marked(self) -> Ids:
+        """The ledgers found for their mark."""
+        kinds = (Kind.UNDERREPLICATED_UNRECOVERABLE.value, Kind.UNDERREPLICATED_BEYOND_GRACE.value)
+        return _ids(ledger for kind in kinds for ledger in self.by_kind.get(kind, ()))
+
+
+def unjudged_by_reason(verdicts: pa.Table) -> dict[str, Ids]:
+    """The ledgers that a bookie's silence left without a verdict, by that reason."""
+    found: dict[str, Ids] = {}
+    for batch in verdicts.select(["ledger_id", "unknowns"]).to_batches():
+        ids = batch["ledger_id"].take(pc.list_parent_indices(batch["unknowns"]))
+        for reason, hit in by_word(batch["unknowns"].flatten(), ids):
+            if reason in SILENCES:
+                found[reason] = np.union1d(found.get(reason, _ids(())), hit)
+    return found
+
+
+MARKS = pa.schema(
+    [("ledger_id", pa.int64()), ("look", pa.int32()), ("missing_replicas", pa.list_(pa.string())), ("holder", pa.string())]
+)
+"""What the mark of a ledger said: whom it names missing, and who holds its lock. Key: (ledger_id, look)."""
+
+
+def newest_marks(ledgers: pa.Table) -> pa.Table:
+    """MARKS rows, of each ledger its newest, from rows of LEDGERS with `ledger_id`, `look` and `mark`."""
+    batches = [_mark_rows(batch) for batch in ledgers.to_batches()]
+    rows = pa.Table.from_batches(batches, schema=MARKS).sort_by([("ledger_id", "ascending"), ("look", "ascending")])
+    ids = rows["ledger_id"].to_numpy()
+    is_last = np.append(ids[1:] != ids[:-1], True)[: len(ids)]
+    return rows.filter(pa.array(is_last))
+
+
+def _mark_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
+    kept = batch.filter(pc.is_valid(batch["mark"]))
+    mark = kept["mark"]
+    holder = pc.struct_field(mark, ["lock", "holder"])
+    columns = [kept["ledger_id"], kept["look"], pc.struct_field(mark, ["missing_replicas"]), holder]
+    return pa.RecordBatch.from_arrays(columns, schema=MARKS)
+
+
+def births(ledgers: Iterable[pa.RecordBatch], affected: Ids) -> Births:
+    """When the affected ledgers were created, from BIRTHS columns. Costs one scan."""
+    ids, times = [_ids(())], [_ids(())]
+    for batch in ledgers:
+        kept = _born(batch)
+        kept = kept.filter(pc.is_in(kept["ledger_id"], pa.array(affected)))
+        ids.append(kept["ledger_id"].to_numpy())
+        times.append(kept["znode_ctime_ms"].to_numpy())
+    return Births(np.concatenate(ids), np.concatenate(times))
+
+
+def created_between(ledgers: Iterable[pa.RecordBatch], edges: Ids) -> Ids:
+    """Of all ledgers, how many were created before the first edge, from each to the next, and after the last. One scan."""
+    counts = np.zeros(len(edges) + 1, np.int64)
+    for batch in ledgers:
+        bins = np.searchsorted(edges, _born(batch)["znode_ctime_ms"].to_numpy(), side="right")
+        counts += np.bincount(bins, minlength=len(counts))
+    return counts
+
+
+def _born(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Each ledger once: as the first look saw it."""
+    return batch.filter(pc.and_(pc.equal(batch["look"], 1), pc.is_valid(batch["znode_ctime_ms"])))
+
+
+def _where(rows: pa.Table, column: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    kept = rows.filter(pc.and_(pc.is_valid(rows[column]), pc.not_equal(rows[column], "")))
+    return kept[column], kept["ledger_id"]
+
+
+def _of_each(rows: pa.Table, column: str) -> dict[str, Ids]:
+    """The ledgers by each word of a list column."""
+    found: dict[str, Ids] = {}
+    for batch in rows.select(["ledger_id", column]).to_batches():
+        for word, ids in by_word(batch[column].flatten(), batch["ledger_id"].take(pc.list_parent_indices(batch[column]))):
+            found[word] = np.union1d(found.get(word, _ids(())), ids)
+    return found
+
+
+def _ids(ledgers: Iterable[LedgerId]) -> Ids:
+    """Ascending, each once."""
+    return np.unique(np.fromiter(ledgers, np.int64))

@@ -1,0 +1,83 @@
+"""Reads what causes are found from, and what a bookie's content is judged by: the end of a run, from what was written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.accounting.about import About
+from auditor.accounting.cause_rows import Backdrop, Causes, told
+from auditor.accounting.causes import choose
+from auditor.accounting.clues import BIRTHS, Clues, births, created_between, newest_marks, unjudged_by_reason
+from auditor.accounting.content import contents, lacking, lacks_of
+from auditor.accounting.last_words import SPOKEN, Ids, LastWords, last_words, probed_ledgers
+from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord
+from auditor.model.identity import BookieId
+from auditor.report.run_directory import Place
+from auditor.verify.content import Content
+from auditor.verify.reachability import BookieLook, nobody_answered
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a run heard of the bookies' content. `lacks` holds LACKS rows."""
+
+    lacks: pa.Table
+    words: LastWords
+    contents: Mapping[BookieId, Content]
+
+
+def heard(run: Place, verdicts: pa.Table, bookies: Sequence[BookieRecord]) -> Heard:
+    """What the bookies said of ledgers, counted. Costs a scan of the answers; where bookies cannot list, one of the reads."""
+    unsupported = {record.bookie_id for record in bookies if record.greeting is Greeting.UNSUPPORTED}
+    probed = probed_ledgers(run.stream("evidence/reads", READS, SPOKEN), unsupported) if unsupported else {}
+    later = pc.is_valid(pc.field("ledger_id")) & (pc.field("look") > 1)
+    again = pc.unique(run.read_table("evidence/answers", ANSWERS, later, ["ledger_id"])["ledger_id"])
+    unjudged = [pa.array(ids) for ids in unjudged_by_reason(verdicts).values()]
+    words = last_words(
+        run.stream("evidence/answers", ANSWERS, SPOKEN),
+        again,
+        pa.concat_arrays([pa.array([], pa.int64()), *unjudged]),
+        {bookie: ids for bookie, ids in probed.items() if len(ids)},
+    )
+    lacks = lacks_of(verdicts)
+    return Heard(lacks, words, contents(lacks, words.asked, probed))
+
+
+def causes(
+    run: Place, about: About, verdicts: pa.Table, looks: Sequence[BookieLook], findings: Iterable[str], words: Heard
+) -> Causes:
+    """The causes of what was found. `findings` are lines of findings.jsonl; each is forgotten when the next is read.
+
+    Reads the affected ledgers' creation times and marks, and counts all ledgers created in between. Where no bookie answered,
+    that is our network: no bookie's silence is a cause.
+    """
+    around = about.terms.around
+    clues = Clues(around.locations)
+    for line in findings:
+        clues.add(json.loads(line))
+    unheard = {} if nobody_answered(looks) else words.words.unheard
+    hits = clues.hits(verdicts, lacking=lacking(words.lacks), unheard=unheard, marks=_marks(run, clues.marked()))
+    affected = hits.affected()
+    born = births(run.stream("evidence/ledgers", LEDGERS, BIRTHS) if len(affected) else (), affected)
+    chosen = choose(
+        hits,
+        around.locations,
+        born,
+        lambda edges: created_between(run.stream("evidence/ledgers", LEDGERS, BIRTHS), edges),
+        replication_disabled=about.facts.replication_disabled,
+    )
+    last = {bookie: record for look in looks for bookie, record in look.items()}
+    return told(chosen, hits, Backdrop(about.facts, last, words.words.asked, around.maintenance))
+
+
+def _marks(run: Place, marked: Ids) -> pa.Table:
+    """What the marks that were found said, as they were read last."""
+    keep = pc.field("ledger_id").isin(pa.array(marked)) if len(marked) else pc.scalar(False)
+    return newest_marks(run.read_table("evidence/ledgers", LEDGERS, keep, ["ledger_id", "look", "mark"]))
