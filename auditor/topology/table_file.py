@@ -36,6 +36,10 @@ def read_table(path: Path) -> Places:
         raise ConfigError(f"the topology table {path} cannot be read: {error.strerror or error}") from None
     if len(content) > TABLE_BYTES_MAX:
         raise ConfigError(f"the topology table {path} is larger than {TABLE_BYTES_MAX} bytes")
+    if content.startswith(b"#!"):
+        raise ConfigError(
+            f"the topology table {path} is a script: to have it run, name it alone and make it executable (chmod +x)"
+        )
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

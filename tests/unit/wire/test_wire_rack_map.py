@@ -1,0 +1,81 @@
+"""Pulsar's rack map: its JSON, and what is not."""
+
+import json
+
+import pytest
+
+from auditor.wire import rack_map
+from auditor.wire.rack_map import ENTRIES_MAX, PROBLEMS_MAX, RackMap
+
+
+def decoded(value: object) -> RackMap:
+    return rack_map.decode(json.dumps(value).encode())
+
+
+def test_each_bookie_has_the_rack_of_its_entry():
+    """Whatever the group; hostname says nothing about the location."""
+    written = {
+        "default": {"10.0.0.1:3181": {"rack": "/rack0", "hostname": "bookie1.example.com"}},
+        "second": {"bookie-2": {"rack": "/region/rack1", "hostname": None, "later": 1}},
+    }
+    assert RackMap({"10.0.0.1:3181": "/rack0", "bookie-2": "/region/rack1"}) == decoded(written)
+
+
+@pytest.mark.parametrize(
+    ("expected", "rack"),
+    [("/r", "r"), ("/region/r", "region/r"), ("/r", "/r/"), ("/r", " /r "), (None, ""), (None, "/"), (None, " "), (None, None)],
+)
+def test_a_rack_gets_its_slash_and_none_is_unresolved(expected, rack):
+    """As BookieRackAffinityMapping has it; a missing rack, an empty one and / are no location, and no problem."""
+    assert RackMap({"b1": expected} if expected else {}) == decoded({"default": {"b1": {"rack": rack}}})
+    assert RackMap() == decoded({"default": {"b1": {"hostname": "h"}}})
+
+
+def test_of_two_groups_the_first_by_name_wins():
+    """Pulsar asks its sorted groups in order; a rack that differs is told."""
+    found = decoded({"z": {"b1": {"rack": "/z"}}, "a": {"b1": {"rack": "/a"}}})
+    assert {"b1": "/a"} == found.locations
+    (problem,) = found.problems
+    assert "'b1' at /a and, in group 'z', at /z" in problem
+    assert () == decoded({"z": {"b1": {"rack": "/a"}}, "a": {"b1": {"rack": "/a"}}}).problems
+
+
+@pytest.mark.parametrize("data", [b"", b" \n", b"{}", b'{"default": {}}', b'{"default": null}'])
+def test_an_empty_map_is_no_problem(data):
+    """Pulsar leaves such behind when the last rack is deleted."""
+    assert RackMap() == rack_map.decode(data)
+
+
+@pytest.mark.parametrize("data", [b"{", b"\xff\xfe", b"[" * 100_000, b"[1]", b"7", b'"x"', b"null"])
+def test_what_is_no_map_is_one_sentence(data):
+    """Never an exception."""
+    found = rack_map.decode(data)
+    assert {} == found.locations
+    (problem,) = found.problems
+    assert problem.startswith("the rack map is no") and problem.isprintable()
+
+
+@pytest.mark.parametrize(
+    "odd", ["/r", 7, [], {"rack": 7}, {"rack": ["/r"]}, {"rack": "/a//b"}, {"rack": "/a b"}, {"rack": "/a\nb"}]
+)
+def test_an_odd_entry_harms_no_other(odd):
+    """It makes a sentence that names it, and the others count."""
+    found = decoded({"default": {"b1\n": odd, "b2": {"rack": "/r2"}}, "other": [1]})
+    assert {"b2": "/r2"} == found.locations
+    about_entry, about_group = sorted(found.problems, key=lambda problem: problem.startswith("group"))
+    assert "'b1\\n'" in about_entry and "'default'" in about_entry and about_entry.isprintable()
+    assert "group 'other'" in about_group
+
+
+def test_a_map_and_its_problems_have_an_end():
+    """No more bookies than ENTRIES_MAX are taken, no more than PROBLEMS_MAX sentences said, and what was left out is said."""
+    many = decoded({"default": {f"b{n:06}": {"rack": "/r"} for n in range(ENTRIES_MAX + 5)}})
+    assert ENTRIES_MAX == len(many.locations) and "names more than" in many.problems[0]
+    odd = decoded({"default": {f"b{n}": {"rack": 7} for n in range(PROBLEMS_MAX + 7)}})
+    assert PROBLEMS_MAX + 1 == len(odd.problems) and "and 7 more" in odd.problems[-1]
+
+
+def test_a_written_map_reads_back():
+    """`encode` is what tests and the demo write."""
+    for locations in ({}, {"b1": "/r1", "127.0.0.1:3181": "/region/r2"}):
+        assert RackMap(locations) == rack_map.decode(rack_map.encode(locations))
