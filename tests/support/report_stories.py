@@ -47,25 +47,29 @@ def summary(**changes: Any) -> dict[str, Any]:
         "withheld",
         "partial",
         "replication_disabled",
+        "assurance",
+        "bookies_gone",
+        "maintenance",
+        "placement",
     }, changes
     return document | changes
 
 
 def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
-    """One finding: on ledger `subject`, or on bookie `subject`; entries 0-1999 are missing on bookie-3."""
+    """One finding: on ledger `subject`, on bookie `subject`, or on the cluster; entries 0-1999 are missing on bookie-3."""
     facts = CATALOGUE[kind]
-    on_ledger = facts.subject is Subject.LEDGER
+    on_ledger, on_cluster = facts.subject is Subject.LEDGER, facts.subject is Subject.CLUSTER
     version = 2 if on_ledger else None
     answers = {"bookie-1:3181": "held", "bookie-2:3181": "held", "bookie-3:3181": "no_such_ledger"}
     if not on_ledger:
-        answers = {str(subject): "unregistered"}
+        answers = {"listing": "411 ledgers"} if on_cluster else {str(subject): "unregistered"}
     document: dict[str, Any] = {
         "id": f"{subject:0>16}",
         "kind": kind.value,
         "family": facts.family.value,
         "severity": facts.severity.word,
         "ledger_id": subject if on_ledger else None,
-        "bookie_id": None if on_ledger else subject,
+        "bookie_id": None if on_ledger or on_cluster else subject,
         "owner": {"application": "pulsar", "component": "managed-ledger", "name": f"public/default/persistent/t-{subject}"}
         if on_ledger
         else None,
@@ -84,6 +88,7 @@ def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
         if on_ledger
         else ["bookkeeper shell listbookies -rw", f"{CHANGES}bookkeeper shell recover {subject}"],
         "runbook": f"docs/findings/{kind.value}.md",
+        "assurance": "listed" if on_ledger else None,
     }
     assert set(changes) <= set(document), changes
     return document | changes
@@ -114,8 +119,9 @@ def _ledger_next(ledger_id: int | str) -> list[str]:
 def counted(findings: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
     """The field `findings` of a summary with these."""
     ledgers = Counter(f["kind"] for f in findings if f["ledger_id"] is not None)
+    bookies = Counter(f["kind"] for f in findings if f["bookie_id"] is not None)
     every = Counter(f["kind"] for f in findings)
-    return {k.value: {"ledgers": ledgers[k], "bookies": every[k] - ledgers[k], "findings": every[k]} for k in Kind}
+    return {k.value: {"ledgers": ledgers[k], "bookies": bookies[k], "findings": every[k]} for k in Kind}
 
 
 def wiped_bookie(ledgers: int = 40_000) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -148,6 +154,8 @@ def everything_wrong(each: int = 5_000) -> tuple[dict[str, Any], list[dict[str, 
     for place, kind in enumerate(Kind):
         if CATALOGUE[kind].subject is Subject.BOOKIE:
             found += [finding(kind, f"bookie-{place}-{n}:3181") for n in range(50)]
+        elif CATALOGUE[kind].subject is Subject.CLUSTER:
+            found.append(finding(kind, "cluster"))
         else:
             found += [finding(kind, place * each + n) for n in range(each)]
     return summary(

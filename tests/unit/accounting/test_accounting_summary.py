@@ -220,6 +220,21 @@ def test_requests_add_up_over_runs_by_outcome():
     assert {"answered": 37, "failed": 3} == after["zookeeper_reads"]
 
 
+def test_findings_count_what_they_are_on():
+    """Ledgers, bookies, or the one cluster, of which there is nothing to count but the finding."""
+    lost, dropped = told.finding(Kind.BOOKIE_LOST_UNNOTICED, "b1"), told.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster")
+    counted = findings_by_kind([CRITICAL, lost, dropped])
+    assert {"ledgers": 1, "bookies": 0, "findings": 1} == counted[CRITICAL["kind"]]
+    assert {"ledgers": 0, "bookies": 1, "findings": 1} == counted[lost["kind"]]
+    assert {"ledgers": 0, "bookies": 0, "findings": 1} == counted[dropped["kind"]]
+
+
+def test_a_listing_that_was_short_is_no_clean_bill():
+    """Ledgers that were there after all were not judged: exit 3."""
+    said = summary(verdict(1), listing_was_short=True)
+    assert ("INCOMPLETE", 3) == (said["outcome"], said["exit_code"])
+
+
 def test_bookies_count_as_of_the_last_look():
     """Who answered at any look answered; the others by what they did last."""
 
@@ -236,6 +251,7 @@ def test_bookies_count_as_of_the_last_look():
     said = summarise(facts(), verdicts(verdict(1)), records, COSTS, [], NO_PREVIOUS)["bookies"]
     expected = {
         "registered": 4, "readonly": 1, "named_by_ledgers": 4, "answered": 1, "silent": 1, "refused": 1, "unsupported": 1,
+        "gone": 1,
     }  # fmt: skip
     assert expected == said
 

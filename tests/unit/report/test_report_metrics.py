@@ -49,9 +49,10 @@ def test_every_series_of_the_contract_is_there_at_zero():
     }
     single = (
         LAST + "coverage_ratio", LAST + "oldest_underreplicated_seconds", LAST + "timestamp_seconds",
-        P + "last_success_timestamp_seconds",
+        P + "last_success_timestamp_seconds", LAST + "maintenance_ledgers",
     )  # fmt: skip
     expected |= {(name, frozenset()) for name in single}
+    expected |= {(LAST + "assurance_ledgers", frozenset({word})) for word in ("listed", "probed")}
     expected.add((P + "build_info", frozenset({"0.1.0", "4.3.0"})))
     assert expected == found
 
@@ -63,6 +64,21 @@ def test_violations_count_ledgers_or_bookies_by_the_kind():
     assert found[LAST + "violations", frozenset({"ENTRY_BELOW_WRITE_QUORUM", "warning"})] == 40_000
     assert found[LAST + "violations", frozenset({"BOOKIE_LOST_UNNOTICED", "critical"})] == 1
     assert found[LAST + "ledgers", frozenset({"violated"})] == 40_000
+
+
+def test_a_finding_on_the_cluster_counts_one():
+    """There is one cluster, whatever became of its ledgers."""
+    found = stories.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster")
+    series = told(findings=stories.counted([found]))
+    assert series[LAST + "violations", frozenset({"LEDGER_POPULATION_DROPPED", "critical"})] == 1
+
+
+def test_what_verdicts_rest_on_and_what_maintenance_costs_are_gauges():
+    """So that an alert on ledgers that cannot be judged subtracts those for which there is a known reason."""
+    maintenance = {"bookies": [{"bookie_id": "b1", "found": "silent"}], "ledgers": 12}
+    series = told(maintenance=maintenance, assurance={"listed": 900, "probed": 80})
+    assert 12 == series[LAST + "maintenance_ledgers", frozenset()]
+    assert (900, 80) == tuple(series[LAST + "assurance_ledgers", frozenset({word})] for word in ("listed", "probed"))
 
 
 def test_counters_go_on_from_the_totals():

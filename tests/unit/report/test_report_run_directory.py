@@ -22,6 +22,7 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.report.run_directory import LATEST, LOCK, Output, Place, place, read_findings, read_summary, write_json
+from auditor.verify.population import LastPopulation
 
 NUMBERS = pa.schema([("n", pa.int64()), ("word", pa.string())])
 LINE_TIMEOUT_S = 30
@@ -202,6 +203,42 @@ def test_counters_go_on_from_the_last_finished_run(root: Place):
     known = {(one["id"], one["kind"]) for one in found}
     assert (totals, requests, known) == (previous.totals, previous.request_totals, previous.findings)
     assert NO_PREVIOUS == Output(root).previous(replace(FACTS, instance_id="another cluster"))
+
+
+@pytest.mark.parametrize(
+    ("expected", "changes"),
+    [
+        (LastPopulation("r1", "2026-01-01T03:00:00Z", 812, 50), {}),
+        (None, {"partial": True}),
+        (None, {"ledgers": {}}),
+        (None, {"run_id": None}),
+    ],
+)
+def test_the_last_runs_number_of_ledgers_is_known(root: Place, expected: LastPopulation | None, changes: dict[str, object]):
+    """Where that run looked at the whole cluster and says how many there were; its totals count all the same."""
+    told = {"run_id": "r1", "finished_at": "2026-01-01T03:00:00Z", "ledgers": {"listed": 812}, "totals": {"LEDGER_STUCK": 1}}
+    Output(root).publish(finished(root, NAMES[0], **(told | changes)))
+    previous = Output(root).previous(FACTS)
+    assert (expected, 1) == (previous.population(50), previous.totals["LEDGER_STUCK"])
+
+
+@pytest.mark.parametrize(
+    ("same", "theirs"),
+    [
+        (True, {"root": "/ledgers", "hosts": ["h2:2181", "h:2181"]}),
+        (False, {"root": "/other", "hosts": ["h2:2181", "h:2181"]}),
+        (False, {"root": "/ledgers", "hosts": ["h:2181"]}),
+        (False, {}),
+    ],
+)
+def test_a_cluster_without_an_id_is_told_by_its_root_and_hosts(root: Place, same: bool, theirs: dict[str, object]):
+    """Two old clusters without an instance id are not one."""
+    run = finished(root, NAMES[0], totals={"LEDGER_STUCK": 7})
+    cluster = {"metadata_service_uri": "zk://h:2181,h2:2181/ledgers", "instance_id": None, **theirs}
+    write_json(run, "summary.json", {"cluster": cluster, "totals": {"LEDGER_STUCK": 7}})
+    Output(root).publish(run)
+    previous = Output(root).previous(replace(FACTS, instance_id=None, hosts=("h:2181", "h2:2181")))
+    assert same == (previous != NO_PREVIOUS)
 
 
 def test_runs_that_died_are_not_kept_instead_of_finished_ones(root: Place):

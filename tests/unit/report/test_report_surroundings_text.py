@@ -1,0 +1,118 @@
+"""What the first screen says of bookies that cannot list or are in maintenance, and the report of the rest around."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support import report_stories as stories
+
+from auditor.model.finding import Kind
+from auditor.model.verdict import Unknown
+from auditor.report.surroundings_text import BOOKIES_NAMED_MAX, named, placement_words
+from auditor.report.text import render
+from auditor.report.unjudged_text import what_to_do
+
+PROBED = {"listed": 500, "probed": 412, "probes": 2_060, "random_probes": 1_236, "missing_bound": 0.002427, "probe_entries": 3}
+BOOKIES = stories.summary()["bookies"]
+
+
+def flat(**changes: Any) -> str:
+    """A report on one line."""
+    return " ".join(render(stories.summary(**changes), []).split())
+
+
+def test_how_many_bookies_cannot_list_is_on_the_first_screen():
+    """With what was read instead, and how much may be missing all the same: a bound, so rounded up."""
+    said = flat(bookies=BOOKIES | {"unsupported": 2}, assurance=PROBED)
+    assert (
+        "2 of 5 bookies cannot list entries (DbLedgerStorage): 412 ledgers were judged by reading 2,060 of their entries, "
+        "1,236 of them drawn at random; none missing: at most 0.25 % of what was sampled from is missing at 95 %." in said
+    )
+
+
+def test_without_probing_the_first_screen_says_what_is_not_judged():
+    """And how to change that."""
+    unjudged = {"indeterminate": {Unknown.BOOKIE_UNSUPPORTED.value: 412}}
+    said = flat(bookies=BOOKIES | {"unsupported": 2}, assurance=PROBED | {"probe_entries": 0, "probed": 0}, **unjudged)
+    assert "412 ledgers are not judged on their account, because probing is off; --probe-entries 3" in said
+
+
+def test_a_sample_that_found_entries_missing_gives_no_bound():
+    """The findings say what is missing."""
+    said = flat(bookies=BOOKIES | {"unsupported": 2}, assurance=PROBED | {"missing_bound": None})
+    assert "no bound can be given" in said and "at 95 %" not in said
+
+
+def test_where_every_bookie_can_list_nothing_is_said_of_it():
+    """Most clusters."""
+    assert "cannot list" not in flat(assurance=PROBED | {"probed": 0, "probes": 0, "random_probes": 0})
+
+
+def away(*pairs: tuple[str, str], ledgers: int = 0) -> dict[str, Any]:
+    return {"bookies": [{"bookie_id": b, "found": found} for b, found in pairs], "ledgers": ledgers}
+
+
+def test_bookies_in_maintenance_are_told_with_how_they_were_found():
+    """And what that costs; one that answers is said to be back."""
+    told = away(("b1", "silent"), ("b2", "not_registered"), ("b3", "answered"), ledgers=12)
+    said = flat(maintenance=told)
+    assert "In planned maintenance: b3 answering; b2 not registered; b1 registered and silent. 12 ledgers could not" in said
+    assert "b3 answers: take what is back out of --maintenance." in said
+
+
+def test_a_name_that_no_bookie_has_is_a_warning():
+    """A slip of the pen would leave the bookie that was meant accused."""
+    assert "WARNING: no bookie of this cluster is named b9" in flat(maintenance=away(("b9", "no_such_bookie")))
+    assert "aintenance" not in flat(maintenance=away())
+
+
+def test_there_is_nothing_to_do_about_what_is_in_maintenance():
+    """Nobody is told to re-replicate a bookie that will be back; others in the same plight are still named."""
+    silent = Unknown.BOOKIE_SILENT
+    unheard = {"silent": ["b1"], "unregistered": ["b2"]}
+    assert "maintenance" in what_to_do(silent, unheard, frozenset({"b1", "b2"}))
+    assert "recover -q b2" in what_to_do(silent, unheard, frozenset({"b1"}))
+    assert "recover -q" not in what_to_do(silent, unheard, frozenset({"b2"}))
+    assert "maintenance" not in what_to_do(silent, {}, frozenset({"b1"}))
+
+
+def test_bookies_that_are_gone_stand_in_the_line_of_bookies():
+    """Accused or not."""
+    said = flat(bookies=BOOKIES | {"gone": 2}, bookies_gone=["b4", "b5"])
+    assert "5 answered; 2 known by a cookie and gone (b4, b5)" in said
+    assert "gone" not in flat()
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("placement: not judged (placement_policy is none)", {"policy": "none", "compat": "assigned"}),
+        ("placement rack-aware, by assigned location", {"policy": "rack", "compat": "assigned"}),
+        ("placement zone-aware, as BookKeeper's own classes judge", {"policy": "zone", "compat": "java"}),
+        (
+            "placement region-aware, by assigned location; no location of b1, b2 and 5 more",
+            {"policy": "region", "compat": "assigned", "without_location": 7, "bookies_without_location": ["b1", "b2"]},
+        ),
+    ],
+)
+def test_what_ensembles_were_held_to_is_one_line(said: str, told: dict[str, Any]):
+    """Also that they were held to nothing."""
+    assert said == placement_words({"placement": told})
+    assert said in flat(placement=told)
+
+
+def test_names_are_bounded():
+    """Ten, then a count."""
+    assert f"and {40 - BOOKIES_NAMED_MAX} more" in named([f"b{n}" for n in range(40)])
+
+
+def test_a_finding_on_the_cluster_is_told_as_such():
+    """No ledger None, no bookie None; what was listed stands beside the looks."""
+    found = stories.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster", witness="Let it be; then 411 were listed.")
+    said = render(stories.summary(findings=stories.counted([found]), outcome="VIOLATED", exit_code=1), [found])
+    assert "None" not in said
+    flattened = " ".join(said.split())
+    assert "CRITICAL LEDGER_POPULATION_DROPPED the cluster" in flattened
+    assert "the cluster as a whole needs attention" in flattened
+    assert "listing 411 ledgers 411 ledgers" in flattened
