@@ -72,7 +72,7 @@ def collect_ledgers(look: Audit, ledger_ids: Sequence[int] | None) -> None:
     look.run.write_table("evidence/reads", READS.empty_table(), "none")
     marks = look.store.marks()
     _odd(look, marks.unexpected_znodes, "znodes among the under-replication marks mark nothing at their place")
-    look.problems += [marks.problem] if marks.problem else []
+    look.problems += [problem for problem in (marks.problem, marks.lock_problem) if problem]
     # Where a part of the marks may not be listed, each ledger's own is read with its metadata: unlisted is not unmarked.
     look.stages.read_ledgers(look=1, marks=None if marks.problem else marks.by_ledger)
 

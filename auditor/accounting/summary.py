@@ -27,7 +27,8 @@ STAGES = ("load", "place", "ask", "judge", "second_look", "report")
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What the written evidence says was asked. A ZooKeeper read is one ledger's znode or one ledger's mark."""
+    """What the written evidence says was asked. A ZooKeeper read is one ledger's znode, its
+    mark or the lock on it."""
 
     zookeeper_reads: int
     zookeeper_reads_failed: int

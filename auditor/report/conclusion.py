@@ -140,7 +140,7 @@ def _costs(run: Place) -> Costs:
     later = run.count("evidence/ledgers", LEDGERS, pc.field("look") > 1)
     failed = [RecordStatus.UNREADABLE.value, RecordStatus.NOT_AUTHORISED.value]
     return Costs(
-        zookeeper_reads=run.count("evidence/ledgers", LEDGERS) + later,
+        zookeeper_reads=run.count("evidence/ledgers", LEDGERS) + 2 * later,  # its mark and the lock on it as well
         zookeeper_reads_failed=run.count("evidence/ledgers", LEDGERS, pc.field("status").isin(failed)),
         bookie_requests=requests,
         bookie_bytes=received,
