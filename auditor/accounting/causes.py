@@ -175,19 +175,20 @@ def _periods(hits: Hits, births: Births, all_in: AllIn, plain: Sequence[Candidat
     for family in (Family.ENTRY, Family.PLACEMENT, Family.MARK, Family.METADATA):
         ids = hits.of_family(family)
         ids = ids if only is None else np.intersect1d(ids, only, assume_unique=True)
-        if len(ids) < PERIOD_LEDGERS_MIN or _has_plainer_reason(ids, plain):
-            continue
-        found = period(births.times_of(ids), all_in)
+        while (reason := _plainer_reason(ids, plain)) is not None:  # ends: each reason takes half of the ledgers away
+            ids = np.setdiff1d(ids, reason, assume_unique=True)
+        found = period(births.times_of(ids), all_in) if len(ids) >= PERIOD_LEDGERS_MIN else None
         if found is not None:
             within = births.within(ids, found)
-            if not _has_plainer_reason(within, plain):
+            if _plainer_reason(within, plain) is None:
                 yield Candidate(CauseKind.PERIOD, found.name(), within, period=found)
 
 
-def _has_plainer_reason(ids: Ids, plain: Sequence[Candidate]) -> bool:
+def _plainer_reason(ids: Ids, plain: Sequence[Candidate]) -> Ids | None:
+    """The ledgers of a bookie or rack that explains half of these, if one does."""
     enough = PERIOD_BOOKIE_SHARE_MAX * len(ids)
-    large = (one.ledgers for one in plain if len(one.ledgers) >= enough)
-    return any(np.isin(ids, ledgers, assume_unique=True).sum() >= enough for ledgers in large)
+    large = (one.ledgers for one in plain if len(ids) and len(one.ledgers) >= enough)
+    return next((mine for mine in large if np.isin(ids, mine, assume_unique=True).sum() >= enough), None)
 
 
 def _stuck_marks(hits: Hits, replication_disabled: bool) -> Iterator[Candidate]:
