@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
-from support.audits import Outcome, audit
+from support.audits import Outcome, accounted, audit
 from support.zookeeper_znodes import Znodes, znodes
 
 from auditor.errors import ConfigError
@@ -18,6 +19,7 @@ from auditor.report.run_directory import Output, place
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.zookeeper_server import zookeeper_jars
 from auditor.tables.stages import Stages
+from auditor.wire import znode_paths
 
 pytestmark = pytest.mark.spark
 
@@ -177,6 +179,34 @@ def test_marks_that_may_not_be_listed_are_read_one_by_one(
     outcome = audit(cluster, tmp_path)
     assert ["sound", "violated", "indeterminate: metadata_unreadable", "sound"] == outcome.standings(1, 3, 4, 5)
     assert [Kind.UNDERREPLICATED_BEYOND_GRACE] == [Kind(found["kind"]) for found in outcome.of(3)]
+
+
+def test_who_replicates_a_marked_ledger_is_evidence_at_every_look(
+    spark: SparkSession, cluster: SandboxCluster, client: Znodes, tmp_path: Path
+):
+    """Listed at the first look, read with the mark at the others: the same worker since the same time; and replay agrees."""
+    cluster.place(3, cluster.ledger(SOUND))
+    cluster.mark(3, ["b2"], ctime_ms=1)
+    cluster.lock(3, "worker-1.example")
+    since_ms = client.ctime_ms(cluster.root + znode_paths.lock_path(3))
+    outcome = accounted(audit(cluster, tmp_path, underreplication_grace="1ms"))
+    assert outcome.run_dir is not None
+    rows = ds.dataset(outcome.run_dir / "evidence" / "ledgers", format="parquet").to_table(filter=ds.field("ledger_id") == 3)
+    looks = {row["look"]: row["mark"]["lock"] for row in rows.to_pylist()}
+    assert {"holder": "worker-1.example", "since_ms": since_ms} == looks[1] == looks[2]
+
+
+def test_locks_that_may_not_be_listed_hinder_nothing_and_are_told(
+    spark: SparkSession, cluster: SandboxCluster, client: Znodes, tmp_path: Path
+):
+    """Who works on a marked ledger only explains: everything is judged all the same, with a warning that names the znode."""
+    cluster.place(3, cluster.ledger(SOUND))
+    cluster.mark(3, ["b2"], ctime_ms=1)
+    client.put(f"{cluster.root}/underreplication/locks", b"", shut=True)
+    outcome = audit(cluster, tmp_path)
+    assert ["sound", "violated"] == outcome.standings(1, 3)
+    problems = [str(event.get("problem")) for event in outcome.events]
+    assert any("/underreplication/locks may not be read" in problem for problem in problems)
 
 
 def test_an_empty_cluster_is_no_sound_one_unless_that_is_said(spark: SparkSession, tmp_path: Path):
