@@ -1,0 +1,208 @@
+"""The commands that findings offer, before BookKeeper's own shell: it knows them, and they show and do what is said of them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import time
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+from support import real_bookkeeper
+from support.real_cluster import RealCluster
+from support.real_jars import bookkeeper_jars
+from support.real_processes import java_command
+
+from auditor.confirm.next_commands import CHANGES, GC_PAUSE_MS, next_commands
+from auditor.model.finding import CATALOGUE, Finding, Kind, Subject
+from auditor.model.identity import LedgerId
+
+pytestmark = pytest.mark.real
+
+SHELL = "bookkeeper shell "
+LEDGER, WORST = 7, 4
+NO_COLLECTION = {"gcWaitTime": GC_PAUSE_MS, "minorCompactionInterval": -1, "majorCompactionInterval": -1}
+EAGER = {**NO_COLLECTION, "gcWaitTime": 1_000, "gcOverreplicatedLedgerWaitTime": 1}
+COLLECTS, KEEPS_STRANDED, KEEPS_ALL = "b4", "b5", "b6"
+SETTINGS: dict[str, dict[str, int]] = {
+    COLLECTS: EAGER,
+    KEEPS_STRANDED: {**EAGER, "gcOverreplicatedLedgerWaitTime": 0},
+    KEEPS_ALL: NO_COLLECTION,
+}
+COLLECTED_TIMEOUT_S = 120.0
+"""How long the eager bookie may take to collect: three of its rounds of a second or two, on a busy machine."""
+
+
+def finding(kind: Kind) -> Finding:
+    """A finding of each kind on what the cluster below holds: entry 4 of ledger 7 is not on b2, b4 has it besides."""
+    subject = CATALOGUE[kind].subject
+    return Finding(
+        kind,
+        ledger_id=LEDGER if subject is Subject.LEDGER else None,
+        bookie_id="b2" if subject is Subject.BOOKIE else None,
+        entries=((WORST, WORST),),
+        missing_on=(("b2", ((WORST, WORST),)),),
+        facts=(
+            ("worst_entry", str(WORST)),
+            ("holders", KEEPS_STRANDED),
+            ("corrupt_on", f"b2 {WORST}"),
+            ("missing_replicas", "b2"),
+            ("some_ledgers", str(LEDGER)),
+        ),
+    )
+
+
+def offered(kind: Kind) -> list[str]:
+    return next_commands(finding(kind), replication_disabled=True)
+
+
+def of_shell(commands: list[str]) -> list[list[str]]:
+    """The arguments of those that are BookKeeper's shell's."""
+    plain = [command.removeprefix(CHANGES) for command in commands]
+    return [shlex.split(command)[2:] for command in plain if command.startswith(SHELL)]
+
+
+@cache
+def usage() -> dict[str, str]:
+    """What the shell prints of itself, command by command; the options before the command under the empty name."""
+    command = java_command(
+        bookkeeper_jars(), "org.apache.bookkeeper.bookie.BookieShell", heap="128m", log4j2=real_bookkeeper.LOG4J2_SHELL
+    )
+    said = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    first, *parts = re.split(r"^ {7}(?=[a-zA-Z])", said.stdout + said.stderr, flags=re.MULTILINE)
+    return {"": first} | {part.split()[0]: part for part in parts}
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_the_shell_knows_every_command_and_option(kind: Kind) -> None:
+    """Each is one of the shell's commands, with options that its own help names."""
+    assert {"readledger", "recover", "clusterinfo"} <= usage().keys()
+    for arguments in of_shell(offered(kind)):
+        command = next(word for word in arguments if word in usage())
+        before, after = arguments[: arguments.index(command)], arguments[arguments.index(command) + 1 :]
+        for options, told in ((before, usage()[""]), (after, usage()[command])):
+            unknown = [o for o in options if re.fullmatch(r"-[a-z]+", o) and not re.search(rf"{o}[,\s\]]", told)]
+            assert not unknown, (arguments, told)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    """Ledger 7 lacks entry 4 on b2; b4, b5 and b6, which it does not name, hold that entry and a ledger without metadata."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(real_bookkeeper.RealBookie, "write_config", _with_settings(real_bookkeeper.RealBookie.write_config))
+        with RealCluster(tmp_path_factory.mktemp("commands"), bookies=6) as made:
+            made.place(LEDGER, made.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"), {"b2": str(WORST)})
+            made.place(8, made.ledger("e3 w2 a2 0:[b1 b2 b3] 5:[b1 b2 b4] closed 9"))
+            made.hold(COLLECTS, 8, "0")
+            made.add_ledger(9, made.ledger("e3 w2 a2 0:[b1 b2 b3] open"))
+            made.hold(COLLECTS, 9, "0")
+            made.elect_auditor("b1")
+            made.lost_bookie_recovery_delay(0)
+            for holder in (COLLECTS, KEEPS_STRANDED, KEEPS_ALL):
+                made.hold(holder, LEDGER, str(WORST))
+                made.hold(holder, 99, "0")
+            yield made
+
+
+def _with_settings(write_config: Any) -> Any:
+    """`write_config` of a bookie, and then SETTINGS in place of what it wrote."""
+
+    def write(self: real_bookkeeper.RealBookie, read_only: bool = False) -> None:
+        write_config(self, read_only)
+        mine = SETTINGS.get(self.bookie_id, {})
+        kept = [line for line in self.config.read_text().splitlines() if line.split("=")[0] not in mine]
+        self.config.write_text("\n".join([*kept, *(f"{key}={value}" for key, value in mine.items()), ""]))
+
+    return write
+
+
+def read_on(cluster: RealCluster, bookie: str, ledger: int, entry: int) -> str:
+    """`held`, or the exception that the shell names."""
+    said = cluster.shell("readledger", "-l", str(ledger), "-fe", str(entry), "-le", str(entry + 1), "-b", bookie)
+    error = re.search(r"BKException\$BK(\w+)Exception", said)
+    return "held" if f"Lid={ledger}, Eid={entry} " in said else error[1] if error else "nothing"
+
+
+def test_looks_are_answered_and_change_nothing(cluster: RealCluster) -> None:
+    """Every command that is offered as a look ends, needs nobody to say yes, and leaves the metadata as it was."""
+    before = cluster.zk.get(cluster.ledger_path(LEDGER))[1].version
+    looks = {
+        tuple(words)
+        for kind in Kind
+        for words in of_shell(
+            [c for c in next_commands(finding(kind), replication_disabled=False) if not c.startswith(CHANGES)]
+        )
+    }
+    assert len(looks) > 10
+    for words in sorted(looks):
+        assert "Unable to find command" not in cluster.shell(*words), words
+    assert before == cluster.zk.get(cluster.ledger_path(LEDGER))[1].version
+
+
+def test_reading_on_one_bookie_shows_what_it_holds(cluster: RealCluster) -> None:
+    """On the bookie that lacks the entry, on one that has it; a range that ends where it begins has nothing in it."""
+    assert "NoSuchEntry" == read_on(cluster, "b2", LEDGER, WORST)
+    assert "held" == read_on(cluster, "b3", LEDGER, WORST)
+    entry = str(WORST)
+    assert f"Eid={entry}" not in cluster.shell("readledger", "-l", str(LEDGER), "-fe", entry, "-le", entry, "-b", "b3")
+
+
+def test_a_bookie_collects_what_metadata_does_not_put_on_it_unless_told_not_to(cluster: RealCluster) -> None:
+    """Collected: a closed ledger that no segment puts there, a ledger without metadata. Kept: an open one, one with a segment
+    there, the former with gcOverreplicatedLedgerWaitTime=0, both with a long gcWaitTime."""
+    deadline = time.monotonic() + COLLECTED_TIMEOUT_S
+    awaited = [(COLLECTS, LEDGER, WORST), (COLLECTS, 99, 0), (KEEPS_STRANDED, 99, 0)]
+    while any(read_on(cluster, *one) == "held" for one in awaited):
+        assert time.monotonic() < deadline, f"still not collected: {[read_on(cluster, *one) for one in awaited]}"
+    assert ["NoSuchLedgerExists"] * 3 == [read_on(cluster, *one) for one in awaited]
+    kept = [(COLLECTS, 8, 0), (COLLECTS, 9, 0), (KEEPS_STRANDED, LEDGER, WORST), (KEEPS_ALL, LEDGER, WORST), (KEEPS_ALL, 99, 0)]
+    assert ["held"] * 5 == [read_on(cluster, *one) for one in kept]
+
+
+def ensemble_of(cluster: RealCluster, ledger_id: LedgerId) -> list[str]:
+    """The first ensemble, as the shell reads it."""
+    said = cluster.shell("ledgermetadata", "-l", str(ledger_id))
+    found = re.search(r"ensembles=\{0=\[(.*?)\]", said)
+    assert found is not None, said
+    return found[1].split(", ")
+
+
+def test_recover_gives_the_share_of_one_bookie_to_another(shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]) -> None:
+    """What is offered below a quorum, its question answered: another bookie is named and holds the entry."""
+    number = next(ledger_ids)
+    shared_cluster.place(number, shared_cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"), {"b2": "4"})
+    shared_cluster.shell("recover", "-f", "-l", str(number), "b2")
+    first, new, third = ensemble_of(shared_cluster, number)
+    assert ("b1", "b3") == (first, third) and new in ("b4", "b5")
+    assert "held" == read_on(shared_cluster, new, number, 4)
+
+
+def test_recover_does_not_part_a_bookie_that_stands_twice(shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]) -> None:
+    """Why nothing is offered for it: one new bookie takes both places."""
+    number = next(ledger_ids)
+    shared_cluster.place(number, shared_cluster.ledger("e3 w2 a2 0:[b1 b2 b1] closed 9"))
+    shared_cluster.shell("recover", "-f", "-l", str(number), "b1")
+    first, second, third = ensemble_of(shared_cluster, number)
+    assert (first, second) == (third, "b2") and first != "b1"
+
+
+def test_recover_fails_where_no_copy_is_left(shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]) -> None:
+    """Why nothing is offered for a lost entry: the shell says so and the metadata stays."""
+    number = next(ledger_ids)
+    shared_cluster.place(number, shared_cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"), {"b2": "4", "b3": "4"})
+    with pytest.raises(RuntimeError, match="exited with"):
+        shared_cluster.shell("recover", "-f", "-l", str(number), "b2")
+    assert ["b1", "b2", "b3"] == ensemble_of(shared_cluster, number)
+
+
+def test_a_ledger_left_open_is_closed_by_reading_it_with_recovery(
+    shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]
+) -> None:
+    """What is offered for a stuck ledger that no topic owns."""
+    number = next(ledger_ids)
+    shared_cluster.place(number, shared_cluster.ledger("e3 w2 a2 0:[b1 b2 b3] open"), written=9)
+    shared_cluster.shell("readledger", "-l", str(number), "-fe", "0", "-le", "0", "-r")
+    assert "state=CLOSED" in shared_cluster.shell("ledgermetadata", "-l", str(number))
