@@ -18,15 +18,15 @@ from auditor.confirm.witness import assurance, finding_line, ledger_look, ledger
 from auditor.errors import StoreUnavailable
 from auditor.judgement import Step
 from auditor.model.cluster import ClusterFacts
-from auditor.model.evidence import LedgerEvidence
+from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.ledger import LedgerMetadata, RecordStatus
 from auditor.model.verdict import Standing, Verdict
 from auditor.report import log, text
 from auditor.report.ledgers_text import render_ledgers
 from auditor.single import Asker, audit_ledgers
-from auditor.topology.sources import sources_of
+from auditor.topology.sources import Source, sources_of
 from auditor.wire.service_uri import parse as parse_uri
-from auditor.zookeeper.metadata_store import open_store
+from auditor.zookeeper.metadata_store import MetadataStore, open_store
 
 Json = dict[str, Any]
 
@@ -40,12 +40,8 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     log.bind_run(run_id)
     try:
         with open_store(uri, settings.zookeeper_limits(1)) as store:
-            facts = store.cluster_facts()
-            surroundings, problems = around(store, facts, store.bookies(0, now_ms), sources, settings)
-            for problem in problems:
-                context.logger.warning("topology", problem=problem)
+            facts, terms = _known_before(context, store, sources, run_id)
             asker = Asker(store, settings.bookie_limits(), now_ms, context.stop.wait, settings.second_look_delay_ms)
-            terms = terms_of(context, run_id, surroundings)
             judged = audit_ledgers(asker, ids, terms)
     except StoreUnavailable as error:
         context.say(text.render_unreachable(run_id, str(error), width=context.width, color=context.color))
@@ -75,6 +71,15 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
             )
         )
     return int(summary["exit_code"])
+
+
+def _known_before(context: Context, store: MetadataStore, sources: Sequence[Source], run_id: str) -> tuple[ClusterFacts, Terms]:
+    """The cluster and the terms of judgement."""
+    facts = store.cluster_facts()
+    surroundings, problems = around(store, facts, store.bookies(0, now_ms), sources, context.settings)
+    for problem in problems:
+        context.logger.warning("topology", problem=problem)
+    return facts, terms_of(context, run_id, surroundings)
 
 
 def _is_missing(evidence: LedgerEvidence) -> bool:
