@@ -8,9 +8,9 @@ from pathlib import Path
 
 from auditor.commands.context import Context
 from auditor.commands.run import run
-from auditor.model.finding import CATALOGUE
+from auditor.config import Settings
 from auditor.report.layout import span
-from auditor.sandbox.seeding import Story, demo_cluster
+from auditor.sandbox.seeding import Story, demo_cluster, topology_table
 
 
 def demo(context: Context) -> int:
@@ -28,23 +28,28 @@ def _audited(context: Context, workdir: Path) -> int:
     context.progress.stage("set up")
     with demo_cluster(workdir) as (cluster, stories):
         context.stop.check()
-        assert {story.kind for story in stories} == set(CATALOGUE), "the demo tells every kind of the catalogue"
-        context.say(_introduction(stories, settings.second_look_delay_ms / 1000))
-        return run(replace(context, settings=replace(settings, metadata_service_uri=cluster.metadata_service_uri)))
+        context.say(_introduction(stories, settings))
+        table = workdir / "topology.txt"
+        table.write_text(topology_table())
+        uri, sources = cluster.metadata_service_uri, settings.topology or (f"file:{table}",)
+        return run(replace(context, settings=replace(settings, metadata_service_uri=uri, topology=sources)))
 
 
-def _introduction(stories: list[Story], delay_s: float) -> str:
+def _introduction(stories: list[Story], settings: Settings) -> str:
     """What was seeded, and what is different from a real run."""
+    delay, timeout = span(settings.second_look_delay_ms / 1000), span(settings.rpc_timeout_ms / 1000)
     lines = [
         "An embedded cluster was started: a real ZooKeeper, and bookies that speak the real protocol. It holds one case of",
-        "every kind of finding, each beside a sound twin that differs in one fact:",
+        "every kind of finding on a ledger or a bookie, each beside a twin that differs in one fact:",
         "",
         *(
             f"  {story.kind.value:<30} {story.ledger_or_bookie!s:>6}  twin {story.twin!s:>6}   {story.told}"
             for story in stories
         ),
         "",
-        f"Suspects are looked at again after {span(delay_s)}; a real run waits 5 minutes (--second-look-delay).",
+        f"Suspects are looked at again after {delay}; a real run waits 5 minutes (--second-look-delay). A bookie has",
+        f"{timeout} to answer, for one of them cannot list (--rpc-timeout). Ensembles are held to the policy",
+        f"{settings.placement_policy} (--placement-policy). LEDGER_POPULATION_DROPPED takes two runs, so it is not shown.",
         "",
         "",
     ]

@@ -37,8 +37,9 @@ BOOKIE_SETTINGS = (
     Setting(
         "rpc_timeout", _BOOKIES, DURATION, "10s",
         "How long one request to a bookie may stay unanswered. A time-out is never counted as absence.",
-        "Twice BookKeeper's readEntryTimeoutSec (5 s): a list walks an index, which a busy disk delays.",
-        low=10, high=10 * _MINUTE, commands=AUDITING,
+        "Twice BookKeeper's readEntryTimeoutSec (5 s): a list walks an index, which a busy disk delays. `demo`, one of whose "
+        "bookies cannot list, waits 1 s.",
+        low=10, high=10 * _MINUTE, commands=AUDITING, elsewhere={"demo": "1s"},
     ),
     Setting(
         "bookie_connect_timeout", _BOOKIES, DURATION, "5s",

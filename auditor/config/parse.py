@@ -63,7 +63,7 @@ def parse(layers: Layers | None = None, *, command: str | None = None) -> Settin
                 f"{setting.key} is not set: give {setting.flag} {setting.metavar}, {setting.variable}, or the key in a file"
             )
     settings = Settings(**values)  # type: ignore[arg-type]
-    _refuse_nonsense(settings, {key: raw.origin for key, raw in written.items()})
+    _refuse_nonsense(settings, {key: raw.origin for key, raw in written.items()}, has_topology=command == "demo")
     return settings
 
 
@@ -144,8 +144,8 @@ def _value(setting: Setting, raw: _Raw) -> Value:
         raise ConfigError(f"{raw.origin.name}{quoted} {error}") from None
 
 
-def _refuse_nonsense(settings: Settings, written: Mapping[str, Origin]) -> None:
-    """Limits that are each in range but make no sense together."""
+def _refuse_nonsense(settings: Settings, written: Mapping[str, Origin], *, has_topology: bool) -> None:
+    """Settings that are each in range but make no sense together. `has_topology`: the command brings one of its own."""
 
     def name(key: str) -> str:
         value = shown(settings)[key]
@@ -158,19 +158,19 @@ def _refuse_nonsense(settings: Settings, written: Mapping[str, Origin]) -> None:
             raise ConfigError(
                 f"{name(key)} is not below {name('bookie_deadline')}: a bookie's whole conversation would end within one wait"
             )
-    _refuse_placement(settings, name)
+    _refuse_placement(settings, name, has_topology=has_topology or bool(settings.topology))
 
 
-def _refuse_placement(settings: Settings, name: Callable[[str], str]) -> None:
+def _refuse_placement(settings: Settings, name: Callable[[str], str], *, has_topology: bool) -> None:
     """`name` is a key with its value, as it was written."""
     if settings.desired_num_zones_per_write_quorum < settings.min_num_zones_per_write_quorum:
         raise ConfigError(f"{name('desired_num_zones_per_write_quorum')} is below {name('min_num_zones_per_write_quorum')}")
-    if settings.placement_policy != "none" and settings.placement_compat != "java" and not settings.topology:
+    if settings.placement_policy != "none" and settings.placement_compat != "java" and not has_topology:
         raise ConfigError(
             f"{name('placement_policy')} needs to know where the bookies are: give --topology FILE, zookeeper or SCRIPT "
             "(docs/topology.md), or leave placement_policy at none"
         )
-    if any(item.startswith("/") for item in settings.maintenance or ()) and not settings.topology:
+    if any(item.startswith("/") for item in settings.maintenance or ()) and not has_topology:
         raise ConfigError(
             f"{name('maintenance')} names a location, and where bookies are is not known: give --topology as well"
         )

@@ -14,8 +14,8 @@ PLACEMENT_SETTINGS = (
         "The placement policy that ensembles are held to: the class of the cluster's ensemblePlacementPolicy. Any but none "
         "needs topology, unless placement_compat is java.",
         "Which policy a cluster writes by stands in its clients' settings, not in its metadata: it cannot be guessed. A bookie "
-        "that stands twice in an ensemble is found under none, too.",
-        commands=AUDITING,
+        "that stands twice in an ensemble is found under none, too. `demo` brings a topology of its own and judges racks.",
+        commands=AUDITING, elsewhere={"demo": "rack"},
     ),
     Setting(
         "placement_compat", _PLACEMENT, one_of("assigned", "java"), "assigned",

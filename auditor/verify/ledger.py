@@ -188,15 +188,18 @@ def _stuck_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Terms
     stamp = record.stamp
     if stamp is None or not terms.stuck_after_ms or metadata.state is LedgerState.CLOSED:
         return []
-    is_open = metadata.state is LedgerState.OPEN
-    since_ms = stamp.ctime_ms if is_open else stamp.mtime_ms
+    since_ms, since_what = stamp.mtime_ms, "when its znode was last written"
+    if metadata.state is LedgerState.OPEN:
+        since_ms, since_what = stamp.ctime_ms, "when its znode was made"
+        if metadata.ctime_ms is not None and metadata.ctime_ms < since_ms:  # a copied znode is younger than its ledger
+            since_ms, since_what = metadata.ctime_ms, "when it was made by its own metadata"
     age = terms.judged_at_ms - since_ms
     if not since_ms or age <= terms.stuck_after_ms:
         return []
     facts = (
         ("state", metadata.state.value),
         ("since_ms", str(since_ms)),
-        ("since_what", "when its znode was made" if is_open else "when its znode was last written"),
+        ("since_what", since_what),
         ("age_s", str(age // 1000)),
         ("stuck_after_s", str(terms.stuck_after_ms // 1000)),
     )

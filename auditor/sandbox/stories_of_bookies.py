@@ -1,0 +1,47 @@
+"""Stories of the demo about bookies: mute, gone, without their content."""
+
+from __future__ import annotations
+
+from auditor.model.finding import Kind
+from auditor.model.identity import LedgerId
+from auditor.sandbox.cluster import SandboxCluster
+from auditor.sandbox.telling import LOST, LOST_AND_MARKED, SCRATCHED, SILENT, WIPED, Story, put, tells
+
+LEDGERS_OF_A_CONTENT = 4
+"""Ledgers of the bookie that lost its content, and of its twin."""
+
+
+@tells(Kind.BOOKIE_SILENT_YET_REGISTERED)
+def _silent_yet_registered(cluster: SandboxCluster, n: LedgerId) -> Story:
+    put(cluster, n, f"e3 w2 a2 0:[b1 b2 {SILENT}] closed 49")
+    put(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b5] closed 49")
+    told = f"Bookie {SILENT}, named by ledger {n}, is registered and nobody listens; b5, named by ledger {n + 1}, answers."
+    ids = cluster.id_of(SILENT), cluster.id_of("b5")
+    return Story(Kind.BOOKIE_SILENT_YET_REGISTERED, *ids, told, (n, n + 1))
+
+
+@tells(Kind.BOOKIE_LOST_UNNOTICED)
+def _lost_unnoticed(cluster: SandboxCluster, n: LedgerId) -> Story:
+    put(cluster, n, f"e3 w2 a2 0:[b1 {LOST} b3] closed 49")
+    put(cluster, n + 1, f"e3 w2 a2 0:[b1 {LOST_AND_MARKED} b3] closed 49")
+    cluster.mark(n + 1, [LOST_AND_MARKED])
+    told = (
+        f"Bookies {LOST} and {LOST_AND_MARKED} are gone, registration and cookie too. Ledger {n}, which names {LOST}, is not"
+        f" marked under-replicated: nobody knows. Ledger {n + 1}, which names {LOST_AND_MARKED}, is."
+    )
+    ids = cluster.id_of(LOST), cluster.id_of(LOST_AND_MARKED)
+    return Story(Kind.BOOKIE_LOST_UNNOTICED, *ids, told, (n, n + 1))
+
+
+@tells(Kind.BOOKIE_LOST_CONTENT)
+def _lost_content(cluster: SandboxCluster, n: LedgerId) -> Story:
+    ids = tuple(range(n, n + 2 * LEDGERS_OF_A_CONTENT))
+    for ledger_id in ids:
+        bookie = WIPED if ledger_id < n + LEDGERS_OF_A_CONTENT else SCRATCHED
+        lose = {bookie: "0-49"} if bookie == WIPED or ledger_id == n + LEDGERS_OF_A_CONTENT else {}
+        put(cluster, ledger_id, f"e3 w3 a2 0:[b1 b2 {bookie}] closed 49", lose)
+    told = (
+        f"Bookie {WIPED} answers and has nothing of ledgers {n} to {n + LEDGERS_OF_A_CONTENT - 1}, which name it. {SCRATCHED}"
+        f" lacks one ledger of as many, {n + LEDGERS_OF_A_CONTENT}."
+    )
+    return Story(Kind.BOOKIE_LOST_CONTENT, cluster.id_of(WIPED), cluster.id_of(SCRATCHED), told, ids)

@@ -1,0 +1,41 @@
+"""Stories of the demo about ensembles: a bookie twice, and where its bookies stand."""
+
+from __future__ import annotations
+
+from auditor.model.finding import Kind
+from auditor.model.identity import LedgerId
+from auditor.sandbox.cluster import SandboxCluster
+from auditor.sandbox.telling import BESIDE_B1, Story, put, tells
+
+LOCATIONS = {
+    f"b{number}": f"/zone{zone}/domain{domain}"
+    for number, (zone, domain) in enumerate(
+        [(1, 1), (2, 1), (3, 1), (1, 2), (2, 2), (3, 2), (1, 3), (2, 3), (1, 1), (3, 3), (2, 4), (3, 4)], start=1
+    )
+}
+"""Where the demo's bookies stand: b1 and b9 share a place. The policy rack compares whole places, zone their two parts."""
+
+
+@tells(Kind.ENSEMBLE_DUPLICATE_BOOKIE)
+def _duplicate_bookie(cluster: SandboxCluster, n: LedgerId) -> Story:
+    # Entry 2 would be the first whose write set is b1 twice, a copy short: with two entries the ensemble is all that is wrong.
+    put(cluster, n, "e3 w2 a2 0:[b1 b2 b1] closed 1")
+    put(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 1")
+    told = f"The ensemble of ledger {n} names b1 twice; in ledger {n + 1} the third bookie is another, b3."
+    return Story(Kind.ENSEMBLE_DUPLICATE_BOOKIE, n, n + 1, told, (n, n + 1))
+
+
+@tells(Kind.PLACEMENT_FAILED)
+def _placement_failed(cluster: SandboxCluster, n: LedgerId) -> Story:
+    put(cluster, n, f"e3 w2 a2 0:[b1 {BESIDE_B1} b3] closed 49")
+    put(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 49")
+    told = f"Both bookies of some entries of ledger {n}, b1 and {BESIDE_B1}, share a rack; those of ledger {n + 1} never do."
+    return Story(Kind.PLACEMENT_FAILED, n, n + 1, told, (n, n + 1))
+
+
+@tells(Kind.PLACEMENT_SOFT)
+def _placement_soft(cluster: SandboxCluster, n: LedgerId) -> Story:
+    put(cluster, n, "e3 w3 a2 0:[b1 b2 b4] closed 49")
+    put(cluster, n + 1, "e3 w3 a2 0:[b1 b2 b3] closed 49")
+    told = f"Ledger {n} spans two zones, ledger {n + 1} three. Only --placement-policy zone tells these apart."
+    return Story(Kind.PLACEMENT_SOFT, n, n + 1, told, (n, n + 1))

@@ -1,0 +1,53 @@
+"""Stories of the demo about marks and metadata."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from auditor.model.finding import Kind
+from auditor.model.identity import LedgerId
+from auditor.sandbox.cluster import SandboxCluster
+from auditor.sandbox.telling import Story, owned, put, tells, twins
+
+MARK_AGE_MS = 10 * 24 * 3600 * 1000
+"""How long ago, says its ctime field, the ledger was marked whose mark is beyond any grace: ten days."""
+OPEN_AGE_MS = 60 * 24 * 3600 * 1000
+"""How long ago, says its metadata, the ledger was made that is still open: sixty days."""
+
+
+@tells(Kind.UNDERREPLICATED_BEYOND_GRACE)
+def _beyond_grace(cluster: SandboxCluster, n: LedgerId) -> Story:
+    for ledger_id in (n, n + 1):
+        put(cluster, ledger_id, "e3 w2 a2 0:[b1 b2 b3] closed 49")
+    cluster.mark(n, ["b3"], int(time.time() * 1000) - MARK_AGE_MS)
+    told = f"Ledger {n} was marked under-replicated ten days ago, and still is; ledger {n + 1} is not marked."
+    return Story(Kind.UNDERREPLICATED_BEYOND_GRACE, n, n + 1, told, (n, n + 1))
+
+
+@tells(Kind.METADATA_MALFORMED)
+def _malformed(cluster: SandboxCluster, n: LedgerId) -> Story:
+    put(cluster, n, "e3 w2 a2 0:[b3 b4 b5] closed", written=49)
+    put(cluster, n + 1, "e3 w2 a2 0:[b3 b4 b5] closed 49")
+    told = f"Ledger {n} is closed and its metadata does not say at which entry; that of ledger {n + 1} says 49."
+    return Story(Kind.METADATA_MALFORMED, n, n + 1, told, (n, n + 1))
+
+
+@tells(Kind.UNDERREPLICATED_UNRECOVERABLE)
+def _unrecoverable(cluster: SandboxCluster, n: LedgerId) -> Story:
+    text = "e3 w2 a2 0:[b3 b4 b5] closed 49"
+    told = f"Ledger {n} is marked, and its entry 7 is on no bookie; ledger {n + 1} is marked too, with a copy of every entry."
+    story = twins(cluster, Kind.UNDERREPLICATED_UNRECOVERABLE, n, text, {"b4": "7", "b5": "7"}, told)
+    for ledger_id in story.ledger_ids:
+        cluster.mark(ledger_id, ["b4"])
+    return story
+
+
+@tells(Kind.LEDGER_STUCK)
+def _stuck(cluster: SandboxCluster, n: LedgerId) -> Story:
+    now_ms = int(time.time() * 1000)
+    for ledger_id, made_ms in ((n, now_ms - OPEN_AGE_MS), (n + 1, now_ms)):
+        metadata = owned(cluster.ledger("e3 w2 a2 0:[b1 b2 b3] open"), f"story-{ledger_id}")
+        cluster.place(ledger_id, replace(metadata, ctime_ms=made_ms))
+    told = f"Ledger {n} has been open for sixty days, ledger {n + 1} since just now."
+    return Story(Kind.LEDGER_STUCK, n, n + 1, told, (n, n + 1))
