@@ -13,6 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support import report_stories as stories
 
+from auditor.confirm.witness import runbook
 from auditor.model.finding import CATALOGUE, Kind, Severity
 from auditor.report import metrics
 
@@ -97,6 +98,15 @@ def test_every_kind_of_the_catalogue_has_an_alert(kind):
     assert rule is not None, f"no alert {alert_of(kind)} in {RULES}: a kind that joins the catalogue needs one, and its story"
     assert f'bookkeeper_auditor_last_run_violations{{kind="{kind.value}"}} > 0' == rule["expr"]
     assert CATALOGUE[kind].severity.word == rule["severity"]
+
+
+@pytest.mark.parametrize("kind", list(CATALOGUE), ids=lambda kind: kind.value)
+def test_the_alert_on_a_kind_names_its_page(kind):
+    """The annotation `runbook` is the finding's own field of that name, and the page is there."""
+    block = RULES.read_text().split(f"- alert: {alert_of(kind)}\n")[1].split("- alert: ")[0]
+    named = re.findall(r"^ +runbook: (\S+)$", block, re.MULTILINE)
+    assert [runbook(kind)] == named
+    assert (DEPLOY.parents[1] / named[0]).is_file()
 
 
 def test_no_alert_is_about_a_kind_that_is_gone():
@@ -186,6 +196,16 @@ def test_a_run_that_listed_nothing_or_judged_little_is_told(tmp_path):
     check_firing(tmp_path, metrics.exposition(none, cluster="prod"), {"BookKeeperAuditEmpty": "warning"})
     little = stories.summary(coverage=0.4, complete=False, outcome="INCOMPLETE", exit_code=3)
     check_firing(tmp_path, metrics.exposition(little, cluster="prod"), {"BookKeeperAuditCoverageLow": "warning"})
+
+
+def test_planned_maintenance_is_no_low_coverage(tmp_path):
+    """What only bookies in maintenance left unknown does not count; what stands beside it does."""
+    ledgers = {"listed": 1000, "sound": 600, "exempt": 0, "indeterminate": 400, "violated": 0}
+    incomplete = {"ledgers": ledgers, "coverage": 0.6, "complete": False, "outcome": "INCOMPLETE", "exit_code": 3}
+    known = stories.summary(**incomplete, maintenance={"bookies": ["b1:3181"], "ledgers": 400})
+    check_firing(tmp_path, metrics.exposition(known, cluster="prod"), {})
+    more = stories.summary(**incomplete, maintenance={"bookies": ["b1:3181"], "ledgers": 340})
+    check_firing(tmp_path, metrics.exposition(more, cluster="prod"), {"BookKeeperAuditCoverageLow": "warning"})
 
 
 def test_every_alert_was_raised_by_a_real_export_or_is_about_silence():
