@@ -1,0 +1,108 @@
+"""Laws of whole runs about bookies that are known to be down, each beside the twin in which nobody said so."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.audits import Outcome, accounted, audit, audit_ledgers
+
+from auditor.model.finding import Kind
+from auditor.sandbox.cluster import SandboxCluster
+
+pytestmark = pytest.mark.spark
+
+ON_B2, BESIDE, LOST_BESIDE, LOST_ON_BOTH = (1, 2, 3), 4, 5, 6
+DELAY_S = 900
+SESSION_AND_MARGIN_S = 11
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    """b2 holds a copy of ledgers 1 to 3; 4 is sound without it, 5 lost an entry without it, 6 lost one on b1 and names b2."""
+    with SandboxCluster(tmp_path_factory.mktemp("cluster"), bookies=3, named=True) as made:
+        for ledger_id in ON_B2:
+            made.place(ledger_id, made.ledger("e2 w2 a2  0:[b1 b2]  closed 9"))
+        made.place(BESIDE, made.ledger("e2 w2 a2  0:[b1 b3]  closed 9"))
+        made.place(LOST_BESIDE, made.ledger("e2 w2 a1  0:[b1 b3]  closed 9"), lose={"b1": "4"})
+        made.place(LOST_ON_BOTH, made.ledger("e2 w2 a2  0:[b1 b2]  closed 9"), lose={"b1": "4"})
+        yield made
+
+
+@pytest.fixture
+def silent(cluster: SandboxCluster) -> Iterator[SandboxCluster]:
+    """b2 is registered and nobody listens."""
+    cluster.stop_bookie("b2")
+    yield cluster
+    cluster.start_bookie("b2")
+
+
+@pytest.fixture
+def gone(cluster: SandboxCluster) -> Iterator[SandboxCluster]:
+    """b2 is not registered and has a cookie; the cluster's patience is long."""
+    cluster.lost_bookie_recovery_delay(DELAY_S)
+    cluster.lose_bookie("b2", cookie=True)
+    yield cluster
+    cluster.start_bookie("b2")
+    cluster.lost_bookie_recovery_delay(0)
+
+
+def on_bookies(outcome: Outcome) -> list[Kind]:
+    return [Kind(found["kind"]) for found in outcome.findings if found["bookie_id"] is not None]
+
+
+def flat(outcome: Outcome) -> str:
+    return " ".join(outcome.stdout.split())
+
+
+def test_a_silent_bookie_in_maintenance_is_no_page(spark: object, silent: SandboxCluster, tmp_path: Path):
+    """Its ledgers stay unknown and are counted; what others prove is found all the same."""
+    known, unknown = (accounted(audit(silent, tmp_path, **more)) for more in ({"maintenance": "b2"}, {}))
+    assert ([], [Kind.BOOKIE_SILENT_YET_REGISTERED]) == (on_bookies(known), on_bookies(unknown))
+    for outcome in (known, unknown):
+        assert ["indeterminate: bookie_silent"] * 3 + ["sound", "violated"] == outcome.standings(*ON_B2, BESIDE, LOST_BESIDE)
+        assert [Kind.ENTRY_BELOW_WRITE_QUORUM.value] == [found["kind"] for found in outcome.of(LOST_BESIDE)]
+        assert [Kind.ENTRY_BELOW_ACK_QUORUM.value] == [found["kind"] for found in outcome.of(LOST_ON_BOTH)]
+    assert {"bookies": [{"bookie_id": "b2", "found": "silent"}], "ledgers": 3} == known.summary["maintenance"]
+    assert {"bookies": [], "ledgers": 0} == unknown.summary["maintenance"]
+    assert "In planned maintenance: b2 registered and silent. 3 ledgers could not be judged for no other reason." in flat(known)
+    assert known.run_dir is not None and known.summary["indeterminate"]["bookie_silent"] >= 3
+    gauges = [line for line in (known.run_dir / "metrics.prom").read_text().splitlines() if "maintenance_ledgers{" in line]
+    assert ["3.0"] == [line.rsplit(" ", 1)[1] for line in gauges]
+
+
+def test_unknown_is_not_rounded_to_well_for_it(spark: object, silent: SandboxCluster, tmp_path: Path):
+    """Where nothing is wrong, exit 3: some ledgers could not be judged, whyever."""
+    outcome = accounted(audit(silent, tmp_path, ledger_ids=[*ON_B2, BESIDE], maintenance="b2"))
+    assert ("INCOMPLETE", 3, []) == (outcome.summary["outcome"], outcome.exit_code, outcome.findings)
+
+
+def test_nobody_waits_for_a_bookie_in_maintenance(spark: object, gone: SandboxCluster, tmp_path: Path):
+    """It may be restarting, and that is known: no wait for the cluster's patience, no word on looks too close together."""
+    known = accounted(audit(gone, tmp_path, ledger_ids=ON_B2, maintenance="b2"))
+    unknown = accounted(audit(gone, tmp_path, ledger_ids=ON_B2))
+    assert ([0.0], [DELAY_S + SESSION_AND_MARGIN_S]) == (known.pauses_s, unknown.pauses_s)
+    assert ([], 1) == (known.summary["withheld"], len(unknown.summary["withheld"]))
+    assert {"bookies": [{"bookie_id": "b2", "found": "not_registered"}], "ledgers": 3} == known.summary["maintenance"]
+    assert "recover -q" not in known.stdout and "recover -q b2" in unknown.stdout
+    for outcome in (known, unknown):
+        assert (1, ["b2"]) == (outcome.summary["bookies"]["gone"], outcome.summary["bookies_gone"])
+        assert "1 known by a cookie and gone (b2)" in flat(outcome)
+
+
+def test_a_bookie_that_is_back_and_a_name_that_none_has_are_said(spark: object, cluster: SandboxCluster, tmp_path: Path):
+    """An operator forgets to take a bookie out, and mistypes another."""
+    outcome = accounted(audit(cluster, tmp_path, maintenance="b2,b9"))
+    bookies = {one["bookie_id"]: one["found"] for one in outcome.summary["maintenance"]["bookies"]}
+    assert {"b2": "answered", "b9": "no_such_bookie"} == bookies
+    assert "b2 answers: take what is back out of --maintenance." in flat(outcome)
+    assert "no bookie of this cluster is named b9" in flat(outcome)
+
+
+def test_single_ledgers_know_of_maintenance(silent: SandboxCluster):
+    """`auditor ledger` says what stood in the way, and what was down for maintenance."""
+    outcome = audit_ledgers(silent, [1, BESIDE], maintenance="b2")
+    assert [True, False] == [outcome.verdicts[one].told["only_maintenance"] for one in (1, BESIDE)]
+    assert {"bookies": [{"bookie_id": "b2", "found": "silent"}], "ledgers": 1} == outcome.summary["maintenance"]
+    said = flat(audit_ledgers(silent, [1], maintenance="b2", format="text"))
+    assert "nothing but bookies in planned maintenance stood in the way" in said
+    assert "In planned maintenance: b2 registered and silent. 1 ledger could not" in said
