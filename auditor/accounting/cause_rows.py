@@ -113,7 +113,7 @@ def _says(one: Chosen, hits: Hits, backdrop: Backdrop) -> str:
     else:
         said = _period(one)
     above = count - len(one.own)
-    return said + (f" ({above:,} of them belong to a stronger cause)" if above else "")
+    return said + (f" ({above:,} of them {'belongs' if above == 1 else 'belong'} to a stronger cause)" if above else "")
 
 
 def _bookie(bookie: BookieId, hits: Hits, backdrop: Backdrop) -> str:
@@ -134,9 +134,9 @@ def _greeted(record: BookieRecord) -> str:
 
 
 def _of_asked(number: int, asked: int) -> str:
-    """A share rounded down, so that it is never told as all where it is not; nothing below a per cent."""
+    """Of the ledgers it answered for: rounded down, so that it is never told as all where it is not; nothing below 1 %."""
     percent = min(100, number * 100 // asked) if asked else 0
-    return f" ({percent} % of those it answered for)" if percent else ""
+    return f" ({percent} % of its ledgers)" if percent else ""
 
 
 def _rack(one: Chosen, hits: Hits) -> str:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
+
+from auditor.accounting.cause_rows import Backdrop, told
+from auditor.accounting.causes import choose
+from auditor.accounting.clues import MARKS, Clues
+from auditor.accounting.periods import Births
 from auditor.confirm.next_commands import CHANGES
+from auditor.evidence.schemas import VERDICTS
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.verdict import Exempt, Unknown
 
@@ -51,6 +60,9 @@ def summary(**changes: Any) -> dict[str, Any]:
         "bookies_gone",
         "maintenance",
         "placement",
+        "causes",
+        "causes_rest",
+        "ledgers_without_cause",
     }, changes
     return document | changes
 
@@ -124,12 +136,26 @@ def counted(findings: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
     return {k.value: {"ledgers": ledgers[k], "bookies": bookies[k], "findings": every[k]} for k in Kind}
 
 
+def caused(findings: list[dict[str, Any]], *, asked: dict[str, int] | None = None) -> dict[str, Any]:
+    """The fields of a summary that tell the causes of these findings; bookie-3 is registered and answers."""
+    clues = Clues({})
+    for found in findings:
+        clues.add(found)
+    hits = clues.hits(VERDICTS.empty_table(), lacking={}, unheard={}, marks=MARKS.empty_table())
+    none = np.empty(0, np.int64)
+    chosen = choose(hits, {}, Births(none, none), lambda edges: np.zeros(len(edges) + 1, np.int64), replication_disabled=False)
+    up = BookieRecord("bookie-3:3181", 2, 0, Registration.WRITABLE, "h", 3181, True, "", Greeting.ANSWERED)
+    facts = ClusterFacts("zk://h/ledgers", ("h",), "/ledgers", "hierarchical", "inst", False, None)
+    return told(chosen, hits, Backdrop(facts, {up.bookie_id: up}, asked or {}, frozenset())).as_json()
+
+
 def wiped_bookie(ledgers: int = 40_000) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """bookie-3's disk was wiped: every ledger on it misses a copy; bookie-9 is gone for good."""
     found = [finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 100 + n) for n in range(ledgers)]
     found.append(finding(Kind.BOOKIE_LOST_UNNOTICED, "bookie-9:3181"))
     total = 812_345
     return summary(
+        **caused(found, asked={"bookie-3:3181": ledgers + ledgers // 40}),
         ledgers={
             "listed": total,
             "sound": total - ledgers - 120 - 700,
@@ -158,7 +184,10 @@ def everything_wrong(each: int = 5_000) -> tuple[dict[str, Any], list[dict[str, 
             found.append(finding(kind, "cluster"))
         else:
             found += [finding(kind, place * each + n) for n in range(each)]
+    lost = {f"b{n}": [[0, 9]] for n in range(20)}
+    causes = caused([f | {"missing_on": {b: lost[b]}} for n, f in enumerate(found) for b in [f"b{n % 20}"]])
     return summary(
+        **causes,
         ledgers={"listed": 100_000, "sound": 1, "exempt": 5, "indeterminate": 69_994, "violated": 30_000},
         exempt={reason.value: 1 for reason in Exempt},
         indeterminate={reason.value: 6_000 for reason in Unknown},

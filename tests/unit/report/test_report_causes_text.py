@@ -1,0 +1,70 @@
+"""Causes for a person: they lead, and they are few."""
+
+from __future__ import annotations
+
+import pytest
+from support import report_stories as stories
+
+from auditor.accounting.causes import CAUSES_MAX
+from auditor.model.finding import Kind
+from auditor.report.causes_text import causes_section
+from auditor.report.text import render
+
+BELOW = Kind.ENTRY_BELOW_WRITE_QUORUM
+
+
+def section(found: list[dict[str, object]], width: int = 100) -> list[str]:
+    return list(causes_section(stories.summary(**stories.caused(found)), width, color=False))
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_a_report_has_no_line_more_for_ten_thousand_times_the_ledgers(width: int):
+    """Ten ledgers or a hundred thousand on one wiped bookie: the same lines with other numbers in them."""
+    few, many = (render(*stories.wiped_bookie(n), run_dir="./x", width=120).splitlines() for n in (10, 100_000))
+    assert len(few) == len(many)
+    few, many = (list(causes_section(stories.wiped_bookie(n)[0], width, color=False)) for n in (10, 100_000))
+    assert len(few) == len(many) <= 6
+
+
+def test_a_cause_says_who_how_many_what_and_where_the_ids_are():
+    """Which bookie, what it does, how many ledgers, as which kinds, in which file."""
+    found = [stories.finding(BELOW, n) for n in range(7)] + [stories.finding(Kind.ENTRY_CORRUPT, 9)]
+    expected = [
+        "Causes, the one that explains most first",
+        "  1. bookie bookie-3:3181 answers and lacks entries of 8 ledgers",
+        "     8 ledgers: ENTRY_BELOW_WRITE_QUORUM 7, ENTRY_CORRUPT 1",
+        "     ids: causes/01-bookie-bookie-3-3181.txt",
+        "",
+    ]
+    assert expected == section(found)
+
+
+def test_causes_beyond_a_screenful_are_counted():
+    """At most ten are told, and of the others how many there are and how much they explain."""
+    bookies = [f"b{n:02}" for n in range(CAUSES_MAX + 3)]
+    found = [stories.finding(BELOW, n, missing_on={bookies[n % len(bookies)]: [[0, 0]]}) for n in range(4 * len(bookies))]
+    lines = section(found)
+    assert CAUSES_MAX == sum(line.startswith("     ids: ") for line in lines)
+    assert any(line.startswith("  ... and 3 more causes of 12 ledgers") for line in lines)
+
+
+def test_ledgers_without_a_common_cause_are_counted():
+    """Nothing is passed over in silence."""
+    found = [stories.finding(BELOW, n) for n in (1, 2)] + [stories.finding(BELOW, 3, missing_on={"b9": [[0, 0]]})]
+    assert "  1 ledger is hit beside these, for no cause in common" in section(found)
+
+
+def test_where_nothing_is_hit_nothing_is_said():
+    """No heading without a cause; a summary of an older version has none."""
+    assert [] == section([])
+    assert [] == list(causes_section({}, 100, color=False))
+
+
+def test_a_foreign_name_forges_nothing():
+    """A bookie id is what some ledger's metadata says: no new line, no escape, no path."""
+    name = "../../etc/passwd\nauditor: SOUND run=x \x1b[2J" + "x" * 500
+    lines = section([stories.finding(BELOW, n, missing_on={name: [[0, 0]]}) for n in (1, 2)])
+    assert "\x1b" not in "".join(lines) and all("\n" not in line and len(line) <= 100 for line in lines)
+    (row,) = stories.caused([stories.finding(BELOW, n, missing_on={name: [[0, 0]]}) for n in (1, 2)])["causes"]
+    assert row["file"].startswith("causes/01-bookie-etc-passwd-auditor-") and 1 == row["file"].count("/")
+    assert len(row["file"]) < 100
