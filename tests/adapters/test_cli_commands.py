@@ -63,7 +63,10 @@ def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
         (["run", "--metadata-service-uri", NOWHERE, "--rpc-timeout", "5"], ["rpc-timeout"]),
         (["run", "--metadata-service-uri", NOWHERE, "--rpc-timeout", "0s"], ["rpc-timeout"]),
         (["run", "--metadata-service-uri", NOWHERE, "--quiet", "--verbose"], ["quiet", "verbose", "contradict"]),
-        (["run", "--metadata-service-uri", NOWHERE, "--placement-policy", "rack"], ["--placement-policy (rack)", "--topology FILE"]),
+        (
+            ["run", "--metadata-service-uri", NOWHERE, "--placement-policy", "rack"],
+            ["--placement-policy (rack)", "--topology FILE"],
+        ),
         (["run", "--metadata-service-uri", NOWHERE, "--fail-on", "sometimes"], ["fail-on"]),
         (["run", "--metadata-service-uri", NOWHERE, "--ledgers-from", "/nowhere/ids"], ["--ledgers-from", "/nowhere/ids"]),
         (["run", "--metadata-service-uri", NOWHERE, "--output", "/proc/version/audits"], ["/proc/version/audits"]),

@@ -130,6 +130,12 @@ def test_a_placement_policy_needs_a_topology(word):
     assert "is none of none, rack, region, zone" in refusal(Layers(flags={"placement_policy": "rak"}))
 
 
+def test_the_demo_brings_a_topology_of_its_own():
+    """It judges racks and needs none named, in maintenance either."""
+    settings = parse(Layers(flags={"maintenance": "/r1"}), command="demo")
+    assert (Policy.RACK, None) == (settings.placement_rule().policy, settings.topology)
+
+
 def test_the_placement_rule_has_bookkeepers_defaults_and_what_is_set():
     """Without any setting it is the rule of no settings; each parameter arrives at its own place."""
     assert PlacementRule() == parse().placement_rule()
