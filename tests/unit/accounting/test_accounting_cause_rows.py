@@ -113,7 +113,7 @@ def test_a_rack_is_told_with_its_bookies():
 
 def test_a_period_is_told_with_what_is_outside():
     """How many were created then, and how few are hit of all others."""
-    via = {Via.LACKING: {"b1": ids([0, 3]), "b3": ids([1, 4]), "b4": ids([2, 5])}}
+    via = {Via.LACKING: {"b1": ids([0, 3]), "b3": ids([1, 4]), "b9": ids([2, 5])}}
     hits = Hits({BELOW: ids(range(6))}, via)
     expected = (
         "ledgers created from 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:05.000Z: 6 of 6 are hit, and 0 of the 90 created "
