@@ -1,9 +1,18 @@
-"""How old a mark is."""
+"""How old a mark is, and why it stands."""
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from auditor.model.ledger import Mark
-from auditor.verify.underreplication import age_ms, is_beyond_grace
+from auditor.model.cluster import Surroundings
+from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ReplicationLock, ZnodeStamp
+from auditor.sandbox.notation import ledger
+from auditor.verify import schedule
+from auditor.verify.coverage import ExtentCoverage, coverage
+from auditor.verify.entry_set import EMPTY, EntrySet
+from auditor.verify.shares import BookieShare
+from auditor.verify.underreplication import age_ms, is_beyond_grace, why_stuck
 
 
 @pytest.mark.parametrize(
@@ -34,3 +43,56 @@ def test_without_grace_any_age_is_too_much_and_none_is_not() -> None:
     """A grace of 0 still accepts a mark of this very millisecond."""
     assert not is_beyond_grace(Mark(7), 7, 0)
     assert is_beyond_grace(Mark(7), 8, 0)
+
+
+# Why a mark stands
+
+E2 = "e2 w2 a2 0:[b1 b2] closed 9"
+WELL = Surroundings(writable=frozenset({"b1", "b2", "b3"}), auditor="b1")
+
+
+def reasons(
+    around: Surroundings = WELL, text: str = E2, lock: ReplicationLock | None = None, missing: str = "4", has_loss: bool = False
+) -> set[str]:
+    """Of a ledger of which b2 lacks the entries `missing`; no bookie is heard where it is empty."""
+    metadata = ledger(text)
+    record = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata, mark=Mark(0, lock=lock))
+    absent = EntrySet.of_entries(int(entry) for entry in missing.split())
+    whole = EntrySet.span(0, 9)
+    shares = (BookieShare("b1", whole, EMPTY, EMPTY, EMPTY), BookieShare("b2", whole, absent, absent, EMPTY))
+    extents = tuple(ExtentCoverage(extent, shares, ()) for extent in schedule.extents(metadata))
+    seen = replace(coverage(metadata, {}, {}), extents=extents)
+    return {text for _, text in why_stuck(record, seen, around, has_loss=has_loss)}
+
+
+def test_a_mark_for_which_nothing_stands_in_the_way_has_no_reason() -> None:
+    """An auditor is elected, replication is on, a spare bookie is there: it is being worked on, or waits its turn."""
+    assert set() == reasons()
+
+
+@pytest.mark.parametrize(
+    ("reason", "given"),
+    [
+        ("no_copy", {"has_loss": True}),
+        ("replication_disabled", {"around": replace(WELL, replication_disabled=True)}),
+        ("no_auditor", {"around": replace(WELL, auditor=None)}),
+        ("no_spare_bookie", {"around": replace(WELL, writable=frozenset({"b1", "b2"}), readonly=frozenset({"b3"}))}),
+        ("locked", {"lock": ReplicationLock("worker", 5)}),
+        ("empty_ledger", {"text": "e2 w2 a2 0:[b1 b2] closed -1"}),
+        ("stale", {"missing": ""}),
+    ],
+)
+def test_each_reason_for_a_mark_to_stand_is_told_alone(reason: str, given: dict[str, Any]) -> None:
+    """One fact changed, one reason more."""
+    assert {reason} == reasons(**given)
+
+
+def test_a_ledger_that_needs_no_copy_needs_no_spare_bookie() -> None:
+    """Its mark is stale, however few bookies are writable."""
+    assert {"stale"} == reasons(replace(WELL, writable=frozenset()), missing="")
+
+
+def test_before_its_bookies_were_heard_nothing_is_said_of_copies() -> None:
+    """Neither that they are back nor that there is no place for them."""
+    record = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(E2), mark=Mark(0))
+    assert () == why_stuck(record, None, replace(WELL, writable=frozenset()), has_loss=False)
