@@ -53,9 +53,8 @@ def _elsewhere(facts: Facts) -> list[str]:
 
 
 GARBAGE_COLLECTION = (
-    "A bookie collects a ledger whose ensembles do not name it: with default settings at its next garbage collection (every "
-    "15 min, gcWaitTime) once a day (gcOverreplicatedLedgerWaitTime) has passed since it last looked for such ledgers; at the "
-    "earliest that is within minutes."
+    "Its garbage collection may take it, at the earliest, when 24 h have passed since the bookie started or last looked for such "
+    "ledgers (gcOverreplicatedLedgerWaitTime): with default settings that may be within 10 min (gcWaitTime)."
 )
 """When a stranded copy may be gone (ScanAndCompareGarbageCollector)."""
 

@@ -36,7 +36,8 @@ def _unrecoverable(finding: Finding, facts: Facts, looks: Sequence[Look]) -> str
     """The lost entry as any other, then the mark and what keeps it."""
     gone = sorted({b for look in looks for b, answer in look.answers.items() if answer.is_gone})
     forgotten = [b for b in facts["write_set"].split() if b in gone]
-    lost = "".join(f" Bookie {bookie} is neither registered nor known by a cookie: it will not be back." for bookie in forgotten)
+    will_not_return = "is neither registered nor known by a cookie: it will not be back."
+    lost = "".join(f" Bookie {bookie} {will_not_return}" for bookie in forgotten)
     age = (
         f"The ledger has been marked under-replicated for {span(facts['age_s'])} (up to {span(facts['grace_s'])} is acceptable)"
     )
