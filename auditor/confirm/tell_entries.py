@@ -53,8 +53,8 @@ def _elsewhere(facts: Facts) -> list[str]:
 
 
 GARBAGE_COLLECTION = (
-    "Its garbage collection may take it, at the earliest, when 24 h have passed since the bookie started or last looked for such "
-    "ledgers (gcOverreplicatedLedgerWaitTime): with default settings that may be within 10 min (gcWaitTime)."
+    "Its garbage collection may take it once 24 h have passed since the bookie started or last looked for such ledgers "
+    "(gcOverreplicatedLedgerWaitTime): with default settings that may be within 10 min (gcWaitTime), at the earliest."
 )
 """When a stranded copy may be gone (ScanAndCompareGarbageCollector)."""
 
