@@ -1,0 +1,87 @@
+"""Laws of whole runs about what verdicts rest on, where a bookie cannot list what it holds."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.audits import Outcome, accounted, audit, audit_ledgers
+
+from auditor.model.finding import Kind
+from auditor.sandbox.bookie import Storage
+from auditor.sandbox.cluster import SandboxCluster
+
+pytestmark = pytest.mark.spark
+
+ON_B3, BESIDE, LOST_BESIDE, LOST_ON_B3 = range(1, 11), 20, 21, 30
+PROBES = 3
+ENDS = 2
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    """b3 cannot list; ledgers 1 to 10 are sound there, 20 is sound and 21 lost an entry without it."""
+    storages = [Storage.SORTED, Storage.SORTED, Storage.DB]
+    with SandboxCluster(tmp_path_factory.mktemp("cluster"), bookies=3, named=True, storage=storages) as made:
+        for ledger_id in ON_B3:
+            made.place(ledger_id, made.ledger("e3 w3 a2  0:[b1 b2 b3]  closed 99"))
+        made.place(BESIDE, made.ledger("e2 w2 a2  0:[b1 b2]  closed 99"))
+        made.place(LOST_BESIDE, made.ledger("e2 w2 a1  0:[b1 b2]  closed 99"), lose={"b1": "4"})
+        yield made
+
+
+@pytest.fixture
+def lost_on_b3(cluster: SandboxCluster) -> Iterator[SandboxCluster]:
+    """b3 has nothing of ledger 30."""
+    cluster.place(LOST_ON_B3, cluster.ledger("e3 w3 a2  0:[b1 b2 b3]  closed 99"), lose={"b3": "0-99"})
+    yield cluster
+    cluster.delete_ledger(LOST_ON_B3)
+
+
+def flat(outcome: Outcome) -> str:
+    return " ".join(outcome.stdout.split())
+
+
+def test_the_summary_says_what_was_read_instead_of_listed(spark: object, cluster: SandboxCluster, tmp_path: Path):
+    """Both ends and three at random of each ledger; none missing there: three over their number at most."""
+    outcome = accounted(audit(cluster, tmp_path, probe_entries=str(PROBES), rpc_timeout="1s"))
+    probed, drawn = len(ON_B3), len(ON_B3) * PROBES
+    expected = {
+        "listed": 2, "probed": probed, "probes": drawn + ENDS * probed, "random_probes": drawn, "missing_bound": 3 / drawn,
+        "probe_entries": PROBES, "bookies_unable": ["b3"],
+    }  # fmt: skip
+    assert expected == outcome.summary["assurance"]
+    assert ["sound"] * probed == outcome.standings(*ON_B3)
+    assert [(Kind.ENTRY_BELOW_WRITE_QUORUM, "listed")] == [(Kind(f["kind"]), f["assurance"]) for f in outcome.findings]
+    said = "1 of 3 bookies cannot list entries (DbLedgerStorage): 10 ledgers were judged by reading 50 of their entries, 30"
+    assert said in flat(outcome)
+    assert outcome.run_dir is not None
+    gauges = (outcome.run_dir / "metrics.prom").read_text()
+    assert f'assurance_ledgers{{assurance="probed",cluster="{cluster.instance_id}"}} 10.0' in gauges
+
+
+def test_what_a_probe_found_is_a_finding_and_ends_the_bound(spark: object, lost_on_b3: SandboxCluster, tmp_path: Path):
+    """The finding says that it rests on probes."""
+    outcome = accounted(audit(lost_on_b3, tmp_path, rpc_timeout="1s"))
+    found = outcome.one(LOST_ON_B3)
+    assert (Kind.ENTRY_BELOW_WRITE_QUORUM.value, "probed") == (found["kind"], found["assurance"])
+    assert outcome.summary["assurance"]["missing_bound"] is None
+    assert "no bound can be given" in flat(outcome)
+
+
+def test_without_probing_the_first_screen_says_what_is_not_judged(spark: object, cluster: SandboxCluster, tmp_path: Path):
+    """INDETERMINATE(bookie_unsupported), and how to change that."""
+    outcome = accounted(audit(cluster, tmp_path, probe_entries="0", rpc_timeout="1s"))
+    assert {"indeterminate: bookie_unsupported"} == set(outcome.standings(*ON_B3))
+    assert (0, None) == (outcome.summary["assurance"]["probed"], outcome.summary["assurance"]["missing_bound"])
+    assert "10 ledgers are not judged on their account, because probing is off; --probe-entries 3" in flat(outcome)
+
+
+def test_single_ledgers_say_what_their_verdict_rests_on(cluster: SandboxCluster):
+    """In JSON and in text, each for itself and all together."""
+    outcome = audit_ledgers(cluster, [1, BESIDE], probe_entries=str(PROBES), rpc_timeout="1s")
+    told = [[outcome.verdicts[one].told[name] for name in ("assurance", "probes", "random_probes")] for one in (1, BESIDE)]
+    assert [["probed", ENDS + PROBES, PROBES], ["listed", 0, 0]] == told
+    assert (1, 1, ["b3"]) == tuple(outcome.summary["assurance"][name] for name in ("listed", "probed", "bookies_unable"))
+    said = flat(audit_ledgers(cluster, [1], probe_entries=str(PROBES), rpc_timeout="1s", format="text"))
+    assert "1 bookie cannot list entries (DbLedgerStorage): 1 ledger was judged by reading 5 of their entries" in said
+    assert "assurance: probed" in said and "5 entries were read there instead, 3 of them drawn at random" in said
