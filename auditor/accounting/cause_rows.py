@@ -29,10 +29,10 @@ _GREETED = {
     Greeting.ADDRESS_UNKNOWN: "is registered without an address that can be read",
 }
 _DOES = {
-    Via.LACKING: ("lacks entries of", "lack entries of"),
-    Via.UNHEARD: ("leaves unjudged", "leave unjudged"),
-    Via.MARKED: ("is named missing by the marks of", "are named missing by the marks of"),
-    Via.MISPLACED: ("is in every segment that fails placement, in", "are in every segment that fails placement, in"),
+    Via.LACKING: ("lacks entries of {}", "lack entries of {}"),
+    Via.UNHEARD: ("leaves {} unjudged", "leave {} unjudged"),
+    Via.MARKED: ("is named missing by the marks of {}", "are named missing by the marks of {}"),
+    Via.MISPLACED: ("is in every segment that fails placement, in {}", "are in every segment that fails placement, in {}"),
 }
 
 
@@ -125,7 +125,7 @@ def _bookie(bookie: BookieId, hits: Hits, backdrop: Backdrop) -> str:
         if bookie in by_bookie:
             number = len(by_bookie[bookie])
             of_asked = _of_asked(number, backdrop.asked.get(bookie, 0)) if via is Via.LACKING else ""
-            parts.append(f"{_DOES[via][0]} {_ledgers(number)}{of_asked}")
+            parts.append(_DOES[via][0].format(_ledgers(number)) + of_asked)
     return f"bookie {bookie}{away} " + " and ".join(filter(None, (state, *parts)))
 
 
@@ -150,7 +150,7 @@ def _rack(one: Chosen, hits: Hits) -> str:
     for via, by_bookie in hits.via.items():
         mine = [by_bookie[bookie] for bookie in members if bookie in by_bookie]
         if mine:
-            parts.append(f"{_DOES[via][1]} {_ledgers(len(np.unique(np.concatenate(mine))))}")
+            parts.append(_DOES[via][1].format(_ledgers(len(np.unique(np.concatenate(mine))))))
     return f"rack {one.candidate.subject}: its bookies {named}{more} {' and '.join(parts)}"
 
 

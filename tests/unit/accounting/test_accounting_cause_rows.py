@@ -102,7 +102,7 @@ def test_a_bookie_is_told_by_all_it_does():
     """What it lacks, what it leaves unjudged, whose marks name it."""
     via = {Via.UNHEARD: {"b1": ids([2, 3])}, Via.MARKED: {"b1": ids([4])}}
     hits = Hits({"bookie_silent": ids([2, 3]), MARKED: ids([4])}, via)
-    expected = "bookie b1 is not registered and leaves unjudged 2 ledgers and is named missing by the marks of 1 ledger"
+    expected = "bookie b1 is not registered and leaves 2 ledgers unjudged and is named missing by the marks of 1 ledger"
     assert [expected] == says(hits, registration=Registration.NONE)
 
 

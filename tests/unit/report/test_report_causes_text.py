@@ -21,9 +21,8 @@ def test_a_report_has_no_line_more_for_ten_thousand_times_the_ledgers():
     few, many = stories.wiped_bookie(10), stories.wiped_bookie(100_000)
     assert len(render(*few, run_dir="./x", width=120).splitlines()) == len(render(*many, run_dir="./x", width=120).splitlines())
     for width in (80, 100, 120):
-        assert (
-            5 == len(list(causes_section(few[0], width, color=False))) == len(list(causes_section(many[0], width, color=False)))
-        )
+        lines = [len(list(causes_section(summary, width, color=False))) for summary, _ in (few, many)]
+        assert lines[0] == lines[1] <= 6, width
 
 
 def test_a_cause_says_who_how_many_what_and_where_the_ids_are():
