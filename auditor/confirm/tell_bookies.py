@@ -12,21 +12,25 @@ def _silent_bookie(finding: Finding, facts: Facts) -> str:
     return (
         f"Let bookie {finding.bookie_id} be registered as {facts['registration']} at {facts['address']}; then it should "
         f"answer, and it was silent at each of {facts['looks']} looks{why}, still registered at the last of them."
-        f"{_disabled(facts)}"
+        f"{_patience(facts)}{_disabled(facts)}"
     )
 
 
 def _lost_bookie(finding: Finding, facts: Facts) -> str:
     cookie = "the bookie still has a cookie" if facts["has_cookie"] == "true" else "the bookie has no cookie"
-    delay = facts["lost_bookie_recovery_delay_s"]
-    patience = f" lostBookieRecoveryDelay is {span(delay)}." if delay else ""
     number, some = int(facts["unmarked_ledgers"]), facts["some_ledgers"].split()
     names, is_not = ("closed ledger names", "is not") if number == 1 else ("closed ledgers name", "none of them is")
     more = f" and {number - len(some)} more" if number > len(some) else ""
     return (
         f"Let bookie {finding.bookie_id} not be registered; then {number} {names} it ({', '.join(some)}{more}) and {is_not} "
-        f"marked under-replicated; {cookie}; all this again {span(facts['apart_s'])} later.{patience}{_disabled(facts)}"
+        f"marked under-replicated; {cookie}; all this again {span(facts['apart_s'])} later.{_patience(facts)}{_disabled(facts)}"
     )
+
+
+def _patience(facts: Facts) -> str:
+    """How long the cluster's own auditor waits for a bookie that is gone, where the cluster says so."""
+    delay = facts.get("lost_bookie_recovery_delay_s")
+    return f" lostBookieRecoveryDelay is {span(delay)}." if delay else ""
 
 
 def _disabled(facts: Facts) -> str:

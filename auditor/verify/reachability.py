@@ -102,14 +102,13 @@ def _silent(records: Sequence[BookieRecord], facts: ClusterFacts) -> Finding:
             ("address", f"{last.host}:{last.port}"),
             ("looks", str(len(records))),
             ("detail", last.greeting_detail),
-            ("replication_disabled", str(facts.replication_disabled).lower()),
+            *_recovery(facts),
         ),
     )
 
 
 def _lost(records: Sequence[BookieRecord], orphans: Orphans, facts: ClusterFacts) -> Finding:
     last = records[-1]
-    delay = facts.lost_bookie_recovery_delay_s
     return Finding(
         Kind.BOOKIE_LOST_UNNOTICED,
         bookie_id=last.bookie_id,
@@ -118,7 +117,15 @@ def _lost(records: Sequence[BookieRecord], orphans: Orphans, facts: ClusterFacts
             ("unmarked_ledgers", str(orphans.count)),
             ("some_ledgers", " ".join(map(str, orphans.some[:LEDGERS_NAMED_MAX]))),
             ("apart_s", str((last.read_at_ms - records[0].read_at_ms) // 1000)),
-            ("lost_bookie_recovery_delay_s", "" if delay is None else str(delay)),
-            ("replication_disabled", str(facts.replication_disabled).lower()),
+            *_recovery(facts),
         ),
+    )
+
+
+def _recovery(facts: ClusterFacts) -> tuple[tuple[str, str], ...]:
+    """What the cluster itself will do about a bookie that is gone, and when."""
+    delay = facts.lost_bookie_recovery_delay_s
+    return (
+        ("lost_bookie_recovery_delay_s", "" if delay is None else str(delay)),
+        ("replication_disabled", str(facts.replication_disabled).lower()),
     )

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from auditor.confirm.witness import bookie_testimony
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.finding import Kind
@@ -173,3 +174,14 @@ def test_a_bookie_in_maintenance_need_not_be_told_from_a_restarting_one() -> Non
     cooked = replace(LOST, has_cookie=True)
     near = [look(WELL, cooked), look(WELL, cooked)]
     assert (1, 0) == (len(withheld(near, ORPHANS, FACTS)), len(withheld(near, ORPHANS, FACTS, frozenset({"lost"}))))
+
+
+@pytest.mark.parametrize("kind", [SILENT_FOUND[0], LOST_FOUND[0]])
+def test_both_findings_say_what_the_cluster_will_do_about_it(kind: Kind) -> None:
+    """Whether auto-recovery is disabled, and how long the cluster's own auditor waits."""
+    facts = replace(FACTS, replication_disabled=True, lost_bookie_recovery_delay_s=900)
+    found = judge_bookies([look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)], ORPHANS, facts)
+    (told,) = [bookie_testimony(one, [WELL], facts)["witness"] for one in found if one.kind is kind]
+    assert "lostBookieRecoveryDelay is 15 min" in told and "Auto-recovery is disabled" in told
+    (quiet,) = [f for f in judge_bookies([look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)], ORPHANS, FACTS) if f.kind is kind]
+    assert not any(word in bookie_testimony(quiet, [WELL], FACTS)["witness"] for word in ("lostBookie", "Auto-recovery"))
