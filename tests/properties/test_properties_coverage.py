@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from support.entry_by_entry import differences, judged_from_evidence
-from support.stories import Driven, Story, drive, judged_from_truth, stories, unconfirmed
+from support.stories import Driven, Story, drive, falsely_accused, judged_from_truth, stories, unconfirmed
 
 from auditor.judgement import Todo
 from auditor.model.availability import AnswerStatus, ReadStatus
@@ -35,6 +35,8 @@ def problems(driven: Driven) -> list[str]:
             said = differences(judged_from_evidence(evidence, story.terms, story.base), step.verdict)
             found += [f"step {number}: {one}" for one in said]
     if story.is_constant and story.is_honest:
+        found += [f"accused, and there: {one}" for one in falsely_accused(driven)]
+    if story.is_constant and story.is_honest and not story.is_sampled:
         found += [f"truth: {one}" for one in differences(judged_from_truth(driven), driven.step.verdict)]
     if story.reads_max >= READS_MAX_MIN:
         found += [f"never read there: {one}" for one in unconfirmed(driven)]
@@ -47,10 +49,11 @@ def _commitment_problems(driven: Driven) -> list[str]:
     found = []
     if len(looks) > 2 * story.looks_max + 1 or sum(bool(look.answers) for look in looks) > story.looks_max:
         found.append(f"{len(looks)} looks, {story.looks_max} allowed")
-    only_age = all(f.kind is Kind.UNDERREPLICATED_BEYOND_GRACE for f in verdict.findings)
-    if verdict.standing is Standing.VIOLATED and (len(looks) < 2 or (looks[-1].answers and not only_age)):
+    by_bookies = any(f.family is Family.ENTRY for f in verdict.findings)
+    by_mark = any(f.kind is Kind.UNDERREPLICATED_UNRECOVERABLE for f in verdict.findings)
+    if verdict.standing is Standing.VIOLATED and (len(looks) < 2 or (looks[-1].answers and (by_bookies or by_mark))):
         found.append("accused without reading the metadata again")
-    if any(f.family is Family.ENTRY for f in verdict.findings):
+    if by_bookies:
         record = looks[-1].record
         asked = sum(bool(look.answers) and look.record.stamp == record.stamp for look in looks)
         if asked < (1 if record.mark else 2):

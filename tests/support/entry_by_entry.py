@@ -7,8 +7,11 @@ below `base` every entry is known to be held by its whole write set, and is not 
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+
+from support.entry_by_probe import ABSENT, HELD, READ_REASON, UNKNOWN, by_probes, probes_due
 
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Terms
@@ -16,7 +19,6 @@ from auditor.model.finding import Family, Finding, Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment
 from auditor.model.verdict import Unknown, Verdict
 
-HELD, ABSENT, UNKNOWN = "held", "absent", "unknown"
 Say = Callable[[str, int], str]
 """(bookie, entry) -> HELD, ABSENT or UNKNOWN."""
 
@@ -88,38 +90,49 @@ def expected_on(metadata: LedgerMetadata, base: int = 0) -> dict[str, set[int]]:
 
 @dataclass
 class Heard:
-    """What one state of a ledger's metadata got to hear, the newest conclusive word first."""
+    """What one state of a ledger's metadata got to hear, the newest conclusive word first.
+
+    `corrupt` are the (bookie, entry) that two looks or more read with a wrong digest, and none rightly since.
+    """
 
     record: LedgerRecord
     answers: dict[str, Answer]
     reads: dict[tuple[str, int], EntryRead]
+    corrupt: set[tuple[str, int]]
 
 
-def heard(evidence: LedgerEvidence) -> Heard:
+def heard(evidence: LedgerEvidence, terms: Terms) -> Heard:
     """The looks that saw what the newest one saw, put together."""
     newest = evidence.looks[-1].record
+    conclusive = _CONCLUSIVE | ({"unsupported"} if terms.probe_entries else set())
+    wrong: Counter[tuple[str, int]] = Counter()
     answers: dict[str, Answer] = {}
     reads: dict[tuple[str, int], EntryRead] = {}
     for look in reversed(evidence.looks):
         if (look.record.status, look.record.stamp) != (newest.status, newest.stamp):
             break
+        wrong.update(key for key, read in look.reads.items() if read.status is ReadStatus.CORRUPT)
         for said, kept in ((look.answers, answers), (look.reads, reads)):
             for key, value in said.items():
-                if key not in kept or (kept[key].status.value not in _CONCLUSIVE and value.status.value in _CONCLUSIVE):
+                if key not in kept or (kept[key].status.value not in conclusive and value.status.value in conclusive):
                     kept[key] = value
-    return Heard(newest, answers, reads)
+    corrupt = {key for key, times in wrong.items() if times > 1 and reads[key].status is ReadStatus.CORRUPT}
+    return Heard(newest, answers, reads, corrupt)
 
 
 def judged_from_evidence(evidence: LedgerEvidence, terms: Terms, base: int = 0) -> Judged:
     """What the contract makes of the evidence."""
-    said = heard(evidence)
+    said = heard(evidence, terms)
     metadata = said.record.metadata
     if metadata is None or said.record.status is not RecordStatus.FOUND:
         return judged(said.record, lambda b, e: UNKNOWN, lambda b: set(), 0, terms, base, asked=False, names_forgotten=False)
-    say, reasons, false_negatives = _by_word(metadata, said, base)
+    say, reasons, false_negatives = _by_word(metadata, said, terms, base)
+    wants = expected_on(metadata, base)
+    corrupt = {(b, e) for b, e in said.corrupt if e in wants.get(b, ())}
     forgotten = any(_is_forgotten(answer) for answer in said.answers.values())
+    asked = bool(said.answers)
     return judged(
-        said.record, say, reasons, false_negatives, terms, base, asked=bool(said.answers), names_forgotten=forgotten
+        said.record, say, reasons, false_negatives, terms, base, asked=asked, names_forgotten=forgotten, corrupt=corrupt
     )
 
 
@@ -128,7 +141,7 @@ def _is_forgotten(answer: Answer) -> bool:
     return answer.status is AnswerStatus.UNREGISTERED and answer.detail == NO_COOKIE
 
 
-def _by_word(metadata: LedgerMetadata, said: Heard, base: int) -> tuple[Say, Callable[[str], set[str]], int]:
+def _by_word(metadata: LedgerMetadata, said: Heard, terms: Terms, base: int) -> tuple[Say, Callable[[str], set[str]], int]:
     """The rule for a list and the reads behind it (contract section 4), bookie by bookie."""
     wants = expected_on(metadata, base)
     lacks: dict[str, dict[int, str]] = {}
@@ -138,6 +151,11 @@ def _by_word(metadata: LedgerMetadata, said: Heard, base: int) -> tuple[Say, Cal
         answer = said.answers.get(bookie)
         if answer is not None and _is_forgotten(answer) and said.record.mark is not None:
             lacks[bookie] = dict.fromkeys(wanted, ABSENT)
+            continue
+        if answer is not None and answer.status is AnswerStatus.UNSUPPORTED and terms.probe_entries and wanted:
+            probes = {e: read for (b, e), read in said.reads.items() if b == bookie}
+            due = probes_due(metadata, bookie, wanted, said.record.ledger_id, terms)
+            lacks[bookie], why[bookie] = by_probes(wanted, due, probes)
             continue
         if answer is None or answer.status not in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER):
             why[bookie] = {ANSWER_REASON[answer.status.value] if answer else "bookie_silent"}
@@ -153,8 +171,11 @@ def _by_word(metadata: LedgerMetadata, said: Heard, base: int) -> tuple[Say, Cal
         known_defect = {tail} if answer.status is AnswerStatus.HELD and tail % 1024 == 0 else set()
         rest = ABSENT if gone and not failed and present <= known_defect else UNKNOWN
         lacks[bookie] = {e: HELD if e in present else ABSENT if e in gone else rest for e in missing}
-        why[bookie] = {ANSWER_REASON[read[e].value] for e in failed}
+        why[bookie] = {READ_REASON[read[e].value] for e in failed}
         why[bookie] |= set() if present <= known_defect else {"answer_invalid"}
+        for entry in {e for b, e in said.corrupt if b == bookie and e in wanted}:
+            lacks[bookie][entry] = UNKNOWN
+            why[bookie].add("answer_invalid")
         why[bookie] = why[bookie] or {"answer_timeout"}
     return (lambda b, e: lacks[b].get(e, HELD)), (lambda b: why.get(b, set())), false_negatives
 
@@ -169,6 +190,7 @@ def judged(
     *,
     asked: bool,
     names_forgotten: bool,
+    corrupt: Iterable[tuple[str, int]] = (),
 ) -> Judged:
     """A ledger's verdict when `say` tells of each bookie whether it holds an entry."""
     if record.status is RecordStatus.GONE:
@@ -190,7 +212,7 @@ def judged(
         if not excused and _doubled(metadata, base):
             out.others.add("ENSEMBLE_DUPLICATE_BOOKIE")
         if record.mark is None or asked:
-            unknowns = _judge_entries(out, metadata, say, reasons, base, excused=excused)
+            unknowns = _judge_entries(out, metadata, say, reasons, base, {e for _, e in corrupt}, excused=excused)
             out.unknowns |= unknowns if record.mark is None else set()
             out.false_negatives = false_negatives
         if record.mark is not None and out.kind == "ENTRY_WITHOUT_REPLICA":
@@ -225,7 +247,14 @@ def _doubled(metadata: LedgerMetadata, base: int) -> bool:
 
 
 def _judge_entries(
-    out: Judged, metadata: LedgerMetadata, say: Say, reasons: Callable[[str], set[str]], base: int, *, excused: bool
+    out: Judged,
+    metadata: LedgerMetadata,
+    say: Say,
+    reasons: Callable[[str], set[str]],
+    base: int,
+    corrupt: set[int],
+    *,
+    excused: bool,
 ) -> set[str]:
     """Fill in the strongest kind true of any entry; return the reasons for unknown copies."""
     write, ack = metadata.write_quorum, metadata.ack_quorum
@@ -245,11 +274,12 @@ def _judge_entries(
     for kind, too_few in (
         ("ENTRY_WITHOUT_REPLICA", 0),
         ("ENTRY_BELOW_ACK_QUORUM", ack - 1),
+        ("ENTRY_CORRUPT", -1),
         ("ENTRY_BELOW_WRITE_QUORUM", write - 1),
     ):
-        entries = [entry for possible, _, entry in order if possible <= too_few]
-        if entries and (kind == "ENTRY_WITHOUT_REPLICA" or not excused):
-            possible, confirmed, worst = min(order)
+        entries = [entry for possible, _, entry in order if possible <= too_few or (entry in corrupt and too_few < 0)]
+        if entries and (kind in ("ENTRY_WITHOUT_REPLICA", "ENTRY_CORRUPT") or not excused):
+            possible, confirmed, worst = min(order) if too_few >= 0 else next(one for one in order if one[2] == entries[0])
             out.kind, out.entries, out.missing_on, out.worst = kind, entries, missing, worst
             out.copies = (write, ack, confirmed, possible - confirmed)
             break

@@ -7,11 +7,13 @@ reads and second looks through a cluster that exists in memory only. `tell` make
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from support.entry_by_entry import ABSENT, ANSWER_REASON, HELD, UNKNOWN, Judged, expected_on, judged
+from support.entry_by_probe import probes_due
 
 from auditor.judgement import Step, Todo, settle
 from auditor.model.availability import ABSENT_READS, NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
@@ -27,6 +29,8 @@ GRACE_MS = 3_600_000
 STEPS_MAX = 400
 """Steps after which a story counts as one that never ends."""
 MISHAPS_MAX = 3
+PROBED_WHOLE = 100
+"""Probes a bookie in stories where nothing is left to chance: no story has as many entries."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +40,19 @@ class Bookie:
     holds: frozenset[int] = frozenset()
     unlisted: frozenset[int] = frozenset()
     """Readable, and yet left out of the list."""
+    corrupt: frozenset[int] = frozenset()
+    """Held, and read back with a digest that does not match."""
     knows_ledger: bool = True
     answer: AnswerStatus | None = None
     """What came of asking for the list, where that is no true answer."""
     read: ReadStatus | None = None
     """What comes of each read, where that is no true answer."""
+
+    @property
+    def cannot_list(self) -> bool:
+        """Probed instead, where the terms say so."""
+        return self.answer is AnswerStatus.UNSUPPORTED
+
     is_forgotten: bool = False
     """It is not registered and has no cookie."""
 
@@ -91,6 +103,24 @@ class Story:
     def at(self, look: int) -> State:
         return self.states[min(look, len(self.states) - 1)]
 
+    def reads_allowed(self, look: int, bookie: str) -> int:
+        """Entries read on one bookie at one look, at most: confirming ones, and the probes of one that cannot list."""
+        state = self.at(look)
+        if state.metadata is None or not self.terms.probe_entries or not state.bookies.get(bookie, Bookie()).cannot_list:
+            return self.reads_max
+        wanted = expected_on(state.metadata, self.base)[bookie]
+        return self.reads_max + len(probes_due(state.metadata, bookie, wanted, LEDGER, self.terms))
+
+    @property
+    def is_sampled(self) -> bool:
+        """Some bookie is probed for less than all it should hold: then not every loss can be found."""
+        for state in self.states:
+            wants = expected_on(state.metadata, self.base) if state.metadata else {}
+            probed = [name for name, bookie in state.bookies.items() if bookie.cannot_list and self.terms.probe_entries]
+            if any(len(wants.get(name, ())) > self.terms.probe_entries for name in probed):
+                return True
+        return False
+
     @property
     def is_constant(self) -> bool:
         """Nothing changes between the looks."""
@@ -105,7 +135,7 @@ class Story:
                 tail = max(wants.get(name, ()), default=-1)
                 if bookie.holds and not bookie.knows_ledger:
                     return False
-                if bookie.read is not None or bookie.unlisted - ({tail} if tail % 1024 == 0 else set()):
+                if bookie.read is not None or bookie.corrupt or bookie.unlisted - ({tail} if tail % 1024 == 0 else set()):
                     return False
         return True
 
@@ -160,7 +190,9 @@ def list_answer(story: Story, state: State, bookie: str, look: int) -> Answer:
 def read_answer(state: State, bookie: str, entry: int, look: int) -> EntryRead:
     """What the bookie says when it is asked for one entry."""
     truth = state.bookies.get(bookie, Bookie())
-    true = ReadStatus.PRESENT if entry in truth.holds else ReadStatus.NO_ENTRY if truth.knows_ledger else ReadStatus.NO_LEDGER
+    true = ReadStatus.NO_ENTRY if truth.knows_ledger else ReadStatus.NO_LEDGER
+    if entry in truth.holds:
+        true = ReadStatus.CORRUPT if entry in truth.corrupt else ReadStatus.PRESENT
     return EntryRead(bookie, LEDGER, entry, look, NOW_MS, truth.read or true, requests=1)
 
 
@@ -202,10 +234,10 @@ def drive(story: Story) -> Driven:
             looks[-1] = replace(newest, answers=said)
         else:
             assert step.reads and not set(step.reads) & set(newest.reads), f"{story.name}: nothing to read, or read again"
+            look = len(looks) - 1
             reads = {**newest.reads, **{(b, e): read_answer(state, b, e, newest.record.look) for b, e in step.reads}}
-            assert all(sum(b == one for b, _ in reads) <= terms.confirming_reads_max for one, _ in reads), (
-                f"{story.name}: reads"
-            )
+            made = Counter(bookie for bookie, _ in reads)
+            assert all(count <= story.reads_allowed(look, bookie) for bookie, count in made.items()), f"{story.name}: reads"
             looks[-1] = replace(newest, reads=reads)
     raise AssertionError(f"{story.name}: not settled after {STEPS_MAX} steps")
 
@@ -214,7 +246,10 @@ def drive(story: Story) -> Driven:
 
 
 def judged_from_truth(driven: Driven) -> Judged:
-    """The verdict on the last state of an honest story, as one would give it who sees the bookies' disks."""
+    """The verdict on the last state of an honest story, as one would give it who sees the bookies' disks.
+
+    A bookie that is probed for all it should hold is as good as one that lists.
+    """
     story, evidence = driven.story, driven.evidence
     state = story.at(len(evidence.looks) - 1)
     metadata = state.metadata
@@ -224,11 +259,16 @@ def judged_from_truth(driven: Driven) -> Judged:
         truth = state.bookies[bookie]
         if truth.is_forgotten and state.mark is not None:
             return ABSENT
-        return HELD if truth.answer is None and entry in truth.holds else UNKNOWN if truth.answer else ABSENT
+        if truth.answer is not None and not is_probed(bookie):
+            return UNKNOWN
+        return HELD if entry in truth.holds else ABSENT
+
+    def is_probed(bookie: str) -> bool:
+        return story.terms.probe_entries > 0 and state.bookies[bookie].cannot_list
 
     def reasons(bookie: str) -> set[str]:
         status = state.bookies[bookie].answer
-        return {ANSWER_REASON[status.value]} if status else set()
+        return {ANSWER_REASON[status.value]} if status and not is_probed(bookie) else set()
 
     wants = expected_on(metadata, story.base)
     left_out = sum(len(b.unlisted & wants.get(n, set())) for n, b in state.bookies.items() if b.knows_ledger and not b.answer)
@@ -236,6 +276,19 @@ def judged_from_truth(driven: Driven) -> Judged:
     forgotten = asked and any(state.bookies[b].is_forgotten for b, wanted in wants.items() if wanted)
     record = evidence.looks[-1].record
     return judged(record, say, reasons, left_out, story.terms, story.base, asked=asked, names_forgotten=forgotten)
+
+
+def falsely_accused(driven: Driven) -> list[str]:
+    """Entries said to be missing on bookies that have them."""
+    last = len(driven.evidence.looks) - 1
+    held = {name: bookie.holds for name, bookie in driven.story.at(last).bookies.items() if not bookie.is_forgotten}
+    told = ((name, ranges) for finding in driven.step.verdict.findings for name, ranges in finding.missing_on)
+    return [
+        f"{name} has {entry}"
+        for name, ranges in told
+        for entry in sorted(held.get(name, ()))
+        if any(first <= entry <= end for first, end in ranges)
+    ]
 
 
 def unconfirmed(driven: Driven) -> list[str]:
@@ -246,6 +299,9 @@ def unconfirmed(driven: Driven) -> list[str]:
         return []
     worst = int(dict(found[0].facts)["worst_entry"])
     gone_on = [bookie for bookie, ranges in found[0].missing_on if any(first <= worst <= last for first, last in ranges)]
+    state = driven.story.at(len(driven.evidence.looks) - 1)
+    if state.mark is not None:
+        gone_on = [bookie for bookie in gone_on if not state.bookies[bookie].is_forgotten]  # nobody is there to be read from
     reads = {(b, e) for look in driven.evidence.looks for (b, e), read in look.reads.items() if read.status in ABSENT_READS}
     return [f"{bookie} entry {worst}" for bookie in gone_on if (bookie, worst) not in reads]
 
@@ -265,7 +321,9 @@ def tell(seed: int) -> Story:
     if draw.random() < 0.12:
         first = replace(first, mark=_mark(draw))
     states = [first, *_changes(draw, first, base)]
-    return Story(f"seed {seed}", tuple(states), base, draw.choice((2, 3, 5, 16)), draw.choice((2, 3, 5)))
+    reads_max, looks_max = draw.choice((2, 3, 5, 16)), draw.choice((2, 3, 5))
+    probing = {"probe_entries": draw.choice((0, 1, 1, 3, PROBED_WHOLE)), "probe_seed": seed}
+    return Story(f"seed {seed}", tuple(states), base, reads_max, looks_max, probing)
 
 
 def stories(count: int, first_seed: int = 0) -> Iterator[Story]:
@@ -321,7 +379,10 @@ def _changes(draw: random.Random, first: State, base: int) -> list[State]:
     if draw.random() < 0.6:
         return []
     kind = draw.choice(
-        ("mark", "gone", "heal", "worse", "version", "versions", "unreadable", "malformed", "back", "new ensemble", "mute")
+        (
+            *("mark", "gone", "heal", "worse", "version", "versions", "unreadable", "malformed", "back"),
+            *("new ensemble", "mute", "unlisted", "wiped"),
+        )
     )
     wants = expected_on(first.metadata, base) if first.metadata else {}
     sound = {name: Bookie(frozenset(entries)) for name, entries in wants.items()}
@@ -330,7 +391,16 @@ def _changes(draw: random.Random, first: State, base: int) -> list[State]:
     if worse:
         name = _someone(draw, worse)
         worse[name] = draw.choice((Bookie(knows_ledger=False), replace(worse[name], answer=AnswerStatus.SILENT)))
+    name = _someone(draw, dict(first.bookies)) if first.bookies else ""
+    unlisted = (
+        {**first.bookies, name: replace(first.bookies[name], answer=AnswerStatus.UNSUPPORTED, is_forgotten=False)}
+        if name
+        else {}
+    )
+    wiped = {n: replace(b, holds=frozenset(), knows_ledger=False) if b.cannot_list else b for n, b in first.bookies.items()}
     later = {
+        "unlisted": [replace(first, bookies=unlisted)],
+        "wiped": [replace(first, bookies=wiped)],
         "mark": [replace(first, mark=_mark(draw))],
         "gone": [replace(first, status=RecordStatus.GONE)],
         "heal": [healed],
@@ -451,6 +521,21 @@ def _no_valid_answer(draw: random.Random, metadata: LedgerMetadata, base: int, b
         bookies[name] = replace(bookies[name], answer=status, is_forgotten=forgotten)
 
 
+def _cannot_list(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    """One bookie, some, or all of them cannot list."""
+    names = sorted(name for name in bookies if name.startswith("b"))
+    for name in draw.sample(names, draw.choice((1, len(names), draw.randint(1, len(names))))):
+        bookies[name] = replace(bookies[name], answer=AnswerStatus.UNSUPPORTED, is_forgotten=False)
+
+
+def _corrupt_copies(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
+    """Some copies do not match their digest; where a list leaves them out, or there is none, they are read."""
+    name = _someone(draw, bookies)
+    if holds := sorted(bookies[name].holds):
+        bad = frozenset((holds[0], *draw.sample(holds, draw.randint(1, len(holds)))))
+        bookies[name] = replace(bookies[name], corrupt=bad, unlisted=bookies[name].unlisted | {draw.choice(sorted(bad))})
+
+
 def _holds_more(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
     """Entries of other bookies, and some that were never acknowledged."""
     name = _someone(draw, bookies)
@@ -512,6 +597,9 @@ MISHAPS = (
     _swapped,
     _wiped,
     _no_valid_answer,
+    _cannot_list,
+    _cannot_list,
+    _corrupt_copies,
     _holds_more,
     _tail_defect,
     _tail_defect_among_losses,
