@@ -1,0 +1,209 @@
+"""BookKeeper's own auditor beside ours: `java/AuditorPeer.java` as one process that is asked many questions.
+
+    with JavaAuditor(cluster.metadata_service_uri, tmp_path) as java:          # 3 s: compiling, and one JVM
+        run = java.replicas([7, 8])                                            # only these ledgers; 20-300 ms
+        run.gauges["no_replica"], run.finished, run.log
+        java.placement([7], conf={"minNumRacksPerWriteQuorum": "2"}, locations={"127.0.0.1": "/r1"})
+        java.adherence(RACK, {"1": "/r1", "2": "/r2"}, [["1", "2"]], [(["1", "2"], 2)])   # ["MEETS_STRICT"]
+
+The checks and the policy classes are those of the jars. A client is made once for each `conf` and `client`, so a change of the
+cluster that a long-lived client must not have missed wants another `client`.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from support.real_bookkeeper import LOG4J2_WARN
+from support.real_jars import bookkeeper_jars
+from support.real_processes import JVM_FLAGS
+
+SOURCE = Path(__file__).resolve().parent / "java" / "AuditorPeer.java"
+MAIN_CLASS = "org.apache.bookkeeper.replication.AuditorPeer"
+COMPILE_TIMEOUT_S = 120
+STOP_WAIT_S = 20
+CHECK_TIMEOUT_S = 30.0
+"""How long a check may take before it counts as one that does not end, unless a test says otherwise; the slowest that ends
+waits 5 s for a bookie."""
+STUCK_S = 4.0
+"""The same for a check that is known to wait for ever, or for BookKeeper's 120 s: a sound one ends in a tenth of a second."""
+
+CLIENT = "org.apache.bookkeeper.client."
+RACK = CLIENT + "RackawareEnsemblePlacementPolicy"
+ZONE = CLIENT + "ZoneawareEnsemblePlacementPolicy"
+REGION = CLIENT + "RegionAwareEnsemblePlacementPolicy"
+NO_POLICY = CLIENT + "DefaultEnsemblePlacementPolicy"
+RESOLVER = "org.apache.bookkeeper.replication.AuditorPeer$LocationsByAddress"
+"""Gives each address the location that the newest command names."""
+
+QUICK_CLIENT: Mapping[str, str] = {"readEntryTimeoutSec": "1", "reppDnsResolverClass": RESOLVER}
+"""What differs from BookKeeper's defaults in every check here: silence costs 1 s instead of 5."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """What the auditor wrote into its log: the beginning of the line, and how long it was."""
+
+    text: str
+    chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class JavaRun:
+    """One run of one check. `finished`: it has dated itself in ZooKeeper, as a good run does. `stuck`: it had not come back
+    when we stopped waiting. `gauges` are what it publishes, all six, whether it wrote them or not."""
+
+    finished: bool
+    stuck: bool
+    threw: str | None
+    asked_for_shutdown: bool
+    gauges: Mapping[str, int]
+    log: tuple[LogLine, ...]
+
+    def logged(self, *words: str) -> list[LogLine]:
+        """The log lines with all of these words."""
+        return [line for line in self.log if all(word in line.text for word in words)]
+
+
+GAUGES = ("no_replica", "below_ack", "below_write", "placement_failed", "placement_soft", "beyond_grace")
+
+
+class JavaAuditor:
+    """See the module. Ends with `with`, and with the process that started it: its stdin is closed then."""
+
+    def __init__(self, metadata_service_uri: str, workdir: Path) -> None:
+        jars, classes = bookkeeper_jars(), workdir / "classes"
+        classes.mkdir(parents=True)
+        _compile(jars, classes)
+        options = [*JVM_FLAGS, "-Xmx384m", f"-Dlog4j2.configurationFile={LOG4J2_WARN}", "-cp", f"{classes}:{jars}/*"]
+        self._log = (workdir / "java-auditor.log").open("ab")
+        self._process = subprocess.Popen(
+            ["java", *options, MAIN_CLASS, metadata_service_uri],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+
+    def __enter__(self) -> JavaAuditor:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Let it go, and see that it is gone."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(STOP_WAIT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(STOP_WAIT_S)
+        self._process.stdout.close()
+        self._log.close()
+
+    def replicas(self, ledger_ids: Iterable[int], **how: Any) -> JavaRun:
+        """AuditorReplicasCheckTask over these ledgers; `how` as for `placement`, and `between`: called when a ledger's metadata
+        was read and before its bookies are asked."""
+        return self._check("replicas", ledger_ids, **how)
+
+    def placement(self, ledger_ids: Iterable[int], **how: Any) -> JavaRun:
+        """AuditorPlacementPolicyCheckTask over these ledgers.
+
+        `conf`: settings in BookKeeper's names. `locations`: by IP address. `client`: another name, another client. `gauges`: a
+        name under which gauges outlive the run. `pending_audit`: a lost-bookie audit is due. `timeout_s`: CHECK_TIMEOUT_S.
+        """
+        return self._check("placement", ledger_ids, **how)
+
+    def starts_at_a_fixed_rate(
+        self, ledger_ids: Iterable[int], conf: Mapping[str, str], until: Callable[[int, bool], bool], then: Callable[[], None]
+    ) -> tuple[int, bool]:
+        """Schedule the placement check as the auditor does, `then` change something once `until(starts, ended)` holds, and
+        tell how often it started after that, and whether it is still scheduled."""
+        period_ms = 50
+        self._ask({**self._command("placement", ledger_ids, conf), "do": "schedule", "period_ms": period_ms})
+        before = self._scheduled(until)
+        then()
+        self._ask({"do": "scheduled", "wait_ms": 2 * period_ms})  # a start that was under way is over
+        after = self._ask({"do": "scheduled", "wait_ms": 10 * period_ms})
+        self._ask({"do": "unschedule"})
+        return after["starts"] - before, not after["ended"]
+
+    def _scheduled(self, until: Callable[[int, bool], bool]) -> int:
+        deadline = time.monotonic() + CHECK_TIMEOUT_S
+        while time.monotonic() < deadline:
+            said = self._ask({"do": "scheduled", "wait_ms": 50})
+            if until(said["starts"], said["ended"]):
+                return int(said["starts"])
+        raise TimeoutError(f"the scheduled check did not get there: {said}")
+
+    def mark(self, ledger_id: int, replica: str) -> None:
+        """Mark the ledger under-replicated as BookKeeper's auditor does, or add a replica to its mark."""
+        self._ask({"do": "mark", "ledger": ledger_id, "replica": replica, "conf": dict(QUICK_CLIENT)})
+
+    def adherence(
+        self,
+        policy: str,
+        locations: Mapping[str, str],
+        writable: Sequence[Sequence[str]],
+        rows: Sequence[tuple[Sequence[str], int]],
+        **conf: object,
+    ) -> list[str]:
+        """What the policy class says of each (ensemble, write quorum). `writable`: who is writable, change after change."""
+        settings = {name: str(value).lower() for name, value in conf.items()}
+        command = {"do": "adherence", "policy": policy, "locations": locations, "writable": writable, "conf": settings}
+        return list(self._ask({**command, "rows": rows})["rows"])
+
+    def _check(
+        self,
+        check: str,
+        ledger_ids: Iterable[int],
+        *,
+        conf: Mapping[str, str] | None = None,
+        timeout_s: float = CHECK_TIMEOUT_S,
+        between: Callable[[], object] | None = None,
+        **more: object,
+    ) -> JavaRun:
+        command = {**self._command(check, ledger_ids, conf), **more, "timeout_ms": int(timeout_s * 1000)}
+        said = self._ask({**command, "hold_reads": between is not None})
+        while "held" in said:
+            assert between is not None
+            between()
+            said = self._ask({})
+        gauges = {name: said[name] for name in GAUGES}
+        log = tuple(LogLine(line["text"], line["chars"]) for line in said["log"])
+        return JavaRun(said["finished"], said["stuck"], said["threw"], said["asked_for_shutdown"], gauges, log)
+
+    @staticmethod
+    def _command(check: str, ledger_ids: Iterable[int], conf: Mapping[str, str] | None) -> dict[str, Any]:
+        return {"do": "check", "check": check, "ledgers": sorted(ledger_ids), "conf": {**QUICK_CLIENT, **(conf or {})}}
+
+    def _ask(self, command: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the Java auditor ended on {command}: {self._log.name}\n{self._tail()}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise RuntimeError(f"the Java auditor could not do {command}: {answer['error']}")
+        return answer
+
+    def _tail(self) -> str:
+        return Path(self._log.name).read_text(errors="replace")[-3000:]
+
+
+def _compile(jars: Path, classes: Path) -> None:
+    command = ["javac", "-proc:none", "-d", str(classes), "-cp", f"{jars}/*", str(SOURCE)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{SOURCE} does not compile: {(done.stdout + done.stderr)[-3000:]}")
