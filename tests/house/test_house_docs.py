@@ -14,16 +14,17 @@ import click
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from auditor.accounting.cause_rows import Causes
 from auditor.accounting.summary import NO_PREVIOUS, Costs, RunFacts, summarise
 from auditor.cli import cli
 from auditor.commands import context
 from auditor.config import CONFIG_FILE, SETTINGS, Layers, parse
 from auditor.confirm import next_commands
-from auditor.confirm.witness import ledger_testimony
+from auditor.confirm.witness import ledger_testimony, runbook
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.cluster import ClusterFacts
-from auditor.model.evidence import Look
-from auditor.model.finding import CATALOGUE, Family, Finding, Kind
+from auditor.model.evidence import Look, Terms
+from auditor.model.finding import CATALOGUE, Family, Finding, Kind, Subject
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report import jsonl, metrics
@@ -48,7 +49,9 @@ MADE = {"docs/configuration.md"}
 FLAGS = {s.flag for s in (*SETTINGS, CONFIG_FILE)} | {s.off_flag for s in SETTINGS if s.off_flag} | {"--help", "--version"}
 FOREIGN_FLAGS = {"--master", "--py-files", "--conf", "--deploy-mode", "--archives", "--files", "--name", "--num-executors"}
 """spark-submit's own."""
-KIND_NAME = re.compile(r"\b(?:ENTRY|PLACEMENT|ENSEMBLE|UNDERREPLICATED|BOOKIE|METADATA)_[A-Z]+(?:_[A-Z]+)*\b")
+KIND_NAME = re.compile(r"\b(?:ENTRY|PLACEMENT|ENSEMBLE|UNDERREPLICATED|BOOKIE|METADATA|LEDGER)_[A-Z]+(?:_[A-Z]+)*\b")
+ADDED_FIELDS = ["assurance"]
+"""Fields of a finding beyond those of the first version."""
 WALKED_KIND = "METADATA_FORMAT_OLD"
 """The kind that CONTRIBUTING.md adds as an example."""
 
@@ -200,10 +203,10 @@ def test_flags_and_variables_are_settings(path: Path):
 
 @pytest.mark.parametrize("path", DOCS, ids=name)
 def test_kinds_and_metrics_are_real(path: Path):
-    """Every kind that is named is of the catalogue, or reserved; every metric is published."""
+    """Every kind that is named is of the catalogue; every metric is published."""
     text = path.read_text()
     foreign = {"BOOKIE_GET_LIST_OF_ENTRIES_OF_LEDGER", "BOOKIE_READ_ENTRY"}  # BookKeeper's own metrics
-    known = {kind.value for kind in Kind} | set(column("Not in this version", "name")) | foreign
+    known = {kind.value for kind in Kind} | foreign
     known |= {WALKED_KIND} if path.name == "CONTRIBUTING.md" else set()
     assert set() == {word for word in KIND_NAME.findall(text) if not word.startswith("METADATA_SERVICE")} - known
     series = {word.rstrip("_") for word in re.findall(r"\bbookkeeper_auditor_[a-z_]+", text)}
@@ -303,8 +306,10 @@ def empty_summary() -> dict[str, object]:
     facts = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "id", False, None)
     moment = "2026-01-01T00:00:00.000Z"
     told = {"partial": False, "nobody_answered": False, "not_there": 0, "withheld": ()}
-    run = RunFacts("r", facts, moment, moment, {}, "warning", True, **told)
-    return summarise(run, VERDICTS.empty_table(), [], Costs(0, 0, 0, 0, 0, 0, 0, 0), [], NO_PREVIOUS)
+    terms = Terms(judged_at_ms=0, underreplication_grace_ms=0, confirming_reads_max=16, looks_max=5)
+    run = RunFacts("r", facts, moment, moment, {}, "warning", True, **told, terms=terms)
+    counted = summarise(run, VERDICTS.empty_table(), [], Costs(0, 0, 0, 0, 0, 0, 0, 0), [], NO_PREVIOUS)
+    return counted | Causes([], {"causes": 0, "ledgers": 0}, 0, {}).as_json()
 
 
 def test_commands_of_names():
@@ -347,8 +352,9 @@ def test_kinds_of_names():
 
 
 def test_reserved_names_are_not_taken():
-    """A kind that joined the catalogue is reserved no longer."""
-    assert set() == set(column("Not in this version", "name")) & {kind.value for kind in Kind}
+    """A kind, a command or a setting that is there is reserved no longer."""
+    taken = {kind.value for kind in Kind} | set(cli.commands) | {setting.key for setting in SETTINGS}
+    assert set() == set(column("Not in this version", "name")) & taken
 
 
 @pytest.mark.parametrize("page", ["docs/operating.md", "CHANGELOG.md"])
@@ -362,25 +368,28 @@ def test_every_kind_has_commands_and_a_story():
     """A kind without a row in `_NEXT` or without a teller would end a run, or the demo."""
     assert set(Kind) == set(CATALOGUE)
     assert set(CATALOGUE) == set(next_commands._NEXT)
-    assert set(CATALOGUE) == set(seeding.TELLERS)
+    assert {kind for kind, facts in CATALOGUE.items() if facts.subject is not Subject.CLUSTER} == set(seeding.TELLERS)
 
 
 def test_fields_of_names():
     """The fields of a finding as they are written, in their order, and those of summary.json."""
-    assert list(jsonl.FIELDS) == column("Fields of a finding", "field")
+    assert [*jsonl.FIELDS, *ADDED_FIELDS] == column("Fields of a finding", "field")
     assert set(empty_summary()) == set(column("summary.json", "field"))
     facts = ClusterFacts("u", (), "/l", "flat", "i", False, None)
     seen = [Look(LedgerRecord(1, 1, 0, RecordStatus.FOUND))]
-    assert list(jsonl.FIELDS) == list(ledger_testimony(Finding(Kind.METADATA_MALFORMED, 1), seen, facts))
+    assert [*jsonl.FIELDS, *ADDED_FIELDS] == list(ledger_testimony(Finding(Kind.METADATA_MALFORMED, 1), seen, facts))
 
 
-@pytest.mark.parametrize("field", ["duration_s", "ledgers", "bookies", "requests"])
+@pytest.mark.parametrize(
+    "field", ["cluster", "duration_s", "ledgers", "bookies", "maintenance", "placement", "assurance", "causes_rest", "requests"]
+)
 def test_inner_fields_of_the_summary(field: str):
     """What names.md says is in an object of summary.json is what is there."""
     told = next(row["holds"] for row in table(NAMES, "summary.json") if row["field"] == f"`{field}`")
     inner = empty_summary()[field]
     assert isinstance(inner, dict)
-    assert list(inner) == re.findall(r"\w+", re.findall(r"\{([^}]*)\}", told)[0])
+    flat = re.sub(r": \[[^\]]*\]", "", told)
+    assert list(inner) == re.findall(r"\w+", re.findall(r"\{([^}]*)\}", flat)[0])
 
 
 def test_files_of_names():
@@ -408,6 +417,80 @@ def test_alerts_are_told():
     of_kinds = {"BookKeeper" + kind.value.title().replace("_", "") for kind in Kind}
     told = words(row["alert"] for row in table(PROJECT / "docs" / "operating.md", "Alerts"))
     assert [alert for alert in named if alert not in of_kinds] == told
+
+
+# The pages of the kinds
+
+FINDINGS = PROJECT / "docs" / "findings"
+PARTS = ["Meaning", "Impact", "Diagnosis", "Mitigation", "When it may be wrong", "Alert", "Demo"]
+"""The sections of each page, in this order; others may stand between."""
+CHANGE = "# CHANGES THE CLUSTER"
+CHANGING = re.compile(
+    r"bookkeeper shell (autorecovery|triggeraudit|deleteledger|decommissionbookie|recover(?! -(dr|q) )|.*-restorefromfile)"
+    r"|bookkeeper shell readledger .* -r$"
+    r"|pulsar-admin topics unload|curl -X PUT|^(gcWaitTime|gcOverreplicatedLedgerWaitTime)="
+)
+"""Lines of a page that are more than a look."""
+
+
+def block(path: Path, heading: str) -> list[Line]:
+    """The lines of a page below a heading, up to the next of its level."""
+    found: list[Line] = []
+    inside = False
+    for line in lines(path):
+        if line.fence is None and line.text.startswith("## "):
+            inside = line.text == f"## {heading}"
+        elif inside:
+            found.append(line)
+    return found
+
+
+def test_every_kind_has_its_page_and_no_page_is_without_a_kind():
+    """The page that a finding's field `runbook` names; the index lists all of them, in the catalogue's order and severity."""
+    pages = [runbook(kind) for kind in Kind]
+    assert sorted(pages) == sorted(name(page) for page in FINDINGS.glob("*.md") if page.name != "README.md")
+    rows = table(FINDINGS / "README.md", "Findings")
+    linked = [re.findall(r"\[`(\w+)`\]\((\w+\.md)\)", row["kind"])[0] for row in rows]
+    assert [(kind.value, Path(page).name) for kind, page in zip(Kind, pages, strict=True)] == linked
+    assert [facts.severity.word for facts in CATALOGUE.values()] == [row["severity"] for row in rows]
+
+
+@pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.value)
+def test_the_page_of_a_kind_says_what_is_needed_at_night(kind: Kind):
+    """Its name and facts, every section with something in it, the alert that fires, the demo's ledger."""
+    page, facts = PROJECT / runbook(kind), CATALOGUE[kind]
+    heads = [line.text.lstrip("# ") for line in lines(page) if line.fence is None and line.text.startswith("#")]
+    assert kind.value == heads[0] and PARTS == [head for head in heads if head in PARTS]
+    on = {"ledger": "on a ledger", "bookie": "on a bookie", "cluster": "on the cluster"}[facts.subject.value]
+    assert f"{facts.severity.word.capitalize()}, {on}, family {facts.family.value}" in prose(page)
+    assert [] == [part for part in PARTS if not any(line.text.strip() for line in block(page, part))]
+    alert = "BookKeeper" + kind.value.title().replace("_", "")
+    assert f"`{alert}`, {facts.severity.word}" in "\n".join(line.text for line in block(page, "Alert"))
+    assert f"- alert: {alert}\n" in (PROJECT / "deploy" / "prometheus" / "rules.yml").read_text()
+    if facts.subject is Subject.LEDGER:
+        number = seeding.STORY_LEDGER_FIRST + 10 * list(Kind).index(kind)
+        assert re.search(rf"\bledger {number}\b", "\n".join(line.text for line in block(page, "Demo")), re.IGNORECASE)
+
+
+@pytest.mark.parametrize("path", sorted(FINDINGS.glob("*.md")), ids=name)
+def test_what_changes_the_cluster_is_marked_so(path: Path):
+    """In every code block a line that changes something stands below the mark, and no diagnosis has one."""
+    marked, fence = False, None
+    for line in lines(path):
+        if line.fence is None or line.fence != fence:
+            marked, fence = False, line.fence
+        if line.fence is not None:
+            marked = marked or line.text.strip() == CHANGE
+            assert marked or not CHANGING.search(line.text.strip()), f"{name(path)}:{line.number}"
+    if path.name != "README.md":
+        assert CHANGE not in {line.text.strip() for line in block(path, "Diagnosis")}
+
+
+def test_some_changes_are_shown():
+    """The test above would hold of pages that change nothing, too."""
+    text = "\n".join(page.read_text() for page in FINDINGS.glob("*.md"))
+    found = {match[0].split("-")[0].strip() for match in map(CHANGING.search, text.splitlines()) if match}
+    assert len(found) >= 8, found
 
 
 # Figures
