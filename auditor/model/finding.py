@@ -55,9 +55,9 @@ class Kind(StrEnum):
     BOOKIE_LOST_UNNOTICED = "BOOKIE_LOST_UNNOTICED"
     BOOKIE_LOST_CONTENT = "BOOKIE_LOST_CONTENT"
     BOOKIE_SILENT_YET_REGISTERED = "BOOKIE_SILENT_YET_REGISTERED"
+    LEDGER_POPULATION_DROPPED = "LEDGER_POPULATION_DROPPED"
     METADATA_MALFORMED = "METADATA_MALFORMED"
     LEDGER_STUCK = "LEDGER_STUCK"
-    LEDGER_POPULATION_DROPPED = "LEDGER_POPULATION_DROPPED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +149,12 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Subject.BOOKIE,
         "registered in the metadata service, yet silent at every look",
     ),
+    Kind.LEDGER_POPULATION_DROPPED: KindFacts(
+        Severity.CRITICAL,
+        Family.METADATA,
+        Subject.CLUSTER,
+        "far fewer ledgers are listed than at the last run: bookies will collect the data of those that are gone",
+    ),
     Kind.METADATA_MALFORMED: KindFacts(
         Severity.WARNING,
         Family.METADATA,
@@ -160,12 +166,6 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Family.METADATA,
         Subject.LEDGER,
         "open or in recovery for longer than is usual",
-    ),
-    Kind.LEDGER_POPULATION_DROPPED: KindFacts(
-        Severity.CRITICAL,
-        Family.METADATA,
-        Subject.CLUSTER,
-        "far fewer ledgers are listed than at the last run: bookies will collect the data of those that are gone",
     ),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.model.finding import CATALOGUE, Finding, Kind, Subject
+from auditor.model.finding import CATALOGUE, Finding, Kind, Severity, Subject
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 
 FINDING = Finding(Kind.ENTRY_BELOW_WRITE_QUORUM, ledger_id=7)
@@ -72,8 +72,19 @@ def test_a_standing_that_its_reasons_do_not_bear_out_cannot_be_made(verdict: obj
         verdict()
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if CATALOGUE[kind].subject is Subject.LEDGER])
-def test_every_finding_of_this_catalogue_on_a_ledger_makes_it_violated(kind: Kind) -> None:
-    """All are warning or critical."""
+ON_LEDGERS = [kind for kind in Kind if CATALOGUE[kind].subject is Subject.LEDGER]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ON_LEDGERS if CATALOGUE[kind].severity > Severity.INFO])
+def test_a_warning_or_worse_on_a_ledger_makes_it_violated(kind: Kind) -> None:
+    """It cannot be sound beside it."""
     with pytest.raises(AssertionError):
         Verdict(7, Standing.SOUND, findings=(Finding(kind, ledger_id=7),))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ON_LEDGERS if CATALOGUE[kind].severity is Severity.INFO])
+def test_info_never_changes_a_standing(kind: Kind) -> None:
+    """A sound ledger stays sound, and none is violated by it alone."""
+    assert Standing.SOUND is Verdict(7, Standing.SOUND, findings=(Finding(kind, ledger_id=7),)).standing
+    with pytest.raises(AssertionError):
+        Verdict(7, Standing.VIOLATED, findings=(Finding(kind, ledger_id=7),))
