@@ -1,0 +1,201 @@
+"""Marked ledgers on real bookies: what a mark hides is found, and the witness says why the mark still stands.
+
+One cluster: b1 to b4 are well, b5 is killed and unregistered and has its cookie, in one test not even that. Every ledger is
+marked, ten days ago by the mark's own field.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from support.audits import Outcome, audit_ledgers
+from support.real_cluster import RealCluster
+
+from auditor.model.finding import Kind
+from auditor.wire import znode_paths
+
+pytestmark = pytest.mark.real
+
+LOST = "b5"
+ELECTED, WORKER = "b1", "worker-7.example.com"
+DAY_MS = 24 * 3600 * 1000
+LONGER_THAN_THE_MARKS = "720h"
+
+NO_COPY = "no bookie has a copy to replicate from"
+NO_SPARE = "there is no writable bookie outside the ensemble that could take a copy"
+DISABLED = "auto-recovery is disabled (underreplication/disable exists)"
+NO_AUDITOR = "no auditor is elected"
+EMPTY = "the ledger is empty, so there is nothing to replicate"
+STALE = "every copy is back where the metadata says: the mark is stale"
+WHY = "Why it stands, as far as was seen: "
+NO_REASON = "Nothing that was seen says why it still stands."
+
+STRIPED = "e3 w2 a2 0:[b1 b2 b3] closed 49"
+ON_LOST = f"e3 w2 a2 0:[b1 {LOST} b3] closed 49"
+LOST_ENTRY = 42
+"""Its write set is the first two bookies of an ensemble of three."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A marked ledger, what its bookies lack of it, and the reasons that hold while auto-recovery is as it should be."""
+
+    text: str
+    lose: dict[str, str]
+    why: tuple[str, ...]
+
+
+UNRECOVERABLE, ONE_COPY, STRANDED, NOWHERE_TO_GO, SPARED, EMPTIED, ONE_ENTRY, LOCKED, ON_LOST_BOOKIE, BESIDE_IT = range(
+    10, 110, 10
+)
+LEDGERS = {
+    UNRECOVERABLE: Told(STRIPED, {"b1": "42", "b2": "42"}, (NO_COPY,)),
+    ONE_COPY: Told(STRIPED, {"b1": "42"}, ()),
+    STRANDED: Told(STRIPED, {"b1": "42", "b2": "42"}, (NO_COPY,)),
+    NOWHERE_TO_GO: Told("e4 w2 a2 0:[b1 b2 b3 b4] closed 49", {"b2": "8"}, (NO_SPARE,)),
+    SPARED: Told(STRIPED, {"b2": "9"}, ()),
+    EMPTIED: Told("e3 w2 a2 0:[b1 b2 b3] closed -1", {}, (EMPTY,)),
+    ONE_ENTRY: Told("e3 w2 a2 0:[b1 b2 b3] closed 0", {}, (STALE,)),
+    LOCKED: Told(STRIPED, {"b1": "42"}, ()),
+    ON_LOST_BOOKIE: Told(ON_LOST, {"b1": "42"}, ()),
+    BESIDE_IT: Told(ON_LOST, {}, ()),
+}
+"""Each beside a twin; LOCKED's is ONE_COPY, and its reason is the lock, which has a time in it."""
+FOR_GOOD = (UNRECOVERABLE, STRANDED)
+"""Lost whatever the bookie with the cookie may hold."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    """An auditor is elected and auto-recovery is on, whenever a test begins."""
+    with RealCluster(tmp_path_factory.mktemp("hidden"), bookies=5) as cluster:
+        marked_at_ms = int(time.time() * 1000) - 10 * DAY_MS
+        for ledger_id, told in LEDGERS.items():
+            cluster.place(ledger_id, cluster.ledger(told.text), told.lose)
+            cluster.mark(ledger_id, ["b1"], marked_at_ms)
+        cluster.hold("b4", STRANDED, str(LOST_ENTRY))
+        cluster.lock(LOCKED, WORKER)
+        cluster.lose_bookie(LOST, cookie=True)
+        cluster.elect_auditor(ELECTED)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def beyond(cluster: RealCluster) -> Outcome:
+    """All of them, as the product judges: the marks are beyond the grace of three days."""
+    return audit_ledgers(cluster, list(LEDGERS))
+
+
+def on_mark(outcome: Outcome, ledger_id: int) -> dict[str, Any]:
+    """The finding of the mark family. Beyond grace a copy short is told beside it, in the entry family."""
+    found = [one for one in outcome.of(ledger_id) if one["family"] == "mark"]
+    assert len(found) == 1, outcome.of(ledger_id)
+    return found[0]
+
+
+def reasons(outcome: Outcome, ledger_id: int) -> tuple[str, ...]:
+    """Why the mark stands, as the witness says: clause by clause."""
+    witness = on_mark(outcome, ledger_id)["witness"]
+    if NO_REASON in witness:
+        return ()
+    assert WHY in witness, witness
+    return tuple(witness.split(WHY)[1].split(". Again at look")[0].split("; "))
+
+
+@pytest.mark.parametrize("ledger_id", [one for one in LEDGERS if one != LOCKED])
+def test_the_reasons_that_hold_are_told_and_no_others(beyond: Outcome, ledger_id: int) -> None:
+    """What keeps the mark stands in the witness; the twin, which differs in one fact, has another reason or none."""
+    assert LEDGERS[ledger_id].why == reasons(beyond, ledger_id)
+
+
+@pytest.mark.parametrize("ledger_id", LEDGERS)
+def test_beyond_grace_each_is_violated_by_one_finding(beyond: Outcome, ledger_id: int) -> None:
+    """Unrecoverable where an entry has no copy, else beyond grace; either says how old the mark is."""
+    kind = Kind.UNDERREPLICATED_UNRECOVERABLE if ledger_id in FOR_GOOD else Kind.UNDERREPLICATED_BEYOND_GRACE
+    found = on_mark(beyond, ledger_id)
+    assert kind.value == found["kind"]
+    assert "10 days" in found["witness"]
+    assert "violated" == beyond.verdicts[ledger_id].standing
+
+
+def test_no_copy_left(beyond: Outcome) -> None:
+    """Every bookie of the write set answered without the entry: entries, bookies and copies are those that were taken; it
+    stands alone."""
+    expected = {
+        "kind": "UNDERREPLICATED_UNRECOVERABLE",
+        "severity": "critical",
+        "segment": {"first_entry_id": 0, "last_entry_id": 49, "ensemble": ["b1", "b2", "b3"]},
+        "entries": [[LOST_ENTRY, LOST_ENTRY]],
+        "missing_on": {"b1": [[LOST_ENTRY, LOST_ENTRY]], "b2": [[LOST_ENTRY, LOST_ENTRY]]},
+        "copies": {"write_quorum": 2, "ack_quorum": 2, "confirmed": 0, "unknown": 0},
+    }
+    found = beyond.one(UNRECOVERABLE)
+    assert expected == {key: found[key] for key in expected}
+    assert "looked for on every other registered bookie too, and found on none" in found["witness"]
+    assert 2 == sum(bool(look["answers"]) for look in found["looks"])
+
+
+def test_a_copy_outside_the_ensemble_is_named(beyond: Outcome) -> None:
+    """The entry is alive where the metadata does not say: unrecoverable for the cluster, and a person learns who has it."""
+    assert "it is alive on b4, which the metadata does not name" in beyond.one(STRANDED)["witness"]
+
+
+def test_who_holds_the_lock_and_since_when(cluster: RealCluster, beyond: Outcome) -> None:
+    """The worker by its name, and the moment at which its lock was made."""
+    made_ms = cluster.zk.get(cluster.root + znode_paths.lock_path(LOCKED))[1].ctime
+    since = datetime.fromtimestamp(made_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    assert (f"{WORKER} has held its replication lock since {since}",) == reasons(beyond, LOCKED)
+
+
+def test_no_auditor_elected(cluster: RealCluster) -> None:
+    """Nobody would schedule the replication: told beside what else holds, of every marked ledger."""
+    cluster.elect_auditor(None)
+    try:
+        outcome = audit_ledgers(cluster, [UNRECOVERABLE, ONE_COPY])
+    finally:
+        cluster.elect_auditor(ELECTED)
+    assert [(NO_COPY, NO_AUDITOR), (NO_AUDITOR,)] == [reasons(outcome, one) for one in (UNRECOVERABLE, ONE_COPY)]
+
+
+def test_replication_disabled(cluster: RealCluster) -> None:
+    """Auto-recovery is switched off: told beside what else holds, of every marked ledger."""
+    cluster.disable_replication()
+    try:
+        outcome = audit_ledgers(cluster, [NOWHERE_TO_GO, ONE_COPY])
+    finally:
+        cluster.enable_replication()
+    assert [(DISABLED, NO_SPARE), (DISABLED,)] == [reasons(outcome, one) for one in (NOWHERE_TO_GO, ONE_COPY)]
+
+
+def test_within_grace_only_a_confirmed_loss_counts(cluster: RealCluster) -> None:
+    """The same marks, held to be young: EXEMPT all of them, but for what no replication can bring back."""
+    outcome = audit_ledgers(cluster, list(LEDGERS), underreplication_grace=LONGER_THAN_THE_MARKS)
+    expected = ["violated" if one in FOR_GOOD else "exempt: marked_underreplicated" for one in LEDGERS]
+    assert expected == outcome.standings(*LEDGERS)
+    assert [Kind.UNDERREPLICATED_UNRECOVERABLE] * len(FOR_GOOD) == outcome.kinds
+
+
+def test_a_forgotten_bookie_has_no_copy_and_a_known_one_may(cluster: RealCluster, beyond: Outcome) -> None:
+    """While the lost bookie has a cookie its copies are unknown. Without it the entry that only it had is lost for good; the
+    ledger beside it, whose other copies are all there, is not."""
+    both = (ON_LOST_BOOKIE, BESIDE_IT)
+    assert [Kind.UNDERREPLICATED_BEYOND_GRACE.value] * 2 == [on_mark(beyond, one)["kind"] for one in both]
+
+    cookie = f"{cluster.root}{znode_paths.COOKIES}/{LOST}"
+    data, _ = cluster.zk.get(cookie)
+    cluster.delete_cookie(LOST)
+    try:
+        outcome = audit_ledgers(cluster, both, underreplication_grace=LONGER_THAN_THE_MARKS)
+    finally:
+        cluster.set_raw(cookie, data)
+
+    found = outcome.one(ON_LOST_BOOKIE)
+    assert (Kind.UNDERREPLICATED_UNRECOVERABLE.value, [[LOST_ENTRY, LOST_ENTRY]]) == (found["kind"], found["entries"])
+    assert f"Bookie {LOST} is neither registered nor known by a cookie" in found["witness"]
+    assert (NO_COPY,) == reasons(outcome, ON_LOST_BOOKIE)
+    assert ["violated", "exempt: marked_underreplicated"] == outcome.standings(*both)

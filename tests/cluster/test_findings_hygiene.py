@@ -1,0 +1,219 @@
+"""Metadata that contradicts itself or the cluster, and ledgers that nobody closes, from a real ZooKeeper beside real bookies.
+
+On the shared cluster. The entries of each ledger are on its bookies but for what the story takes: that is found too, where it
+is clear which entries a segment has.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+import pytest
+from support.audits import Outcome, audit_ledgers
+from support.real_cluster import RealCluster
+
+from auditor.model.finding import Kind
+
+pytestmark = pytest.mark.real
+
+FIRST = 430_000
+"""Ledger ids of this module on the shared cluster: far from those that its tests draw."""
+NEVER_THERE = "b99"
+"""A bookie that no cluster of these tests ever had."""
+DAY_MS = 24 * 3600 * 1000
+WRITTEN = 9
+"""The last entry that was written, whatever the metadata says."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """Metadata with contradictions (`says`, as the witness has them), what it would be without, and what the bookies lack.
+
+    `on_entries`: the finding that coverage gives beside it, with its entries.
+    """
+
+    text: str
+    twin: str
+    says: tuple[str, ...]
+    lose: dict[str, str] = field(default_factory=dict)
+    on_entries: tuple[Kind, list[list[int]]] | None = None
+    unknowns: str = ""
+
+
+CONTRADICTIONS = {
+    "first segment not at 0": Told(
+        "e3 w2 a2 5:[b1 b2 b3] closed 9",
+        "e3 w2 a2 0:[b1 b2 b3] closed 9",
+        ("the first segment begins at entry 5, not at 0",),
+        {"b1": "6", "b2": "6-7"},
+        (Kind.ENTRY_WITHOUT_REPLICA, [[6, 6]]),
+    ),
+    "segments out of order": Told(
+        "e3 w2 a2 0:[b1 b2 b3] 8:[b1 b4 b3] 4:[b1 b2 b5] closed 9",
+        "e3 w2 a2 0:[b1 b2 b3] 4:[b1 b4 b3] 8:[b1 b2 b5] closed 9",
+        ("the segment at entry 4 stands after the one at entry 8",),
+    ),
+    "an ensemble too short": Told(
+        "e3 w2 a2 0:[b1 b2] 5:[b1 b2 b3] closed 9",
+        "e3 w2 a2 0:[b1 b2 b4] 5:[b1 b2 b3] closed 9",
+        ("the ensemble of the segment at entry 0 has 2 bookies, the ensemble size is 3",),
+        {"b1": "6"},
+        (Kind.ENTRY_BELOW_ACK_QUORUM, [[6, 6]]),
+    ),
+    "an ensemble too long": Told(
+        "e2 w2 a2 0:[b1 b2] 5:[b1 b2 b3] closed 9",
+        "e2 w2 a2 0:[b1 b2] 5:[b1 b2] closed 9",
+        ("the ensemble of the segment at entry 5 has 3 bookies, the ensemble size is 2",),
+        {"b2": "3"},
+        (Kind.ENTRY_BELOW_ACK_QUORUM, [[3, 3]]),
+    ),
+    "write quorum beyond the ensemble": Told(
+        "e2 w3 a2 0:[b1 b2] closed 9",
+        "e2 w2 a2 0:[b1 b2] closed 9",
+        ("the write quorum 3 is larger than the ensemble size 2",),
+    ),
+    "ack quorum beyond the write quorum": Told(
+        "e3 w2 a3 0:[b1 b2 b3] closed 9",
+        "e3 w2 a2 0:[b1 b2 b3] closed 9",
+        ("the ack quorum 3 is larger than the write quorum 2",),
+        {"b2": "3"},
+        (Kind.ENTRY_BELOW_ACK_QUORUM, [[3, 3]]),
+    ),
+    "zero quorums": Told(
+        "e3 w0 a0 0:[b1 b2 b3] closed 9",
+        "e3 w1 a1 0:[b1 b2 b3] closed 9",
+        ("a quorum below one: ensemble size 3, write quorum 0, ack quorum 0",),
+    ),
+    "no last entry": Told(
+        "e3 w2 a1 0:[b1 b2 b3] 4:[b1 b2 b4] closed",
+        "e3 w2 a1 0:[b1 b2 b3] 4:[b1 b2 b4] closed 9",
+        ("the ledger is CLOSED and has no lastEntryId",),
+        {"b2": "1 7"},
+        (Kind.ENTRY_BELOW_WRITE_QUORUM, [[1, 1]]),
+    ),
+    "last segment beyond the last entry": Told(
+        "e3 w2 a1 0:[b1 b2 b3] 20:[b1 b2 b4] closed 9",
+        "e3 w2 a1 0:[b1 b2 b3] 10:[b1 b2 b4] closed 9",
+        ("the last segment begins at entry 20, beyond lastEntryId 9",),
+        {"b2": "4"},
+        (Kind.ENTRY_BELOW_WRITE_QUORUM, [[4, 4]]),
+    ),
+    "an unknown bookie": Told(
+        f"e3 w2 a1 0:[b1 {NEVER_THERE} b3] closed 9",
+        "e3 w2 a1 0:[b1 b2 b3] closed 9",
+        (f"the segment at entry 0 names bookie {NEVER_THERE}, which is neither registered nor known by a cookie",),
+        {"b3": "2"},
+        (Kind.ENTRY_BELOW_WRITE_QUORUM, [[2, 2]]),
+        ": bookie_silent",
+    ),
+    "several at once": Told(
+        "e3 w2 a3 5:[b1 b2 b3] 9:[b1 b2] closed",
+        "e3 w2 a2 0:[b1 b2 b3] 9:[b1 b2 b4] closed 9",
+        (
+            "the ack quorum 3 is larger than the write quorum 2",
+            "the first segment begins at entry 5, not at 0",
+            "the ensemble of the segment at entry 9 has 2 bookies, the ensemble size is 3",
+            "the ledger is CLOSED and has no lastEntryId",
+        ),
+    ),
+}
+_ids = count(FIRST)
+IDS = {name: (next(_ids), next(_ids)) for name in CONTRADICTIONS}
+"""Each ledger beside its twin."""
+OPEN, OPEN_TWIN, RECOVERING, CLOSED_BESIDE, OLD_BUT_CLOSED = (next(_ids) for _ in range(5))
+
+
+@pytest.fixture(scope="module")
+def outcome(shared_cluster: RealCluster) -> Outcome:
+    """All contradictions and their twins, asked about at once."""
+    for name, told in CONTRADICTIONS.items():
+        ledger_id, twin = IDS[name]
+        metadata = shared_cluster.ledger(told.text)
+        shared_cluster.add_ledger(ledger_id, metadata)
+        shared_cluster.spread(ledger_id, metadata, told.lose, WRITTEN)
+        shared_cluster.place(twin, shared_cluster.ledger(told.twin))
+    return audit_ledgers(shared_cluster, [one for both in IDS.values() for one in both])
+
+
+by_name = pytest.mark.parametrize("name", CONTRADICTIONS)
+
+
+@by_name
+def test_what_contradicts_what_is_told(outcome: Outcome, name: str) -> None:
+    """METADATA_MALFORMED, a warning, with each contradiction naming both of its sides; the metadata was read twice alike."""
+    (found,) = (one for one in outcome.of(IDS[name][0]) if one["family"] == "metadata")
+    assert (Kind.METADATA_MALFORMED.value, "warning") == (found["kind"], found["severity"])
+    told = found["witness"].split("it contradicts itself: ")[1].split(". Again at look")[0]
+    assert CONTRADICTIONS[name].says == tuple(told.split("; "))
+    assert 1 == len({look["znode_version"] for look in found["looks"]})
+    assert len(found["looks"]) >= 2
+
+
+@by_name
+def test_entries_are_judged_where_their_extents_are_clear(outcome: Outcome, name: str) -> None:
+    """What was taken from a segment with a clear beginning and end is found beside the contradiction, and only that."""
+    expected = CONTRADICTIONS[name].on_entries
+    found = [one for one in outcome.of(IDS[name][0]) if one["family"] == "entry"]
+    assert ([] if expected is None else [(expected[0].value, expected[1])]) == [(one["kind"], one["entries"]) for one in found]
+    assert [f"violated{CONTRADICTIONS[name].unknowns}"] == outcome.standings(IDS[name][0])
+
+
+@by_name
+def test_twin_makes_sense(outcome: Outcome, name: str) -> None:
+    """The twin, without the contradiction and with every entry, is sound."""
+    assert ["sound"] == outcome.standings(IDS[name][1])
+    assert [] == outcome.of(IDS[name][1])
+
+
+@pytest.fixture(scope="module")
+def unclosed(shared_cluster: RealCluster) -> RealCluster:
+    """A ledger open for sixty days by its metadata, one made just now, one in recovery since just now, and closed ones."""
+    now_ms = int(time.time() * 1000)
+    old = {"ctime_ms": now_ms - 60 * DAY_MS}
+    texts = {
+        OPEN: ("e3 w2 a2 0:[b1 b2 b3] open", old),
+        OPEN_TWIN: ("e3 w2 a2 0:[b1 b2 b3] open", {"ctime_ms": now_ms}),
+        RECOVERING: ("e3 w2 a2 0:[b1 b2 b3] in_recovery", old),
+        CLOSED_BESIDE: ("e3 w2 a2 0:[b1 b2 b3] closed 9", {"ctime_ms": now_ms}),
+        OLD_BUT_CLOSED: ("e3 w2 a2 0:[b1 b2 b3] closed 9", old),
+    }
+    for ledger_id, (text, made) in texts.items():
+        shared_cluster.place(ledger_id, replace(shared_cluster.ledger(text), **made))
+    return shared_cluster
+
+
+ALL_UNCLOSED = (OPEN, OPEN_TWIN, RECOVERING, CLOSED_BESIDE, OLD_BUT_CLOSED)
+EXPECTED = ["exempt: open", "exempt: open", "exempt: in_recovery", "sound", "sound"]
+"""Their standings, stuck or not: info changes none."""
+
+
+def test_open_for_long_is_stuck(unclosed: RealCluster) -> None:
+    """Open since it was made, by its own metadata: LEDGER_STUCK, info. A ledger in recovery counts from its last write."""
+    outcome = audit_ledgers(unclosed, ALL_UNCLOSED)
+    found = outcome.one(OPEN)
+    assert (Kind.LEDGER_STUCK.value, "info", "metadata") == (found["kind"], found["severity"], found["family"])
+    for words in ("be OPEN since ", "when it was made by its own metadata", "60 days", "30 days is usual at most"):
+        assert words in found["witness"]
+    assert [found] == outcome.findings
+    assert EXPECTED == outcome.standings(*ALL_UNCLOSED)
+    assert (0, 2) == (outcome.exit_code, len(found["looks"]))
+
+
+def test_in_recovery_since_its_last_write_is_stuck(unclosed: RealCluster) -> None:
+    """With a millisecond of patience what was last written before the audit is stuck, and a closed ledger never is."""
+    outcome = audit_ledgers(unclosed, ALL_UNCLOSED, stuck_after="1ms")
+    found = outcome.one(RECOVERING)
+    for words in ("be IN_RECOVERY since ", "when its znode was last written"):
+        assert words in found["witness"]
+    assert [OPEN, OPEN_TWIN, RECOVERING] == sorted(one["ledger_id"] for one in outcome.findings)
+    assert {Kind.LEDGER_STUCK} == set(outcome.kinds)
+    assert EXPECTED == outcome.standings(*ALL_UNCLOSED)
+
+
+def test_nothing_is_stuck_where_nobody_asks(unclosed: RealCluster) -> None:
+    """0: a ledger may be open for ever."""
+    outcome = audit_ledgers(unclosed, ALL_UNCLOSED, stuck_after="0")
+    assert [] == outcome.findings
+    assert EXPECTED == outcome.standings(*ALL_UNCLOSED)
