@@ -34,7 +34,7 @@ _STATES: dict[str, str] = {
 }
 _UNREGISTERED_DO = (
     "a bookie that is not registered is down, or was removed: start it again, or have its ledgers re-replicated "
-    "(`bookkeeper shell recover -q {bookie}` says how many ledgers name it)"
+    "(`bookkeeper shell listledgers -bookieid {bookie}` lists the ledgers that name it)"
 )
 
 

@@ -159,7 +159,7 @@ def test_what_could_not_be_judged_names_its_bookies():
 
 def test_a_bookie_that_is_not_registered_is_not_to_be_reached():
     """Advice for each state, and only for those that are there."""
-    reach, gone = "reachable from this host", "`bookkeeper shell recover -q b7` says how many ledgers name it"
+    reach, gone = "reachable from this host", "`bookkeeper shell listledgers -bookieid b7` lists the ledgers that name it"
     for expected, unheard in {
         (True, False): {"silent": ["b6"]},
         (False, True): {"unregistered": ["b7"]},
