@@ -38,6 +38,24 @@ _JUDGED_WORDS = (Standing.SOUND.word, Standing.VIOLATED.word)
 _JUDGED = pa.array(_JUDGED_WORDS)
 
 
+def told(
+    records: Sequence[BookieRecord],
+    named_by_ledgers: int,
+    terms: Terms,
+    verdicts: pa.Table,
+    findings: Sequence[Mapping[str, Any]],
+) -> Json:
+    """The summary's fields on all this. `verdicts` has the schema VERDICTS, `findings` are as in findings.jsonl."""
+    return {
+        "bookies": bookie_counts(records, named_by_ledgers),
+        "bookies_unheard": unheard(records),
+        "bookies_gone": gone(records),
+        "maintenance": maintenance(records, terms, verdicts),
+        "placement": placement(records, terms),
+        "assurance": assurance(records, terms, verdicts, findings),
+    }
+
+
 def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> dict[str, int]:
     """As of the last look at each bookie; who answered at any look, answered. `gone`: known by a cookie, not registered."""
     last, answered = _last(records), _ever(records, Greeting.ANSWERED)

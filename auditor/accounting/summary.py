@@ -97,23 +97,13 @@ def summarise(
     return {
         "run_id": run.run_id,
         "auditor_version": __version__,
-        "cluster": {
-            "metadata_service_uri": facts.metadata_service_uri,
-            "instance_id": facts.instance_id,
-            "root": facts.root,
-            "hosts": list(facts.hosts),
-        },
+        "cluster": _cluster(facts),
         "started_at": run.started_at,
         "finished_at": run.finished_at,
         "duration_s": {stage: round(run.duration_s.get(stage, 0.0), 3) for stage in STAGES},
         **counts_of(standings, _counted(_exempt(verdicts)), unknowns),
         "findings": findings_by_kind(told),
-        "bookies": circumstances.bookie_counts(bookies, costs.bookies_named),
-        "bookies_unheard": circumstances.unheard(bookies),
-        "bookies_gone": circumstances.gone(bookies),
-        "maintenance": circumstances.maintenance(bookies, run.terms, verdicts),
-        "placement": circumstances.placement(bookies, run.terms),
-        "assurance": circumstances.assurance(bookies, run.terms, verdicts, told),
+        **circumstances.told(bookies, costs.bookies_named, run.terms, verdicts, told),
         "requests": _requests(costs, verdicts),
         "totals": previous.totals_after(told),
         "request_totals": previous.request_totals_after(costs),
@@ -127,6 +117,12 @@ def summarise(
         "outcome": outcome_of(told, complete=all_judged),
         "exit_code": exit_code(told, run.fail_on, incomplete=not all_judged),
     }
+
+
+def _cluster(facts: ClusterFacts) -> Json:
+    """Which cluster it is; one without an instance id is known by its root and hosts."""
+    named = {"metadata_service_uri": facts.metadata_service_uri, "instance_id": facts.instance_id}
+    return {**named, "root": facts.root, "hosts": list(facts.hosts)}
 
 
 @dataclass(frozen=True, slots=True)

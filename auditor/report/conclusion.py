@@ -68,12 +68,7 @@ def conclude(
         partial=about.partial,
         nobody_answered=nobody_answered(looks),
         not_there=len(not_there),
-        withheld=(
-            *_missing(not_there),
-            *listed.withheld,
-            *withheld(looks, lost, about.facts, _away(about)),
-            *(withheld_content(held.contents) if about.partial else ()),
-        ),
+        withheld=(*_missing(not_there), *listed.withheld, *_of_bookies(looks, lost, about, held)),
         terms=about.terms,
         listing_was_short=bool(listed.withheld),
     )
@@ -92,6 +87,12 @@ def _on_bookies(
         finding_line(bookie_testimony(finding, [b for b in bookies if b.bookie_id == finding.bookie_id], about.facts))
         for finding in found
     ]
+
+
+def _of_bookies(looks: Sequence[BookieLook], lost: Mapping[BookieId, Orphans], about: About, held: Heard) -> list[str]:
+    """What could not be said of bookies."""
+    alone = withheld_content(held.contents) if about.partial else []
+    return [*withheld(looks, lost, about.facts, _away(about)), *alone]
 
 
 def _away(about: About) -> frozenset[BookieId]:

@@ -59,6 +59,7 @@ def exposition(summary: Mapping[str, Any], *, cluster: str, spark_version: str =
     success = finished.timestamp() if outcome in SUCCESSES else _last_success(previous_text)
     return _text([
         *_counts(summary, cluster),
+        *_certainty(summary, cluster),
         *_requests(summary, cluster),
         *_run(cluster, outcome, finished.timestamp(), success),
         _build(cluster, str(summary["auditor_version"]), spark_version),
@@ -127,6 +128,14 @@ def _counts(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
         PREFIX + "last_run_oldest_underreplicated_seconds", "Age of the oldest under-replication mark.", cluster,
         [({}, float(summary.get("oldest_underreplicated_s") or 0))],
     )  # fmt: skip
+    yield _gauge(
+        PREFIX + "last_run_duration_seconds", "Time the last finished run took, by stage.", cluster,
+        [({"stage": stage}, float(summary["duration_s"].get(stage, 0))) for stage in STAGES],
+    )  # fmt: skip
+
+
+def _certainty(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
+    """What verdicts rest on, and what is known to stand in their way."""
     maintenance, assurance = summary.get("maintenance") or {}, summary.get("assurance") or {}
     yield _gauge(
         PREFIX + "last_run_maintenance_ledgers",
@@ -137,10 +146,6 @@ def _counts(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
     yield _gauge(
         PREFIX + "last_run_assurance_ledgers", "Ledgers judged by lists of entries, and by entries read instead.", cluster,
         [({"assurance": word}, float(assurance.get(word, 0))) for word in (LISTED, PROBED)],
-    )  # fmt: skip
-    yield _gauge(
-        PREFIX + "last_run_duration_seconds", "Time the last finished run took, by stage.", cluster,
-        [({"stage": stage}, float(summary["duration_s"].get(stage, 0))) for stage in STAGES],
     )  # fmt: skip
 
 
