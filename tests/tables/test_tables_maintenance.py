@@ -77,16 +77,25 @@ def test_unknown_is_not_rounded_to_well_for_it(spark: object, silent: SandboxClu
 
 
 def test_nobody_waits_for_a_bookie_in_maintenance(spark: object, gone: SandboxCluster, tmp_path: Path):
-    """It may be restarting, and that is known: no wait for the cluster's patience, no word on looks too close together."""
+    """It may be restarting, and that is known: no second look at its ledgers, no word on looks too close together."""
     known = accounted(audit(gone, tmp_path, ledger_ids=ON_B2, maintenance="b2"))
     unknown = accounted(audit(gone, tmp_path, ledger_ids=ON_B2))
-    assert ([0.0], [DELAY_S + SESSION_AND_MARGIN_S]) == (known.pauses_s, unknown.pauses_s)
+    assert ([], [DELAY_S + SESSION_AND_MARGIN_S]) == (known.pauses_s, unknown.pauses_s)
     assert ([], 1) == (known.summary["withheld"], len(unknown.summary["withheld"]))
     assert {"bookies": [{"bookie_id": "b2", "found": "not_registered"}], "ledgers": 3} == known.summary["maintenance"]
-    assert "recover -q" not in known.stdout and "recover -q b2" in unknown.stdout
+    assert "listledgers -bookieid" not in known.stdout and "listledgers -bookieid b2" in unknown.stdout
     for outcome in (known, unknown):
         assert (1, ["b2"]) == (outcome.summary["bookies"]["gone"], outcome.summary["bookies_gone"])
         assert "1 known by a cookie and gone (b2)" in flat(outcome)
+
+
+def test_a_silent_bookie_in_maintenance_makes_no_second_look(spark: object, silent: SandboxCluster, tmp_path: Path):
+    """Its silence has to be confirmed only where it would accuse."""
+    known = accounted(audit(silent, tmp_path, ledger_ids=[BESIDE], maintenance="b2"))
+    unknown = accounted(audit(silent, tmp_path, ledger_ids=[BESIDE]))
+    assert ([], [0.0]) == (known.pauses_s, unknown.pauses_s)
+    assert ([], 0) == (known.findings, known.exit_code)
+    assert [{"bookie_id": "b2", "found": "silent"}] == known.summary["maintenance"]["bookies"]
 
 
 def test_a_bookie_that_is_back_and_a_name_that_none_has_are_said(spark: object, cluster: SandboxCluster, tmp_path: Path):

@@ -72,8 +72,8 @@ def test_there_is_nothing_to_do_about_what_is_in_maintenance():
     silent = Unknown.BOOKIE_SILENT
     unheard = {"silent": ["b1"], "unregistered": ["b2"]}
     assert "maintenance" in what_to_do(silent, unheard, frozenset({"b1", "b2"}))
-    assert "recover -q b2" in what_to_do(silent, unheard, frozenset({"b1"}))
-    assert "recover -q" not in what_to_do(silent, unheard, frozenset({"b2"}))
+    assert "listledgers -bookieid b2" in what_to_do(silent, unheard, frozenset({"b1"}))
+    assert "listledgers -bookieid" not in what_to_do(silent, unheard, frozenset({"b2"}))
     assert "maintenance" not in what_to_do(silent, {}, frozenset({"b1"}))
 
 
