@@ -1,16 +1,18 @@
-"""Every kind of the catalogue, provoked on real bookies beside a twin that differs in one fact, and found for what it is.
+"""The kinds of the catalogue, provoked on real bookies beside a twin that differs in one fact, and found for what they are.
 
-One cluster, one audit: b1 to b4 are well, b5 is killed and still registered, b6 and b7 are lost with registration and cookie,
-and only b7's ledger is marked.
+One cluster, one audit, held to racks: b1 to b4 are well, b3 and b4 share a rack, b5 is killed and still registered, b6 and b7
+are lost with registration and cookie, and only b7's ledger is marked. What takes a cluster of its own is provoked elsewhere:
+`ELSEWHERE` says where, and a test holds that it is so.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,19 @@ BOOKIES = 7
 SILENT, LOST, LOST_AND_MARKED = "b5", "b6", "b7"
 DAY_MS = 24 * 3600 * 1000
 TEN_DAYS_AGO_MS = 10 * DAY_MS
+SIXTY_DAYS_AGO_MS = 60 * DAY_MS
+RACKS = {"b1": "/r1", "b2": "/r2", "b3": "/r3", "b4": "/r3", SILENT: "/r5", LOST: "/r6", LOST_AND_MARKED: "/r7"}
+"""No write set but that of the story on placement is made of b3 and b4 alone."""
+STRANDED_ON = "b4"
+WORKER = "worker-7.example.com"
+"""Who holds the lock of the marked ledger that cannot be replicated."""
+ELSEWHERE = {
+    Kind.ENTRY_CORRUPT: "test_findings_probed.py",
+    Kind.PLACEMENT_SOFT: "test_findings_placement.py",
+    Kind.BOOKIE_LOST_CONTENT: "test_findings_lost_content.py",
+    Kind.LEDGER_POPULATION_DROPPED: "test_findings_population.py",
+}
+"""Kinds that take another cluster, another policy or a second run, and the module here that provokes each."""
 
 CUT_BYTES = 3
 """Bytes taken from the end of the metadata that cannot be decoded: in the middle of its last field."""
@@ -36,7 +51,10 @@ CUT_BYTES = 3
 
 @dataclass(frozen=True)
 class Told:
-    """A ledger that has a finding of `kind`, beside `number + 1` that has none; `finding` is what must be said of it."""
+    """A ledger that has a finding of `kind`, beside `number + 1` that has none; `finding` is what must be said of it.
+
+    `asked`: the looks at which its bookies are asked before it is told; one is enough for what only metadata says.
+    """
 
     kind: Kind
     number: int
@@ -45,8 +63,15 @@ class Told:
     finding: dict[str, Any]
     witness: tuple[str, ...]
     lose: dict[str, str] = field(default_factory=dict)
+    standing: str = "violated"
     twin_standing: str = "sound"
-    asked: bool = True
+    asked: int = 2
+    members: frozenset[str] = frozenset()
+
+    @property
+    def asks(self) -> set[str]:
+        """The bookies that hold it: those of its segment, where the finding has one."""
+        return set(self.members or self.finding["segment"]["ensemble"])
 
 
 STRIPED = "e3 w2 a2 0:[b1 b2 b3] closed 99"
@@ -69,6 +94,23 @@ STORIES = [
             "copies": {"write_quorum": 2, "ack_quorum": 2, "confirmed": 0, "unknown": 0},
         },
         ("entry 42 of ledger 100", "write set is b1, b2", "Bookie b1 ", "Bookie b2 ", "it has no such entry", "0 of 2 copies"),
+        {"b1": "42", "b2": "42"},
+    ),
+    Told(
+        Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE,
+        105,
+        STRIPED,
+        STRIPED,
+        {
+            "severity": "critical",
+            "family": "entry",
+            "segment": {"first_entry_id": 0, "last_entry_id": 99, "ensemble": ["b1", "b2", "b3"]},
+            "entries": [[42, 42]],
+            "entries_total": 1,
+            "missing_on": {"b1": [[42, 42]], "b2": [[42, 42]]},
+            "copies": {"write_quorum": 2, "ack_quorum": 2, "confirmed": 0, "unknown": 0},
+        },
+        ("entry 42 of ledger 105", f"it is alive on {STRANDED_ON}, which the metadata does not name", "garbage collection"),
         {"b1": "42", "b2": "42"},
     ),
     Told(
@@ -116,6 +158,20 @@ STORIES = [
             "segment": {"first_entry_id": 0, "last_entry_id": 1, "ensemble": ["b1", "b2", "b1"]},
         },
         ("b1 at positions 0 and 2",),
+        asked=1,
+    ),
+    Told(
+        Kind.PLACEMENT_FAILED,
+        135,
+        "e3 w2 a2 0:[b1 b3 b4] closed 49",
+        "e3 w2 a2 0:[b1 b3 b2] closed 49",
+        {
+            "severity": "warning",
+            "family": "placement",
+            "segment": {"first_entry_id": 0, "last_entry_id": 49, "ensemble": ["b1", "b3", "b4"]},
+        },
+        ("rack-aware policy", "from position 1 (b3 at /r3, b4 at /r3) has 1 rack (/r3) and needs 2"),
+        asked=1,
     ),
     Told(
         Kind.UNDERREPLICATED_BEYOND_GRACE,
@@ -123,18 +179,37 @@ STORIES = [
         "e3 w2 a2 0:[b1 b2 b3] closed 49",
         "e3 w2 a2 0:[b1 b2 b3] closed 49",
         {"severity": "warning", "family": "mark", "segment": None},
-        ("ledger 140", "marked under-replicated, naming b3", "up to 3 days is acceptable"),
+        ("ledger 140", "marked under-replicated, naming b3", "up to 3 days is acceptable", "no auditor is elected"),
         twin_standing="exempt: marked_underreplicated",
-        asked=False,
+        asked=1,
+        members=frozenset({"b1", "b2", "b3"}),
+    ),
+    Told(
+        Kind.UNDERREPLICATED_UNRECOVERABLE,
+        145,
+        "e3 w2 a2 0:[b1 b2 b4] closed 49",
+        "e3 w2 a2 0:[b1 b2 b4] closed 49",
+        {
+            "severity": "critical",
+            "family": "mark",
+            "segment": {"first_entry_id": 0, "last_entry_id": 49, "ensemble": ["b1", "b2", "b4"]},
+            "entries": [[7, 7]],
+            "entries_total": 1,
+            "missing_on": {"b2": [[7, 7]], "b4": [[7, 7]]},
+            "copies": {"write_quorum": 2, "ack_quorum": 2, "confirmed": 0, "unknown": 0},
+        },
+        ("entry 7 of ledger 145", "write set is b2, b4", "marked under-replicated", "no bookie has a copy", WORKER),
+        {"b2": "7", "b4": "7"},
+        twin_standing="exempt: marked_underreplicated",
     ),
     Told(
         Kind.METADATA_MALFORMED,
         150,
-        "e3 w2 a2 0:[b2 b3 b4] closed",
-        "e3 w2 a2 0:[b2 b3 b4] closed 49",
+        "e3 w2 a2 0:[b2 b1 b4] closed",
+        "e3 w2 a2 0:[b2 b1 b4] closed 49",
         {"severity": "warning", "family": "metadata", "segment": None},
         ("the ledger is CLOSED and has no lastEntryId",),
-        asked=False,
+        asked=0,
     ),
     Told(
         Kind.METADATA_MALFORMED,
@@ -143,7 +218,18 @@ STORIES = [
         "e3 w2 a2 0:[b1 b2 b4] closed 9",
         {"severity": "warning", "family": "metadata", "segment": None},
         ("with SHA-256", "decoding fails at byte"),
-        asked=False,
+        asked=0,
+    ),
+    Told(
+        Kind.LEDGER_STUCK,
+        165,
+        "e3 w2 a2 0:[b1 b2 b3] open",
+        "e3 w2 a2 0:[b1 b2 b3] open",
+        {"severity": "info", "family": "metadata", "segment": None},
+        ("ledger 165 be OPEN since", "60 days", "30 days is usual at most"),
+        standing="exempt: open",
+        twin_standing="exempt: open",
+        asked=0,
     ),
 ]
 ON_SILENT, ON_ANSWERING, ON_LOST, ON_LOST_AND_MARKED = 170, 171, 180, 181
@@ -158,7 +244,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
     with RealCluster(tmp_path_factory.mktemp("catalogue"), bookies=BOOKIES) as cluster:
         for story in STORIES:
             _tell(cluster, story)
-        for ledger_id, ensemble in ((200, "b2 b4 b1"), (201, "b4 b3 b2")):
+        for ledger_id, ensemble in ((200, "b2 b4 b1"), (201, "b3 b2 b1")):
             cluster.place(ledger_id, cluster.ledger(f"e3 w2 a2 0:[{ensemble}] closed 19"))
         silent_member = cluster.ledger(f"e3 w2 a2 0:[b1 b2 {SILENT}] closed 9")
         cluster.place(ON_SILENT, silent_member)
@@ -184,41 +270,69 @@ def _tell(cluster: RealCluster, story: Told) -> None:
         return
     metadata = cluster.ledger(story.text)
     cluster.place(story.number, metadata, story.lose, written=twin.last_entry_id)
+    now_ms = int(time.time() * 1000)
     if story.kind is Kind.UNDERREPLICATED_BEYOND_GRACE:
-        now_ms = int(time.time() * 1000)
         cluster.mark(story.number, ["b3"], now_ms - TEN_DAYS_AGO_MS)
         cluster.mark(story.number + 1, ["b3"], now_ms)
+    elif story.kind is Kind.UNDERREPLICATED_UNRECOVERABLE:
+        for ledger_id in (story.number, story.number + 1):
+            cluster.mark(ledger_id, ["b2"], now_ms)
+        cluster.lock(story.number, WORKER)
+    elif story.kind is Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE:
+        cluster.hold(STRANDED_ON, story.number, "42")
+    elif story.kind is Kind.LEDGER_STUCK:
+        cluster.add_ledger(story.number, replace(metadata, ctime_ms=now_ms - SIXTY_DAYS_AGO_MS))
 
 
 @pytest.fixture(scope="module")
-def outcome(cluster: RealCluster, spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def racks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The settings of placement: racks by a table file."""
+    table = tmp_path_factory.mktemp("topology") / "racks.txt"
+    table.write_text("".join(f"{bookie} {rack}\n" for bookie, rack in RACKS.items()))
+    return {"placement_policy": "rack", "topology": str(table)}
+
+
+@pytest.fixture(scope="module")
+def outcome(cluster: RealCluster, racks: dict[str, str], spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """The one audit of all stories."""
-    return accounted(audit(cluster, tmp_path_factory.mktemp("audit")))
+    return accounted(audit(cluster, tmp_path_factory.mktemp("audit"), **racks))
 
 
 @pytest.fixture(scope="module")
-def single(cluster: RealCluster, outcome: Outcome) -> Outcome:
+def single(cluster: RealCluster, racks: dict[str, str], outcome: Outcome) -> Outcome:
     """`auditor ledger` on every ledger of the cluster, after the audit."""
-    return audit_ledgers(cluster, sorted(outcome.verdicts))
+    return audit_ledgers(cluster, sorted(outcome.verdicts), **racks)
 
 
 by_kind = pytest.mark.parametrize("story", STORIES, ids=lambda story: f"{story.kind.value}-{story.number}")
 
 
 def test_every_kind_of_the_catalogue_is_provoked(outcome: Outcome) -> None:
-    """What these stories provoke, and what was found, is the whole catalogue."""
+    """What was found is what these stories provoke; with what other modules provoke it is the whole catalogue."""
     on_bookies = {Kind.BOOKIE_SILENT_YET_REGISTERED, Kind.BOOKIE_LOST_UNNOTICED}
-    assert set(CATALOGUE) == {story.kind for story in STORIES} | on_bookies == set(outcome.kinds)
+    here = {story.kind for story in STORIES} | on_bookies
+    assert here == set(outcome.kinds)
+    assert set(CATALOGUE) == here | set(ELSEWHERE)
+    assert set() == here & set(ELSEWHERE)
+
+
+@pytest.mark.parametrize("kind", ELSEWHERE)
+def test_what_is_provoked_elsewhere_is_provoked_there(kind: Kind) -> None:
+    """The module beside this one runs on real bookies and asserts that kind."""
+    text = (Path(__file__).parent / ELSEWHERE[kind]).read_text()
+    assert re.search(rf"\bKind\.{kind.name}\b", text)
+    assert "pytest.mark.real" in text
+    assert "RealCluster" in text
 
 
 @by_kind
 def test_kind_is_found_for_what_it_is(outcome: Outcome, story: Told) -> None:
-    """The ledger is VIOLATED by one finding, with the entries, bookies and copies that were taken from it."""
+    """One finding, with the entries, bookies and copies that were taken from the ledger, and the standing that goes with it."""
     found = outcome.one(story.number)
     nothing = {"entries": [], "entries_total": 0, "missing_on": {}, "copies": None}
     expected = {"kind": story.kind.value, "ledger_id": story.number, "bookie_id": None, **nothing, **story.finding}
     assert expected == {key: found[key] for key in expected}
-    assert outcome.standings(story.number) == ["violated"]
+    assert outcome.standings(story.number) == [story.standing]
     missing = [words for words in story.witness if words not in found["witness"]]
     assert missing == [], found["witness"]
 
@@ -232,15 +346,14 @@ def test_twin_has_no_finding(outcome: Outcome, story: Told) -> None:
 
 @by_kind
 def test_no_accusation_on_one_look(outcome: Outcome, story: Told) -> None:
-    """At least two looks, oldest first; where bookies can be asked at all they were, twice, and the metadata once more."""
+    """At least two looks, oldest first, the last without a question; bookies that have something to add were asked twice."""
     looks = outcome.one(story.number)["looks"]
     assert len(looks) >= 2
     assert [look["at"] for look in looks] == sorted(look["at"] for look in looks)
     assert len({look["znode_version"] for look in looks}) == 1
-    if story.asked:
-        members = set(story.finding["segment"]["ensemble"])
-        assert [members, members, set()] == [set(look["answers"]) for look in looks]
-        assert {"held"} == {said for look in looks for said in look["answers"].values()}
+    expected = [story.asks] * story.asked if story.asked else [set()]
+    assert [*expected, set()] == [set(look["answers"]) for look in looks]
+    assert {"held"} >= {said for look in looks for said in look["answers"].values()}
 
 
 def test_silent_bookie_is_found_and_its_ledger_unknown(outcome: Outcome) -> None:
@@ -263,7 +376,15 @@ def test_lost_bookie_is_found_while_its_ledgers_are_unmarked(outcome: Outcome) -
     for words in ("not be registered", "1 closed ledger names it", f"({ON_LOST})", "not marked", "has no cookie"):
         assert words in found["witness"]
     assert [] == outcome.of(LOST_AND_MARKED)
-    assert outcome.standings(ON_LOST, ON_LOST_AND_MARKED) == ["indeterminate: bookie_silent", "exempt: marked_underreplicated"]
+    assert outcome.standings(ON_LOST, ON_LOST_AND_MARKED) == ["violated: bookie_silent", "exempt: marked_underreplicated"]
+
+
+def test_a_forgotten_bookie_in_an_unmarked_ledger_is_a_contradiction(outcome: Outcome) -> None:
+    """The ledger names a bookie with neither registration nor cookie: METADATA_MALFORMED. A mark is the cluster's own word."""
+    found = outcome.one(ON_LOST)
+    assert Kind.METADATA_MALFORMED.value == found["kind"]
+    assert f"names bookie {LOST}, which is neither registered nor known by a cookie" in found["witness"]
+    assert [] == outcome.of(ON_LOST_AND_MARKED)
 
 
 def test_silence_stands_beside_proof(outcome: Outcome) -> None:
@@ -278,11 +399,11 @@ def test_silence_stands_beside_proof(outcome: Outcome) -> None:
 
 def test_nothing_else_is_found(outcome: Outcome) -> None:
     """Beyond the stories no ledger and no bookie has a finding, and every listed ledger is accounted for."""
-    ledgers = {story.number for story in STORIES} | {PROVEN_DESPITE_SILENCE, BELOW_DESPITE_SILENCE}
+    ledgers = {story.number for story in STORIES} | {PROVEN_DESPITE_SILENCE, BELOW_DESPITE_SILENCE, ON_LOST}
     assert sorted(ledgers) == sorted(found["ledger_id"] for found in outcome.findings if found["ledger_id"] is not None)
     assert [LOST, SILENT] == sorted((f["bookie_id"] for f in outcome.findings if f["bookie_id"] is not None), reverse=True)
     assert outcome.standings(*SOUND_BESIDE) == ["sound", "sound"]
-    assert outcome.summary["ledgers"] == {"listed": 22, "sound": 9, "exempt": 2, "indeterminate": 2, "violated": 9}
+    assert outcome.summary["ledgers"] == {"listed": 30, "sound": 11, "exempt": 5, "indeterminate": 1, "violated": 13}
 
 
 def test_exit_code_and_outcome(outcome: Outcome) -> None:
@@ -293,7 +414,7 @@ def test_exit_code_and_outcome(outcome: Outcome) -> None:
 def test_bookies_are_counted(outcome: Outcome) -> None:
     """Registered, silent and named bookies as they are; the lost ones are named and not registered."""
     bookies = outcome.summary["bookies"]
-    assert {"registered": 5, "readonly": 0, "named_by_ledgers": 6, "answered": 4, "silent": 1} == {
+    assert {"registered": 5, "readonly": 0, "named_by_ledgers": 7, "answered": 4, "silent": 1} == {
         key: bookies[key] for key in ("registered", "readonly", "named_by_ledgers", "answered", "silent")
     }
 

@@ -99,6 +99,8 @@ EXEMPT = {
     "marked and empty": ("e3 w2 a2 0:[b1 b2 b3] closed -1", "marked_underreplicated"),
 }
 """By name: metadata whose ledger holds not a single entry on any bookie, and why that is no finding."""
+MARKED_WHOLE = "marked"
+"""The one of them that has its entries: a mark excuses what is being replicated, and never that nothing is left."""
 
 CLIENT = {
     "client, striped": ((3, 2, 2, 20), {"digest": DigestType.CRC32C}),
@@ -130,6 +132,7 @@ def outcome(
     for name, (text, _) in EXEMPT.items():
         metadata = cluster.ledger(text)
         cluster.add_ledger(IDS[name], metadata, metadata.format_version)
+    cluster.spread(IDS[MARKED_WHOLE], cluster.ledger(EXEMPT[MARKED_WHOLE][0]))
     for ledger_id in marked:
         cluster.mark(ledger_id, ["b1"])
     yield accounted(audit(cluster, tmp_path_factory.mktemp("formats"), ledger_ids=[*IDS.values(), *by_client.values()]))
@@ -169,7 +172,7 @@ def test_duplicate_bookie_stands_beside_the_copy_it_lacks(outcome: Outcome) -> N
 
 @pytest.mark.parametrize("name", EXEMPT)
 def test_exempt_with_its_reason(outcome: Outcome, name: str) -> None:
-    """What is not closed, has no entries or is marked within grace is EXEMPT, though no bookie holds anything of it."""
+    """Not closed or without entries: EXEMPT, though no bookie holds anything of it. Marked and whole: so, too."""
     assert outcome.standings(IDS[name]) == [f"exempt: {EXEMPT[name][1]}"]
     assert outcome.of(IDS[name]) == []
 

@@ -163,9 +163,9 @@ def test_marked_between_the_looks(told: Told) -> None:
 
 
 def test_a_mark_never_excuses_a_confirmed_loss(told: Told) -> None:
-    """Marked meanwhile, but an entry is on no bookie: found all the same, and the last look says that it is marked."""
+    """Marked meanwhile, but an entry is on no bookie: unrecoverable, and the last look says that it is marked."""
     found = told.outcome.one(told.base + Story.LOST_AND_MARKED)
-    assert (Kind.ENTRY_WITHOUT_REPLICA.value, [[5, 5]]) == (found["kind"], found["entries"])
+    assert (Kind.UNDERREPLICATED_UNRECOVERABLE.value, [[5, 5]]) == (found["kind"], found["entries"])
     assert (False, True) == (found["looks"][0]["marked"], found["looks"][-1]["marked"])
     assert "violated" == told.standing(Story.LOST_AND_MARKED)
 
