@@ -9,12 +9,14 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -37,6 +39,7 @@ import org.apache.bookkeeper.feature.SettableFeatureProvider;
 import org.apache.bookkeeper.meta.LedgerManager;
 import org.apache.bookkeeper.meta.LedgerManagerFactory;
 import org.apache.bookkeeper.meta.LedgerUnderreplicationManager;
+import org.apache.bookkeeper.meta.UnderreplicatedLedger;
 import org.apache.bookkeeper.net.BookieId;
 import org.apache.bookkeeper.net.BookieSocketAddress;
 import org.apache.bookkeeper.net.DNSToSwitchMapping;
@@ -55,8 +58,8 @@ import org.apache.logging.log4j.core.config.Property;
  * BookKeeper's own auditor, asked line by line: a JSON command on stdin, a JSON answer on stdout, until stdin ends.
  *
  * <p>The checks and the policies are BookKeeper's classes as they are. What is added stands around them: the ledger manager
- * hands out only the ledgers that a command names (in their own ranges), and it can stop between reading metadata and handing
- * it over. There is no election and no lost-bookie audit. Argument: the metadata service URI. In this package because both
+ * hands out only the ledgers that a command names (in their own ranges), with their marks, and it can stop between reading
+ * metadata and handing it over. There is no election and no lost-bookie audit. Argument: the metadata service URI. In this package because both
  * checks have package-private constructors.
  */
 public final class AuditorPeer {
@@ -108,7 +111,8 @@ public final class AuditorPeer {
             case "unschedule":
                 return JSON.createObjectNode().put("cancelled", scheduled.cancel(false));
             case "mark":
-                client(command).marks.markLedgerUnderreplicated(command.get("ledger").asLong(), command.get("replica").asText());
+                client(command).marks
+                    .markLedgerUnderreplicated(command.get("ledger").asLong(), command.get("replica").asText());
                 return JSON.createObjectNode();
             case "adherence":
                 return adherence(command);
@@ -174,12 +178,13 @@ public final class AuditorPeer {
 
     private AuditorTask task(JsonNode command, Client client, AuditorStats stats, AtomicBoolean shutdown) {
         LedgerManager ledgers = some(client.ledgers, ids(command), command.path("hold_reads").asBoolean());
+        LedgerUnderreplicationManager marks = some(client.marks, ids(command));
         boolean pending = command.path("pending_audit").asBoolean();
         BiConsumer<AtomicBoolean, Throwable> hasAudit = (flag, error) -> flag.set(pending);
         AuditorTask.ShutdownTaskHandler end = () -> shutdown.set(true);
         return isReplicas(command)
-            ? new AuditorReplicasCheckTask(client.conf, stats, client.admin, ledgers, client.marks, end, hasAudit)
-            : new AuditorPlacementPolicyCheckTask(client.conf, stats, client.admin, ledgers, client.marks, end, hasAudit);
+            ? new AuditorReplicasCheckTask(client.conf, stats, client.admin, ledgers, marks, end, hasAudit)
+            : new AuditorPlacementPolicyCheckTask(client.conf, stats, client.admin, ledgers, marks, end, hasAudit);
     }
 
     private static boolean isReplicas(JsonNode command) {
@@ -231,7 +236,25 @@ public final class AuditorPeer {
             });
     }
 
-    private static Object invoke(LedgerManager real, java.lang.reflect.Method method, Object[] args) throws Throwable {
+    /** The marks, but for those of ledgers that are not named. */
+    private static LedgerUnderreplicationManager some(LedgerUnderreplicationManager real, Set<Long> ids) {
+        return (LedgerUnderreplicationManager) Proxy.newProxyInstance(AuditorPeer.class.getClassLoader(),
+            new Class<?>[] {LedgerUnderreplicationManager.class}, (proxy, method, args) -> {
+                Object given = invoke(real, method, args);
+                if (!"listLedgersToRereplicate".equals(method.getName())) {
+                    return given;
+                }
+                List<Object> kept = new ArrayList<>();
+                ((Iterator<?>) given).forEachRemaining(mark -> {
+                    if (ids.contains(((UnderreplicatedLedger) mark).getLedgerId())) {
+                        kept.add(mark);
+                    }
+                });
+                return kept.iterator();
+            });
+    }
+
+    private static Object invoke(Object real, Method method, Object[] args) throws Throwable {
         try {
             return method.invoke(real, args);
         } catch (InvocationTargetException e) {
@@ -260,7 +283,7 @@ public final class AuditorPeer {
                 kept.add(new LedgerManager.LedgerRange(wanted));
             }
         }
-        java.util.Iterator<LedgerManager.LedgerRange> at = kept.iterator();
+        Iterator<LedgerManager.LedgerRange> at = kept.iterator();
         return new LedgerManager.LedgerRangeIterator() {
             @Override
             public boolean hasNext() {

@@ -1,0 +1,331 @@
+"""Side by side with BookKeeper's own auditor, 4.17.2, on the same real cluster: what it gets wrong, what it says, what we say.
+
+The truth of each case stands in it, by the hand that placed the entries, and is read back from the bookies entry by entry. An
+answer is held to that truth by `support.side_by_side.holds_truth`, which is seen to reject Java's answer wherever Java is
+wrong, and to accept it wherever Java is right. The defects are those of docs/java-auditor.md, where those stand as well that no
+test shows.
+
+One cluster: b1 to b4 Sorted, b5 Interleaved, b6 DbLedgerStorage, b7 killed and still registered; b9 has a cookie and
+nothing else. One audit of
+ours judges all ledgers at once, with unreadable metadata and malformed marks among them; `auditor ledger` those cases that
+change the cluster. Java is asked for the ledgers of one case at a time, so that its defects do not hide each other.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.audits import Outcome, accounted, audit, audit_ledgers
+from support.java_auditor import JavaAuditor, JavaRun
+from support.java_cases import (
+    BAD_MARKS,
+    CASES,
+    DAY_MS,
+    DOWN,
+    GARBAGE,
+    GRACE_S,
+    JAVA_GRACE,
+    LEDGER_OF_A_BAD_MARK,
+    LOST,
+    MARKED,
+    OLD_MARK,
+    OVERWRITTEN,
+    SILENT,
+    STORAGES,
+    WITHOUT_TIME,
+    Case,
+    addresses_of_their_own,
+    bad_mark_names,
+    by_address,
+    mark_parent,
+    unparsable_mark,
+)
+from support.real_cluster import RealCluster
+from support.side_by_side import Answer, Question, holds_truth, java_answer, lives_on, our_answer
+
+from auditor.model.finding import Kind
+from auditor.model.verdict import Unknown
+from auditor.wire import underreplication_mark, znode_paths
+
+pytestmark = [pytest.mark.real, pytest.mark.spark]
+
+TABLE = Path(__file__).resolve().parents[2] / "docs" / "java-auditor.md"
+DEFECTS = [case for case in CASES if not case.right]
+AGREED = [case for case in CASES if case.right]
+PLACED = [case for case in CASES if case.question is Question.PLACEMENT]
+ON_DISK = [case for case in CASES if case.question is Question.ENTRIES]
+
+each = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+each_defect = pytest.mark.parametrize("case", DEFECTS, ids=lambda case: case.name)
+each_agreed = pytest.mark.parametrize("case", AGREED, ids=lambda case: case.name)
+each_placed = pytest.mark.parametrize("case", PLACED, ids=lambda case: case.name)
+each_on_disk = pytest.mark.parametrize("case", ON_DISK, ids=lambda case: case.name)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What both said of each case, and what they said it with."""
+
+    java: dict[str, Answer]
+    java_runs: dict[str, JavaRun]
+    ours: dict[str, Answer]
+    our_outcomes: dict[str, Outcome]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    """Every ledger of every case, and the marks."""
+    with RealCluster(tmp_path_factory.mktemp("beside"), bookies=len(STORAGES), storage=STORAGES) as cluster:
+        for case in CASES:
+            for ledger_id, text in case.ledgers.items():
+                _place(cluster, ledger_id, text, case.lose.get(ledger_id))
+        cluster.stop_bookie(SILENT)
+        _down_for_long(cluster, DOWN)
+        yield cluster
+
+
+def _down_for_long(cluster: RealCluster, bookie_id: str) -> None:
+    """A bookie that the cluster knows, by its cookie, and that is not registered."""
+    cookies = cluster.root + znode_paths.COOKIES
+    cluster.set_raw(f"{cookies}/{bookie_id}", cluster.zk.get(f"{cookies}/b1")[0])
+
+
+def _place(cluster: RealCluster, ledger_id: int, text: str, lose: dict[str, str] | None) -> None:
+    if text == GARBAGE:
+        cluster.set_raw(ledger_id, b"garbage")
+    elif text.endswith("closed 3000000000"):
+        cluster.add_ledger(ledger_id, cluster.ledger(text))
+        cluster.hold("b1", ledger_id, "0-5")
+    else:
+        cluster.place(ledger_id, cluster.ledger(text), lose)
+
+
+@pytest.fixture(scope="module")
+def java(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaAuditor]:
+    """BookKeeper's auditor on that cluster."""
+    with JavaAuditor(cluster.metadata_service_uri, tmp_path_factory.mktemp("java")) as java:
+        yield java
+
+
+@pytest.fixture(scope="module")
+def told(cluster: RealCluster, java: JavaAuditor, spark: object, tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """Java asked case by case, ours once for all that leave the cluster as it is."""
+    _marks(cluster, java)
+    marked_at_s = time.monotonic()
+    told = Told({}, {}, {}, {})
+    with unparsable_mark(cluster):
+        with bad_mark_names(cluster):
+            outcome = accounted(audit(cluster, tmp_path_factory.mktemp("ours"), probe_entries="0"))
+        for case in (case for case in CASES if not case.is_alone):
+            _keep(told, case, _ask_java(case, cluster, java), outcome)
+    time.sleep(max(0.0, marked_at_s + GRACE_S + 0.2 - time.monotonic()))  # marks must be old enough
+    java.mark(OVERWRITTEN, "b2")
+    for case in (case for case in CASES if case.is_alone):
+        changed = case.changed or (lambda _: nullcontext())
+        with changed(cluster):
+            run = _ask_java(case, cluster, java)
+            if case.between is None:
+                _keep(told, case, run, _ask_ours(case, cluster, tmp_path_factory))
+                continue
+        with changed(cluster):
+            _keep(told, case, run, _ask_ours(case, cluster, tmp_path_factory))
+    return told
+
+
+def _marks(cluster: RealCluster, java: JavaAuditor) -> None:
+    now_ms = int(time.time() * 1000)
+    java.mark(OVERWRITTEN, "b1")
+    cluster.set_raw(cluster.root + znode_paths.mark_path(WITHOUT_TIME), underreplication_mark.encode(["b1"], None))
+    cluster.mark(OLD_MARK, ["b1"], now_ms - 10 * DAY_MS)
+    cluster.mark(LEDGER_OF_A_BAD_MARK, ["b1"], now_ms - 10 * DAY_MS)
+    cluster.mark(MARKED, ["b1"], now_ms)
+
+
+def _ask_java(case: Case, cluster: RealCluster, java: JavaAuditor) -> JavaRun:
+    if case.ask_java is not None:
+        return case.ask_java(cluster, java)
+    if case.question is Question.ENTRIES:
+        return java.replicas(case.ledgers, **case.java)
+    if case.question is Question.MARKS:
+        return java.placement(case.ledgers, **case.java)
+    with addresses_of_their_own(cluster):
+        return java.placement(case.ledgers, locations=by_address(case.locations), **case.java)
+
+
+def _ask_ours(case: Case, cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory, **settings: Any) -> Outcome:
+    """`auditor ledger` for the ledgers of one case."""
+    if case.locations:
+        table = tmp_path_factory.mktemp("topology") / "table"
+        table.write_text("".join(f"{bookie_id} {location}\n" for bookie_id, location in case.locations.items()))
+        settings["topology"] = str(table)
+
+    def act(pause: int) -> None:
+        if case.between is not None:
+            case.between(cluster)
+
+    return audit_ledgers(cluster, sorted(case.ledgers), between=act, **{**case.settings, **settings})
+
+
+def _keep(told: Told, case: Case, run: JavaRun, outcome: Outcome) -> None:
+    told.java[case.name], told.java_runs[case.name] = java_answer(case.question, run), run
+    told.ours[case.name], told.our_outcomes[case.name] = our_answer(case.question, outcome, case.ledgers), outcome
+
+
+def check(answer: Answer, case: Case) -> None:
+    """What our answer is held to, and any other that is put in its place."""
+    assert holds_truth(answer, case.truth), f"{case.name}: {answer} for {case.truth}"
+
+
+@each_on_disk
+def test_the_truth_is_on_the_bookies(told: Told, cluster: RealCluster, case: Case) -> None:
+    """Reading every entry on every bookie of its write set gives the truth that the case states. (`malformed` is no matter of
+    entries; of a ledger whose bookies can list nothing reading tells the truth all the same.)"""
+    closed = {ledger_id: text for ledger_id, text in case.ledgers.items() if text != GARBAGE and "open" not in text}
+    found = " ".join(lives_on(cluster, ledger_id, text) for ledger_id, text in closed.items()).split()
+    words = {word: found.count(word) for word in found if word != "sound"}
+    assert words == {word: count for word, count in case.truth.says.items() if word != "malformed"}
+
+
+@each
+def test_java_says(told: Told, case: Case) -> None:
+    """The gauges that Java's auditor publishes after its check of these ledgers, and whether the check came to its end."""
+    assert Answer(case.java_finishes, case.java_says) == told.java[case.name]
+
+
+@each
+def test_we_say_the_truth(told: Told, case: Case) -> None:
+    """Ours comes to its end, accuses nothing that is sound, and passes over nothing that is not."""
+    check(told.ours[case.name], case)
+
+
+@each_defect
+def test_javas_answer_in_the_place_of_ours_is_rejected(told: Told, case: Case) -> None:
+    """The test above fails where our answer is replaced by Java's."""
+    with pytest.raises(AssertionError):
+        check(told.java[case.name], case)
+
+
+@each_placed
+def test_the_java_mode_gives_javas_answer(
+    told: Told, cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory, case: Case
+) -> None:
+    """With `--placement-compat java` ours says what Java says, also where that is wrong. (Where Java never ends, ours cannot
+    tell.)"""
+    changed = case.changed or (lambda _: nullcontext())
+    with changed(cluster):
+        outcome = _ask_ours(case, cluster, tmp_path_factory, placement_compat="java")
+    expected = told.java[case.name].says if case.java_finishes else {"unknown": 1, "malformed": 1}
+    assert Answer(True, expected) == our_answer(case.question, outcome, case.ledgers)
+
+
+@each_agreed
+def test_java_is_right_and_we_agree(told: Told, case: Case) -> None:
+    """Where there is no defect Java's answer holds the truth as well, and it is ours."""
+    check(told.java[case.name], case)
+    assert told.java[case.name] == told.ours[case.name]
+
+
+def test_an_answer_of_nothing_is_rejected() -> None:
+    """Neither silence nor an accusation too many, nor a check that gave up, holds a truth."""
+    assert holds_truth(Answer(True, {"no_replica": 1}), LOST)
+    for said in (Answer(True, {}), Answer(False, {"no_replica": 1}), Answer(True, {"no_replica": 2})):
+        assert not holds_truth(said, LOST)
+    assert not holds_truth(Answer(True, {"unknown": 1}), LOST)
+    assert not holds_truth(Answer(True, {"no_replica": 1, "below_ack": 1}), LOST)
+
+
+# What a number of ledgers does not show
+
+
+def test_j3_our_reason_is_that_the_bookie_cannot_list(told: Told) -> None:
+    """Without probes a ledger on DbLedgerStorage is never sound by list: it is unknown, and the reason is named."""
+    verdict = told.our_outcomes["J3 DbLedgerStorage"].verdicts[123]
+    assert ("indeterminate", (Unknown.BOOKIE_UNSUPPORTED.value,)) == (verdict.standing, verdict.unknowns)
+    run = told.java_runs["J3 DbLedgerStorage"]
+    assert run.finished and run.logged("Ledger : 123", "unavailable bookies")
+
+
+def test_j2_java_has_seen_what_its_gauge_has_not(told: Told) -> None:
+    """The loss stands in Java's log, and its gauge is 0: the next range has cleared it."""
+    run = told.java_runs["J2 a loss in a range before the last"]
+    assert 0 == run.gauges["no_replica"]
+    assert 1 == len(run.logged("Ledger : 122 entryId : 4 is missing all replicas"))
+
+
+def test_j7_every_run_gives_up_there(told: Told, java: JavaAuditor) -> None:
+    """Java's next run, and its placement check, give up at the same znode."""
+    assert told.java_runs["J7 unreadable metadata"].logged("BKAuditException")
+    ids = [128, 10_128, 20_128]
+    assert [False, False] == [java.replicas(ids).finished, java.placement(ids).finished]
+    assert [True, True] == [java.replicas([128, 20_128]).finished, java.placement([128, 20_128]).finished]
+
+
+def test_j8_a_bad_name_ends_the_schedule_for_ever(told: Told, cluster: RealCluster, java: JavaAuditor) -> None:
+    """At a fixed rate, as the auditor does it: after one malformed mark the check never starts again, also when the mark is
+    gone; without it the check starts again and again."""
+
+    def scheduled(until: Callable[[int, bool], bool]) -> tuple[int, bool]:
+        name = mark_parent(cluster) + BAD_MARKS[0]
+        return java.starts_at_a_fixed_rate([MARKED], JAVA_GRACE, until, lambda: cluster.delete_raw(name))
+
+    cluster.set_raw(mark_parent(cluster) + BAD_MARKS[0], b"")
+    assert (0, False) == scheduled(lambda starts, ended: ended)
+    starts, is_alive = scheduled(lambda starts, ended: starts >= 2)
+    assert starts > 0 and is_alive
+
+
+def test_j11_it_waits_for_two_minutes_and_says_nothing(told: Told) -> None:
+    """Java's check of that ledger did not come back, and nothing was logged but its start."""
+    run = told.java_runs["J11 more entries than fit into an int"]
+    assert (True, 1) == (run.stuck, len(run.log))
+
+
+def test_j16_ours_names_the_entries(told: Told) -> None:
+    """Java's bucket is a number; our finding has the ledger, the entries and the bookie that lacks them."""
+    found = told.our_outcomes["J16 one copy of three lost, all acknowledged"].one(106)
+    assert (Kind.ENTRY_BELOW_ACK_QUORUM.value, [[2, 6]], {"b3": [[2, 6]]}) == (
+        found["kind"],
+        found["entries"],
+        found["missing_on"],
+    )
+
+
+def test_j17_the_bookie_that_stands_twice_is_named(told: Told) -> None:
+    """Beside the missing copy ours names the ensemble in which one bookie stands twice."""
+    kinds = {found["kind"] for found in told.our_outcomes["J17 one bookie twice"].of(134)}
+    assert {Kind.ENTRY_BELOW_ACK_QUORUM.value, Kind.ENSEMBLE_DUPLICATE_BOOKIE.value} == kinds
+
+
+def test_j28_a_big_loss_is_a_long_line_in_java_and_a_short_finding_here(told: Told) -> None:
+    """20,000 entries are lost: Java logs each number, five characters and more; ours is a range."""
+    case = "J28 everything lost"
+    longest = max(line.chars for line in told.java_runs[case].log)
+    ours = json.dumps(told.our_outcomes[case].one(107))
+    assert longest > 100_000
+    assert [[0, 19_999]] == told.our_outcomes[case].one(107)["entries"]
+    assert len(ours) < longest / 10
+
+
+def test_one_run_of_ours_judged_them_all(told: Told, tmp_path: Path) -> None:
+    """All cases that need no change of the cluster come from one run, with everything in it that ends a run of Java's."""
+    outcomes = {id(told.our_outcomes[case.name]) for case in CASES if not case.is_alone}
+    assert 1 == len(outcomes)
+    assert sum(not case.is_alone for case in CASES) > 25
+
+
+def test_the_table_names_every_case() -> None:
+    """docs/java-auditor.md has a row for each of J1 to J28; each names its cases, all of them, or says why none shows it."""
+    rows = [line.split("|")[1:-1] for line in TABLE.read_text().splitlines() if line.startswith("| J")]
+    assert [f"J{number}" for number in range(1, 29)] == [row[0].strip() for row in rows]
+    for number, *_, shown_by in rows:
+        named = {part.strip() for part in shown_by.split(";") if not part.strip().startswith(("also ", "not shown: "))}
+        cases = {case.name for case in CASES if number.strip() in case.name.split()}
+        assert cases == named, number
+        assert named or "not shown: " in shown_by
