@@ -28,7 +28,7 @@ def causes_section(summary: Mapping[str, Any], width: int, color: bool) -> Itera
     rest, unexplained = summary.get("causes_rest") or {}, int(summary.get("ledgers_without_cause") or 0)
     if rest.get("causes"):
         more = of(int(rest["causes"]), "more cause"), of(int(rest["ledgers"]), "ledger")
-        yield f"  ... and {more[0]} of {more[1]}; each ledger is in findings.jsonl or verdicts/"
+        yield f"  ... and {more[0]} of {more[1]}, without a file"
     if unexplained:
         yield f"  {of(unexplained, 'ledger is', 'ledgers are')} hit beside these, for no cause in common"
     yield ""
