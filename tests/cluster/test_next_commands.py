@@ -8,12 +8,13 @@ import subprocess
 import time
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support import real_bookkeeper
 from support.real_cluster import RealCluster
-from support.real_jars import bookkeeper_jars
+from support.real_jars import PROJECT, bookkeeper_jars
 from support.real_processes import java_command
 
 from auditor.confirm.next_commands import CHANGES, GC_PAUSE_MS, next_commands
@@ -76,16 +77,36 @@ def usage() -> dict[str, str]:
     return {"": first} | {part.split()[0]: part for part in parts}
 
 
+def unknown_to_the_shell(arguments: list[str]) -> list[str]:
+    """The command, if the shell has none of that name; else its options that the shell's own help does not name."""
+    command = next((word for word in arguments if word in usage()), None)
+    if command is None:
+        return arguments
+    before, after = arguments[: arguments.index(command)], arguments[arguments.index(command) + 1 :]
+    options = [(option, told) for words, told in ((before, usage()[""]), (after, usage()[command])) for option in words]
+    return [o for o, told in options if re.fullmatch(r"-[a-z]+", o) and not re.search(rf"{o}[,\s\]]", told)]
+
+
 @pytest.mark.parametrize("kind", Kind)
 def test_the_shell_knows_every_command_and_option(kind: Kind) -> None:
     """Each is one of the shell's commands, with options that its own help names."""
     assert {"readledger", "recover", "clusterinfo"} <= usage().keys()
-    for arguments in of_shell(offered(kind)):
-        command = next(word for word in arguments if word in usage())
-        before, after = arguments[: arguments.index(command)], arguments[arguments.index(command) + 1 :]
-        for options, told in ((before, usage()[""]), (after, usage()[command])):
-            unknown = [o for o in options if re.fullmatch(r"-[a-z]+", o) and not re.search(rf"{o}[,\s\]]", told)]
-            assert not unknown, (arguments, told)
+    assert [] == [(words, bad) for words in of_shell(offered(kind)) if (bad := unknown_to_the_shell(words))]
+
+
+@pytest.mark.parametrize("page", sorted((PROJECT / "docs" / "findings").glob("*.md")), ids=lambda page: page.stem)
+def test_the_shell_knows_what_the_pages_say(page: Path) -> None:
+    """So it is with every command in a code block of docs/findings."""
+    blocks = re.findall(r"^ *```sh\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE)
+    commands = [line.strip() for block in blocks for line in block.splitlines() if line.strip().startswith(SHELL)]
+    assert [] == [(words, bad) for words in of_shell(commands) if (bad := unknown_to_the_shell(words))]
+    assert commands or page.stem == "README"
+
+
+def test_what_the_shell_does_not_know_is_noticed() -> None:
+    """The two tests above can fail."""
+    assert ["-zz"] == unknown_to_the_shell(["recover", "-q", "-zz", "b2"])
+    assert ["reread", "-l", "7"] == unknown_to_the_shell(["reread", "-l", "7"])
 
 
 @pytest.fixture(scope="module")
