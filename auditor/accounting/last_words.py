@@ -15,8 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, AnswerStatus, ReadStatus
+from auditor.model.availability import VALID_ANSWERS, AnswerStatus
 from auditor.model.identity import BookieId
+from auditor.verify.probing import ANSWERED_READS
 
 Ids: TypeAlias = npt.NDArray[np.int64]
 """Ledger ids, ascending, each once."""
@@ -28,7 +29,7 @@ UNHEARD = (AnswerStatus.SILENT, AnswerStatus.UNREGISTERED, AnswerStatus.REFUSED,
 
 _VALID = pa.array([status.value for status in VALID_ANSWERS])
 _UNHEARD = pa.array([status.value for status in UNHEARD])
-_CONCLUSIVE = pa.array([status.value for status in (*ABSENT_READS, ReadStatus.PRESENT)])
+_ANSWERED = pa.array(sorted(ANSWERED_READS))
 _NONE: Ids = np.empty(0, np.int64)
 
 
@@ -61,11 +62,14 @@ def last_words(
 
 
 def probed_ledgers(reads: Iterable[pa.RecordBatch], unsupported: Iterable[BookieId]) -> dict[BookieId, Ids]:
-    """Of each bookie that cannot list, the ledgers of which a read said something. `reads` have the columns SPOKEN."""
+    """Of each bookie that cannot list, the ledgers of which a read said something. `reads` have the columns SPOKEN.
+
+    Entries looked for on it although it should hold none count as well: that makes it the later to be accused.
+    """
     bookies = sorted(unsupported)
     found: dict[BookieId, Ids] = dict.fromkeys(bookies, _NONE)
     for batch in reads if bookies else ():
-        mine = batch.filter(pc.and_(pc.is_in(batch["bookie_id"], pa.array(bookies)), pc.is_in(batch["status"], _CONCLUSIVE)))
+        mine = batch.filter(pc.and_(pc.is_in(batch["bookie_id"], pa.array(bookies)), pc.is_in(batch["status"], _ANSWERED)))
         for bookie, ids in _by_bookie(mine):
             found[bookie] = np.union1d(found[bookie], ids)
     return found
