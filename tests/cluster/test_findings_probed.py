@@ -1,0 +1,182 @@
+"""DbLedgerStorage, Pulsar's default, cannot list: its ledgers are judged by entries read there, real and in the sandbox.
+
+One cluster, one run and one replay of it for all ledgers; what a run without probes says, and `auditor ledger`, beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+from support.audits import Outcome, accounted, audit, audit_ledgers
+from support.real_cluster import RealCluster
+
+from auditor.evidence.schemas import READS
+from auditor.model.finding import Kind
+from auditor.model.ledger import DigestType, LedgerMetadata
+from auditor.report.run_directory import place
+from auditor.sandbox.cluster import SandboxCluster
+
+pytestmark = pytest.mark.spark
+
+DB = "DbLedgerStorage"
+PASSWORD = b"it's a secret"
+PROBES = 3
+FIRST_ID = 430_000
+
+Cluster = RealCluster | SandboxCluster
+
+
+class Case(NamedTuple):
+    """A ledger, what its bookies lack or hold wrongly, and the kind to be found with the entries to be named."""
+
+    text: str
+    kind: Kind | None = None
+    ranges: tuple[tuple[int, int], ...] = ()
+    lose: dict[str, str] = {}
+    corrupt: tuple[tuple[str, int], ...] = ()
+    digest: DigestType = DigestType.CRC32C
+    password: bytes = b""
+
+
+TWO, ACK_ONE = "e2 w2 a2 0:[b1 b2] closed 9", "e2 w2 a1 0:[b1 b2] closed 9"
+CHANGED = "e2 w2 a1 0:[b1 b2] 10:[b1 b3] closed 19"
+LOST, BELOW_ACK, BELOW_WRITE = Kind.ENTRY_WITHOUT_REPLICA, Kind.ENTRY_BELOW_ACK_QUORUM, Kind.ENTRY_BELOW_WRITE_QUORUM
+
+CASES = {
+    "sound, striped": Case("e3 w2 a2 0:[b1 b2 b3] closed 29"),
+    "sound, after ensemble changes": Case("e3 w3 a2 0:[b1 b2 b3] 7:[b1 b4 b3] 12:[b2 b4 b3] closed 19"),
+    "sound, one entry": Case("e1 w1 a1 0:[b1] closed 0"),
+    **{f"sound, {digest.name}": Case(TWO, digest=digest, password=PASSWORD) for digest in DigestType},
+    "the first entry is lost": Case(TWO, LOST, ((0, 0),), {"b1": "0", "b2": "0"}),
+    "the last entry is lost on one bookie": Case(TWO, BELOW_ACK, ((9, 9),), {"b2": "9"}),
+    "an entry before an ensemble change": Case(CHANGED, BELOW_WRITE, ((9, 9),), {"b2": "9"}),
+    "an entry behind an ensemble change": Case(CHANGED, LOST, ((10, 10),), {"b1": "10", "b3": "10"}),
+    "the ledger is unknown on one bookie": Case(ACK_ONE, BELOW_WRITE, ((0, 9),), {"b1": "0-9"}),
+    "the ledger is unknown on all": Case(TWO, LOST, ((0, 9),), {"b1": "0-9", "b2": "0-9"}),
+    "a bookie was wiped": Case("e1 w1 a1 0:[b4] closed 19", LOST, ((0, 19),)),
+    "the same entry is lost on both, and more on one": Case(TWO, LOST, ((9, 9),), {"b1": "9", "b2": "0 9"}),
+    **{
+        f"a corrupt copy, {digest.name}": Case(
+            ACK_ONE, Kind.ENTRY_CORRUPT, ((9, 9),), {"b2": "9"}, (("b2", 9),), digest, PASSWORD
+        )
+        for digest in (DigestType.CRC32, DigestType.HMAC, DigestType.CRC32C)
+    },
+    "a corrupt copy that no digest tells": Case(ACK_ONE, None, (), {"b2": "9"}, (("b2", 9),), DigestType.DUMMY, PASSWORD),
+}
+"""The inner entries are left alone: a sample finds those only by chance."""
+
+INNER = "an inner entry is lost"
+"""Found only when every entry is probed."""
+IDS = {name: FIRST_ID + number for number, name in enumerate((*CASES, INNER))}
+
+
+@pytest.fixture(scope="module", params=["sandbox", pytest.param("real", marks=pytest.mark.real)])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Four bookies with DbLedgerStorage and every case; b4 is wiped in the end, but for a ledger that begins afterwards."""
+    workdir = tmp_path_factory.mktemp("probed")
+    kind = SandboxCluster if request.param == "sandbox" else RealCluster
+    with kind(workdir, bookies=4, storage=DB, **({"named": True} if kind is SandboxCluster else {})) as cluster:  # type: ignore[arg-type]
+        put(cluster, "a bookie was wiped", CASES["a bookie was wiped"])
+        wipe(cluster, "b4")
+        for name, case in CASES.items():
+            if name != "a bookie was wiped":
+                put(cluster, name, case)
+        put(cluster, INNER, Case("e1 w1 a1 0:[b3] closed 39", lose={"b3": "17"}))
+        yield cluster
+
+
+def metadata_of(cluster: Cluster, case: Case) -> LedgerMetadata:
+    return replace(cluster.ledger(case.text), digest_type=case.digest)
+
+
+def put(cluster: Cluster, name: str, case: Case) -> None:
+    """The ledger as its case says. A bookie that lacks all of it never heard of it."""
+    ledger_id = IDS[name]
+    cluster.place(ledger_id, metadata_of(cluster, case), case.lose, password=case.password)
+    for bookie, lost in case.lose.items():
+        if lost == "0-9" and isinstance(cluster, SandboxCluster):
+            cluster.bookie(bookie).forget(ledger_id)
+    for bookie, entry in case.corrupt:
+        cluster.corrupt(bookie, ledger_id, entry)
+
+
+def wipe(cluster: Cluster, bookie: str) -> None:
+    if isinstance(cluster, SandboxCluster):
+        cluster.bookie(bookie).wipe()
+    else:
+        cluster.wipe(bookie)
+
+
+@pytest.fixture(scope="module")
+def outcome(cluster: Cluster, spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """One run of the whole cluster with the default number of probes."""
+    return accounted(audit(cluster, tmp_path_factory.mktemp("run"), probe_entries=PROBES))
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.kind is None])
+def test_a_sound_ledger_is_sound_by_its_probes(outcome: Outcome, name: str) -> None:
+    """Every digest type is verified, HMAC with the password from the metadata; ends and a sample were read and were there."""
+    assert ["sound"] == outcome.standings(IDS[name])
+    assert [] == outcome.of(IDS[name])
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.kind is not None])
+def test_what_the_probes_show_is_found(outcome: Outcome, name: str) -> None:
+    """The right kind, the entries read in vain, and all of a ledger that a bookie does not know."""
+    found = outcome.one(IDS[name])
+    assert (CASES[name].kind, CASES[name].ranges) == (Kind(found["kind"]), tuple(map(tuple, found["entries"])))
+    assert "probed" == found["assurance"]
+
+
+def test_the_worst_entry_was_read_on_every_bookie_that_lacks_it(outcome: Outcome) -> None:
+    """Also where it was no probe of that bookie: the first entry named, the worst of those that are alike."""
+    read = {(row["ledger_id"], row["bookie_id"], row["entry_id"]): row["status"] for row in reads_of(outcome)}
+    checked = 0
+    for name in (name for name, case in CASES.items() if case.kind in (LOST, BELOW_ACK, BELOW_WRITE)):
+        found = outcome.one(IDS[name])
+        worst = found["entries"][0][0]
+        for bookie, ranges in found["missing_on"].items():
+            if any(first <= worst <= last for first, last in ranges):
+                assert read[IDS[name], bookie, worst] in ("no_entry", "no_ledger"), name
+                checked += 1
+    assert checked >= 10
+
+
+def reads_of(outcome: Outcome) -> list[dict[str, Any]]:
+    """Every entry read in that run."""
+    assert outcome.run_dir is not None
+    return place(str(outcome.run_dir)).read_table("evidence/reads", READS).to_pylist()
+
+
+def test_a_wrong_digest_is_read_at_two_looks_before_it_accuses(outcome: Outcome) -> None:
+    """A second read of the same copy, at the second look."""
+    rows = [row for row in reads_of(outcome) if row["status"] == "corrupt"]
+    corrupt = {(row["ledger_id"], row["bookie_id"], row["entry_id"], row["look"]) for row in rows}
+    names = [name for name, case in CASES.items() if case.kind is Kind.ENTRY_CORRUPT]
+    assert {(IDS[name], "b2", 9, look) for name in names for look in (1, 2)} == corrupt
+
+
+def test_what_was_not_sampled_is_found_by_probing_more(cluster: Cluster) -> None:
+    """As many probes as entries are as good as a list."""
+    found = audit_ledgers(cluster, [IDS[INNER]], probe_entries=40).one(IDS[INNER])
+    assert (LOST, [[17, 17]]) == (Kind(found["kind"]), found["entries"])
+
+
+def test_auditor_ledger_says_the_same(cluster: Cluster, outcome: Outcome) -> None:
+    """The ends that are lost, the ledgers unknown and the copies corrupt do not depend on the sample."""
+    names = [name for name in CASES if name != "sound, striped"]
+    alone = audit_ledgers(cluster, [IDS[name] for name in names], probe_entries=PROBES)
+    for name in names:
+        assert outcome.standings(IDS[name]) == alone.standings(IDS[name]), name
+        assert [found["kind"] for found in outcome.of(IDS[name])] == [found["kind"] for found in alone.of(IDS[name])], name
+
+
+def test_without_probes_nothing_is_known(cluster: Cluster) -> None:
+    """INDETERMINATE(bookie_unsupported), as long as nobody said ENOLEDGER."""
+    held = [IDS[name] for name, case in CASES.items() if case.kind is None]
+    without = audit_ledgers(cluster, held, probe_entries=0)
+    assert ["indeterminate: bookie_unsupported"] * len(held) == without.standings(*held)
+    assert [] == without.findings
