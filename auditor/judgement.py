@@ -212,7 +212,8 @@ def _suspicion(verdict: Verdict) -> Suspicion:
         static = all(one.family in (Family.PLACEMENT, Family.METADATA) for one in verdict.findings)
         return Suspicion.STATIC if verdict.findings and static and unknowns <= _FIXED_UNKNOWNS else Suspicion.CURABLE
     if verdict.standing is Standing.INDETERMINATE:
-        return Suspicion.INCURABLE if unknowns <= _FIXED_UNKNOWNS else Suspicion.CURABLE
+        # What is down for maintenance is down at the next look too: waiting for it would double a run for nothing.
+        return Suspicion.INCURABLE if unknowns <= _FIXED_UNKNOWNS or verdict.only_maintenance else Suspicion.CURABLE
     return Suspicion.REMARK if verdict.findings else Suspicion.NONE
 
 

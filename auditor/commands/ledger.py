@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from auditor import __version__
-from auditor.accounting.circumstances import assurance_of_ledgers, maintenance_of_ledgers
+from auditor.accounting.assurance import assurance_of_ledgers, maintenance_of_ledgers
 from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, outcome_of
 from auditor.clock import now_ms, utc_now
 from auditor.commands.context import EXIT_UNREACHABLE, Context, new_run_id, terms_of

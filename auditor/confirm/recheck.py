@@ -33,7 +33,7 @@ class Suspicion(StrEnum):
     CURABLE = "curable"
     """A finding, or an unknown that another look may turn into knowledge."""
     INCURABLE = "incurable"
-    """Unknown, and no further look can change that (a bookie that cannot list)."""
+    """Unknown, and no further look can change that (a bookie that cannot list, or that is in maintenance)."""
 
 
 class Next(StrEnum):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from auditor.accounting.circumstances import NO_SUCH_BOOKIE, NOT_ASKED, NOT_REGISTERED
+from auditor.accounting.assurance import NO_SUCH_BOOKIE, NOT_ASKED, NOT_REGISTERED
 from auditor.model.availability import Greeting
 from auditor.model.placement import Policy
 from auditor.model.verdict import Unknown

@@ -8,16 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from auditor.accounting.circumstances import (
-    BOOKIES_NAMED_MAX,
-    assurance,
-    assurance_of_ledgers,
-    bookie_counts,
-    gone,
-    maintenance,
-    maintenance_of_ledgers,
-    placement,
-)
+from auditor.accounting.assurance import BOOKIES_NAMED_MAX, assurance_of_ledgers, maintenance_of_ledgers
+from auditor.accounting.circumstances import assurance, bookie_counts, gone, maintenance, placement
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.availability import Answer, AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, Registration, Surroundings
