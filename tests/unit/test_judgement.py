@@ -70,6 +70,18 @@ def test_a_suspect_is_asked_read_and_read_again_before_it_is_reported() -> None:
     ]
 
 
+def test_what_only_maintenance_kept_from_being_judged_is_not_looked_at_again() -> None:
+    """A bookie that is known to be down is down at the next look too; one beside it that is silent may answer then."""
+    silent = Bookie(answer=AnswerStatus.SILENT)
+    asked = next(evidence for evidence, _ in drive(story(b1=silent)).steps if evidence.looks[-1].answers)
+    both = next(evidence for evidence, _ in drive(story(b1=silent, b2=silent)).steps if evidence.looks[-1].answers)
+    away = replace(TERMS, around=Surroundings(maintenance=frozenset({"b1"})))
+    steps = [settle(evidence, terms) for evidence, terms in ((asked, away), (asked, TERMS), (both, away))]
+    assert [Todo.NOTHING, Todo.LOOK, Todo.LOOK] == [step.todo for step in steps]
+    assert [True, False, False] == [step.verdict.only_maintenance for step in steps]
+    assert {(Standing.INDETERMINATE, (Unknown.BOOKIE_SILENT,))} == {(s.verdict.standing, s.verdict.unknowns) for s in steps}
+
+
 def test_a_list_that_proves_wrong_costs_a_read_and_no_second_look() -> None:
     """What is not listed reads back on a sound ledger of one page: SOUND with false negatives, at one look."""
     metadata = ledger("e3 w3 a2 0:[b1 b2 b3] closed 0")
