@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
 DEMO_OUTPUT ?= audits/demo
+# Tests run side by side in two processes: one works on real BookKeeper while the other has Spark and the rest.
+TEST_WORKERS ?= 2
 
 .PHONY: help setup demo test check bench proto constraints clean
 
@@ -35,7 +37,7 @@ demo: $(STAMP)
 	@$(BIN)/auditor demo --output $(DEMO_OUTPUT); code=$$?; test $$code -eq 1 || exit $$code
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(TEST_WORKERS)
 
 check: $(STAMP)
 	$(BIN)/ruff check .

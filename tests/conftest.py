@@ -3,12 +3,55 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 TESTS = str(Path(__file__).parent)
 if TESTS not in sys.path:
     sys.path.insert(0, TESTS)
+
+TOGETHER = ("cluster", "tables")
+"""Directories whose tests share what is dear to start (real BookKeeper, a Spark session): one process runs all of one."""
+
+_contract_cases: dict[str, int] = {}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Where tests run in several processes, a file stays in one, and so do the directories TOGETHER."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByPlace(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = nodeid.partition("::")[0]
+            return next((place for place in TOGETHER if path.startswith(f"tests/{place}/")), path)
+
+    return ByPlace(config, log)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell how many contract cases each implementation passed to whoever prints the end of the run."""
+    from support.bookie_contract import CASES_RUN
+
+    counts = {implementation: len(names) for implementation, names in CASES_RUN.items()}
+    _contract_cases.update(counts)
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["contract_cases"] = counts
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A process of several is done: what it told."""
+    _contract_cases.update(getattr(node, "workeroutput", {}).get("contract_cases", {}))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """How many contract cases each implementation passed; `test_bookie_contract` fails when they differ."""
+    if _contract_cases:
+        terminalreporter.section("bookie contract: cases per implementation")
+        for implementation, count in sorted(_contract_cases.items()):
+            terminalreporter.line(f"{implementation}: {count}")
 
 
 @pytest.fixture(scope="session")

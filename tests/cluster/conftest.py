@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.bookie_contract import CASES_RUN
 from support.bookies_under_test import SandboxBookieUnderTest, sandbox_bookies
 from support.real_cluster import RealCluster
 from support.real_jars import missing_tools
@@ -78,9 +77,3 @@ def real_cluster(tmp_path: Path) -> Iterator[Callable[..., RealCluster]]:
         yield make
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """How many contract cases each implementation passed; `test_bookie_contract` fails when they differ."""
-    if CASES_RUN:
-        terminalreporter.section("bookie contract: cases per implementation")
-        for implementation, names in sorted(CASES_RUN.items()):
-            terminalreporter.line(f"{implementation}: {len(names)}")
