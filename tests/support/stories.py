@@ -12,7 +12,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from support.entry_by_entry import ABSENT, ANSWER_REASON, HELD, UNKNOWN, Judged, expected_on, judged
+from support.entry_by_entry import (
+    ABSENT,
+    ANSWER_REASON,
+    HELD,
+    UNKNOWN,
+    Judged,
+    entries_of,
+    expected_on,
+    heard,
+    judged,
+    write_set,
+)
 from support.entry_by_probe import probes_due
 
 from auditor.judgement import Step, Todo, settle
@@ -306,6 +317,19 @@ def unconfirmed(driven: Driven) -> list[str]:
     return [f"{bookie} entry {worst}" for bookie in gone_on if (bookie, worst) not in reads]
 
 
+def unprobed(driven: Driven) -> list[str]:
+    """Bookies of the worst entry's write set that cannot list and were never asked for it."""
+    story, found = driven.story, [f for f in driven.step.verdict.findings if f.family is Family.ENTRY]
+    said = heard(driven.evidence, story.terms)
+    if not found or said.record.metadata is None or not story.terms.probe_entries:
+        return []
+    worst = int(dict(found[0].facts)["worst_entry"])
+    segment = next(segment for entry, segment in entries_of(said.record.metadata, story.base) if entry == worst)
+    told = {b: said.answers[b].status for b in write_set(said.record.metadata, segment, worst) if b in said.answers}
+    mute = [bookie for bookie, status in told.items() if status is AnswerStatus.UNSUPPORTED]
+    return [f"{bookie} entry {worst}" for bookie in mute if (bookie, worst) not in said.reads]
+
+
 # Stories from a seed
 
 
@@ -324,6 +348,18 @@ def tell(seed: int) -> Story:
     reads_max, looks_max = draw.choice((2, 3, 5, 16)), draw.choice((2, 3, 5))
     probing = {"probe_entries": draw.choice((0, 1, 1, 3, PROBED_WHOLE)), "probe_seed": seed}
     return Story(f"seed {seed}", tuple(states), base, reads_max, looks_max, probing)
+
+
+def tails_in_a_crowd() -> Story:
+    """Every segment lost entries on all bookies, no list has the last entry, which begins an index page, and two reads a bookie
+    are allowed: too rare for a seed, and the one story in which the order of the reads decides."""
+    ensembles = (("b1", "b2", "b3"), ("b1", "b2", "b4"))
+    segments = tuple(Segment(100 * n, ensembles[n % 2]) for n in range(11))
+    metadata = LedgerMetadata(3, LedgerState.CLOSED, 3, 3, 2, 1024, 8, segments)
+    lost = {100 * n + 5 for n in range(11)}
+    wants = expected_on(metadata)
+    bookies = {name: Bookie(frozenset(held - lost), frozenset({1024} & held)) for name, held in wants.items()}
+    return Story("tails in a crowd", (State(metadata, bookies),), reads_max=2)
 
 
 def stories(count: int, first_seed: int = 0) -> Iterator[Story]:
@@ -522,10 +558,11 @@ def _no_valid_answer(draw: random.Random, metadata: LedgerMetadata, base: int, b
 
 
 def _cannot_list(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
-    """One bookie, some, or all of them cannot list."""
+    """One bookie, some, or all of them cannot list; some of these lost everything."""
     names = sorted(name for name in bookies if name.startswith("b"))
     for name in draw.sample(names, draw.choice((1, len(names), draw.randint(1, len(names))))):
-        bookies[name] = replace(bookies[name], answer=AnswerStatus.UNSUPPORTED, is_forgotten=False)
+        mute = Bookie(knows_ledger=False) if draw.random() < 0.2 else bookies[name]
+        bookies[name] = replace(mute, answer=AnswerStatus.UNSUPPORTED, is_forgotten=False)
 
 
 def _corrupt_copies(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
@@ -602,6 +639,7 @@ MISHAPS = (
     _corrupt_copies,
     _holds_more,
     _tail_defect,
+    _tail_defect_among_losses,
     _tail_defect_among_losses,
     _unlisted_last_among_losses,
     _lying_list,
