@@ -38,8 +38,8 @@ BOOKIE_SETTINGS = (
         "rpc_timeout", _BOOKIES, DURATION, "10s",
         "How long one request to a bookie may stay unanswered. A time-out is never counted as absence.",
         "Twice BookKeeper's readEntryTimeoutSec (5 s): a list walks an index, which a busy disk delays. `demo`, one of whose "
-        "bookies cannot list, waits 1 s.",
-        low=10, high=10 * _MINUTE, commands=AUDITING, elsewhere={"demo": "1s"},
+        "bookies cannot list, waits 3 s.",
+        low=10, high=10 * _MINUTE, commands=AUDITING, elsewhere={"demo": "3s"},
     ),
     Setting(
         "bookie_connect_timeout", _BOOKIES, DURATION, "5s",
