@@ -118,8 +118,9 @@ class JavaAuditor:
     def placement(self, ledger_ids: Iterable[int], **how: Any) -> JavaRun:
         """AuditorPlacementPolicyCheckTask over these ledgers.
 
-        `conf`: settings in BookKeeper's names. `locations`: by IP address. `client`: another name, another client. `gauges`: a
-        name under which gauges outlive the run. `pending_audit`: a lost-bookie audit is due. `timeout_s`: CHECK_TIMEOUT_S.
+        `conf`: settings in BookKeeper's names. `locations`: by IP address. `client`: another name, another client. `uri`:
+        another cluster. `gauges`: a name under which gauges outlive the run. `pending_audit`: a lost-bookie audit is due.
+        `timeout_s`: CHECK_TIMEOUT_S.
         """
         return self._check("placement", ledger_ids, **how)
 

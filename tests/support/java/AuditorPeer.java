@@ -199,11 +199,12 @@ public final class AuditorPeer {
     }
 
     private Client client(JsonNode command) throws Exception {
-        String key = command.path("conf") + " " + command.path("client").asText("");
+        String uri = command.path("uri").asText(metadataServiceUri);
+        String key = uri + " " + command.path("conf") + " " + command.path("client").asText("");
         LocationsByAddress.now = new HashMap<>(texts(command.path("locations")));
         Client known = clients.get(key);
         if (known == null) {
-            known = new Client(metadataServiceUri, texts(command.path("conf")));
+            known = new Client(uri, texts(command.path("conf")));
             clients.put(key, known);
         }
         return known;
