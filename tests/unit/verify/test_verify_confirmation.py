@@ -10,7 +10,7 @@ import pytest
 from support.entry_by_entry import expected_on
 from support.stories import Bookie, State, Story, drive, judged_from_truth, unconfirmed
 
-from auditor.model.availability import ReadStatus
+from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.ledger import LedgerMetadata
 from auditor.sandbox.notation import ledger
 from auditor.verify.confirmation import RESERVED_READS, wanted_reads
@@ -124,3 +124,71 @@ def test_nothing_is_wanted_once_everything_wanted_was_read(reads_max: int) -> No
 def test_without_answers_nothing_is_wanted() -> None:
     """There is nobody to read from."""
     assert () == wanted_reads(coverage(THREE, {}, {}), 3, {}, 16)
+
+
+# Bookies that cannot list
+
+PROBED = {"probe_entries": 3, "probe_seed": 5}
+
+
+def mute(story: Story, *bookies: str) -> Story:
+    """These cannot list."""
+    (state,) = story.states
+    told_so = {n: replace(b, answer=AnswerStatus.UNSUPPORTED) if n in bookies else b for n, b in state.bookies.items()}
+    return replace(story, states=(replace(state, bookies=told_so),), more_terms=PROBED)
+
+
+def rounds(story: Story) -> list[set[tuple[str, int]]]:
+    """The reads of each round, first to last."""
+    return [set(step.reads) for _, step in drive(story).steps if step.reads]
+
+
+def test_a_sound_ledger_of_bookies_that_cannot_list_takes_one_round_of_probes() -> None:
+    """The planned ones and no other, at one look."""
+    story = mute(told(THREE, {}), "b1", "b2", "b3")
+    (only,) = rounds(story)
+    assert {"b1": 5, "b2": 5, "b3": 5} == Counter(bookie for bookie, _ in only)
+    assert {(b, e) for b in ("b1", "b2", "b3") for e in (0, 99)} <= only
+    assert len(drive(story).evidence.looks) == 1
+
+
+def test_an_entry_that_one_probe_does_not_find_is_looked_for_on_the_others() -> None:
+    """What b1 lacks at its ends: its neighbours are asked for it in the next round, and again at the second look."""
+    metadata = ledger("e3 w3 0:[b1 b2 b3] 50:[b1 b4 b5] closed 99")
+    inner = sorted(expected_on(metadata)["b1"])[20]
+    story = mute(told(metadata, {"b1": set(range(100))}), "b1", "b2", "b3", "b4", "b5")
+    first, second, *_ = rounds(story)
+    lacking = {e for b, e in first if b == "b1"}
+    assert {0, 49, 50, 99} <= lacking
+    assert inner not in lacking
+    assert lacking == {e for b, e in first | second if b in ("b2", "b4")} & lacking
+    looks = drive(story).evidence.looks
+    for look in (look for look in looks if look.answers):
+        assert {("b2", e) for e in lacking if e < 50} | {("b4", e) for e in lacking if e >= 50} <= look.reads.keys()
+
+
+def test_an_entry_that_a_list_lacks_is_probed_on_those_that_cannot_list() -> None:
+    """In the round in which it is confirmed on the one that lists."""
+    first, *_ = rounds(mute(told(THREE, {"b1": {40}}), "b2", "b3"))
+    assert {("b1", 40), ("b2", 40), ("b3", 40)} <= first
+
+
+@pytest.mark.parametrize("reads_max", [2, 4, 16])
+def test_probes_beyond_the_plan_are_bounded_as_confirming_reads_are(reads_max: int) -> None:
+    """A bookie that lost everything cannot make its neighbours be read from end to end."""
+    story = mute(told(CHANGED, {"b1": set(range(1201))}, reads_max=reads_max), "b1", "b2", "b3", "b4")
+    for look in drive(story).evidence.looks:
+        made = Counter(bookie for bookie, _ in look.reads)
+        planned = {b: 2 * sum(b in s.ensemble for s in CHANGED.segments) + 3 for b in made}
+        assert all(count <= planned[bookie] + reads_max for bookie, count in made.items())
+
+
+def test_a_corrupt_copy_is_read_again_at_the_next_look() -> None:
+    """Also where it was no probe but an entry that another bookie lacked, which is listed there by then."""
+    story = mute(told(THREE, {"b1": {40}}), "b2")
+    state = story.states[0]
+    bad = {**state.bookies, "b2": replace(state.bookies["b2"], corrupt=frozenset({40}))}
+    back = {**bad, "b1": replace(bad["b1"], holds=bad["b1"].holds | {40})}
+    driven = drive(replace(story, states=(replace(state, bookies=bad), replace(state, bookies=back))))
+    asked = [look for look in driven.evidence.looks if look.answers]
+    assert [ReadStatus.CORRUPT, ReadStatus.CORRUPT] == [look.reads["b2", 40].status for look in asked]

@@ -10,7 +10,7 @@ from support.stories import LEDGER, groups
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.ledger import LedgerMetadata
-from auditor.model.verdict import Unknown
+from auditor.model.verdict import BookieLack, Unknown
 from auditor.sandbox.notation import holds, ledger
 from auditor.verify.coverage import (
     FOREIGN_RUNS_MAX,
@@ -18,6 +18,7 @@ from auditor.verify.coverage import (
     coverage,
     is_healthy,
 )
+from auditor.verify.entry_set import EMPTY
 from auditor.verify.reasons import REASON_OF_ANSWER, REASON_OF_READ
 from auditor.verify.shares import BookieShare
 from auditor.wire.entry_availability import canonical
@@ -288,3 +289,44 @@ def test_extra_entries_are_no_violation_and_are_kept_as_held() -> None:
     seen = coverage(metadata, answers(b1="0-9", b2="0-9"), {})
     assert not any(one.lacking for one in seen.extents[0].shares)
     assert 10 == seen.held["b1"].count()
+
+
+# Bookies that are gone, and copies that are corrupt
+
+
+def test_a_bookie_that_is_gone_lacks_all_it_should_hold() -> None:
+    """Absent, without a reason and without a read; what it is said to have answered does not matter."""
+    metadata = ledger("e3 w2 0:[b1 b2 b3] 10:[b1 b4 b3] closed 19")
+    said = {b: one for b, one in sound(metadata).items() if b != "b1"}
+    for heard in (said, {**said, "b1": answer("b1", "", AnswerStatus.UNREGISTERED)}, sound(metadata)):
+        seen = coverage(metadata, heard, {}, gone={"b1"})
+        mine = [one for extent in seen.extents for one in extent.shares if one.bookie_id == "b1"]
+        assert [(one.expected, EMPTY) for one in mine] == [(one.absent, one.unknown) for one in mine]
+        assert () == seen.unknowns
+        wanted = len(expected_on(metadata)["b1"])
+        assert (BookieLack("b1", wanted, wanted),) == seen.lacks
+
+
+def test_what_a_bookie_lacks_is_counted_over_all_extents() -> None:
+    """Only who surely lacks something is named, in the order of the ensembles."""
+    metadata = ledger("e2 w2 0:[b1 b2] 10:[b3 b2] closed 19")
+    said, read = answers(b1="0-9", b2="0-3 6-17", b3="10-18"), reads(("b2", 4, NO_ENTRY), ("b2", 5, NO_ENTRY))
+    assert (BookieLack("b2", 20, 4),) == coverage(metadata, said, read).lacks
+    read |= reads(("b3", 19, NO_ENTRY))
+    assert (BookieLack("b2", 20, 4), BookieLack("b3", 10, 1)) == coverage(metadata, said, read).lacks
+
+
+@pytest.mark.parametrize("listed", ["0-9", "0-3 5-9"])
+def test_a_corrupt_copy_is_unknown_whether_it_is_listed_or_not(listed: str) -> None:
+    """Neither a copy nor absent, and told beside the verdict; the rest of the list is as good as before."""
+    said, read = answers(b1=listed), reads(("b1", 4, ReadStatus.CORRUPT))
+    found, seen = share(ONE, "b1", said, read), coverage(ONE, said, read)
+    assert (((4, 4),), 0) == (found.unknown.ranges(9), found.absent.count())
+    assert ((Unknown.ANSWER_INVALID,), (("b1", 4),), 0) == (seen.unknowns, seen.corrupt, seen.false_negatives)
+
+
+def test_a_corrupt_copy_beside_losses_leaves_them_absent_as_they_were_read() -> None:
+    """A listed copy that is corrupt says nothing against the list."""
+    said, read = answers(b1="0-7"), reads(("b1", 4, ReadStatus.CORRUPT), ("b1", 8, NO_ENTRY))
+    found = share(ONE, "b1", said, read)
+    assert (((4, 4),), ((8, 9),)) == (found.unknown.ranges(9), found.absent.ranges(9))
