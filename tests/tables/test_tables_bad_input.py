@@ -126,8 +126,11 @@ def lists(story: Story, lies: Lies) -> None:
     huge = story.ledger("a frame beyond the limit", "indeterminate: answer_too_large", TEN.format("b1"))
     lies.payloads[huge] = bytes(FRAME_BYTES_MAX + 64)
     lies.other_ledger.add(story.ledger("an answer about another ledger", "indeterminate: answer_invalid", TEN.format("b2")))
-    for fault in (LedgerFault.WRONG_IDS, LedgerFault.WRONG_DIGEST):
-        read = story.ledger(f"a read with {fault}", "indeterminate: answer_invalid", TEN.format("b1"))
+    for fault, expected in (
+        (LedgerFault.WRONG_IDS, "indeterminate: answer_invalid"),
+        (LedgerFault.WRONG_DIGEST, "violated: answer_invalid"),
+    ):
+        read = story.ledger(f"a read with {fault}", expected, TEN.format("b1"))
         lies.payloads[read] = payload((0, 0, 9, 0))
         story.cluster.fault("b1", read, fault)
     for fault, expected in (
@@ -177,7 +180,7 @@ def metadata(story: Story) -> int:
     story.ledger("closed without an end", "violated", "e1 w1 a1 0:[b1] closed", written=9)
     story.ledger("a segment behind the end", "violated", "e1 w1 a1 0:[b1] 50:[b2] closed 9")
     story.ledger("an ensemble of the wrong size", "violated", "e3 w2 a2 0:[b1 b2] closed -1")
-    marked = story.ledger("a mark of garbage", "exempt: marked_underreplicated", TEN.format("b1"), {"b1": "3"})
+    marked = story.ledger("a mark of garbage", "violated", TEN.format("b1"), {"b1": "3"})
     client.put(cluster._seeder.mark_path(marked), b"\xff{not a mark")
     strayed = story.ledger("a mark in the wrong place", "sound", TEN.format("b1"))
     client.put(
@@ -213,6 +216,7 @@ def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
             frame_bytes_max="64MiB",
             list_groups_max=str(GROUPS_MAX),
             rpc_timeout="3s",
+            probe_entries="0",
         )
         yield Told(cluster, outcome, story.expected, story.names)
 
@@ -233,8 +237,10 @@ def test_every_ledger_is_accounted_for(told: Told):
 
 
 def test_what_cannot_be_understood_accuses_nobody_of_missing_entries(told: Told):
-    """All findings are on metadata and on bookies that say nothing; no entry is said to be missing."""
-    assert {Kind.METADATA_MALFORMED, Kind.BOOKIE_SILENT_YET_REGISTERED} == set(told.outcome.kinds)
+    """Beside metadata, bookies that say nothing and a wrong digest, only the marked ledger that lost an entry is accused."""
+    expected = {Kind.METADATA_MALFORMED, Kind.BOOKIE_SILENT_YET_REGISTERED, Kind.ENTRY_CORRUPT}
+    assert {*expected, Kind.UNDERREPLICATED_UNRECOVERABLE} == set(told.outcome.kinds)
+    assert ["a mark of garbage"] == [told.names[one["ledger_id"]] for one in told.outcome.findings if one["missing_on"]]
 
 
 def rows(told: Told, table: str) -> list[dict[str, Any]]:
