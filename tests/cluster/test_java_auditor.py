@@ -135,7 +135,6 @@ def told(cluster: RealCluster, java: JavaAuditor, spark: object, tmp_path_factor
         for case in (case for case in CASES if not case.is_alone):
             _keep(told, case, _ask_java(case, cluster, java), outcome)
     time.sleep(max(0.0, marked_at_s + GRACE_S + 0.2 - time.monotonic()))  # marks must be old enough
-    java.mark(OVERWRITTEN, "b2")
     for case in (case for case in CASES if case.is_alone):
         changed = case.changed or (lambda _: nullcontext())
         with changed(cluster):

@@ -131,19 +131,21 @@ class JavaAuditor:
         tell how often it started after that, and whether it is still scheduled."""
         period_ms = 50
         self._ask({**self._command("placement", ledger_ids, conf), "do": "schedule", "period_ms": period_ms})
-        before = self._scheduled(until)
+        before, _ = self._scheduled(until)
         then()
         self._ask({"do": "scheduled", "wait_ms": 2 * period_ms})  # a start that was under way is over
-        after = self._ask({"do": "scheduled", "wait_ms": 10 * period_ms})
+        self._ask({"do": "scheduled", "wait_ms": 10 * period_ms})  # time for many starts
+        after, ended = self._scheduled(lambda starts, ended: ended or starts > before)
         self._ask({"do": "unschedule"})
-        return after["starts"] - before, not after["ended"]
+        return after - before, not ended
 
-    def _scheduled(self, until: Callable[[int, bool], bool]) -> int:
+    def _scheduled(self, until: Callable[[int, bool], bool]) -> tuple[int, bool]:
+        """Starts so far, and whether there will be no more, once `until` holds of them."""
         deadline = time.monotonic() + CHECK_TIMEOUT_S
         while time.monotonic() < deadline:
             said = self._ask({"do": "scheduled", "wait_ms": 50})
             if until(said["starts"], said["ended"]):
-                return int(said["starts"])
+                return said["starts"], said["ended"]
         raise TimeoutError(f"the scheduled check did not get there: {said}")
 
     def mark(self, ledger_id: int, replica: str) -> None:

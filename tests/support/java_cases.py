@@ -79,6 +79,12 @@ def _twice_with_the_same_gauges(cluster: RealCluster, java: JavaAuditor) -> Java
     return java.replicas([STALE + 10_000, STALE], gauges="stale")
 
 
+def _a_replica_was_added(cluster: RealCluster, java: JavaAuditor) -> JavaRun:
+    """The mark is older than GRACE_S; its ctime is from just now."""
+    java.mark(OVERWRITTEN, "b2")
+    return java.placement([OVERWRITTEN], conf=JAVA_GRACE)
+
+
 def _while_it_is_moved(cluster: RealCluster, java: JavaAuditor) -> JavaRun:
     """Between Java's reading of the metadata and its questions to bookies the ledger is replicated to another bookie."""
     return java.replicas([MOVED], between=lambda: move(cluster))
@@ -372,7 +378,7 @@ CASES = [
         Truth({"beyond_grace": 1}),
         {},
         question=Question.MARKS,
-        java={"conf": JAVA_GRACE},
+        ask_java=_a_replica_was_added,
         settings={"underreplication_grace": f"{GRACE_S}s"},
     ),
     Case(
