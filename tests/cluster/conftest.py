@@ -75,5 +75,3 @@ def real_cluster(tmp_path: Path) -> Iterator[Callable[..., RealCluster]]:
             return stack.enter_context(RealCluster(tmp_path / f"cluster{next(numbers)}", **arguments))
 
         yield make
-
-

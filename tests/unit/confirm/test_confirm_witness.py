@@ -138,8 +138,11 @@ def test_a_mark_is_told_with_both_times_and_its_age():
 @pytest.mark.parametrize(
     ("expected", "told"),
     [
-        ("the mark is, by the older of the two, 10 days old, and up to 3 days is acceptable. "
-            "Nothing that was seen says why it still stands.", marked()),
+        (
+            "the mark is, by the older of the two, 10 days old, and up to 3 days is acceptable. "
+            "Nothing that was seen says why it still stands.",
+            marked(),
+        ),
         (
             "1 closed ledger names it (160) and is not marked under-replicated; the bookie has no cookie; "
             "all this again 18 s later.",
