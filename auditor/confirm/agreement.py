@@ -1,0 +1,128 @@
+"""Commitment by checker replicas: whether the second checker confirms the first one's verdict on the same evidence.
+
+A verdict is speculative until the second checker says OK, which is: no sentence here. Each sentence is one respect in which the
+two differ, with both sides. That is our fault, never the cluster's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from auditor.confirm.enough_looks import unsupported
+from auditor.confirm.enumerated_blocks import Block
+from auditor.confirm.enumerated_copies import Entries
+from auditor.confirm.enumerated_findings import Told
+from auditor.confirm.enumeration import Opinion, enumerated
+from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Finding, Ranges
+from auditor.model.identity import EntryId
+from auditor.model.verdict import Unknown, Verdict
+
+Key = tuple[str, EntryId]
+"""A kind, and the first entry of the segment it is about where it is a placement (-1 elsewhere)."""
+
+
+def differences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> tuple[str, ...]:
+    """What the second checker says against a final verdict; empty: it is confirmed and may be committed."""
+    early = unsupported(verdict, evidence, terms)
+    if Unknown.UNSETTLED in verdict.unknowns:
+        return early  # nothing else is claimed of a ledger that kept changing
+    return (*early, *agree(verdict, enumerated(evidence, terms, _claimed(verdict.findings)), evidence))
+
+
+def agree(first: Verdict, second: Opinion, evidence: LedgerEvidence) -> tuple[str, ...]:
+    """Each difference between the two checkers as a sentence, in a fixed order."""
+    return tuple(
+        f"{what}: the first checker says {one}, the second {other}"
+        for what, one, other in (*_of_the_ledger(first, second), *_of_findings(first, second, evidence))
+        if one != other
+    )
+
+
+Pair = tuple[str, object, object]
+
+
+def _of_the_ledger(first: Verdict, second: Opinion) -> Iterator[Pair]:
+    yield "standing", first.standing.word, second.standing.word
+    yield "exempt", first.exempt and first.exempt.value, second.exempt and second.exempt.value
+    yield "unknown because of", _words(first.unknowns), _words(second.unknowns)
+    yield "entries left out of lists", first.listing_false_negatives, second.listing_false_negatives
+    yield "entries read on bookies that cannot list", first.probes and first.probes.read, second.probes and second.probes[0]
+    if first.probes and second.probes and second.probes[1] is not None:
+        yield "of these drawn at random", first.probes.random, second.probes[1]
+    yield "waits for maintenance only", first.only_maintenance, second.only_maintenance
+    lacks = {one.bookie_id: (one.expected, one.absent) for one in first.lacks}
+    if second.is_whole:
+        yield "what bookies lack", lacks, dict(second.lacks)
+    else:
+        yield "bookies that lack entries", set(), set(second.lacks) - set(lacks)
+
+
+def _words(unknowns: Iterable[Unknown]) -> str:
+    return " ".join(one.value for one in Unknown if one in set(unknowns)) or "nothing"
+
+
+def _of_findings(first: Verdict, second: Opinion, evidence: LedgerEvidence) -> Iterator[Pair]:
+    ones = {_key(one): one for one in first.findings}
+    others = {_key(one): one for one in second.told}
+    yield "number of findings of one kind", len(first.findings), len(ones)
+    yield "findings", _listed(ones), _listed(others)
+    for key in sorted(ones.keys() & others.keys()):
+        yield from _of_finding(ones[key], others[key], second)
+
+
+def _key(one: Finding | Told) -> Key:
+    about_segment = CATALOGUE[one.kind].family is Family.PLACEMENT and one.segment is not None
+    return one.kind.value, one.segment.first_entry_id if about_segment and one.segment else -1
+
+
+def _listed(keys: Iterable[Key]) -> str:
+    return ", ".join(kind if first < 0 else f"{kind} of the segment at {first}" for kind, first in sorted(keys)) or "none"
+
+
+def _of_finding(one: Finding, other: Told, second: Opinion) -> Iterator[Pair]:
+    kind = one.kind.value
+    yield f"{kind}, its segment", one.segment, other.segment
+    if other.entries is None:
+        return
+    yield f"{kind}, copies of the worst entry", one.copies, other.copies
+    yield f"{kind}, worst entry", dict(one.facts).get("worst_entry"), str(other.worst)
+    yield from _of_entries(f"{kind}, entries", one.entries, one.entries_total, other.entries, second)
+    missing = dict(one.missing_on)
+    yield f"{kind}, bookies that lack entries", sorted(other.missing_on.keys() | missing.keys()), sorted(missing)
+    if second.is_whole:
+        yield f"{kind}, bookies that lack entries", sorted(missing), sorted(other.missing_on)
+    for bookie in sorted(missing.keys() & other.missing_on.keys()):
+        yield from _of_entries(f"{kind}, missing on {bookie}", missing[bookie], None, other.missing_on[bookie], second)
+
+
+def _of_entries(what: str, ranges: Ranges, total: int | None, other: Entries, second: Opinion) -> Iterator[Pair]:
+    """All of them where all entries were looked at; else those that were looked at, as far as the first one's ranges go."""
+    if second.is_whole:
+        yield what, ranges, other.ranges[:RANGES_MAX]
+        if total is not None:
+            yield f"{what} in all", total, other.total
+        return
+    horizon = ranges[-1][1] if len(ranges) >= RANGES_MAX else None
+    yield what, _looked_at(ranges, second.blocks, horizon), _looked_at(other.ranges, second.blocks, horizon)
+    if total is not None and len(ranges) < RANGES_MAX:
+        yield f"{what} in all", total, sum(last - first + 1 for first, last in ranges)
+
+
+def _looked_at(ranges: Ranges, blocks: Iterable[Block], horizon: EntryId | None) -> list[tuple[EntryId, EntryId]]:
+    """The parts of the ranges that lie within the blocks, up to the horizon."""
+    found = []
+    for block in blocks:
+        high = block.high if horizon is None else min(block.high, horizon)
+        for first, last in ranges:
+            if first <= high and last >= block.low:
+                found.append((max(first, block.low), min(last, high)))
+    return found
+
+
+def _claimed(findings: Iterable[Finding]) -> Iterator[EntryId]:
+    """Entries that the findings stand on."""
+    for one in findings:
+        for ranges in (one.entries, *(of_bookie for _, of_bookie in one.missing_on)):
+            yield from (entry for pair in ranges for entry in pair)
+        yield from (int(value) for name, value in one.facts if name == "worst_entry")

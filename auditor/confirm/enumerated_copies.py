@@ -1,0 +1,152 @@
+"""The second checker's count: for every entry looked at, how many of its bookies hold it, lack it, or did not say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.confirm.enumerated_blocks import Block
+from auditor.confirm.enumerated_holdings import ABSENT, HELD, UNKNOWN, Marks, Testimony
+from auditor.confirm.enumerated_schedule import Stretch
+from auditor.model.finding import RANGES_MAX, Ranges
+from auditor.model.identity import BookieId, EntryId
+
+Counts: TypeAlias = NDArray[np.int32]
+Mask: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """One block: for each of its entries the copies that are confirmed, and those that can exist."""
+
+    block: Block
+    confirmed: Counts
+    possible: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Some entries: how many, and their maximal runs, ascending (of a whole ledger at least the first RANGES_MAX)."""
+
+    ranges: Ranges = ()
+    total: int = 0
+
+    @classmethod
+    def of(cls, entries: Iterable[EntryId]) -> Entries:
+        single = sorted(set(entries))
+        return cls(_merged((entry, entry) for entry in single), len(single))
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """The entry of which the fewest copies can exist, then the fewest are confirmed, then the lowest."""
+
+    entry: EntryId
+    possible: int
+    confirmed: int
+    stretch: Stretch
+
+
+@dataclass(slots=True)
+class Tally:
+    """All blocks counted. `expected`: how many entries looked at were written to a bookie; `absent`: those it lacks."""
+
+    counted: list[Counted] = field(default_factory=list)
+    expected: dict[BookieId, int] = field(default_factory=dict)
+    absent: dict[BookieId, Entries] = field(default_factory=dict)
+    unknown_on: set[BookieId] = field(default_factory=set)
+
+    def with_at_most(self, copies: int) -> Entries:
+        """The entries of which at most so many copies can exist."""
+        return _entries((one.block.low, one.possible <= copies) for one in self.counted)
+
+    def can_exist(self, entry: EntryId) -> int | None:
+        """How many copies of the entry can exist; None where it was not looked at."""
+        for one in self.counted:
+            if one.block.low <= entry <= one.block.high:
+                return int(one.possible[entry - one.block.low])
+        return None
+
+    def worst(self) -> Worst:
+        """There must be an entry."""
+        return min(_worst_of(self.counted), key=lambda one: (one.possible, one.confirmed, one.entry))
+
+
+def tally(blocks: Sequence[Block], testimonies: Mapping[BookieId, Testimony], *, is_whole: bool) -> Tally:
+    """Count every entry of the blocks on the bookies it was written to. Costs entries times write quorum."""
+    found = Tally()
+    absent: dict[BookieId, list[tuple[EntryId, Mask]]] = {}
+    for block in blocks:
+        stretch, length = block.stretch, block.high - block.low + 1
+        words = {bookie: testimonies[bookie].words(block.low, block.high) for bookie in stretch.bookies}
+        mine = {bookie: np.zeros(length, np.bool_) for bookie in stretch.bookies}
+        confirmed, possible = np.zeros(length, np.int32), np.zeros(length, np.int32)
+        for at, bookies in written(block):
+            for bookie in bookies:
+                said = words[bookie][at]
+                mine[bookie][at] = True
+                confirmed[at] += said == HELD
+                possible[at] += said != ABSENT
+        found.counted.append(Counted(block, confirmed, possible))
+        for bookie, its_own in mine.items():
+            _note(found, absent, block, bookie, words[bookie], its_own)
+    ranges_max = RANGES_MAX + 2 if is_whole else None
+    found.absent = {bookie: _entries(masks, ranges_max) for bookie, masks in absent.items()}
+    return found
+
+
+def written(block: Block) -> Iterator[tuple[slice, tuple[BookieId, ...]]]:
+    """Each place of the block's first round of the ensemble, with every entry that falls on it, and their bookies."""
+    size = len(block.stretch.ensemble)
+    for place in range(min(size, block.high - block.low + 1)):
+        yield slice(place, None, size), block.stretch.bookies_of(block.low + place)
+
+
+def _note(
+    found: Tally, absent: dict[BookieId, list[tuple[EntryId, Mask]]], block: Block, bookie: BookieId, said: Marks, mine: Mask
+) -> None:
+    found.expected[bookie] = found.expected.get(bookie, 0) + int(np.count_nonzero(mine))
+    lacks = mine & (said == ABSENT)
+    if lacks.any():
+        absent.setdefault(bookie, []).append((block.low, lacks))
+    if (mine & (said == UNKNOWN)).any():
+        found.unknown_on.add(bookie)
+
+
+def _entries(masks: Iterable[tuple[EntryId, Mask]], ranges_max: int | None = None) -> Entries:
+    ranges: list[tuple[EntryId, EntryId]] = []
+    total = 0
+    for low, mask in masks:
+        total += int(np.count_nonzero(mask))
+        if ranges_max is None or len(ranges) < ranges_max:
+            ranges += _runs(low, mask, ranges_max)
+    return Entries(_merged(ranges), total)
+
+
+def _runs(low: EntryId, mask: Mask, runs_max: int | None) -> list[tuple[EntryId, EntryId]]:
+    """The runs of a mask, the first so many."""
+    changes = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
+    changes = changes if runs_max is None else changes[: 2 * runs_max]
+    return [(low + int(first), low + int(stop) - 1) for first, stop in zip(changes[::2], changes[1::2], strict=True)]
+
+
+def _merged(runs: Iterable[tuple[EntryId, EntryId]]) -> Ranges:
+    merged: list[tuple[EntryId, EntryId]] = []
+    for first, last in runs:
+        if merged and merged[-1][1] + 1 == first:
+            merged[-1] = (merged[-1][0], last)
+        else:
+            merged.append((first, last))
+    return tuple(merged)
+
+
+def _worst_of(counted: Iterable[Counted]) -> Iterator[Worst]:
+    for one in counted:
+        fewest = int(one.possible.min())
+        confirmed = np.where(one.possible == fewest, one.confirmed, np.iinfo(np.int32).max)
+        at = int(confirmed.argmin())
+        yield Worst(one.block.low + at, fewest, int(confirmed[at]), one.block.stretch)

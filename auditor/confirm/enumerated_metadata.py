@@ -1,0 +1,61 @@
+"""What the second checker makes of metadata and marks alone: contradictions, ledgers left open, the age of a mark."""
+
+from __future__ import annotations
+
+from auditor.model.evidence import Terms
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState
+from auditor.model.verdict import Exempt
+
+
+def is_beyond_grace(record: LedgerRecord, terms: Terms) -> bool:
+    """Marked, and longer ago than acceptable by the older of the mark's two times."""
+    mark = record.mark
+    if mark is None:
+        return False
+    since = {mark.created_ms, mark.created_ms if mark.changed_ms is None else mark.changed_ms}
+    ages = (max(0, terms.judged_at_ms - one) for one in since)
+    return max(ages) > terms.underreplication_grace_ms
+
+
+def exemption(record: LedgerRecord) -> Exempt | None:
+    """The first reason of the contract's list that holds of a ledger that is there."""
+    metadata = record.metadata
+    holds = {
+        Exempt.MARKED_UNDERREPLICATED: record.mark is not None,
+        Exempt.IN_RECOVERY: metadata is not None and metadata.state is LedgerState.IN_RECOVERY,
+        Exempt.OPEN: metadata is not None and metadata.state is LedgerState.OPEN,
+        Exempt.EMPTY: metadata is not None and metadata.state is LedgerState.CLOSED and metadata.last_entry_id == -1,
+    }
+    return next((reason for reason in Exempt if holds.get(reason)), None)
+
+
+def contradicts_itself(metadata: LedgerMetadata) -> bool:
+    """Whether any of what BookKeeper promises of metadata does not hold (metadata.md 6.2)."""
+    size, write, ack = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
+    if not size >= write >= ack >= 1 or not metadata.segments:
+        return True
+    expected_first = 0
+    for number, segment in enumerate(metadata.segments):
+        if segment.first_entry_id < expected_first or (number == 0 and segment.first_entry_id != 0):
+            return True
+        if len(segment.ensemble) != size:
+            return True
+        expected_first = segment.first_entry_id + 1
+    if metadata.state is not LedgerState.CLOSED:
+        return False
+    last = metadata.last_entry_id
+    return last is None or last < -1 or metadata.segments[-1].first_entry_id > last + 1
+
+
+def is_stuck(record: LedgerRecord, terms: Terms) -> bool:
+    """Open since it was made, or in recovery since its znode was last written, for longer than the terms allow."""
+    metadata, stamp = record.metadata, record.stamp
+    if metadata is None or stamp is None or terms.stuck_after_ms == 0:
+        return False
+    if metadata.state is LedgerState.IN_RECOVERY:
+        since = stamp.mtime_ms
+    elif metadata.state is LedgerState.OPEN:
+        since = stamp.ctime_ms if metadata.ctime_ms is None else min(stamp.ctime_ms, metadata.ctime_ms)
+    else:
+        return False
+    return since != 0 and terms.judged_at_ms - since > terms.stuck_after_ms

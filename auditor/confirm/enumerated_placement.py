@@ -1,0 +1,179 @@
+"""Placement as the second checker sees it: every place where a member without location could stand is tried.
+
+Each rule is the loop of the reference (placement-policies.md sections 4 to 6) over places that are all known. A write set fails
+if it fails wherever its unplaced members are, holds if it holds wherever they are, and is unknown otherwise. Not judged (None):
+ensembles with more than UNPLACED_MAX unplaced members for which the places tried leave it open, and under the zone-aware policy
+those in which an unplaced bookie stands twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import chain, combinations, product
+from typing import TypeAlias
+
+from auditor.model.cluster import Surroundings
+from auditor.model.identity import BookieId
+from auditor.model.ledger import LedgerMetadata, LedgerState
+from auditor.model.placement import Adherence, PlacementRule, Policy
+
+UNPLACED_MAX = 2
+"""Members of one write set (or ensemble) without location whose places are tried in all combinations; of more, a few tell."""
+ENSEMBLES_KEPT_MAX = 4_096
+"""Ensembles remembered with what was found of them: some MB."""
+
+Places: TypeAlias = Mapping[BookieId, str | None]
+"""Where each member is; None: it counts for nothing (Java's rack-aware policy on a bookie that is not writable)."""
+
+_DEFAULT = {
+    Policy.RACK: "/default-rack",
+    Policy.ZONE: "/default-zone/default-upgradedomain",
+    Policy.REGION: "/default-region/default-rack",
+}
+
+
+def judges(rule: PlacementRule, metadata: LedgerMetadata) -> bool:
+    """Whether there is anything to hold a ledger to."""
+    if rule.policy is Policy.NONE or metadata.state is not LedgerState.CLOSED:
+        return False
+    return rule.policy is not Policy.REGION or (not rule.java_compatible and rule.repp_minimum_regions_for_durability > 1)
+
+
+def adherence(
+    ensemble: tuple[BookieId, ...], write_quorum: int, ack_quorum: int, rule: PlacementRule, around: Surroundings
+) -> Adherence | None:
+    """How one ensemble adheres; None where that is not judged."""
+    places = tuple((bookie, *_place(bookie, rule, around)) for bookie in dict.fromkeys(ensemble))
+    return _adherence(ensemble, write_quorum, ack_quorum, rule, places)
+
+
+def _place(bookie: BookieId, rule: PlacementRule, around: Surroundings) -> tuple[bool, str | None]:
+    """(whether it is known where the bookie counts as being, where)."""
+    assigned = around.locations.get(bookie, "").rstrip("/")
+    if not rule.java_compatible:
+        return bool(assigned), assigned or None
+    if rule.policy is Policy.RACK:
+        return True, (assigned or _DEFAULT[Policy.RACK]) if bookie in around.writable else None
+    if bookie in around.writable | around.readonly:
+        return True, assigned or _DEFAULT[Policy.ZONE]
+    return True, _DEFAULT[Policy.REGION]  # Java's base class resolves what is not registered to this
+
+
+@lru_cache(ENSEMBLES_KEPT_MAX)
+def _adherence(
+    ensemble: tuple[BookieId, ...],
+    write_quorum: int,
+    ack_quorum: int,
+    rule: PlacementRule,
+    places: tuple[tuple[BookieId, bool, str | None], ...],
+) -> Adherence | None:
+    if not ensemble:
+        return Adherence.FAIL
+    if rule.policy is Policy.ZONE:
+        if write_quorum == 0:
+            return Adherence.UNKNOWN  # Java divides by it
+        if len(ensemble) % write_quorum or write_quorum <= rule.min_num_zones_per_write_quorum:
+            return Adherence.FAIL
+    known = {bookie: place for bookie, is_known, place in places if is_known}
+    size = len(ensemble)
+    sets = {tuple(ensemble[(at + step) % size] for step in range(min(write_quorum, size))) for at in range(size)}
+    outcomes: list[Adherence | None] = []
+    if rule.policy is Policy.REGION:
+        outcomes.append(_tried(ensemble, known, rule, lambda members, there: _spans(members, there, rule)))
+    for members in sets:
+        outcomes.append(
+            _tried(members, known, rule, lambda m, there: _WINDOW[rule.policy](m, there, write_quorum, ack_quorum, rule))
+        )
+    if Adherence.FAIL in outcomes:
+        return Adherence.FAIL
+    return None if None in outcomes else min(one for one in outcomes if one is not None)
+
+
+_Concrete: TypeAlias = Callable[[tuple[BookieId, ...], Places], Adherence]
+
+
+def _tried(members: tuple[BookieId, ...], known: Places, rule: PlacementRule, concrete: _Concrete) -> Adherence | None:
+    """The rule with the unplaced members everywhere they could be."""
+    open_ones = sorted({member for member in members if member not in known})
+    if rule.policy is Policy.ZONE and any(members.count(member) > 1 for member in open_ones):
+        return None
+    outcomes = {concrete(members, {**known, **there}) for there in _everywhere(open_ones, known, rule)}
+    if Adherence.FAIL in outcomes and len(outcomes) > 1:
+        return Adherence.UNKNOWN
+    if len(open_ones) > UNPLACED_MAX:
+        return None
+    return min(outcomes)
+
+
+def _everywhere(open_ones: list[BookieId], known: Places, rule: PlacementRule) -> Iterator[Places]:
+    """All combinations of few; of many, all at one place, or each at a new one."""
+    candidates = sorted(_candidates(len(open_ones), known, rule))
+    new = [f"/new {number}" + ("" if rule.policy is Policy.RACK else "/u1") for number in range(len(open_ones))]
+    if len(open_ones) <= UNPLACED_MAX:
+        combined: Iterable[tuple[str, ...]] = product(candidates, repeat=len(open_ones))
+    else:
+        combined = chain(((place,) * len(open_ones) for place in candidates), [tuple(new)])
+    for chosen in combined:
+        yield dict(zip(open_ones, chosen, strict=True))
+
+
+def _candidates(count: int, known: Places, rule: PlacementRule) -> set[str]:
+    """Every place that makes a difference: where others are, in another domain of theirs, somewhere new, the default."""
+    there = {place for place in known.values() if place is not None}
+    new = {f"/new {number}" for number in range(count)}
+    if rule.policy is Policy.RACK:
+        return there | new | {_DEFAULT[Policy.RACK]}
+    firsts = {place.split("/")[1] for place in there if len(place.split("/")) > 1}
+    tops = {f"/{first}" for first in firsts} | new
+    if rule.policy is Policy.REGION:
+        return {f"{top}/u1" for top in tops} | there | {_DEFAULT[Policy.REGION]}
+    return (
+        there
+        | {f"{top}/new {number}" for top in tops for number in range(count)}
+        | {f"{n}/u1" for n in new}
+        | {_DEFAULT[Policy.ZONE]}
+    )
+
+
+def _rack(members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule) -> Adherence:
+    racks = {there[member] for member in members} - {None}
+    if rule.enforce_min_num_racks_per_write_quorum and _DEFAULT[Policy.RACK] in racks:
+        return Adherence.FAIL
+    return Adherence.FAIL if len(racks) < min(write, rule.min_num_racks_per_write_quorum) else Adherence.STRICT
+
+
+def _zone(members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule) -> Adherence:
+    domains: dict[str, list[str]] = {}
+    for member in members:
+        place = there[member] or ""
+        parts = [part for part in place.split("/") if part]
+        if len(parts) != 2 or place == _DEFAULT[Policy.ZONE]:
+            return Adherence.FAIL
+        domains.setdefault(parts[0], []).append(parts[1])
+    crowded = any(len(of_zone) > 1 and len(set(of_zone)) == 1 for of_zone in domains.values())
+    if crowded or len(domains) < rule.min_num_zones_per_write_quorum:
+        return Adherence.FAIL
+    return Adherence.SOFT if len(domains) < min(write, rule.desired_num_zones_per_write_quorum) else Adherence.STRICT
+
+
+def _region(members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule) -> Adherence:
+    """No m - 1 regions may acknowledge an entry alone: every choice of them is counted."""
+    regions = [_region_of(there[member]) for member in members]
+    few = min(rule.repp_minimum_regions_for_durability - 1, len(set(regions)))
+    alone = any(sum(region in chosen for region in regions) >= ack for chosen in combinations(sorted(set(regions)), few))
+    return Adherence.FAIL if alone else Adherence.STRICT
+
+
+def _spans(members: tuple[BookieId, ...], there: Places, rule: PlacementRule) -> Adherence:
+    regions = {_region_of(there[member]) for member in members}
+    return Adherence.FAIL if len(regions) < rule.repp_minimum_regions_for_durability else Adherence.STRICT
+
+
+def _region_of(place: str | None) -> str:
+    if place is None or place == _DEFAULT[Policy.REGION]:
+        return "UnknownRegion"
+    return next(part for part in place.split("/") if part)
+
+
+_WINDOW = {Policy.RACK: _rack, Policy.ZONE: _zone, Policy.REGION: _region}

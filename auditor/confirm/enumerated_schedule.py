@@ -1,0 +1,74 @@
+"""The second checker's own derivation of where entries belong, one entry at a time (metadata.md 6.2).
+
+It starts from the entry, not from the bookie: entry e was written to the ensemble positions e mod E, (e + 1) mod E, ... W of
+them, counted with the absolute entry id. Nothing here is shared with `auditor.verify`, which starts from the position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from auditor.model.identity import BookieId, EntryId
+from auditor.model.ledger import LedgerMetadata, LedgerState
+
+
+class Stretch(NamedTuple):
+    """Entries `first` to `last` (inclusive, at least one) written to one ensemble with one write quorum."""
+
+    first: EntryId
+    last: EntryId
+    ensemble: tuple[BookieId, ...]
+    write_quorum: int
+
+    def bookies_of(self, entry: EntryId) -> tuple[BookieId, ...]:
+        """The distinct bookies the entry was written to, in the order of the write set."""
+        size = len(self.ensemble)
+        return tuple(dict.fromkeys(self.ensemble[(entry + copy) % size] for copy in range(self.write_quorum)))
+
+    @property
+    def bookies(self) -> tuple[BookieId, ...]:
+        """The distinct bookies of the ensemble."""
+        return tuple(dict.fromkeys(self.ensemble))
+
+
+def stretches(metadata: LedgerMetadata) -> tuple[Stretch, ...]:
+    """Where it is clear which bookies hold which entries; ascending.
+
+    Only of a closed ledger with 1 <= W <= E and segments in ascending order from 0 or above. A segment whose ensemble has not
+    E bookies is left out, and so is the last one of a ledger without lastEntryId: nobody knows where it ends.
+    """
+    size, write, segments = metadata.ensemble_size, metadata.write_quorum, metadata.segments
+    if metadata.state is not LedgerState.CLOSED or write < 1 or size < write:
+        return ()
+    before = -1
+    for segment in segments:
+        if segment.first_entry_id <= before:
+            return ()
+        before = segment.first_entry_id
+    found: list[Stretch] = []
+    end = metadata.last_entry_id  # walking backwards, what follows a segment is known when it is reached
+    for segment in reversed(segments):
+        if end is not None and segment.first_entry_id <= end and len(segment.ensemble) == size:
+            found.append(Stretch(segment.first_entry_id, end, segment.ensemble, write))
+        ahead = segment.first_entry_id - 1
+        end = ahead if end is None else min(end, ahead)
+    return tuple(reversed(found))
+
+
+def first_of(stretch: Stretch, bookie: BookieId) -> EntryId | None:
+    """The lowest entry of the stretch that was written to the bookie: the first E are tried, one by one."""
+    return next((entry for entry in _from_below(stretch) if bookie in stretch.bookies_of(entry)), None)
+
+
+def last_of(stretch: Stretch, bookie: BookieId) -> EntryId | None:
+    """The highest such entry: the last E are tried."""
+    return next((entry for entry in _from_above(stretch) if bookie in stretch.bookies_of(entry)), None)
+
+
+def _from_below(stretch: Stretch) -> Iterator[EntryId]:
+    return iter(range(stretch.first, min(stretch.last, stretch.first + len(stretch.ensemble) - 1) + 1))
+
+
+def _from_above(stretch: Stretch) -> Iterator[EntryId]:
+    return iter(range(stretch.last, max(stretch.first, stretch.last - len(stretch.ensemble) + 1) - 1, -1))

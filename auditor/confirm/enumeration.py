@@ -1,0 +1,204 @@
+"""The second checker: one ledger judged again from the same evidence, entry by entry, by derivations of its own.
+
+Verified: all that `auditor.verify` verifies of a ledger (its module docstrings say what), by other means: which looks count,
+where each entry was written, what each bookie said of it, how many copies can exist, the marks, the metadata, the placement.
+Not verified: what findings tell beside kind, segment, entries, bookies, copies and the worst entry; entries of very long
+ledgers that lie between those looked at (`enumerated_blocks`); placement that is too open to try (`enumerated_placement`).
+
+Nothing here is shared with `auditor.verify` but the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from auditor.confirm.enumerated_blocks import Block, blocks
+from auditor.confirm.enumerated_copies import Tally, tally
+from auditor.confirm.enumerated_findings import Told, described, entries_told, mark_told, placement_told
+from auditor.confirm.enumerated_holdings import Testimony, by_list, by_reads, edges_of, gone, unheard
+from auditor.confirm.enumerated_metadata import exemption, is_beyond_grace
+from auditor.confirm.enumerated_probes import Due, due
+from auditor.confirm.enumerated_schedule import Stretch, last_of, stretches
+from auditor.confirm.enumerated_words import Words, words
+from auditor.model.availability import AnswerStatus, EntryRead
+from auditor.model.cluster import Surroundings
+from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.finding import CATALOGUE, Severity
+from auditor.model.identity import BookieId, EntryId
+from auditor.model.ledger import LedgerMetadata, RecordStatus
+from auditor.model.verdict import Exempt, Standing, Unknown
+
+Reads = Mapping[EntryId, EntryRead]
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What the second checker makes of a ledger. `blocks`: the entries it looked at; `is_whole`: they are all.
+
+    `unjudged`: segments (their first entries) whose placement is too open to be tried. `probes`: reads that bookies answered
+    which cannot list, and how many of those were drawn (None where that is not known).
+    """
+
+    standing: Standing
+    exempt: Exempt | None = None
+    unknowns: frozenset[Unknown] = frozenset()
+    told: tuple[Told, ...] = ()
+    listing_false_negatives: int = 0
+    probes: tuple[int, int | None] | None = None
+    lacks: Mapping[BookieId, tuple[int, int]] = field(default_factory=dict)
+    only_maintenance: bool = False
+    blocks: tuple[Block, ...] = ()
+    is_whole: bool = True
+    unjudged: frozenset[EntryId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """A ledger counted, with what its bookies said."""
+
+    tally: Tally
+    blocks: tuple[Block, ...]
+    is_whole: bool
+    testimonies: Mapping[BookieId, Testimony]
+    dues: Mapping[BookieId, Due]
+    probes_answered: Mapping[BookieId, frozenset[EntryId]]
+
+
+def enumerated(evidence: LedgerEvidence, terms: Terms, claimed: Iterable[EntryId] = ()) -> Opinion:
+    """Judge the newest state of the ledger. `claimed`: entries that must be among those looked at, however long it is.
+
+    Costs entries times write quorum, bounded by `enumerated_blocks`.
+    """
+    heard = words(evidence.looks, terms)
+    opinion = _newest_state(heard, terms, claimed)
+    if len(heard.looks) < 2 and opinion.standing is not Standing.VIOLATED:
+        return replace(opinion, told=())  # a remark is made of what was read twice alike
+    return opinion
+
+
+def _newest_state(heard: Words, terms: Terms, claimed: Iterable[EntryId]) -> Opinion:
+    record = heard.record
+    if record.status is RecordStatus.GONE:
+        return Opinion(Standing.EXEMPT, Exempt.DELETED)
+    exempt, metadata = exemption(record), record.metadata
+    if metadata is None:
+        malformed = record.status is RecordStatus.MALFORMED
+        unread = frozenset() if malformed else frozenset({Unknown.METADATA_UNREADABLE})
+        return _opinion(exempt, unread, [*mark_told(record, terms), *described(heard, terms)])
+    return _judged(heard, metadata, exempt, terms, claimed)
+
+
+def _judged(heard: Words, metadata: LedgerMetadata, exempt: Exempt | None, terms: Terms, claimed: Iterable[EntryId]) -> Opinion:
+    record = heard.record
+    is_marked = record.mark is not None
+    excused = is_marked and not is_beyond_grace(record, terms)
+    parts = stretches(metadata)
+    placed, unjudged, is_open = placement_told(metadata, parts, terms) if not excused else ([], frozenset(), False)
+    told = [*mark_told(record, terms), *described(heard, terms), *placed]
+    topology = frozenset({Unknown.TOPOLOGY_UNKNOWN}) if is_open and not is_marked else frozenset()
+    if is_marked and not heard.answers:
+        return _opinion(exempt, topology, told, unjudged=unjudged)
+    count = _count(heard, metadata, parts, terms, claimed)
+    of_entries = entries_told(heard, metadata, count.tally, terms, _corrupt(heard, count), excused=excused)
+    if any(one.stands_alone for one in of_entries):
+        told = [*described(heard, terms)]
+        unjudged = frozenset()
+    unheard_on = count.tally.unknown_on
+    why = frozenset(reason for bookie in unheard_on for reason in count.testimonies[bookie].why)
+    unknowns = topology | (frozenset() if is_marked else why)
+    return _opinion(exempt, unknowns, [*told, *of_entries], count, unheard_on, terms.around, unjudged)
+
+
+def _opinion(
+    exempt: Exempt | None,
+    unknowns: frozenset[Unknown],
+    told: list[Told],
+    count: _Count | None = None,
+    unheard_on: Iterable[BookieId] = (),
+    around: Surroundings | None = None,
+    unjudged: frozenset[EntryId] = frozenset(),
+) -> Opinion:
+    """The worst standing wins."""
+    violated = any(CATALOGUE[one.kind].severity is not Severity.INFO for one in told)
+    standing = Standing.EXEMPT if exempt is not None else Standing.SOUND
+    standing = Standing.VIOLATED if violated else Standing.INDETERMINATE if unknowns else standing
+    if count is None or around is None:
+        return Opinion(standing, exempt, unknowns, tuple(told), unjudged=unjudged)
+    silent = set(unheard_on)
+    return Opinion(
+        standing,
+        exempt,
+        unknowns,
+        tuple(told),
+        sum(one.present_unlisted for one in count.testimonies.values()),
+        _probes(count),
+        {bookie: (count.tally.expected[bookie], gone.total) for bookie, gone in count.tally.absent.items()},
+        standing is Standing.INDETERMINATE and bool(silent) and silent <= around.maintenance,
+        count.blocks,
+        count.is_whole,
+        unjudged,
+    )
+
+
+def _probes(count: _Count) -> tuple[int, int | None] | None:
+    if not count.dues:
+        return None
+    answered = sum(len(entries) for entries in count.probes_answered.values())
+    drawn = 0
+    for bookie, one in count.dues.items():
+        if one.drawn is None:
+            return answered, None
+        drawn += len(one.drawn & count.probes_answered[bookie])
+    return answered, drawn
+
+
+def _count(
+    heard: Words, metadata: LedgerMetadata, parts: tuple[Stretch, ...], terms: Terms, claimed: Iterable[EntryId]
+) -> _Count:
+    """Every bookie's word, written out and counted."""
+    ledger = heard.record.ledger_id
+    chosen, is_whole = blocks(ledger, parts, _edges(heard), claimed, terms)
+    testimonies, dues = dict[BookieId, Testimony](), dict[BookieId, Due]()
+    for bookie in dict.fromkeys(bookie for part in parts for bookie in part.bookies):
+        answer = heard.answers.get(bookie)
+        reads = {entry: read for (reader, entry), read in heard.reads.items() if reader == bookie}
+        mine = [part for part in parts if last_of(part, bookie) is not None]
+        if answer is not None and answer.is_gone and heard.record.mark is not None:
+            testimonies[bookie] = gone(bookie)
+        elif answer is not None and answer.status in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER):
+            highest = last_of(mine[-1], bookie) if mine else None
+            corrupt = [entry for reader, entry in heard.corrupt if reader == bookie]
+            testimonies[bookie] = by_list(answer, metadata.ensemble_size, -1 if highest is None else highest, reads, corrupt)
+        elif answer is not None and answer.status is AnswerStatus.UNSUPPORTED and terms.probe_entries > 0 and mine:
+            reads = {entry: read for entry, read in reads.items() if is_written(parts, bookie, entry)}
+            dues[bookie] = due(ledger, bookie, parts, chosen, terms)
+            testimonies[bookie] = by_reads(bookie, reads, all_due_were_made=dues[bookie].was_read(reads))
+        else:
+            testimonies[bookie] = unheard(bookie, answer)
+    answered = {bookie: testimonies[bookie].answered for bookie in dues}
+    return _Count(tally(chosen, testimonies, is_whole=is_whole), chosen, is_whole, testimonies, dues, answered)
+
+
+def _corrupt(heard: Words, count: _Count) -> dict[EntryId, tuple[Stretch, int, int]]:
+    """Each entry with a corrupt copy where one should be: (its stretch, confirmed copies, copies that can exist)."""
+    found = {}
+    for bookie, entry in heard.corrupt:
+        for counted in count.tally.counted:
+            block = counted.block
+            if block.low <= entry <= block.high and bookie in block.stretch.bookies_of(entry):
+                at = entry - block.low
+                found[entry] = (block.stretch, int(counted.confirmed[at]), int(counted.possible[at]))
+    return found
+
+
+def is_written(parts: Iterable[Stretch], bookie: BookieId, entry: EntryId) -> bool:
+    """Whether the entry was written to the bookie."""
+    return any(part.first <= entry <= part.last and bookie in part.bookies_of(entry) for part in parts)
+
+
+def _edges(heard: Words) -> Iterator[EntryId]:
+    """Entries at which a list begins or ends to name entries, and those that were read."""
+    for answer in heard.answers.values():
+        yield from edges_of(answer)
+    yield from (entry for _, entry in heard.reads)
