@@ -72,6 +72,10 @@ class Clues:
         by_kind = {kind: _ids(ids) for kind, ids in self.by_kind.items()} | unjudged_by_reason(verdicts)
         failing = by_kind.get(Kind.PLACEMENT_FAILED.value, _ids(()))
         missing = {bookie: _ids(ids) for bookie, ids in self.missing_on.items()}
+        # Of a run that died after one look nothing is reported of ledgers whose verdicts say all the same what they lack.
+        hit = np.unique(np.concatenate([_ids(()), *by_kind.values()]))
+        known = {bookie: np.intersect1d(ids, hit, assume_unique=True) for bookie, ids in lacking.items()}
+        lacking = {bookie: ids for bookie, ids in known.items() if len(ids)}
         via: dict[Via, Mapping[BookieId, Ids]] = {
             Via.LACKING: {b: np.union1d(missing.get(b, _ids(())), lacking.get(b, _ids(()))) for b in {*missing, *lacking}},
             Via.UNHEARD: unheard,
