@@ -7,6 +7,7 @@ two differ, with both sides. That is our fault, never the cluster's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from auditor.confirm.enough_looks import unsupported
 from auditor.confirm.enumerated_blocks import Block
@@ -14,9 +15,9 @@ from auditor.confirm.enumerated_copies import Entries
 from auditor.confirm.enumerated_findings import Told
 from auditor.confirm.enumeration import Opinion, enumerated
 from auditor.model.evidence import LedgerEvidence, Terms
-from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Finding, Ranges
+from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Finding, Kind, Ranges, Severity
 from auditor.model.identity import EntryId
-from auditor.model.verdict import Unknown, Verdict
+from auditor.model.verdict import Standing, Unknown, Verdict
 
 Key = tuple[str, EntryId]
 """A kind, and the first entry of the segment it is about where it is a placement (-1 elsewhere)."""
@@ -27,16 +28,36 @@ def differences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> tup
     early = unsupported(verdict, evidence, terms)
     if Unknown.UNSETTLED in verdict.unknowns:
         return early  # nothing else is claimed of a ledger that kept changing
-    return (*early, *agree(verdict, enumerated(evidence, terms, _claimed(verdict.findings)), evidence))
+    return (*early, *agree(verdict, enumerated(evidence, terms, _claimed(verdict.findings))))
 
 
-def agree(first: Verdict, second: Opinion, evidence: LedgerEvidence) -> tuple[str, ...]:
+def agree(first: Verdict, second: Opinion) -> tuple[str, ...]:
     """Each difference between the two checkers as a sentence, in a fixed order."""
+    second = _with_what_it_left_open(second, first)
     return tuple(
         f"{what}: the first checker says {one}, the second {other}"
-        for what, one, other in (*_of_the_ledger(first, second), *_of_findings(first, second, evidence))
+        for what, one, other in (*_of_the_ledger(first, second), *_of_findings(first, second))
         if one != other
     )
+
+
+def _with_what_it_left_open(second: Opinion, first: Verdict) -> Opinion:
+    """The first checker's word on the placement of segments that are too open for the second."""
+    if not second.unjudged:
+        return second
+    kinds = (Kind.PLACEMENT_FAILED, Kind.PLACEMENT_SOFT)
+    adopted = [
+        Told(one.kind, one.segment)
+        for one in first.findings
+        if one.kind in kinds and one.segment is not None and one.segment.first_entry_id in second.unjudged
+    ]
+    unknowns = second.unknowns | ({Unknown.TOPOLOGY_UNKNOWN} & set(first.unknowns))
+    standing = max(second.standing, Standing.INDETERMINATE) if unknowns else second.standing
+    if any(CATALOGUE[one.kind].severity is not Severity.INFO for one in adopted):
+        standing = Standing.VIOLATED
+    told = (*second.told, *adopted)
+    waits = second.only_maintenance and standing is Standing.INDETERMINATE
+    return replace(second, standing=standing, unknowns=unknowns, told=told, only_maintenance=waits)
 
 
 Pair = tuple[str, object, object]
@@ -62,7 +83,7 @@ def _words(unknowns: Iterable[Unknown]) -> str:
     return " ".join(one.value for one in Unknown if one in set(unknowns)) or "nothing"
 
 
-def _of_findings(first: Verdict, second: Opinion, evidence: LedgerEvidence) -> Iterator[Pair]:
+def _of_findings(first: Verdict, second: Opinion) -> Iterator[Pair]:
     ones = {_key(one): one for one in first.findings}
     others = {_key(one): one for one in second.told}
     yield "number of findings of one kind", len(first.findings), len(ones)
@@ -72,7 +93,7 @@ def _of_findings(first: Verdict, second: Opinion, evidence: LedgerEvidence) -> I
 
 
 def _key(one: Finding | Told) -> Key:
-    about_segment = CATALOGUE[one.kind].family is Family.PLACEMENT and one.segment is not None
+    about_segment = CATALOGUE[one.kind].family is Family.PLACEMENT
     return one.kind.value, one.segment.first_entry_id if about_segment and one.segment else -1
 
 

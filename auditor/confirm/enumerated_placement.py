@@ -35,15 +35,22 @@ _DEFAULT = {
 
 def judges(rule: PlacementRule, metadata: LedgerMetadata) -> bool:
     """Whether there is anything to hold a ledger to."""
-    if rule.policy is Policy.NONE or metadata.state is not LedgerState.CLOSED:
-        return False
-    return rule.policy is not Policy.REGION or (not rule.java_compatible and rule.repp_minimum_regions_for_durability > 1)
+    return metadata.state is LedgerState.CLOSED and _asks_for_something(rule)
+
+
+def _asks_for_something(rule: PlacementRule) -> bool:
+    """Java's region-aware policy never fails; durability in one region is no demand."""
+    if rule.policy is Policy.REGION:
+        return not rule.java_compatible and rule.repp_minimum_regions_for_durability > 1
+    return rule.policy is not Policy.NONE
 
 
 def adherence(
     ensemble: tuple[BookieId, ...], write_quorum: int, ack_quorum: int, rule: PlacementRule, around: Surroundings
 ) -> Adherence | None:
     """How one ensemble adheres; None where that is not judged."""
+    if not _asks_for_something(rule):
+        return Adherence.STRICT
     places = tuple((bookie, *_place(bookie, rule, around)) for bookie in dict.fromkeys(ensemble))
     return _adherence(ensemble, write_quorum, ack_quorum, rule, places)
 
@@ -124,7 +131,7 @@ def _candidates(count: int, known: Places, rule: PlacementRule) -> set[str]:
     new = {f"/new {number}" for number in range(count)}
     if rule.policy is Policy.RACK:
         return there | new | {_DEFAULT[Policy.RACK]}
-    firsts = {place.split("/")[1] for place in there if len(place.split("/")) > 1}
+    firsts = {place.strip("/").split("/")[0] for place in there}
     tops = {f"/{first}" for first in firsts} | new
     if rule.policy is Policy.REGION:
         return {f"{top}/u1" for top in tops} | there | {_DEFAULT[Policy.REGION]}

@@ -1,0 +1,198 @@
+"""Two checkers on the same evidence, over a seeded swarm of stories: they agree, and a bug in either of them shows.
+
+Every failure names its seed: `support.stories.tell(seed)` tells that story again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from support.stories import NOW_MS, Bookie, Story, drive, stories, tell
+from test_properties_coverage import PLANTED, Plant, _instead, _of_class
+from test_properties_placement import Story as PlacementStory
+from test_properties_placement import story as placement_story
+
+from auditor.confirm.agreement import differences
+from auditor.confirm.enumerated_placement import adherence as tried
+from auditor.judgement import settle
+from auditor.model.availability import AnswerStatus, ReadStatus
+from auditor.model.ledger import Mark
+from auditor.model.placement import Adherence, Policy
+from auditor.verify.placement import adherence
+
+SWARM = 2_000
+PLANT_SWARM = 1_200
+"""Stories in which a planted bug must show; the rarest needs a few hundred."""
+
+STRANDED = 4
+"""Entries without a copy that are looked for elsewhere."""
+
+
+def disagreements(told: Iterable[Story]) -> dict[str, tuple[str, ...]]:
+    """What the second checker says against the final verdicts, by story."""
+    found = {}
+    for story in told:
+        driven = drive(story)
+        found[story.name] = differences(driven.step.verdict, driven.evidence, story.terms)
+    return {name: said for name, said in found.items() if said}
+
+
+def first_disagreement(told: Iterable[Story]) -> tuple[str, ...]:
+    """As soon as there is one. A story that a bug makes endless, or on which it raises, is passed over."""
+    for story in told:
+        try:
+            driven = drive(story)
+        except Exception:
+            continue
+        if said := differences(driven.step.verdict, driven.evidence, story.terms):
+            return said
+    return ()
+
+
+def with_placement(story: Story) -> Story:
+    """The story among bookies some of which have a location, under a policy drawn with the story's own seed."""
+    draw = Random(story.name)
+    told = [state.metadata for state in story.states if state.metadata]
+    named = [{bookie for segment in metadata.segments for bookie in segment.ensemble} for metadata in told]
+    names = sorted(set.intersection(*named))
+    places = {
+        Policy.RACK: ("/r1", "/r2", "/r3", "/default-rack"),
+        Policy.ZONE: ("/z1/u1", "/z1/u2", "/z2/u1", "/z2/u2", "/z3/u1"),
+        Policy.REGION: ("/a/r1", "/b/r1", "/b/r2", "/c/r1"),
+    }
+    around = placement_story(draw.randrange(10**6)).around
+    policy = draw.choice(list(places))
+    located = {name: draw.choice(places[policy]) for name in names if draw.random() < 0.8}
+    writable = frozenset(name for name in (*names, "outside") if draw.random() < 0.7)
+    around = replace(around, writable=writable, readonly=frozenset(names) - writable, locations=located)
+    rule = replace(placement_story(draw.randrange(10**6)).rule, policy=policy, java_compatible=draw.random() < 0.3)
+    states = story.states
+    if draw.random() < 0.5:  # what others lost is alive on a bookie that no ensemble names
+        held = frozenset(entry for state in states for bookie in state.bookies.values() for entry in bookie.holds)
+        states = tuple(replace(state, bookies={**state.bookies, "outside": Bookie(held)}) for state in states)
+    terms = {**story.more_terms, "around": around, "placement": rule, "stranded_entries_max": STRANDED}
+    return replace(story, states=states, reads_max=max(STRANDED, story.reads_max), more_terms=terms)
+
+
+def test_both_checkers_agree_on_every_story() -> None:
+    """No difference on the final verdict of any story, in whatever state the ledger is and whatever its bookies say."""
+    assert {} == disagreements(stories(SWARM))
+
+
+def test_both_checkers_agree_where_placement_is_judged_and_lost_entries_are_looked_for_elsewhere() -> None:
+    """Likewise under each policy, by assigned location and as Java judges, with bookies of which no location is known."""
+    assert {} == disagreements(with_placement(story) for story in stories(SWARM // 4))
+
+
+def test_both_checkers_agree_on_ledgers_left_open() -> None:
+    """A ledger that is open or in recovery for too long is a remark to both."""
+    told: list[Story] = []
+    for story in stories(SWARM // 4):
+        since = NOW_MS - Random(story.name).choice((5_000, 20_000))
+        states = tuple(replace(state, ctime_ms=since, mtime_ms=since) for state in story.states)
+        told.append(replace(story, states=states, more_terms={**story.more_terms, "stuck_after_ms": 10_000}))
+    assert {} == disagreements(told)
+
+
+def test_ensembles_are_placed_alike_by_both_checkers() -> None:
+    """Every ensemble of the placement swarm: the second tries all places, the first has them in closed form."""
+    wrong, judged = [], Counter[Adherence | None]()
+    for seed in range(SWARM):
+        one = placement_story(seed)
+        for rule in (one.rule, replace(one.rule, java_compatible=True)):
+            judged.update([second := tried(one.ensemble, one.write_quorum, one.ack_quorum, rule, one.around)])
+            if second is not None and second is not _first(one, rule):
+                wrong.append((seed, rule.java_compatible, second))
+    assert [] == wrong
+    assert all(judged[one] > SWARM // 100 for one in Adherence), judged
+    assert judged[None] < SWARM // 2, judged
+
+
+def _first(one: PlacementStory, rule: Any) -> Adherence:
+    return adherence(one.ensemble, one.write_quorum, one.ack_quorum, rule, one.around).adherence
+
+
+# A bug in the first checker
+
+ASKED_TOO_LITTLE = {
+    "tails are not read first": "the verdict is right on what was read, and more might have been",
+    "an entry that some lack is not looked for where it cannot be listed": "likewise",
+}
+"""Bugs in what is asked, not in what is made of it: on the same evidence both checkers say the same. The entry-by-entry law of
+test_properties_coverage.py notices them, for it knows the truth."""
+
+
+@pytest.mark.parametrize("bug", PLANTED.keys() - ASKED_TOO_LITTLE.keys())
+def test_the_second_checker_differs_where_the_first_has_a_bug(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one checker gets wrong is not committed."""
+    PLANTED[bug](monkeypatch)
+    assert first_disagreement(stories(PLANT_SWARM)), bug
+
+
+# A bug in the second one
+
+SCHEDULE, HOLDINGS = "auditor.confirm.enumerated_schedule", "auditor.confirm.enumerated_holdings"
+WORDS, PROBES, METADATA = (
+    "auditor.confirm.enumerated_words",
+    "auditor.confirm.enumerated_probes",
+    "auditor.confirm.enumerated_metadata",
+)
+STRETCH = f"{SCHEDULE}.Stretch"
+
+IN_THE_SECOND: dict[str, Plant] = {
+    "the write set begins one bookie later": _of_class(
+        STRETCH, "bookies_of", lambda right: lambda self, entry: right(self, entry + 1)
+    ),
+    "entries are counted from the start of the segment": _of_class(
+        STRETCH, "bookies_of", lambda right: lambda self, entry: right(self, entry - self.first)
+    ),
+    "one copy too few is expected": _of_class(
+        STRETCH, "bookies_of", lambda right: lambda self, entry: right(self, entry)[: max(1, self.write_quorum - 1)]
+    ),
+    "the last stretch is left out": _instead(
+        "auditor.confirm.enumeration.stretches", lambda right: lambda metadata: right(metadata)[:-1]
+    ),
+    "a refused read is absence": _instead(
+        f"{HOLDINGS}.NOT_THERE", lambda right: (*right, ReadStatus.REFUSED, ReadStatus.SILENT, ReadStatus.TIMED_OUT)
+    ),
+    "the tail defect is not known": _instead(f"{HOLDINGS}.PAGE", lambda right: 2**70),
+    "a silent bookie has spoken": _instead(f"{WORDS}._SPOKEN", lambda right: {*right, AnswerStatus.SILENT}),
+    "reads of any kind are conclusive": _instead(f"{WORDS}._READ", lambda right: set(ReadStatus)),
+    "one look is enough for corruption": _instead(f"{WORDS}.LOOKS_OF_CORRUPTION", lambda right: 1),
+    "only the newest look counts": _instead(f"{WORDS}.is_same_write", lambda right: lambda one, other: one is other),
+    "another sample is drawn": _instead(f"{PROBES}._drawn", lambda right: lambda key, n, count: right(key + "!", n, count)),
+    "a mark at its grace is beyond it": _instead(
+        "auditor.confirm.enumerated_findings.is_beyond_grace",
+        lambda right: lambda record, terms: right(record, replace(terms, judged_at_ms=terms.judged_at_ms + 1)),
+    ),
+    "no metadata contradicts itself": _instead(
+        "auditor.confirm.enumerated_findings.contradicts_itself", lambda right: lambda metadata: False
+    ),
+    "absent is unknown": _instead(f"{HOLDINGS}.ABSENT", lambda right: 2),
+}
+
+
+@pytest.mark.parametrize("bug", IN_THE_SECOND)
+def test_the_second_checker_differs_where_it_has_a_bug_itself(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither checker is believed alone."""
+    IN_THE_SECOND[bug](monkeypatch)
+    assert first_disagreement(stories(PLANT_SWARM)), bug
+
+
+def test_a_verdict_that_a_ledger_does_not_deserve_is_not_confirmed() -> None:
+    """The verdict of another story, or of the same ledger under another mark, is contradicted."""
+    driven = drive(tell(10))
+    evidence, terms = driven.evidence, driven.story.terms
+    newest = evidence.looks[-1]
+    unmarked = replace(newest, record=replace(newest.record, mark=None))
+    marked = replace(newest, record=replace(newest.record, mark=Mark(NOW_MS)))
+    verdicts = {
+        settle(replace(evidence, looks=(*evidence.looks[:-1], look)), terms).verdict for look in (newest, unmarked, marked)
+    }
+    assert 3 == len(verdicts)
+    assert [True, False, False] == sorted((differences(one, evidence, terms) == () for one in verdicts), reverse=True)
