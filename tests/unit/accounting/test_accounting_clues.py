@@ -47,7 +47,7 @@ def rows(*records: LedgerRecord) -> pa.Table:
 def test_a_ledger_counts_once_for_each_bookie_that_lacks_something():
     """What findings name and what verdicts know, together."""
     found = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={"b1": [[0, 1]], "b2": [[0, 0]]})
-    others = [finding(Kind.METADATA_MALFORMED, ledger) for ledger in (8, 9)]
+    others = [finding(Kind.METADATA_MALFORMED, ledger, missing_on={}) for ledger in (8, 9)]
     seen = hits(found, *others, lacking={"b1": np.array([7, 8]), "b4": np.array([9])})
     assert {"b1": [7, 8], "b2": [7], "b4": [9]} == told(seen.via[Via.LACKING])
     assert [7] == told(seen.by_kind)[Kind.ENTRY_WITHOUT_REPLICA.value]
@@ -55,7 +55,8 @@ def test_a_ledger_counts_once_for_each_bookie_that_lacks_something():
 
 def test_of_what_is_not_reported_no_bookie_is_a_cause():
     """A run that died after one look knows what a ledger lacks and says nothing of it: it is no hit, of no bookie."""
-    seen = hits(finding(Kind.ENTRY_WITHOUT_REPLICA, 7), lacking={"b1": np.array([7, 8]), "b4": np.array([9])})
+    found = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={})
+    seen = hits(found, lacking={"b1": np.array([7, 8]), "b4": np.array([9])})
     assert {"b1": [7]} == told(seen.via[Via.LACKING])
     assert [7] == seen.affected().tolist()
 
