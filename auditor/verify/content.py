@@ -1,7 +1,7 @@
 """A bookie that answers and lacks most of what it should hold: a wiped disk, an empty volume mounted in its place.
 
 Verified: of the ledgers a bookie validly answered for it lacks, at two looks, more than half of its entries in more than half.
-Not verified: how it came about; ledgers that are marked, for a bookie is not asked about those.
+Not verified: how it came about. Of marked ledgers only those that are violated count: of the others the cluster knows.
 """
 
 from __future__ import annotations
