@@ -1,6 +1,7 @@
 """From evidence to a verdict, or to what must still be asked: the one function that run, ledger and replay all call.
 
-Pure: the first checker judges, the rules of commitment say whether that may stand. Nothing here looks at the cluster.
+Pure: the first checker judges, the rules of commitment say when that is final, and the second checker whether it may stand.
+Nothing here looks at the cluster.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from auditor.confirm.agreement import differ_text, differences, is_due
 from auditor.confirm.recheck import Next, Suspicion, next_step, same_state, settled_from
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Look, Terms
@@ -95,15 +97,29 @@ def lists_demanded(evidence: LedgerEvidence, terms: Terms) -> tuple[Question, ..
 def settle_or_set_aside(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, str]:
     """`settle`, but a ledger on which judging raises is set aside as unknown (poison), with why; all others go on.
 
-    A failed assertion is no property of the ledger but our own fault, and is raised.
+    A final verdict is given to the second checker where `is_due`, and committed only if that has nothing to say against it.
+    What the two differ on is withheld (checkers_disagree), with both sides. A failed assertion is no property of the ledger but
+    our own fault, and is raised.
     """
     try:
-        return settle(evidence, terms), ""
+        step = settle(evidence, terms)
+        if step.todo is not Todo.NOTHING or not is_due(step.verdict, terms):
+            return step, ""
+        differ = differences(step.verdict, evidence, terms)
+        return (_withheld(step.verdict), differ_text(differ)) if differ else (step, "")
     except AssertionError:
         raise
     except Exception as error:  # whatever a ledger nobody foresaw may cause
         poisoned = Verdict(evidence.ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.POISON,))
         return Step(poisoned, Todo.NOTHING), f"{type(error).__name__}: {error}"
+
+
+def _withheld(verdict: Verdict) -> Step:
+    """Nothing is said of a ledger on which the checkers differ, but that they do."""
+    return Step(
+        Verdict(verdict.ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.CHECKERS_DISAGREE,)),
+        Todo.NOTHING,
+    )
 
 
 def reading_rounds_max(terms: Terms, bookies: int) -> int:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from auditor import __version__
 from auditor.accounting import circumstances
-from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, outcome_of
+from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.finding import CATALOGUE, Kind
@@ -114,8 +114,8 @@ def summarise(
         "partial": run.partial,
         "withheld": list(run.withheld),
         "complete": complete,
-        "outcome": outcome_of(told, complete=all_judged),
-        "exit_code": exit_code(told, run.fail_on, incomplete=not all_judged),
+        "outcome": outcome_of(told, complete=all_judged, fault=is_fault(unknowns)),
+        "exit_code": exit_code(told, run.fail_on, incomplete=not all_judged, fault=is_fault(unknowns)),
     }
 
 

@@ -69,6 +69,7 @@ def terms_of(context: Context, run_id: str, around: Surroundings) -> Terms:
         stranded_entries_max=settings.stranded_entries_max,
         probe_entries=settings.probe_entries,
         probe_seed=probe_seed(run_id),
+        sound_sample=settings.sound_sample / 100,
         stuck_after_ms=settings.stuck_after_ms,
         placement=settings.placement_rule(),
         around=around,

@@ -9,7 +9,7 @@ from typing import Any
 
 from auditor import __version__
 from auditor.accounting.assurance import assurance_of_ledgers, maintenance_of_ledgers
-from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, outcome_of
+from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.clock import now_ms, utc_now
 from auditor.commands.context import EXIT_UNREACHABLE, Context, new_run_id, terms_of
 from auditor.commands.surroundings import around
@@ -102,8 +102,8 @@ def _summary(
         "findings": findings_by_kind(findings),
         "replication_disabled": facts.replication_disabled,
         "complete": complete,
-        "outcome": outcome_of(findings, complete=complete),
-        "exit_code": exit_code(findings, fail_on, incomplete=not complete),
+        "outcome": outcome_of(findings, complete=complete, fault=is_fault(unknowns)),
+        "exit_code": exit_code(findings, fail_on, incomplete=not complete, fault=is_fault(unknowns)),
     }
 
 

@@ -26,6 +26,7 @@ class Settings:
     lost_bookie_wait_max_ms: int
     stuck_after_ms: int
     population_drop: int
+    sound_sample: int
     """Percent."""
     maintenance: tuple[str, ...] | None
     fail_on: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from hashlib import sha256
 
 from auditor.confirm.enough_looks import unsupported
 from auditor.confirm.enumerated_blocks import Block
@@ -19,8 +20,33 @@ from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Finding, Kind, 
 from auditor.model.identity import EntryId
 from auditor.model.verdict import Standing, Unknown, Verdict
 
+DIFFERENCES_TOLD_MAX = 5
+"""Differences on one ledger that are told; the rest is counted."""
+DIFFERENCE_CHARS_MAX = 400
+"""Characters of each: two lists of ranges are long, and what differs can be judged again from the evidence."""
+
 Key = tuple[str, EntryId]
 """A kind, and the first entry of the segment it is about where it is a placement (-1 elsewhere)."""
+
+
+def is_due(verdict: Verdict, terms: Terms) -> bool:
+    """Whether a final verdict goes to the second checker: all but the sound, and of these the share `sound_sample`.
+
+    Which of the sound is a hash of the ledger and the run (its probe seed): another run takes others, a replay the same.
+    """
+    if verdict.standing is not Standing.SOUND or verdict.findings:
+        return Unknown.POISON not in verdict.unknowns
+    if terms.sound_sample <= 0:
+        return False
+    drawn = sha256(f"{verdict.ledger_id} {terms.probe_seed} sound".encode()).digest()
+    return int.from_bytes(drawn[:8], "big") < terms.sound_sample * 2**64
+
+
+def differ_text(sentences: tuple[str, ...]) -> str:
+    """What the checkers differ on, for the verdict's `detail`: both sides of the first few."""
+    told = [one if len(one) <= DIFFERENCE_CHARS_MAX else f"{one[:DIFFERENCE_CHARS_MAX]}..." for one in sentences]
+    rest = len(told) - DIFFERENCES_TOLD_MAX
+    return "; ".join((*told[:DIFFERENCES_TOLD_MAX], *([f"and {rest} more differences"] if rest > 0 else [])))
 
 
 def differences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> tuple[str, ...]:

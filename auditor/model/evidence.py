@@ -53,3 +53,5 @@ class Terms:
     """How long a ledger may be open or in recovery; 0: for ever."""
     placement: PlacementRule = field(default_factory=PlacementRule)
     around: Surroundings = field(default_factory=Surroundings)
+    sound_sample: float = 0.0
+    """The share (0 to 1) of sound ledgers that are given to the second checker; all others are in any case."""

@@ -23,7 +23,7 @@ RULE = st.builds(PlacementRule, st.sampled_from(Policy), st.booleans(), COUNT, s
 AROUND = st.builds(
     Surroundings, BOOKIES, BOOKIES, st.dictionaries(BOOKIE, st.text(max_size=5)), st.none() | BOOKIE, st.booleans(), BOOKIES
 )
-TERMS = st.builds(Terms, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, RULE, AROUND)
+TERMS = st.builds(Terms, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, RULE, AROUND, st.floats(0, 1))
 
 
 def about(terms: Terms) -> About:
