@@ -1,0 +1,144 @@
+"""A history taken action by action through a world, with every property checked on the way; and the shortest that fails."""
+
+from __future__ import annotations
+
+import random
+import shlex
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import TypeVar
+
+from support.model import actions
+from support.model.engines import Judged, SparkFree
+from support.model.properties import broken
+from support.model.truth import Row, Truth
+from support.model.worlds import World
+
+T = TypeVar("T")
+
+SHRINKS_MAX = 400
+"""Histories tried to find a shorter one that fails too."""
+
+
+class Seeded:
+    """A chooser with a seed."""
+
+    def __init__(self, seed: object) -> None:
+        self._random = random.Random(f"{seed}")
+
+    def pick(self, options: Sequence[T]) -> T:
+        return self._random.choice(options)
+
+
+class Broken(AssertionError):
+    """A property does not hold. `lines` are the history up to there."""
+
+    def __init__(self, lines: Sequence[str], sentences: Sequence[str], where: str = "") -> None:
+        self.lines = list(lines)
+        self.sentences = list(sentences)
+        history = "\n".join(f"    {line}" for line in self.lines)
+        told = "\n".join(f"- {sentence}" for sentence in self.sentences)
+        again = f".venv/bin/python tests/model/replay.py {where}{shlex.quote('; '.join(self.lines))}"
+        super().__init__(f"after the history\n{history}\n{told}\nto see it again:\n    {again}")
+
+
+class Cluster:
+    """One world under audit, history by history. `where` is what the replay command needs to find the same kind of world."""
+
+    def __init__(self, world: World, auditor: SparkFree, where: str = "") -> None:
+        self.world = world
+        self.auditor = auditor
+        self.where = where
+        self.begin()
+
+    def begin(self) -> None:
+        """A new history: all bookies up, no ledger."""
+        self.truth: Truth = self.world.at_first
+        self.lines: list[str] = []
+        self.rows: dict[int, Row] = {}
+        self.world.become(self.truth)
+
+    def happen(self, line: str) -> bool:
+        """The action happens, unaudited. Whether it could."""
+        could = actions.happen(self.truth, line)
+        if could:
+            self.lines.append(line)
+        return could
+
+    def step(self, line: str) -> None:
+        """The action happens and all properties are checked; nothing, if it can't happen. Raises Broken."""
+        if not self.happen(line):
+            return
+        untouched = self.truth.ledgers.keys() - actions.touched(self.truth, line)
+        judged = self.judged()
+        sentences = [*broken(self.truth, judged, self.rows, untouched)]
+        rows = {number: one.row for number, one in judged.items()}
+        if line == "audit":
+            alone = {number: self.auditor.audit([number])[number].row for number in reversed(rows)}
+            sentences += [f"ledger {n} alone is {alone[n]}\n  and among others {rows[n]}" for n in rows if alone[n] != rows[n]]
+        if line == "again":
+            second = {number: one.row for number, one in self.judged().items()}
+            sentences += [f"ledger {n} was {rows[n]}\n  and is {second[n]}" for n in rows if second[n] != rows[n]]
+        self.rows = rows
+        if sentences:
+            raise Broken(self.lines, sentences, self.where)
+
+    def judged(self) -> dict[int, Judged]:
+        """All ledgers as the Spark-free engine judges them now."""
+        self.world.become(self.truth)
+        return self.auditor.audit(list(self.truth.ledgers))
+
+    def run(self, lines: Sequence[str]) -> None:
+        """A whole history from its beginning. Raises Broken."""
+        self.begin()
+        for line in lines:
+            self.step(line)
+
+
+def told(seed: object, steps: int, truth: Truth) -> list[str]:
+    """The history of a seed, of so many actions behind its beginning. `truth` is where it begins, and stays as it is."""
+    chooser, truth = Seeded(seed), deepcopy(truth)
+    urn = actions.swarm(chooser)
+    lines = actions.draw_beginning(chooser, truth)
+    for _ in range(steps):
+        line = actions.draw(chooser, urn, truth)
+        if actions.happen(truth, line):
+            lines.append(line)
+    return lines
+
+
+def shortest(lines: Sequence[str], fails: Callable[[Sequence[str]], bool], tries_max: int = SHRINKS_MAX) -> list[str]:
+    """A history without any action that it can do without and still fail: larger parts are left out first (delta debugging)."""
+    found, size, tries = list(lines), max(1, len(lines) // 2), 0
+    while tries < tries_max:
+        smaller = False
+        at = 0
+        while at < len(found) and tries < tries_max:
+            candidate = found[:at] + found[at + size :]
+            tries += 1
+            if candidate and fails(candidate):
+                found, smaller = candidate, True
+            else:
+                at += size
+        if size == 1 and not smaller:
+            return found
+        size = max(1, size // 2)
+    return found
+
+
+def first_broken(cluster: Cluster, histories: Sequence[Sequence[str]], tries_max: int = SHRINKS_MAX) -> Broken | None:
+    """Of the first history that fails the shortest form, None where none fails."""
+    for lines in histories:
+        failure = _failure(cluster, lines)
+        if failure is not None:
+            short = shortest(failure.lines, lambda some: _failure(cluster, some) is not None, tries_max)
+            return _failure(cluster, short) or failure
+    return None
+
+
+def _failure(cluster: Cluster, lines: Sequence[str]) -> Broken | None:
+    try:
+        cluster.run(lines)
+    except Broken as failure:
+        return failure
+    return None
