@@ -9,14 +9,14 @@ from pathlib import Path
 
 from support.real_cluster import RealCluster
 
-from benchmarks import bookie_requests, judging, metadata_load, whole_run
+from benchmarks import bookie_requests, judging, metadata_load, second_checker, whole_run
 from benchmarks.seeding import ensemble_of, seed
 from benchmarks.targets import Target
 
 
 def main() -> int:
     print("metadata and judging ...", file=sys.stderr)
-    found = [*_said(metadata_load.targets()), *_said(judging.targets())]
+    found = [*_said(metadata_load.targets()), *_said(judging.targets()), *_said(second_checker.targets())]
     print(f"a cluster of {whole_run.BOOKIES} bookies, {whole_run.LEDGERS:,} ledgers ...", file=sys.stderr)
     whole_run.ensure_class_archive()
     with tempfile.TemporaryDirectory() as directory:

@@ -85,8 +85,8 @@ JUDGEMENT_SETTINGS = (
         "sound_sample", _HOW, PERCENT, "1%",
         "The share of sound ledgers that the second checker judges again from the same evidence, drawn anew for each run; all "
         "others it judges in any case.",
-        "No new questions, only time: a ledger of 50,000 entries takes it about a millisecond. At 1% a fault that makes one "
-        "sound ledger in a thousand look so by mistake shows in a run of a million with near certainty.",
+        "No new questions, only time: judging sound ledgers takes twice as long, some 20 µs a ledger more. A fault that "
+        "overlooks one ledger in a thousand shows in a run of a million almost surely.",
         low=0, high=100, commands=AUDITING,
     ),
     Setting(

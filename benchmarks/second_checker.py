@@ -1,0 +1,72 @@
+"""What the second checker costs: judging with and without it, on one core.
+
+.venv/bin/python -m benchmarks.second_checker
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from auditor.judgement import settle_or_set_aside
+from auditor.model.availability import EntryRead, ReadStatus
+from auditor.model.evidence import LedgerEvidence, Look, Terms
+from benchmarks.judging import BOOKIES, ENTRIES, TERMS, _seconds, healthy
+from benchmarks.targets import Target
+
+LEDGERS = 2_000
+SUSPECTS = 200
+SUSPECT_ENTRIES = 50_000
+"""Entries of a ledger that Pulsar rolled over."""
+SOUND_SAMPLE = 0.01
+"""The default of `--sound-sample`."""
+RATIO_MAX = 3.0
+"""Judging a sound cluster with the default sample, against judging it without: measured 2.1, some 20 us a ledger more."""
+
+
+def _judge(ledgers: Sequence[LedgerEvidence], terms: Terms) -> None:
+    for evidence in ledgers:
+        _, detail = settle_or_set_aside(evidence, terms)
+        assert not detail, detail
+
+
+def suspect(ledger_id: int) -> LedgerEvidence:
+    """A wiped bookie: at two looks it lists nothing and, read, has nothing; then the metadata is read once more."""
+    first = healthy(ledger_id, SUSPECT_ENTRIES).looks[0]
+    bookie = next(iter(first.answers))
+    answers = {**first.answers, bookie: replace(first.answers[bookie], groups=b"")}
+    entries = (1, 2, SUSPECT_ENTRIES // 2, SUSPECT_ENTRIES - 2, SUSPECT_ENTRIES - 1)
+    looks = []
+    for look in (1, 2):
+        record = replace(first.record, look=look)
+        reads = {(bookie, e): EntryRead(bookie, ledger_id, e, look, TERMS.judged_at_ms, ReadStatus.NO_ENTRY) for e in entries}
+        looks.append(Look(record, answers, reads))
+    return LedgerEvidence(ledger_id, (*looks, Look(replace(first.record, look=3))))
+
+
+def ratio() -> Target:
+    """The whole cluster sound: only the sample is judged twice."""
+    seen = [healthy(ledger_id, ENTRIES[ledger_id % len(ENTRIES)]) for ledger_id in range(LEDGERS)]
+    without, sampled, all_of_it = (
+        _seconds(partial(_judge, seen, replace(TERMS, sound_sample=share))) for share in (0.0, SOUND_SAMPLE, 1.0)
+    )
+    suspects = [suspect(ledger_id) for ledger_id in range(SUSPECTS)]
+    of_a_suspect = _seconds(partial(_judge, suspects, TERMS)) / SUSPECTS
+    return Target(
+        f"second checker: a sample of {SOUND_SAMPLE:.0%} makes judging sound ledgers at most {RATIO_MAX:g} times as long",
+        sampled <= RATIO_MAX * without,
+        (
+            f"{sampled / without:.2f} times as long with {SOUND_SAMPLE:.0%}, {all_of_it / without:.0f} times with all; "
+            f"{without / LEDGERS * 1e6:.0f} us a ledger without, {all_of_it / LEDGERS * 1e6:.0f} us with both checkers",
+            f"a suspect of {SUSPECT_ENTRIES:,} entries takes {of_a_suspect * 1e3:.1f} ms with both ({len(BOOKIES)} bookies)",
+        ),
+    )
+
+
+def targets() -> list[Target]:
+    return [ratio()]
+
+
+if __name__ == "__main__":
+    print(*targets(), sep="\n")

@@ -1,0 +1,146 @@
+"""The second checker piece by piece: where entries belong, what a list says, which entries of a long ledger are looked at."""
+
+from __future__ import annotations
+
+import itertools
+from random import Random
+
+import pytest
+from support.entry_by_entry import in_groups
+from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
+
+from auditor.confirm.enumerated_blocks import ENUMERATED_ENTRIES_MAX, POINTS_MAX, blocks
+from auditor.confirm.enumerated_holdings import ABSENT, HELD, UNKNOWN, by_list
+from auditor.confirm.enumerated_schedule import first_of, last_of, stretches
+from auditor.confirm.enumeration import enumerated
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
+from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.finding import Kind
+from auditor.model.identity import ENTRY_ID_MAX
+from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
+from auditor.model.verdict import Standing, Unknown
+from auditor.sandbox.notation import ledger
+from auditor.wire.entry_availability import canonical
+
+TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
+
+
+def evidence(text: str, *, looks: int = 1, **held: set[int]) -> LedgerEvidence:
+    """Bookies that list so; entry 4 was read in vain on those that do not list it."""
+    answers = {b: Answer(b, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(entries)) for b, entries in held.items()}
+    lacking = [bookie for bookie, entries in held.items() if 4 not in entries]
+    reads = {(b, 4): EntryRead(b, LEDGER, 4, 0, NOW_MS, ReadStatus.NO_ENTRY) for b in lacking}
+    record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(text))
+    return LedgerEvidence(LEDGER, (Look(record, answers, reads),) * looks)
+
+
+@pytest.mark.parametrize(
+    ("entry", "bookies"), [(0, ("b1", "b2")), (1, ("b2", "b3")), (2, ("b3", "b1")), (7, ("b2", "b3")), (12, ("b4", "b2"))]
+)
+def test_an_entry_is_written_to_the_positions_from_its_own_id_on(entry: int, bookies: tuple[str, ...]) -> None:
+    """RoundRobinDistributionSchedule with the absolute entry id, also behind an ensemble change at 10."""
+    parts = stretches(ledger("e3 w2 a2 0:[b1 b2 b3] 10:[b4 b2 b3] closed 19"))
+    (mine,) = (part for part in parts if part.first <= entry <= part.last)
+    assert bookies == mine.bookies_of(entry)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("e3 w2 a2 0:[b1 b2 b3] closed 19", [(0, 19)]),
+        ("e3 w2 a2 0:[b1 b2 b3] 10:[b4 b2 b3] closed 19", [(0, 9), (10, 19)]),
+        ("e3 w2 a2 0:[b1 b2 b3] 20:[b4 b2 b3] closed 19", [(0, 19)]),
+        ("e3 w2 a2 0:[b1 b2 b3] closed -1", []),
+        ("e3 w2 a2 0:[b1 b2 b3] open", []),
+    ],
+)
+def test_entries_are_judged_where_their_end_is_clear(text: str, expected: list[tuple[int, int]]) -> None:
+    """The segments of a closed ledger that hold an entry."""
+    assert expected == [(part.first, part.last) for part in stretches(ledger(text))]
+
+
+def test_the_ends_of_a_bookies_share_are_those_of_all_its_entries() -> None:
+    """The first and the last of what was written to it, and none where nothing was."""
+    (part,) = stretches(ledger("e5 w2 a2 0:[b1 b2 b3 b4 b5] closed 6"))
+    for bookie in part.bookies:
+        mine = [entry for entry in range(7) if bookie in part.bookies_of(entry)]
+        assert (mine[0], mine[-1]) == (first_of(part, bookie), last_of(part, bookie))
+    (short,) = stretches(ledger("e5 w2 a2 0:[b1 b2 b3 b4 b5] closed 0"))
+    assert (None, None) == (first_of(short, "b4"), last_of(short, "b4"))
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_list_is_written_out_as_its_groups_say(seed: int) -> None:
+    """Any block of any list, against the definition of a group."""
+    draw = Random(seed)
+    single = [SequenceGroup(at, at, 1, 0) for at in sorted(draw.sample(range(300), draw.randint(0, 150)))]
+    start, period = 400, draw.randint(2, 9)
+    size, runs = draw.randint(1, period), draw.randint(2, 40)
+    whole = SequenceGroup(start, start + (runs - 1) * period, size, period)
+    answer = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, canonical([*single, whole]))
+    low = draw.randint(0, 500)
+    high = low + draw.randint(0, 300)
+    said = by_list(answer, 3, -1, {}, ()).words(low, high)
+    assert [in_groups(answer.groups, entry) for entry in range(low, high + 1)] == [word == HELD for word in said]
+
+
+def test_a_list_that_speaks_of_more_entries_than_there_is_time_costs_what_is_looked_at() -> None:
+    """Two groups that name 2^62 entries, asked for five of them."""
+    size = 2**31 - 1
+    answer = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, canonical([SequenceGroup(0, size * 2**31, size, size + 1)]))
+    said = by_list(answer, size + 1, -1, {}, ()).words(size - 2, size + 2)
+    assert [HELD, HELD, UNKNOWN, HELD, HELD] == list(said)
+
+
+def test_of_a_long_ledger_a_bounded_number_of_entries_is_looked_at() -> None:
+    """However many edges the lists have; and those that the first checker claims are among them."""
+    parts = stretches(ledger(f"e3 w2 a2 0:[b1 b2 b3] closed {ENTRY_ID_MAX}"))
+    claimed = [2**40 + 7]
+    chosen, is_whole = blocks(LEDGER, parts, range(0, 10**7, 50), claimed, TERMS)
+    assert not is_whole
+    assert sum(block.high - block.low + 1 for block in chosen) <= 7 * (POINTS_MAX + 100)
+    assert [(0, ENTRY_ID_MAX)] == [(chosen[0].low, chosen[-1].high)]
+    assert any(block.low <= claimed[0] <= block.high for block in chosen)
+    assert all(before.high + 1 < after.low for before, after in itertools.pairwise(chosen))
+
+
+def test_a_ledger_that_is_short_enough_is_looked_at_whole() -> None:
+    """Up to the bound every entry."""
+    parts = stretches(ledger(f"e3 w2 a2 0:[b1 b2 b3] 500:[b4 b2 b3] closed {ENUMERATED_ENTRIES_MAX - 1}"))
+    chosen, is_whole = blocks(LEDGER, parts, (), (), TERMS)
+    assert is_whole
+    assert ENUMERATED_ENTRIES_MAX == sum(block.high - block.low + 1 for block in chosen)
+
+
+def test_what_every_bookie_lists_is_sound() -> None:
+    """All six entries twice."""
+    seen = evidence("e3 w2 a2 0:[b1 b2 b3] closed 5", b1={0, 2, 3, 5}, b2={0, 1, 3, 4}, b3={1, 2, 4, 5})
+    assert Standing.SOUND is enumerated(seen, TERMS).standing
+
+
+def test_an_entry_that_no_bookie_of_its_write_set_has_is_without_replica() -> None:
+    """Entry 4 stands on b2 and b3 alone; b1 holding it helps nobody."""
+    seen = evidence("e3 w2 a2 0:[b1 b2 b3] closed 5", looks=2, b1={0, 2, 3, 4, 5}, b2={0, 1, 3}, b3={1, 2, 5})
+    opinion = enumerated(seen, TERMS)
+    (told,) = opinion.told
+    assert (Standing.VIOLATED, Kind.ENTRY_WITHOUT_REPLICA, 4) == (opinion.standing, told.kind, told.worst)
+    assert told.entries is not None
+    assert (((4, 4),), 1) == (told.entries.ranges, told.entries.total)
+    assert {"b2": (4, 1), "b3": (4, 1)} == opinion.lacks
+
+
+def test_a_list_that_lacks_an_entry_proves_nothing_by_itself() -> None:
+    """Nobody read entry 1 on b2: unknown, and why."""
+    seen = evidence("e3 w2 a2 0:[b1 b2 b3] closed 5", b1={0, 2, 3, 5}, b2={0, 3, 4}, b3={1, 2, 4, 5})
+    opinion = enumerated(seen, TERMS)
+    assert (Standing.INDETERMINATE, {Unknown.ANSWER_TIMEOUT}) == (opinion.standing, set(opinion.unknowns))
+
+
+@pytest.mark.parametrize(
+    ("status", "word"), [(ReadStatus.PRESENT, HELD), (ReadStatus.NO_LEDGER, ABSENT), (ReadStatus.REFUSED, UNKNOWN)]
+)
+def test_what_was_read_goes_before_what_was_listed(status: ReadStatus, word: int) -> None:
+    """A list lacks entry 7, and it was read."""
+    answer = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups({6}))
+    read = EntryRead("b1", LEDGER, 7, 0, NOW_MS, status)
+    assert [HELD, word] == list(by_list(answer, 3, 7, {7: read}, ()).words(6, 7))
