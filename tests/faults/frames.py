@@ -1,0 +1,136 @@
+"""What a proxy can tell of the frames it passes on: those between an auditor and a bookie, and those of ZooKeeper.
+
+Both put 4 bytes of length, big-endian, before each frame. Read here with protobuf and `struct` alone, by none of the code
+under test: a frame that cannot be read is `Said` with nothing in it, and is passed on all the same.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from google.protobuf.message import DecodeError
+
+from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
+
+LIST_HEADER_BYTES = 64
+GROUP_BYTES = 24
+ENTRIES_MAX = 100_000
+"""More entries than this in a list are none that a test wrote."""
+OPERATIONS = {1: "read", 2: "add", 8: "info", 11: "list"}
+"""BookKeeper's OperationType, those that are told apart."""
+OPCODES = {3: "exists", 4: "data", 8: "children", 9: "sync", 11: "ping", 12: "children", 22: "multi_read", -11: "close"}
+"""ZooKeeper's, by its OpCode; what a connection begins with is "connect"."""
+STATUSES = {0: "held", 402: "no_such_ledger"}
+"""The two answers to a list that say which entries are there; all others are "other"."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one frame says. `about` is a ledger of a bookie, or the bytes of a ZooKeeper request (its paths are in them).
+
+    `entries`: of an answer to a list, what is held. `status`: "held", "no_such_ledger", "other", of answers only.
+    """
+
+    operation: str = ""
+    txn_id: int = 0
+    ledger_id: int | None = None
+    entry_id: int | None = None
+    status: str = ""
+    entries: frozenset[int] | None = None
+    about: bytes = b""
+
+
+class Dialect(Protocol):
+    """Reads the frames of one connection, both ways, in the order they come."""
+
+    def request(self, body: bytes) -> Said:
+        """A frame of the client's."""
+
+    def reply(self, body: bytes) -> Said:
+        """A frame of the server's."""
+
+
+class BookieFrames:
+    """Protocol version 3: each frame one protobuf message."""
+
+    def request(self, body: bytes) -> Said:
+        try:
+            message = pb.Request.FromString(body)
+        except DecodeError:
+            return Said()
+        operation = OPERATIONS.get(message.header.operation, "other")
+        txn_id = message.header.txnId
+        if operation == "list":
+            return Said(operation, txn_id, message.getListOfEntriesOfLedgerRequest.ledgerId)
+        if operation == "read":
+            return Said(operation, txn_id, message.readRequest.ledgerId, message.readRequest.entryId)
+        return Said(operation, txn_id)
+
+    def reply(self, body: bytes) -> Said:
+        try:
+            message = pb.Response.FromString(body)
+        except DecodeError:
+            return Said()
+        operation, txn_id = OPERATIONS.get(message.header.operation, "other"), message.header.txnId
+        if operation == "list":
+            listed = message.getListOfEntriesOfLedgerResponse
+            status = STATUSES.get(message.status or listed.status, "other")
+            entries = entries_of(listed.availabilityOfEntriesOfLedger) if status == "held" else frozenset()
+            return Said(operation, txn_id, listed.ledgerId, None, status, entries)
+        if operation == "read":
+            read = message.readResponse
+            return Said(operation, txn_id, read.ledgerId, read.entryId, STATUSES.get(message.status or read.status, "other"))
+        return Said(operation, txn_id, status=STATUSES.get(message.status, "other"))
+
+
+def entries_of(payload: bytes) -> frozenset[int] | None:
+    """The entries of a bookie's list, header included; None where it is none. One by one: for small ledgers."""
+    if len(payload) < LIST_HEADER_BYTES:
+        return None
+    return entries_of_groups(payload[LIST_HEADER_BYTES:])
+
+
+def entries_of_groups(groups: bytes) -> frozenset[int] | None:
+    """The entries of sequence groups: first, last, size, period (8, 8, 4 and 4 bytes); None where they are none."""
+    if len(groups) % GROUP_BYTES:
+        return None
+    found: set[int] = set()
+    for first, last, size, period in struct.iter_unpack(">qqii", groups):
+        starts = range(first, last + 1, period) if period > 0 else range(first, first + 1)
+        if size < 0 or len(starts) * size > ENTRIES_MAX:
+            return None
+        for start in starts:
+            found.update(range(start, start + size))
+    return frozenset(found)
+
+
+@dataclass
+class ZooKeeperFrames:
+    """A client's requests carry their number and what they are; a reply carries the number."""
+
+    _connecting: bool = True
+    _connected: bool = False
+    _asked: dict[int, tuple[str, bytes]] = field(default_factory=dict)
+
+    def request(self, body: bytes) -> Said:
+        if self._connecting:
+            self._connecting = False
+            return Said("connect")
+        if len(body) < 8:
+            return Said()
+        xid, opcode = struct.unpack_from("!ii", body)
+        operation = OPCODES.get(opcode, "other")
+        self._asked[xid] = (operation, body)
+        return Said(operation, xid, about=body)
+
+    def reply(self, body: bytes) -> Said:
+        if not self._connected:
+            self._connected = True
+            return Said("connect")
+        if len(body) < 4:
+            return Said()
+        (xid,) = struct.unpack_from("!i", body)
+        operation, about = self._asked.pop(xid, ("other", b""))
+        return Said(operation, xid, about=about)

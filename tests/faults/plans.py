@@ -1,0 +1,214 @@
+"""Fault plans on the wire: one fault each, and beforehand the ledgers that are owed their verdict.
+
+    plan = PLANS["bookie: reply to a list: reset"]
+    faults = plan.faults(random.Random(seed))        # by proxy; which bookie, frame and byte is the seed's affair
+
+A transient fault is over when the second look begins, and owes every ledger. A lasting one owes those that it cannot touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from faults.proxy import Fault, Harm
+from faults.scene import ALL, BOOKIES, LEDGERS, without
+
+Faults = Mapping[str, list[Fault]]
+"""By the name of a proxy."""
+
+LISTS_ASKED = 8
+"""Every bookie is asked for more lists than this at the first look."""
+ZNODE = b"/ledgers/00/0000/L%04d"
+SOUND_ID, LOSSY_ID = 2, 11
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`owed`: of the bookies with faults, the ledgers that are owed their verdict. `hidden`: of which a loss may stay unseen.
+
+    `heals`: the fault is over when the second look begins. `reachable`: False where the metadata service is not, and no verdict
+    is given. `quick`: one of the few that every test run plays.
+    """
+
+    name: str
+    faults: Callable[[Random], Faults]
+    owed: Callable[[Faults], frozenset[int]] = lambda faults: ALL
+    hidden: frozenset[int] = frozenset()
+    heals: bool = True
+    reachable: bool = True
+    quick: bool = False
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+def _one_bookie(name: str, harm: Harm, *, quick: bool = False, **where: object) -> Plan:
+    """One frame of one bookie; the frame that is hit is drawn among the first few that fit."""
+
+    def faults(draw: Random) -> Faults:
+        bookie = draw.choice(BOOKIES)
+        frames = LISTS_ASKED if where.get("operation") == "list" else 1
+        return {bookie: [Fault(harm, frame=draw.randrange(frames), **where)]}  # type: ignore[arg-type]
+
+    return Plan(f"bookie: {name}: {harm}", faults, quick=quick)
+
+
+FEW_RETRIES = {"bookie_retries": 1, "bookie_connect_attempts": 2, "bookie_deadline": "20s"}
+"""Where each try costs a time-out or a connection."""
+
+
+def _first_look(name: str, harm: Harm, bookies: int = 1, *, quick: bool = False, **where: object) -> Plan:
+    """Every frame that fits, of some bookies, until the second look begins."""
+
+    def faults(draw: Random) -> Faults:
+        return {bookie: [Fault(harm, count=None, **where)] for bookie in draw.sample(BOOKIES, bookies)}  # type: ignore[arg-type]
+
+    who = "bookie" if bookies == 1 else f"{bookies} bookies"
+    return Plan(f"{who}: {name}, all of the first look: {harm}", faults, quick=quick, settings=FEW_RETRIES)
+
+
+def _for_ever(name: str, harm: Harm, *, quick: bool = False, **where: object) -> Plan:
+    """Every frame that fits, of one bookie, to the end: owed are the ledgers that never needed it."""
+
+    def faults(draw: Random) -> Faults:
+        return {draw.choice(BOOKIES): [Fault(harm, count=None, **where)]}  # type: ignore[arg-type]
+
+    title = f"bookie: {name}, to the end: {harm}"
+    return Plan(title, faults, lambda found: without(*found), heals=False, quick=quick, settings=FEW_RETRIES)
+
+
+def _zookeeper(name: str, harm: Harm, *, frames: int = 4, quick: bool = False, **where: object) -> Plan:
+    """One frame of ZooKeeper; each znode is read by a request of its own, so that one is hit and no other."""
+
+    def faults(draw: Random) -> Faults:
+        return {"zookeeper": [Fault(harm, frame=draw.randrange(frames), **where)]}  # type: ignore[arg-type]
+
+    return Plan(f"zookeeper: {name}: {harm}", faults, quick=quick, settings={"zookeeper_batch_paths": 1})
+
+
+def _wrong_list(ledger_id: int, hidden: Iterable[int]) -> Plan:
+    """A list with another byte in it, from every bookie that is asked: nothing on the wire guards it, a read must."""
+
+    def faults(draw: Random) -> Faults:
+        bookie = draw.choice(sorted(LEDGERS[ledger_id].bookies))
+        return {bookie: [Fault(Harm.CORRUPT, ledger_id=ledger_id, operation="list", part="rest")]}
+
+    hides = frozenset(hidden)
+    what = "with a loss" if hides else "that is sound"
+    return Plan(
+        f"bookie: list of a ledger {what}: {Harm.CORRUPT} rest",
+        faults,
+        owed=lambda _: ALL - hides,
+        hidden=hides,
+        quick=not hides,
+    )
+
+
+def _corrupt_metadata(ledger_id: int, hidden: Iterable[int]) -> Plan:
+    """The metadata of one ledger, or its mark, with another byte in it, once."""
+    path = ZNODE % ledger_id
+    faults = {"zookeeper": [Fault(Harm.CORRUPT, operation="multi_read", path=path, part="rest")]}
+    hides = frozenset(hidden)
+    what = "with a loss" if hides else "that is sound"
+    return Plan(
+        f"zookeeper: metadata of a ledger {what}: {Harm.CORRUPT} rest",
+        lambda _: faults,
+        owed=lambda _: ALL - hides,
+        hidden=hides,
+        settings={"zookeeper_batch_paths": 1},
+    )
+
+
+ONE_LIST = [
+    *(
+        _one_bookie("reply to a list", harm, operation="list", quick=harm in (Harm.RESET, Harm.CORRUPT, Harm.REORDER))
+        for harm in (
+            Harm.DELAY,
+            Harm.DROP,
+            Harm.RESET,
+            Harm.TRUNCATE,
+            Harm.CORRUPT,
+            Harm.DUPLICATE,
+            Harm.REORDER,
+            Harm.HALF_OPEN,
+        )
+    ),
+    *(
+        _one_bookie("request of a list", harm, operation="list", reply=False, quick=harm is Harm.DUPLICATE)
+        for harm in (
+            Harm.DELAY,
+            Harm.DROP,
+            Harm.RESET,
+            Harm.TRUNCATE,
+            Harm.CORRUPT,
+            Harm.DUPLICATE,
+            Harm.REORDER,
+            Harm.HALF_OPEN,
+        )
+    ),
+]
+LENGTHS = [
+    Plan(
+        "bookie: length of a reply: corrupt",
+        lambda draw: {draw.choice(BOOKIES): [Fault(Harm.CORRUPT, operation="list", part="length")]},
+        quick=True,
+    )
+]
+GREETINGS = [
+    _one_bookie("reply to the greeting", harm, operation="info")
+    for harm in (Harm.DROP, Harm.RESET, Harm.TRUNCATE, Harm.CORRUPT, Harm.HALF_OPEN)
+]
+READS = [
+    *(
+        _one_bookie("reply to a read", harm, operation="read", part="rest", quick=harm is Harm.CORRUPT)
+        for harm in (Harm.DROP, Harm.RESET, Harm.TRUNCATE, Harm.CORRUPT, Harm.DUPLICATE)
+    ),
+]
+FIRST_LOOKS = [
+    _first_look("lists", Harm.DELAY, operation="list", delay_s=0.02),
+    _first_look("lists", Harm.DUPLICATE, operation="list"),
+    _first_look("lists", Harm.REORDER, operation="list"),
+    _first_look("lists", Harm.RESET, operation="list"),
+    _first_look("lists", Harm.TRUNCATE, operation="list"),
+    _first_look("greetings", Harm.DROP, operation="info", quick=True),
+    _first_look("lists", Harm.HALF_OPEN, operation="list"),
+    _first_look("greetings", Harm.RESET, len(BOOKIES), operation="info"),
+    _first_look("greetings", Harm.HALF_OPEN, len(BOOKIES), operation="info"),
+]
+LASTING = [
+    _for_ever("greetings", Harm.RESET, operation="info", quick=True),
+    _for_ever("greetings", Harm.HALF_OPEN, operation="info"),
+    _for_ever("lists", Harm.TRUNCATE, operation="list"),
+    _for_ever("lists", Harm.CORRUPT, operation="list", part="length"),
+    _for_ever("reads", Harm.DROP, operation="read"),
+]
+WRONG = [_wrong_list(SOUND_ID, ()), _wrong_list(LOSSY_ID, (LOSSY_ID,))]
+METADATA = [
+    *(
+        _zookeeper("reply to a read", harm, operation="multi_read", frames=12, quick=harm is Harm.RESET)
+        for harm in (Harm.DELAY, Harm.DROP, Harm.RESET, Harm.TRUNCATE, Harm.DUPLICATE, Harm.REORDER, Harm.HALF_OPEN)
+    ),
+    *(
+        _zookeeper("request", harm, operation="multi_read", reply=False, frames=12)
+        for harm in (Harm.DROP, Harm.RESET, Harm.DUPLICATE, Harm.REORDER, Harm.TRUNCATE)
+    ),
+    _zookeeper("number of a reply", Harm.CORRUPT, operation="multi_read", frames=12, part="head"),
+    _zookeeper("length of a reply", Harm.CORRUPT, operation="multi_read", frames=12, part="length"),
+    _zookeeper("reply to a sync", Harm.DROP, operation="sync", frames=1),
+    _zookeeper("reply to a sync", Harm.RESET, operation="sync", frames=1),
+    _zookeeper("first reply of a session", Harm.RESET, operation="connect", frames=1),
+    _corrupt_metadata(SOUND_ID, ()),
+    _corrupt_metadata(LOSSY_ID, (LOSSY_ID,)),
+    Plan(
+        "zookeeper: every reply, to the end: drop",
+        lambda draw: {"zookeeper": [Fault(Harm.DROP, operation="multi_read", count=None, frame=draw.randrange(6))]},
+        heals=False,
+        reachable=False,
+        settings={"zookeeper_batch_paths": 1, "zookeeper_retries": 1},
+    ),
+]
+PLANS: Mapping[str, Plan] = {
+    plan.name: plan for plan in (*ONE_LIST, *LENGTHS, *GREETINGS, *READS, *FIRST_LOOKS, *LASTING, *WRONG, *METADATA)
+}
+QUICK = [name for name, plan in PLANS.items() if plan.quick]
+"""The cheapest of each mechanism."""

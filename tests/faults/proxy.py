@@ -1,0 +1,378 @@
+"""A proxy that stands before a bookie or a ZooKeeper, on loopback, and does to frames what networks do.
+
+    log = Log()
+    with Proxies() as proxies:
+        proxy = proxies.before_bookie("b2", port, log, seed=7)
+        proxy.faults = [Fault(Harm.RESET, operation="list", frame=3)]      # the fourth list asked for: connection reset
+        cluster.register("b2", proxy.registration)
+        ...
+        proxy.heal()
+
+Frames are whole: a fault is done to one, or to a few, never to half of one by accident. Everything that is left to chance (where
+a frame is cut, which byte changes, in which order frames go on) is drawn from the seed. The log has every frame both ways, in
+the order in which the proxy saw them, of all proxies that share it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import TracebackType
+from typing import Self
+
+from faults.frames import BookieFrames, Dialect, Said, ZooKeeperFrames
+
+from auditor.sandbox.loop_thread import LoopThread
+from auditor.wire import bookie_registration
+
+HOST = "127.0.0.1"
+FRAME_BYTES_MAX = 64 * 2**20
+"""Largest frame passed on, in bytes."""
+CONNECT_TIMEOUT_S = 10.0
+"""How long the server behind may take to accept."""
+REORDER_WAIT_S = 0.2
+"""How long a frame is held for another to overtake it, in seconds; then there is nothing to reorder."""
+
+
+class Harm(StrEnum):
+    """What is done to a frame."""
+
+    DELAY = "delay"
+    """It waits for `delay_s`, and so does what is behind it, as on a network that lost a packet."""
+    DROP = "drop"
+    RESET = "reset"
+    """The connection ends with RST on both sides in its place."""
+    TRUNCATE = "truncate"
+    """A part of it, then the connection is closed."""
+    CORRUPT = "corrupt"
+    """One byte of `part` is another."""
+    DUPLICATE = "duplicate"
+    REORDER = "reorder"
+    """It goes on after the next one of its direction."""
+    HALF_OPEN = "half_open"
+    """From it on nothing passes in either direction of its connection, and nobody is told."""
+    CALL = "call"
+    """Nothing: the frame goes on when `call` has returned, in a thread of its own."""
+
+
+SWALLOWED = (Harm.DROP, Harm.RESET, Harm.TRUNCATE, Harm.HALF_OPEN)
+"""Nothing of such a frame is of use to the other side."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Which harm, to which frames: all conditions must hold. `frame` counts those that fit, from 0; `count` None: for ever.
+
+    `connection` counts the connections of the proxy, from 0; None: any. `path`: bytes that a ZooKeeper request must contain.
+    `part`: "length" (the 4 bytes before the frame), "head" (its first 8 bytes), "rest" (all others).
+    """
+
+    harm: Harm
+    reply: bool = True
+    operation: str = ""
+    ledger_id: int | None = None
+    path: bytes = b""
+    connection: int | None = None
+    frame: int = 0
+    count: int | None = 1
+    delay_s: float = 0.3
+    part: str = "head"
+    call: Callable[[Connection], object] | None = field(default=None, compare=False)
+
+    def fits(self, said: Said, *, reply: bool, connection: int) -> bool:
+        """Whether this is a frame that it counts."""
+        if reply is not self.reply or self.connection not in (None, connection):
+            return False
+        if said.operation in ("connect", "ping") and self.operation != said.operation:
+            return False
+        wanted = self.operation in ("", said.operation) and self.ledger_id in (None, said.ledger_id)
+        return wanted and self.path in said.about
+
+
+@dataclass(frozen=True)
+class Passed:
+    """One frame as the proxy saw it; `number` over all proxies of a log. `fate`: "passed", or the harm done to it.
+
+    `sent`: what the other side may have got instead of what was said; None: nothing it could take for an answer.
+    """
+
+    number: int
+    proxy: str
+    connection: int
+    reply: bool
+    said: Said
+    sent: Said | None
+    fate: str
+
+
+class Log:
+    """What all proxies saw, in one order; and moments that a test marks in it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seen: list[Passed | str] = []
+
+    def add(self, proxy: str, connection: int, said: Said, sent: Said | None, fate: str, *, reply: bool) -> None:
+        with self._lock:
+            self._seen.append(Passed(len(self._seen), proxy, connection, reply, said, sent, fate))
+
+    def mark(self, moment: str) -> None:
+        """A new epoch begins."""
+        with self._lock:
+            self._seen.append(moment)
+
+    def epochs(self) -> list[list[Passed]]:
+        """The frames between the marks, in the order in which they were seen."""
+        with self._lock:
+            seen = list(self._seen)
+        found: list[list[Passed]] = [[]]
+        for one in seen:
+            if isinstance(one, str):
+                found.append([])
+            else:
+                found[-1].append(one)
+        return found
+
+    def harmed(self) -> list[Passed]:
+        """The frames to which something was done."""
+        return [one for epoch in self.epochs() for one in epoch if one.fate != "passed"]
+
+
+class Proxy:
+    """Before one server. `faults` may be changed while it runs; frames that fit are counted from then on."""
+
+    def __init__(self, name: str, server: tuple[str, int], dialect: Callable[[], Dialect], log: Log, seed: int) -> None:
+        self.name, self.server, self.log = name, server, log
+        self._dialect = dialect
+        self._random = random.Random(f"{seed} {name}")
+        self._faults: list[Fault] = []
+        self._fitted: list[int] = []
+        self._connections: list[Connection] = []
+        self.made = 0
+
+    @property
+    def faults(self) -> list[Fault]:
+        return self._faults
+
+    @faults.setter
+    def faults(self, faults: list[Fault]) -> None:
+        self._fitted = [0] * len(faults)
+        self._faults = faults
+
+    async def start(self) -> None:
+        self._listener = await asyncio.start_server(self._accepted, HOST, 0)
+        self.port: int = self._listener.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        self._listener.close()
+        for connection in self._connections:
+            connection.end()
+
+    def heal(self) -> None:
+        """No more faults; a connection that is half open stays so, as it would."""
+        self.faults = []
+
+    @property
+    def registration(self) -> bytes:
+        """What a bookie's registration says when this is its address."""
+        return bookie_registration.encode(HOST, self.port)
+
+    @property
+    def hosts(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    def harm(self, said: Said, *, reply: bool, connection: int) -> Fault | None:
+        """What is to be done to this frame: the first fault whose turn it is."""
+        chosen = None
+        for at, fault in enumerate(self._faults):
+            if fault.fits(said, reply=reply, connection=connection):
+                turn = self._fitted[at] - fault.frame
+                self._fitted[at] += 1
+                if chosen is None and turn >= 0 and (fault.count is None or turn < fault.count):
+                    chosen = fault
+        return chosen
+
+    def cut(self, framed: bytes) -> bytes:
+        """A beginning of it, at least a byte, not all."""
+        return framed[: self._random.randrange(1, len(framed))]
+
+    def changed(self, framed: bytes, part: str) -> bytes:
+        """One byte of it is another."""
+        first, end = {"length": (0, 4), "head": (4, min(12, len(framed))), "rest": (min(12, len(framed) - 1), len(framed))}[
+            part
+        ]
+        at = self._random.randrange(first, end)
+        other = framed[at] ^ self._random.randrange(1, 256)
+        return framed[:at] + bytes((other,)) + framed[at + 1 :]
+
+    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                server = await asyncio.open_connection(*self.server)
+        except OSError:
+            _reset(writer)
+            return
+        connection = Connection(self, self.made, self._dialect(), (reader, writer), server)
+        self.made += 1
+        self._connections.append(connection)
+        await connection.run()
+        self._connections.remove(connection)
+
+
+class Connection:
+    """One client's, and the one to the server made for it."""
+
+    def __init__(
+        self,
+        proxy: Proxy,
+        number: int,
+        dialect: Dialect,
+        client: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        server: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    ) -> None:
+        self._proxy, self.number, self._dialect = proxy, number, dialect
+        self._client, self._server = client, server
+        self._swallows = False
+        self.client_port: int = client[1].get_extra_info("peername")[1]
+
+    async def run(self) -> None:
+        """Until either side ends."""
+        ways = [
+            asyncio.create_task(self._pump(self._client[0], self._server[1], reply=False)),
+            asyncio.create_task(self._pump(self._server[0], self._client[1], reply=True)),
+        ]
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        if self._swallows:
+            await ways[0]  # the server's side may end: the client is not told
+        self.end()
+        for way in ways:
+            way.cancel()
+        await asyncio.gather(*ways, return_exceptions=True)
+
+    def end(self) -> None:
+        for _, writer in (self._client, self._server):
+            with suppress(OSError, RuntimeError):
+                writer.close()
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, reply: bool) -> None:
+        held: list[bytes] = []
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                framed = await self._next(reader, writer, held)
+                body = framed[4:]
+                said = self._dialect.reply(body) if reply else self._dialect.request(body)
+                fault = None if self._swallows else self._proxy.harm(said, reply=reply, connection=self.number)
+                fate = Harm.HALF_OPEN if self._swallows else "passed" if fault is None else fault.harm
+                sent = None if fate in SWALLOWED else said
+                if fault is not None and fault.harm is Harm.CORRUPT:
+                    framed = self._proxy.changed(framed, fault.part)
+                    sent = self._dialect.reply(framed[4:]) if reply and fault.part != "length" else None
+                self._proxy.log.add(self._proxy.name, self.number, said, sent, fate, reply=reply)
+                if not await self._pass(framed, fault, writer, held):
+                    return
+
+    async def _next(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held: list[bytes]) -> bytes:
+        """The next frame with its length; meanwhile what is held goes on if nothing comes to overtake it."""
+        coming = asyncio.ensure_future(reader.readexactly(4))
+        if held:
+            await asyncio.wait([coming], timeout=REORDER_WAIT_S)
+            if not coming.done():
+                await _send(writer, *held)
+                held.clear()
+        head = await coming
+        (length,) = struct.unpack("!i", head)
+        assert 0 <= length <= FRAME_BYTES_MAX, length
+        return head + await reader.readexactly(length)
+
+    async def _pass(self, framed: bytes, fault: Fault | None, writer: asyncio.StreamWriter, held: list[bytes]) -> bool:
+        """Send the frame on, or do to it what is to be done; False: this was the connection's last."""
+        if self._swallows:
+            return True
+        match fault.harm if fault else None:
+            case Harm.DROP:
+                return True
+            case Harm.RESET:
+                _reset(self._client[1])
+                _reset(self._server[1])
+                return False
+            case Harm.TRUNCATE:
+                await _send(writer, self._proxy.cut(framed))
+                return False
+            case Harm.HALF_OPEN:
+                self._swallows = True
+                return True
+            case Harm.REORDER:
+                held.append(framed)
+                return True
+        frames = await self._frames(framed, fault)
+        await _send(writer, *frames, *held)
+        held.clear()
+        return True
+
+    async def _frames(self, framed: bytes, fault: Fault | None) -> list[bytes]:
+        if fault is None:
+            return [framed]
+        match fault.harm:
+            case Harm.DELAY:
+                await asyncio.sleep(fault.delay_s)
+            case Harm.DUPLICATE:
+                return [framed, framed]
+            case Harm.CALL:
+                assert fault.call is not None, "a call to make"
+                await asyncio.to_thread(fault.call, self)
+        return [framed]
+
+
+async def _send(writer: asyncio.StreamWriter, *frames: bytes) -> None:
+    writer.write(b"".join(frames))
+    await writer.drain()
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    sock = writer.get_extra_info("socket")
+    if sock is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+class Proxies:
+    """Proxies in a thread of their own, ended with the block."""
+
+    def __enter__(self) -> Self:
+        self._loop = LoopThread("fault-proxies")
+        self._proxies: list[Proxy] = []
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for proxy in self._proxies:
+            self._loop.call(proxy.stop())
+        self._loop.stop()
+
+    def __iter__(self) -> Iterator[Proxy]:
+        return iter(self._proxies)
+
+    def before_bookie(self, name: str, address: tuple[str, int], log: Log, seed: int) -> Proxy:
+        """A proxy before the bookie that listens at `address`."""
+        return self._started(Proxy(name, address, BookieFrames, log, seed))
+
+    def before_zookeeper(self, hosts: str, log: Log, seed: int) -> Proxy:
+        """A proxy before the one server `hosts` names, `host:port`."""
+        host, _, port = hosts.partition(":")
+        return self._started(Proxy("zookeeper", (host, int(port)), ZooKeeperFrames, log, seed))
+
+    def heal(self) -> None:
+        """No proxy does harm any more."""
+        for proxy in self._proxies:
+            proxy.heal()
+
+    def _started(self, proxy: Proxy) -> Proxy:
+        self._loop.call(proxy.start())
+        self._proxies.append(proxy)
+        return proxy
