@@ -77,6 +77,10 @@ class SparkJobFailed(AuditorError):
         self.detail = detail
 
 
+class WorkerDied(SparkJobFailed):
+    """Spark's Python workers died in a job, each time it was tried. What the job wrote does not count."""
+
+
 class OutputError(AuditorError):
     """The output directory cannot be used: not writable, or another run holds its lock. Exit 2 before anything was contacted,
     5 where it gives out later."""

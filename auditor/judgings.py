@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from auditor.errors import WorkerDied
 from auditor.judgement import Todo
 from auditor.report.run_directory import Place
 from auditor.tables.stages import Stages
@@ -20,6 +21,8 @@ class Judgings:
     stages: Stages
     run: Place
     done: list[tuple[int, int]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    """Sentences on judgings that had to be done again."""
 
     @property
     def latest(self) -> int:
@@ -29,7 +32,13 @@ class Judgings:
     def judge(self, look: int, only: tuple[int, Todo] | None = None) -> None:
         """Judge the open ledgers once more; `only` those that judging `only[0]` of this look left with that todo."""
         number = self.latest + 1 if self.done and self.done[-1][0] == look else 0
-        self.stages.judge(look, number, only)
+        try:
+            self.stages.judge(look, number, only)
+        except WorkerDied as died:
+            # Nothing of that job counts, whatever it left. Once more from the same evidence, each ledger in a child's hands.
+            self.run.remove(self.stages.steps_name(look, number))
+            self.problems.append(f"judging at look {look} was done again, ledger by ledger: {died}")
+            self.stages.judge(look, number, only, careful=True)
         self.done.append((look, number))
 
     def left(self, look: int, todo: Todo) -> int:

@@ -16,6 +16,7 @@ from auditor.judgings import Judgings
 from auditor.model.cluster import BookieRecord
 from auditor.register import BookieRegister
 from auditor.relisting import Relisting
+from auditor.report.poison_evidence import keep_poison
 from auditor.report.progress import Progress
 from auditor.report.run_directory import Place
 from auditor.stop import StopRequest
@@ -55,7 +56,9 @@ def audit(look: Audit, ledger_ids: Sequence[int] | None) -> list[BookieRecord]:
     if problem := look.relisting.again(look.waits_ms[0], look.stop.wait):
         look.problems.append(problem)
     look.judgings.commit()
+    look.problems += look.judgings.problems
     look.run.write_table("evidence/bookies", table(BOOKIES, [bookie_row(one) for one in look.bookies.seen]), "bookies")
+    keep_poison(look.run)
     return look.bookies.seen
 
 

@@ -9,39 +9,47 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.accounting.about import About
-from auditor.accounting.verdict_rows import verdict_row
+from auditor.config import JudgingLimits
 from auditor.evidence.gathered import gathered
 from auditor.evidence.rows import Row, table
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, SEEN, VERDICTS
-from auditor.judgement import settle_or_set_aside
 from auditor.model.evidence import LedgerEvidence
+from auditor.poison.judge import Judge
+from auditor.poison.rows import judged, set_aside
+from auditor.report.poison_evidence import stopped_ledgers
 from auditor.report.run_directory import Place
 
 LEDGERS_AT_ONCE = 100_000
 """Ledgers gathered in memory at a time: some hundred bytes each."""
 
 
-def judge_again(run: Place, about: About) -> pa.Table:
+DEFAULT_LIMITS = JudgingLimits()
+
+
+def judge_again(run: Place, about: About, limits: JudgingLimits = DEFAULT_LIMITS) -> pa.Table:
     """A verdict for every ledger that the evidence has, as VERDICTS rows in order of ledger id.
 
-    Evidence that stops half way is judged as it is: what was not asked is unknown. Costs one scan of each table for every
-    LEDGERS_AT_ONCE ledgers.
+    Evidence that stops half way is judged as it is: what was not asked is unknown. A ledger on which the run had to be stopped
+    is set aside again in the same words; a new one is found in a child, which may die of it. Costs one scan of each table for
+    every LEDGERS_AT_ONCE ledgers. Raises TooManyPoisoned.
     """
-    batches = [table(VERDICTS, rows) for rows in _rows(run, about)]
+    batches = [table(VERDICTS, rows) for rows in _rows(run, about, limits)]
     return pa.Table.from_batches(batches, schema=VERDICTS)
 
 
-def _rows(run: Place, about: About) -> Iterator[list[Row]]:
+def _rows(run: Place, about: About, limits: JudgingLimits) -> Iterator[list[Row]]:
+    def aside(evidence: LedgerEvidence, why: str) -> Row:
+        return set_aside(evidence, why, about.terms, about.facts)[1]
+
+    judge = Judge(lambda evidence: judged(evidence, about.terms, about.facts)[1], aside, limits, careful=True)
+    stopped = stopped_ledgers(run)
     ids = np.unique(run.read_table("evidence/listing", LISTING)["ledger_id"].to_numpy())
     for start in range(0, len(ids), LEDGERS_AT_ONCE):
         portion = ids[start : start + LEDGERS_AT_ONCE]
         for batch in _seen(run, int(portion[0]), int(portion[-1])):
-            yield [_judged(evidence, about) for evidence in gathered(batch)]
-
-
-def _judged(evidence: LedgerEvidence, about: About) -> Row:
-    step, detail = settle_or_set_aside(evidence, about.terms)
-    return verdict_row(evidence, step, about.terms, about.facts, detail)
+            ledgers = list(gathered(batch))
+            rows = iter(judge.each([one for one in ledgers if one.ledger_id not in stopped]))
+            yield [aside(one, stopped[one.ledger_id]) if one.ledger_id in stopped else next(rows) for one in ledgers]
 
 
 def _seen(run: Place, low: int, high: int) -> list[pa.RecordBatch]:

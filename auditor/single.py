@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 
 from auditor.bookie.client import AsyncLane
 from auditor.bookie.questions import ListQuestion, ReadQuestion
-from auditor.config import BookieLimits
-from auditor.judgement import Step, Todo, reading_rounds_max, settle_or_set_aside
+from auditor.config import BookieLimits, JudgingLimits
+from auditor.judgement import Step, Todo, reading_rounds_max
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.cluster import Registration
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType, LedgerRecord
+from auditor.poison.judge import Judge
+from auditor.poison.settling import poisoned, settled, stopped_detail
 from auditor.zookeeper.metadata_store import MetadataStore
 from auditor.zookeeper.registrations import known_by_cookie, unregistered_detail
 
@@ -47,6 +49,9 @@ class Asker:
     now_ms: Callable[[], int]
     wait: Callable[[float], None]
     second_look_delay_ms: int
+    judging: JudgingLimits = field(default_factory=JudgingLimits)
+    set_aside: dict[LedgerId, str] = field(default_factory=dict)
+    """Filled on the way: why a ledger could not be judged."""
 
 
 def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[tuple[LedgerEvidence, Step]]:
@@ -62,13 +67,25 @@ def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[t
             asker.store.sync()
         for record in asker.store.read_ledgers(open_ids, look, asker.now_ms, with_marks=True):
             looks[record.ledger_id].records.append(record)
-        steps |= {i: settle_or_set_aside(looks[i].evidence(), terms)[0] for i in open_ids}
+        steps |= _settled(asker, [looks[i].evidence() for i in open_ids], terms)
         asyncio.run(_Round(asker, look, looks, steps, terms, unsupported).ask(open_ids))
         open_ids = [i for i in open_ids if steps[i].todo is not Todo.NOTHING]
         if not open_ids:
             break
     assert not open_ids, f"ledgers {open_ids[:5]} did not settle within {terms.looks_max} looks"
     return [(looks[i].evidence(), steps[i]) for i in looks]
+
+
+def _settled(asker: Asker, ledgers: Sequence[LedgerEvidence], terms: Terms) -> dict[LedgerId, Step]:
+    """Where each ledger stands. Judged in a child: one that cannot be judged is set aside, and the command lives."""
+
+    def aside(one: LedgerEvidence, why: str) -> tuple[Step, str]:
+        return poisoned(one.ledger_id), stopped_detail(why)
+
+    judge = Judge(lambda one: settled(one, terms), aside, asker.judging, careful=True)
+    told = {one.ledger_id: result for one, result in zip(ledgers, judge.each(ledgers), strict=True)}
+    asker.set_aside.update({ledger_id: detail for ledger_id, (_, detail) in told.items() if detail})
+    return {ledger_id: step for ledger_id, (step, _) in told.items()}
 
 
 class _Round:
@@ -163,8 +180,7 @@ class _Round:
         return metadata.digest_type if metadata else None
 
     def _settle(self, ids: Iterable[LedgerId]) -> None:
-        for ledger_id in ids:
-            self._steps[ledger_id] = settle_or_set_aside(self._looks[ledger_id].evidence(), self._terms)[0]
+        self._steps |= _settled(self._asker, [self._looks[i].evidence() for i in ids], self._terms)
 
     def _lane(self, bookie: BookieId) -> AsyncLane:
         if bookie not in self._lanes:

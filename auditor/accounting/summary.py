@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from auditor import __version__
 from auditor.accounting import circumstances
 from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
+from auditor.accounting.poisoned import poison_told
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.finding import CATALOGUE, Kind
@@ -112,6 +113,7 @@ def summarise(
         "nobody_answered": run.nobody_answered,
         "replication_disabled": facts.replication_disabled,
         "partial": run.partial,
+        **poison_told(verdicts),
         "withheld": list(run.withheld),
         "complete": complete,
         "outcome": outcome_of(told, complete=all_judged, fault=is_fault(unknowns)),

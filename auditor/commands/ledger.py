@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from auditor import __version__
@@ -41,7 +41,7 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     try:
         with open_store(uri, settings.zookeeper_limits(1)) as store:
             facts, terms = _known_before(context, store, sources, run_id)
-            asker = Asker(store, settings.bookie_limits(), now_ms, context.stop.wait, settings.second_look_delay_ms)
+            asker = _asker(context, store)
             judged = audit_ledgers(asker, ids, terms)
     except StoreUnavailable as error:
         context.say(text.render_unreachable(run_id, str(error), width=context.width, color=context.color))
@@ -56,7 +56,7 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     told = [(evidence, step.verdict) for evidence, step in judged]
     summary["assurance"] = assurance_of_ledgers(told, terms, findings)
     summary["maintenance"] = maintenance_of_ledgers(told, terms)
-    ledgers = [_ledger(evidence, step) for evidence, step in judged]
+    ledgers = [_ledger(evidence, step, asker.set_aside) for evidence, step in judged]
     if settings.format == "json":
         context.say(json.dumps({"summary": summary, "ledgers": ledgers, "findings": findings}) + "\n")
     else:
@@ -71,6 +71,12 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
             )
         )
     return int(summary["exit_code"])
+
+
+def _asker(context: Context, store: MetadataStore) -> Asker:
+    settings = context.settings
+    bookies, judging = settings.bookie_limits(), settings.judging_limits()
+    return Asker(store, bookies, now_ms, context.stop.wait, settings.second_look_delay_ms, judging)
 
 
 def _known_before(context: Context, store: MetadataStore, sources: Sequence[Source], run_id: str) -> tuple[ClusterFacts, Terms]:
@@ -112,8 +118,8 @@ def _exempt(verdict: Verdict) -> str:
     return verdict.exempt.value if exempt and verdict.exempt else ""
 
 
-def _ledger(evidence: LedgerEvidence, step: Step) -> Json:
-    """One ledger for the report: standing, reasons, metadata, and what was said at each look."""
+def _ledger(evidence: LedgerEvidence, step: Step, set_aside: Mapping[int, str]) -> Json:
+    """One ledger for the report: standing, reasons, metadata, what was said at each look, and why it was `set_aside`."""
     if _is_missing(evidence):
         return {"ledger_id": evidence.ledger_id, "standing": "no_such_ledger"}
     verdict, record = step.verdict, evidence.looks[-1].record
@@ -130,7 +136,7 @@ def _ledger(evidence: LedgerEvidence, step: Step) -> Json:
         "probes": verdict.probes.read if verdict.probes else 0,
         "random_probes": verdict.probes.random if verdict.probes else 0,
         "only_maintenance": verdict.only_maintenance,
-        "detail": record.detail,
+        "detail": set_aside.get(evidence.ledger_id, record.detail),
     }
 
 

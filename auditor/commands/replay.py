@@ -15,6 +15,7 @@ from auditor.commands.run import write_report
 from auditor.errors import AccountingError, ConfigError, OutputError
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.schemas import BOOKIES, LEDGERS, LISTING
+from auditor.poison.judge import TooManyPoisoned
 from auditor.replay import judge_again
 from auditor.report import text
 from auditor.report.conclusion import Conclusion, conclude
@@ -35,13 +36,13 @@ def replay(context: Context, run_dir: str) -> int:
             about,
             bookies,
             NO_PREVIOUS,
-            verdicts=judge_again(run, about),
+            verdicts=judge_again(run, about, context.settings.judging_limits()),
             finished_at=str(summary["finished_at"]) if summary else about.started_at,
             duration_s=summary["duration_s"] if summary else {},
         )
     except OutputError as error:
         raise ConfigError(str(error)) from error
-    except AccountingError as error:
+    except (AccountingError, TooManyPoisoned) as error:
         context.say(text.render_fault("replay", str(error), run_dir=run_dir, width=context.width, color=context.color))
         return EXIT_FAULT
     _compare(context, run, conclusion)

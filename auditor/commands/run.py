@@ -141,6 +141,7 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
                 facts=about.facts,
                 terms=about.terms,
                 limits=settings.bookie_limits(),
+                judging=settings.judging_limits(),
                 readers=readers,
                 tick=watch.done,
             )

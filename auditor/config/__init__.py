@@ -1,6 +1,6 @@
 """Frozen settings: one table, each limit with its unit and why; pure parsing; unknown keys are errors."""
 
-from auditor.config.limits import BookieLimits, ZooKeeperLimits
+from auditor.config.limits import BookieLimits, JudgingLimits, ZooKeeperLimits
 from auditor.config.parse import SETTINGS, Layers, Origin, origins, parse, shown
 from auditor.config.reference import reference_markdown
 from auditor.config.run_settings import CONFIG_FILE
@@ -14,6 +14,7 @@ __all__ = [
     "ENVIRONMENT_PREFIX",
     "SETTINGS",
     "BookieLimits",
+    "JudgingLimits",
     "Layers",
     "Origin",
     "Setting",

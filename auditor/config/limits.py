@@ -32,6 +32,16 @@ class BookieLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgingLimits:
+    """What judging one ledger may cost the process that does it. Beyond it the ledger is set aside (poison)."""
+
+    ledger_time_max_ms: int = 5 * 60_000
+    """How long it may take."""
+    ledger_memory_max: int = 2 * 2**30
+    """Address space it may take beyond what the process has, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
 class ZooKeeperLimits:
     """What reading the metadata service may cost one reader. Times in ms."""
 

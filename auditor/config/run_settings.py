@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.config.setting import AUDITING, EVERY_COMMAND, JUDGING, ONLY_RUN, WHOLE_RUNS, Setting
-from auditor.config.units import COUNT, DIRECTORY, DURATION, FILE, HTTP_URL, LIST, PERCENT, SWITCH, TEXT, URI, one_of
+from auditor.config.units import COUNT, DIRECTORY, DURATION, FILE, HTTP_URL, LIST, PERCENT, SIZE, SWITCH, TEXT, URI, one_of
 
 _WHAT = "What is audited"
 _HOW = "How it is judged"
@@ -95,6 +95,21 @@ JUDGEMENT_SETTINGS = (
         "the report and are no page.",
         "Not set: whatever is down is told.",
         commands=AUDITING,
+    ),
+    Setting(
+        "ledger_time_max", _HOW, DURATION, "5m",
+        "How long judging one ledger may take; one that takes longer is INDETERMINATE(poison), and all others go on.",
+        "Judging takes a tenth of a millisecond. A ledger that lacks most of 300,000 runs takes some tens of seconds, and must "
+        "not be set aside because the machine is busy.",
+        low=100, high=24 * _HOUR, commands=JUDGING,
+    ),
+    Setting(
+        "ledger_memory_max", _HOW, SIZE, "2GiB",
+        "Memory that judging one ledger may take on top of what its process has; one that takes more is INDETERMINATE(poison). "
+        "Kept on Linux only.",
+        "Lists of 300,000 runs each take half a GiB. Without a bound the kernel ends a process for it, and not always the "
+        "right one.",
+        low=64 * 2**20, high=2**40, commands=JUDGING,
     ),
     Setting(
         "fail_on", _HOW, one_of("critical", "warning", "never"), "warning",

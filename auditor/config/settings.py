@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from auditor.config.limits import BookieLimits, ZooKeeperLimits
+from auditor.config.limits import BookieLimits, JudgingLimits, ZooKeeperLimits
 from auditor.model.placement import PlacementRule, Policy
 
 
@@ -29,6 +29,8 @@ class Settings:
     sound_sample: int
     """Percent."""
     maintenance: tuple[str, ...] | None
+    ledger_time_max_ms: int
+    ledger_memory_max: int
     fail_on: str
     placement_policy: str
     placement_compat: str
@@ -98,6 +100,10 @@ class Settings:
             frame_bytes_max=self.frame_bytes_max,
             groups_max=self.list_groups_max,
         )
+
+    def judging_limits(self) -> JudgingLimits:
+        """What judging one ledger may cost."""
+        return JudgingLimits(ledger_time_max_ms=self.ledger_time_max_ms, ledger_memory_max=self.ledger_memory_max)
 
     def zookeeper_limits(self, readers: int) -> ZooKeeperLimits:
         """What one of `readers` parallel readers may cost the metadata service: the rate is shared between them."""

@@ -104,6 +104,10 @@ class Place:
             self.files.create_dir(f"{self.path}/{name}", recursive=True)
             pq.write_table(table, f"{self.path}/{name}/{file_name}.parquet", filesystem=self.files, compression="zstd")
 
+    def has_table(self, name: str) -> bool:
+        """Whether there is a table of that name."""
+        return bool(self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.Directory)
+
     def remove(self, name: str) -> None:
         """Remove a directory below this one, if it is there."""
         if self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.Directory:

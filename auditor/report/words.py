@@ -70,8 +70,8 @@ UNKNOWN_WORDS: dict[Unknown, Reason] = {
         "run again when recovery or replication has come to rest",
     ),
     Unknown.POISON: Reason(
-        "judging it failed every time, so it was set aside to save the rest",
-        "please report this with the evidence of the run: it is our fault",
+        "judging it failed, did not end, or ended its process, so it was set aside to save the rest",
+        "please report this with its evidence, poison/ledger-<id> in the directory of the run: it is our fault",
     ),
     Unknown.CHECKERS_DISAGREE: Reason(
         "our two checkers differ on the same evidence, so nothing is said about it",

@@ -17,7 +17,7 @@ from pyspark import InheritableThread, SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from auditor.errors import AuditorError, SparkJobFailed, SparkUnavailable, StoreUnavailable
+from auditor.errors import AuditorError, SparkJobFailed, SparkUnavailable, StoreUnavailable, WorkerDied
 from auditor.java import find_java
 from auditor.stop import Interrupted, StopRequest
 from auditor.tables.class_archive import archive_path
@@ -121,6 +121,8 @@ _SETTINGS = {
     "spark.sql.adaptive.enabled": "false",  # it would merge lanes and split what is counted
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
     "spark.sql.parquet.compression.codec": "zstd",
+    # A job that fails leaves nothing behind: what tasks wrote is moved in place when all are done.
+    "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "1",
     "spark.sql.files.openCostInBytes": "134217728",  # one small file, one task: the evidence is few files
     "spark.log.level": "ERROR",
 }
@@ -202,11 +204,16 @@ def _ours(failure: BaseException) -> AuditorError:
     found = _STORE_UNAVAILABLE.search(text)
     if found:
         return StoreUnavailable(found.group(1))
+    died = _DIED.search(text)
+    if died:
+        return WorkerDied(died.group(), text)
     raised = _RAISED.findall(text)
     return SparkJobFailed(raised[-1] if raised else f"{type(failure).__name__}: {text.splitlines()[0] if text else ''}", text)
 
 
 _STORE_UNAVAILABLE = re.compile(rf"{StoreUnavailable.__module__}\.{StoreUnavailable.__name__}: (.+)")
+_DIED = re.compile(r"Python worker exited unexpectedly[^\n]*|ExecutorLostFailure[^\n]*")
+"""A process that judged is gone: it was killed, or it ended itself. What it may have printed before is none of ours."""
 _RAISED = re.compile(r"^(?:pyspark\.errors\.exceptions\.base\.)?([A-Za-z_.]*(?:Error|Exception|Exit)\b.*)$", re.MULTILINE)
 """The last lines of Python tracebacks: what was raised in the task."""
 _CANCEL_S = 10.0

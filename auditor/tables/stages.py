@@ -8,14 +8,14 @@ the same look, a row that says `look` by the next look, and a row that says `not
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from auditor.accounting.plan import BookieCost
-from auditor.config import BookieLimits
+from auditor.config import BookieLimits, JudgingLimits
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, VERDICTS
 from auditor.judgement import Todo
 from auditor.model.cluster import ClusterFacts
@@ -46,6 +46,7 @@ class Stages:
     readers: int
     tick: Callable[[int], None]
     """Told the finished tasks of the job at work, now and then."""
+    judging: JudgingLimits = field(default_factory=JudgingLimits)
 
     def list_ledgers(self, partitions: Sequence[ListingPartition], name: str = "evidence/listing") -> None:
         """Every ledger id there is -> evidence/listing, or another table. Counted before any metadata is read.
@@ -81,7 +82,8 @@ class Stages:
 
     def ask_lists(self, look: int, directory: Directory) -> None:
         """Each bookie about each ledger that demands it, once -> evidence/answers, with how the bookie greeted us."""
-        questions = mapped(self._seen(look, asked=False), verdicts.asker_of(self.terms), QUESTIONS)
+        ids = None if look == 1 else self._left(look, 0, Todo.LISTS)
+        questions = mapped(self._seen(look, asked=False, ids=ids), verdicts.asker_of(self.terms), QUESTIONS)
         greetings = local_rows(self.spark, _greetings(directory)) if directory.addresses else self._none(QUESTIONS)
         lanes = by_lane(questions.unionByName(greetings), directory)
         self._write(mapped(lanes, list_asker(directory, self.limits, look), ANSWERS), "evidence/answers")
@@ -93,11 +95,15 @@ class Stages:
         lanes = by_lane(wanted.select(*WANTED.names), directory)
         self._write(mapped(lanes, entry_reader(directory, self.limits, look, self.address), READS), "evidence/reads")
 
-    def judge(self, look: int, judging: int, only: tuple[int, Todo] | None = None) -> None:
-        """Where each open ledger stands now -> steps. `only`: those an earlier judging of this look left with that todo."""
-        ids = None if only is None else self._steps(look, only[0]).where(f.col("todo") == only[1].value).select("ledger_id")
-        rows = self._seen(look, asked=True, ids=ids)
-        self._write(mapped(rows, verdicts.judge_of(self.terms, self.facts), verdicts.STEPS), self.steps_name(look, judging))
+    def judge(self, look: int, judging: int, only: tuple[int, Todo] | None = None, *, careful: bool = False) -> None:
+        """Where each open ledger stands now -> steps. `only`: those an earlier judging of this look left with that todo.
+
+        Raises WorkerDied where a ledger took its worker with it; `careful` finds out which and sets it aside.
+        """
+        ids = None if only is None else self._left(look, *only)
+        work = verdicts.judge_of(self.terms, self.facts, self.judging, careful=careful)
+        rows = mapped(self._seen(look, asked=True, ids=ids), work, verdicts.STEPS)
+        self._write(rows, self.steps_name(look, judging))
 
     def commit(self, judgings: Sequence[tuple[int, int]]) -> None:
         """The rows of all judgings with nothing left to do -> verdicts."""
@@ -127,6 +133,10 @@ class Stages:
         pattern = f"{self.uri}/steps/look-{look}-judging-*"
         steps = written(self.spark, [pattern], verdicts.STEPS)
         return steps.where(f.col("todo") == Todo.LOOK.value).select("ledger_id")
+
+    def _left(self, look: int, judging: int, todo: Todo) -> DataFrame:
+        """The ledgers that a judging left with that todo."""
+        return self._steps(look, judging).where(f.col("todo") == todo.value).select("ledger_id")
 
     def _steps(self, look: int, judging: int) -> DataFrame:
         return self._read(self.steps_name(look, judging), verdicts.STEPS)

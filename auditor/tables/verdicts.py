@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from auditor.accounting.verdict_rows import verdict_row
+from auditor.config import JudgingLimits
 from auditor.evidence.gathered import gathered
-from auditor.evidence.rows import table
+from auditor.evidence.rows import Row, table
 from auditor.evidence.schemas import SEEN, VERDICTS
-from auditor.judgement import Step, lists_demanded, settle_or_set_aside
+from auditor.judgement import Step, lists_demanded
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.poison.judge import Judge
+from auditor.poison.rows import judged, set_aside
 from auditor.tables.lanes import QUESTIONS, WANTED, wanted_rows
 from auditor.tables.ledgers import Batches, Work
 from auditor.tables.store import spark_type
+from auditor.verify.schedule import Question, questions
 
 STEPS = pa.schema([*VERDICTS, pa.field("wait", pa.bool_()), pa.field("wanted", pa.list_(pa.struct(WANTED)))])
 """Where a ledger stands after a look, and the confirming reads it still needs. Key: ledger_id."""
@@ -48,38 +51,49 @@ def seen(ledgers: DataFrame, answers: DataFrame | None, reads: DataFrame | None,
 
 
 def asker_of(terms: Terms) -> Work:
-    """Work on SEEN rows: the QUESTIONS the ledgers demand next."""
+    """Work on SEEN rows: the QUESTIONS the ledgers demand next. Nothing is judged: after the first look the rows are those of
+    ledgers that judging left wanting lists."""
 
     def work(batches: Batches) -> Batches:
         for batch in batches:
             rows = [
                 (question.bookie_id, evidence.ledger_id, question.expected_bytes)
                 for evidence in gathered(batch)
-                for question in lists_demanded(evidence, terms)
+                for question in _asked(evidence, terms)
             ]
             yield table(QUESTIONS, rows)
 
     return work
 
 
-def judge_of(terms: Terms, facts: ClusterFacts) -> Work:
-    """Work on SEEN rows: a STEPS row for each ledger."""
+def _asked(evidence: LedgerEvidence, terms: Terms) -> tuple[Question, ...]:
+    if len(evidence.looks) == 1:
+        return lists_demanded(evidence, terms)
+    metadata = evidence.looks[-1].record.metadata
+    return () if metadata is None else questions(metadata)
 
-    def row(evidence: LedgerEvidence) -> tuple[Any, ...]:
-        step, detail = settle_or_set_aside(evidence, terms)
-        return (*verdict_row(evidence, step, terms, facts, detail), step.wait, list(_wanted(evidence, step)))
 
-    return _each(row, STEPS)
+def judge_of(terms: Terms, facts: ClusterFacts, limits: JudgingLimits, *, careful: bool = False) -> Work:
+    """Work on SEEN rows: a STEPS row for each ledger. `careful`: in a child, so that this process outlives the ledger."""
+
+    def row(evidence: LedgerEvidence) -> Row:
+        return _step_row(evidence, *judged(evidence, terms, facts))
+
+    def aside(evidence: LedgerEvidence, why: str) -> Row:
+        return _step_row(evidence, *set_aside(evidence, why, terms, facts))
+
+    def work(batches: Batches) -> Batches:
+        judge = Judge(row, aside, limits, careful=careful)
+        for batch in batches:
+            yield table(STEPS, judge.each(list(gathered(batch))))
+
+    return work
+
+
+def _step_row(evidence: LedgerEvidence, step: Step, verdict: Row) -> Row:
+    return (*verdict, step.wait, list(_wanted(evidence, step)))
 
 
 def _wanted(evidence: LedgerEvidence, step: Step) -> Iterator[tuple[Any, ...]]:
     metadata = evidence.looks[-1].record.metadata
     return wanted_rows(step.reads, evidence.ledger_id, metadata.digest_type if metadata else None)
-
-
-def _each(row: Callable[[LedgerEvidence], tuple[Any, ...]], schema: pa.Schema) -> Work:
-    def work(batches: Batches) -> Batches:
-        for batch in batches:
-            yield table(schema, [row(evidence) for evidence in gathered(batch)])
-
-    return work

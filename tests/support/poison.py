@@ -1,0 +1,113 @@
+"""Ledgers that do real harm to whoever judges them: planted into Spark's workers, and into this process for a replay.
+
+    plant_in_workers(monkeypatch, {3: "SIGSEGV"})     # judging ledger 3 reads address 0, in the worker that judges it
+    plant_here(monkeypatch, {3: "SIGSEGV"})           # the same where this process, or a child of it, judges
+
+The product has no switch for this: what is replaced is `auditor.judgement.settle`, for the ledgers named and no others.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import pytest
+from pyspark import cloudpickle
+
+from auditor import judgement
+from auditor.model.evidence import LedgerEvidence, Terms
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]  # a worker cannot import what tests share
+
+Settle = Callable[[LedgerEvidence, Terms], judgement.Step]
+
+
+class NobodyForesaw(Exception):
+    """What judging raises."""
+
+
+def _raises() -> NoReturn:
+    raise NobodyForesaw("a ledger from another world")
+
+
+def _spins() -> NoReturn:
+    while True:
+        try:
+            while True:
+                pass
+        except Exception:  # it does not even let itself be interrupted by one
+            continue
+
+
+def _spins_in_c() -> None:
+    """Quarter of an hour in a C function that looks for no signals."""
+    hashlib.pbkdf2_hmac("sha256", b"poison", b"", 2**31 - 1)
+
+
+def _hoards() -> NoReturn:
+    hoard: list[Any] = []
+    while True:
+        hoard.append(bytearray(2**24))
+
+
+HARM: Mapping[str, Callable[[], object]] = {
+    "an exception": _raises,
+    "a loop in Python": _spins,
+    "a loop in C": _spins_in_c,
+    "all memory": _hoards,
+    "SIGSEGV": lambda: ctypes.string_at(0),
+    "SIGKILL": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "an exit": lambda: os._exit(7),
+    "sys.exit": lambda: sys.exit(3),
+}
+"""What judging a poisoned ledger does, by name."""
+
+
+@dataclass(frozen=True)
+class Poison:
+    """The harm by ledger; done from the given look on, so that the ledger may be judged well before."""
+
+    harm: Mapping[int, str]
+    from_look: int = 1
+
+    def settle(self, sound: Settle) -> Settle:
+        """`sound`, but for the poisoned ledgers."""
+
+        def settled(evidence: LedgerEvidence, terms: Terms) -> judgement.Step:
+            if evidence.ledger_id in self.harm and len(evidence.looks) >= self.from_look:
+                HARM[self.harm[evidence.ledger_id]]()
+            return sound(evidence, terms)
+
+        return settled
+
+
+def plant_in_workers(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
+    """Every task that judges meets the poisoned ledgers."""
+    from auditor.tables import verdicts
+
+    make = verdicts.judge_of
+
+    def made(*arguments: Any, **named: Any) -> Any:
+        work = make(*arguments, **named)
+
+        def poisoned(batches: Any) -> Any:
+            from auditor import judgement
+
+            with pytest.MonkeyPatch.context() as planted:
+                planted.setattr(judgement, "settle", poison.settle(judgement.settle))
+                yield from work(batches)
+
+        return poisoned
+
+    monkeypatch.setattr(verdicts, "judge_of", made)
+
+
+def plant_here(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
+    """This process and its children meet the poisoned ledgers."""
+    monkeypatch.setattr(judgement, "settle", poison.settle(judgement.settle))
