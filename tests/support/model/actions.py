@@ -33,7 +33,7 @@ from support.model.truth import (
 T = TypeVar("T")
 Words = list[str]
 
-LEDGERS_MAX = 6
+LEDGERS_MAX = 5
 """Ledgers of one history: few enough that they meet the same bookies again and again."""
 TIME_STEPS = (25, 50, 100)
 """Minutes (`truth.GRACE_MINUTES` says why these)."""
@@ -127,7 +127,8 @@ def _append(truth: Truth, words: Words) -> None:
     number, ledger = of(truth, words[0], OPEN)
     require(ledger.written + int(words[1]) <= ENTRIES_MAX)
     for entry in range(ledger.written, ledger.written + int(words[1])):
-        takers = {name for name in ledger.write_set(ledger.last_segment(), entry) if takes_entries(truth.bookies[name])}
+        # A bookie that stands twice is sent the entry twice, and acknowledges both.
+        takers = [name for name in ledger.write_set(ledger.last_segment(), entry) if takes_entries(truth.bookies[name])]
         if len(takers) < ledger.ack_quorum:
             return
         for name in takers:
@@ -156,8 +157,10 @@ def _fence(truth: Truth, words: Words) -> None:
 
 def _draw_ensemble(chooser: Chooser, truth: Truth) -> Words:
     number = some(chooser, ledgers(truth, OPEN))
-    position = chooser.pick(range(truth.ledgers[number].ensemble_size))
-    return [str(number), str(position), some(chooser, (n for n, one in truth.bookies.items() if takes_entries(one)))]
+    ensemble = truth.ledgers[number].last_segment().ensemble
+    position = chooser.pick(range(len(ensemble)))
+    others = (name for name, one in truth.bookies.items() if takes_entries(one) and name != ensemble[position])
+    return [str(number), str(position), some(chooser, others)]
 
 
 def _ensemble(truth: Truth, words: Words) -> None:
@@ -204,7 +207,7 @@ def _is_readable(truth: Truth, number: int, ledger: Ledger, segment: Segment, en
 
 
 def _draw_mark(chooser: Chooser, truth: Truth) -> Words:
-    return [str(some(chooser, truth.listed()))]
+    return [str(some(chooser, (number for number in truth.listed() if truth.ledgers[number].marked_at is None)))]
 
 
 def _mark(truth: Truth, words: Words) -> None:
@@ -228,8 +231,8 @@ def _draw_lose(chooser: Chooser, truth: Truth) -> Words:
     number = some(chooser, ledgers(truth, entries=True))
     ledger = truth.ledgers[number]
     entry = chooser.pick([0, ledger.written - 1, ledger.written // 2, *range(ledger.written)])
-    holders = [name for name in dict.fromkeys(ledger.write_set(ledger.segment_of(entry), entry))]
-    holders = [name for name in holders if truth.bookies[name].has(number, entry)]
+    wanted = dict.fromkeys(ledger.write_set(ledger.segment_of(entry), entry))
+    holders = [name for name in wanted if truth.bookies[name].has(number, entry)]
     require(holders)
     return [str(number), str(entry), *holders[: chooser.pick(range(1, len(holders) + 1))]]
 
@@ -318,19 +321,21 @@ def _delete(truth: Truth, words: Words) -> None:
 # Bookies
 
 
-def _draw_bookie(chooser: Chooser, truth: Truth) -> Words:
-    return [chooser.pick(list(truth.bookies))]
+
+
+def _may_crash(truth: Truth, name: str) -> bool:
+    sound = [one for one in truth.bookies.values() if one.can_be_asked and one.cookie and one is not truth.bookies[name]]
+    return truth.bookies[name].listens and len(sound) >= BYSTANDERS_MIN
 
 
 def _draw_crash(chooser: Chooser, truth: Truth) -> Words:
-    return [some(chooser, (name for name, one in truth.bookies.items() if one.listens)), chooser.pick(["silent", "lost", "gone"])]
+    return [some(chooser, (name for name in truth.bookies if _may_crash(truth, name))), chooser.pick(["silent", "lost", "gone"])]
 
 
 def _crash(truth: Truth, words: Words) -> None:
     """Nobody listens any more: `silent` leaves the registration, `lost` the cookie, `gone` nothing."""
+    require(_may_crash(truth, words[0]))
     bookie = truth.bookies[words[0]]
-    sound = [one for one in truth.bookies.values() if one.can_be_asked and one.cookie and one is not bookie]
-    require(bookie.listens and len(sound) >= BYSTANDERS_MIN)
     bookie.listens = False
     if words[1] != "silent":
         bookie.registered = UNREGISTERED
@@ -348,9 +353,17 @@ def _restart(truth: Truth, words: Words) -> None:
     bookie.listens, bookie.registered, bookie.cookie = True, WRITABLE, True
 
 
+def _draw_readonly(chooser: Chooser, truth: Truth) -> Words:
+    return [some(chooser, (name for name, one in truth.bookies.items() if takes_entries(one)))]
+
+
 def _readonly(truth: Truth, words: Words) -> None:
     require(takes_entries(truth.bookies[words[0]]))
     truth.bookies[words[0]].registered = READONLY
+
+
+def _draw_wipe(chooser: Chooser, truth: Truth) -> Words:
+    return [some(chooser, (name for name, one in truth.bookies.items() if one.listens and one.holds))]
 
 
 def _wipe(truth: Truth, words: Words) -> None:
@@ -379,7 +392,7 @@ def _nothing(truth: Truth, words: Words) -> None:
 
 
 ACTIONS = (
-    Action("create", 6, _draw_create, _create),
+    Action("create", 3, _draw_create, _create),
     Action("append", 8, _draw_append, _append),
     Action("close", 8, _draw_close, _close),
     Action("fence", 2, _draw_fence, _fence),
@@ -389,10 +402,10 @@ ACTIONS = (
     Action("stripe", 4, _draw_stripe, _stripe),
     Action("stray", 2, _draw_stray, _stray),
     Action("swap", 4, _draw_swap, _swap),
-    Action("wipe", 3, _draw_bookie, _wipe),
+    Action("wipe", 3, _draw_wipe, _wipe),
     Action("crash", 6, _draw_crash, _crash),
     Action("restart", 5, _draw_restart, _restart),
-    Action("readonly", 3, _draw_bookie, _readonly),
+    Action("readonly", 3, _draw_readonly, _readonly),
     Action("mark", 6, _draw_mark, _mark),
     Action("unmark", 3, _draw_unmark, _unmark),
     Action("delete", 1, _draw_delete, _delete),
@@ -408,6 +421,9 @@ SWARM = (1, 0, 1, 4)
 """What each weight is multiplied with, drawn anew for each action and history: a history lacks a quarter of all actions and
 has a quarter of them often. What needs many of one kind, or none of another, is reached sooner so (swarm testing)."""
 
+STRAIGHT = ("create", "append", "close")
+BENT = ("create", "append", "ensemble", "append", "close")
+
 BY_NAME = {action.name: action for action in ACTIONS}
 
 
@@ -418,26 +434,26 @@ def swarm(chooser: Chooser) -> list[Action]:
 
 
 def draw(chooser: Chooser, urn: Sequence[Action], truth: Truth) -> str:
-    """The next action as a line; `audit` where the one drawn can't happen now."""
-    action = chooser.pick(urn)
-    try:
-        return " ".join([action.name, *action.draw(chooser, truth)])
-    except Impossible:
-        return "audit"
+    """The next action as a line. One that finds nothing to happen to is drawn again, from what is left."""
+    while urn:
+        action = chooser.pick(urn)
+        try:
+            return " ".join([action.name, *action.draw(chooser, truth)])
+        except Impossible:
+            urn = [one for one in urn if one is not action]
+    return "again"
 
 
 def draw_beginning(chooser: Chooser, truth: Truth) -> list[str]:
-    """What a history begins with: one to three ledgers, written and mostly closed. Happens to the truth as well."""
+    """What a history begins with: one to three ledgers, written and closed, some across a change of ensemble. Happens to the
+    truth as well."""
     lines = []
     for _ in range(chooser.pick((1, 2, 3))):
-        number = len(truth.ledgers) + 1
-        for line in (
-            " ".join(["create", *_draw_create(chooser, truth)]),
-            f"append {number} {chooser.pick((3, 1, 9, 14))}",
-            *chooser.pick(((f"close {number}",), (f"ensemble {number} 0 {chooser.pick(list(truth.bookies))}", f"append {number} 5"))),
-        ):
-            lines.append(line)
-            happen(truth, line)
+        number = str(len(truth.ledgers) + 1)
+        for name in chooser.pick((STRAIGHT, STRAIGHT, BENT)):  # every earlier ledger is closed: only this one can be meant
+            words = [number] if name == "close" else BY_NAME[name].draw(chooser, truth)
+            lines.append(" ".join([name, *words]))
+            happen(truth, lines[-1])
     return lines
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from typing import TypeVar
 
@@ -83,6 +83,13 @@ class Cluster:
         if sentences:
             raise Broken(self.lines, sentences, self.where)
 
+    def end(self, lines: Sequence[str]) -> None:
+        """A whole history, audited at its end alone. Raises Broken."""
+        self.begin()
+        for line in lines:
+            self.happen(line)
+        self.step("again")
+
     def judged(self) -> dict[int, Judged]:
         """All ledgers as the Spark-free engine judges them now."""
         self.world.become(self.truth)
@@ -108,7 +115,7 @@ def told(seed: object, steps: int, truth: Truth) -> list[str]:
 
 
 def shortest(lines: Sequence[str], fails: Callable[[Sequence[str]], bool], tries_max: int = SHRINKS_MAX) -> list[str]:
-    """A history without any action that it can do without and still fail: larger parts are left out first (delta debugging)."""
+    """The history without the actions that it can do without and still fail: larger parts are left out first."""
     found, size, tries = list(lines), max(1, len(lines) // 2), 0
     while tries < tries_max:
         smaller = False
@@ -126,19 +133,21 @@ def shortest(lines: Sequence[str], fails: Callable[[Sequence[str]], bool], tries
     return found
 
 
-def first_broken(cluster: Cluster, histories: Sequence[Sequence[str]], tries_max: int = SHRINKS_MAX) -> Broken | None:
-    """Of the first history that fails the shortest form, None where none fails."""
+def first_broken(
+    run: Callable[[Sequence[str]], None], histories: Iterable[Sequence[str]], tries_max: int = SHRINKS_MAX
+) -> Broken | None:
+    """Of the first history that fails the shortest form; None where none fails. `run` is `Cluster.run` or `Cluster.end`."""
     for lines in histories:
-        failure = _failure(cluster, lines)
+        failure = _failure(run, lines)
         if failure is not None:
-            short = shortest(failure.lines, lambda some: _failure(cluster, some) is not None, tries_max)
-            return _failure(cluster, short) or failure
+            short = shortest(failure.lines, lambda some: _failure(run, some) is not None, tries_max)
+            return _failure(run, short) or failure
     return None
 
 
-def _failure(cluster: Cluster, lines: Sequence[str]) -> Broken | None:
+def _failure(run: Callable[[Sequence[str]], None], lines: Sequence[str]) -> Broken | None:
     try:
-        cluster.run(lines)
+        run(lines)
     except Broken as failure:
         return failure
     return None

@@ -1,0 +1,56 @@
+"""Takes one history through the model again, and tells what is said after each action.
+
+    .venv/bin/python tests/model/replay.py 'create 1 e3 w2 a2 b1 b2 b3; append 1 9; close 1; lose 1 4 b1'
+    .venv/bin/python tests/model/replay.py --real '...'           # on real BookKeeper
+    .venv/bin/python tests/model/replay.py --seed 7 --steps 40    # the history of a seed
+
+Exits 1 where a property breaks, with the sentence that says which. No history: prints the table of actions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from support.model import actions, clusters
+from support.model.history import Broken, Cluster, told
+
+
+def main(words: Sequence[str]) -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(description="Take one history through the model.")
+    parser.add_argument("history", nargs="?", help="actions, with ; between them")
+    parser.add_argument("--real", action="store_true", help="on real BookKeeper")
+    parser.add_argument("--seed", help="the history of this seed instead")
+    parser.add_argument("--steps", type=int, default=12, help="actions of that history")
+    given = parser.parse_args(words)
+    if given.history is None and given.seed is None:
+        print("\n".join(f"{action.weight:3} {action.name}" for action in actions.ACTIONS))
+        return 0
+    with tempfile.TemporaryDirectory() as workdir, clusters.started(Path(workdir), real=given.real) as cluster:
+        first = cluster.truth
+        lines = actions.lines_of(given.history) if given.history else told(given.seed, given.steps, first)
+        return _replayed(cluster, lines)
+
+
+def _replayed(cluster: Cluster, lines: Sequence[str]) -> int:
+    for line in lines:
+        print(line)
+        try:
+            cluster.step(line)
+        except Broken as failure:
+            print(f"\n{failure}")
+            return 1
+        for number, row in cluster.rows.items():
+            print(f"  ledger {number}: {row}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

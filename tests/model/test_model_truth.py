@@ -1,0 +1,139 @@
+"""The model's own arithmetic, by examples worked out by hand; and its notation."""
+
+from __future__ import annotations
+
+import pytest
+from support.model import actions
+from support.model.history import shortest, told
+from support.model.truth import Row, Told, Truth
+from support.model.worlds import notation, runs
+
+WRITTEN = "create 1 e3 w2 a2 b1 b2 b3; append 1 5; close 1"
+"""Entry e on positions e and e + 1: b1 has 0 2 3, b2 has 0 1 3 4, b3 has 1 2 4."""
+
+
+def after(history: str) -> Truth:
+    truth = Truth.of()
+    for line in actions.lines_of(history):
+        assert actions.happen(truth, line), f"{line} could not happen"
+    return truth
+
+
+def owed(history: str, number: int = 1) -> Row:
+    return after(history).owed(number)
+
+
+def test_entries_are_written_round_robin():
+    """Entry e goes to the positions e, e + 1, ... modulo the ensemble size."""
+    held = {name: sorted(bookie.holds[1]) for name, bookie in after(WRITTEN).bookies.items() if bookie.holds}
+    assert {"b1": [0, 2, 3], "b2": [0, 1, 3, 4], "b3": [1, 2, 4]} == held
+
+
+def test_a_new_segment_goes_on_with_the_same_entry_ids():
+    """The write set follows from the entry's own id, not from its place in the segment."""
+    truth = after("create 1 e3 w2 a2 b1 b2 b3; append 1 1; ensemble 1 2 b4; append 1 3; close 1")
+    assert "e3 w2 a2 0:[b1 b2 b3] 1:[b1 b2 b4] closed 3" == notation(truth.ledgers[1])
+    assert {1, 2} == truth.bookies["b4"].holds[1]
+
+
+@pytest.mark.parametrize(
+    ("row", "history"),
+    [
+        (Row("sound"), WRITTEN),
+        (Row("exempt", "open"), "create 1 e3 w2 a2 b1 b2 b3; append 1 5; wipe b1"),
+        (Row("exempt", "empty"), "create 1 e3 w2 a2 b1 b2 b3; close 1"),
+        (Row("exempt", "in_recovery"), "create 1 e3 w2 a2 b1 b2 b3; fence 1; time 100; time 100"),
+        (Row("exempt", "open", (), (Told("LEDGER_STUCK"),)), "create 1 e3 w2 a2 b1 b2 b3; time 100; time 25"),
+        (Row("exempt", "deleted"), f"{WRITTEN}; wipe b1; wipe b2; delete 1"),
+        (Row("indeterminate", None, ("bookie_silent",)), f"{WRITTEN}; crash b1 silent"),
+        (Row("indeterminate", None, ("bookie_silent",)), f"{WRITTEN}; crash b1 lost"),
+        (Row("violated", None, ("bookie_silent",), (Told("METADATA_MALFORMED"),)), f"{WRITTEN}; crash b1 gone"),
+        (Row("exempt", "marked_underreplicated"), f"{WRITTEN}; wipe b1; mark 1; time 50"),
+        (Row("sound"), f"{WRITTEN}; readonly b1; crash b2 silent; restart b2; crash b4 gone"),
+    ],
+)
+def test_what_is_owed_without_a_word_on_entries(row: Row, history: str):
+    """Standing, exemption and reasons."""
+    assert row == owed(history)
+
+
+LOST_4 = (("b2", (4,)), ("b3", (4,)))
+
+
+@pytest.mark.parametrize(
+    ("told", "history"),
+    [
+        (Told("ENTRY_BELOW_ACK_QUORUM", 0, (4,), (("b3", (4,)),), 1, 0), f"{WRITTEN}; lose 1 4 b3"),
+        (
+            Told("ENTRY_BELOW_WRITE_QUORUM", 0, (4,), (("b3", (4,)),), 1, 0),
+            "create 1 e3 w2 a1 b1 b2 b3; append 1 5; close 1; lose 1 4 b3",
+        ),
+        (Told("ENTRY_BELOW_ACK_QUORUM", 0, (4,), (("b3", (4,)),), 0, 1), f"{WRITTEN}; lose 1 4 b3; crash b2 silent"),
+        (Told("ENTRY_WITHOUT_REPLICA", 0, (4,), LOST_4, 0, 0), f"{WRITTEN}; lose 1 4 b2 b3"),
+        (Told("ENTRY_ONLY_OUTSIDE_ENSEMBLE", 0, (4,), LOST_4, 0, 0), f"{WRITTEN}; stray 1 4 b5"),
+        (Told("ENTRY_WITHOUT_REPLICA", 0, (4,), LOST_4, 0, 0), f"{WRITTEN}; stray 1 4 b5; crash b5 silent"),
+        (Told("UNDERREPLICATED_UNRECOVERABLE", 0, (4,), LOST_4, 0, 0), f"{WRITTEN}; lose 1 4 b2 b3; mark 1; time 100"),
+        (
+            Told("UNDERREPLICATED_UNRECOVERABLE", 0, (4,), (("b2", (0, 1, 3, 4)), ("b3", (4,))), 0, 0),
+            f"{WRITTEN}; lose 1 4 b3; crash b2 gone; mark 1",
+        ),
+    ],
+)
+def test_what_is_owed_on_entries(told: Told, history: str):
+    """The strongest kind, its entries, what each bookie lacks, and the worst entry's copies."""
+    assert (told,) == owed(history).findings
+
+
+def test_a_bookie_that_stands_twice_holds_one_copy():
+    """Two copies in metadata are one on disk."""
+    findings = owed("create 1 e2 w2 a2 b1 b2; ensemble 1 1 b1; append 1 2; close 1").findings
+    assert ["ENSEMBLE_DUPLICATE_BOOKIE", "ENTRY_BELOW_ACK_QUORUM"] == [one.kind for one in findings]
+    assert ((0, 1), ()) == (findings[1].entries, findings[1].missing)
+
+
+def test_an_old_mark_excuses_nothing():
+    """Beyond the grace the mark itself is a finding, beside the loss."""
+    row = owed(f"{WRITTEN}; lose 1 4 b3; mark 1; time 50; time 25")
+    assert ["ENTRY_BELOW_ACK_QUORUM", "UNDERREPLICATED_BEYOND_GRACE"] == [one.kind for one in row.findings]
+
+
+def test_re_replication_copies_what_can_be_read():
+    """The metadata names the new bookie, the entries are there, and what was lost nowhere stays lost."""
+    assert Row("sound") == owed(f"{WRITTEN}; crash b1 gone; rereplicate 1 b1 b4")
+    truth = after(f"{WRITTEN}; lose 1 0 b2; crash b1 gone; rereplicate 1 b1 b4")
+    assert ["b1", "b2", "b3"] == truth.ledgers[1].segments[0].ensemble, "entry 0 can be read nowhere"
+
+
+def test_what_cannot_happen_does_nothing():
+    """Any part of a history is a history; what is no action is an error."""
+    truth = Truth.of()
+    assert not actions.happen(truth, "append 1 3")
+    assert Truth.of() == truth
+    with pytest.raises(ValueError, match="no action is called"):
+        actions.happen(truth, "explode b1")
+    with pytest.raises(ValueError, match="is no action"):
+        actions.happen(truth, "lose")
+
+
+def test_each_seed_tells_a_history_that_can_happen():
+    """The same one again, action by action; and what an action does not touch stays owed."""
+    for seed in range(60):
+        lines = told(seed, 20, Truth.of())
+        assert lines == told(seed, 20, Truth.of())
+        truth = Truth.of()
+        for line in lines:
+            before = {number: truth.owed(number) for number in truth.ledgers}
+            assert actions.happen(truth, line), f"seed {seed}: {line}"
+            for number in before.keys() - actions.touched(truth, line):
+                assert before[number] == truth.owed(number), f"seed {seed}: {line} moved ledger {number}"
+
+
+def test_the_shortest_history_lacks_nothing_that_matters():
+    """Every action left is needed."""
+    lines = [f"action {number}" for number in range(40)]
+    assert ["action 7", "action 31"] == shortest(lines, lambda some: {"action 7", "action 31"} <= set(some))
+
+
+def test_entries_as_runs():
+    """Inclusive, ascending, none touching another."""
+    assert [(0, 2), (4, 4), (7, 8)] == runs({8, 0, 1, 2, 4, 7})

@@ -1,0 +1,29 @@
+"""A cluster under audit, started for a test or for a replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.model.engines import SparkFree
+from support.model.history import Cluster
+from support.model.truth import BOOKIES
+from support.model.worlds import Real, Sandbox
+from support.real_cluster import RealCluster
+
+from auditor.sandbox.cluster import SandboxCluster
+
+REAL_BOOKIES = BOOKIES[:4]
+"""Bookies of the real form: one JVM each."""
+
+
+@contextmanager
+def started(workdir: Path, *, real: bool = False) -> Iterator[Cluster]:
+    """A cluster with nothing on it, and a session for its audits. The sandbox in 2 s, real BookKeeper in 5 to 10."""
+    if real:
+        with RealCluster(workdir, len(REAL_BOOKIES)) as bookkeeper, SparkFree(bookkeeper.metadata_service_uri) as auditor:
+            yield Cluster(Real(bookkeeper, REAL_BOOKIES), auditor, "--real ")
+    else:
+        with SandboxCluster(workdir, len(BOOKIES), named=True) as sandbox, SparkFree(sandbox.metadata_service_uri) as auditor:
+            yield Cluster(Sandbox(sandbox), auditor)

@@ -1,0 +1,147 @@
+"""Bugs planted in the product, for the model to find: each a function that patches it until the test is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from auditor import judgement, single
+from auditor.confirm import recheck
+from auditor.model.cluster import Registration
+from auditor.model.finding import Finding, Kind
+from auditor.model.ledger import LedgerRecord, RecordStatus
+from auditor.model.verdict import Standing, Verdict
+from auditor.verify import coverage, entries, ledger, schedule, underreplication
+from auditor.verify.entry_set import EMPTY
+from auditor.verify.shares import BookieShare, Untold
+from auditor.verify.stranded import Elsewhere
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def marks_excuse_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bookies are not asked about a marked ledger."""
+    ask = judgement._questions
+    monkeypatch.setattr(judgement, "_questions", lambda record: () if record.mark else ask(record))
+
+
+def silence_is_absence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bookie of which nothing was heard lacks everything."""
+    monkeypatch.setattr(coverage, "Untold", lambda bookie, reasons=(), is_gone=False: Untold(bookie, reasons, True))
+
+
+def silence_is_health(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bookie that is not registered holds everything."""
+    monkeypatch.setattr(Untold, "share", lambda self, wants: BookieShare(self.bookie_id, wants, EMPTY, EMPTY, EMPTY))
+
+
+def one_look_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A suspect is not asked about a second time."""
+    monkeypatch.setattr(recheck, "ASKED_LOOKS_OF_A_SUSPECT", 1)
+
+
+def windows_are_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each bookie is held to the entries of the position behind its own."""
+    window = schedule.window
+    shifted: Any = lambda first, last, position, size, quorum: window(first, last, position + 1, size, quorum)  # noqa: E731
+    monkeypatch.setattr(schedule, "window", shifted)
+    monkeypatch.setattr(coverage, "is_healthy", lambda metadata, answers: False)
+    monkeypatch.setattr(ledger, "is_healthy", lambda metadata, answers: False)
+
+
+def the_last_entry_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last entry of a ledger is taken for its end."""
+    extents = schedule.extents
+
+    def shorter(metadata: Any) -> Any:
+        last = metadata.last_entry_id
+        return extents(replace(metadata, last_entry_id=last - 1) if last is not None and last > 0 else metadata)
+
+    for module in (schedule, coverage, ledger):
+        monkeypatch.setattr(module, "extents", shorter)
+
+
+def deleted_is_violated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ledger that is gone is taken for one whose metadata is broken."""
+    state = judgement._judge_state
+
+    def broken(looks: Any, terms: Any) -> Verdict:
+        record: LedgerRecord = looks[-1].record
+        if record.status is not RecordStatus.GONE:
+            return state(looks, terms)
+        found = (Finding(Kind.METADATA_MALFORMED, ledger_id=record.ledger_id),)
+        return Verdict(record.ledger_id, Standing.VIOLATED, findings=found)
+
+    monkeypatch.setattr(judgement, "_judge_state", broken)
+
+
+def absence_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a list lacks is never read: no loss can be confirmed."""
+    monkeypatch.setattr(judgement, "_wanted", lambda looks, terms: ())
+
+
+def read_only_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read-only bookies are not asked."""
+    monkeypatch.setattr(single, "Registration", SimpleNamespace(NONE=Registration.READONLY))
+
+
+def the_forgotten_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a bookie without registration and cookie held is unknown, also of a marked ledger."""
+    for module in (judgement, ledger):
+        monkeypatch.setattr(module, "gone_bookies", lambda record, answers: frozenset())
+
+
+def one_more_copy_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loss counts from the second copy on."""
+    beyond = entries.Losses.beyond
+    monkeypatch.setattr(entries.Losses, "beyond", lambda self, lost: beyond(self, lost + 1))
+
+
+def twice_is_two_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bookie that stands twice in a write set counts as two copies."""
+    monkeypatch.setattr(coverage, "_surplus", lambda extent, metadata: ())
+
+
+def strays_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other bookies were read for does not count."""
+    monkeypatch.setattr(ledger, "found_elsewhere", lambda lost, where, reads: Elsewhere())
+
+
+def marks_stay_young(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The younger of a mark's two dates is its age."""
+    monkeypatch.setattr(underreplication, "age_ms", lambda mark, now_ms: max(0, now_ms - mark.created_ms))
+
+
+def two_audits_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every other judging of the same loss shows an entry more."""
+    losses, count = entries._finding, iter(range(10**9))
+
+    def unsteady(kind: Kind, number: int, *rest: Any, **more: Any) -> Finding:
+        found = losses(kind, number, *rest, **more)
+        return replace(found, entries_total=found.entries_total + next(count) % 2)
+
+    monkeypatch.setattr(entries, "_finding", unsteady)
+
+
+PLANTS: tuple[Plant, ...] = (
+    marks_excuse_losses,
+    silence_is_absence,
+    silence_is_health,
+    one_look_is_enough,
+    windows_are_off_by_one,
+    the_last_entry_is_forgotten,
+    deleted_is_violated,
+    absence_is_not_read,
+    read_only_is_gone,
+    the_forgotten_come_back,
+    one_more_copy_is_lost,
+    twice_is_two_copies,
+    strays_are_lost,
+    marks_stay_young,
+    two_audits_differ,
+)
+
