@@ -1,5 +1,5 @@
-"""A detector of lost, duplicated, reordered and corrupted verdicts, apart from the auditor: it reads what a run wrote and what the
-proxies saw, and derives no verdict.
+"""A detector of lost, duplicated, reordered and corrupted verdicts, apart from the auditor: it reads what a run wrote and what
+the proxies saw, and derives no verdict.
 
 What a run goes through is a sequence: the ledgers in the order in which a bookie was asked about them. That order is the one a
 proxy saw. The run's outputs are to be the same sequence again, with the state that belongs to each ledger: the answer that was
@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-
 from faults.frames import entries_of_groups
 from faults.proxy import Log, Passed
 
@@ -97,7 +96,9 @@ def of_run(run_dir: Path) -> Told:
     verdicts = _rows(run_dir / "verdicts")
     written = sorted((row["ledger_id"], json.loads(text)["kind"]) for row in verdicts for text in row["findings"])
     published = sorted((found["ledger_id"], found["kind"]) for found in findings if found["ledger_id"] is not None)
-    assert written == published, f"findings.jsonl has other findings than the verdicts: {Counter(written) ^ Counter(published)}"
+    assert written == published, (
+        f"findings.jsonl has other findings than the verdicts: {(Counter(written) - Counter(published), Counter(published) - Counter(written))}"
+    )
     counts = Counter(row["standing"] for row in verdicts)
     told = {word: n for word, n in summary["ledgers"].items() if word in counts}
     assert told == counts, f"summary.json counts {told}, the verdicts are {counts}"

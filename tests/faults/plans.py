@@ -77,13 +77,13 @@ def _for_ever(name: str, harm: Harm, *, quick: bool = False, **where: object) ->
     return Plan(title, faults, lambda found: without(*found), heals=False, quick=quick, settings=FEW_RETRIES)
 
 
-def _zookeeper(name: str, harm: Harm, *, frames: int = 4, quick: bool = False, **where: object) -> Plan:
+def _zookeeper(name: str, harm: Harm, *, frames: int = 1, quick: bool = False, heals: bool = True, **where: object) -> Plan:
     """One frame of ZooKeeper; each znode is read by a request of its own, so that one is hit and no other."""
 
     def faults(draw: Random) -> Faults:
         return {"zookeeper": [Fault(harm, frame=draw.randrange(frames), **where)]}  # type: ignore[arg-type]
 
-    return Plan(f"zookeeper: {name}: {harm}", faults, quick=quick, settings={"zookeeper_batch_paths": 1})
+    return Plan(f"zookeeper: {name}: {harm}", faults, heals=heals, quick=quick, settings={"zookeeper_batch_paths": 1})
 
 
 def _wrong_list(ledger_id: int, hidden: Iterable[int]) -> Plan:
@@ -119,6 +119,9 @@ def _corrupt_metadata(ledger_id: int, hidden: Iterable[int]) -> Plan:
     )
 
 
+HARMS = (
+    Harm.DELAY, Harm.DROP, Harm.RESET, Harm.TRUNCATE, Harm.CORRUPT, Harm.DUPLICATE, Harm.REORDER, Harm.HALF_OPEN,
+)  # fmt: skip
 ONE_LIST = [
     *(
         _one_bookie("reply to a list", harm, operation="list", quick=harm in (Harm.RESET, Harm.CORRUPT, Harm.REORDER))
@@ -194,9 +197,9 @@ METADATA = [
     ),
     _zookeeper("number of a reply", Harm.CORRUPT, operation="multi_read", frames=12, part="head"),
     _zookeeper("length of a reply", Harm.CORRUPT, operation="multi_read", frames=12, part="length"),
-    _zookeeper("reply to a sync", Harm.DROP, operation="sync", frames=1),
-    _zookeeper("reply to a sync", Harm.RESET, operation="sync", frames=1),
-    _zookeeper("first reply of a session", Harm.RESET, operation="connect", frames=1),
+    _zookeeper("reply to a sync", Harm.DROP, operation="sync", heals=False),
+    _zookeeper("reply to a sync", Harm.RESET, operation="sync", heals=False),
+    _zookeeper("first reply of a session", Harm.RESET, operation="connect"),
     _corrupt_metadata(SOUND_ID, ()),
     _corrupt_metadata(LOSSY_ID, (LOSSY_ID,)),
     Plan(
@@ -210,5 +213,3 @@ METADATA = [
 PLANS: Mapping[str, Plan] = {
     plan.name: plan for plan in (*ONE_LIST, *LENGTHS, *GREETINGS, *READS, *FIRST_LOOKS, *LASTING, *WRONG, *METADATA)
 }
-QUICK = [name for name, plan in PLANS.items() if plan.quick]
-"""The cheapest of each mechanism."""

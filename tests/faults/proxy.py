@@ -8,9 +8,9 @@
         ...
         proxy.heal()
 
-Frames are whole: a fault is done to one, or to a few, never to half of one by accident. Everything that is left to chance (where
-a frame is cut, which byte changes, in which order frames go on) is drawn from the seed. The log has every frame both ways, in
-the order in which the proxy saw them, of all proxies that share it.
+Frames are whole: a fault is done to one, or to a few, never to half of one by accident. What is left to chance (where a frame
+is cut, which byte changes) is drawn from the seed. The log has every frame both ways, in the order in which the proxy saw them,
+of all proxies that share it.
 """
 
 from __future__ import annotations

@@ -7,20 +7,20 @@ one could be one about another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from faults.detector import Breach, Judged, Told, breaches
 from faults.proxy import Log, Proxies, Proxy
+from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
 
 BOOKIES = ("b1", "b2", "b3", "b4")
+
+Cluster = SandboxCluster | RealCluster
 
 SOUND = Judged("sound")
 EXEMPT = Judged("exempt")
@@ -78,7 +78,7 @@ def without(*bookies: str) -> frozenset[int]:
     return frozenset(ledger_id for ledger_id, planted in LEDGERS.items() if not planted.bookies & set(bookies))
 
 
-def settle(cluster: SandboxCluster) -> None:
+def settle(cluster: Cluster) -> None:
     """Put all ledgers onto a cluster of four bookies that are called b1 to b4."""
     for ledger_id, planted in LEDGERS.items():
         cluster.place(
@@ -98,47 +98,31 @@ def owed(ledger_ids: frozenset[int], hidden: frozenset[int] = frozenset()) -> di
     for ledger_id, planted in LEDGERS.items():
         may_be = {planted.truth}
         if ledger_id not in ledger_ids:
-            milder = [
-                violated(kind) for kind in SEVERITY if planted.truth.kinds and kind.value in _up_to(planted.truth.kinds[0])
-            ]
-            may_be |= {UNKNOWN, *milder}
+            may_be |= {UNKNOWN, *_milder(planted.truth)}
         if ledger_id in hidden:
             may_be |= {SOUND}
         allowed[ledger_id] = frozenset(may_be)
     return allowed
 
 
-def _up_to(kind: str) -> Sequence[str]:
-    names = [one.value for one in SEVERITY]
-    return names[: names.index(kind) + 1]
+def _milder(truth: Judged) -> list[Judged]:
+    """A loss as it is told while some copies are not heard of."""
+    kinds = [violated(kind) for kind in SEVERITY]
+    return kinds[: kinds.index(truth)] if truth in kinds else []
 
 
-class Scene:
-    """The cluster behind its proxies; runs are given `metadata_service_uri`, and reach nothing but proxies."""
-
-    def __init__(self, workdir: Path, seed: int) -> None:
-        self._stack = ExitStack()
-        self._workdir, self.seed = workdir, seed
-
-    def __enter__(self) -> Self:
-        self.cluster = self._stack.enter_context(SandboxCluster(self._workdir, len(BOOKIES), named=True))
-        settle(self.cluster)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stack.close()
-
-    def act(self, play: Callable[[Act], Told]) -> tuple[Act, Told]:
-        """One run with fresh proxies and a log of its own."""
-        with Proxies() as proxies:
-            act = Act(self.cluster, proxies, self.seed)
-            return act, play(act)
+@contextmanager
+def act(cluster: Cluster, seed: int) -> Iterator[Act]:
+    """One run's proxies, fresh, and its log."""
+    with Proxies() as proxies:
+        yield Act(cluster, proxies, seed)
 
 
 class Act:
-    """One run: its proxies by name ("zookeeper" is one) and its log."""
+    """One run: its proxies by name ("zookeeper" is one) and its log. Given `metadata_service_uri`, it reaches nothing but them."""
 
-    def __init__(self, cluster: SandboxCluster, proxies: Proxies, seed: int) -> None:
+    def __init__(self, cluster: Cluster, proxies: Proxies, seed: int) -> None:
+        self.cluster = cluster
         self.log = Log()
         self.proxies = proxies
         self.by_name: dict[str, Proxy] = {}

@@ -1,0 +1,42 @@
+"""Which process is behind a connection, and what it is of: for tests that end or stop one in the middle of its work."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ESTABLISHED = "01"
+
+
+def of_connection(local_port: int) -> int:
+    """The process that has a TCP connection from this loopback port. Raises LookupError: none has, or not any more."""
+    inode = _inode(local_port)
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and _has(entry, f"socket:[{inode}]"):
+            return int(entry.name)
+    raise LookupError(f"no process has the connection from port {local_port}")
+
+
+def parent(pid: int) -> int:
+    """The process that started this one."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def command(pid: int) -> str:
+    """Its command line."""
+    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+
+
+def _inode(local_port: int) -> str:
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if fields[1].endswith(f":{local_port:04X}") and fields[3] == ESTABLISHED:
+            return fields[9]
+    raise LookupError(f"no connection from port {local_port}")
+
+
+def _has(process: Path, target: str) -> bool:
+    try:
+        return any(os.readlink(link) == target for link in (process / "fd").iterdir())
+    except OSError:
+        return False  # it ended, or is another user's
