@@ -58,22 +58,25 @@ def _child_on(ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimi
     if child == 0:
         _serve(writing, ledgers, judge, limits)
     os.close(writing)
-    status: int | None = None
+    is_ending = False
     try:
         for _ in ledgers:
             message = _receive(reading, limits)
             if message is None:
-                status, was_killed = _end(child)
+                is_ending = True
+                status, was_killed = _end(child, _END_POLLS)
                 yield Stopped(_how(status, limits) if not was_killed else f"{too_long(limits)} and could not be interrupted")
                 return
             result = pickle.loads(message)  # noqa: S301 - our own child's words, over a pipe that nobody else holds
             if isinstance(result, _Failed):
                 raise AssertionError(result.words)
             yield result
+        is_ending = True
+        _end(child, _END_POLLS)
     finally:
         os.close(reading)
-        if status is None:
-            _end(child)
+        if not is_ending:
+            _end(child, polls=0)
 
 
 def _serve(writing: int, ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits) -> NoReturn:
@@ -130,9 +133,9 @@ def _read(reading: int, length: int, limits: JudgingLimits) -> bytes | None:
     return bytes(parts)
 
 
-def _end(child: int) -> tuple[int, bool]:
+def _end(child: int, polls: int) -> tuple[int, bool]:
     """The child's wait status, and whether it had to be killed: one that closed its pipe ends by itself at once."""
-    for _ in range(_END_POLLS):
+    for _ in range(polls):
         ended, status = _wait(child, os.WNOHANG)
         if ended:
             return status, False

@@ -189,7 +189,8 @@ def replay_run(run_dir: Path, **settings: object) -> Outcome:
     code = replay_command.replay(said.context, str(run_dir))
     told = json.loads(said.out.getvalue())
     about = About.from_json(json.loads((run_dir / "run.json").read_text()))
-    verdicts = _judged(judge_again(place(str(run_dir)), about).to_pylist())
+    limits = said.context.settings.judging_limits()
+    verdicts = _judged(judge_again(place(str(run_dir)), about, limits).to_pylist())
     return said.outcome(code, told["summary"], told["findings"], verdicts, run_dir)
 
 

@@ -53,7 +53,7 @@ def _spins_in_c() -> None:
 def _hoards() -> NoReturn:
     hoard: list[Any] = []
     while True:
-        hoard.append(bytearray(2**24))
+        hoard.append(bytes(2**24))
 
 
 HARM: Mapping[str, Callable[[], object]] = {
