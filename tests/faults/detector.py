@@ -94,11 +94,9 @@ def of_run(run_dir: Path) -> Told:
         if row["ledger_id"] is not None
     ]
     verdicts = _rows(run_dir / "verdicts")
-    written = sorted((row["ledger_id"], json.loads(text)["kind"]) for row in verdicts for text in row["findings"])
-    published = sorted((found["ledger_id"], found["kind"]) for found in findings if found["ledger_id"] is not None)
-    assert written == published, (
-        f"findings.jsonl has other findings than the verdicts: {(Counter(written) - Counter(published), Counter(published) - Counter(written))}"
-    )
+    written = Counter((row["ledger_id"], json.loads(text)["kind"]) for row in verdicts for text in row["findings"])
+    published = Counter((found["ledger_id"], found["kind"]) for found in findings if found["ledger_id"] is not None)
+    assert written == published, f"the verdicts have {written - published} more, findings.jsonl {published - written}"
     counts = Counter(row["standing"] for row in verdicts)
     told = {word: n for word, n in summary["ledgers"].items() if word in counts}
     assert told == counts, f"summary.json counts {told}, the verdicts are {counts}"

@@ -119,7 +119,7 @@ def act(cluster: Cluster, seed: int) -> Iterator[Act]:
 
 
 class Act:
-    """One run: its proxies by name ("zookeeper" is one) and its log. Given `metadata_service_uri`, it reaches nothing but them."""
+    """One run: its proxies by name ("zookeeper" is one) and its log. `metadata_service_uri` leads to nothing but them."""
 
     def __init__(self, cluster: Cluster, proxies: Proxies, seed: int) -> None:
         self.cluster = cluster
