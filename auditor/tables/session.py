@@ -214,7 +214,10 @@ def _ours(failure: BaseException) -> AuditorError:
 _STORE_UNAVAILABLE = re.compile(rf"{StoreUnavailable.__module__}\.{StoreUnavailable.__name__}: (.+)")
 _DIED = re.compile(r"Python worker exited unexpectedly[^\n]*|ExecutorLostFailure[^\n]*")
 """A process that judged is gone: it was killed, or it ended itself. What it may have printed before is none of ours."""
-_RAISED = re.compile(r"^(?:pyspark\.errors\.exceptions\.base\.)?([A-Za-z_.]*(?:Error|Exception|Exit)\b.*)$", re.MULTILINE)
+_RAISED = re.compile(
+    r"^(?:pyspark\.errors\.exceptions\.base\.)?([A-Za-z_.]*(?:Error|Exception|Exit)\b.*|auditor\.[A-Za-z_.]+: .*)$",
+    re.MULTILINE,
+)
 """The last lines of Python tracebacks: what was raised in the task."""
 _CANCEL_S = 10.0
 """How long a cancelled job may take to give up its thread."""

@@ -22,6 +22,7 @@ from pyspark import cloudpickle
 
 from auditor import judgement
 from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.poison.judge import POISON_MAX
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]  # a worker cannot import what tests share
 
@@ -71,10 +72,14 @@ HARM: Mapping[str, Callable[[], object]] = {
 
 @dataclass(frozen=True)
 class Poison:
-    """The harm by ledger; done from the given look on, so that the ledger may be judged well before."""
+    """The harm by ledger; done from the given look on, so that the ledger may be judged well before.
+
+    `stopped_max` stands for POISON_MAX in whoever judges.
+    """
 
     harm: Mapping[int, str]
     from_look: int = 1
+    stopped_max: int = POISON_MAX
 
     def settle(self, sound: Settle) -> Settle:
         """`sound`, but for the poisoned ledgers."""
@@ -97,10 +102,8 @@ def plant_in_workers(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
         work = make(*arguments, **named)
 
         def poisoned(batches: Any) -> Any:
-            from auditor import judgement
-
             with pytest.MonkeyPatch.context() as planted:
-                planted.setattr(judgement, "settle", poison.settle(judgement.settle))
+                plant_here(planted, poison)
                 yield from work(batches)
 
         return poisoned
@@ -110,4 +113,5 @@ def plant_in_workers(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
 
 def plant_here(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
     """This process and its children meet the poisoned ledgers."""
-    monkeypatch.setattr(judgement, "settle", poison.settle(judgement.settle))
+    monkeypatch.setattr("auditor.judgement.settle", poison.settle(judgement.settle))
+    monkeypatch.setattr("auditor.poison.judge.POISON_MAX", poison.stopped_max)

@@ -136,14 +136,14 @@ def is_outcome(series: dict[str, str], word: str) -> bool:
 def test_a_worker_that_always_dies_is_our_fault_and_publishes_nothing(
     cluster: SandboxCluster, finished: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Spark gives up on the task: exit 4, in a sentence, and earlier results stay."""
+    """Whatever it judges, and in whoever's hands: Spark gives up twice. Exit 4, in a sentence, and earlier results stay."""
     from auditor.tables import stages
 
     latest = (finished / "audits" / "latest.json").read_bytes()
     make = stages.verdicts.judge_of
 
-    def made(*arguments: Any) -> Any:
-        work = make(*arguments)
+    def made(*arguments: Any, **named: Any) -> Any:
+        work = make(*arguments, **named)
 
         def dies(batches: Any) -> Any:
             import os
@@ -158,4 +158,5 @@ def test_a_worker_that_always_dies_is_our_fault_and_publishes_nothing(
     outcome = audit(cluster, finished)
     assert 4 == outcome.exit_code
     assert outcome.last_line.startswith("auditor: AUDITOR_FAULT run="), outcome.stdout
+    assert "a Spark job failed: Python worker exited unexpectedly" in " ".join(outcome.stdout.split())
     assert latest == (finished / "audits" / "latest.json").read_bytes()

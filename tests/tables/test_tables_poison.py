@@ -13,6 +13,7 @@ from support.poison import HARM, Poison, plant_here, plant_in_workers
 
 from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
 from auditor.model.finding import Kind
+from auditor.poison.judge import TooManyPoisoned
 from auditor.report.run_directory import place
 from auditor.sandbox.cluster import SandboxCluster
 
@@ -152,16 +153,20 @@ def test_the_kept_evidence_of_a_poisoned_ledger_is_a_run_of_its_own(
 
 
 def test_more_poison_than_ledgers_can_be_guilty_of_is_our_fault(
-    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: object, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Exit 4, in a sentence that names some; nothing is published."""
-    monkeypatch.setattr("auditor.poison.judge.POISON_MAX", 2)
-    plant_here(monkeypatch, Poison(dict.fromkeys(LEDGERS_ALL, "an exit")))
-    with pytest.raises(
-        Exception, match=r"more than 2 ledgers .*ledger 1: it ended its process with exit code 7; ledger 2"
-    ) as told:
+    """Exit 4, in a sentence that names some; nothing is published. `auditor ledger` gives up in the same words."""
+    poison = Poison(dict.fromkeys(LEDGERS_ALL, "an exit"), stopped_max=1)
+    plant_in_workers(monkeypatch, poison)
+    plant_here(monkeypatch, poison)
+    outcome = audit(cluster, tmp_path, **LIMITS)
+    assert (4, {}) == (outcome.exit_code, outcome.summary)
+    assert outcome.last_line.startswith("auditor: AUDITOR_FAULT run="), outcome.stdout
+    told = " ".join(outcome.stdout.split())
+    assert "judging was stopped on more than 1 ledgers (ledger " in told
+    assert ": it ended its process with exit code 7;" in told
+    with pytest.raises(TooManyPoisoned, match="on more than 1 ledgers"):
         audit_ledgers(cluster, list(LEDGERS_ALL), **LIMITS)
-    assert "TooManyPoisoned" == type(told.value).__name__
 
 
 @pytest.mark.parametrize("kind", HARM)
