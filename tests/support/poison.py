@@ -54,7 +54,7 @@ def _spins_in_c() -> None:
 def _hoards() -> NoReturn:
     hoard: list[Any] = []
     while True:
-        hoard.append(bytes(2**24))
+        hoard.append(bytes(2**26))
 
 
 HARM: Mapping[str, Callable[[], object]] = {
