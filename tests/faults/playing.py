@@ -64,8 +64,8 @@ def told_by(outcome: Outcome) -> Told:
 
 def hold(act: Act, plan: Plan, faults: Faults, outcome: Outcome) -> None:
     """All that is owed is there, and nothing that is not true; the fault was met, or it would be no test."""
-    met = act.log.harmed()
-    assert met, f"{faults} met no frame: {again(plan.name)}"
+    assert [] == act.log.errors, f"the harm was not done: {act.log.errors}: {again(plan.name)}"
+    assert act.log.harmed(), f"{faults} met no frame: {again(plan.name)}"
     if not plan.reachable:
         assert (5, []) == (outcome.exit_code, outcome.findings), f"{faults} and {outcome.stdout}: {again(plan.name)}"
         return

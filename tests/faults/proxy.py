@@ -118,6 +118,8 @@ class Log:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seen: list[Passed | str] = []
+        self.errors: list[BaseException] = []
+        """What a `call` raised: then the harm that was meant was not done."""
 
     def add(self, proxy: str, connection: int, said: Said, sent: Said | None, fate: str, *, reply: bool) -> None:
         with self._lock:
@@ -326,7 +328,10 @@ class Connection:
                 return [framed, framed]
             case Harm.CALL:
                 assert fault.call is not None, "a call to make"
-                await asyncio.to_thread(fault.call, self)
+                try:
+                    await asyncio.to_thread(fault.call, self)
+                except Exception as error:
+                    self._proxy.log.errors.append(error)
         return [framed]
 
 
