@@ -8,13 +8,15 @@ STAMP := $(VENV)/.set-up
 DEMO_OUTPUT ?= audits/demo
 # Tests run side by side in two processes: one works on real BookKeeper while the other has Spark and the rest.
 TEST_WORKERS ?= 2
+MINUTES ?= 10
 
-.PHONY: help setup demo test check bench proto constraints clean
+.PHONY: help setup demo test soak check bench proto constraints clean
 
 help:
 	@echo "make setup   a virtual environment with everything, a Java if there is none, Spark's class-data archive"
 	@echo "make demo    audit an embedded cluster that holds a case of every finding"
 	@echo "make test    all tests, real BookKeeper included where Java and Maven are there"
+	@echo "make soak    the model for MINUTES=$(MINUTES), new histories each time; SEED=... draws the same again"
 	@echo "make check   ruff, mypy --strict, import contracts, generated code up to date"
 	@echo "make bench   the benchmarks, each MET or MISSED (needs Java and Maven)"
 
@@ -38,6 +40,9 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(TEST_WORKERS)
+
+soak: $(STAMP)
+	$(BIN)/python tests/model/soak.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from support.model import actions
 from support.model.history import shortest, told
@@ -56,6 +58,14 @@ def test_what_is_owed_without_a_word_on_entries(row: Row, history: str):
     """Standing, exemption and reasons."""
     assert row == owed(history)
 
+
+SAID = {
+    *("sound", "exempt", "indeterminate", "violated", "bookie_silent"),
+    *("ENTRY_WITHOUT_REPLICA", "ENTRY_ONLY_OUTSIDE_ENSEMBLE", "ENTRY_BELOW_ACK_QUORUM", "ENTRY_BELOW_WRITE_QUORUM"),
+    *("ENSEMBLE_DUPLICATE_BOOKIE", "UNDERREPLICATED_UNRECOVERABLE", "UNDERREPLICATED_BEYOND_GRACE"),
+    *("METADATA_MALFORMED", "LEDGER_STUCK"),
+}
+"""All that the model can owe."""
 
 LOST_4 = (("b2", (4,)), ("b3", (4,)))
 
@@ -126,6 +136,20 @@ def test_each_seed_tells_a_history_that_can_happen():
             assert actions.happen(truth, line), f"seed {seed}: {line}"
             for number in before.keys() - actions.touched(truth, line):
                 assert before[number] == truth.owed(number), f"seed {seed}: {line} moved ledger {number}"
+
+
+def test_the_swarm_reaches_everything():
+    """Every action happens, and every word is owed, in some history."""
+    happened, owed_words = Counter[str](), Counter[str]()
+    for seed in range(120):
+        truth = Truth.of()
+        for line in told(seed, 12, truth):
+            assert actions.happen(truth, line)
+            happened[line.split()[0]] += 1
+        for row in map(truth.owed, truth.ledgers):
+            owed_words.update([row.standing, *row.unknowns, *(one.kind for one in row.findings)])
+    assert set(actions.BY_NAME) == set(happened)
+    assert SAID == set(owed_words)
 
 
 def test_the_shortest_history_lacks_nothing_that_matters():

@@ -35,7 +35,7 @@ Words = list[str]
 
 LEDGERS_MAX = 5
 """Ledgers of one history: few enough that they meet the same bookies again and again."""
-TIME_STEPS = (25, 50, 100)
+TIME_STEPS = (150, 25, 50)
 """Minutes (`truth.GRACE_MINUTES` says why these)."""
 BYSTANDERS_MIN = 2
 """Bookies that keep their cookie and can be asked, at least: a cluster of which nobody answers is another story."""
@@ -74,7 +74,10 @@ def ledgers(truth: Truth, *states: str, entries: bool = False) -> list[int]:
     return [
         number
         for number, one in truth.ledgers.items()
-        if not one.deleted and not one.flaw and one.state in (states or (OPEN, IN_RECOVERY, CLOSED)) and (one.written or not entries)
+        if not one.deleted
+        and not one.flaw
+        and one.state in (states or (OPEN, IN_RECOVERY, CLOSED))
+        and (one.written or not entries)
     ]
 
 
@@ -164,7 +167,7 @@ def _draw_ensemble(chooser: Chooser, truth: Truth) -> Words:
 
 
 def _ensemble(truth: Truth, words: Words) -> None:
-    """From the next entry on another bookie stands at one position; it may stand in the ensemble already, which is a mistake."""
+    """From the next entry on another bookie stands at one position; by mistake it may stand in the ensemble already."""
     _, ledger = of(truth, words[0], OPEN)
     position, bookie = int(words[1]), words[2]
     before = ledger.last_segment()
@@ -321,15 +324,16 @@ def _delete(truth: Truth, words: Words) -> None:
 # Bookies
 
 
-
-
 def _may_crash(truth: Truth, name: str) -> bool:
     sound = [one for one in truth.bookies.values() if one.can_be_asked and one.cookie and one is not truth.bookies[name]]
     return truth.bookies[name].listens and len(sound) >= BYSTANDERS_MIN
 
 
 def _draw_crash(chooser: Chooser, truth: Truth) -> Words:
-    return [some(chooser, (name for name in truth.bookies if _may_crash(truth, name))), chooser.pick(["silent", "lost", "gone"])]
+    return [
+        some(chooser, (name for name in truth.bookies if _may_crash(truth, name))),
+        chooser.pick(["silent", "lost", "gone"]),
+    ]
 
 
 def _crash(truth: Truth, words: Words) -> None:
@@ -395,7 +399,7 @@ ACTIONS = (
     Action("create", 3, _draw_create, _create),
     Action("append", 8, _draw_append, _append),
     Action("close", 8, _draw_close, _close),
-    Action("fence", 2, _draw_fence, _fence),
+    Action("fence", 4, _draw_fence, _fence),
     Action("ensemble", 5, _draw_ensemble, _ensemble),
     Action("rereplicate", 5, _draw_rereplicate, _rereplicate),
     Action("lose", 8, _draw_lose, _lose),

@@ -1,16 +1,15 @@
-"""The product asked about the model's cluster: its Spark-free engine, and a whole run on Spark. Both end in the model's rows."""
+"""The product asked about the model's cluster: its engine without Spark, and its verdicts as the model's rows."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 from unittest.mock import patch
 
 import structlog
-from support.audits import Outcome, Pauses, accounted, audit
+from support.audits import Pauses
 from support.model.truth import ENTRIES_MAX, GRACE_MINUTES, STUCK_MINUTES, Row, Told
 
 from auditor import single
@@ -27,8 +26,6 @@ from auditor.report.progress import Silent
 from auditor.single import Asker, audit_ledgers
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import open_store
-
-Json = dict[str, Any]
 
 SETTINGS: dict[str, object] = {
     "underreplication_grace": f"{GRACE_MINUTES}m",
@@ -94,65 +91,32 @@ class SparkFree:
         self._store.close()
 
 
-class SparkRun(NamedTuple):
-    """A whole run: the row of each ledger, and all that it said."""
-
-    rows: dict[int, Row]
-    outcome: Outcome
-
-
-def on_spark(metadata_service_uri: str, workdir: Path) -> SparkRun:
-    """`auditor run`; its accounts are checked (`accounted`). The caller has the fixture `spark`. 2 to 5 s."""
-    outcome = accounted(audit(metadata_service_uri, workdir, **{**SETTINGS, "allow_empty": True}))
-    found: dict[int, list[Told]] = {number: [] for number in outcome.verdicts}
-    for one in outcome.findings:
-        if one["ledger_id"] is not None:
-            found[one["ledger_id"]].append(_told_in_json(one))
-    rows = {
-        number: Row(said.standing, said.exempt, said.unknowns, tuple(_ordered(found[number])))
-        for number, said in outcome.verdicts.items()
-    }
-    return SparkRun(rows, outcome)
-
-
 def row_of(verdict: Verdict) -> Row:
     """The product's verdict as far as the model owes one."""
     return Row(
         verdict.standing.word,
         verdict.exempt.value if verdict.exempt else None,
         tuple(unknown.value for unknown in verdict.unknowns),
-        tuple(_ordered(_told(one) for one in verdict.findings)),
+        tuple(ordered(_told(one) for one in verdict.findings)),
     )
 
 
-def _ordered(found: Iterable[Told]) -> list[Told]:
+def ordered(found: Iterable[Told]) -> list[Told]:
     return sorted(found, key=lambda one: (one.kind, one.first or 0))
 
 
 def _told(found: Finding) -> Told:
-    entries = _written_out(found.entries)
+    entries = written_out(found.entries)
     assert len(entries) == found.entries_total, found
     return Told(
         found.kind.value,
         found.segment.first_entry_id if found.segment else None,
         entries,
-        tuple(sorted((bookie, _written_out(ranges)) for bookie, ranges in found.missing_on)),
+        tuple(sorted((bookie, written_out(ranges)) for bookie, ranges in found.missing_on)),
         found.copies.confirmed if found.copies else None,
         found.copies.unknown if found.copies else None,
     )
 
 
-def _told_in_json(found: Json) -> Told:
-    segment, copies = found["segment"], found["copies"]
-    return Told(
-        found["kind"],
-        segment["first_entry_id"] if segment else None,
-        _written_out(found["entries"]),
-        tuple(sorted((bookie, _written_out(ranges)) for bookie, ranges in found["missing_on"].items())),
-        copies["confirmed"] if copies else None,
-        copies["unknown"] if copies else None,
-    )
-
-
-def _written_out(ranges: Iterable[Sequence[int]]) -> tuple[int, ...]:
+def written_out(ranges: Iterable[Sequence[int]]) -> tuple[int, ...]:
     return tuple(entry for first, last in ranges for entry in range(first, last + 1))

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from support.model import actions
-from support.model.history import Cluster
+from support.model.history import Broken, Cluster, first_broken
 
 T = TypeVar("T")
 
@@ -67,27 +67,26 @@ class ClusterMachine(RuleBasedStateMachine):
             self.tally.said.update([row.standing, *row.unknowns, *(one.kind for one in row.findings)])
 
 
-def run_machine(cluster: Cluster, histories: int, run_seed: int, *, shrinks: bool = True) -> Tally:
-    """So many histories from a seed; the same seed draws the same ones. Raises Broken with the shortest that fails, or with the
-    first that fails where it `shrinks` not."""
+def run_machine(cluster: Cluster, histories: int, run_seed: int, steps: int = STEPS) -> Tally:
+    """So many histories from a seed; the same seed draws the same ones. Raises Broken with the shortest history that fails:
+    Hypothesis finds the simplest words, and every action that is not needed is left out of what it found."""
     tally = Tally()
 
     class Machine(ClusterMachine):
         pass
 
     Machine.cluster, Machine.tally = cluster, tally
-    phases = (Phase.generate, Phase.shrink) if shrinks else (Phase.generate,)
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        seed(run_seed)(Machine),
-        settings=settings(
-            max_examples=histories,
-            stateful_step_count=STEPS,
-            deadline=None,
-            database=None,
-            phases=phases,
-            report_multiple_bugs=False,
-            print_blob=False,
-            suppress_health_check=list(HealthCheck),
-        ),
+    how = settings(
+        max_examples=histories,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
     )
+    try:
+        run_state_machine_as_test(seed(run_seed)(Machine), settings=how)
+    except Broken as failure:
+        raise first_broken(cluster.run, [failure.lines]) or failure from None
     return tally

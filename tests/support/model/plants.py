@@ -144,4 +144,3 @@ PLANTS: tuple[Plant, ...] = (
     marks_stay_young,
     two_audits_differ,
 )
-

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from support.model.engines import Judged
-from support.model.truth import Row, Truth
+from support.model.truth import UNREGISTERED, Row, Truth
 
 from auditor.confirm.agreement import differences
 from auditor.judgement import Todo, settle
@@ -86,3 +86,26 @@ def unaccounted(truth: Truth, rows: Mapping[int, Row]) -> Iterator[str]:
     known = {standing.word for standing in Standing}
     if rows.keys() != truth.ledgers.keys() or sum(standings[word] for word in known) != len(truth.ledgers):
         yield f"{len(truth.ledgers)} ledgers, and verdicts on {sorted(rows)}: {dict(standings)}"
+
+
+# Of a whole run on Spark
+
+
+def differing(single: Mapping[int, Row], spark: Mapping[int, Row]) -> Iterator[str]:
+    """A run says of each ledger, row for row, what the engine without Spark says; a deleted one it does not list."""
+    for number in sorted(single.keys() | spark.keys()):
+        one = single.get(number)
+        if spark.get(number) != (None if one is not None and one.exempt == "deleted" else one):
+            yield f"ledger {number} is {one}\n  and on Spark {spark.get(number)}"
+
+
+def wrong_bookies(truth: Truth, found: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """No false alarm and no miss on bookies that are silent or gone, as (kind, bookie)."""
+    owed = {("BOOKIE_SILENT_YET_REGISTERED", bookie) for bookie in truth.silent()}
+    owed |= {("BOOKIE_LOST_UNNOTICED", bookie) for bookie in truth.unnoticed()}
+    told = {(kind, bookie) for kind, bookie in found if kind != "BOOKIE_LOST_CONTENT"}
+    yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(told - owed))
+    yield from (f"a miss: {kind} on {bookie}" for kind, bookie in sorted(owed - told))
+    for kind, bookie in found:
+        if kind == "BOOKIE_LOST_CONTENT" and (truth.bookies[bookie].registered == UNREGISTERED or not truth.lacks_most(bookie)):
+            yield f"a false alarm: {kind} on {bookie}"

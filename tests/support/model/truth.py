@@ -178,6 +178,27 @@ class Truth:
             standing = "sound" if exempt is None else "exempt"
         return Row(standing, exempt, unknowns, tuple(findings))
 
+    # What is true of one bookie
+
+    def silent(self) -> set[str]:
+        """The registered bookies at which nobody listens, of those that an audit has to ask."""
+        down = {name for name, one in self.bookies.items() if one.registered != UNREGISTERED and not one.listens}
+        return {name for number in self.listed() for name in self._due(self.ledgers[number])} & down
+
+    def unnoticed(self) -> set[str]:
+        """The bookies that are gone without a cookie, of those that unmarked ledgers need."""
+        unmarked = [one for number in self.listed() if (one := self.ledgers[number]).marked_at is None]
+        return {name for ledger in unmarked for name in self._due(ledger) if self.is_forgotten(name)}
+
+    def lacks_most(self, bookie: str) -> bool:
+        """Of three ledgers at least it lacks more than half of what it should hold."""
+        poor = 0
+        for number in self.listed():
+            ledger = self.ledgers[number]
+            due = [e for e in ledger.judged_entries() if bookie in ledger.write_set(ledger.segment_of(e), e)]
+            poor += 2 * sum(not self.bookies[bookie].has(number, entry) for entry in due) > len(due)
+        return poor >= 3
+
     # What is true of one entry
 
     def is_forgotten(self, bookie: str) -> bool:

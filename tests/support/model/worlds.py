@@ -14,7 +14,6 @@ from dataclasses import replace
 from support.model.truth import BOOKIES, BYTES, CLOSED, ENDLESS, OPEN, READONLY, UNREGISTERED, Bookie, Ledger, Truth
 from support.real_cluster import RealCluster
 
-from auditor.model.ledger import LedgerMetadata
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.notation import ledger as metadata_of
 

@@ -1,0 +1,74 @@
+"""The long form of the model: new histories for as long as it is told to, some of them through Spark.
+
+    make soak                       # ten minutes, a seed of its own
+    make soak MINUTES=60 SEED=7
+
+Exits 1 at the first failure, with the shortest history that fails, its seed, and the command that replays it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from support.model.clusters import started
+from support.model.history import Broken, Cluster, told
+from support.model.machine import run_machine
+from support.model.spark import through_spark
+
+from auditor.stop import StopRequest
+from auditor.tables.session import spark_session
+
+HISTORIES_A_ROUND = 40
+"""Histories of one seed; behind them one in twenty more, through Spark."""
+STEPS = 30
+"""Actions behind the beginning of a history: more than in the quick form, for what only long ones reach."""
+SPARK_CORES = "local[2]"
+
+
+def main(words: Sequence[str]) -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(description="The long form of the model.")
+    parser.add_argument("--minutes", type=float, default=10.0, help="begin no new round after so many minutes")
+    parser.add_argument("--seed", type=int, default=None, help="seed of the first round; the next has the next number")
+    given = parser.parse_args(words)
+    first = given.seed if given.seed is not None else time.time_ns() % 10**6
+    ends_at = time.monotonic() + 60 * given.minutes
+    with (
+        tempfile.TemporaryDirectory() as workdir,
+        started(Path(workdir) / "cluster") as cluster,
+        spark_session(6, SPARK_CORES, StopRequest()),
+    ):
+        number = first
+        while number == first or time.monotonic() < ends_at:
+            if not _round(cluster, number, Path(workdir)):
+                return 1
+            number += 1
+    return 0
+
+
+def _round(cluster: Cluster, seed: int, workdir: Path) -> bool:
+    """Whether every property held; if not, what did not has been told."""
+    try:
+        tally = run_machine(cluster, HISTORIES_A_ROUND, seed, STEPS)
+        for number in range(HISTORIES_A_ROUND // 20):
+            lines = told(f"{seed}/{number}", STEPS, cluster.world.at_first)
+            broken = through_spark(cluster, lines, workdir / f"{seed}-{number}")
+            if broken:
+                raise Broken(lines, broken)
+    except Broken as failure:
+        print(f"seed {seed}: {failure}")
+        return False
+    print(f"seed {seed}: {tally.histories} histories, {tally.actions.total()} actions, every property held", flush=True)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
