@@ -1,0 +1,102 @@
+"""`python -m auditor` as a process of its own, in a session of its own, with everything temporary below one directory."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.process_ends import alive
+
+PROJECT = Path(__file__).resolve().parents[2]
+STAGE_WITHIN_S = 240.0
+"""How long a command may take to reach a stage, on a machine that does other things too."""
+ENDS_WITHIN_S = 60.0
+"""How long it may take to end once it is told to."""
+POLL_S = 0.02
+
+
+@dataclass(frozen=True)
+class Started:
+    """A command in a session of its own; `home` has its OUTPUT and its temporary files."""
+
+    process: subprocess.Popen[bytes]
+    home: Path
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def output(self) -> Path:
+        return self.home / "out"
+
+    def said(self) -> str:
+        return (self.home / "stdout").read_text() + (self.home / "stderr").read_text()
+
+    def reach(self, there: Callable[[Started], bool]) -> None:
+        """Wait until the command is where the test wants it."""
+        deadline = time.monotonic() + STAGE_WITHIN_S
+        while not there(self):
+            assert self.process.poll() is None, f"it ended first, with {self.process.returncode}: {self.said()}"
+            assert time.monotonic() < deadline, f"the stage was not reached: {self.said()}"
+            time.sleep(POLL_S)
+
+    def ended(self, within_s: float = ENDS_WITHIN_S) -> int:
+        """Its exit code, once it has ended."""
+        return self.process.wait(within_s)
+
+    def survivors(self) -> list[str]:
+        """What still runs of its session, a little later at most."""
+        deadline = time.monotonic() + ENDS_WITHIN_S
+        while (found := in_session(self.pid)) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+        return found
+
+
+def in_session(session: int) -> list[str]:
+    """Every process of a session that runs, also of other process groups in it: Spark's Python daemon makes its own."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")[:120].decode(errors="replace")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if int(fields[3]) == session and alive(int(entry.name)):
+                found.append(f"{entry.name} {command}")
+    return found
+
+
+@contextmanager
+def started(home: Path, *arguments: str, file_bytes_max: int = resource.RLIM_INFINITY) -> Iterator[Started]:
+    """`python -m auditor`, with everything temporary below `home`; killed with its session if the test fails.
+
+    `file_bytes_max`: no process of it can make a file larger than this, as on a disk that is full.
+    """
+    temporary = home / "tmp"
+    for folder in (temporary, home / "out"):
+        folder.mkdir(exist_ok=True)
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("AUDITOR_")}
+    environment |= {"PYTHONPATH": str(PROJECT), "TMPDIR": str(temporary), "SPARK_LOCAL_DIRS": str(temporary)}
+    with (home / "stdout").open("wb") as out, (home / "stderr").open("wb") as err:
+        process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "auditor", *arguments, "--output", str(home / "out")],
+            cwd=home, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes_max, file_bytes_max)),
+        )  # fmt: skip
+    command = Started(process, home)
+    try:
+        yield command
+    finally:
+        for line in in_session(process.pid):
+            os.kill(int(line.split()[0]), signal.SIGKILL)
+        process.wait(ENDS_WITHIN_S)
