@@ -2,6 +2,7 @@
 
     .venv/bin/python tests/model/replay.py 'create 1 e3 w2 a2 b1 b2 b3; append 1 9; close 1; lose 1 4 b1'
     .venv/bin/python tests/model/replay.py --real '...'           # on real BookKeeper
+    .venv/bin/python tests/model/replay.py --spark '...'          # a whole run on Spark at its end
     .venv/bin/python tests/model/replay.py --seed 7 --steps 40    # the history of a seed
 
 Exits 1 where a property breaks, with the sentence that says which. No history: prints the table of actions.
@@ -20,6 +21,10 @@ if __name__ == "__main__":
 
 from support.model import actions, clusters
 from support.model.history import Broken, Cluster, told
+from support.model.spark import through_spark
+
+from auditor.stop import StopRequest
+from auditor.tables.session import spark_session
 
 
 def main(words: Sequence[str]) -> int:
@@ -27,6 +32,7 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Take one history through the model.")
     parser.add_argument("history", nargs="?", help="actions, with ; between them")
     parser.add_argument("--real", action="store_true", help="on real BookKeeper")
+    parser.add_argument("--spark", action="store_true", help="a whole run on Spark at its end")
     parser.add_argument("--seed", help="the history of this seed instead")
     parser.add_argument("--steps", type=int, default=12, help="actions of that history")
     given = parser.parse_args(words)
@@ -36,20 +42,23 @@ def main(words: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as workdir, clusters.started(Path(workdir), real=given.real) as cluster:
         first = cluster.truth
         lines = actions.lines_of(given.history) if given.history else told(given.seed, given.steps, first)
-        return _replayed(cluster, lines)
-
-
-def _replayed(cluster: Cluster, lines: Sequence[str]) -> int:
-    for line in lines:
-        print(line)
         try:
-            cluster.step(line)
+            _replay(cluster, lines)
+            if given.spark:
+                with spark_session(6, "local[2]", StopRequest()):
+                    through_spark(cluster, lines, Path(workdir))
         except Broken as failure:
             print(f"\n{failure}")
             return 1
+    return 0
+
+
+def _replay(cluster: Cluster, lines: Sequence[str]) -> None:
+    for line in lines:
+        print(line)
+        cluster.step(line)
         for number, row in cluster.rows.items():
             print(f"  ledger {number}: {row}")
-    return 0
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from support.model import actions
 from support.model.history import shortest, told
+from support.model.properties import differing, wrong_bookies
 from support.model.truth import Row, Told, Truth
 from support.model.worlds import notation, runs
 
@@ -161,3 +162,21 @@ def test_the_shortest_history_lacks_nothing_that_matters():
 def test_entries_as_runs():
     """Inclusive, ascending, none touching another."""
     assert [(0, 2), (4, 4), (7, 8)] == runs({8, 0, 1, 2, 4, 7})
+
+
+def test_a_run_that_differs_in_one_row_is_told():
+    """Row for row; a deleted ledger is one that a run does not list."""
+    single = {1: Row("sound"), 2: Row("violated", None, (), (Told("METADATA_MALFORMED"),)), 3: Row("exempt", "deleted")}
+    assert [] == list(differing(single, {1: Row("sound"), 2: single[2]}))
+    assert 1 == len([*differing(single, {1: Row("sound"), 2: Row("sound")})])
+    assert 1 == len([*differing(single, {1: Row("sound")})])
+    assert 1 == len([*differing(single, {1: Row("sound"), 2: single[2], 3: single[3]})])
+
+
+def test_what_a_run_says_of_bookies_is_held_against_the_truth():
+    """A bookie that is silent or gone is found, and no other; lost content needs three ledgers that lost most."""
+    truth = after(f"{WRITTEN}; crash b1 silent; crash b2 gone; wipe b3")
+    owed = [("BOOKIE_SILENT_YET_REGISTERED", "b1"), ("BOOKIE_LOST_UNNOTICED", "b2")]
+    assert [] == list(wrong_bookies(truth, owed))
+    assert ["a miss: BOOKIE_LOST_UNNOTICED on b2"] == list(wrong_bookies(truth, owed[:1]))
+    assert ["a false alarm: BOOKIE_LOST_CONTENT on b3"] == list(wrong_bookies(truth, [*owed, ("BOOKIE_LOST_CONTENT", "b3")]))

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
 from support.audits import Outcome, accounted, audit
 from support.model.engines import SETTINGS, ordered, written_out
-from support.model.history import Cluster
+from support.model.history import Broken, Cluster, shortest
 from support.model.properties import differing, wrong_bookies, wrong_verdicts
 from support.model.truth import Row, Told
 
 Json = dict[str, Any]
 
 
-def through_spark(cluster: Cluster, lines: Sequence[str], workdir: Path) -> list[str]:
-    """What is broken at the end of a history, as sentences.
+SHRINKS_MAX = 25
+"""Histories tried to find a shorter one that fails too: seconds each."""
 
-    The caller has the fixture `spark`. Raises Broken where the engine without Spark is wrong already. 5 to 10 s.
+
+def through_spark(cluster: Cluster, lines: Sequence[str], workdir: Path) -> None:
+    """A history, its end judged by a whole run. Raises Broken, with the shortest history found that fails.
+
+    The caller has a Spark session (the fixture `spark`). 3 to 10 s.
     """
+    if _broken(cluster, lines, workdir):
+        short = shortest(lines, lambda some: bool(_broken(cluster, some, workdir)), SHRINKS_MAX)
+        raise Broken(short, _broken(cluster, short, workdir), f"{cluster.where}--spark ")
+
+
+def _broken(cluster: Cluster, lines: Sequence[str], workdir: Path) -> list[str]:
+    """What is broken at the end of a history, as sentences."""
     cluster.end(lines)
-    workdir.mkdir()
-    run = on_spark(cluster.world.metadata_service_uri, workdir)
+    run = on_spark(cluster.world.metadata_service_uri, Path(mkdtemp(dir=workdir)))
     found = [(one["kind"], one["bookie_id"]) for one in run.outcome.findings if one["bookie_id"] is not None]
     return [
         *differing(cluster.rows, run.rows),
