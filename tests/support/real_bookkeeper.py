@@ -91,12 +91,12 @@ class RealBookie:
         }
         self.config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
-    def start(self, jars: Path, read_only: bool = False) -> None:
-        """Start its JVM; it is up when it is registered, which the cluster waits for."""
+    def start(self, jars: Path, flag: str = "", read_only: bool = False) -> None:
+        """Start its JVM (with one more flag for it, if any); it is up when it is registered, which the cluster waits for."""
         assert not self.is_running, f"{self.bookie_id} runs already"
         self.write_config(read_only)
         main = "org.apache.bookkeeper.server.Main"
-        command = java_command(jars, main, "--conf", str(self.config), heap="256m", log4j2=LOG4J2_WARN)
+        command = java_command(jars, main, "--conf", str(self.config), heap="256m", log4j2=LOG4J2_WARN, flag=flag)
         self.process = JavaProcess(f"bookie {self.bookie_id}", command, self.directory / "bookie.log")
 
     def kill(self) -> None:

@@ -37,6 +37,7 @@ from pathlib import Path
 from types import TracebackType
 
 from kazoo.client import KazooClient
+from support.real_archive import make_archive
 from support.real_bookkeeper import RealBookie, run_client, run_shell, start_zookeeper
 from support.real_jars import bookkeeper_jars
 from support.real_ledgers import RealLedgers
@@ -61,6 +62,7 @@ class RealCluster(RealLedgers):
         storages = [storage] * bookies if isinstance(storage, str) else list(storage)
         assert len(storages) == bookies, f"{bookies} bookies and {len(storages)} storages"
         self._jars = bookkeeper_jars()
+        make_archive(self._jars)
         port = free_port()
         self.zookeeper_hosts = f"127.0.0.1:{port}"
         self.metadata_service_uri = f"zk+{self.layout.value}://{self.zookeeper_hosts}{self.root}"
@@ -155,7 +157,7 @@ class RealCluster(RealLedgers):
     def start_bookie(self, bookie_id: BookieId, *, read_only: bool = False) -> None:
         """Start a stopped bookie with what it stored, and wait until it is registered. 1-4 s."""
         self.unregister(bookie_id)
-        self._bookies[bookie_id].start(self._jars, read_only)
+        self._bookies[bookie_id].start(self._jars, read_only=read_only)
         self._await_registered({bookie_id}, read_only)
 
     def readonly(self, bookie_id: BookieId) -> None:

@@ -63,6 +63,11 @@ class JavaProcess:
             self._process.kill()
         self._process.wait(STOP_WAIT_S)
 
+    def end(self, number: signal.Signals, wait_s: float) -> None:
+        """Send a signal that it may heed in its own time, and wait until it is gone."""
+        self._process.send_signal(number)
+        self._process.wait(wait_s)
+
     def pause(self) -> None:
         """SIGSTOP: it keeps its connections and its port, and says nothing."""
         self._process.send_signal(signal.SIGSTOP)
@@ -84,11 +89,19 @@ class JavaProcess:
             raise RuntimeError(f"{self.name} exited with {code}; the end of {self.log}:\n{self.log_tail()}")
 
 
-def java_command(jars: Path, main_class: str, *arguments: str, heap: str, log4j2: Path) -> list[str]:
-    """The command line of a small JVM on these jars."""
+def archive_of(jars: Path) -> Path:
+    """Where the class-data archive of these jars is, once `real_archive.make_archive` has made it."""
+    return jars.parent / "classes.jsa"
+
+
+def java_command(jars: Path, main_class: str, *arguments: str, heap: str, log4j2: Path, flag: str = "") -> list[str]:
+    """The command line of a small JVM on these jars. `flag` is one more for the JVM itself."""
+    archive = archive_of(jars)
+    shared = [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"] if archive.exists() else []
     return [
         "java",
         *JVM_FLAGS,
+        *([flag] if flag else shared),
         f"-Xmx{heap}",
         f"-Dlog4j2.configurationFile={log4j2}",
         "-cp",
