@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 from support.real_bookkeeper import RealBookie, run_shell, start_zookeeper
-from support.real_processes import archive_of, free_port, java_command
+from support.real_processes import archive_of, free_port
 
 REGISTERED_TIMEOUT_S = 90.0
 """How long the trained bookie may take to be up, in seconds."""
