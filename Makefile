@@ -10,13 +10,14 @@ DEMO_OUTPUT ?= audits/demo
 TEST_WORKERS ?= 2
 MINUTES ?= 10
 
-.PHONY: help setup demo test soak check bench proto constraints clean
+.PHONY: help setup demo test soak faults check bench proto constraints clean
 
 help:
 	@echo "make setup   a virtual environment with everything, a Java if there is none, Spark's class-data archive"
 	@echo "make demo    audit an embedded cluster that holds a case of every finding"
 	@echo "make test    all tests, real BookKeeper included where Java and Maven are there"
 	@echo "make soak    the model for MINUTES=$(MINUTES), new histories each time; SEED=... draws the same again"
+	@echo "make faults  every fault plan, on the wire, of processes, of Spark and of the disk; SEED=... draws others (1)"
 	@echo "make check   ruff, mypy --strict, import contracts, generated code up to date"
 	@echo "make bench   the benchmarks, each MET or MISSED (needs Java and Maven)"
 
@@ -43,6 +44,13 @@ test: $(STAMP)
 
 soak: $(STAMP)
 	$(BIN)/python tests/model/soak.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+FAULT_TESTS = tests/faults tests/tables/test_tables_faults.py tests/tables/test_tables_killed_runs.py \
+	tests/cluster/test_process_faults.py tests/cluster/test_churn.py
+
+# One process: faults cost time-outs, and a busy machine has some of its own.
+faults: $(STAMP)
+	FAULT_PLANS=all FAULT_SEED=$(or $(SEED),1) $(BIN)/python -m pytest $(FAULT_TESTS) $(if $(PLAN),-k '$(PLAN)')
 
 check: $(STAMP)
 	$(BIN)/ruff check .

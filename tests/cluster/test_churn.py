@@ -1,4 +1,4 @@
-"""A real cluster that never stands still while it is audited: bookies come and go, BookKeeper's own auto-recovery copies what they
+"""A real cluster that never stands still while it is audited: bookies come and go, auto-recovery copies what they
 held elsewhere, ledgers are deleted and made again. Nothing of that is a finding; a loss among it is one at every audit."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from auditor.wire import ledger_metadata
 pytestmark = pytest.mark.real
 
 CHURN_S = 30.0
-"""How long the cluster is churned, in seconds; it goes on until AUDITS_MIN audits are done and auto-recovery has done its part."""
+"""How long it is churned, in seconds; longer until AUDITS_MIN audits are done and auto-recovery has done its part."""
 CHURN_MAX_S = 240.0
 """The same at most, on a machine that does other things too."""
 AUDITS_MIN = 3

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from random import Random
 
 import pytest
+from faults.harm import Fault, Harm
 from faults.plans import Faults, Plan
 from faults.playing import SEED, by_command, chosen, hold, planted
-from faults.proxy import Fault, Harm
 from faults.scene import ALL, BOOKIES, Act, act, settle, without
 from support.mortal_cluster import MortalCluster
 

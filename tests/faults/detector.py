@@ -27,7 +27,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from faults.frames import entries_of_groups
-from faults.proxy import Log, Passed
+from faults.harm import Log, Passed
 
 M = 3
 """How many parts the ledgers of a sequence are split into."""

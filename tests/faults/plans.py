@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from faults.proxy import Fault, Harm
+from faults.harm import Fault, Harm
 from faults.scene import ALL, BOOKIES, LEDGERS, without
 
 Faults = Mapping[str, list[Fault]]
@@ -154,7 +154,6 @@ LENGTHS = [
     Plan(
         "bookie: length of a reply: corrupt",
         lambda draw: {draw.choice(BOOKIES): [Fault(Harm.CORRUPT, operation="list", part="length")]},
-        quick=True,
     )
 ]
 GREETINGS = [

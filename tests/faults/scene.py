@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from faults.detector import Breach, Judged, Told, breaches
-from faults.proxy import Log, Proxies, Proxy
+from faults.harm import Log
+from faults.proxy import Proxies, Proxy
 from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind

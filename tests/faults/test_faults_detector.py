@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from faults.detector import WINDOW, Breach, Heard, Judged, Row, Sort, Told, breaches
 from faults.frames import Said
-from faults.proxy import Log
+from faults.harm import Log
 
 LEDGERS = range(1, 13)
 BOOKIES = ("b1", "b2")

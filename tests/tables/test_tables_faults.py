@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 from faults.detector import Heard, Sort
+from faults.harm import Fault, Harm
 from faults.plans import PLANS as ON_THE_WIRE
 from faults.plans import Plan
 from faults.playing import PLAYS_ALL, SEED, by_job, chosen, hold, planted, told_by
 from faults.processes import command, of_connection, parent
-from faults.proxy import Connection, Fault, Harm
+from faults.proxy import Connection
 from faults.scene import ALL, BOOKIES, act, owed, settle
 
 from auditor.sandbox.cluster import SandboxCluster

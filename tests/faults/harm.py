@@ -1,0 +1,120 @@
+"""What can be done to a frame, to which frames it is done, and what was seen of them all."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from faults.frames import Said
+
+if TYPE_CHECKING:
+    from faults.proxy import Connection
+
+
+class Harm(StrEnum):
+    """What is done to a frame."""
+
+    DELAY = "delay"
+    """It waits for `delay_s`, and so does what is behind it, as on a network that lost a packet."""
+    DROP = "drop"
+    RESET = "reset"
+    """The connection ends with RST on both sides in its place."""
+    TRUNCATE = "truncate"
+    """A part of it, then the connection is closed."""
+    CORRUPT = "corrupt"
+    """One byte of `part` is another."""
+    DUPLICATE = "duplicate"
+    REORDER = "reorder"
+    """It goes on after the next one of its direction."""
+    HALF_OPEN = "half_open"
+    """From it on nothing passes in either direction of its connection, and nobody is told."""
+    CALL = "call"
+    """Nothing: the frame goes on when `call` has returned, in a thread of its own."""
+
+
+SWALLOWED = (Harm.DROP, Harm.RESET, Harm.TRUNCATE, Harm.HALF_OPEN)
+"""Nothing of such a frame is of use to the other side."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Which harm, to which frames: all conditions must hold. `frame` counts those that fit, from 0; `count` None: for ever.
+
+    `connection` counts the connections of the proxy, from 0; None: any. `path`: bytes that a ZooKeeper request must contain.
+    `part`: "length" (the 4 bytes before the frame), "head" (its first 8 bytes), "rest" (all others).
+    """
+
+    harm: Harm
+    reply: bool = True
+    operation: str = ""
+    ledger_id: int | None = None
+    path: bytes = b""
+    connection: int | None = None
+    frame: int = 0
+    count: int | None = 1
+    delay_s: float = 0.3
+    part: str = "head"
+    call: Callable[[Connection], object] | None = field(default=None, compare=False)
+
+    def fits(self, said: Said, *, reply: bool, connection: int) -> bool:
+        """Whether this is a frame that it counts."""
+        if reply is not self.reply or self.connection not in (None, connection):
+            return False
+        if said.operation in ("connect", "ping") and self.operation != said.operation:
+            return False
+        wanted = self.operation in ("", said.operation) and self.ledger_id in (None, said.ledger_id)
+        return wanted and self.path in said.about
+
+
+@dataclass(frozen=True)
+class Passed:
+    """One frame as the proxy saw it; `number` over all proxies of a log. `fate`: "passed", or the harm done to it.
+
+    `sent`: what the other side may have got instead of what was said; None: nothing it could take for an answer.
+    """
+
+    number: int
+    proxy: str
+    connection: int
+    reply: bool
+    said: Said
+    sent: Said | None
+    fate: str
+
+
+class Log:
+    """What all proxies saw, in one order; and moments that a test marks in it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seen: list[Passed | str] = []
+        self.errors: list[BaseException] = []
+        """What a `call` raised: then the harm that was meant was not done."""
+
+    def add(self, proxy: str, connection: int, said: Said, sent: Said | None, fate: str, *, reply: bool) -> None:
+        with self._lock:
+            self._seen.append(Passed(len(self._seen), proxy, connection, reply, said, sent, fate))
+
+    def mark(self, moment: str) -> None:
+        """A new epoch begins."""
+        with self._lock:
+            self._seen.append(moment)
+
+    def epochs(self) -> list[list[Passed]]:
+        """The frames between the marks, in the order in which they were seen."""
+        with self._lock:
+            seen = list(self._seen)
+        found: list[list[Passed]] = [[]]
+        for one in seen:
+            if isinstance(one, str):
+                found.append([])
+            else:
+                found[-1].append(one)
+        return found
+
+    def harmed(self) -> list[Passed]:
+        """The frames to which something was done."""
+        return [one for epoch in self.epochs() for one in epoch if one.fate != "passed"]

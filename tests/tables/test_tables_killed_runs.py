@@ -1,0 +1,118 @@
+"""Driver, JVM and disk: a run that dies publishes nothing and leaves no process, and the next one owes every verdict."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from faults.harm import Fault, Harm
+from faults.playing import IDS, PLAYS_ALL, SEED, told_by
+from faults.scene import ALL, BOOKIES, Act, act, owed, settle
+from support.audits import audit
+from support.started_command import Started, in_session, started
+
+from auditor.sandbox.cluster import SandboxCluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+LATEST = b'{"run": "run-20200101T000000Z-000000"}\n'
+ENDS_WITHIN_S = 240.0
+"""How long a run may take, on a machine that does other things too."""
+FRAMES = 6
+"""A run is hit with one of the first so many lists it asks for."""
+LARGE, LARGE_RUNS = 50, 150_000
+"""A ledger of which a bookie holds so many runs, with gaps that no compression guesses."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    """One for all: a fault leaves nothing behind in it."""
+    with SandboxCluster(tmp_path_factory.mktemp("faults"), len(BOOKIES), named=True) as cluster:
+        settle(cluster)
+        yield cluster
+
+
+def run(uri: str, home: Path, **limits: int) -> AbstractContextManager[Started]:
+    """`auditor run` as a process, an earlier result in its output directory."""
+    (home / "out").mkdir(parents=True)
+    (home / "out" / "latest.json").write_bytes(LATEST)
+    return started(home, "run", "--metadata-service-uri", uri, "--second-look-delay", "0s", **limits)
+
+
+def nothing_published(command: Started) -> None:
+    """The earlier result to the byte, no verdict of this run that anybody could take for one, no process."""
+    assert [] == command.survivors(), f"FAULT_SEED={SEED}"
+    assert LATEST == (command.output / "latest.json").read_bytes()
+    assert [] == [str(path) for name in ("summary.json", "findings.jsonl") for path in command.output.glob(f"run-*/{name}")]
+
+
+def next_run_owes_all(cluster: SandboxCluster, home: Path) -> None:
+    """A run into the same directory, undisturbed."""
+    with act(cluster, SEED) as played:
+        outcome = audit(
+            played, home, output=str(home / "out"), ledger_ids=IDS, between=lambda n: played.second_look(n, heal=True)
+        )
+        assert [] == played.breaches(told_by(outcome), owed(ALL)), f"FAULT_SEED={SEED}"
+
+
+def jvm_of(command: Started) -> int:
+    """The JVM of a run."""
+    (pid,) = [int(line.split()[0]) for line in in_session(command.pid) if "java" in line.split()[1]]
+    return pid
+
+
+KILLED: Mapping[str, tuple[Callable[[Started], int], int]] = {
+    "SIGKILL of the driver": (lambda command: command.pid, -signal.SIGKILL),
+    "SIGKILL of the JVM": (jvm_of, 4),
+}
+"""Who is killed, and how the command then ends."""
+
+
+@pytest.mark.parametrize("whom", [name for name in KILLED if PLAYS_ALL or name == "SIGKILL of the driver"])
+def test_a_run_that_is_killed_publishes_nothing_and_the_next_owes_all(
+    spark: object, cluster: SandboxCluster, tmp_path: Path, whom: str
+):
+    """In the middle of the first look, with whatever it has written by then."""
+    draw, (who, code) = random.Random(SEED), KILLED[whom]
+    home = tmp_path / "home"
+    with act(cluster, SEED) as played, run(played.metadata_service_uri, home) as command:
+        kill(played, draw, lambda: os.kill(who(command), signal.SIGKILL))
+        assert code == command.ended(ENDS_WITHIN_S), f"FAULT_SEED={SEED}: {command.said()}"
+        assert [] == played.log.errors
+        nothing_published(command)
+    next_run_owes_all(cluster, home)
+
+
+def kill(played: Act, draw: random.Random, deed: Callable[[], None]) -> None:
+    """The deed, when one of the first lists is asked for."""
+    fault = Fault(Harm.CALL, reply=False, operation="list", frame=draw.randrange(FRAMES), call=lambda _: deed())
+    played.by_name[draw.choice(BOOKIES)].faults = [fault]
+
+
+FULL: Mapping[str, int] = {
+    "of the first file": 300,
+    "of Spark's libraries": 16_000,
+    "of the evidence": 2_000_000,
+}
+"""The largest file that can be written, in bytes: a limit of the process, which needs no rights and no other file system."""
+
+
+@pytest.mark.parametrize("where", [name for name in FULL if PLAYS_ALL or name == "of the evidence"])
+def test_a_full_disk_publishes_nothing_and_the_next_owes_all(spark: object, tmp_path: Path, where: str):
+    """Exit 4 or 5 with a sentence, the disk full at the first file, at what Spark unpacks, or at the answers of the bookies."""
+    draw = random.Random(SEED)
+    home = tmp_path / "home"
+    with SandboxCluster(tmp_path / "cluster", len(BOOKIES), named=True) as cluster:
+        settle(cluster)
+        starts = sorted(draw.sample(range(2**40), LARGE_RUNS))
+        cluster.add_ledger(LARGE, cluster.ledger(f"e1 w1 a1  0:[b1]  closed {2**40}"))
+        cluster.hold("b1", LARGE, [(start, start) for start in starts])
+        with run(cluster.metadata_service_uri, home, file_bytes_max=FULL[where]) as command:
+            assert command.ended(ENDS_WITHIN_S) in (4, 5), f"FAULT_SEED={SEED}: {command.said()}"
+            nothing_published(command)
+        next_run_owes_all(cluster, home)
