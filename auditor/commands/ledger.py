@@ -44,8 +44,7 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
             asker = _asker(context, store)
             judged = audit_ledgers(asker, ids, terms)
     except StoreUnavailable as error:
-        context.say(text.render_unreachable(run_id, str(error), width=context.width, color=context.color))
-        return EXIT_UNREACHABLE
+        return _unreachable(context, run_id, str(error))
     findings = [
         json.loads(finding_line(ledger_testimony(finding, evidence.looks, facts, step.verdict.probes)))
         for evidence, step in judged
@@ -71,6 +70,15 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
             )
         )
     return int(summary["exit_code"])
+
+
+def _unreachable(context: Context, run_id: str, sentence: str) -> int:
+    """The metadata service does not answer: no verdict, in the form that was asked for."""
+    if context.settings.format == "json":
+        context.say(json.dumps({"summary": {"run_id": run_id, "outcome": "UNREACHABLE"}, "error": sentence}) + "\n")
+    else:
+        context.say(text.render_unreachable(run_id, sentence, width=context.width, color=context.color))
+    return EXIT_UNREACHABLE
 
 
 def _asker(context: Context, store: MetadataStore) -> Asker:

@@ -44,8 +44,7 @@ def planted(act: Act, plan: Plan) -> Faults:
 
 def by_command(act: Act, plan: Plan, between: Pause = lambda pause: None) -> Outcome:
     """`auditor ledger` on all ledgers."""
-    shape = {} if plan.reachable else {"format": "text"}
-    settings: dict[str, Any] = {**WAITS, **plan.settings, **shape}
+    settings: dict[str, Any] = {**WAITS, **plan.settings}
     return audit_ledgers(act, IDS, between=_pauses(act, plan, between), **settings)
 
 
@@ -67,7 +66,8 @@ def hold(act: Act, plan: Plan, faults: Faults, outcome: Outcome) -> None:
     assert [] == act.log.errors, f"the harm was not done: {act.log.errors}: {again(plan.name)}"
     assert act.log.harmed(), f"{faults} met no frame: {again(plan.name)}"
     if not plan.reachable:
-        assert (5, []) == (outcome.exit_code, outcome.findings), f"{faults} and {outcome.stdout}: {again(plan.name)}"
+        said = (outcome.exit_code, outcome.summary["outcome"], outcome.verdicts, outcome.findings)
+        assert (5, "UNREACHABLE", {}, []) == said, f"{faults} and {outcome.stdout}: {again(plan.name)}"
         return
     assert ALL == set(outcome.verdicts), f"{faults} and {outcome.stdout}: {again(plan.name)}"
     found = act.breaches(told_by(outcome), owed(plan.owed(faults), plan.hidden))

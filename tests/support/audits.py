@@ -178,9 +178,9 @@ def audit_ledgers(
             len(one.get("looks", ())),
             one,
         )
-        for one in told["ledgers"]
+        for one in told.get("ledgers", ())  # none where no verdict was given
     }
-    return said.outcome(code, told["summary"], told["findings"], verdicts, None)
+    return said.outcome(code, told["summary"], told.get("findings", []), verdicts, None)
 
 
 def replay_run(run_dir: Path, **settings: object) -> Outcome:
