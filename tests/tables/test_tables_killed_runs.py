@@ -62,7 +62,8 @@ def next_run_owes_all(cluster: SandboxCluster, home: Path) -> None:
 
 def jvm_of(command: Started) -> int:
     """The JVM of a run."""
-    (pid,) = [int(line.split()[0]) for line in in_session(command.pid) if "java" in line.split()[1]]
+    processes = [line.split() for line in in_session(command.pid)]
+    (pid,) = [int(words[0]) for words in processes if words[1].endswith("/java")]
     return pid
 
 
@@ -82,8 +83,9 @@ def test_a_run_that_is_killed_publishes_nothing_and_the_next_owes_all(
     home = tmp_path / "home"
     with act(cluster, SEED) as played, run(played.metadata_service_uri, home) as command:
         kill(played, draw, lambda: os.kill(who(command), signal.SIGKILL))
-        assert code == command.ended(ENDS_WITHIN_S), f"FAULT_SEED={SEED}: {command.said()}"
-        assert [] == played.log.errors
+        ended = command.ended(ENDS_WITHIN_S)
+        assert [] == played.log.errors, f"FAULT_SEED={SEED}"
+        assert code == ended, f"FAULT_SEED={SEED}: {command.said()}"
         nothing_published(command)
     next_run_owes_all(cluster, home)
 
