@@ -17,7 +17,7 @@ from pyspark import InheritableThread, SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from auditor.errors import AuditorError, SparkJobFailed, SparkUnavailable, StoreUnavailable, WorkerDied
+from auditor.errors import AuditorError, OutputError, SparkJobFailed, SparkUnavailable, StoreUnavailable, WorkerDied
 from auditor.java import find_java
 from auditor.stop import Interrupted, StopRequest
 from auditor.tables.class_archive import archive_path
@@ -204,6 +204,9 @@ def _ours(failure: BaseException) -> AuditorError:
     found = _STORE_UNAVAILABLE.search(text)
     if found:
         return StoreUnavailable(found.group(1))
+    full = _NOT_WRITTEN.search(text)
+    if full:
+        return OutputError(f"a Spark task cannot write: {full.group(1)}")
     died = _DIED.search(text)
     if died:
         return WorkerDied(died.group(), text)
@@ -212,6 +215,10 @@ def _ours(failure: BaseException) -> AuditorError:
 
 
 _STORE_UNAVAILABLE = re.compile(rf"{StoreUnavailable.__module__}\.{StoreUnavailable.__name__}: (.+)")
+_NOT_WRITTEN = re.compile(
+    r"Exception: ((?:No space left on device|Disk quota exceeded|File too large|Read-only file system)\b[^\n]*)"
+)
+"""What the JVM says of a file system that takes no more: the directory of the run, or Spark's own."""
 _DIED = re.compile(r"Python worker exited unexpectedly[^\n]*|ExecutorLostFailure[^\n]*")
 """A process that judged is gone: it was killed, or it ended itself. What it may have printed before is none of ours."""
 _RAISED = re.compile(
