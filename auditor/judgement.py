@@ -135,16 +135,18 @@ def _questions(record: LedgerRecord) -> tuple[Question, ...]:
 
 
 def _wanted(looks: Sequence[Look], terms: Terms) -> Wanted:
-    """The confirming reads the newest look still needs; none for a ledger that is sound by its lists.
+    """The confirming reads the newest look still needs; none for a ledger that is sound by its lists, unless an earlier look
+    read a wrong digest: that an entry is listed by now does not make its copy a good one.
 
     Chosen for the verdict that will be given, so from all that was heard; sent to bookies that answered at this look.
     """
     newest = looks[-1]
     metadata = newest.record.metadata
     assert metadata is not None, "only decoded ledgers are asked for"
-    if judge(newest.record, newest.answers, newest.reads, terms).standing is Standing.SOUND:
-        return ()
     answers, reads = _heard(looks, terms)
+    is_doubted = any(read.status is ReadStatus.CORRUPT for read in reads.values())
+    if not is_doubted and judge(newest.record, newest.answers, newest.reads, terms).standing is Standing.SOUND:
+        return ()
     gone = gone_bookies(newest.record, answers)
     plan = ProbePlan.of(terms, newest.record.ledger_id)
     seen = coverage(metadata, answers, reads, gone=gone, probing=plan)

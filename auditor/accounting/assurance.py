@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from auditor.confirm.witness import LISTED, PROBED
@@ -45,7 +46,8 @@ def assurance_of_ledgers(
     ledgers = {LISTED: sure.count(None), PROBED: len(sure) - sure.count(None)}
     probes = [verdict.probes for _, verdict in judged if verdict.probes is not None]
     read = Probes(sum(one.read for one in probes), sum(one.random for one in probes))
-    return assurance_json(ledgers, read, unable, terms, findings)
+    lacking = {one.bookie_id for _, verdict in judged for one in verdict.lacks}
+    return assurance_json(ledgers, read, unable, terms, lacking | missing_on(findings))
 
 
 def maintenance_of_ledgers(judged: Sequence[tuple[LedgerEvidence, Verdict]], terms: Terms) -> Json:
@@ -61,11 +63,19 @@ def maintenance_of_ledgers(judged: Sequence[tuple[LedgerEvidence, Verdict]], ter
     }
 
 
+def missing_on(findings: Sequence[Mapping[str, Any]]) -> set[BookieId]:
+    """The bookies that findings name for lacking entries."""
+    return {bookie for found in findings for bookie in found.get("missing_on") or ()}
+
+
 def assurance_json(
-    ledgers: Mapping[str, int], probes: Probes, unable: set[BookieId], terms: Terms, findings: Sequence[Mapping[str, Any]]
+    ledgers: Mapping[str, int], probes: Probes, unable: set[BookieId], terms: Terms, lacking: AbstractSet[BookieId]
 ) -> Json:
-    """The field `assurance` of a summary: `ledgers` judged by what they rest on, the probes, the bookies that cannot list."""
-    missing = any(unable & set(found.get("missing_on") or ()) for found in findings)
+    """The field `assurance` of a summary: `ledgers` judged by what they rest on, the probes, the bookies that cannot list.
+
+    `lacking`: bookies that surely lack an entry of some ledger, also of one that is excused and carries no finding.
+    """
+    missing = bool(unable & lacking)
     return {
         **ledgers,
         "probes": probes.read,

@@ -16,6 +16,7 @@ from auditor.accounting.assurance import (
     NOT_ASKED,
     NOT_REGISTERED,
     assurance_json,
+    missing_on,
 )
 from auditor.confirm.witness import LISTED, PROBED
 from auditor.model.availability import Greeting
@@ -115,7 +116,9 @@ def assurance(records: Iterable[BookieRecord], terms: Terms, verdicts: pa.Table,
     probed = verdicts.filter(pc.equal(pc.field("assurance"), PROBED))
     unable = {record.bookie_id for record in records if record.greeting is Greeting.UNSUPPORTED}
     ledgers = {word: _sum(pc.equal(judged, word)) for word in (LISTED, PROBED)}
-    return assurance_json(ledgers, Probes(_sum(probed["probes"]), _sum(probed["random_probes"])), unable, terms, findings)
+    probes = Probes(_sum(probed["probes"]), _sum(probed["random_probes"]))
+    lacking = set(pc.unique(pc.struct_field(pc.list_flatten(verdicts["lacks"]), "bookie_id")).to_pylist())
+    return assurance_json(ledgers, probes, unable, terms, lacking | missing_on(findings))
 
 
 def _last(records: Iterable[BookieRecord]) -> dict[BookieId, BookieRecord]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from auditor.model.availability import ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.finding import Finding, FindingSegment, Kind, Severity
@@ -45,7 +46,8 @@ def judge(record: LedgerRecord, answers: Answers, reads: Reads, terms: Terms) ->
     exempt = _exemption(record)
     metadata = record.metadata
     placed = _placement(record, exempt, terms)
-    if exempt is None and metadata is not None and is_healthy(metadata, answers) and not contradictions(metadata):
+    is_corrupt = any(read.status is ReadStatus.CORRUPT for read in reads.values())  # listed or not, that is no good copy
+    if exempt is None and metadata and not is_corrupt and is_healthy(metadata, answers) and not contradictions(metadata):
         unknowns = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
         return _verdict(record, None, _Parts([], list(placed.findings), [], [], unknowns), terms)
     if metadata is None:

@@ -59,13 +59,20 @@ def wanted_elsewhere(lost: EntrySet, where: Others, reads: Reads, entries_max: i
 
 
 def found_elsewhere(lost: EntrySet, where: Others, reads: Reads) -> Elsewhere:
-    """What the reads made on other bookies say of the entries without a copy."""
+    """What the reads made on other bookies say of the entries without a copy. A copy that was read before its bookie said
+    ENOLEDGER, which speaks of all entries, is gone."""
     mine = {key: read for key, read in reads.items() if key[0] in set(where) and key[1] in lost}
+    gone_since: dict[BookieId, int] = {}
+    for (bookie, _), read in mine.items():
+        if read.status is ReadStatus.NO_LEDGER:
+            gone_since[bookie] = max(read.look, gone_since.get(bookie, read.look))
     looked_for = tuple(sorted({entry for _, entry in mine}))
-    holders = {
-        entry: tuple(b for b in where if (b, entry) in mine and mine[b, entry].status is ReadStatus.PRESENT)
-        for entry in looked_for
+    alive = {
+        key
+        for key, read in mine.items()
+        if read.status is ReadStatus.PRESENT and read.look >= gone_since.get(key[0], read.look)
     }
+    holders = {entry: tuple(b for b in where if (b, entry) in alive) for entry in looked_for}
     unheard = {b for (b, _), read in mine.items() if read.status not in ABSENT_READS and read.status is not ReadStatus.PRESENT}
     return Elsewhere(looked_for, {entry: held_by for entry, held_by in holders.items() if held_by}, tuple(sorted(unheard)))
 

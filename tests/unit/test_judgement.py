@@ -229,6 +229,20 @@ def test_placement_is_not_judged_where_nothing_is_closed_and_stored(text: str) -
     assert () == drive(marked(replace(story(), more_terms=RACK))).step.verdict.findings
 
 
+# A wrong digest
+
+
+def test_a_wrong_digest_is_read_again_although_the_entry_is_listed_by_then() -> None:
+    """The list left it out at first and has it at the second look: that alone does not make the copy a good one."""
+    held = frozenset(HELD["b1"])
+    first = story(b1=Bookie(held, unlisted=frozenset({6}), corrupt=frozenset({6}))).states[0]
+    listed = replace(first, bookies={**first.bookies, "b1": Bookie(held, corrupt=frozenset({6}))})
+    mended = replace(first, bookies={**first.bookies, "b1": Bookie(held)})
+    told = [drive(Story("listed since", (first, second))).step.verdict for second in (listed, mended)]
+    assert [[Kind.ENTRY_CORRUPT], []] == [[finding.kind for finding in verdict.findings] for verdict in told]
+    assert [Standing.VIOLATED, Standing.SOUND] == [verdict.standing for verdict in told]
+
+
 # Copies outside the ensembles
 
 
@@ -280,6 +294,16 @@ def test_an_unrecoverable_ledger_names_who_still_holds_its_entries() -> None:
     """Its kind stays: auto-recovery asks the ensemble only."""
     (finding,) = drive(marked(stranded("x1"))).step.verdict.findings
     assert (Kind.UNDERREPLICATED_UNRECOVERABLE, "x1") == (finding.kind, dict(finding.facts)["holders"])
+
+
+def test_a_copy_that_its_holder_forgot_between_the_looks_is_no_copy() -> None:
+    """x1 had all lost entries at the first look and knows no such ledger at the second: it is not named as a holder."""
+    told = stranded("x1", lost=(3, 6, 9))
+    first = told.states[0]
+    second = replace(first, bookies={**first.bookies, "x1": Bookie(knows_ledger=False)})
+    (finding,) = drive(replace(told, states=(first, second))).step.verdict.findings
+    facts = dict(finding.facts)
+    assert (Kind.ENTRY_WITHOUT_REPLICA, "0", "") == (finding.kind, facts["alive"], facts["holders"])
 
 
 def test_a_silent_bookie_outside_the_ensemble_is_told_and_accuses_nobody_less() -> None:

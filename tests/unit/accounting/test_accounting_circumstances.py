@@ -16,7 +16,7 @@ from auditor.model.cluster import BookieRecord, Registration, Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.placement import PlacementRule, Policy
-from auditor.model.verdict import Probes, Standing, Unknown, Verdict
+from auditor.model.verdict import BookieLack, Exempt, Probes, Standing, Unknown, Verdict
 
 TERMS = Terms(9_000, 1_000, 16, 5, probe_entries=3)
 WRITABLE, NONE = Registration.WRITABLE, Registration.NONE
@@ -108,6 +108,17 @@ def test_the_bound_holds_where_no_probe_found_an_entry_missing(bound: float | No
     """Three over the number drawn at random; what a bookie lacks that can list says nothing about the sample."""
     findings = [] if missing_on is None else [{"missing_on": {missing_on: [[0, 0]]}}]
     assert bound == assurance([WELL, UNABLE], TERMS, rows(probed(random + 2, random)), findings)["missing_bound"]
+
+
+def test_an_entry_missing_from_an_excused_ledger_ends_the_bound_too():
+    """Its probes count in the sample, so what they found missing counts as well, though a mark within grace excuses it."""
+    excused = Verdict(
+        1, Standing.EXEMPT, Exempt.MARKED_UNDERREPLICATED, probes=Probes(5, 3), lacks=(BookieLack("unable", 10, 1),)
+    )
+    row = probed(5, 3, "exempt") | {"lacks": [{"bookie_id": "unable", "expected": 10, "absent": 1}]}
+    look = Look(LedgerRecord(1, 1, 0, RecordStatus.FOUND), {"unable": Answer("unable", 1, 1, 0, AnswerStatus.UNSUPPORTED)})
+    by_ledger = assurance_of_ledgers([(LedgerEvidence(1, (look,)), excused)], TERMS, [])
+    assert (None, None) == (assurance([UNABLE], TERMS, rows(row), [])["missing_bound"], by_ledger["missing_bound"])
 
 
 def test_single_ledgers_are_told_in_the_same_words():
