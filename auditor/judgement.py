@@ -68,7 +68,10 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
         wanted = _wanted(looks, terms)
         if wanted:
             return Step(verdict, Todo.READS, reads=wanted)
-    step = next_step(looks, must_ask=bool(ask), suspicion=_suspicion(verdict), looks_max=terms.looks_max)
+    suspicion = _suspicion(verdict)
+    if suspicion in (Suspicion.NONE, Suspicion.MARKED) and _may_hide_a_loss(looks, terms):
+        suspicion = Suspicion.CURABLE
+    step = next_step(looks, must_ask=bool(ask), suspicion=suspicion, looks_max=terms.looks_max)
     if step.next is Next.COMMIT:
         return Step(_committed(looks, verdict), Todo.NOTHING)
     if step.next is Next.UNSETTLED:
@@ -231,9 +234,26 @@ def _suspicion(verdict: Verdict) -> Suspicion:
         return Suspicion.STATIC if verdict.findings and static and unknowns <= _FIXED_UNKNOWNS else Suspicion.CURABLE
     if verdict.standing is Standing.INDETERMINATE:
         # What is down for maintenance is down at the next look too: waiting for it would double a run for nothing.
-        return Suspicion.INCURABLE if unknowns <= _FIXED_UNKNOWNS or verdict.only_maintenance else Suspicion.CURABLE
+        if unknowns <= _FIXED_UNKNOWNS or verdict.only_maintenance:
+            return Suspicion.REMARK if verdict.findings else Suspicion.INCURABLE
+        return Suspicion.CURABLE
     return Suspicion.REMARK if verdict.findings else Suspicion.NONE
 
+
+def _may_hide_a_loss(looks: Sequence[Look], terms: Terms) -> bool:
+    """Whether a registered bookie of a marked ledger gave no valid answer yet: at another look it may lack what others lack.
+
+    One that is not registered is what the mark is for, and one in maintenance will not be back for it.
+    """
+    if looks[-1].record.mark is None:
+        return False
+    answers, _ = _heard(looks, terms)
+    away = terms.around.maintenance
+    return any(answer.status in _PASSING and bookie not in away for bookie, answer in answers.items())
+
+
+_PASSING = frozenset(AnswerStatus) - READABLE_ANSWERS - {AnswerStatus.UNREGISTERED}
+"""Answers that may be another at the next look."""
 
 _FIXED_UNKNOWNS = frozenset({Unknown.BOOKIE_UNSUPPORTED, Unknown.TOPOLOGY_UNKNOWN})
 """Reasons that stay what they are for the whole run."""

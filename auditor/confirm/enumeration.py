@@ -27,7 +27,7 @@ from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.finding import CATALOGUE, Severity
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, RecordStatus
-from auditor.model.verdict import Exempt, Standing, Unknown
+from auditor.model.verdict import AWAY, Exempt, Standing, Unknown
 
 Reads = Mapping[EntryId, EntryRead]
 
@@ -134,7 +134,7 @@ def _opinion(
         sum(one.present_unlisted for one in count.testimonies.values()),
         _probes(count),
         {bookie: (count.tally.expected[bookie], gone.total) for bookie, gone in count.tally.absent.items()},
-        standing is Standing.INDETERMINATE and bool(silent) and silent <= around.maintenance,
+        standing is Standing.INDETERMINATE and bool(silent) and silent <= around.maintenance and unknowns <= AWAY,
         count.blocks,
         count.is_whole,
         unjudged,

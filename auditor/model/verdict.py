@@ -49,6 +49,10 @@ class Unknown(StrEnum):
     CHECKERS_DISAGREE = "checkers_disagree"
 
 
+AWAY = frozenset({Unknown.BOOKIE_SILENT, Unknown.ANSWER_TIMEOUT, Unknown.ADDRESS_UNKNOWN})
+"""What a bookie that is down looks like. A wrong digest or a refusal comes from one that is up, maintenance or not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Probes:
     """How much of a ledger rests on entries read instead of lists: all probes answered, and how many were drawn at random."""
@@ -72,7 +76,7 @@ class Verdict:
 
     `listing_false_negatives` counts entries that a list left out and a read found (entry-availability.md section 6).
     `probes` is None where every word came from lists (assurance `listed`; else `probed`). `lacks` are the bookies that surely
-    lack entries. `only_maintenance`: nothing but bookies in planned maintenance stood in the way of judging it.
+    lack entries. `only_maintenance`: nothing but bookies that are AWAY in planned maintenance stood in the way of judging it.
     """
 
     ledger_id: LedgerId

@@ -14,7 +14,7 @@ from auditor.model.evidence import Terms
 from auditor.model.finding import Finding, FindingSegment, Kind, Severity
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
-from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+from auditor.model.verdict import AWAY, Exempt, Standing, Unknown, Verdict
 from auditor.verify.coverage import Answers, Coverage, Reads, coverage, is_healthy
 from auditor.verify.entries import Losses, entry_findings, lost_for_good
 from auditor.verify.metadata import contradictions, unknown_bookies
@@ -106,13 +106,15 @@ def _verdict(record: LedgerRecord, exempt: Exempt | None, parts: _Parts, terms: 
         listing_false_negatives=seen.false_negatives if seen else 0,
         probes=seen.probes if seen else None,
         lacks=seen.lacks if seen else (),
-        only_maintenance=standing is Standing.INDETERMINATE and seen is not None and _only_maintenance(seen, terms.around),
+        only_maintenance=standing is Standing.INDETERMINATE and _only_maintenance(parts, terms.around),
     )
 
 
-def _only_maintenance(seen: Coverage, around: Surroundings) -> bool:
-    """Whether all that is unknown lies on bookies that are known to be down."""
-    unheard = {share.bookie_id for one in seen.extents for share in one.shares if share.unknown}
+def _only_maintenance(parts: _Parts, around: Surroundings) -> bool:
+    """Whether all that is unknown lies on bookies that are known to be down, and are."""
+    if parts.seen is None or not set(parts.unknowns) <= AWAY:
+        return False
+    unheard = {share.bookie_id for one in parts.seen.extents for share in one.shares if share.unknown}
     return bool(unheard) and unheard <= around.maintenance
 
 

@@ -148,6 +148,35 @@ def test_a_marked_ledger_whose_metadata_keeps_changing_is_still_marked_too_long(
     assert (Standing.VIOLATED, (Unknown.UNSETTLED,)) == (verdict.standing, verdict.unknowns)
 
 
+def test_a_marked_ledger_with_a_bookie_that_did_not_answer_is_asked_about_again() -> None:
+    """Registered and too slow at the first look, without the entry at the second: the mark hides a loss no longer."""
+    short = {b: Bookie(frozenset(HELD[b] - {6})) for b in ("b1", "b2")}
+    slow = {b: replace(bookie, answer=AnswerStatus.TIMED_OUT) for b, bookie in short.items()}
+    for created_ms in (NOW_MS, 0):
+        first, second = (marked(story(**bookies), created_ms).states[0] for bookies in (slow, short))
+        (finding,) = drive(Story("slow", (first, second, second, second))).step.verdict.findings
+        assert (Kind.UNDERREPLICATED_UNRECOVERABLE, ((6, 6),)) == (finding.kind, finding.entries)
+
+
+def test_a_marked_ledger_waits_for_no_bookie_that_is_gone_or_in_maintenance() -> None:
+    """One look: who is not registered is what the mark is for."""
+    gone = marked(story(b1=Bookie(answer=AnswerStatus.UNREGISTERED)))
+    away = replace(
+        marked(story(b1=Bookie(answer=AnswerStatus.SILENT))),
+        more_terms={"around": Surroundings(maintenance=frozenset({"b1"}))},
+    )
+    assert [1, 1] == [len(drive(told).evidence.looks) for told in (gone, away)]
+
+
+def test_a_bookie_in_maintenance_that_answers_wrongly_is_no_excuse() -> None:
+    """Silence is what maintenance looks like; a wrong digest is asked for again."""
+    around = Surroundings(maintenance=frozenset({"b1"}))
+    bad = Bookie(frozenset(HELD["b1"] - {6}), read=ReadStatus.INVALID)
+    told = replace(story(b1=bad), more_terms={"around": around})
+    quiet = replace(story(b1=Bookie(answer=AnswerStatus.SILENT)), more_terms={"around": around})
+    assert [False, True] == [drive(one).step.verdict.only_maintenance for one in (told, quiet)]
+
+
 # What only metadata says
 
 
