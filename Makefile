@@ -10,12 +10,13 @@ DEMO_OUTPUT ?= audits/demo
 TEST_WORKERS ?= 2
 MINUTES ?= 10
 
-.PHONY: help setup demo test soak faults check bench proto constraints clean
+.PHONY: help setup demo test test-long soak faults check bench proto constraints clean
 
 help:
 	@echo "make setup   a virtual environment with everything, a Java if there is none, Spark's class-data archive"
 	@echo "make demo    audit an embedded cluster that holds a case of every finding"
-	@echo "make test    all tests, real BookKeeper included where Java and Maven are there"
+	@echo "make test    the tests, real BookKeeper included where Java and Maven are there"
+	@echo "make test-long  those too that make test leaves out for their time: process faults, churn, slow forms of the model"
 	@echo "make soak    the model for MINUTES=$(MINUTES), new histories each time; SEED=... draws the same again"
 	@echo "make faults  every fault plan, on the wire, of processes, of Spark and of the disk; SEED=... draws others (1)"
 	@echo "make check   ruff, mypy --strict, import contracts, generated code up to date"
@@ -42,6 +43,9 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(TEST_WORKERS)
 
+test-long: $(STAMP)
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) -m long
+
 soak: $(STAMP)
 	$(BIN)/python tests/model/soak.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
@@ -50,7 +54,7 @@ FAULT_TESTS = tests/faults tests/tables/test_tables_faults.py tests/tables/test_
 
 # One process: faults cost time-outs, and a busy machine has some of its own.
 faults: $(STAMP)
-	FAULT_PLANS=all FAULT_SEED=$(or $(SEED),1) $(BIN)/python -m pytest $(FAULT_TESTS) $(if $(PLAN),-k '$(PLAN)')
+	FAULT_PLANS=all FAULT_SEED=$(or $(SEED),1) $(BIN)/python -m pytest -m '' $(FAULT_TESTS) $(if $(PLAN),-k '$(PLAN)')
 
 check: $(STAMP)
 	$(BIN)/ruff check .

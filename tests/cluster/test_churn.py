@@ -22,7 +22,7 @@ from support.real_processes import JavaProcess, java_command
 from auditor.model.finding import Kind
 from auditor.wire import ledger_metadata
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 CHURN_S = 30.0
 """How long it is churned, in seconds; longer until AUDITS_MIN audits are done and auto-recovery has done its part."""

@@ -8,7 +8,7 @@ import pytest
 from support.model.clusters import started
 from support.model.history import Cluster, told
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 SEED = 34
 STEPS = 8

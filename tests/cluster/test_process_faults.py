@@ -16,6 +16,7 @@ from support.mortal_cluster import MortalCluster
 
 pytestmark = [
     pytest.mark.real,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),  # kazoo's own thread, see the plans
 ]
 

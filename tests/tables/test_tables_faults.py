@@ -26,6 +26,7 @@ from auditor.sandbox.cluster import SandboxCluster
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),  # kazoo's own thread, see the plans
 ]
 

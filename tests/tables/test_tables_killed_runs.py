@@ -19,7 +19,7 @@ from support.started_command import Started, in_session, started
 
 from auditor.sandbox.cluster import SandboxCluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(600)]
 
 LATEST = b'{"run": "run-20200101T000000Z-000000"}\n'
 ENDS_WITHIN_S = 240.0

@@ -9,7 +9,7 @@ from support.model.clusters import started
 from support.model.history import told
 from support.model.spark import through_spark
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 SEED = 34
 HISTORIES = 3
