@@ -26,7 +26,7 @@ from auditor.model.placement import Adherence, Policy
 from auditor.verify.placement import adherence
 
 SWARM = 2_000
-PLANT_SWARM = 1_200
+PLANT_SWARM = 2_000
 """Stories in which a planted bug must show; the rarest needs a few hundred."""
 
 STRANDED = 4
