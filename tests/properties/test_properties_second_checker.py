@@ -27,7 +27,7 @@ from auditor.verify.placement import adherence
 
 SWARM = 2_000
 PLANT_SWARM = 2_000
-"""Stories in which a planted bug must show; the rarest needs a few hundred."""
+"""Stories in which a planted bug must show; the rarest shows in the 1,770th."""
 
 STRANDED = 4
 """Entries without a copy that are looked for elsewhere."""
