@@ -125,30 +125,9 @@ HARMS = (
 ONE_LIST = [
     *(
         _one_bookie("reply to a list", harm, operation="list", quick=harm in (Harm.RESET, Harm.CORRUPT, Harm.REORDER))
-        for harm in (
-            Harm.DELAY,
-            Harm.DROP,
-            Harm.RESET,
-            Harm.TRUNCATE,
-            Harm.CORRUPT,
-            Harm.DUPLICATE,
-            Harm.REORDER,
-            Harm.HALF_OPEN,
-        )
+        for harm in HARMS
     ),
-    *(
-        _one_bookie("request of a list", harm, operation="list", reply=False, quick=harm is Harm.DUPLICATE)
-        for harm in (
-            Harm.DELAY,
-            Harm.DROP,
-            Harm.RESET,
-            Harm.TRUNCATE,
-            Harm.CORRUPT,
-            Harm.DUPLICATE,
-            Harm.REORDER,
-            Harm.HALF_OPEN,
-        )
-    ),
+    *(_one_bookie("request of a list", harm, operation="list", reply=False, quick=harm is Harm.DUPLICATE) for harm in HARMS),
 ]
 LENGTHS = [
     Plan(
