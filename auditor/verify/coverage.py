@@ -129,7 +129,10 @@ def coverage(
         for bookie, want in shares.items():
             wants.setdefault(bookie, []).append(want)
     held = {b: held_entries(a.groups) for b, a in answers.items() if _is_usable(a, metadata)}
-    mine = {bookie: {e: read for (b, e), read in reads.items() if b == bookie} for bookie in wants}
+    mine: dict[BookieId, dict[EntryId, EntryRead]] = {bookie: {} for bookie in wants}
+    for (bookie, entry), read in reads.items():
+        if bookie in mine:
+            mine[bookie][entry] = read
     sources = {b: _source(b, answers.get(b), held.get(b), wants[b], mine[b], b in gone, probing) for b in wants}
     judged = tuple(
         ExtentCoverage(extent, tuple(sources[b].share(want) for b, want in shares.items()), _surplus(extent, metadata))

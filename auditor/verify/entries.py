@@ -64,10 +64,10 @@ def entry_findings(ledger_id: LedgerId, losses: Losses, elsewhere: Elsewhere, *,
     return [_finding(Kind.ENTRY_BELOW_WRITE_QUORUM, ledger_id, losses, hit)] if any(hit) and not excused else []
 
 
-def lost_for_good(ledger_id: LedgerId, losses: Losses, elsewhere: Elsewhere, mark_facts: Facts) -> list[Finding]:
-    """UNDERREPLICATED_UNRECOVERABLE of a marked ledger of which an entry has no copy, or nothing."""
+def lost_for_good(ledger_id: LedgerId, losses: Losses, elsewhere: Elsewhere, mark_facts: Facts) -> Finding:
+    """UNDERREPLICATED_UNRECOVERABLE of a marked ledger of which an entry has no copy."""
     hit = losses.beyond(losses.metadata.write_quorum)
-    return [_finding(Kind.UNDERREPLICATED_UNRECOVERABLE, ledger_id, losses, hit, elsewhere, mark_facts)] if any(hit) else []
+    return _finding(Kind.UNDERREPLICATED_UNRECOVERABLE, ledger_id, losses, hit, elsewhere, mark_facts)
 
 
 def _finding(

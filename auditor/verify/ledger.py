@@ -21,7 +21,7 @@ from auditor.verify.metadata import contradictions, unknown_bookies
 from auditor.verify.placement import Placement, placement
 from auditor.verify.probing import ProbePlan
 from auditor.verify.schedule import extents, positions
-from auditor.verify.stranded import found_elsewhere, others
+from auditor.verify.stranded import Elsewhere, found_elsewhere, others
 from auditor.verify.underreplication import is_beyond_grace, mark_facts, why_stuck
 
 _UNJUDGED = Placement()
@@ -69,12 +69,11 @@ def _judged(
     gone, plan = gone_bookies(record, answers), ProbePlan.of(terms, record.ledger_id)
     seen = coverage(metadata, answers, reads, gone=gone, probing=plan)
     losses = Losses.of(metadata, seen)
-    elsewhere = found_elsewhere(losses.without_replica(), others(metadata, terms.around), reads)
-    if record.mark is not None:
+    lost = losses.without_replica()
+    elsewhere = found_elsewhere(lost, others(metadata, terms.around), reads) if lost else Elsewhere()
+    if lost and record.mark is not None:  # it stands alone: what the other families could say of the ledger follows from it
         facts = (*mark_facts(record.mark, terms), *why_stuck(record, seen, terms.around, has_loss=True))
-        lost = lost_for_good(record.ledger_id, losses, elsewhere, facts)
-        if lost:  # it stands alone: all that the other families could say of the ledger follows from it
-            return _Parts([], [], lost, described, seen=seen)
+        return _Parts([], [], [lost_for_good(record.ledger_id, losses, elsewhere, facts)], described, seen=seen)
     entries = entry_findings(record.ledger_id, losses, elsewhere, excused=_is_excused(record, terms))
     unknowns = seen.unknowns if record.mark is None else ()
     if placed.unknown and record.mark is None:
