@@ -15,7 +15,7 @@ from auditor.confirm.recheck import Next, Suspicion, next_step, same_state, sett
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Family, Kind
-from auditor.model.identity import BookieId, EntryId
+from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerRecord
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 from auditor.verify.confirmation import Wanted, wanted_reads
@@ -63,7 +63,7 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
     verdict = _judge_state(looks, terms)
     if len(looks) == 1 and newest.answers and verdict.standing is Standing.SOUND and not verdict.findings:
         return Step(verdict, Todo.NOTHING)
-    ask = _questions(newest.record)
+    ask = questions_of(newest.record)
     if ask and newest.answers:
         wanted = _wanted(looks, terms)
         if wanted:
@@ -89,7 +89,7 @@ def lists_demanded(evidence: LedgerEvidence, terms: Terms) -> tuple[Question, ..
     if looks[-1].answers:
         return ()
     try:
-        ask = _questions(looks[-1].record) if len(looks) == 1 else settle(evidence, terms).questions
+        ask = questions_of(looks[-1].record) if len(looks) == 1 else settle(evidence, terms).questions
     except AssertionError:
         raise
     except Exception:  # whatever a ledger nobody foresaw may cause
@@ -109,20 +109,16 @@ def settle_or_set_aside(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, s
         if step.todo is not Todo.NOTHING or not is_due(step.verdict, terms):
             return step, ""
         differ = differences(step.verdict, evidence, terms)
-        return (_withheld(step.verdict), differ_text(differ)) if differ else (step, "")
+        return (unjudged(evidence.ledger_id, Unknown.CHECKERS_DISAGREE), differ_text(differ)) if differ else (step, "")
     except AssertionError:
         raise
     except Exception as error:  # whatever a ledger nobody foresaw may cause
-        poisoned = Verdict(evidence.ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.POISON,))
-        return Step(poisoned, Todo.NOTHING), f"{type(error).__name__}: {error}"
+        return unjudged(evidence.ledger_id, Unknown.POISON), f"{type(error).__name__}: {error}"
 
 
-def _withheld(verdict: Verdict) -> Step:
-    """Nothing is said of a ledger on which the checkers differ, but that they do."""
-    return Step(
-        Verdict(verdict.ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.CHECKERS_DISAGREE,)),
-        Todo.NOTHING,
-    )
+def unjudged(ledger_id: LedgerId, why: Unknown) -> Step:
+    """The end of a ledger of which nothing is said but why."""
+    return Step(Verdict(ledger_id, Standing.INDETERMINATE, unknowns=(why,)), Todo.NOTHING)
 
 
 def reading_rounds_max(terms: Terms, bookies: int) -> int:
@@ -132,7 +128,7 @@ def reading_rounds_max(terms: Terms, bookies: int) -> int:
     return of_a_bookie * bookies + 1
 
 
-def _questions(record: LedgerRecord) -> tuple[Question, ...]:
+def questions_of(record: LedgerRecord) -> tuple[Question, ...]:
     """Whom to ask about the ledger as it was read; also while it is marked, for a mark may hide a loss."""
     return questions(record.metadata) if record.metadata is not None else ()
 

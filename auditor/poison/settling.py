@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from auditor.judgement import Step, Todo, settle_or_set_aside
+from auditor.judgement import Step, settle_or_set_aside, unjudged
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.identity import LedgerId
-from auditor.model.verdict import Standing, Unknown, Verdict
+from auditor.model.verdict import Unknown
 
 _STOPPED = "judging was stopped: "
 
@@ -23,7 +23,7 @@ def settled(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, str]:
 
 def poisoned(ledger_id: LedgerId) -> Step:
     """The end of a ledger that could not be judged."""
-    return Step(Verdict(ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.POISON,)), Todo.NOTHING)
+    return unjudged(ledger_id, Unknown.POISON)
 
 
 def stopped_detail(why: str) -> str:
