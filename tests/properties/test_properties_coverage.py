@@ -254,7 +254,7 @@ PLANTED: dict[str, Plant] = {
         f"{ENTRIES}.worst_entry", lambda right: lambda lost, unknown, w: right(lost, (), w)
     ),
     "a mark excuses a confirmed loss": _instead(
-        f"{LEDGER}.lost_for_good", lambda right: lambda ledger_id, losses, elsewhere, facts: []
+        f"{LEDGER}._judged", lambda right: lambda *told: replace(right(*told), mark=[])
     ),
     "a mark at its grace is beyond it": _instead(
         f"{LEDGER}.is_beyond_grace", lambda right: lambda mark, now, grace: right(mark, now + 1, grace)

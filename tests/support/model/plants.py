@@ -25,8 +25,8 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 def marks_excuse_losses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bookies are not asked about a marked ledger."""
-    ask = judgement._questions
-    monkeypatch.setattr(judgement, "_questions", lambda record: () if record.mark else ask(record))
+    ask = judgement.questions_of
+    monkeypatch.setattr(judgement, "questions_of", lambda record: () if record.mark else ask(record))
 
 
 def silence_is_absence(monkeypatch: pytest.MonkeyPatch) -> None:
