@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from support.bookies_under_test import SandboxBookieUnderTest, sandbox_bookies
+from support.java_auditor import JavaAuditor
 from support.real_cluster import RealCluster
 from support.real_jars import missing_tools
 
@@ -49,6 +50,13 @@ def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealClu
     """Three Sorted (b1 b2 b3) and two Interleaved (b4 b5) bookies for the whole run; leave them as they are."""
     with RealCluster(tmp_path_factory.mktemp("shared"), bookies=len(SHARED_STORAGES), storage=SHARED_STORAGES) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def policies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaAuditor]:
+    """BookKeeper's placement policy classes in a JVM, without a cluster: only its `adherence` has an answer."""
+    with JavaAuditor("zk+hierarchical://127.0.0.1:1/ledgers", tmp_path_factory.mktemp("policies")) as java:
+        yield java
 
 
 @pytest.fixture(scope="session")

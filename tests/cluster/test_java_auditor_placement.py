@@ -7,28 +7,18 @@ are compared. Needs BookKeeper's jars and one JVM, no cluster.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
-from support.java_auditor import NO_POLICY, RACK, REGION, ZONE, JavaAuditor
+from support.java_auditor import ADHERENCE_WORDS, FAIL, PARAMETERS, POLICY_CLASSES, RAISES, SOFT, STRICT, JavaAuditor
 
 from auditor.model.cluster import Surroundings
-from auditor.model.placement import Adherence, PlacementRule, Policy
+from auditor.model.placement import PlacementRule, Policy
 from auditor.verify.placement import adherence
 
 pytestmark = pytest.mark.real
 
-STRICT, SOFT, FAIL, RAISES = "MEETS_STRICT", "MEETS_SOFT", "FAIL", "ArithmeticException"
-WORDS = {Adherence.STRICT: STRICT, Adherence.SOFT: SOFT, Adherence.FAIL: FAIL, Adherence.UNKNOWN: RAISES}
-"""Where Java raises, and its check never ends, ours says that it cannot tell."""
-CLASSES = {Policy.RACK: RACK, Policy.ZONE: ZONE, Policy.REGION: REGION, Policy.NONE: NO_POLICY}
-PARAMETERS = {
-    "min_num_racks_per_write_quorum": "minNumRacksPerWriteQuorum",
-    "enforce_min_num_racks_per_write_quorum": "enforceMinNumRacksPerWriteQuorum",
-    "min_num_zones_per_write_quorum": "minNumZonesPerWriteQuorum",
-    "desired_num_zones_per_write_quorum": "desiredNumZonesPerWriteQuorum",
-}
 SEEDS = 60
 ROWS_A_SEED = 40
 
@@ -154,18 +144,11 @@ TABLES = [
 each = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 
 
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaAuditor]:
-    """The policy classes, without a cluster."""
-    with JavaAuditor("zk+hierarchical://127.0.0.1:1/ledgers", tmp_path_factory.mktemp("java")) as java:
-        yield java
-
-
-def javas(java: JavaAuditor, table: Rows) -> list[str]:
+def javas(policies: JavaAuditor, table: Rows) -> list[str]:
     """What the Java class says of each row."""
     parameters = {PARAMETERS[name]: value for name, value in table.parameters.items()}
-    rows = [(ensemble.split(), quorum) for ensemble, quorum, _ in table.rows]
-    return java.adherence(CLASSES[table.policy], table.locations, [table.writable], rows, **parameters)
+    rows = [(ensemble.split(), quorum, quorum) for ensemble, quorum, _ in table.rows]
+    return policies.adherence(POLICY_CLASSES[table.policy], table.locations, [table.writable], rows, **parameters)
 
 
 def ours(table: Rows) -> list[str]:
@@ -173,13 +156,13 @@ def ours(table: Rows) -> list[str]:
     rule = PlacementRule(table.policy, java_compatible=True, **table.parameters)
     around = Surroundings(writable=frozenset(table.writable), locations=dict(table.locations))
     judged = [adherence(tuple(ensemble.split()), quorum, quorum, rule, around) for ensemble, quorum, _ in table.rows]
-    return [WORDS[one.adherence] for one in judged]
+    return [ADHERENCE_WORDS[one.adherence] for one in judged]
 
 
 @each
-def test_java_gives_the_table(java: JavaAuditor, table: Rows) -> None:
+def test_java_gives_the_table(policies: JavaAuditor, table: Rows) -> None:
     """The real classes give what the row says."""
-    assert [said for _, _, said in table.rows] == javas(java, table)
+    assert [said for _, _, said in table.rows] == javas(policies, table)
 
 
 @each
@@ -196,12 +179,12 @@ def test_every_row_is_asked() -> None:
 
 
 @pytest.mark.parametrize("policy", [Policy.RACK, Policy.ZONE, Policy.REGION, Policy.NONE])
-def test_java_and_the_java_mode_agree_on_anything(java: JavaAuditor, policy: Policy) -> None:
+def test_java_and_the_java_mode_agree_on_anything(policies: JavaAuditor, policy: Policy) -> None:
     """Random clusters, parameters and ensembles, bookies twice and unknown ones among them: the same word each time."""
     seen = set()
     for seed in range(SEEDS):
         table = drawn(policy, random.Random(seed))
-        said = javas(java, table)
+        said = javas(policies, table)
         differ = [(row[:2], one, other) for row, one, other in zip(table.rows, said, ours(table), strict=True) if one != other]
         assert [] == differ, f"seed {seed}: {table}"
         seen |= set(said)

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections import Counter
 from dataclasses import dataclass, replace
 from random import Random
 
 import pytest
-from support.real_bookkeeper import LOG4J2_WARN
-from support.real_jars import POM, bookkeeper_jars
-from support.real_processes import java_command
+from support.java_auditor import ADHERENCE_WORDS, PARAMETERS, POLICY_CLASSES, JavaAuditor
 
 from auditor.model.cluster import Surroundings
 from auditor.model.placement import Adherence, PlacementRule, Policy
 from auditor.verify.placement_rules import judge
 
-JUDGE_PLACEMENT = POM.parent / "JudgePlacement.java"
 QUESTIONS = 1_500
-JAVA_TIMEOUT_S = 300
-CLASSES = {
-    Policy.RACK: "org.apache.bookkeeper.client.RackawareEnsemblePlacementPolicy",
-    Policy.ZONE: "org.apache.bookkeeper.client.ZoneawareEnsemblePlacementPolicy",
-    Policy.REGION: "org.apache.bookkeeper.client.RegionAwareEnsemblePlacementPolicy",
-    Policy.NONE: "org.apache.bookkeeper.client.DefaultEnsemblePlacementPolicy",
-}
-SAID = {
-    "FAIL": Adherence.FAIL,
-    "MEETS_SOFT": Adherence.SOFT,
-    "MEETS_STRICT": Adherence.STRICT,
-    "ArithmeticException": Adherence.UNKNOWN,  # the zone-aware policy divides by the write quorum
-}
+ACK_QUORUM = 2
+SAID = {word: adherence for adherence, word in ADHERENCE_WORDS.items()}
 PLACES = {
     Policy.RACK: ["/r1", "/r2", "/r3", "/default-rack"],
     Policy.ZONE: ["/z1/u1", "/z1/u2", "/z2/u1", "/z2/u2", "/z3/u1", "/z3/u2"],
@@ -50,35 +35,26 @@ class Question:
     rule: PlacementRule
     around: Surroundings
 
-    def line(self) -> str:
-        """As JudgePlacement.java reads it."""
+    def javas(self, policies: JavaAuditor) -> Adherence:
         rule, around = self.rule, self.around
-        settings = {
-            "minNumRacksPerWriteQuorum": rule.min_num_racks_per_write_quorum,
-            "enforceMinNumRacksPerWriteQuorum": str(rule.enforce_min_num_racks_per_write_quorum).lower(),
-            "minNumZonesPerWriteQuorum": rule.min_num_zones_per_write_quorum,
-            "desiredNumZonesPerWriteQuorum": rule.desired_num_zones_per_write_quorum,
-        }
-        fields = (
-            CLASSES[rule.policy],
-            " ".join(f"{name}={value}" for name, value in settings.items()),
-            " ".join(f"{bookie}={place}" for bookie, place in around.locations.items()),
-            " ".join(sorted(around.writable)),
-            " ".join(sorted(around.readonly)),
-            " ".join(self.ensemble),
-            str(self.write_quorum),
-            "2",
+        (said,) = policies.adherence(
+            POLICY_CLASSES[rule.policy],
+            around.locations,
+            [sorted(around.writable)],
+            [(self.ensemble, self.write_quorum, ACK_QUORUM)],
+            readonly=sorted(around.readonly),
+            **{java: getattr(rule, ours) for ours, java in PARAMETERS.items()},
         )
-        return "\t".join(fields)
+        return SAID[said]
 
     def ours(self) -> Adherence:
-        return judge(self.ensemble, self.write_quorum, 2, self.rule, self.around).adherence
+        return judge(self.ensemble, self.write_quorum, ACK_QUORUM, self.rule, self.around).adherence
 
 
 def question(seed: int) -> Question:
     """Few places, so that they collide; bookies that are read-only, gone, without location; any write quorum."""
     rng = Random(seed)
-    policy = rng.choices(list(CLASSES), weights=(6, 6, 1, 1))[0]
+    policy = rng.choices(list(POLICY_CLASSES), weights=(6, 6, 1, 1))[0]
     bookies = [f"b{k}" for k in range(9)]
     places = [*PLACES[policy], *(ODD_ZONES if policy is Policy.ZONE and rng.random() < 0.2 else ())]
     locations = {bookie: rng.choice(places) for bookie in bookies if rng.random() < 0.85}
@@ -92,22 +68,10 @@ def question(seed: int) -> Question:
     return Question(seed, tuple(ensemble), write, rule, Surroundings(frozenset(writable), frozenset(readonly), locations))
 
 
-def ask_java(questions: list[Question]) -> list[Adherence]:
-    """What the real classes answer, in order."""
-    command = java_command(bookkeeper_jars(), str(JUDGE_PLACEMENT), heap="256m", log4j2=LOG4J2_WARN)
-    lines = "".join(f"{asked.line()}\n" for asked in questions)
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False)
-    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-    answers = [line.removeprefix("answer ") for line in done.stdout.splitlines() if line.startswith("answer ")]
-    assert len(answers) == len(questions), done.stdout[-3000:]
-    return [SAID[answer] for answer in answers]
-
-
 @pytest.fixture(scope="module")
-def asked() -> list[tuple[Question, Adherence]]:
-    """Every question with Java's answer."""
-    questions = [question(seed) for seed in range(QUESTIONS)]
-    return list(zip(questions, ask_java(questions), strict=True))
+def asked(policies: JavaAuditor) -> list[tuple[Question, Adherence]]:
+    """Every question with Java's answer, each of a policy of its own."""
+    return [(one, one.javas(policies)) for one in map(question, range(QUESTIONS))]
 
 
 pytestmark = pytest.mark.real

@@ -4,7 +4,7 @@
         run = java.replicas([7, 8])                                            # only these ledgers; 20-300 ms
         run.gauges["no_replica"], run.finished, run.log
         java.placement([7], conf={"minNumRacksPerWriteQuorum": "2"}, locations={"127.0.0.1": "/r1"})
-        java.adherence(RACK, {"1": "/r1", "2": "/r2"}, [["1", "2"]], [(["1", "2"], 2)])   # ["MEETS_STRICT"]
+        java.adherence(RACK, {"1": "/r1", "2": "/r2"}, [["1", "2"]], [(["1", "2"], 2, 2)])   # ["MEETS_STRICT"]
 
 The checks and the policy classes are those of the jars. A client is made once for each `conf` and `client`, so a change of the
 cluster that a long-lived client must not have missed wants another `client`.
@@ -25,6 +25,8 @@ from support.real_bookkeeper import LOG4J2_WARN
 from support.real_jars import bookkeeper_jars
 from support.real_processes import JVM_FLAGS
 
+from auditor.model.placement import Adherence, Policy
+
 SOURCE = Path(__file__).resolve().parent / "java" / "AuditorPeer.java"
 MAIN_CLASS = "org.apache.bookkeeper.replication.AuditorPeer"
 COMPILE_TIMEOUT_S = 120
@@ -40,6 +42,18 @@ RACK = CLIENT + "RackawareEnsemblePlacementPolicy"
 ZONE = CLIENT + "ZoneawareEnsemblePlacementPolicy"
 REGION = CLIENT + "RegionAwareEnsemblePlacementPolicy"
 NO_POLICY = CLIENT + "DefaultEnsemblePlacementPolicy"
+POLICY_CLASSES = {Policy.RACK: RACK, Policy.ZONE: ZONE, Policy.REGION: REGION, Policy.NONE: NO_POLICY}
+STRICT, SOFT, FAIL, RAISES = "MEETS_STRICT", "MEETS_SOFT", "FAIL", "ArithmeticException"
+ADHERENCE_WORDS = {Adherence.STRICT: STRICT, Adherence.SOFT: SOFT, Adherence.FAIL: FAIL, Adherence.UNKNOWN: RAISES}
+"""What the policy classes say. Where the zone-aware one raises (it divides by the write quorum) and its check never ends, ours
+says that it cannot tell."""
+PARAMETERS = {
+    "min_num_racks_per_write_quorum": "minNumRacksPerWriteQuorum",
+    "enforce_min_num_racks_per_write_quorum": "enforceMinNumRacksPerWriteQuorum",
+    "min_num_zones_per_write_quorum": "minNumZonesPerWriteQuorum",
+    "desired_num_zones_per_write_quorum": "desiredNumZonesPerWriteQuorum",
+}
+"""Fields of `PlacementRule` that the policy classes know, in BookKeeper's names."""
 RESOLVER = "org.apache.bookkeeper.replication.AuditorPeer$LocationsByAddress"
 """Gives each address the location that the newest command names."""
 
@@ -157,13 +171,16 @@ class JavaAuditor:
         policy: str,
         locations: Mapping[str, str],
         writable: Sequence[Sequence[str]],
-        rows: Sequence[tuple[Sequence[str], int]],
+        rows: Sequence[tuple[Sequence[str], int, int]],
+        *,
+        readonly: Sequence[str] = (),
         **conf: object,
     ) -> list[str]:
-        """What the policy class says of each (ensemble, write quorum). `writable`: who is writable, change after change."""
+        """What the policy class says of each (ensemble, write quorum, ack quorum). `writable`: who is writable, change after
+        change; `readonly`: who is read-only all the time."""
         settings = {name: str(value).lower() for name, value in conf.items()}
-        command = {"do": "adherence", "policy": policy, "locations": locations, "writable": writable, "conf": settings}
-        return list(self._ask({**command, "rows": rows})["rows"])
+        command = {"do": "adherence", "policy": policy, "locations": locations, "conf": settings, "rows": rows}
+        return list(self._ask({**command, "writable": writable, "readonly": readonly})["rows"])
 
     def _check(
         self,

@@ -302,7 +302,7 @@ public final class AuditorPeer {
 
     /**
      * What one policy class says of ensembles. Bookies have made-up addresses and the locations of the command; those that
-     * were never writable have no registration, so no address.
+     * were never writable nor read-only have no registration, so no address.
      */
     private ObjectNode adherence(JsonNode command) throws Exception {
         Map<String, BookieSocketAddress> addresses = new HashMap<>();
@@ -311,6 +311,7 @@ public final class AuditorPeer {
         LocationsByAddress.now = locations;
         Set<String> registered = new HashSet<>();
         command.get("writable").forEach(names -> names.forEach(name -> registered.add(name.asText())));
+        command.get("readonly").forEach(name -> registered.add(name.asText()));
         ClientConfiguration conf = new ClientConfiguration();
         texts(command.get("conf")).forEach(conf::setProperty);
         EnsemblePlacementPolicy policy =
@@ -324,19 +325,20 @@ public final class AuditorPeer {
                 return addresses.get(bookie.getId());
             });
         for (JsonNode writable : command.get("writable")) { // one after the other: each is a change of the cluster
-            policy.onClusterChanged(new HashSet<>(bookies(writable)), Collections.emptySet());
+            policy.onClusterChanged(new HashSet<>(bookies(writable)), new HashSet<>(bookies(command.get("readonly"))));
         }
         ObjectNode said = JSON.createObjectNode();
         ArrayNode rows = said.putArray("rows");
         for (JsonNode row : command.get("rows")) {
-            rows.add(adherence(policy, bookies(row.get(0)), row.get(1).asInt()));
+            rows.add(adherence(policy, bookies(row.get(0)), row.get(1).asInt(), row.get(2).asInt()));
         }
+        policy.uninitalize();
         return said;
     }
 
-    private static String adherence(EnsemblePlacementPolicy policy, List<BookieId> ensemble, int writeQuorum) {
+    private static String adherence(EnsemblePlacementPolicy policy, List<BookieId> ensemble, int writeQuorum, int ackQuorum) {
         try {
-            return policy.isEnsembleAdheringToPlacementPolicy(ensemble, writeQuorum, writeQuorum).toString();
+            return policy.isEnsembleAdheringToPlacementPolicy(ensemble, writeQuorum, ackQuorum).toString();
         } catch (ArithmeticException e) {
             return "ArithmeticException";
         }
