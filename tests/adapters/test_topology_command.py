@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.zookeeper_process import ZooKeeperProcess, zookeeper
+from support.zookeeper_process import ZooKeeperProcess
 from support.zookeeper_znodes import QUICK, Znodes, uri, znodes
 
 from auditor.clock import now_ms
@@ -25,12 +25,6 @@ PROJECT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 100
 COOKIE = b'5\nbookieHost: "10.0.0.4:3181"\njournalDir: "/j"\nledgerDirs: "1\\t/l"\n'
 NOWHERE = "zk://127.0.0.1:1/ledgers"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    with zookeeper(Path(tmp_path_factory.mktemp("zookeeper"))) as process:
-        yield process
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from support.zookeeper_process import ZooKeeperProcess, zookeeper
-from support.zookeeper_znodes import QUICK, Znodes, uri, znodes
+from support.zookeeper_process import ZooKeeperProcess
+from support.zookeeper_znodes import QUICK, Znodes, uri
 
 from auditor.errors import StoreUnavailable
 from auditor.model.cluster import BookieRecord, Registration
@@ -17,18 +14,6 @@ from auditor.zookeeper.metadata_store import open_store
 
 NOW_MS = 1_700_000_000_000
 COOKIE = b'5\nbookieHost: "10.0.0.1:3181"\njournalDir: "/j"\nledgerDirs: "1\\t/l"\n'
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    with zookeeper(Path(tmp_path_factory.mktemp("zookeeper"))) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def tree(server: ZooKeeperProcess) -> Iterator[Znodes]:
-    with znodes(server.hosts) as client:
-        yield client
 
 
 def bookies(server: ZooKeeperProcess, root: str) -> list[BookieRecord]:

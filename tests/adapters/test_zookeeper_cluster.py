@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from support.zookeeper_process import ZooKeeperProcess, zookeeper
-from support.zookeeper_znodes import QUICK, Znodes, uri, znodes
+from support.zookeeper_process import ZooKeeperProcess
+from support.zookeeper_znodes import QUICK, Znodes, uri
 
 from auditor.errors import StoreUnavailable
 from auditor.wire import layout as layout_wire
@@ -17,18 +15,6 @@ from auditor.wire.service_uri import parse
 from auditor.zookeeper.metadata_store import StoreAddress, open_store
 
 INSTANCE_ID = "f3492f09-f19c-49d9-a9ff-2411c8025150"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    with zookeeper(Path(tmp_path_factory.mktemp("zookeeper"))) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def tree(server: ZooKeeperProcess) -> Iterator[Znodes]:
-    with znodes(server.hosts) as client:
-        yield client
 
 
 def test_a_cluster_is_found_at_the_path_of_its_uri(server: ZooKeeperProcess, tree: Znodes) -> None:

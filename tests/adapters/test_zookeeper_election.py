@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from support.zookeeper_process import ZooKeeperProcess, zookeeper
-from support.zookeeper_znodes import QUICK, Znodes, uri, znodes
+from support.zookeeper_process import ZooKeeperProcess
+from support.zookeeper_znodes import QUICK, Znodes, uri
 
 from auditor.wire import underreplication_mark, znode_paths
 from auditor.wire.layout import LedgerLayout
 from auditor.zookeeper.election import NOT_KNOWN
 from auditor.zookeeper.metadata_store import open_store
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    with zookeeper(Path(tmp_path_factory.mktemp("zookeeper"))) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def tree(server: ZooKeeperProcess) -> Iterator[Znodes]:
-    with znodes(server.hosts) as client:
-        yield client
 
 
 def elected(server: ZooKeeperProcess, root: str) -> tuple[str | None, list[str]]:

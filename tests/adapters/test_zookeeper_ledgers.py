@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support.zookeeper_process import ZooKeeperProcess, zookeeper
-from support.zookeeper_znodes import QUICK, Znodes, closed_ledger, ledger_bytes, uri, znodes
+from support.zookeeper_process import ZooKeeperProcess
+from support.zookeeper_znodes import QUICK, Znodes, closed_ledger, ledger_bytes, uri
 
 from auditor.model.ledger import LedgerRecord, RecordStatus, ReplicationLock
 from auditor.wire import underreplication_mark, znode_paths
@@ -20,18 +19,6 @@ from auditor.zookeeper.multi_read import MultiRead
 
 H = LedgerLayout.HIERARCHICAL
 NOW_MS = 1_700_000_000_000
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    with zookeeper(Path(tmp_path_factory.mktemp("zookeeper"))) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def tree(server: ZooKeeperProcess) -> Iterator[Znodes]:
-    with znodes(server.hosts) as client:
-        yield client
 
 
 def read(server: ZooKeeperProcess, root: str, ids: Iterable[int], *, with_marks: bool = False) -> list[LedgerRecord]:

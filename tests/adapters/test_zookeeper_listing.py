@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from support.zookeeper_process import ZooKeeperProcess, zookeeper
-from support.zookeeper_znodes import QUICK, Znodes, uri, znodes
+from support.zookeeper_process import ZooKeeperProcess
+from support.zookeeper_znodes import QUICK, Znodes, uri
 
 from auditor.errors import StoreUnavailable
 from auditor.wire import znode_paths
@@ -16,18 +13,6 @@ from auditor.zookeeper.metadata_store import MetadataStore, open_store
 
 H, L = LedgerLayout.HIERARCHICAL, LedgerLayout.LONG_HIERARCHICAL
 FLAT, LEGACY = LedgerLayout.FLAT, LedgerLayout.LEGACY_HIERARCHICAL
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    with zookeeper(Path(tmp_path_factory.mktemp("zookeeper"))) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def tree(server: ZooKeeperProcess) -> Iterator[Znodes]:
-    with znodes(server.hosts) as client:
-        yield client
 
 
 def listed(store: MetadataStore, parents_max: int = 2) -> tuple[list[int], int]:

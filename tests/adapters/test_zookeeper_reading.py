@@ -31,12 +31,6 @@ SYNC = Sync.type
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    with zookeeper(Path(tmp_path_factory.mktemp("zookeeper"))) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
 def tree(server: ZooKeeperProcess) -> Iterator[Znodes]:
     with znodes(server.hosts) as client:
         seed(client)

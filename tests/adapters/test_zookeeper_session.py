@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from kazoo.exceptions import NoNodeError
 from kazoo.protocol.serialization import GetData
 from support.real_processes import free_port
 from support.zookeeper_process import ZooKeeperProcess, zookeeper
-from support.zookeeper_znodes import QUICK, Znodes, ledger_bytes, uri, znodes
+from support.zookeeper_znodes import QUICK, Znodes, ledger_bytes, uri
 
 from auditor.errors import StoreUnavailable
 from auditor.wire.layout import LedgerLayout
@@ -20,18 +19,6 @@ from auditor.zookeeper.metadata_store import open_store
 from auditor.zookeeper.session import connect
 
 IMPATIENT = replace(QUICK, connect_timeout_ms=400)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    with zookeeper(Path(tmp_path_factory.mktemp("zookeeper"))) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def tree(server: ZooKeeperProcess) -> Iterator[Znodes]:
-    with znodes(server.hosts) as client:
-        yield client
 
 
 @pytest.mark.timeout(60)
