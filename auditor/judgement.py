@@ -12,17 +12,17 @@ from enum import StrEnum
 
 from auditor.confirm.agreement import differ_text, differences, is_due
 from auditor.confirm.recheck import Next, Suspicion, next_step, same_state, settled_from
-from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.availability import VALID_ANSWERS, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Family, Kind
-from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerRecord
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 from auditor.verify.confirmation import Wanted, wanted_reads
-from auditor.verify.coverage import Answers, Reads, coverage
+from auditor.verify.coverage import Answers, Copy, Reads, coverage
 from auditor.verify.entries import Losses
 from auditor.verify.ledger import gone_bookies, judge
-from auditor.verify.probing import SEGMENT_ENDS_MAX, ProbePlan
+from auditor.verify.probing import ANSWERED_READS, SEGMENT_ENDS_MAX, ProbePlan
 from auditor.verify.schedule import Question, questions
 from auditor.verify.stranded import others, wanted_elsewhere
 
@@ -30,7 +30,7 @@ READABLE_ANSWERS = VALID_ANSWERS | {AnswerStatus.UNSUPPORTED}
 """Answers after which reading entries of that bookie may teach something."""
 
 CORRUPT_READS_MIN = 2
-"""Looks at which a wrong digest must have been read before it accuses."""
+"""Looks at which a wrong digest must have been read before it accuses; before that its copy is unknown."""
 
 
 class Todo(StrEnum):
@@ -81,20 +81,18 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
     return Step(verdict, Todo.LOOK, wait=step.wait)
 
 
-def lists_demanded(evidence: LedgerEvidence, terms: Terms) -> tuple[Question, ...]:
-    """The questions of `settle`. At the first look without judging: there the lists are asked for whatever the verdict is, at
-    a fifth of `settle`'s cost. A ledger on which this raises is not asked for; judging sets it aside.
+def lists_demanded(evidence: LedgerEvidence) -> tuple[Question, ...]:
+    """Whom to ask about a ledger that wants lists: at the first look each one does, whatever the verdict will be; later those
+    do of which `settle` said so. Nothing is judged: that is a fifth of `settle`'s cost. A ledger on which this raises is not
+    asked for; judging sets it aside.
     """
-    looks = evidence.looks
-    if looks[-1].answers:
-        return ()
+    newest = evidence.looks[-1]
     try:
-        ask = questions_of(looks[-1].record) if len(looks) == 1 else settle(evidence, terms).questions
+        return () if newest.answers else questions_of(newest.record)
     except AssertionError:
         raise
     except Exception:  # whatever a ledger nobody foresaw may cause
         return ()
-    return ask
 
 
 def settle_or_set_aside(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, str]:
@@ -134,8 +132,8 @@ def questions_of(record: LedgerRecord) -> tuple[Question, ...]:
 
 
 def _wanted(looks: Sequence[Look], terms: Terms) -> Wanted:
-    """The confirming reads the newest look still needs; none for a ledger that is sound by its lists, unless an earlier look
-    read a wrong digest: that an entry is listed by now does not make its copy a good one.
+    """The confirming reads the newest look still needs: of what lists lack, and of each copy that was read with a wrong digest,
+    for that it is listed by now does not make it a good one.
 
     Chosen for the verdict that will be given, so from all that was heard; sent to bookies that answered at this look.
     """
@@ -143,9 +141,6 @@ def _wanted(looks: Sequence[Look], terms: Terms) -> Wanted:
     metadata = newest.record.metadata
     assert metadata is not None, "only decoded ledgers are asked for"
     answers, reads = _heard(looks, terms)
-    is_doubted = any(read.status is ReadStatus.CORRUPT for read in reads.values())
-    if not is_doubted and judge(newest.record, newest.answers, newest.reads, terms).standing is Standing.SOUND:
-        return ()
     gone = gone_bookies(newest.record, answers)
     plan = ProbePlan.of(terms, newest.record.ledger_id)
     seen = coverage(metadata, answers, reads, gone=gone, probing=plan)
@@ -179,20 +174,21 @@ def _unsettled(looks: Sequence[Look], verdict: Verdict, terms: Terms) -> Verdict
 def _judge_state(looks: Sequence[Look], terms: Terms) -> Verdict:
     """Judge the newest state of the metadata by all looks that saw it."""
     answers, reads = _heard(looks, terms)
-    return judge(looks[-1].record, answers, _corroborated(looks[settled_from(looks) :], reads), terms)
+    return judge(looks[-1].record, answers, reads, terms, doubted=_doubted(looks[settled_from(looks) :], reads))
 
 
 def _heard(looks: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
     """What all looks that saw the newest state of the metadata heard: the newest conclusive word of each bookie counts.
 
-    That a bookie cannot list is conclusive where it is probed instead.
+    That a bookie cannot list is conclusive where it is probed instead. A wrong digest is conclusive too: no failure to read
+    the copy again, and no list, makes it a good one.
     """
     chain = looks[settled_from(looks) :]
     if len(chain) == 1:
         return chain[0].answers, chain[0].reads
     conclusive = READABLE_ANSWERS if terms.probe_entries else VALID_ANSWERS
     answers: dict[BookieId, Answer] = {}
-    reads: dict[tuple[BookieId, EntryId], EntryRead] = {}
+    reads: dict[Copy, EntryRead] = {}
     for look in chain:
         for bookie, answer in look.answers.items():
             if answer.status in conclusive or answers.get(bookie) is None or answers[bookie].status not in conclusive:
@@ -203,22 +199,29 @@ def _heard(looks: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
     return answers, reads
 
 
-def _corroborated(chain: Sequence[Look], reads: Reads) -> Reads:
-    """A wrong digest counts as corruption when two looks read it; before that it is an answer that is not valid."""
-    doubtful = {
-        key: replace(read, status=ReadStatus.INVALID)
-        for key, read in reads.items()
-        if read.status is ReadStatus.CORRUPT and sum(_is_corrupt(look, key) for look in chain) < CORRUPT_READS_MIN
-    }
-    return {**reads, **doubtful} if doubtful else reads
+def _doubted(chain: Sequence[Look], reads: Reads) -> frozenset[Copy]:
+    """The copies read with a wrong digest at too few looks to accuse: of them nothing is known."""
+    wrong = (key for key, read in reads.items() if read.status is ReadStatus.CORRUPT)
+    return frozenset(key for key in wrong if _times_wrong(chain, key) < CORRUPT_READS_MIN)
 
 
-def _is_corrupt(look: Look, key: tuple[BookieId, EntryId]) -> bool:
+def _times_wrong(chain: Sequence[Look], key: Copy) -> int:
+    """The looks that read a wrong digest since the last one that read the copy rightly, or found none."""
+    times = 0
+    for look in chain:
+        if _is_corrupt(look, key):
+            times += 1
+        elif key in look.reads and _conclusive(look.reads[key]):
+            times = 0
+    return times
+
+
+def _is_corrupt(look: Look, key: Copy) -> bool:
     return key in look.reads and look.reads[key].status is ReadStatus.CORRUPT
 
 
 def _conclusive(read: EntryRead) -> bool:
-    return read.status is ReadStatus.PRESENT or read.status in ABSENT_READS
+    return read.status in ANSWERED_READS
 
 
 def _suspicion(verdict: Verdict) -> Suspicion:

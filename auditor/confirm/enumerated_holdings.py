@@ -7,7 +7,7 @@ speak of any number of entries: only what lies within the block is written.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from struct import iter_unpack
 from typing import NamedTuple, TypeAlias
@@ -125,18 +125,17 @@ def unheard(bookie: BookieId, answer: Answer | None) -> Testimony:
     return Testimony(bookie, UNKNOWN, why=frozenset({why}))
 
 
-def by_list(
-    answer: Answer, ensemble_size: int, highest: EntryId, reads: Mapping[EntryId, EntryRead], corrupt: Collection[EntryId]
-) -> Testimony:
+def by_list(answer: Answer, ensemble_size: int, highest: EntryId, reads: Mapping[EntryId, EntryRead]) -> Testimony:
     """A bookie that listed (or said that it has no such ledger), and the reads behind it; `highest` entry written to it.
 
     An entry that the list lacks is absent when it was read in vain, or when every read there was in vain (but for the entry
-    that may be missing from an honest list) and there was one. A corrupt copy is unknown, listed or not.
+    that may be missing from an honest list) and there was one. A copy read with a wrong digest is unknown, listed or not.
     """
     groups = tuple(Group(*group) for group in iter_unpack(">qqii", answer.groups))
     if _claims_too_much(answer, groups, ensemble_size):
         return Testimony(answer.bookie_id, UNKNOWN, why=frozenset({Unknown.ANSWER_INVALID}))
     unlisted = {entry: read for entry, read in reads.items() if not _names(groups, entry)}
+    corrupt = [entry for entry, read in reads.items() if read.status is ReadStatus.CORRUPT]
     told, why, is_honest = dict.fromkeys(corrupt, UNKNOWN), set[Unknown](), True
     for entry, read in unlisted.items():
         if read.status is ReadStatus.PRESENT:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import Look, Terms
@@ -14,15 +14,15 @@ LOOKS_OF_CORRUPTION = 2
 """A wrong digest accuses when so many looks read it."""
 
 _SPOKEN = {AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER}
-_READ = {ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER}
+_READ = {ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStatus.CORRUPT}
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
     """What the looks at the newest state of the metadata heard.
 
-    `answers` and `reads`: the newest word that says something, else the newest word; a wrong digest read once is no answer.
-    `corrupt`: copies read with a wrong digest at two looks, and not read rightly since.
+    `answers` and `reads`: the newest word that says something, else the newest word; a wrong digest says something.
+    `corrupt`: copies read with a wrong digest at two looks, and at none of them or since in any other way.
     """
 
     record: LedgerRecord
@@ -50,6 +50,7 @@ def words(looks: Sequence[Look], terms: Terms) -> Words:
     answers: dict[BookieId, Answer] = {}
     reads: dict[tuple[BookieId, EntryId], EntryRead] = {}
     wrong: dict[tuple[BookieId, EntryId], int] = {}
+    otherwise: set[tuple[BookieId, EntryId]] = set()
     for look in reversed(looks):
         if not is_same_write(look.record, newest):
             break
@@ -62,11 +63,9 @@ def words(looks: Sequence[Look], terms: Terms) -> Words:
             before = reads.get(key)
             if before is None or (before.status not in _READ and read.status in _READ):
                 reads[key] = read
-            if read.status is ReadStatus.CORRUPT:
+            if read.status is ReadStatus.CORRUPT and reads[key].status is ReadStatus.CORRUPT and key not in otherwise:
                 wrong[key] = wrong.get(key, 0) + 1
-    twice = (key for key, times in wrong.items() if times >= LOOKS_OF_CORRUPTION)
-    corrupt = frozenset(key for key in twice if reads[key].status is ReadStatus.CORRUPT)
-    for key, read in reads.items():
-        if read.status is ReadStatus.CORRUPT and key not in corrupt:
-            reads[key] = replace(read, status=ReadStatus.INVALID)
+            elif read.status in _READ:
+                otherwise.add(key)
+    corrupt = frozenset(key for key, times in wrong.items() if times >= LOOKS_OF_CORRUPTION)
     return Words(newest, tuple(reversed(chain)), answers, reads, corrupt)

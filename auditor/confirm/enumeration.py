@@ -168,8 +168,7 @@ def _count(
             testimonies[bookie] = gone(bookie)
         elif answer is not None and answer.status in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER):
             highest = last_of(mine[-1], bookie) if mine else None
-            corrupt = [entry for reader, entry in heard.corrupt if reader == bookie]
-            testimonies[bookie] = by_list(answer, metadata.ensemble_size, -1 if highest is None else highest, reads, corrupt)
+            testimonies[bookie] = by_list(answer, metadata.ensemble_size, -1 if highest is None else highest, reads)
         elif answer is not None and answer.status is AnswerStatus.UNSUPPORTED and terms.probe_entries > 0 and mine:
             reads = {entry: read for entry, read in reads.items() if is_written(parts, bookie, entry)}
             dues[bookie] = due(ledger, bookie, parts, chosen, terms)

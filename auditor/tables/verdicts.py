@@ -13,7 +13,7 @@ from auditor.config import JudgingLimits
 from auditor.evidence.gathered import gathered
 from auditor.evidence.rows import Row, table
 from auditor.evidence.schemas import SEEN, VERDICTS
-from auditor.judgement import Step, lists_demanded, questions_of
+from auditor.judgement import Step, lists_demanded
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.poison.judge import Judge
@@ -21,7 +21,6 @@ from auditor.poison.rows import judged, set_aside
 from auditor.tables.lanes import QUESTIONS, WANTED, wanted_rows
 from auditor.tables.ledgers import Batches, Work
 from auditor.tables.store import spark_type
-from auditor.verify.schedule import Question
 
 STEPS = pa.schema([*VERDICTS, pa.field("wait", pa.bool_()), pa.field("wanted", pa.list_(pa.struct(WANTED)))])
 """Where a ledger stands after a look, and the confirming reads it still needs. Key: ledger_id."""
@@ -59,15 +58,11 @@ def asker_of(terms: Terms) -> Work:
             rows = [
                 (question.bookie_id, evidence.ledger_id, question.expected_bytes)
                 for evidence in gathered(batch)
-                for question in _asked(evidence, terms)
+                for question in lists_demanded(evidence)
             ]
             yield table(QUESTIONS, rows)
 
     return work
-
-
-def _asked(evidence: LedgerEvidence, terms: Terms) -> tuple[Question, ...]:
-    return lists_demanded(evidence, terms) if len(evidence.looks) == 1 else questions_of(evidence.looks[-1].record)
 
 
 def judge_of(terms: Terms, facts: ClusterFacts, limits: JudgingLimits, *, careful: bool = False) -> Work:

@@ -38,8 +38,9 @@ FOREIGN_RUNS_MAX = 10_000
 hold stripes; a few bytes can speak of more runs than could ever be judged. Beyond it, and beyond the runs that the bytes
 received can have carried one by one, the answer is invalid."""
 
+Copy = tuple[BookieId, EntryId]
 Answers = Mapping[BookieId, Answer]
-Reads = Mapping[tuple[BookieId, EntryId], EntryRead]
+Reads = Mapping[Copy, EntryRead]
 
 
 def is_healthy(metadata: LedgerMetadata, answers: Answers) -> bool:
@@ -86,7 +87,7 @@ class Coverage:
     """What each validly answering bookie holds, beyond its share too."""
     probed: Mapping[BookieId, ProbedBookie]
     """Each bookie that is judged by probes, with those planned for it."""
-    corrupt: tuple[tuple[BookieId, EntryId], ...]
+    corrupt: tuple[Copy, ...]
     """Copies, of those that should be there, that do not match their digest by the reads given; ascending."""
     read_absent: tuple[EntryId, ...]
     """Entries that a bookie that should hold them was read for in vain; ascending."""
@@ -174,7 +175,7 @@ def _read_so(
     statuses: Collection[ReadStatus],
     mine: Mapping[BookieId, Mapping[EntryId, EntryRead]],
     wants: Mapping[BookieId, list[EntrySet]],
-) -> list[tuple[BookieId, EntryId]]:
+) -> list[Copy]:
     """The reads that ended so, of entries where they should be; ascending."""
     told = ((bookie, e) for bookie, reads in mine.items() for e, read in reads.items() if read.status in statuses)
     return sorted((bookie, e) for bookie, e in told if any(e in want for want in wants[bookie]))

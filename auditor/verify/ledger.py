@@ -6,7 +6,8 @@ state, and whether another look is needed, is decided in `auditor.confirm.rechec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from auditor.model.availability import ReadStatus
 from auditor.model.cluster import Surroundings
@@ -15,7 +16,7 @@ from auditor.model.finding import Finding, FindingSegment, Kind, Severity
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
 from auditor.model.verdict import AWAY, Exempt, Standing, Unknown, Verdict
-from auditor.verify.coverage import Answers, Coverage, Reads, coverage, is_healthy
+from auditor.verify.coverage import Answers, Copy, Coverage, Reads, coverage, is_healthy
 from auditor.verify.entries import Losses, entry_findings, lost_for_good
 from auditor.verify.metadata import contradictions, unknown_bookies
 from auditor.verify.placement import Placement, placement
@@ -39,8 +40,13 @@ class _Parts:
     seen: Coverage | None = None
 
 
-def judge(record: LedgerRecord, answers: Answers, reads: Reads, terms: Terms) -> Verdict:
-    """The standing of one ledger with every reason and finding it has. Costs groups and missing runs."""
+def judge(
+    record: LedgerRecord, answers: Answers, reads: Reads, terms: Terms, *, doubted: Collection[Copy] = frozenset()
+) -> Verdict:
+    """The standing of one ledger with every reason and finding it has. Costs groups and missing runs.
+
+    A copy read with a wrong digest is unknown, and a finding unless it is among the `doubted`.
+    """
     if record.status is RecordStatus.GONE:
         return Verdict(record.ledger_id, Standing.EXEMPT, exempt=Exempt.DELETED)
     exempt = _exemption(record)
@@ -54,12 +60,18 @@ def judge(record: LedgerRecord, answers: Answers, reads: Reads, terms: Terms) ->
         unread = () if record.status is RecordStatus.MALFORMED else (Unknown.METADATA_UNREADABLE,)
         parts = _Parts([], [], _mark_findings(record, terms, None), _undecodable(record), unread)
     else:
-        parts = _judged(record, metadata, answers, reads, terms, placed)
+        parts = _judged(record, metadata, answers, reads, terms, placed, doubted)
     return _verdict(record, exempt, parts, terms)
 
 
 def _judged(
-    record: LedgerRecord, metadata: LedgerMetadata, answers: Answers, reads: Reads, terms: Terms, placed: Placement
+    record: LedgerRecord,
+    metadata: LedgerMetadata,
+    answers: Answers,
+    reads: Reads,
+    terms: Terms,
+    placed: Placement,
+    doubted: Collection[Copy],
 ) -> _Parts:
     """Everything that can be said of a ledger whose metadata is there."""
     described = _metadata_findings(record, metadata, answers, terms)
@@ -68,6 +80,7 @@ def _judged(
         return _Parts([], duplicates, _mark_findings(record, terms, None), described)
     gone, plan = gone_bookies(record, answers), ProbePlan.of(terms, record.ledger_id)
     seen = coverage(metadata, answers, reads, gone=gone, probing=plan)
+    seen = replace(seen, corrupt=tuple(copy for copy in seen.corrupt if copy not in doubted))
     losses = Losses.of(metadata, seen)
     lost = losses.without_replica()
     elsewhere = found_elsewhere(lost, others(metadata, terms.around), reads) if lost else Elsewhere()

@@ -23,6 +23,7 @@ from support.stories import (
     tails_in_a_crowd,
     unconfirmed,
     unprobed,
+    with_doubts,
 )
 
 from auditor.judgement import Todo
@@ -109,6 +110,12 @@ def test_every_story_is_judged_as_the_contract_says_entry_by_entry(swarm: Counte
     """Standing, reasons, kind, ranges, totals, copies and the worst entry equal those of sets and loops, at every step; what
     is reported of an honest cluster is what its disks say; the worst entry was read wherever it counts as absent."""
     assert swarm["sound"] + swarm["exempt"] + swarm["indeterminate"] + swarm["violated"] == SWARM + 1
+
+
+def test_every_story_of_copies_that_are_doubted_is_judged_as_the_contract_says() -> None:
+    """Likewise where lists, digests and reads of a copy say something else at each look."""
+    seen = check(with_doubts(story) for story in stories(SWARM // 4))
+    assert min(seen["ENTRY_CORRUPT"], seen["answer_invalid"]) > 10, seen
 
 
 @pytest.mark.parametrize(

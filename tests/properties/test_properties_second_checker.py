@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from support.stories import NOW_MS, Bookie, Story, drive, stories, tell
+from support.stories import NOW_MS, Bookie, Story, drive, stories, tell, with_doubts
 from test_properties_coverage import PLANTED, Plant, _instead, _of_class
 from test_properties_placement import Story as PlacementStory
 from test_properties_placement import story as placement_story
@@ -82,6 +82,11 @@ def with_placement(story: Story) -> Story:
 def test_both_checkers_agree_on_every_story() -> None:
     """No difference on the final verdict of any story, in whatever state the ledger is and whatever its bookies say."""
     assert {} == disagreements(stories(SWARM))
+
+
+def test_both_checkers_agree_on_copies_that_are_doubted() -> None:
+    """Likewise where lists, digests and reads of a copy say something else at each look."""
+    assert {} == disagreements(with_doubts(story) for story in stories(SWARM // 4))
 
 
 def test_both_checkers_agree_where_placement_is_judged_and_lost_entries_are_looked_for_elsewhere() -> None:

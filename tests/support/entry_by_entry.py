@@ -7,7 +7,6 @@ below `base` every entry is known to be held by its whole write set, and is not 
 from __future__ import annotations
 
 import struct
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -32,7 +31,7 @@ ANSWER_REASON = {
     "unsupported": "bookie_unsupported",
     "address_unknown": "address_unknown",
 }
-_CONCLUSIVE = {"held", "no_such_ledger", "present", "no_entry", "no_ledger"}
+_CONCLUSIVE = {"held", "no_such_ledger", "present", "no_entry", "no_ledger", "corrupt"}
 
 
 @dataclass
@@ -92,7 +91,7 @@ def expected_on(metadata: LedgerMetadata, base: int = 0) -> dict[str, set[int]]:
 class Heard:
     """What one state of a ledger's metadata got to hear, the newest conclusive word first.
 
-    `corrupt` are the (bookie, entry) that two looks or more read with a wrong digest, and none rightly since.
+    `corrupt` are the (bookie, entry) that the newest two looks or more that said anything read with a wrong digest.
     """
 
     record: LedgerRecord
@@ -105,19 +104,19 @@ def heard(evidence: LedgerEvidence, terms: Terms) -> Heard:
     """The looks that saw what the newest one saw, put together."""
     newest = evidence.looks[-1].record
     conclusive = _CONCLUSIVE | ({"unsupported"} if terms.probe_entries else set())
-    wrong: Counter[tuple[str, int]] = Counter()
+    words: dict[tuple[str, int], list[str]] = {}
     answers: dict[str, Answer] = {}
     reads: dict[tuple[str, int], EntryRead] = {}
     for look in reversed(evidence.looks):
         if (look.record.status, look.record.stamp) != (newest.status, newest.stamp):
             break
-        wrong.update(key for key, read in look.reads.items() if read.status is ReadStatus.CORRUPT)
+        for key, read in look.reads.items():
+            words.setdefault(key, []).extend([read.status.value] if read.status.value in _CONCLUSIVE else [])
         for said, kept in ((look.answers, answers), (look.reads, reads)):
             for key, value in said.items():
                 if key not in kept or (kept[key].status.value not in conclusive and value.status.value in conclusive):
                     kept[key] = value
-    corrupt = {key for key, times in wrong.items() if times > 1 and reads[key].status is ReadStatus.CORRUPT}
-    return Heard(newest, answers, reads, corrupt)
+    return Heard(newest, answers, reads, {key for key, said in words.items() if said[:2] == ["corrupt", "corrupt"]})
 
 
 def judged_from_evidence(evidence: LedgerEvidence, terms: Terms, base: int = 0) -> Judged:
@@ -173,7 +172,8 @@ def _by_word(metadata: LedgerMetadata, said: Heard, terms: Terms, base: int) -> 
         lacks[bookie] = {e: HELD if e in present else ABSENT if e in gone else rest for e in missing}
         why[bookie] = {READ_REASON[read[e].value] for e in failed}
         why[bookie] |= set() if present <= known_defect else {"answer_invalid"}
-        for entry in {e for b, e in said.corrupt if b == bookie and e in wanted}:
+        wrong = {e for (b, e), word in said.reads.items() if b == bookie and word.status is ReadStatus.CORRUPT}
+        for entry in wrong & wanted:
             lacks[bookie][entry] = UNKNOWN
             why[bookie].add("answer_invalid")
         why[bookie] = why[bookie] or {"answer_timeout"}

@@ -367,6 +367,27 @@ def stories(count: int, first_seed: int = 0) -> Iterator[Story]:
     return (tell(seed) for seed in range(first_seed, first_seed + count))
 
 
+def with_doubts(story: Story) -> Story:
+    """The same story, where some bookies leave an entry out of the list, have it with a wrong digest, or cannot be read: at
+    each look anew."""
+    draw = random.Random(story.name)
+    states = [story.at(look) for look in range(max(3, len(story.states)))]
+    doubted = {name: draw.choice(sorted(b.holds)) for name, b in states[0].bookies.items() if b.holds and draw.random() < 0.4}
+    told = []
+    for state in states:
+        bookies = dict(state.bookies)
+        for name in doubted.keys() & bookies.keys():
+            entry = frozenset({doubted[name]}) & bookies[name].holds
+            bookies[name] = replace(
+                bookies[name],
+                unlisted=entry if draw.random() < 0.6 else frozenset(),
+                corrupt=entry if draw.random() < 0.7 else frozenset(),
+                read=ReadStatus.TIMED_OUT if draw.random() < 0.3 else None,
+            )
+        told.append(replace(state, bookies=bookies))
+    return replace(story, states=tuple(told))
+
+
 def _metadata(draw: random.Random) -> tuple[LedgerMetadata, int]:
     size = draw.randint(1, 6)
     write = draw.choice((size, max(1, size - 1), draw.randint(1, size)))
