@@ -177,6 +177,14 @@ def test_the_outcome_ignores_fail_on(expected: str, findings: tuple[dict[str, An
     assert expected == outcome_of(findings, complete=complete)
 
 
+@pytest.mark.parametrize("findings", [(), (WARNING,), (CRITICAL,)])
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_fault_of_ours_goes_before_all_else(findings: tuple[dict[str, Any], ...], complete: bool):
+    """Whatever was found and judged: an auditor that is wrong vouches for none of it."""
+    assert "AUDITOR_FAULT" == outcome_of(findings, complete=complete, fault=True)
+    assert 4 == exit_code(findings, "never", incomplete=not complete, fault=True)
+
+
 def test_findings_come_worst_first_then_by_kind_and_ledger():
     """However they lie in the tables: severity, kind in the order of the catalogue, ledger, segment."""
     late = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 900)

@@ -10,6 +10,7 @@ from auditor.evidence.schemas import VERDICTS
 from auditor.judgement import Step, Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.verdict import BookieLack, Probes, Standing, Unknown, Verdict
 
@@ -17,9 +18,9 @@ FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", N
 EVIDENCE = LedgerEvidence(7, (Look(LedgerRecord(7, 1, 0, RecordStatus.GONE)),))
 
 
-def row_of(verdict: Verdict) -> dict[str, Any]:
+def row_of(verdict: Verdict, todo: Todo = Todo.NOTHING) -> dict[str, Any]:
     """The verdict as VERDICTS has it."""
-    row = verdict_row(EVIDENCE, Step(verdict, Todo.NOTHING), Terms(0, 0, 1, 2), FACTS)
+    row = verdict_row(EVIDENCE, Step(verdict, todo), Terms(0, 0, 1, 2), FACTS)
     found: dict[str, Any] = table(VERDICTS, [row]).to_pylist()[0]
     return found
 
@@ -51,3 +52,10 @@ def test_planned_maintenance_is_told() -> None:
     """Whether nothing else stood in the way of judging the ledger."""
     verdict = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), only_maintenance=True)
     assert row_of(verdict)["only_maintenance"]
+
+
+def test_findings_are_told_of_a_verdict_that_stands() -> None:
+    """As long as anything is left to do they are speculative."""
+    verdict = Verdict(7, Standing.VIOLATED, findings=(Finding(Kind.METADATA_MALFORMED, ledger_id=7),))
+    told = {todo: len(row_of(verdict, todo)["findings"]) for todo in Todo}
+    assert {Todo.NOTHING: 1, Todo.LISTS: 0, Todo.READS: 0, Todo.LOOK: 0} == told

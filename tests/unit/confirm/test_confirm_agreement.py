@@ -11,7 +11,7 @@ from auditor.confirm.agreement import DIFFERENCE_CHARS_MAX, DIFFERENCES_TOLD_MAX
 from auditor.confirm.enough_looks import unsupported
 from auditor.confirm.enumeration import Opinion
 from auditor.model.evidence import Terms
-from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+from auditor.model.verdict import BookieLack, Exempt, Standing, Unknown, Verdict
 
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
 
@@ -43,6 +43,19 @@ def test_a_difference_is_told_with_both_sides() -> None:
         "unknown because of: the first checker says bookie_silent, the second nothing",
         "entries left out of lists: the first checker says 2, the second 0",
     ) == agree(first, Opinion(Standing.SOUND))
+
+
+def test_what_bookies_lack_is_compared_as_far_as_it_was_counted() -> None:
+    """To the entry in a ledger that was looked at whole; in another only which bookies lack any."""
+    first = Verdict(7, Standing.SOUND, lacks=(BookieLack("b1", expected=10, absent=3),))
+    for lacks, whole, part in (
+        ({"b1": (10, 3)}, [], []),
+        ({"b1": (10, 4)}, ["what bookies lack"], []),
+        ({"b1": (10, 3), "b2": (10, 1)}, ["what bookies lack"], ["bookies that lack entries"]),
+    ):
+        second = Opinion(Standing.SOUND, lacks=lacks)
+        assert whole == [one.partition(":")[0] for one in agree(first, second)]
+        assert part == [one.partition(":")[0] for one in agree(first, replace(second, is_whole=False))]
 
 
 def test_many_differences_are_told_in_a_bounded_text() -> None:

@@ -1,0 +1,132 @@
+"""What the second checker finds wrong with one ledger: which kind, which entry is the worst, what a mark and metadata say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
+
+from auditor.confirm.enumeration import Opinion, enumerated
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.cluster import Surroundings
+from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.finding import Kind
+from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
+from auditor.model.verdict import Standing
+from auditor.sandbox.notation import ledger
+
+TERMS = Terms(NOW_MS, GRACE_MS, 16, 5, around=Surroundings(writable=frozenset({"b1", "b2", "b3", "x1"})))
+
+Lists = Mapping[str, set[int]]
+Reads = Mapping[tuple[str, int], ReadStatus]
+
+
+def opinion(
+    text: str, lists: Lists, reads: Reads, *, terms: Terms = TERMS, looks: int = 2, mark: Mark | None = None
+) -> Opinion:
+    """What the second checker makes of bookies that list so, and were read so, at each of so many looks."""
+    answers = {b: Answer(b, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(held)) for b, held in lists.items()}
+    read = {(b, e): EntryRead(b, LEDGER, e, 0, NOW_MS, status) for (b, e), status in reads.items()}
+    record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, NOW_MS), ledger(text), mark=mark)
+    return enumerated(LedgerEvidence(LEDGER, (Look(record, answers, read),) * looks), terms)
+
+
+def in_vain(*copies: tuple[str, int]) -> Reads:
+    return dict.fromkeys(copies, ReadStatus.NO_ENTRY)
+
+
+ALL = set(range(6))
+
+
+@pytest.mark.parametrize(
+    ("lacking", "kind"),
+    [
+        (["b1"], Kind.ENTRY_BELOW_WRITE_QUORUM),
+        (["b1", "b2"], Kind.ENTRY_BELOW_ACK_QUORUM),
+        (["b1", "b2", "b3"], Kind.ENTRY_WITHOUT_REPLICA),
+    ],
+)
+def test_the_kind_is_told_by_the_copies_that_can_exist(lacking: list[str], kind: Kind) -> None:
+    """Of three written and two acknowledged: fewer than three, fewer than two, none."""
+    lists = {bookie: ALL - {4} if bookie in lacking else ALL for bookie in ("b1", "b2", "b3")}
+    found = opinion("e3 w3 a2 0:[b1 b2 b3] closed 5", lists, in_vain(*((bookie, 4) for bookie in lacking)))
+    assert [(kind, 4)] == [(one.kind, one.worst) for one in found.told]
+
+
+def test_of_entries_equally_lost_the_lowest_is_the_worst() -> None:
+    """Entries 1 and 4 each lack a copy."""
+    lists = {"b1": ALL, "b2": ALL - {1, 4}, "b3": ALL}
+    (told,) = opinion("e3 w3 a2 0:[b1 b2 b3] closed 5", lists, in_vain(("b2", 1), ("b2", 4))).told
+    assert 1 == told.worst
+
+
+def test_of_entries_that_lost_as_many_copies_that_with_fewer_confirmed_is_the_worst() -> None:
+    """Entries 1 and 4 each lack a copy, and of entry 4 another is not known."""
+    lists = {"b1": ALL - {4}, "b2": ALL - {1, 4}, "b3": ALL}
+    reads = {**in_vain(("b2", 1), ("b2", 4)), ("b1", 4): ReadStatus.TIMED_OUT}
+    (told,) = opinion("e3 w3 a1 0:[b1 b2 b3] closed 5", lists, reads).told
+    assert told.copies is not None
+    assert (4, 1, 1) == (told.worst, told.copies.confirmed, told.copies.unknown)
+
+
+@pytest.mark.parametrize(
+    ("found", "kind"),
+    [({1, 4}, Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE), ({4}, Kind.ENTRY_WITHOUT_REPLICA), (set(), Kind.ENTRY_WITHOUT_REPLICA)],
+)
+def test_each_lost_entry_that_is_looked_for_elsewhere_must_be_found_there(found: set[int], kind: Kind) -> None:
+    """Bookie x1, which no ensemble names, was read for entries 1 and 4."""
+    lists = {bookie: ALL - {1, 4} for bookie in ("b1", "b2")}
+    reads = in_vain(*((bookie, entry) for bookie in ("b1", "b2") for entry in (1, 4)))
+    elsewhere = {("x1", entry): ReadStatus.PRESENT if entry in found else ReadStatus.NO_ENTRY for entry in (1, 4)}
+    assert [kind] == [one.kind for one in opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, {**reads, **elsewhere}).told]
+
+
+@pytest.mark.parametrize(("last", "lacking"), [(1024, (1025, 2)), (1023, (1024, 1))])
+def test_only_the_first_entry_of_a_page_may_be_left_out_of_an_honest_list(last: int, lacking: tuple[int, int]) -> None:
+    """A list lacks entries 5 and 7 and the last one, which reads back; entry 5 was read in vain, entry 7 was not read."""
+    held = set(range(last + 1))
+    reads = {("b1", last): ReadStatus.PRESENT, ("b1", 5): ReadStatus.NO_ENTRY}
+    found = opinion(f"e2 w2 a1 0:[b1 b2] closed {last}", {"b1": held - {5, 7, last}, "b2": held}, reads)
+    assert {"b1": lacking} == found.lacks
+
+
+@pytest.mark.parametrize(
+    ("created_ms", "changed_ms", "expected"),
+    [
+        (NOW_MS - GRACE_MS, None, []),
+        (NOW_MS - GRACE_MS - 1, None, [Kind.UNDERREPLICATED_BEYOND_GRACE]),
+        (NOW_MS - GRACE_MS - 1, NOW_MS, [Kind.UNDERREPLICATED_BEYOND_GRACE]),
+        (NOW_MS, NOW_MS - GRACE_MS - 1, [Kind.UNDERREPLICATED_BEYOND_GRACE]),
+    ],
+)
+def test_a_mark_is_as_old_as_the_older_of_its_times(created_ms: int, changed_ms: int | None, expected: list[Kind]) -> None:
+    """Exactly at its grace it is acceptable."""
+    lists = {"b1": ALL, "b2": ALL}
+    found = opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, {}, mark=Mark(created_ms, changed_ms))
+    assert expected == [one.kind for one in found.told]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "e2 w2 a3 0:[b1 b2] closed 5",
+        "e2 w3 a1 0:[b1 b2] closed 5",
+        "e2 w2 a1 1:[b1 b2] closed 5",
+        "e2 w2 a1 0:[b1 b2 b3] closed 5",
+        "e2 w2 a1 0:[b1 b2] 9:[b1 b3] closed 5",
+        "e2 w2 a1 0:[b1 b2] closed -2",
+    ],
+)
+def test_metadata_that_contradicts_itself_is_malformed(text: str) -> None:
+    """A quorum larger than the next, a first segment not at 0, an ensemble of another size, an end before a segment."""
+    assert Kind.METADATA_MALFORMED in [one.kind for one in opinion(text, {}, {}).told]
+
+
+@pytest.mark.parametrize(("looks", "expected"), [(1, []), (2, [Kind.LEDGER_STUCK])])
+def test_a_remark_takes_two_looks(looks: int, expected: list[Kind]) -> None:
+    """A ledger open for a second too long is exempt, whatever is remarked."""
+    terms = replace(TERMS, judged_at_ms=NOW_MS + 11_000, stuck_after_ms=10_000)
+    found = opinion("e2 w2 a1 0:[b1 b2] open", {}, {}, terms=terms, looks=looks)
+    assert (Standing.EXEMPT, expected) == (found.standing, [one.kind for one in found.told])
