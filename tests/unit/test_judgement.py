@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.stories import GRACE_MS, LEDGER, NOW_MS, Bookie, State, Story, drive, stories
 
 from auditor.confirm.agreement import differences
-from auditor.judgement import Todo, lists_demanded, settle
+from auditor.judgement import Todo, lists_demanded, settle, settle_or_set_aside
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
@@ -158,6 +158,19 @@ def test_a_marked_ledger_with_a_bookie_that_did_not_answer_is_asked_about_again(
         first, second = (marked(story(**bookies), created_ms).states[0] for bookies in (slow, short))
         (finding,) = drive(Story("slow", (first, second, second, second))).step.verdict.findings
         assert (Kind.UNDERREPLICATED_UNRECOVERABLE, ((6, 6),)) == (finding.kind, finding.entries)
+
+
+def test_a_marked_ledger_with_a_read_that_failed_is_asked_about_again() -> None:
+    """The list lacks what another bookie lacks, and reading it there fails: the next look tells, or a reason stays."""
+    short = {b: Bookie(frozenset(HELD[b] - {6})) for b in ("b1", "b2")}
+    slow = {**short, "b2": replace(short["b2"], read=ReadStatus.TIMED_OUT)}
+    first, second = (marked(story(**bookies)).states[0] for bookies in (slow, short))
+    (finding,) = drive(Story("slow", (first, second, second))).step.verdict.findings
+    assert (Kind.UNDERREPLICATED_UNRECOVERABLE, ((6, 6),)) == (finding.kind, finding.entries)
+    driven = drive(Story("slow", (first,)))
+    verdict = driven.step.verdict
+    assert (Standing.EXEMPT, (Unknown.ANSWER_TIMEOUT,)) == (verdict.standing, verdict.unknowns)
+    assert () == differences(verdict, driven.evidence, driven.story.terms)
 
 
 def test_a_marked_ledger_waits_for_no_bookie_that_is_gone_or_in_maintenance() -> None:
@@ -597,3 +610,33 @@ def test_a_deleted_ledger_leaves_nothing_behind() -> None:
     lost = story(b1=Bookie(), b2=Bookie(), b3=Bookie()).states[0]
     verdict = drive(Story("gone then", (lost, replace(lost, status=RecordStatus.GONE)))).step.verdict
     assert (Exempt.DELETED, (), ()) == (verdict.exempt, verdict.findings, verdict.unknowns)
+
+
+def test_what_the_checkers_differ_on_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what they differ on; and asked only of a verdict that is final and due."""
+    seen = drive(story(b1=Bookie())).evidence
+    assert Standing.VIOLATED is settle_or_set_aside(seen, TERMS)[0].verdict.standing
+    monkeypatch.setattr("auditor.judgement.differences", lambda verdict, evidence, terms: ("one says this, one that",))
+    step, why = settle_or_set_aside(seen, TERMS)
+    assert ((Unknown.CHECKERS_DISAGREE,), (), Todo.NOTHING) == (step.verdict.unknowns, step.verdict.findings, step.todo)
+    assert "one says this, one that" == why
+    speculative, why = settle_or_set_aside(replace(seen, looks=seen.looks[:1]), TERMS)
+    assert (Todo.LOOK, "") == (speculative.todo, why)
+
+
+def test_a_ledger_on_which_judging_raises_is_set_aside_and_a_fault_of_ours_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody foresaw is the ledger's; a failed assertion is raised."""
+    seen = drive(story(b1=Bookie())).evidence
+
+    def raising(error: Exception) -> None:
+        def judged(evidence: LedgerEvidence, terms: Terms) -> None:
+            raise error
+
+        monkeypatch.setattr("auditor.judgement.settle", judged)
+
+    raising(ZeroDivisionError("nobody foresaw this"))
+    step, why = settle_or_set_aside(seen, TERMS)
+    assert ((Unknown.POISON,), "ZeroDivisionError: nobody foresaw this") == (step.verdict.unknowns, why)
+    raising(AssertionError())
+    with pytest.raises(AssertionError):
+        settle_or_set_aside(seen, TERMS)

@@ -58,6 +58,12 @@ def test_a_long_run_is_read_at_its_ends_and_in_between() -> None:
     assert 3 <= len([e for e in asked if 20 < e < 89]) <= 10
 
 
+def test_the_last_entry_that_a_bookie_lacks_is_read_there_whatever_others_lack() -> None:
+    """Bookie b1 lacks many entries far apart; the ends of what any bookie lacks are b2's."""
+    lost = {"b1": set(range(10, 90, 4)), "b2": {5, 95}}
+    assert {("b1", 10), ("b1", 86)} <= set(first_round(told(THREE, lost)))
+
+
 def test_reads_on_one_bookie_are_bounded() -> None:
     """Whatever is lost, at most `reads_max` a bookie, and some are kept back at first."""
     every = {name: set(range(0, 1200, 2)) for name in ("b1", "b2", "b3", "b4")}

@@ -324,7 +324,7 @@ def test_contradictions_are_told_as_written(metadata: LedgerMetadata, version: i
 
 def test_an_absent_ack_quorum_is_the_write_quorum() -> None:
     """Without ackQuorumSize A is W."""
-    assert 1 == ledger_metadata.decode(v3(message())).ack_quorum
+    assert 3 == ledger_metadata.decode(v3(message(ensembleSize=3, quorumSize=3))).ack_quorum
 
 
 def test_a_password_without_a_digest_type_means_crc32() -> None:
