@@ -10,7 +10,7 @@ DEMO_OUTPUT ?= audits/demo
 TEST_WORKERS ?= 2
 MINUTES ?= 10
 
-.PHONY: help setup demo test test-long soak faults check bench proto constraints clean
+.PHONY: help setup demo test test-long soak faults mutants check bench proto constraints clean
 
 help:
 	@echo "make setup   a virtual environment with everything, a Java if there is none, Spark's class-data archive"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-long  those too that make test leaves out for their time: process faults, churn, slow forms of the model"
 	@echo "make soak    the model for MINUTES=$(MINUTES), new histories each time; SEED=... draws the same again"
 	@echo "make faults  every fault plan, on the wire, of processes, of Spark and of the disk; SEED=... draws others (1)"
+	@echo "make mutants bugs planted one by one in a copy of the product, each to be caught by the tests named for it"
 	@echo "make check   ruff, mypy --strict, import contracts, generated code up to date"
 	@echo "make bench   the benchmarks, each MET or MISSED (needs Java and Maven)"
 
@@ -55,6 +56,10 @@ FAULT_TESTS = tests/faults tests/tables/test_tables_faults.py tests/tables/test_
 # One process: faults cost time-outs, and a busy machine has some of its own.
 faults: $(STAMP)
 	FAULT_PLANS=all FAULT_SEED=$(or $(SEED),1) $(BIN)/python -m pytest -m '' $(FAULT_TESTS) $(if $(PLAN),-k '$(PLAN)')
+
+# One process: the tests named for a bug must catch it in ten seconds. MUTANT=window tries those with this word in their line.
+mutants: $(STAMP)
+	$(BIN)/python tests/mutants/run.py $(if $(MUTANT),'$(MUTANT)')
 
 check: $(STAMP)
 	$(BIN)/ruff check .

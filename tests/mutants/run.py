@@ -1,0 +1,233 @@
+"""Plants each bug of the table in a copy of the product, and shows that the tests named for it fail.
+
+    make mutants                                    # all of them
+    python tests/mutants/run.py 'window'            # those whose line in the table has this word
+    python tests/mutants/run.py --table             # the table of docs/testing.md
+
+A mutant is caught when its tests pass on the product as it is, and each of them fails with the bug, by what it checks: an
+error of import or of set-up, a name that is not there, or a selection that takes too long is no catch. The work tree is never
+touched. Exits 1 unless every mutant is caught.
+
+MUTANTS_TIME_FACTOR=3 in the environment allows three times SELECTION_SECONDS_MAX, for a machine that has other work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from mutants.table import MUTANTS, PRODUCT, Mutant
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+SELECTION_SECONDS_MAX = 10.0
+"""Wall time of one selection in one process, the start of Python included: a selection that is run after each edit."""
+
+NO_CATCH = re.compile(r"(ImportError|ModuleNotFoundError|SyntaxError|NameError|UnboundLocalError|AttributeError|TypeError)\b")
+"""Ways to fail that say only that the bug does not fit where it was planted."""
+
+PASSED, FAILED = 0, 1
+"""Exit codes of pytest: all tests passed; some failed. Any other is no word on the tests (interrupted, none found)."""
+
+
+class Fate(StrEnum):
+    """What became of a mutant."""
+
+    CAUGHT = "caught"
+    SURVIVED = "SURVIVED"
+    UNFIT = "UNFIT"
+    """Nothing is known: it cannot be planted, or its tests cannot be run, fail without it, or fail by accident."""
+    SLOW = "SLOW"
+
+
+class Played(NamedTuple):
+    """One run of a selection. `passed` and `failed` are the tests that did; `accident`: the first that failed by no check."""
+
+    code: int | None
+    """None where it was ended for taking too long."""
+    seconds: float
+    passed: frozenset[str]
+    failed: frozenset[str]
+    accident: str = ""
+
+
+class Tried(NamedTuple):
+    """`seconds` are those of the run that decided."""
+
+    fate: Fate
+    seconds: float
+    why: str = ""
+
+
+ALONE = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:hypothesispytest", "-o", "addopts=", "-o", "junit_family=xunit1")
+"""Nothing is kept, nothing runs side by side; and Hypothesis is loaded where it is used, for that takes a second."""
+
+
+@dataclass
+class Bench:
+    """A copy of the product in a directory of its own, and which selections were shown to pass on it as it is."""
+
+    directory: Path
+    seconds_max: float = SELECTION_SECONDS_MAX
+    product: Path = PROJECT / PRODUCT
+    sound: dict[tuple[str, ...], Tried | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        shutil.copytree(self.product, self.directory / "as_it_is" / PRODUCT)
+        shutil.copytree(self.product, self.directory / "planted" / PRODUCT)
+
+    @contextmanager
+    def with_bug(self, mutant: Mutant) -> Iterator[None]:
+        """The copy has the bug meanwhile. Raises ValueError where it cannot be planted."""
+        right = self.directory / "as_it_is" / PRODUCT / mutant.file
+        wrong = self.directory / "planted" / PRODUCT / mutant.file
+        wrong.write_text(planted(mutant, right.read_text(encoding="utf-8")), encoding="utf-8")
+        _forget_compiled(wrong)
+        try:
+            yield
+        finally:
+            shutil.copy2(right, wrong)
+            _forget_compiled(wrong)
+
+    def play(self, tests: Sequence[str]) -> Played:
+        """Run these tests against the copy, in one process."""
+        report = self.directory / "report.xml"
+        report.unlink(missing_ok=True)
+        command = (sys.executable, "-m", "pytest", *ALONE, "-q", "--tb=line", f"--junitxml={report}", *tests)
+        path = {"PYTHONPATH": str(self.directory / "planted"), "PYTHONSAFEPATH": "1"}
+        began = time.perf_counter()
+        try:
+            # A selection that hangs is ended; its tests start no processes of their own.
+            code = subprocess.run(command, cwd=PROJECT, env=os.environ | path, capture_output=True, timeout=self.seconds_max)
+        except subprocess.TimeoutExpired:
+            return Played(None, time.perf_counter() - began, frozenset(), frozenset())
+        seconds = time.perf_counter() - began
+        cases = ElementTree.parse(report).iter("testcase") if report.exists() else ()
+        return _told(code.returncode, seconds, cases)
+
+
+def planted(mutant: Mutant, text: str) -> str:
+    """The module's text with the bug. Raises ValueError where it has not exactly one place for it."""
+    if text.count(mutant.old) != 1 or mutant.old == mutant.new:
+        raise ValueError(f"{mutant.old!r} stands {text.count(mutant.old)} times in {PRODUCT}/{mutant.file}")
+    return text.replace(mutant.old, mutant.new)
+
+
+def _forget_compiled(module: Path) -> None:
+    """Two texts of one length, written within a second, are one to Python's cache."""
+    for compiled in (module.parent / "__pycache__").glob(f"{module.stem}.*.pyc"):
+        compiled.unlink()
+
+
+def _told(code: int, seconds: float, cases: Iterable[ElementTree.Element]) -> Played:
+    passed, failed, accident = set[str](), set[str](), ""
+    for case in cases:
+        # A test that has parameters goes by its name and by that of each case.
+        full = f"{case.get('file')}::{case.get('name')}"
+        names = {full, full.partition("[")[0]}
+        if (error := case.find("error")) is not None:
+            accident = accident or f"{full}: {_first_line(error)}"
+        elif (failure := case.find("failure")) is not None:
+            failed |= names
+            if NO_CATCH.match(failure.get("message", "")):
+                accident = accident or f"{full}: {_first_line(failure)}"
+        elif case.find("skipped") is None:
+            passed |= names
+    return Played(code, seconds, frozenset(passed), frozenset(failed), accident)
+
+
+def _first_line(told: ElementTree.Element) -> str:
+    return (told.get("message") or "").partition("\n")[0]
+
+
+def attempt(bench: Bench, mutant: Mutant) -> Tried:
+    """Its tests pass without the bug (asked once of each selection), and fail with it."""
+    if mutant.tests not in bench.sound:
+        bench.sound[mutant.tests] = _unsound(bench.play(mutant.tests), mutant.tests)
+    unsound = bench.sound[mutant.tests]
+    if unsound is not None:
+        return unsound
+    try:
+        with bench.with_bug(mutant):
+            return _judged(bench.play(mutant.tests), mutant.tests)
+    except ValueError as error:
+        return Tried(Fate.UNFIT, 0.0, str(error))
+
+
+def _unsound(played: Played, tests: Sequence[str]) -> Tried | None:
+    """Why a selection proves nothing, run on the product as it is."""
+    if played.code is None:
+        return Tried(Fate.SLOW, played.seconds, "without the bug")
+    missing = [test for test in tests if test not in played.passed]
+    if played.code != PASSED or missing:
+        return Tried(Fate.UNFIT, played.seconds, f"without the bug pytest ends with {played.code}, not passed: {missing}")
+    return None
+
+
+def _judged(played: Played, tests: Sequence[str]) -> Tried:
+    if played.code is None:
+        return Tried(Fate.SLOW, played.seconds, "with the bug")
+    if played.code not in (PASSED, FAILED) or played.accident:
+        return Tried(Fate.UNFIT, played.seconds, played.accident or f"pytest ends with {played.code}")
+    missed = [test for test in tests if test not in played.failed]
+    if missed:
+        return Tried(Fate.SURVIVED, played.seconds, f"passed by {', '.join(missed)}")
+    return Tried(Fate.CAUGHT, played.seconds)
+
+
+def table() -> Iterator[str]:
+    """The lines of the table in docs/testing.md."""
+    yield "| part | planted in | what is wrong | caught by |"
+    yield "|---|---|---|---|"
+    for one in MUTANTS:
+        yield f"| {one.group} | `{PRODUCT}/{one.file}` | {one.name} | {', '.join(map(_named, one.tests))} |"
+
+
+def _named(test: str) -> str:
+    path, _, name = test.partition("::")
+    return f"`{name}` in `{Path(path).name}`"
+
+
+def main(words: Sequence[str]) -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(description="Planted bugs, and the tests that catch them.")
+    parser.add_argument("--table", action="store_true", help="print the table of docs/testing.md, run nothing")
+    parser.add_argument("word", nargs="?", default="", help="only mutants whose group, file or name has this in it")
+    asked = parser.parse_args(words)
+    if asked.table:
+        print("\n".join(table()))
+        return 0
+    chosen = [one for one in MUTANTS if any(asked.word in text for text in (one.group, one.file, one.name))]
+    fates = Counter[Fate]()
+    with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
+        bench = Bench(Path(directory), SELECTION_SECONDS_MAX * float(os.environ.get("MUTANTS_TIME_FACTOR", "1")))
+        for mutant in chosen:
+            tried = attempt(bench, mutant)
+            fates[tried.fate] += 1
+            print(f"{tried.fate:8} {tried.seconds:5.1f} s  {mutant.group:14}  {mutant.name}", flush=True)
+            if tried.why:
+                print(f"    {PRODUCT}/{mutant.file}: {tried.why}", flush=True)
+    others = "".join(f", {fates[fate]} {fate.lower()}" for fate in (Fate.UNFIT, Fate.SLOW) if fates[fate])
+    print(f"{len(chosen)} mutants, {fates[Fate.CAUGHT]} caught, {fates[Fate.SURVIVED]} survived{others}")
+    return 0 if chosen and fates[Fate.CAUGHT] == len(chosen) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
