@@ -90,8 +90,9 @@ class Bench:
     sound: dict[tuple[str, ...], Tried | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        shutil.copytree(self.product, self.directory / "as_it_is" / PRODUCT)
-        shutil.copytree(self.product, self.directory / "planted" / PRODUCT)
+        half_written = shutil.ignore_patterns("*.pyc.*")  # by another Python, which renames them when they are whole
+        for copy in ("as_it_is", "planted"):
+            shutil.copytree(self.product, self.directory / copy / PRODUCT, ignore=half_written)
 
     @contextmanager
     def with_bug(self, mutant: Mutant) -> Iterator[None]:
@@ -126,7 +127,8 @@ class Bench:
 def planted(mutant: Mutant, text: str) -> str:
     """The module's text with the bug. Raises ValueError where it has not exactly one place for it."""
     if text.count(mutant.old) != 1 or mutant.old == mutant.new:
-        raise ValueError(f"{mutant.old!r} stands {text.count(mutant.old)} times in {PRODUCT}/{mutant.file}")
+        times = f"stands {text.count(mutant.old)} times in {PRODUCT}/{mutant.file}"
+        raise ValueError(f"{mutant.name}: {mutant.old!r} {times}: plant the same bug in the code as it is now")
     return text.replace(mutant.old, mutant.new)
 
 

@@ -793,6 +793,22 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/confirm/test_confirm_enumerated_probes.py::test_both_checkers_draw_the_same_entries",),
     ),
     Mutant(
+        "write sets do not wrap round",
+        SECOND,
+        "confirm/enumerated_placement.py",
+        "ensemble[(at + step) % size]",
+        "ensemble[min(at + step, size - 1)]",
+        ("tests/unit/confirm/test_confirm_enumerated_placement.py::test_a_write_set_needs_two_racks",),
+    ),
+    Mutant(
+        "a region may hold just the ack quorum",
+        SECOND,
+        "confirm/enumerated_placement.py",
+        ">= ack for chosen",
+        "> ack for chosen",
+        ("tests/unit/confirm/test_confirm_enumerated_placement.py::test_no_single_region_may_acknowledge_alone",),
+    ),
+    Mutant(
         "a remark is made on one look",
         SECOND,
         "confirm/enumeration.py",

@@ -28,9 +28,14 @@ def names_in(path: Path) -> frozenset[str]:
 
 def test_each_bug_has_one_place_in_its_module_and_leaves_python_behind() -> None:
     """What is to be replaced stands there exactly once, and the module with the bug compiles."""
+    misfits = []
     for one in MUTANTS:
         path = PROJECT / PRODUCT / one.file
-        compile(planted(one, path.read_text(encoding="utf-8")), one.name, "exec")
+        try:
+            compile(planted(one, path.read_text(encoding="utf-8")), one.name, "exec")
+        except (ValueError, SyntaxError) as error:
+            misfits.append(str(error))
+    assert [] == misfits
 
 
 def test_each_bug_names_tests_that_are_there() -> None:
