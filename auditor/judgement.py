@@ -17,12 +17,13 @@ from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Family, Kind
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerRecord
-from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+from auditor.model.verdict import AWAY, Exempt, Standing, Unknown, Verdict
 from auditor.verify.confirmation import Wanted, wanted_reads
 from auditor.verify.coverage import Answers, Copy, Reads, coverage
 from auditor.verify.entries import Losses
 from auditor.verify.ledger import gone_bookies, judge
 from auditor.verify.probing import ANSWERED_READS, SEGMENT_ENDS_MAX, ProbePlan
+from auditor.verify.reasons import REASON_OF_READ
 from auditor.verify.schedule import Question, questions
 from auditor.verify.stranded import others, wanted_elsewhere
 
@@ -69,7 +70,7 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
         if wanted:
             return Step(verdict, Todo.READS, reads=wanted)
     suspicion = _suspicion(verdict)
-    if suspicion in (Suspicion.NONE, Suspicion.MARKED) and _may_hide_a_loss(looks, terms):
+    if suspicion in (Suspicion.NONE, Suspicion.MARKED) and _may_hide_a_loss(looks, verdict, terms):
         suspicion = Suspicion.CURABLE
     step = next_step(looks, must_ask=bool(ask), suspicion=suspicion, looks_max=terms.looks_max)
     if step.next is Next.COMMIT:
@@ -239,16 +240,18 @@ def _suspicion(verdict: Verdict) -> Suspicion:
     return Suspicion.REMARK if verdict.findings else Suspicion.NONE
 
 
-def _may_hide_a_loss(looks: Sequence[Look], terms: Terms) -> bool:
-    """Whether a registered bookie of a marked ledger gave no valid answer yet: at another look it may lack what others lack.
+def _may_hide_a_loss(looks: Sequence[Look], verdict: Verdict, terms: Terms) -> bool:
+    """Whether a registered bookie of a marked ledger gave no valid word yet: at another look it may lack what others lack.
 
-    One that is not registered is what the mark is for, and one in maintenance will not be back for it.
+    One that is not registered is what the mark is for (and no reason), and one in maintenance will not be back for it.
     """
-    if looks[-1].record.mark is None:
+    passing = set(verdict.unknowns) - _FIXED_UNKNOWNS
+    if looks[-1].record.mark is None or not passing:
         return False
-    answers, _ = _heard(looks, terms)
-    away = terms.around.maintenance
-    return any(answer.status in _PASSING and bookie not in away for bookie, answer in answers.items())
+    answers, reads = _heard(looks, terms)
+    unheard = {bookie for bookie, answer in answers.items() if answer.status in _PASSING}
+    unheard |= {bookie for (bookie, _), read in reads.items() if read.status in REASON_OF_READ}
+    return not (passing <= AWAY and unheard and unheard <= terms.around.maintenance)
 
 
 _PASSING = frozenset(AnswerStatus) - READABLE_ANSWERS - {AnswerStatus.UNREGISTERED}

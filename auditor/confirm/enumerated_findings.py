@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from auditor.confirm.enumerated_copies import Entries, Tally, Worst
 from auditor.confirm.enumerated_metadata import contradicts_itself, is_beyond_grace, is_stuck
 from auditor.confirm.enumerated_placement import adherence, judges
-from auditor.confirm.enumerated_schedule import Stretch
+from auditor.confirm.enumerated_schedule import Stretch, last_of, stretches
 from auditor.confirm.enumerated_words import Words
 from auditor.model.availability import ReadStatus
 from auditor.model.evidence import Terms
@@ -127,14 +127,19 @@ def _told(kind: Kind, metadata: LedgerMetadata, tally: Tally, entries: Entries, 
 
 
 def _elsewhere(heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Terms) -> tuple[set[EntryId], set[EntryId]]:
-    """(entries without a copy that were looked for on registered bookies which no ensemble names, those that one holds)."""
+    """(entries without a copy that were looked for on registered bookies to which none was written, those of them that such a
+    bookie holds which no ensemble names).
+
+    A bookie that came to know no such ledger has lost what it showed before.
+    """
     named = {bookie for segment in metadata.segments for bookie in segment.ensemble}
-    looked_for, found = set[EntryId](), set[EntryId]()
-    for (bookie, entry), read in heard.reads.items():
-        registered = bookie in terms.around.writable or bookie in terms.around.readonly
-        if bookie in named or not registered or tally.can_exist(entry) != 0:
-            continue
-        looked_for.add(entry)
-        if read.status is ReadStatus.PRESENT:
-            found.add(entry)
-    return looked_for, found
+    parts = stretches(metadata)
+    written_to = {bookie for bookie in named if any(last_of(part, bookie) is not None for part in parts)}
+    strange = (terms.around.writable | terms.around.readonly) - written_to
+    reads = [read for (bookie, entry), read in heard.reads.items() if bookie in strange and tally.can_exist(entry) == 0]
+    forgot: dict[BookieId, int] = {}
+    for read in reads:
+        if read.status is ReadStatus.NO_LEDGER:
+            forgot[read.bookie_id] = max(forgot.get(read.bookie_id, 0), read.look)
+    shown = [read for read in reads if read.status is ReadStatus.PRESENT and read.look >= forgot.get(read.bookie_id, 0)]
+    return {read.entry_id for read in reads}, {read.entry_id for read in shown if read.bookie_id not in named}

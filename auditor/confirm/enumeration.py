@@ -96,18 +96,23 @@ def _judged(heard: Words, metadata: LedgerMetadata, exempt: Exempt | None, terms
     parts = stretches(metadata)
     placed, unjudged, is_open = placement_told(metadata, parts, terms) if not excused else ([], frozenset(), False)
     told = [*mark_told(record, terms), *described(heard, terms), *placed]
-    topology = frozenset({Unknown.TOPOLOGY_UNKNOWN}) if is_open and not is_marked else frozenset()
+    topology = frozenset({Unknown.TOPOLOGY_UNKNOWN}) if is_open else frozenset()
     if is_marked and not heard.answers:
         return _opinion(exempt, topology, told, unjudged=unjudged)
     count = _count(heard, metadata, parts, terms, claimed)
     of_entries = entries_told(heard, metadata, count.tally, terms, _corrupt(heard, count), excused=excused)
     if any(one.stands_alone for one in of_entries):
         told = [*described(heard, terms)]
-        unjudged = frozenset()
+        topology, unjudged = frozenset(), frozenset()
     unheard_on = count.tally.unknown_on
-    why = frozenset(reason for bookie in unheard_on for reason in count.testimonies[bookie].why)
-    unknowns = topology | (frozenset() if is_marked else why)
-    return _opinion(exempt, unknowns, [*told, *of_entries], count, unheard_on, terms.around, unjudged)
+    # A mark says that bookies are not registered, so that one of them says nothing is not worth a reason.
+    missed = {bookie for bookie in unheard_on if is_marked and _is_unregistered(heard, bookie)}
+    why = frozenset(reason for bookie in unheard_on - missed for reason in count.testimonies[bookie].why)
+    return _opinion(exempt, topology | why, [*told, *of_entries], count, unheard_on, terms.around, unjudged)
+
+
+def _is_unregistered(heard: Words, bookie: BookieId) -> bool:
+    return bookie in heard.answers and heard.answers[bookie].status is AnswerStatus.UNREGISTERED
 
 
 def _opinion(
@@ -119,10 +124,11 @@ def _opinion(
     around: Surroundings | None = None,
     unjudged: frozenset[EntryId] = frozenset(),
 ) -> Opinion:
-    """The worst standing wins."""
+    """The worst standing wins; but what is unknown of a marked ledger's copies (`count`), its mark excuses."""
     violated = any(CATALOGUE[one.kind].severity is not Severity.INFO for one in told)
+    is_open = bool(unknowns) and (exempt is not Exempt.MARKED_UNDERREPLICATED or count is None)
     standing = Standing.EXEMPT if exempt is not None else Standing.SOUND
-    standing = Standing.VIOLATED if violated else Standing.INDETERMINATE if unknowns else standing
+    standing = Standing.VIOLATED if violated else Standing.INDETERMINATE if is_open else standing
     if count is None or around is None:
         return Opinion(standing, exempt, unknowns, tuple(told), unjudged=unjudged)
     silent = set(unheard_on)

@@ -33,7 +33,7 @@ def tell_entries(finding: Finding, facts: Facts, looks: Sequence[Look]) -> str:
 
 
 def _elsewhere(facts: Facts) -> list[str]:
-    """What came of asking the bookies that the metadata does not name."""
+    """What came of asking the bookies that should hold none of the ledger."""
     if "looked_for" not in facts:
         return []
     looked_for, alive, rest = int(facts["looked_for"]), int(facts["alive"]), int(facts["not_looked_for"])
@@ -43,8 +43,13 @@ def _elsewhere(facts: Facts) -> list[str]:
         lines = [f"{asked} {where} too, and found on none."]
     else:
         count = "it is" if looked_for == 1 else "all are" if alive == looked_for else f"{alive} are"
-        holders = named(facts["holders"], int(facts["holders_total"]))
-        lines = [f"{asked} {where}: {count} alive on {holders}, which the metadata does not name. {GARBAGE_COLLECTION}"]
+        total, known = int(facts["holders_total"]), int(facts.get("holders_named_total", "0"))
+        found = f"{asked} {where}: {count} alive on {named(facts['holders'], total)}"
+        if not known:
+            lines = [f"{found}, which the metadata does not name. {GARBAGE_COLLECTION}"]
+        else:
+            lines = [f"{found}. The metadata names {named(facts['holders_named'], known)}, but for none of its entries."]
+            lines += [f"It does not name the rest. {GARBAGE_COLLECTION}"] if total > known else []
     if rest:
         lines.append(f"{rest} more were not looked for there.")
     if facts["unheard"]:

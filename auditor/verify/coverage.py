@@ -20,7 +20,7 @@ from auditor.model.ledger import LedgerMetadata
 from auditor.model.verdict import BookieLack, Probes, Unknown
 from auditor.verify.entry_set import EMPTY, EntrySet
 from auditor.verify.probing import ProbedBookie, ProbePlan, planned
-from auditor.verify.reasons import REASON_OF_ANSWER
+from auditor.verify.reasons import REASON_OF_ANSWER, in_order
 from auditor.verify.schedule import (
     GROUP_BYTES,
     Extent,
@@ -78,10 +78,11 @@ class ExtentCoverage:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The whole ledger. `unknowns` are the reasons for unknown entries, in the catalogue's order."""
+    """The whole ledger."""
 
     extents: tuple[ExtentCoverage, ...]
-    unknowns: tuple[Unknown, ...]
+    reasons: Mapping[BookieId, tuple[Unknown, ...]]
+    """Why entries are unknown, of each bookie on which some are."""
     false_negatives: int
     held: Mapping[BookieId, EntrySet]
     """What each validly answering bookie holds, beyond its share too."""
@@ -91,6 +92,11 @@ class Coverage:
     """Copies, of those that should be there, that do not match their digest by the reads given; ascending."""
     read_absent: tuple[EntryId, ...]
     """Entries that a bookie that should hold them was read for in vain; ascending."""
+
+    @property
+    def unknowns(self) -> tuple[Unknown, ...]:
+        """The reasons for unknown entries, in the catalogue's order."""
+        return in_order(reason for reasons in self.reasons.values() for reason in reasons)
 
     @property
     def probes(self) -> Probes | None:
@@ -139,11 +145,10 @@ def coverage(
         ExtentCoverage(extent, tuple(sources[b].share(want) for b, want in shares.items()), _surplus(extent, metadata))
         for extent, shares in shares_of
     )
-    unknown_on = {share.bookie_id for one in judged for share in one.shares if share.unknown}
-    reasons = {reason for bookie in unknown_on for reason in sources[bookie].reasons}
+    unknown_on = dict.fromkeys(share.bookie_id for one in judged for share in one.shares if share.unknown)
     return Coverage(
         extents=judged,
-        unknowns=tuple(r for r in Unknown if r in reasons),
+        reasons={bookie: sources[bookie].reasons for bookie in unknown_on},
         false_negatives=sum(len(one.present) for one in sources.values() if isinstance(one, Sifter)),
         held=held,
         probed={bookie: one.probed for bookie, one in sources.items() if isinstance(one, Probed)},

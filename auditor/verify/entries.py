@@ -11,7 +11,7 @@ from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata
 from auditor.verify.coverage import Coverage, ExtentCoverage
 from auditor.verify.entry_set import EMPTY, EntrySet
-from auditor.verify.stranded import Elsewhere
+from auditor.verify.stranded import Elsewhere, named_by
 from auditor.verify.worst import levels, worst_entry
 
 Facts = tuple[tuple[str, str], ...]
@@ -50,7 +50,7 @@ def entry_findings(ledger_id: LedgerId, losses: Losses, elsewhere: Elsewhere, *,
     write, ack = metadata.write_quorum, min(metadata.ack_quorum, metadata.write_quorum)
     hit = losses.beyond(write)
     if any(hit):
-        if elsewhere.all_found:
+        if _is_stranded(metadata, elsewhere):
             found = EntrySet.of_entries(elsewhere.looked_for)
             hit = [one & found for one in hit]
             return [_finding(Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, ledger_id, losses, hit, elsewhere)]
@@ -62,6 +62,12 @@ def entry_findings(ledger_id: LedgerId, losses: Losses, elsewhere: Elsewhere, *,
         return [_corrupt(ledger_id, losses)]
     hit = losses.beyond(1)
     return [_finding(Kind.ENTRY_BELOW_WRITE_QUORUM, ledger_id, losses, hit)] if any(hit) and not excused else []
+
+
+def _is_stranded(metadata: LedgerMetadata, elsewhere: Elsewhere) -> bool:
+    """Whether each entry looked for is alive on a bookie that no segment names, which will collect it."""
+    named = named_by(metadata)
+    return elsewhere.all_found and all(set(holders) - named for holders in elsewhere.holders.values())
 
 
 def lost_for_good(ledger_id: LedgerId, losses: Losses, elsewhere: Elsewhere, mark_facts: Facts) -> Finding:
@@ -121,9 +127,10 @@ def _worst_facts(entry: EntryId, ensemble: tuple[str, ...], metadata: LedgerMeta
 
 
 def _elsewhere_facts(losses: Losses, elsewhere: Elsewhere | None) -> Facts:
-    """What came of looking for entries without a copy on bookies that the metadata does not name."""
+    """What came of looking for entries without a copy on bookies that should hold none of the ledger."""
     if elsewhere is None or not elsewhere.looked_for:
         return ()
+    named = named_by(losses.metadata)
     holders = sorted({bookie for held_by in elsewhere.holders.values() for bookie in held_by})
     rest = losses.without_replica().count() - len(elsewhere.looked_for)
     return (
@@ -131,6 +138,8 @@ def _elsewhere_facts(losses: Losses, elsewhere: Elsewhere | None) -> Facts:
         ("alive", str(len(elsewhere.holders))),
         ("holders", " ".join(holders[:HOLDERS_TOLD_MAX])),
         ("holders_total", str(len(holders))),
+        ("holders_named", " ".join([bookie for bookie in holders if bookie in named][:HOLDERS_TOLD_MAX])),
+        ("holders_named_total", str(sum(bookie in named for bookie in holders))),
         ("not_looked_for", str(rest)),
         ("unheard", " ".join(elsewhere.unheard[:HOLDERS_TOLD_MAX])),
         ("unheard_total", str(len(elsewhere.unheard))),

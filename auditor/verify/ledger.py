@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from auditor.model.availability import ReadStatus
+from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.finding import Finding, FindingSegment, Kind, Severity
@@ -21,6 +21,7 @@ from auditor.verify.entries import Losses, entry_findings, lost_for_good
 from auditor.verify.metadata import contradictions, unknown_bookies
 from auditor.verify.placement import Placement, placement
 from auditor.verify.probing import ProbePlan
+from auditor.verify.reasons import in_order
 from auditor.verify.schedule import extents, positions
 from auditor.verify.stranded import Elsewhere, found_elsewhere, others
 from auditor.verify.underreplication import is_beyond_grace, mark_facts, why_stuck
@@ -76,22 +77,27 @@ def _judged(
     """Everything that can be said of a ledger whose metadata is there."""
     described = _metadata_findings(record, metadata, answers, terms)
     duplicates = [] if _is_excused(record, terms) else _placement_family(record, metadata, placed)
+    placing = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
     if record.mark is not None and not answers:
-        return _Parts([], duplicates, _mark_findings(record, terms, None), described)
+        return _Parts([], duplicates, _mark_findings(record, terms, None), described, placing)
     gone, plan = gone_bookies(record, answers), ProbePlan.of(terms, record.ledger_id)
     seen = coverage(metadata, answers, reads, gone=gone, probing=plan)
     seen = replace(seen, corrupt=tuple(copy for copy in seen.corrupt if copy not in doubted))
     losses = Losses.of(metadata, seen)
     lost = losses.without_replica()
+    unheard = _unheard(record, answers, seen)
     elsewhere = found_elsewhere(lost, others(metadata, terms.around), reads) if lost else Elsewhere()
     if lost and record.mark is not None:  # it stands alone: what the other families could say of the ledger follows from it
         facts = (*mark_facts(record.mark, terms), *why_stuck(record, seen, terms.around, has_loss=True))
-        return _Parts([], [], [lost_for_good(record.ledger_id, losses, elsewhere, facts)], described, seen=seen)
+        return _Parts([], [], [lost_for_good(record.ledger_id, losses, elsewhere, facts)], described, unheard, seen)
     entries = entry_findings(record.ledger_id, losses, elsewhere, excused=_is_excused(record, terms))
-    unknowns = seen.unknowns if record.mark is None else ()
-    if placed.unknown and record.mark is None:
-        unknowns = tuple(reason for reason in Unknown if reason in {*unknowns, Unknown.TOPOLOGY_UNKNOWN})
-    return _Parts(entries, duplicates, _mark_findings(record, terms, seen), described, unknowns, seen)
+    return _Parts(entries, duplicates, _mark_findings(record, terms, seen), described, in_order((*unheard, *placing)), seen)
+
+
+def _unheard(record: LedgerRecord, answers: Answers, seen: Coverage) -> tuple[Unknown, ...]:
+    """Why copies are unknown. A bookie that is not registered is what a mark is for: of a marked ledger that is no reason."""
+    expected = {b for b, answer in answers.items() if record.mark is not None and answer.status is AnswerStatus.UNREGISTERED}
+    return in_order(reason for bookie, reasons in seen.reasons.items() if bookie not in expected for reason in reasons)
 
 
 def gone_bookies(record: LedgerRecord, answers: Answers) -> frozenset[BookieId]:
@@ -100,11 +106,11 @@ def gone_bookies(record: LedgerRecord, answers: Answers) -> frozenset[BookieId]:
 
 
 def _verdict(record: LedgerRecord, exempt: Exempt | None, parts: _Parts, terms: Terms) -> Verdict:
-    """The worst standing wins; every reason stays."""
+    """The worst standing wins; every reason stays. A mark excuses missing copies, and so those that may be missing."""
     findings = (*parts.mark, *parts.metadata, *parts.placement, *parts.entries)
     if any(finding.severity > Severity.INFO for finding in findings):
         standing = Standing.VIOLATED
-    elif parts.unknowns:
+    elif parts.unknowns and (record.mark is None or record.metadata is None):
         standing = Standing.INDETERMINATE
     else:
         standing = Standing.SOUND if exempt is None else Standing.EXEMPT

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.verdict import Unknown
 
@@ -28,3 +30,9 @@ REASON_OF_READ: dict[ReadStatus, Unknown] = {
     ReadStatus.ADDRESS_UNKNOWN: Unknown.ADDRESS_UNKNOWN,
 }
 """Every read but the one that shows an entry and the two that prove its absence. A corrupt copy is no copy, and not absent."""
+
+
+def in_order(reasons: Iterable[Unknown]) -> tuple[Unknown, ...]:
+    """Each of the reasons once, in the catalogue's order."""
+    given = set(reasons)
+    return tuple(reason for reason in Unknown if reason in given)

@@ -1,6 +1,6 @@
-"""Entries without a copy where metadata says, looked for everywhere else: on every registered bookie that it does not name.
+"""Entries without a copy where metadata says, looked for everywhere else: on every registered bookie outside all write sets.
 
-Verified: whether a bounded number of such entries can be read on a bookie outside all ensembles of the ledger.
+Verified: whether a bounded number of such entries can be read on a bookie that should hold none of the ledger.
 Not verified: the entries beyond that number; bookies that are not registered, which nobody can ask.
 """
 
@@ -16,6 +16,7 @@ from auditor.model.ledger import LedgerMetadata
 from auditor.verify.confirmation import Wanted
 from auditor.verify.coverage import Reads
 from auditor.verify.entry_set import EntrySet
+from auditor.verify.schedule import questions
 
 Others = tuple[BookieId, ...]
 
@@ -36,9 +37,14 @@ class Elsewhere:
 
 
 def others(metadata: LedgerMetadata, around: Surroundings) -> Others:
-    """The registered bookies that no ensemble of the ledger names, in order of their ids."""
-    named = {bookie for segment in metadata.segments for bookie in segment.ensemble}
-    return tuple(sorted((around.writable | around.readonly) - named))
+    """The registered bookies that should hold no entry of the ledger, in order of their ids; also one that a segment names of
+    which it should hold nothing, since nobody asks it for a list."""
+    return tuple(sorted((around.writable | around.readonly) - {question.bookie_id for question in questions(metadata)}))
+
+
+def named_by(metadata: LedgerMetadata) -> frozenset[BookieId]:
+    """The bookies in any ensemble of the ledger: none of them collects it."""
+    return frozenset(bookie for segment in metadata.segments for bookie in segment.ensemble)
 
 
 def wanted_elsewhere(lost: EntrySet, where: Others, reads: Reads, entries_max: int) -> Wanted:

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from support.entry_by_entry import expected_on
 from support.stories import NOW_MS, Bookie, Story, drive, stories, tell, with_doubts
 from test_properties_coverage import PLANTED, Plant, _instead, _of_class
 from test_properties_placement import Story as PlacementStory
@@ -72,9 +73,12 @@ def with_placement(story: Story) -> Story:
     around = replace(around, writable=writable, readonly=frozenset(names) - writable, locations=located)
     rule = replace(placement_story(draw.randrange(10**6)).rule, policy=policy, java_compatible=draw.random() < 0.3)
     states = story.states
-    if draw.random() < 0.5:  # what others lost is alive on a bookie that no ensemble names
+    if draw.random() < 0.5:  # what others lost is alive on a bookie that should hold none of it
         held = frozenset(entry for state in states for bookie in state.bookies.values() for entry in bookie.holds)
-        states = tuple(replace(state, bookies={**state.bookies, "outside": Bookie(held)}) for state in states)
+        idle = [name for name in names if not any(expected_on(metadata, story.base).get(name) for metadata in told)]
+        holders = [one for one in ("outside", *idle) if draw.random() < 0.7]
+        found = {name: Bookie(held) for name in holders}
+        states = tuple(replace(state, bookies={**state.bookies, **found}) for state in states)
     terms = {**story.more_terms, "around": around, "placement": rule, "stranded_entries_max": STRANDED}
     return replace(story, states=states, reads_max=max(STRANDED, story.reads_max), more_terms=terms)
 

@@ -158,6 +158,8 @@ def _by_word(metadata: LedgerMetadata, said: Heard, terms: Terms, base: int) -> 
             continue
         if answer is None or answer.status not in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER):
             why[bookie] = {ANSWER_REASON[answer.status.value] if answer else "bookie_silent"}
+            if said.record.mark is not None and answer is not None and answer.status is AnswerStatus.UNREGISTERED:
+                why[bookie] = set()  # that is what the mark is for
             lacks[bookie] = dict.fromkeys(wanted, UNKNOWN)
             continue
         missing = {e for e in wanted if not in_groups(answer.groups, e)}
@@ -213,14 +215,14 @@ def judged(
             out.others.add("ENSEMBLE_DUPLICATE_BOOKIE")
         if record.mark is None or asked:
             unknowns = _judge_entries(out, metadata, say, reasons, base, {e for _, e in corrupt}, excused=excused)
-            out.unknowns |= unknowns if record.mark is None else set()
+            out.unknowns |= unknowns
             out.false_negatives = false_negatives
         if record.mark is not None and out.kind == "ENTRY_WITHOUT_REPLICA":
             out.kind = "UNDERREPLICATED_UNRECOVERABLE"  # it stands alone but for what the metadata itself contradicts
             out.others &= {"METADATA_MALFORMED"}
     if out.kind or out.others:
         out.standing = "violated"
-    elif out.unknowns:
+    elif out.unknowns and (record.mark is None or metadata is None):  # the mark excuses what may be missing
         out.standing = "indeterminate"
     elif out.exempt:
         out.standing = "exempt"

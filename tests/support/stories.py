@@ -279,6 +279,8 @@ def judged_from_truth(driven: Driven) -> Judged:
 
     def reasons(bookie: str) -> set[str]:
         status = state.bookies[bookie].answer
+        if state.mark is not None and status is AnswerStatus.UNREGISTERED:
+            return set()
         return {ANSWER_REASON[status.value]} if status and not is_probed(bookie) else set()
 
     wants = expected_on(metadata, story.base)

@@ -373,6 +373,19 @@ def test_one_entry_alive_nowhere_makes_it_a_loss() -> None:
     assert (Kind.ENTRY_WITHOUT_REPLICA, 2, "1", "x1") == (finding.kind, finding.entries_total, facts["alive"], facts["holders"])
 
 
+@pytest.mark.parametrize(("holders", "known"), [("x2", "x2"), ("x1 x2", "x2"), ("x1", "")])
+def test_a_copy_on_a_bookie_of_a_segment_without_entries_is_told_and_no_stray(holders: str, known: str) -> None:
+    """x2 should hold nothing and is named all the same: it is read, and will not collect the ledger. Beside it x1 will."""
+    told = stranded(*holders.split())
+    state = replace(told.states[0], metadata=ledger("e3 w2 a2 0:[b1 b2 b3] 20:[b1 b2 x2] closed 19"))
+    driven = drive(replace(told, states=(state,)))
+    (finding,) = driven.step.verdict.findings
+    facts = dict(finding.facts)
+    kind = Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE if "x1" in holders else Kind.ENTRY_WITHOUT_REPLICA
+    assert (kind, holders, known) == (finding.kind, facts["holders"], facts["holders_named"])
+    assert () == differences(driven.step.verdict, driven.evidence, driven.story.terms)
+
+
 def test_an_unrecoverable_ledger_names_who_still_holds_its_entries() -> None:
     """Its kind stays: auto-recovery asks the ensemble only."""
     (finding,) = drive(marked(stranded("x1"))).step.verdict.findings
@@ -387,6 +400,15 @@ def test_a_copy_that_its_holder_forgot_between_the_looks_is_no_copy() -> None:
     (finding,) = drive(replace(told, states=(first, second))).step.verdict.findings
     facts = dict(finding.facts)
     assert (Kind.ENTRY_WITHOUT_REPLICA, "0", "") == (finding.kind, facts["alive"], facts["holders"])
+
+
+def test_both_checkers_forget_a_copy_that_its_holder_forgot() -> None:
+    """At the first look x1 has the entries 6 and 9, at the second it knows no such ledger, and x2 has but the lowest one."""
+    told = stranded("x1", lost=(3, 6, 9), x2=Bookie(frozenset({3})))
+    first = told.states[0]
+    driven = drive(replace(told, states=(first, replace(first, bookies={**first.bookies, "x1": Bookie(knows_ledger=False)}))))
+    assert [Kind.ENTRY_WITHOUT_REPLICA] == [finding.kind for finding in driven.step.verdict.findings]
+    assert () == differences(driven.step.verdict, driven.evidence, driven.story.terms)
 
 
 def test_a_silent_bookie_outside_the_ensemble_is_told_and_accuses_nobody_less() -> None:

@@ -133,6 +133,8 @@ class Copies:
     promised: int
     lost: int = 0
     unknown: int = 0
+    unheard: int = 0
+    """Of the unknown, those on bookies that are registered."""
     absent_on: list[str] = field(default_factory=list)
 
     @property
@@ -168,11 +170,13 @@ class Truth:
             return Row("exempt", "deleted")
         copies = [self._copies(number, ledger, entry) for entry in ledger.judged_entries()]
         findings = sorted(self._findings(number, ledger, copies), key=lambda one: (one.kind, one.first or 0))
-        unknowns = ("bookie_silent",) if ledger.marked_at is None and any(one.unknown for one in copies) else ()
+        # A bookie that is not registered is what a mark is for.
+        unheard = any(one.unknown if ledger.marked_at is None else one.unheard for one in copies)
+        unknowns = ("bookie_silent",) if unheard else ()
         exempt = _exempt(ledger)
         if any(one.kind != "LEDGER_STUCK" for one in findings):
             standing = "violated"
-        elif unknowns:
+        elif unknowns and ledger.marked_at is None:
             standing = "indeterminate"
         else:
             standing = "sound" if exempt is None else "exempt"
@@ -216,6 +220,7 @@ class Truth:
                 found.absent_on.append(bookie)
             elif not self.bookies[bookie].can_be_asked:
                 found.unknown += 1
+                found.unheard += self.bookies[bookie].registered != UNREGISTERED
             elif not self.bookies[bookie].has(number, entry):
                 found.lost += 1
                 found.absent_on.append(bookie)

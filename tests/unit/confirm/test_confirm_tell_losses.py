@@ -10,7 +10,7 @@ from support.stories import NOW_MS, Bookie, State, Story, drive
 from auditor.confirm.witness import gist, ledger_testimony
 from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.cluster import ClusterFacts, Surroundings
-from auditor.model.ledger import Mark, ReplicationLock
+from auditor.model.ledger import LedgerMetadata, Mark, ReplicationLock
 from auditor.sandbox.notation import ledger
 
 FACTS = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "id", False, None)
@@ -20,10 +20,12 @@ LOST = frozenset({6})
 DAY_MS = 24 * 3600 * 1000
 
 
-def witness(mark: Mark | None = None, around: Surroundings | None = None, **bookies: Bookie) -> str:
+def witness(
+    mark: Mark | None = None, around: Surroundings | None = None, metadata: LedgerMetadata = E3, **bookies: Bookie
+) -> str:
     """Of a ledger that lost entry 6 on its whole write set, b1 and b2, unless `bookies` say otherwise."""
     lost = {b: Bookie(held - LOST) for b, held in HELD.items()}
-    state = State(E3, {**lost, **bookies}, mark=mark)
+    state = State(metadata, {**lost, **bookies}, mark=mark)
     surroundings = around or Surroundings(writable=frozenset({"b1", "b2", "b3", "x1"}), auditor="b1")
     told = replace(Story("told", (state,)), more_terms={"around": surroundings, "stranded_entries_max": 16})
     driven = drive(told)
@@ -42,6 +44,18 @@ def test_a_stranded_entry_says_who_holds_it_and_until_when() -> None:
     said = witness(x1=Bookie(LOST))
     assert "it is alive on x1, which the metadata does not name." in said
     assert "gcOverreplicatedLedgerWaitTime" in said and "earliest" in said
+
+
+def test_a_holder_that_a_segment_without_entries_names_is_told_as_named() -> None:
+    """It never collects the ledger, so nothing is said of that; a second holder that is not named will."""
+    around = Surroundings(writable=frozenset({"b1", "b2", "b3", "x1", "x2"}), auditor="b1")
+    named = ledger("e3 w2 a2 0:[b1 b2 b3] 20:[b1 b2 x1] closed 19")
+    alone = witness(around=around, metadata=named, x1=Bookie(LOST))
+    assert "it is alive on x1. The metadata names x1, but for none of its entries." in alone
+    assert "garbage" not in alone
+    both = witness(around=around, metadata=named, x1=Bookie(LOST), x2=Bookie(LOST))
+    assert "it is alive on x1, x2. The metadata names x1, but for none of its entries. It does not name the rest. " in both
+    assert "gcOverreplicatedLedgerWaitTime" in both
 
 
 def test_who_could_not_be_asked_elsewhere_is_named() -> None:

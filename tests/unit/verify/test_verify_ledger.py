@@ -12,9 +12,11 @@ from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStat
 from auditor.model.evidence import Terms
 from auditor.model.finding import RANGES_MAX, Copies, Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, Malformed, Mark, RecordStatus, ZnodeStamp
+from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 from auditor.sandbox.notation import holds, ledger
 from auditor.verify.ledger import judge
+from auditor.verify.reasons import REASON_OF_ANSWER
 
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
 YOUNG, OLD = Mark(NOW_MS - GRACE_MS), Mark(NOW_MS - GRACE_MS - 1)
@@ -28,7 +30,7 @@ def record(
     return LedgerRecord(LEDGER, 0, NOW_MS, status, ZnodeStamp(1, 0, 0), metadata, mark=mark)
 
 
-def told(text: str, mark: Mark | None = None, **lost: str | AnswerStatus) -> Verdict:
+def told(text: str, mark: Mark | None = None, terms: Terms = TERMS, **lost: str | AnswerStatus) -> Verdict:
     """The verdict when each bookie holds what it should but for the runs it lost (all of them read and confirmed), or gives
     the status instead of an answer."""
     metadata = ledger(text)
@@ -42,7 +44,7 @@ def told(text: str, mark: Mark | None = None, **lost: str | AnswerStatus) -> Ver
         gone = {e for first, last in holds(said) for e in range(first, last + 1)} & wanted
         answers[bookie] = Answer(bookie, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(wanted - gone))
         reads |= {(bookie, e): EntryRead(bookie, LEDGER, e, 0, NOW_MS, ReadStatus.NO_ENTRY) for e in sorted(gone)[:2]}
-    return judge(record(metadata, mark), answers, reads, TERMS)
+    return judge(record(metadata, mark), answers, reads, terms)
 
 
 def kinds(verdict: Verdict) -> list[Kind]:
@@ -194,12 +196,29 @@ def test_a_mark_takes_precedence_and_its_age_counts_in_every_state(state: str) -
     assert (Standing.VIOLATED, Exempt.MARKED_UNDERREPLICATED) == (old.standing, old.exempt)
 
 
-def test_within_grace_a_mark_excuses_too_few_copies_and_silence() -> None:
-    """The cluster knows: BELOW_* and unknown reasons fall away, duplicates too."""
-    for lost in ({"b1": "4"}, {"b1": "4", "b2": "4"}, {"b1": SILENT}):
+def test_within_grace_a_mark_excuses_too_few_copies() -> None:
+    """The cluster knows: BELOW_* fall away, duplicates too, and that a bookie is not registered."""
+    for lost in ({"b1": "4"}, {"b1": "4", "b2": "4"}, {"b1": AnswerStatus.UNREGISTERED}):
         verdict = told(E3, YOUNG, **lost)
         assert (Standing.EXEMPT, (), ()) == (verdict.standing, verdict.findings, verdict.unknowns)
     assert () == told("e3 w3 a2 0:[b1 b1 b3] closed 9", YOUNG).findings
+
+
+@pytest.mark.parametrize("status", sorted(REASON_OF_ANSWER.keys() - {AnswerStatus.UNREGISTERED}))
+def test_a_marked_ledger_keeps_the_reasons_of_bookies_that_are_registered(status: AnswerStatus) -> None:
+    """Whatever its standing: EXEMPT within grace; VIOLATED for the age of the mark, or for an entry without any copy."""
+    for mark, lost, standing in ((YOUNG, "", "exempt"), (OLD, "", "violated"), (YOUNG, "5", "violated")):
+        others = {"b2": lost, "b3": lost, "b4": lost} if lost else {}
+        verdict = told("e4 w3 a2 0:[b1 b2 b3 b4] closed 9", mark, b1=status, **others)
+        assert (standing, (REASON_OF_ANSWER[status],)) == (verdict.standing.word, verdict.unknowns), (mark, lost)
+
+
+def test_what_is_unknown_of_a_marked_ledgers_placement_is_a_reason_once_it_is_judged() -> None:
+    """Beyond grace; within it placement is excused, and beside an entry without any copy nothing is said of it."""
+    terms = replace(TERMS, placement=PlacementRule(Policy.RACK))
+    assert (Unknown.TOPOLOGY_UNKNOWN,) == told(E3, OLD, terms).unknowns
+    assert () == told(E3, YOUNG, terms).unknowns
+    assert () == told(E3, OLD, terms, b1="4", b2="4", b3="4").unknowns
 
 
 def test_no_mark_excuses_a_confirmed_loss() -> None:

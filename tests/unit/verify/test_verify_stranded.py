@@ -10,7 +10,7 @@ from auditor.model.identity import BookieId, EntryId
 from auditor.sandbox.notation import ledger
 from auditor.verify.coverage import Reads
 from auditor.verify.entry_set import EMPTY, EntrySet
-from auditor.verify.stranded import found_elsewhere, others, wanted_elsewhere
+from auditor.verify.stranded import found_elsewhere, named_by, others, wanted_elsewhere
 
 WHERE = ("x1", "x2")
 LOST = EntrySet.span(10, 19)
@@ -25,11 +25,19 @@ def reads(**said: dict[EntryId, ReadStatus]) -> Reads:
     return found
 
 
-def test_others_are_registered_and_named_by_no_segment() -> None:
-    """Writable or read-only; a bookie of an older segment is named, and nobody who is away is asked."""
+def test_others_are_registered_and_should_hold_nothing() -> None:
+    """Writable or read-only; a bookie of an older segment should, and nobody who is away is asked."""
     metadata = ledger("e2 w2 a2 0:[b1 b2] 10:[b1 b3] closed 19")
     around = Surroundings(writable=frozenset({"b1", "b2", "x2"}), readonly=frozenset({"b3", "x1"}))
     assert WHERE == others(metadata, around)
+
+
+@pytest.mark.parametrize("text", ["e2 w2 a2 0:[b1 b2] 20:[b1 x1] closed 19", "e3 w1 a1 0:[b1 b2 x1] closed 1"])
+def test_a_bookie_that_is_named_and_should_hold_nothing_is_among_the_others(text: str) -> None:
+    """Of a segment without entries, or too short to reach it: nobody asks it for a list, and it may hold what others lack."""
+    metadata = ledger(text)
+    assert WHERE == others(metadata, Surroundings(writable=frozenset({"b1", "b2", "x2"}), readonly=frozenset({"x1"})))
+    assert "x1" in named_by(metadata)
 
 
 def test_first_the_lowest_lost_entry_is_read_everywhere() -> None:
