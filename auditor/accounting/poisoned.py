@@ -1,4 +1,4 @@
-"""The ledgers of a run that could not be judged, from its verdicts."""
+"""The ledgers of a run that could not be judged through a fault of ours, from its verdicts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,23 @@ HAS_DETAIL = pc.field("detail") != ""
 
 def poisoned(verdicts: pa.Table) -> list[tuple[int, str]]:
     """The ledgers that VERDICTS rows set aside as poison, each with why, in order of their ids."""
-    rows = verdicts.filter(HAS_DETAIL).select(["ledger_id", "unknowns", "detail"]).to_pylist()
-    return sorted((row["ledger_id"], row["detail"]) for row in rows if Unknown.POISON.value in row["unknowns"])
+    return _set_aside(verdicts, Unknown.POISON)
+
+
+def disagreed_on(verdicts: pa.Table) -> list[tuple[int, str]]:
+    """Those on which the two checkers differ, each with what either says, in order of their ids."""
+    return _set_aside(verdicts, Unknown.CHECKERS_DISAGREE)
 
 
 def poison_told(verdicts: pa.Table) -> dict[str, Any]:
-    """The field `poison` of summary.json: the first NAMED_MAX ledgers that were set aside, each with why."""
-    named = poisoned(verdicts)[:NAMED_MAX]
-    return {"poison": [{"ledger_id": ledger_id, "detail": detail[:DETAIL_MAX]} for ledger_id, detail in named]}
+    """The fields `poison` and `checkers_disagree` of summary.json: the first NAMED_MAX ledgers of each, each with why."""
+    both = {Unknown.POISON: poisoned(verdicts), Unknown.CHECKERS_DISAGREE: disagreed_on(verdicts)}
+    return {
+        why.value: [{"ledger_id": ledger_id, "detail": detail[:DETAIL_MAX]} for ledger_id, detail in rows[:NAMED_MAX]]
+        for why, rows in both.items()
+    }
+
+
+def _set_aside(verdicts: pa.Table, why: Unknown) -> list[tuple[int, str]]:
+    rows = verdicts.filter(HAS_DETAIL).select(["ledger_id", "unknowns", "detail"]).to_pylist()
+    return sorted((row["ledger_id"], row["detail"]) for row in rows if why.value in row["unknowns"])

@@ -1,4 +1,4 @@
-"""`poison/` in a run's directory: what is known of each ledger that was set aside, so that a person can look into it.
+"""`poison/` in a run's directory: what is known of each ledger that could not be judged, so that a person can look into it.
 
 `poison/ledger-<id>/` is laid out as a run's directory with one ledger in it: `auditor replay` judges that one alone, with
 today's code. `poison/stopped` names the ledgers on which judging was stopped: replaying the whole run sets them aside again.
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.accounting.poisoned import HAS_DETAIL, poisoned
+from auditor.accounting.poisoned import HAS_DETAIL, disagreed_on, poisoned
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, LISTING, READS, VERDICTS
 from auditor.poison.settling import is_stopped
 from auditor.report.run_directory import Place, write_json
@@ -22,7 +22,7 @@ _OWN_FOLDER = "poison/ledger-<id>"
 STOPPED = pa.schema([("ledger_id", pa.int64()), ("detail", pa.string())])
 """A ledger on which judging was stopped, and how. Key: ledger_id."""
 KEPT_MAX = 100
-"""Ledgers whose evidence is kept apart; that of further ones is in `evidence/` as well."""
+"""Ledgers of either sort whose evidence is kept apart; that of further ones is in `evidence/` as well."""
 
 _OF_LEDGERS = (
     ("evidence/listing", LISTING),
@@ -33,18 +33,20 @@ _OF_LEDGERS = (
 
 
 def keep_poison(run: Place) -> None:
-    """Write `poison/` for the ledgers that the verdicts of a run set aside. Nothing is written where there is none.
+    """Write `poison/` for the ledgers that the verdicts of a run set aside, or on which the checkers differ. Nothing is written
+    where there is none.
 
     Costs a scan of one column of the verdicts, and where there are any, of each table of evidence. Raises OutputError.
     """
     columns = ["ledger_id", "unknowns", "detail"]
-    rows = poisoned(run.read_table("verdicts", VERDICTS, HAS_DETAIL, columns))
-    if not rows:
+    verdicts = run.read_table("verdicts", VERDICTS, HAS_DETAIL, columns)
+    rows, differing = poisoned(verdicts), disagreed_on(verdicts)
+    if not rows and not differing:
         return
     stopped = [row for row in rows if is_stopped(row[1])]
     if stopped:
         run.write_table(_STOPPED_TABLE, pa.table(list(zip(*stopped, strict=True)), schema=STOPPED), "stopped")
-    _keep_evidence(run, [ledger_id for ledger_id, _ in rows[:KEPT_MAX]])
+    _keep_evidence(run, [ledger_id for ledger_id, _ in (*rows[:KEPT_MAX], *differing[:KEPT_MAX])])
 
 
 def stopped_ledgers(run: Place) -> dict[int, str]:

@@ -15,7 +15,11 @@ REASONS_EXPLAINED_MAX = 5
 BOOKIES_NAMED_MAX = 10
 WITHHELD_SHOWN_MAX = 5
 WITHHELD_LINES_MAX = 4
-POISON_LINES_MAX = 3
+DETAIL_LINES_MAX = 3
+"""Lines of why one ledger could not be judged."""
+
+_OUR_FAULTS = (Unknown.POISON, Unknown.CHECKERS_DISAGREE)
+"""Reasons of which summary.json names some ledgers, in a field of that name."""
 
 Unheard = Mapping[str, Sequence[str]]
 """Bookies by how they failed to answer, in the words of Greeting."""
@@ -56,10 +60,9 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
     for reason, number in most[:REASONS_EXPLAINED_MAX]:
         yield from wrapped(f"{reason.value}  {of(number, 'ledger')}{_named(reason, unheard)}", width, "  ", hang="  ")
         yield from wrapped(f"{UNKNOWN_WORDS[reason].means}.", width, "    ")
-        for one in (summary.get("poison") or ()) if reason is Unknown.POISON else ():
-            yield from wrapped(
-                printable(f"ledger {one['ledger_id']}: {one['detail']}", 1_000), width, "    ", POISON_LINES_MAX, hang="  "
-            )
+        for one in (summary.get(reason.value) or ()) if reason in _OUR_FAULTS else ():
+            told = printable(f"ledger {one['ledger_id']}: {one['detail']}", 1_000)
+            yield from wrapped(told, width, "    ", DETAIL_LINES_MAX, hang="  ")
         yield from wrapped(f"to do: {what_to_do(reason, unheard, away)}", width, "    ")
     rest = ", ".join(f"{reason.value} {count(n)}" for reason, n in most[REASONS_EXPLAINED_MAX:])
     yield from wrapped(f"also {rest}", width, "  ") if rest else ()

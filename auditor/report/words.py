@@ -75,7 +75,7 @@ UNKNOWN_WORDS: dict[Unknown, Reason] = {
     ),
     Unknown.CHECKERS_DISAGREE: Reason(
         "our two checkers differ on the same evidence, so nothing is said about it",
-        "please report this with the evidence of the run: it is our fault",
+        "please report this with its evidence, poison/ledger-<id> in the directory of the run: it is our fault",
     ),
 }
 

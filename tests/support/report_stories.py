@@ -54,6 +54,8 @@ def summary(**changes: Any) -> dict[str, Any]:
         "nobody_answered",
         "bookies_unheard",
         "withheld",
+        "poison",
+        "checkers_disagree",
         "partial",
         "replication_disabled",
         "assurance",

@@ -111,9 +111,13 @@ def test_what_the_checkers_differ_on_is_withheld_and_all_else_is_said(
     assert [LACKING_TOO] == [found["ledger_id"] for found in outcome.findings]
     assert "entries in all: the first checker says 2, the second 1" in detail_of(outcome, LACKING)
     assert "its two checkers differ on the same evidence for 1 ledger" in outcome.stdout
+    assert [{"ledger_id": LACKING, "detail": detail_of(outcome, LACKING)}] == outcome.summary["checkers_disagree"]
+    assert f"ledger {LACKING}: " in outcome.stdout
     assert outcome.run_dir is not None
     again = replay_run(outcome.run_dir)
     assert 1 == again.exit_code, again.stdout
+    alone = replay_run(outcome.run_dir / "poison" / f"ledger-{LACKING}")
+    assert ["violated"] == alone.standings(LACKING)
 
 
 def test_a_sound_ledger_is_checked_again_where_the_sample_has_it(

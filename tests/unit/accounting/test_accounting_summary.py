@@ -40,7 +40,7 @@ def verdict(ledger_id: int, standing: str = "sound", **cells: Any) -> dict[str, 
     """A row of VERDICTS; what is not told is null."""
     row = {
         "ledger_id": ledger_id, "standing": standing, "exempt": None, "unknowns": [], "findings": [],
-        "listing_false_negatives": 0, "mark_age_ms": None, "looks": 1, "todo": "nothing",
+        "listing_false_negatives": 0, "mark_age_ms": None, "looks": 1, "todo": "nothing", "detail": "",
     }  # fmt: skip
     assert set(cells) <= set(row), cells
     return row | cells
@@ -92,6 +92,14 @@ def test_reasons_count_whatever_the_standing():
     """A violated ledger with a silent bookie is not complete, and not covered."""
     said = summary(verdict(1), verdict(2, "violated", unknowns=["bookie_silent"]))
     assert (False, 0.5, 1) == (said["complete"], said["coverage"], said["indeterminate"]["bookie_silent"])
+
+
+def test_a_reason_beside_an_exemption_leaves_the_run_incomplete():
+    """A marked ledger of which a registered bookie said nothing: it stays exempt, and the run says that it does not know."""
+    said = summary(verdict(1), verdict(2, "exempt", exempt="marked_underreplicated", unknowns=["bookie_silent"]))
+    assert (1, 0) == (said["ledgers"]["exempt"], said["ledgers"]["indeterminate"])
+    assert (1, 1) == (said["exempt"]["marked_underreplicated"], said["indeterminate"]["bookie_silent"])
+    assert (False, 0.5, "INCOMPLETE", 3) == (said["complete"], said["coverage"], said["outcome"], said["exit_code"])
 
 
 @pytest.mark.parametrize(
@@ -218,6 +226,15 @@ def test_totals_grow_by_the_findings_that_are_new():
     totals = before.totals_after([CRITICAL, fresh, WARNING])
     assert Counter(ENTRY_WITHOUT_REPLICA=5, METADATA_MALFORMED=2, ENTRY_BELOW_WRITE_QUORUM=1) == Counter(totals) + Counter()
     assert set(totals) == {kind.value for kind in CATALOGUE}
+
+
+@pytest.mark.parametrize("reason", ["poison", "checkers_disagree"])
+def test_ledgers_that_are_our_fault_are_named_with_what_happened(reason: str):
+    """The first ten, in the order of their ids; others have a detail too and are not named for it."""
+    rows = [verdict(n, "indeterminate", unknowns=[reason], detail=f"so was {n}") for n in range(20, 0, -1)]
+    said = summary(*rows, verdict(30, "indeterminate", unknowns=["metadata_unreadable"], detail="no permission"))
+    assert [{"ledger_id": n, "detail": f"so was {n}"} for n in range(1, 11)] == said[reason]
+    assert [] == said["poison" if reason == "checkers_disagree" else "checkers_disagree"]
 
 
 def test_requests_add_up_over_runs_by_outcome():

@@ -175,6 +175,18 @@ def test_ten_bookies_named_may_be_more():
     assert "(b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 ... silent)" in unjudged(silent=[f"b{n}" for n in range(10)])
 
 
+@pytest.mark.parametrize("reason", ["poison", "checkers_disagree"])
+def test_a_ledger_that_is_our_fault_is_named_with_its_evidence(reason: str):
+    """The ledgers that the summary names, what happened to each, and where what was seen of it lies; bounded for each."""
+    named = [{"ledger_id": n, "detail": "so it was. " * 90} for n in (7, 11)]
+    text = render(stories.summary(indeterminate={reason: 30}, complete=False, **{reason: named}), [])
+    assert ["    ledger 7: so it was.", "    ledger 11: so it was"] == [
+        line[:24].rstrip() for line in text.splitlines() if line.startswith("    ledger ")
+    ]
+    assert "poison/ledger-<id> in the directory of the run" in flat(text)
+    assert text.count("so it was") < 60
+
+
 def test_what_is_withheld_is_said():
     """Sentences, a few of them, the rest counted; also where every ledger could be judged."""
     withheld = [f"Bookie b{n} is not accused yet." for n in range(7)]
