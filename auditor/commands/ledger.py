@@ -11,7 +11,7 @@ from auditor import __version__
 from auditor.accounting.assurance import assurance_of_ledgers, maintenance_of_ledgers
 from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.clock import now_ms, utc_now
-from auditor.commands.context import EXIT_UNREACHABLE, Context, new_run_id, terms_of
+from auditor.commands.context import EXIT_FAULT, EXIT_UNREACHABLE, Context, new_run_id, terms_of
 from auditor.commands.surroundings import around
 from auditor.confirm.owner import owner_of
 from auditor.confirm.witness import assurance, finding_line, ledger_look, ledger_testimony
@@ -21,6 +21,7 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.ledger import LedgerMetadata, RecordStatus
 from auditor.model.verdict import Standing, Verdict
+from auditor.poison.judge import TooManyPoisoned
 from auditor.report import log, text
 from auditor.report.ledgers_text import render_ledgers
 from auditor.single import Asker, audit_ledgers
@@ -44,7 +45,9 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
             asker = _asker(context, store)
             judged = audit_ledgers(asker, ids, terms)
     except StoreUnavailable as error:
-        return _unreachable(context, run_id, str(error))
+        return _without_verdict(context, run_id, "UNREACHABLE", str(error))
+    except TooManyPoisoned as error:
+        return _without_verdict(context, run_id, "AUDITOR_FAULT", str(error))
     findings = [
         json.loads(finding_line(ledger_testimony(finding, evidence.looks, facts, step.verdict.probes)))
         for evidence, step in judged
@@ -72,13 +75,14 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     return int(summary["exit_code"])
 
 
-def _unreachable(context: Context, run_id: str, sentence: str) -> int:
-    """The metadata service does not answer: no verdict, in the form that was asked for."""
+def _without_verdict(context: Context, run_id: str, outcome: str, sentence: str) -> int:
+    """The metadata service does not answer, or the auditor is wrong: said in the form that was asked for."""
+    render = text.render_unreachable if outcome == "UNREACHABLE" else text.render_fault
     if context.settings.format == "json":
-        context.say(json.dumps({"summary": {"run_id": run_id, "outcome": "UNREACHABLE"}, "error": sentence}) + "\n")
+        context.say(json.dumps({"summary": {"run_id": run_id, "outcome": outcome}, "error": sentence}) + "\n")
     else:
-        context.say(text.render_unreachable(run_id, sentence, width=context.width, color=context.color))
-    return EXIT_UNREACHABLE
+        context.say(render(run_id, sentence, width=context.width, color=context.color))
+    return EXIT_UNREACHABLE if outcome == "UNREACHABLE" else EXIT_FAULT
 
 
 def _asker(context: Context, store: MetadataStore) -> Asker:

@@ -55,6 +55,6 @@ class Judge(Generic[T]):
         if len(self._stopped) > POISON_MAX:
             raise TooManyPoisoned(
                 f"judging was stopped on more than {POISON_MAX} ledgers ({'; '.join(self._stopped[:3])} ...): this is a fault "
-                "of the auditor or of the machine, not of the ledgers; please report it with the run's directory"
+                "of the auditor or of the machine, not of the ledgers"
             )
         return self._aside(ledger, result.why)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Protocol
@@ -21,7 +21,7 @@ from kazoo.exceptions import (
     SessionMovedError,
     ThrottledOpError,
 )
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.protocol.serialization import Sync
 from kazoo.protocol.states import KazooState, KeeperState
 
@@ -47,6 +47,10 @@ REPLY_TIMEOUT_SESSIONS: Final = 2
 connection within one."""
 RECONNECT_WAIT_MAX_S: Final = 1.0
 """Longest pause between two connection attempts, in seconds."""
+PROBLEM_CHARS_MAX: Final = 300
+"""Characters of what kazoo stumbled over that are told in a line of the log."""
+
+_LOG = logging.getLogger("auditor.zookeeper")
 
 
 class Request(Protocol):
@@ -88,6 +92,22 @@ class _KazooLog(logging.Logger):
 
     def handle(self, record: logging.LogRecord) -> None:
         self.last_problem = record.getMessage()
+
+
+class _Threads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
+    """kazoo's threads. One that ends on an exception, as on replies out of order, says so in a line of our log; Python would
+    print a traceback. The connection it kept is lost, which those who wait for it find out by themselves."""
+
+    def spawn(self, func: Callable[..., object], *args: Any, **kwargs: Any) -> threading.Thread:
+        def told() -> None:
+            try:
+                func(*args, **kwargs)
+            except Exception as error:  # whatever a server that makes no sense leads kazoo into
+                what = " ".join(f"{type(error).__name__}: {error}".split())[:PROBLEM_CHARS_MAX]
+                _LOG.warning("the connection to ZooKeeper broke down (%s)", what)
+
+        thread: threading.Thread = super().spawn(told)
+        return thread
 
 
 class Session:
@@ -219,6 +239,7 @@ class Session:
             timeout=self.limits.session_timeout_ms / 1_000,
             read_only=False,  # a server cut off from its quorum may be arbitrarily stale
             connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": RECONNECT_WAIT_MAX_S},
+            handler=_Threads(),
             logger=self._log,
         )
         client.add_listener(self._on_state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from kazoo.exceptions import NoNodeError
 from kazoo.protocol.serialization import GetData
 from support.real_processes import free_port
 from support.zookeeper_process import ZooKeeperProcess, zookeeper
+from support.zookeeper_proxy import refusing
 from support.zookeeper_znodes import QUICK, Znodes, ledger_bytes, uri
 
 from auditor.errors import StoreUnavailable
@@ -76,6 +78,30 @@ def test_nothing_of_a_ledger_reaches_the_log(
         logging.getLogger("kazoo").setLevel(logging.NOTSET)
     out, err = capfd.readouterr()
     assert "hunter2" not in caplog.text + out + err
+
+
+@pytest.mark.timeout(60)
+def test_replies_out_of_order_are_a_line_of_the_log_and_the_read_is_repeated(
+    server: ZooKeeperProcess,
+    tree: Znodes,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """kazoo's thread ends on such a reply: no traceback, and the next connection answers."""
+    unhandled: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", unhandled.append)
+    port = int(server.hosts.rsplit(":", 1)[1])
+    with (
+        refusing(port, GetData.type, renumbered=True) as proxy,
+        connect(uri(proxy.hosts, "/ledgers"), QUICK) as session,
+    ):
+        data, _ = session.ask(GetData("/", None))
+        assert (b"", 1) == (data, session.counts.repeats)
+    assert [] == unhandled
+    (said,) = [record for record in caplog.records if record.name == "auditor.zookeeper"]
+    assert (logging.WARNING, None) == (said.levelno, said.exc_info)
+    assert "the connection to ZooKeeper broke down (RuntimeError: " in said.getMessage()
+    assert "\n" not in said.getMessage()
 
 
 def test_a_refused_read_says_how(server: ZooKeeperProcess, tree: Znodes) -> None:

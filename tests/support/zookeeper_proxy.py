@@ -16,12 +16,16 @@ EXISTS = 3
 class DroppingProxy:
     """Forwards frames both ways, and closes the connection in place of forwarding a request with one of `opcodes`.
 
-    With `error`, such a request is answered with that error code, in its turn, and then the connection is closed.
+    With `error`, such a request is answered with that error code, in its turn, and then the connection is closed. With
+    `renumbered`, the first one is answered under the number of another request, and all others as they should be.
     """
 
-    def __init__(self, server_port: int, opcodes: frozenset[int], error: int | None = None) -> None:
+    def __init__(
+        self, server_port: int, opcodes: frozenset[int], error: int | None = None, *, renumbered: bool = False
+    ) -> None:
         self.opcodes = opcodes
         self.error = error
+        self.renumbered = renumbered
         self.refused = 0
         self._server_port = server_port
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -58,6 +62,10 @@ class DroppingProxy:
             xid, opcode = struct.unpack_from("!ii", frame) if position > 0 else (0, 0)  # the first frame has no header
             if opcode in self.opcodes:
                 self.refused += 1
+                if self.renumbered:
+                    to_fail.update([xid] if self.refused == 1 else [])
+                    _send(server, frame)
+                    continue
                 if self.error is None:
                     break
                 to_fail.add(xid)
@@ -71,7 +79,8 @@ class DroppingProxy:
             if xid in to_fail and self.error is not None:
                 _send(client, struct.pack("!iqi", xid, zxid, self.error))
                 break
-            _send(client, frame)
+            shifted = struct.pack("!i", xid + 1) + frame[4:]
+            _send(client, shifted if xid in to_fail and self.renumbered else frame)
         _hang_up(client, server)
 
 
@@ -98,8 +107,8 @@ def _hang_up(*socks: socket.socket) -> None:
 
 
 @contextmanager
-def refusing(server_port: int, *opcodes: int, error: int | None = None) -> Iterator[DroppingProxy]:
-    proxy = DroppingProxy(server_port, frozenset(opcodes), error)
+def refusing(server_port: int, *opcodes: int, error: int | None = None, renumbered: bool = False) -> Iterator[DroppingProxy]:
+    proxy = DroppingProxy(server_port, frozenset(opcodes), error, renumbered=renumbered)
     try:
         yield proxy
     finally:
