@@ -89,7 +89,7 @@ def _call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> No
         click.echo(f"auditor: {error}", err=True)
         sys.exit(2)
     except Interrupted as interrupted:
-        click.echo(f"auditor: stopped by {interrupted}; earlier results are as they were", err=True)
+        click.echo(f"auditor: stopped by {interrupted}; earlier results are as they were{interrupted.advice}", err=True)
         sys.exit(SIGNAL_EXIT_BASE + interrupted.signal_number)
     except Exception as error:  # unforeseen, so it is ours: never to be taken for a finding
         traceback.print_exc()

@@ -2,6 +2,7 @@
 
 Evidence first, judgement second: each stage writes one table and the next one reads what was written. Every ledger is looked
 at once and every suspect at least twice (BP-34); nothing is reported before its metadata was read again behind the evidence.
+What is written is also what a run that was killed goes on from: `journal.once` does a stage unless it is there already.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from auditor.evidence.rows import bookie_row, table
-from auditor.evidence.schemas import BOOKIES, READS
+from auditor.evidence.schemas import LISTING, READS
+from auditor.evidence.shards import Shard, cut
 from auditor.judgement import Todo, reading_rounds_max
 from auditor.judgings import Judgings
 from auditor.model.cluster import BookieRecord
 from auditor.register import BookieRegister
 from auditor.relisting import Relisting
+from auditor.report.journal import Journal, Told
 from auditor.report.poison_evidence import keep_poison
 from auditor.report.progress import Progress
 from auditor.report.run_directory import Place
@@ -27,17 +29,22 @@ from auditor.zookeeper.metadata_store import MetadataStore
 
 @dataclass(slots=True)
 class Audit:
-    """One audit as it goes. `waits_ms`: the second-look delay, and the longest wait for a bookie that may be restarting."""
+    """One audit as it goes. `waits_ms`: the second-look delay, and the longest wait for a bookie that may be restarting.
+
+    `shard_ledgers`: ledgers that go through together; when the run is killed, what the journal has of them is not done again.
+    """
 
     stages: Stages
     store: MetadataStore
     run: Place
+    journal: Journal
     stop: StopRequest
     progress: Progress
     bookies: BookieRegister
     judgings: Judgings
     relisting: Relisting
     waits_ms: tuple[int, int]
+    shard_ledgers: int
     problems: list[str] = field(default_factory=list)
     """Sentences on what was odd but did not stand in the way."""
 
@@ -46,26 +53,32 @@ def audit(look: Audit, ledger_ids: Sequence[int] | None) -> list[BookieRecord]:
     """Look at every ledger once, and at every suspect twice.
 
     Leaves the evidence and one verdict a ledger in the run's directory; returns every bookie at every look. `ledger_ids`: only
-    these, as an operator named them. Raises StoreUnavailable, SparkJobFailed, OutputError, Interrupted.
+    these, as an operator named them. What the journal has is not done again. Raises StoreUnavailable, SparkJobFailed,
+    OutputError, Interrupted.
     """
     look.progress.stage("load")
-    collect_ledgers(look, ledger_ids)
-    first_look(look)
+    shards = list_ledgers(look, ledger_ids)
+    first_look(look, shards)
     look.progress.stage("second look")
-    further_looks(look)
-    if problem := look.relisting.again(look.waits_ms[0], look.stop.wait):
-        look.problems.append(problem)
+    further_looks(look, shards)
+    look.journal.once("listing again", _relist, look)
     look.judgings.commit()
     look.problems += look.judgings.problems
-    look.run.write_table("evidence/bookies", table(BOOKIES, [bookie_row(one) for one in look.bookies.seen]), "bookies")
     keep_poison(look.run)
     return look.bookies.seen
 
 
-def collect_ledgers(look: Audit, ledger_ids: Sequence[int] | None) -> None:
-    """The listing, then the marks, then the metadata of every ledger: written and counted, not judged yet."""
+def list_ledgers(look: Audit, ledger_ids: Sequence[int] | None) -> list[Shard]:
+    """The listing, written and counted before anything is read; and the shards that it goes through in."""
+
+    told = look.journal.once("listing", _listed, look, ledger_ids)
+    look.relisting.began_at_ms = told["began_at_ms"]
+    return cut(look.run.read_table("evidence/listing", LISTING)["ledger_id"], told["shard_ledgers"])
+
+
+def _listed(look: Audit, ledger_ids: Sequence[int] | None) -> Told:
+    look.relisting.begins()
     if ledger_ids is None:
-        look.relisting.begins()
         listing = look.store.listing_partitions()
         _odd(look, listing.unexpected_znodes, "znodes above the ledgers belong to no ledger of this layout")
         look.stages.list_ledgers(listing.partitions)
@@ -73,51 +86,84 @@ def collect_ledgers(look: Audit, ledger_ids: Sequence[int] | None) -> None:
     else:
         look.stages.take_listing(ledger_ids)
     look.run.write_table("evidence/reads", READS.empty_table(), "none")
+    return {"began_at_ms": look.relisting.began_at_ms, "shard_ledgers": look.shard_ledgers}
+
+
+def read_metadata(look: Audit, shard: Shard) -> None:
+    """The marks, then the metadata of every ledger of a shard: written, not judged yet."""
     marks = look.store.marks()
-    _odd(look, marks.unexpected_znodes, "znodes among the under-replication marks mark nothing at their place")
-    look.problems += [problem for problem in (marks.problem, marks.lock_problem) if problem]
+    if shard.number == 0:
+        _odd(look, marks.unexpected_znodes, "znodes among the under-replication marks mark nothing at their place")
+        look.problems += [problem for problem in (marks.problem, marks.lock_problem) if problem]
     # Where a part of the marks may not be listed, each ledger's own is read with its metadata: unlisted is not unmarked.
-    look.stages.read_ledgers(look=1, marks=None if marks.problem else marks.by_ledger)
+    look.stages.read_ledgers(1, shard, marks=None if marks.problem else marks.by_ledger)
 
 
-def first_look(look: Audit) -> None:
+def first_look(look: Audit, shards: Sequence[Shard]) -> None:
     """Every bookie about every closed ledger; what its list lacks is read there."""
-    directory = look.bookies.directory(1)
-    look.progress.stage("ask", len(directory.addresses))
-    look.stages.ask_lists(1, directory)
+    for shard in shards:
+        part = f"look 1 shard {shard.number}"
+        look.journal.once(f"{part}: metadata", read_metadata, look, shard)
+        directory = look.bookies.directory(1)
+        look.progress.stage("ask", len(directory.addresses))
+        look.journal.once(f"{part}: lists", look.stages.ask_lists, 1, directory, shard)
+        look.progress.stage("judge")
+        look.judgings.judge(1, shard)
+        _read_what_is_lacking(look, 1, shard, directory)
     look.bookies.greeted(1)
-    look.progress.stage("judge")
-    look.judgings.judge(1)
-    _read_what_is_lacking(look, 1, directory)
 
 
-def further_looks(look: Audit) -> None:
+def further_looks(look: Audit, shards: Sequence[Shard]) -> None:
     """Suspects again, until each one's verdict may stand: the mark and the metadata first, then whoever must be asked."""
     at = 1
     while look.judgings.left(at, Todo.LOOK) or (at == 1 and look.bookies.someone_was_silent()):
         at += 1
         assert at <= look.stages.terms.looks_max + 2, "every ledger settles within the bound of `confirm.recheck`"
         if look.judgings.wants_second_opinion(at - 1) or (at == 2 and look.bookies.someone_was_silent()):
-            look.stop.wait(look.bookies.pause_ms(at, *look.waits_ms) / 1000)
-        directory = look.bookies.directory(at)
-        look.stages.read_ledgers(at)
-        look.judgings.judge(at)
-        if at == 2 or look.judgings.left(at, Todo.LISTS):
-            look.stages.ask_lists(at, directory)
-            look.judgings.judge(at, (0, Todo.LISTS))
+            look.journal.once(f"look {at}: pause", look.stop.wait, look.bookies.pause_ms(at, *look.waits_ms) / 1000)
+        asked = [_look_again(look, at, shard) for shard in shards if _is_due(look, at, shard)]
+        if any(asked):
             look.bookies.greeted(at)
-        _read_what_is_lacking(look, at, directory)
 
 
-def _read_what_is_lacking(look: Audit, at: int, directory: Directory) -> None:
+def _is_due(look: Audit, at: int, shard: Shard) -> bool:
+    """Whether a shard has suspects left; at the second look every bookie is greeted again, so one shard is due in any case."""
+    return _greets(at, shard) or look.judgings.left(at - 1, Todo.LOOK, shard) > 0
+
+
+def _greets(at: int, shard: Shard) -> bool:
+    return at == 2 and shard.number == 0
+
+
+def _look_again(look: Audit, at: int, shard: Shard) -> bool:
+    """A later look at the suspects of one shard. Whether bookies were asked at it."""
+    part = f"look {at} shard {shard.number}"
+    directory = look.bookies.directory(at)
+    look.journal.once(f"{part}: metadata", look.stages.read_ledgers, at, shard)
+    look.judgings.judge(at, shard)
+    judging = look.judgings.latest
+    asks = _greets(at, shard) or look.judgings.left_by_latest(Todo.LISTS) > 0
+    if asks:
+        look.journal.once(f"{part}: lists", look.stages.ask_lists, at, directory, shard, judging)
+        look.judgings.judge(at, shard, (judging, Todo.LISTS))
+    _read_what_is_lacking(look, at, shard, directory)
+    return asks
+
+
+def _read_what_is_lacking(look: Audit, at: int, shard: Shard, directory: Directory) -> None:
     """Entries read, and judging again with them, until no ledger wants another."""
     for _ in range(reading_rounds_max(look.stages.terms, len(directory.addresses))):
         if not look.judgings.left_by_latest(Todo.READS):
             return
         judging = look.judgings.latest
-        look.stages.read_entries(at, judging, directory)
-        look.judgings.judge(at, (judging, Todo.READS))
+        look.journal.once(f"look {at}: reads of judging {judging}", look.stages.read_entries, at, judging, directory)
+        look.judgings.judge(at, shard, (judging, Todo.READS))
     raise AssertionError("ledgers want more entries read than all bookies together are allowed")
+
+
+def _relist(look: Audit) -> None:
+    if problem := look.relisting.again(look.waits_ms[0], look.stop.wait):
+        look.problems.append(problem)
 
 
 def _odd(look: Audit, count: int, what: str) -> None:

@@ -9,10 +9,12 @@ import pyarrow.compute as pc
 
 from auditor.accounting.bookies import IS_MARKED, MARK_KEY, TOLD, UNHEARD_OR_GREETING, by_look, unmarked, with_greetings
 from auditor.clock import now_ms
-from auditor.evidence.schemas import LEDGERS
-from auditor.model.availability import Greeting
+from auditor.evidence.rows import bookie_records, bookie_row, table
+from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS
+from auditor.model.availability import AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.identity import BookieId
+from auditor.report.journal import Journal
 from auditor.report.run_directory import Place
 from auditor.tables.lanes import Directory
 from auditor.verify.reachability import recovery_gap_ms
@@ -25,10 +27,11 @@ GAP_MARGIN_MS = 1_000
 
 @dataclass(slots=True)
 class BookieRegister:
-    """Kept up look by look: `directory` before the bookies are asked, `greeted` after it."""
+    """Kept up look by look: `directory` before the bookies are asked about a shard, `greeted` when they were about all."""
 
     store: MetadataStore
     run: Place
+    journal: Journal
     facts: ClusterFacts
     maintenance: frozenset[BookieId] = frozenset()
     """Bookies that are known to be down: nothing is waited for on their account."""
@@ -38,8 +41,8 @@ class BookieRegister:
     """The bookies as the metadata service has them at the present look."""
 
     def directory(self, look: int) -> Directory:
-        """Where the bookies are now, and which the cluster knows; those that cannot list were found out at an earlier look."""
-        if look > 1:
+        """Where the bookies are now, and which the cluster knows; which can list, and which cannot, was found out before."""
+        if look > 1 or self._was_asked():
             self.store.sync()
         self.registered = self.store.bookies(look, now_ms)
         addresses = {
@@ -47,12 +50,18 @@ class BookieRegister:
             for record in self.registered
             if record.registration is not Registration.NONE
         }
-        unsupported = {record.bookie_id for record in self.seen if record.greeting is Greeting.UNSUPPORTED}
-        return Directory(addresses, frozenset(unsupported), known_by_cookie(self.registered))
+        listed = self._listed()
+        return Directory(addresses, self._unable() - listed, known_by_cookie(self.registered), listed)
 
     def greeted(self, look: int) -> None:
-        """Keep how each bookie was registered at this look and how it greeted us."""
-        self.seen += with_greetings(self.registered, self._told(look), look)
+        """Keep how each bookie was registered at this look and how it greeted us -> evidence/bookies."""
+
+        def work() -> None:
+            seen = with_greetings(self.registered, self._told(look), look)
+            self.run.write_table("evidence/bookies", table(BOOKIES, [bookie_row(one) for one in seen]), f"look-{look:02}")
+
+        self.journal.once(f"look {look}: bookies", work)
+        self.seen += bookie_records(self.run.read_table("evidence/bookies", BOOKIES, pc.field("look") == look))
 
     def someone_was_silent(self) -> bool:
         """Whether a registered bookie must be asked again although no ledger may need it."""
@@ -77,6 +86,25 @@ class BookieRegister:
         return any(
             record.registration is Registration.NONE and record.has_cookie and record.bookie_id in named
             for record in by_look(self.seen)[-1].values()
+        )
+
+    def _was_asked(self) -> bool:
+        return self.run.has_table("evidence/answers")
+
+    def _unable(self) -> frozenset[BookieId]:
+        """Bookies that showed in some conversation of this run that they cannot list."""
+        if not self._was_asked():
+            return frozenset()
+        told = pc.is_null(pc.field("ledger_id")) & (pc.field("status") == Greeting.UNSUPPORTED.value)
+        return frozenset(self.run.read_table("evidence/answers", ANSWERS, told, ["bookie_id"])["bookie_id"].to_pylist())
+
+    def _listed(self) -> frozenset[BookieId]:
+        """Bookies that listed a ledger in this run, whatever they did later. Costs a scan of two columns."""
+        if not self._was_asked():
+            return frozenset()
+        listed = pc.field("status") == AnswerStatus.HELD.value
+        return frozenset(
+            pc.unique(self.run.read_table("evidence/answers", ANSWERS, listed, ["bookie_id"])["bookie_id"]).to_pylist()
         )
 
     def _told(self, look: int) -> pa.Table:

@@ -60,6 +60,7 @@ def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[t
     steps: dict[LedgerId, Step] = {}
     open_ids = list(looks)
     unsupported: set[BookieId] = set()
+    listed: set[BookieId] = set()
     for look in range(1, terms.looks_max + 3):
         if look > 1:
             if any(steps[i].wait for i in open_ids):
@@ -68,7 +69,7 @@ def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[t
         for record in asker.store.read_ledgers(open_ids, look, asker.now_ms, with_marks=True):
             looks[record.ledger_id].records.append(record)
         steps |= _settled(asker, [looks[i].evidence() for i in open_ids], terms)
-        asyncio.run(_Round(asker, look, looks, steps, terms, unsupported).ask(open_ids))
+        asyncio.run(_Round(asker, look, looks, steps, terms, unsupported, listed).ask(open_ids))
         open_ids = [i for i in open_ids if steps[i].todo is not Todo.NOTHING]
         if not open_ids:
             break
@@ -99,9 +100,10 @@ class _Round:
         steps: dict[LedgerId, Step],
         terms: Terms,
         unsupported: set[BookieId],
+        listed: set[BookieId],
     ) -> None:
         self._asker, self._look, self._looks, self._steps = asker, look, looks, steps
-        self._terms, self._unsupported = terms, unsupported
+        self._terms, self._unsupported, self._listed = terms, unsupported, listed
         self._lanes: dict[BookieId, AsyncLane] = {}
         self._gate = asyncio.Semaphore(LISTS_AT_ONCE_BOOKIES_MAX)
         records = asker.store.bookies(look, asker.now_ms)
@@ -148,6 +150,8 @@ class _Round:
             answers = await self._lane(bookie).lists(questions)
         if self._lane(bookie).greeting()[0] is Greeting.UNSUPPORTED:
             self._unsupported.add(bookie)
+        if any(answer.status is AnswerStatus.HELD for answer in answers):
+            self._listed.add(bookie)
         return answers
 
     async def _reads(self, ids: list[LedgerId]) -> None:
@@ -186,5 +190,6 @@ class _Round:
         if bookie not in self._lanes:
             address = self._addresses[bookie]
             assert address is not None, bookie
-            self._lanes[bookie] = AsyncLane(bookie, *address, self._asker.limits, self._look, self._asker.now_ms)
+            asker, can_list = self._asker, bookie in self._listed
+            self._lanes[bookie] = AsyncLane(bookie, *address, asker.limits, self._look, asker.now_ms, has_listed=can_list)
         return self._lanes[bookie]

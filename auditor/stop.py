@@ -13,6 +13,8 @@ class Interrupted(BaseException):
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal.Signals(signal_number).name)
         self.signal_number = signal_number
+        self.advice = ""
+        """What may be done now: half a sentence behind a semicolon."""
 
 
 class StopRequest:

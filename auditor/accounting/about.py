@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from auditor import __version__
 from auditor.errors import OutputError
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import Terms
@@ -27,6 +28,10 @@ class About:
     """Only ledgers that an operator named (--ledgers-from)."""
     previous_population: LastPopulation | None = None
     """What this run's number of ledgers is held against; None in a run of a part, and where there was no run before."""
+    auditor_version: str = __version__
+    """Of the auditor that began the run."""
+    resumed_at: tuple[str, ...] = ()
+    """When the run was gone on with after it had been cut down, oldest first."""
 
     def as_json(self) -> dict[str, Any]:
         """Deterministic: sets are sorted lists, and a mapping is sorted by its keys. `from_json` gives it back."""
@@ -47,6 +52,8 @@ class About:
                 value["allow_empty"],
                 value["partial"],
                 _population(value.get("previous_population")),
+                value.get("auditor_version", ""),
+                tuple(value.get("resumed_at", ())),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise OutputError(f"run.json was not written by this version of the auditor ({error})") from None

@@ -32,16 +32,30 @@ def by_look(records: Iterable[BookieRecord]) -> list[BookieLook]:
 def with_greetings(records: Sequence[BookieRecord], answers: pa.Table, look: int) -> list[BookieRecord]:
     """The bookies of one look with how they greeted us, and those that ledgers name although nothing else knows them.
 
-    `answers` holds TOLD rows; of a registered bookie that was not asked the greeting stays None.
+    `answers` holds TOLD rows; of a registered bookie that was not asked the greeting stays None. A bookie that was greeted for
+    several shards has the one of its greetings that says most of what it can.
     """
     mine = answers.filter(pc.field("look") == look)
-    greeted = mine.filter(pc.is_null(pc.field("ledger_id"))).select(["bookie_id", "status", "detail"]).to_pylist()
-    greetings = {row["bookie_id"]: (Greeting(row["status"]), row["detail"]) for row in greeted}
+    greetings: dict[BookieId, tuple[Greeting, str]] = {}
+    for row in mine.filter(pc.is_null(pc.field("ledger_id"))).select(["bookie_id", "status", "detail"]).to_pylist():
+        one = (Greeting(row["status"]), row["detail"])
+        greetings[row["bookie_id"]] = min(one, greetings.get(row["bookie_id"], one), key=lambda it: _TELLING.index(it[0]))
     named = set(pc.unique(mine.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value)["bookie_id"]).to_pylist())
     known = {record.bookie_id for record in records}
     at_ms = records[0].read_at_ms if records else pc.max(mine["asked_at_ms"]).as_py() or 0
     strangers = [BookieRecord(b, look, at_ms, Registration.NONE) for b in sorted(named - known)]
     return [_greeted(record, greetings) for record in (*records, *strangers)]
+
+
+_TELLING = (
+    Greeting.UNSUPPORTED,
+    Greeting.ANSWERED,
+    Greeting.REFUSED,
+    Greeting.SILENT,
+    Greeting.ADDRESS_UNKNOWN,
+    Greeting.UNREGISTERED,
+)
+"""What greetings say of a bookie, most first: one that cannot list answers all else; one that spoke once is not silent."""
 
 
 def _greeted(record: BookieRecord, greetings: dict[BookieId, tuple[Greeting, str]]) -> BookieRecord:

@@ -64,6 +64,8 @@ class RunFacts:
     terms: Terms
     listing_was_short: bool = False
     """The listing that was audited lacked ledgers that were there after all, or may have."""
+    resumed_at: tuple[str, ...] = ()
+    """When the run was gone on with after it had been cut down."""
 
 
 def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]:
@@ -101,6 +103,7 @@ def summarise(
         "cluster": _cluster(facts),
         "started_at": run.started_at,
         "finished_at": run.finished_at,
+        "resumed_at": list(run.resumed_at),
         "duration_s": {stage: round(run.duration_s.get(stage, 0.0), 3) for stage in STAGES},
         **counts_of(standings, _counted(_exempt(verdicts)), unknowns),
         "findings": findings_by_kind(told),

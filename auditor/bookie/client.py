@@ -24,15 +24,24 @@ __all__ = ["AsyncLane", "Lane", "ListQuestion", "ReadQuestion"]
 class AsyncLane:
     """One bookie at `host`:`port`, one look. One call at a time; all calls in one event loop.
 
-    `now_ms` is the wall clock that dates the evidence. What the bookie did in an earlier call holds in the later ones: once it
-    is silent, refuses or cannot list, it is not asked again.
+    `now_ms` is the wall clock that dates the evidence; `has_listed` says that the bookie listed a ledger at an earlier time of
+    the run: it can, however many questions go unanswered now. What the bookie did in an earlier call holds in the later ones:
+    once it is silent, refuses or cannot list, it is not asked again.
     """
 
     def __init__(
-        self, bookie_id: BookieId, host: str, port: int, limits: BookieLimits, look: int, now_ms: Callable[[], int]
+        self,
+        bookie_id: BookieId,
+        host: str,
+        port: int,
+        limits: BookieLimits,
+        look: int,
+        now_ms: Callable[[], int],
+        *,
+        has_listed: bool = False,
     ) -> None:
         evidence = Evidence(bookie_id, look, limits.groups_max, limits.frame_bytes_max, now_ms)
-        self._conversation = Conversation(host, port, limits, evidence)
+        self._conversation = Conversation(host, port, limits, evidence, has_listed=has_listed)
 
     async def greet(self) -> tuple[Greeting, str]:
         """Connects and asks GET_BOOKIE_INFO, unless that has been done: ANSWERED, SILENT or REFUSED, and why."""
@@ -73,9 +82,17 @@ class Lane:
     """
 
     def __init__(
-        self, bookie_id: BookieId, host: str, port: int, limits: BookieLimits, look: int, now_ms: Callable[[], int]
+        self,
+        bookie_id: BookieId,
+        host: str,
+        port: int,
+        limits: BookieLimits,
+        look: int,
+        now_ms: Callable[[], int],
+        *,
+        has_listed: bool = False,
     ) -> None:
-        self._lane = AsyncLane(bookie_id, host, port, limits, look, now_ms)
+        self._lane = AsyncLane(bookie_id, host, port, limits, look, now_ms, has_listed=has_listed)
         self._loop = asyncio.new_event_loop()
 
     def greet(self) -> tuple[Greeting, str]:

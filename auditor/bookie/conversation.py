@@ -33,13 +33,13 @@ class Conversation:
     `probes` counts GET_BOOKIE_INFO requests, which belong to no question. One call at a time; one event loop for all of them.
     """
 
-    def __init__(self, host: str, port: int, limits: BookieLimits, evidence: Evidence) -> None:
+    def __init__(self, host: str, port: int, limits: BookieLimits, evidence: Evidence, *, has_listed: bool = False) -> None:
         self._host, self._port = host, port
         self._limits = limits
         self._evidence = evidence
         self._timeout_s = limits.rpc_timeout_ms / 1000
         self._left_s = limits.deadline_ms / 1000
-        self._exchange = Exchange(limits, evidence, 0.0)
+        self._exchange = Exchange(limits, evidence, 0.0, has_listed=has_listed)
         self._link: Link | None = None
         self._hello: asyncio.Future[None] | None = None
         self._info_txn_id = 0

@@ -41,7 +41,7 @@ class Exchange:
     them were connections lost while questions were outstanding.
     """
 
-    def __init__(self, limits: BookieLimits, evidence: Evidence, now: float) -> None:
+    def __init__(self, limits: BookieLimits, evidence: Evidence, now: float, *, has_listed: bool = False) -> None:
         self._limits = limits
         self._evidence = evidence
         self._window = Window(limits.inflight_max)
@@ -51,7 +51,7 @@ class Exchange:
         self._outstanding_bytes = 0
         self._alone_txn_id = 0
         self._taken: list[tuple[Ask, Answered | AnswerTooLarge]] = []
-        self.proof = ListingProof()
+        self.proof = ListingProof(has_listed=has_listed)
         self.refused = False
         self.setbacks = 0
         self.fruitless = 0

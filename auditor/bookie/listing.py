@@ -9,12 +9,13 @@ UNANSWERED_MIN = 3
 class ListingProof:
     """Counts over one conversation what tells a bookie that cannot list from one that is slow (contract, "Bookies").
 
-    `asked` counts questions put to the lane, sent or not: a ledger not asked yet may be one that is answered.
+    `asked` counts questions put to the lane, sent or not: a ledger not asked yet may be one that is answered. `has_listed`:
+    it listed a ledger in an earlier conversation of the run, so that it can is settled.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_listed: bool = False) -> None:
         self.asked = 0
-        self.listed = 0
+        self.listed = int(has_listed)
         self.no_such_ledger = 0
         self.unanswered = 0
 

@@ -102,13 +102,21 @@ class Watch:
 
     def close(self) -> None:
         self._stop()
-        self._stage = ""
         self.progress.close()
 
     def durations(self) -> Mapping[str, float]:
         """Seconds of every stage that is over."""
         return self.seconds
 
+    def so_far(self) -> Mapping[str, float]:
+        """Seconds of every stage, of the present one up to now."""
+        now = {self._stage: self.seconds.get(self._stage, 0.0) + time.monotonic() - self._since} if self._stage else {}
+        return {**self.seconds, **now}
+
+    def goes_on(self, seconds: Mapping[str, float]) -> None:
+        """The run took so long before it was cut down."""
+        for stage, before in seconds.items():
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + before
+
     def _stop(self) -> None:
-        if self._stage:
-            self.seconds[self._stage] = self.seconds.get(self._stage, 0.0) + time.monotonic() - self._since
+        self.seconds, self._stage = dict(self.so_far()), ""

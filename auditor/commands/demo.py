@@ -32,7 +32,7 @@ def _audited(context: Context, workdir: Path) -> int:
         table = workdir / "topology.txt"
         table.write_text(topology_table())
         uri, sources = cluster.metadata_service_uri, settings.topology or (f"file:{table}",)
-        return run(replace(context, settings=replace(settings, metadata_service_uri=uri, topology=sources)))
+        return run(replace(context, settings=replace(settings, metadata_service_uri=uri, topology=sources)), lasting=False)
 
 
 def _introduction(stories: list[Story], settings: Settings) -> str:

@@ -11,18 +11,12 @@ from typing import Any
 from auditor import __version__
 from auditor.accounting.about import About
 from auditor.clock import now_ms, rfc3339, utc_now
-from auditor.commands.context import (
-    EXIT_FAULT,
-    EXIT_SOUND,
-    EXIT_UNREACHABLE,
-    Context,
-    Watch,
-    new_run_id,
-    terms_of,
-)
+from auditor.commands.assembly import Written, about_run, assemble
+from auditor.commands.context import EXIT_FAULT, EXIT_SOUND, EXIT_UNREACHABLE, Context, Watch, new_run_id
 from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.commands.publishing import publish_failure, publish_metrics
-from auditor.commands.surroundings import around
+from auditor.commands.resumption import begun as begun_run
+from auditor.commands.resumption import same_cluster
 from auditor.errors import (
     AccountingError,
     AuditorError,
@@ -33,17 +27,16 @@ from auditor.errors import (
     StoreUnavailable,
 )
 from auditor.evidence.schemas import VERDICTS
-from auditor.judgings import Judgings
+from auditor.evidence.shards import EVERYTHING
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.pipeline import Audit, audit, collect_ledgers
-from auditor.register import BookieRegister
-from auditor.relisting import Relisting
+from auditor.pipeline import Audit, audit, list_ledgers, read_metadata
 from auditor.report import log, text
 from auditor.report.conclusion import Conclusion, conclude
+from auditor.report.journal import JOURNAL, Journal
 from auditor.report.plan import plan_text
 from auditor.report.run_directory import Output, Place, place, write_causes, write_json
+from auditor.stop import Interrupted
 from auditor.tables.session import spark_session
-from auditor.tables.stages import Stages
 from auditor.topology.sources import Source, sources_of
 from auditor.wire.service_uri import ServiceUri
 from auditor.wire.service_uri import parse as parse_uri
@@ -60,14 +53,19 @@ class Run:
     started_at: str
     sources: Sequence[Source] = ()
     """Where bookies' locations come from."""
+    begun: About | None = None
+    """What a run that goes on was begun with; None: this is a new one."""
     directory: Place | None = None
+    journal: Journal | None = None
     cluster: str = ""
     spark_version: str = ""
+    lasting: bool = True
+    """Whether the cluster is still there when the run is over."""
 
 
-def run(context: Context) -> int:
+def run(context: Context, *, lasting: bool = True) -> int:
     """Audit, report, publish; returns the exit code (contract section 2). Raises ConfigError before anything is contacted,
-    and Interrupted."""
+    and Interrupted. `lasting`: the cluster will still be there afterwards."""
     settings = context.settings
     uri = parse_uri(settings.metadata_service_uri or "")
     ids = read_ledger_ids(Path(settings.ledgers_from)) if settings.ledgers_from else None
@@ -76,8 +74,10 @@ def run(context: Context) -> int:
         output = Output(place(settings.output))
         output.create()
         with output.locked():
-            started = utc_now()
-            this = Run(context, output, new_run_id(started), rfc3339(started), sources)
+            now = utc_now()
+            begun = begun_run(context, output, settings.resume, now) if settings.resume else None
+            run_id, started_at = (begun.run_id, begun.started_at) if begun else (new_run_id(now), rfc3339(now))
+            this = Run(context, output, run_id, started_at, sources, begun, lasting=lasting)
             log.bind_run(this.run_id)
             return _ended_well_or_not(this, uri, ids)
     except OutputError as error:
@@ -88,18 +88,28 @@ def _ended_well_or_not(this: Run, uri: ServiceUri, ids: Sequence[int] | None) ->
     """The one place where what went wrong becomes an outcome."""
     try:
         return _audited_unless_stopped(this, uri, ids)
+    except Interrupted as interrupted:
+        interrupted.advice = _may_go_on(this)
+        raise
     except (StoreUnavailable, SparkUnavailable, OutputError) as error:
-        return _failed(this, "UNREACHABLE", str(error))
+        return _failed(this, "UNREACHABLE", f"{error}{_may_go_on(this)}")
     except AccountingError as error:
         return _failed(this, "AUDITOR_FAULT", str(error))
     except SparkJobFailed as error:
         this.context.logger.error("a Spark job failed", detail=error.detail)
-        return _failed(this, "AUDITOR_FAULT", f"a Spark job failed: {error}")
+        return _failed(this, "AUDITOR_FAULT", f"a Spark job failed: {error}{_may_go_on(this)}")
     except AuditorError as error:
         return _failed(this, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {error}")
     except Exception as error:  # whatever it is, it is ours, and the operator must hear of it
         this.context.logger.exception("unforeseen error", error=type(error).__name__)
         return _failed(this, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {str(error).splitlines()[:1]}")
+
+
+def _may_go_on(this: Run) -> str:
+    """How to go on with the run, where something of it is written; "" where nothing is, or the cluster will be gone."""
+    if this.journal is None or not this.journal.has_any or not this.lasting:
+        return ""
+    return f"; auditor run --resume {this.run_id} goes on behind what is written"
 
 
 def _audited_unless_stopped(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
@@ -117,9 +127,9 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     watch.stage("load")
     with open_store(uri, settings.zookeeper_limits(1)) as store:
         bookies_at_first = store.bookies(0, now_ms)
-        about = _about(this, store, bookies_at_first, partial=ids is not None)
+        about = _about(this, store, bookies_at_first)
         previous = this.output.previous(about.facts)
-        if not about.partial:
+        if not about.partial and this.begun is None:
             about = replace(about, previous_population=previous.population(settings.population_drop))
         this.cluster = settings.cluster or about.facts.instance_id or about.facts.metadata_service_uri
         for problem in store.problems:
@@ -129,69 +139,46 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         heard = settings.verbose and settings.log_format == "console"
         with spark_session(len(registered), settings.spark_master, context.stop, verbose=heard) as spark:
             this.spark_version = spark.version
-            this.directory = this.output.start(this.run_id)
-            write_json(this.directory, "run.json", about.as_json())
-            readers = settings.tasks or max(2, spark.sparkContext.defaultParallelism // 2)
-            address = replace(store.address, limits=settings.zookeeper_limits(readers))
-            stages = Stages(
-                spark=spark,
-                stop=context.stop,
-                uri=this.directory.uri,
-                address=address,
-                facts=about.facts,
-                terms=about.terms,
-                limits=settings.bookie_limits(),
-                judging=settings.judging_limits(),
-                readers=readers,
-                tick=watch.done,
-            )
-            waits = (settings.second_look_delay_ms, settings.lost_bookie_wait_max_ms)
-            look = Audit(
-                stages=stages,
-                store=store,
-                run=this.directory,
-                stop=context.stop,
-                progress=watch,
-                bookies=BookieRegister(store, this.directory, about.facts, about.terms.around.maintenance),
-                judgings=Judgings(stages, this.directory),
-                relisting=Relisting(stages, store, this.directory, about.previous_population, this.output.latest()),
-                waits_ms=waits,
-            )
+            at = _opened(this, about, watch)
+            look = assemble(context, about, store, spark, at, watch)
             if settings.dry_run:
                 return _planned(this, look, ids)
             bookies = audit(look, ids)
             for problem in look.problems:
                 context.logger.warning("metadata service", problem=problem)
             watch.stage("report")
-            verdicts = this.directory.read_table("verdicts", VERDICTS)
+            verdicts = at.run.read_table("verdicts", VERDICTS)
     watch.close()
     conclusion = conclude(
-        this.directory,
-        about,
-        bookies,
-        previous,
-        verdicts=verdicts,
-        finished_at=rfc3339(utc_now()),
-        duration_s=watch.durations(),
+        at.run, about, bookies, previous, verdicts=verdicts, finished_at=rfc3339(utc_now()), duration_s=watch.durations()
     )
     context.stop.check()
-    return _published(this, this.directory, conclusion)
+    return _published(this, at.run, conclusion)
 
 
-def _about(this: Run, store: MetadataStore, bookies: Sequence[BookieRecord], *, partial: bool) -> About:
-    settings = this.context.settings
-    facts = store.cluster_facts()
-    surroundings, problems = around(store, facts, bookies, this.sources, settings)
-    for problem in problems:
-        this.context.logger.warning("topology", problem=problem)
-    terms = terms_of(this.context, this.run_id, surroundings)
-    return About(this.run_id, this.started_at, facts, terms, settings.fail_on, settings.allow_empty, partial)
+def _about(this: Run, store: MetadataStore, bookies: Sequence[BookieRecord]) -> About:
+    if this.begun is None:
+        return about_run(this.context, this.run_id, this.started_at, store, bookies, this.sources)
+    same_cluster(this.begun, store.cluster_facts())
+    return this.begun
+
+
+def _opened(this: Run, about: About, watch: Watch) -> Written:
+    """The run's directory, made anew or as it was left, with what the run is judged by in it."""
+    directory = this.directory = this.output.start(this.run_id)
+    journal = Journal.reopened(directory)
+    watch.goes_on(journal.began_with)
+    journal.seconds = watch.so_far
+    this.journal = journal
+    write_json(directory, "run.json", about.as_json())
+    return Written(directory, journal, this.output.latest())
 
 
 def _planned(this: Run, look: Audit, ids: Sequence[int] | None) -> int:
     """--dry-run: the metadata is read and nothing is asked; the directory holds nothing worth keeping."""
     assert this.directory is not None
-    collect_ledgers(look, ids)
+    list_ledgers(look, ids)
+    read_metadata(look, EVERYTHING)
     costs = look.stages.plan()
     look.progress.close()
     this.output.root.remove(this.directory.path.rsplit("/", 1)[1])
@@ -213,6 +200,8 @@ def _published(this: Run, directory: Place, conclusion: Conclusion) -> int:
     publish_metrics(context, directory, summary, this.cluster, this.spark_version)
     if not summary["partial"]:
         this.output.publish(directory)
+    for name in ("steps", JOURNAL):  # nothing will go on with this run
+        directory.remove(name)
     for name in this.output.prune(context.settings.keep_runs):
         context.logger.info("old run removed", run=name)
     write_report(context, summary, findings, report, directory.path)

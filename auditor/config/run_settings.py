@@ -25,6 +25,24 @@ CLUSTER_SETTINGS = (
         commands=ONLY_RUN,
     ),
     Setting(
+        "resume", _WHAT, TEXT, None,
+        "Go on with the run of this id, which was killed or stopped: what it has written whole is not done again.",
+        "Not set: a new run. The run goes on under the settings it was begun with, which must be given again.",
+        commands=ONLY_RUN,
+    ),
+    Setting(
+        "resume_age_max", _WHAT, DURATION, "24h",
+        "How long ago a run may have begun to be gone on with.",
+        "What it heard first is told as the state of the cluster when it ends; a day is the pace of nightly runs.",
+        low=1_000, high=31 * 24 * _HOUR, commands=ONLY_RUN,
+    ),
+    Setting(
+        "shard_ledgers", _WHAT, COUNT, "250000",
+        "Ledgers that go through together. When a run is killed, at most the shard it was at is done again.",
+        "Two minutes of asking ten bookies at the default rate; each further shard costs some seconds of Spark.",
+        low=1, high=100_000_000, commands=WHOLE_RUNS,
+    ),
+    Setting(
         "dry_run", _WHAT, SWITCH, "false",
         "Only say how many requests, bytes and minutes the run would take at these limits; no bookie is asked.",
         "Off: a run is what the command is for.",

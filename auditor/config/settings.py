@@ -18,6 +18,9 @@ class Settings:
 
     metadata_service_uri: str | None
     ledgers_from: str | None
+    resume: str | None
+    resume_age_max_ms: int
+    shard_ledgers: int
     dry_run: bool
     allow_empty: bool
     underreplication_grace_ms: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -70,3 +70,9 @@ class ClusterFacts:
     replication_disabled: bool
     lost_bookie_recovery_delay_s: int | None
     session_timeout_ms: int = 10_000
+
+    def is_of(self, instance_id: str | None, root: str | None, hosts: Iterable[str]) -> bool:
+        """Whether the cluster is the one described: by its instance id, in clusters that have none by ROOT and hosts."""
+        if self.instance_id is not None or instance_id is not None:
+            return self.instance_id == instance_id
+        return self.root == root and sorted(self.hosts) == sorted(hosts)

@@ -71,6 +71,7 @@ def conclude(
         withheld=(*_missing(not_there), *listed.withheld, *_of_bookies(looks, lost, about, held)),
         terms=about.terms,
         listing_was_short=bool(listed.withheld),
+        resumed_at=about.resumed_at,
     )
     why = causes(run, about, verdicts, looks, findings, held)
     summary = summarise(facts, verdicts, bookies, _costs(run), findings, previous) | why.as_json()

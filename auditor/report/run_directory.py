@@ -108,6 +108,20 @@ class Place:
         """Whether there is a table of that name."""
         return bool(self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.Directory)
 
+    def files_in(self, *names: str) -> set[str]:
+        """Every file in some directories below this one and in theirs, as paths from here."""
+        found: set[str] = set()
+        with _told(f"list {self.uri}"):
+            for name in names:
+                selector = fs.FileSelector(f"{self.path}/{name}", allow_not_found=True, recursive=True)
+                found.update(i.path for i in self.files.get_file_info(selector) if i.type is fs.FileType.File)
+        return {path.removeprefix(f"{self.path}/") for path in found}
+
+    def remove_file(self, name: str) -> None:
+        """Remove a file below this directory, which is there."""
+        with _told(f"remove {self.uri}/{name}"):
+            self.files.delete_file(f"{self.path}/{name}")
+
     def remove(self, name: str) -> None:
         """Remove a directory below this one, if it is there."""
         if self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.Directory:
@@ -186,8 +200,9 @@ class Output:
         cluster, or where it is damaged: counters then start anew, and this run is not lost over the last one's files."""
         run = self.latest()
         try:
-            summary = read_summary(run) if run else None
-            if run is None or summary is None or not _is_of(summary["cluster"], facts):
+            summary = (read_summary(run) if run else None) or {}
+            cluster = summary["cluster"]
+            if run is None or not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts", ())):
                 return NO_PREVIOUS
             ids = frozenset((str(found["id"]), str(found["kind"])) for found in read_findings(run))
         except (OutputError, KeyError, TypeError):
@@ -215,13 +230,6 @@ class Output:
         for name in old:
             self.root.remove(name)
         return old
-
-
-def _is_of(cluster: Mapping[str, Any], facts: ClusterFacts) -> bool:
-    """Whether a summary's `cluster` is this one: by its instance id, in clusters that have none by ROOT and hosts."""
-    if facts.instance_id is not None or cluster["instance_id"] is not None:
-        return bool(cluster["instance_id"] == facts.instance_id)
-    return cluster.get("root") == facts.root and sorted(cluster.get("hosts", ())) == sorted(facts.hosts)
 
 
 def _with_population(previous: Previous, summary: Mapping[str, Any]) -> Previous:

@@ -101,6 +101,10 @@ def _heading(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
         took = span((finished - started).total_seconds())
         version = printable(summary["auditor_version"])
         yield f"audited   {started:%Y-%m-%d %H:%M:%S} to {finished:%H:%M:%S} UTC ({took}), auditor {version}"
+    if resumed := summary.get("resumed_at"):
+        last = moment(resumed[-1])
+        times = f" {len(resumed)} times, last" if len(resumed) > 1 else ""
+        yield f"{_HANG}cut down and gone on with{times} at {last:%Y-%m-%d %H:%M:%S} UTC"
     yield ""
 
 

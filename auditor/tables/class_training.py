@@ -46,7 +46,7 @@ def train(archive: Path) -> None:
         stages.ask_lists(1, directory)
         stages.judge(1, 0)
         stages.read_entries(1, 0, directory)
-        stages.judge(1, 1, (0, Todo.READS))
+        stages.judge(1, 1, only=(0, Todo.READS))
         stages.judge(2, 0)
         stages.commit([(1, 0), (1, 1), (2, 0)])
 

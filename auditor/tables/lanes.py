@@ -36,8 +36,8 @@ WANTED = pa.schema(
 )
 """A confirming read to make. Key: (bookie_id, ledger_id, entry_id)."""
 
-FOUND_OUT_BEFORE = "it showed at an earlier look that it cannot list: not asked again"
-"""Why a bookie that cannot list was not asked at a later look."""
+FOUND_OUT_BEFORE = "it showed before that it cannot list: not asked again"
+"""Why a bookie that cannot list was not asked again."""
 KEYS_TRIED_PER_LANE = 60
 """Integers hashed for each lane: the chance that none of them falls into a given lane is e^-60."""
 
@@ -51,10 +51,12 @@ class Directory:
 
     addresses: Mapping[BookieId, tuple[str, int] | None]
     unsupported: frozenset[BookieId]
-    """Bookies known from an earlier look that they cannot list: not asked again, no time-out is paid again. They are read from
-    like all others."""
+    """Bookies known from earlier in the run that they cannot list: not asked again, no time-out is paid again. They are read
+    from like all others."""
     cookies: frozenset[BookieId] | None = None
     """Bookies with a cookie; None where the cookies are not known."""
+    listed: frozenset[BookieId] = frozenset()
+    """Bookies that listed a ledger earlier in the run: that they can is settled."""
 
     def lanes(self) -> list[BookieId]:
         """The bookies with a lane of their own; all others share one more, in which nobody is dialled."""
@@ -214,7 +216,8 @@ class _Switchboard:
         if bookie not in self._open:
             address = self._directory.addresses[bookie]
             assert address is not None, bookie
-            self._open[bookie] = Lane(bookie, *address, self._limits, self._look, now_ms)
+            has_listed = bookie in self._directory.listed
+            self._open[bookie] = Lane(bookie, *address, self._limits, self._look, now_ms, has_listed=has_listed)
             self._open[bookie].greet()
         return self._open[bookie]
 

@@ -24,6 +24,9 @@ from auditor.tables.class_archive import archive_path
 
 T = TypeVar("T")
 
+Session = SparkSession
+"""What `spark_session` gives, for those who hand it on and do nothing with Spark themselves."""
+
 JOB_GROUP = "bookkeeper-auditor"
 POLL_S = 0.1
 """How often a running job is looked at: for progress, and for a signal."""

@@ -2,7 +2,8 @@
 
 Evidence lies under `evidence/`, where every look adds its rows. Where each ledger stands after each judging lies under
 `steps/`, one table a judging, until the run is over: a row that says `reads` or `lists` is superseded by the next table of
-the same look, a row that says `look` by the next look, and a row that says `nothing` is the ledger's verdict.
+the same look, a row that says `look` by the next look, and a row that says `nothing` is the ledger's verdict. Ledgers go
+through in shards: each method works on those of one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pyspark.sql import functions as f
 from auditor.accounting.plan import BookieCost
 from auditor.config import BookieLimits, JudgingLimits
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, VERDICTS
+from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judgement import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
@@ -67,23 +69,26 @@ class Stages:
         rows = pa.RecordBatch.from_arrays([pa.array(ids, pa.int64())], schema=LISTING)
         keep(rows, f"{self.uri}/{name}")
 
-    def read_ledgers(self, look: int, marks: Mapping[LedgerId, Mark] | None = None) -> None:
+    def read_ledgers(self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None) -> None:
         """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""
-        ids = self._read("evidence/listing", LISTING) if look == 1 else self._open(look - 1)
+        ids = _within(self._read("evidence/listing", LISTING), shard) if look == 1 else self._open(look - 1, shard)
         work = ledger_table.reader(self.address, look, marks)
         self._write(mapped(self._spread(ids), work, LEDGERS), "evidence/ledgers")
 
     def plan(self) -> list[BookieCost]:
         """What the first look would ask each bookie: nothing is asked."""
-        questions = mapped(self._seen(1, asked=False), verdicts.asker_of(self.terms), QUESTIONS)
+        questions = mapped(self._seen(1, EVERYTHING, asked=False), verdicts.asker_of(self.terms), QUESTIONS)
         costs = questions.groupBy("bookie_id").agg(f.count("*").alias("requests"), f.sum("expected_bytes").alias("bytes"))
         rows = run_job(self.spark, self.stop, costs.collect, self.tick)
         return [BookieCost(row["bookie_id"], row["requests"], row["bytes"]) for row in rows]
 
-    def ask_lists(self, look: int, directory: Directory) -> None:
-        """Each bookie about each ledger that demands it, once -> evidence/answers, with how the bookie greeted us."""
-        ids = None if look == 1 else self._left(look, 0, Todo.LISTS)
-        questions = mapped(self._seen(look, asked=False, ids=ids), verdicts.asker_of(self.terms), QUESTIONS)
+    def ask_lists(self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None) -> None:
+        """Each bookie about each ledger that demands it, once -> evidence/answers, with how the bookie greeted us.
+
+        At the first look every ledger of the shard, later those that the given judging of the look left wanting lists.
+        """
+        ids = None if judging is None else self._left(look, judging, Todo.LISTS)
+        questions = mapped(self._seen(look, shard, asked=False, ids=ids), verdicts.asker_of(self.terms), QUESTIONS)
         greetings = local_rows(self.spark, _greetings(directory)) if directory.addresses else self._none(QUESTIONS)
         lanes = by_lane(questions.unionByName(greetings), directory)
         self._write(mapped(lanes, list_asker(directory, self.limits, look), ANSWERS), "evidence/answers")
@@ -95,14 +100,16 @@ class Stages:
         lanes = by_lane(wanted.select(*WANTED.names), directory)
         self._write(mapped(lanes, entry_reader(directory, self.limits, look, self.address), READS), "evidence/reads")
 
-    def judge(self, look: int, judging: int, only: tuple[int, Todo] | None = None, *, careful: bool = False) -> None:
+    def judge(
+        self, look: int, judging: int, shard: Shard = EVERYTHING, only: tuple[int, Todo] | None = None, *, careful: bool = False
+    ) -> None:
         """Where each open ledger stands now -> steps. `only`: those an earlier judging of this look left with that todo.
 
         Raises WorkerDied where a ledger took its worker with it; `careful` finds out which and sets it aside.
         """
         ids = None if only is None else self._left(look, *only)
         work = verdicts.judge_of(self.terms, self.facts, self.judging, careful=careful)
-        rows = mapped(self._seen(look, asked=True, ids=ids), work, verdicts.STEPS)
+        rows = mapped(self._seen(look, shard, asked=True, ids=ids), work, verdicts.STEPS)
         self._write(rows, self.steps_name(look, judging))
 
     def commit(self, judgings: Sequence[tuple[int, int]]) -> None:
@@ -115,23 +122,23 @@ class Stages:
         """Where the given judging of a look is written."""
         return f"steps/look-{look}-judging-{judging}"
 
-    def _seen(self, look: int, *, asked: bool, ids: DataFrame | None = None) -> DataFrame:
+    def _seen(self, look: int, shard: Shard, *, asked: bool, ids: DataFrame | None = None) -> DataFrame:
         """SEEN rows of the ledgers still open; with what bookies said where any was asked at this or an earlier look."""
-        records = self._read("evidence/ledgers", LEDGERS)
-        answers = self._read("evidence/answers", ANSWERS) if asked or look > 1 else None
-        reads = self._read("evidence/reads", READS) if look > 1 or ids is not None else None
+        records = _within(self._read("evidence/ledgers", LEDGERS), shard)
+        answers = _within(self._read("evidence/answers", ANSWERS), shard) if asked or look > 1 else None
+        reads = _within(self._read("evidence/reads", READS), shard) if look > 1 or ids is not None else None
         if look > 1 and ids is None:
-            ids = self._open(look - 1)
+            ids = self._open(look - 1, shard)
         if ids is not None:
             records = records.join(ids, "ledger_id", "left_semi")
             answers = None if answers is None else answers.join(ids, "ledger_id", "left_semi")
             reads = None if reads is None else reads.join(ids, "ledger_id", "left_semi")
         return verdicts.seen(records, answers, reads, first=look == 1)
 
-    def _open(self, look: int) -> DataFrame:
+    def _open(self, look: int, shard: Shard) -> DataFrame:
         """The ledgers that a look left wanting another."""
         pattern = f"{self.uri}/steps/look-{look}-judging-*"
-        steps = written(self.spark, [pattern], verdicts.STEPS)
+        steps = _within(written(self.spark, [pattern], verdicts.STEPS), shard)
         return steps.where(f.col("todo") == Todo.LOOK.value).select("ledger_id")
 
     def _left(self, look: int, judging: int, todo: Todo) -> DataFrame:
@@ -153,6 +160,11 @@ class Stages:
 
     def _none(self, schema: pa.Schema) -> DataFrame:
         return self.spark.createDataFrame([], spark_type(schema))
+
+
+def _within(rows: DataFrame, shard: Shard) -> DataFrame:
+    """The rows of a shard's ledgers."""
+    return rows if shard.is_all else rows.where(f.col("ledger_id").between(shard.first, shard.last))
 
 
 def _greetings(directory: Directory) -> pa.RecordBatch:

@@ -143,6 +143,9 @@ def audit(
     before = set(_runs(Path(str(flags["output"]))))
     code = run_command.run(said.context)
     new = sorted(set(_runs(Path(str(flags["output"])))) - before)
+    if "resume" in settings:
+        assert not new, f"a run that goes on made new directories: {new}"
+        new = [Path(str(flags["output"])) / f"run-{settings['resume']}"]
     assert len(new) <= 1, f"one run, several directories: {new}"
     directory = new[0] if new else None
     summary: Json = {}

@@ -9,10 +9,11 @@ import pytest
 
 from auditor.config import ZooKeeperLimits
 from auditor.register import BookieRegister
+from auditor.report.journal import Journal
 from auditor.report.run_directory import place
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.wire.service_uri import parse
-from auditor.zookeeper.metadata_store import open_store
+from auditor.zookeeper.metadata_store import MetadataStore, open_store
 
 
 @pytest.fixture
@@ -21,12 +22,17 @@ def cluster(tmp_path: Path) -> Iterator[SandboxCluster]:
         yield cluster
 
 
+def register_of(store: MetadataStore, tmp_path: Path) -> BookieRegister:
+    run = place(str(tmp_path))
+    return BookieRegister(store, run, Journal(run), store.cluster_facts())
+
+
 def test_the_directory_has_the_registered_and_the_known(cluster: SandboxCluster, tmp_path: Path):
     """At each look anew: a bookie that is lost leaves the addresses, one that is decommissioned the cookies too."""
     b1, b2, b3 = cluster.bookie_ids
     cluster.lose_bookie("b3", cookie=True)
     with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
-        register = BookieRegister(store, place(str(tmp_path)), store.cluster_facts())
+        register = register_of(store, tmp_path)
         first = register.directory(1)
         cluster.unregister("b2")
         cluster.delete_cookie("b3")
@@ -40,5 +46,5 @@ def test_without_any_cookie_the_known_are_not_known(cluster: SandboxCluster, tmp
     for bookie in cluster.bookie_ids:
         cluster.delete_cookie(bookie)
     with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
-        directory = BookieRegister(store, place(str(tmp_path)), store.cluster_facts()).directory(1)
+        directory = register_of(store, tmp_path).directory(1)
     assert directory.cookies is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from auditor.accounting.bookies import MARK_KEY, by_look, orphans, with_greetings
 from auditor.evidence.rows import answer_row, greeting_row, table
@@ -104,3 +105,19 @@ def test_few_orphans_are_named_and_all_are_counted():
     rows = answers(*(said("gone", ledger, look, UNREGISTERED) for ledger in reversed(ids) for look in (1, 2)))
     found = orphans(rows, verdicts(**{f"l{ledger}": SILENT for ledger in ids}), marks())
     assert {"gone": Orphans(len(ids), tuple(ids[:LEDGERS_NAMED_MAX]))} == found
+
+
+@pytest.mark.parametrize(
+    ("counts", "greetings"),
+    [
+        (Greeting.ANSWERED, [Greeting.SILENT, Greeting.ANSWERED]),
+        (Greeting.ANSWERED, [Greeting.ANSWERED, Greeting.SILENT]),
+        (Greeting.UNSUPPORTED, [Greeting.ANSWERED, Greeting.UNSUPPORTED, Greeting.SILENT]),
+        (Greeting.REFUSED, [Greeting.SILENT, Greeting.REFUSED]),
+    ],
+)
+def test_a_bookie_greeted_for_several_shards_is_told_by_its_best_word(counts: Greeting, greetings: list[Greeting]):
+    """One that spoke once at a look is not silent at it; one that showed it cannot list cannot."""
+    rows = answers(*(greeting_row("b1", 1, 0, greeting, greeting.value) for greeting in greetings))
+    (found,) = with_greetings([record("b1", Registration.WRITABLE)], rows, 1)
+    assert (counts, counts.value) == (found.greeting, found.greeting_detail)

@@ -110,3 +110,11 @@ def test_three_held_ledgers_unanswered_or_all_of_them_and_not_one_listed(
     proof = ListingProof()
     proof.asked, proof.listed, proof.no_such_ledger, proof.unanswered = asked, listed, no_such_ledger, unanswered
     assert unable is proof.unable()
+
+
+def test_who_listed_before_can_list_however_much_goes_unanswered_now() -> None:
+    """No list in the whole run makes a bookie unable, not none in one of its conversations."""
+    proofs = [ListingProof(has_listed=has_listed) for has_listed in (False, True)]
+    for proof in proofs:
+        proof.asked = proof.unanswered = 10
+    assert [True, False] == [proof.unable() for proof in proofs]

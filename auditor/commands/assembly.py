@@ -1,0 +1,81 @@
+"""An audit put together from settings: what `auditor run` hands to the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from auditor.accounting.about import About
+from auditor.commands.context import Context, Watch, terms_of
+from auditor.commands.surroundings import around
+from auditor.judgings import Judgings
+from auditor.model.cluster import BookieRecord
+from auditor.pipeline import Audit
+from auditor.register import BookieRegister
+from auditor.relisting import Relisting
+from auditor.report.journal import Journal
+from auditor.report.run_directory import Place
+from auditor.tables.session import Session
+from auditor.tables.stages import Stages
+from auditor.topology.sources import Source
+from auditor.zookeeper.metadata_store import MetadataStore
+
+
+def about_run(
+    context: Context,
+    run_id: str,
+    started_at: str,
+    store: MetadataStore,
+    bookies: Sequence[BookieRecord],
+    sources: Sequence[Source],
+) -> About:
+    """What a new run is judged by: the cluster as it is, and the settings."""
+    settings = context.settings
+    facts = store.cluster_facts()
+    surroundings, problems = around(store, facts, bookies, sources, settings)
+    for problem in problems:
+        context.logger.warning("topology", problem=problem)
+    terms = terms_of(context, run_id, surroundings)
+    return About(
+        run_id, started_at, facts, terms, settings.fail_on, settings.allow_empty, partial=settings.ledgers_from is not None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where a run is written: its directory, its journal, and the directory of the last finished run."""
+
+    run: Place
+    journal: Journal
+    last_run: Place | None
+
+
+def assemble(context: Context, about: About, store: MetadataStore, spark: Session, at: Written, watch: Watch) -> Audit:
+    """The audit that these settings ask for, ready to go."""
+    settings = context.settings
+    readers = settings.tasks or max(2, spark.sparkContext.defaultParallelism // 2)
+    stages = Stages(
+        spark=spark,
+        stop=context.stop,
+        uri=at.run.uri,
+        address=replace(store.address, limits=settings.zookeeper_limits(readers)),
+        facts=about.facts,
+        terms=about.terms,
+        limits=settings.bookie_limits(),
+        judging=settings.judging_limits(),
+        readers=readers,
+        tick=watch.done,
+    )
+    return Audit(
+        stages=stages,
+        store=store,
+        run=at.run,
+        journal=at.journal,
+        stop=context.stop,
+        progress=watch,
+        bookies=BookieRegister(store, at.run, at.journal, about.facts, about.terms.around.maintenance),
+        judgings=Judgings(stages, at.run, at.journal),
+        relisting=Relisting(stages, store, at.run, about.previous_population, at.last_run),
+        waits_ms=(settings.second_look_delay_ms, settings.lost_bookie_wait_max_ms),
+        shard_ledgers=settings.shard_ledgers,
+    )

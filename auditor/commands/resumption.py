@@ -1,0 +1,80 @@
+"""`auditor run --resume RUN_ID`: whether a run that was cut down may go on, and what it began with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from datetime import datetime
+
+from auditor import __version__
+from auditor.accounting.about import About
+from auditor.clock import rfc3339
+from auditor.commands.context import Context, terms_of
+from auditor.config import Settings
+from auditor.errors import ConfigError, OutputError, StoreUnavailable
+from auditor.model.cluster import ClusterFacts
+from auditor.report.journal import JOURNAL
+from auditor.report.run_directory import RUN_NAME, Output, Place
+
+
+def begun(context: Context, output: Output, run_id: str, now: datetime) -> About:
+    """What the run that goes on was begun with, and that it goes on now. Nothing is contacted, nothing written.
+
+    Raises ConfigError where it cannot go on: there is no such run, it is finished or too old, a newer one is finished, it was
+    begun by another version or under other settings.
+    """
+    settings = context.settings
+    if settings.ledgers_from or settings.dry_run:
+        raise ConfigError("--resume goes on with the ledgers of its run: neither --ledgers-from nor --dry-run goes with it")
+    if not RUN_NAME.fullmatch(f"run-{run_id}"):
+        raise ConfigError(f"--resume: {run_id!r} is no run id, such as 20260301T020000Z-1a2b3c")
+    run, latest = output.run(run_id), output.latest()
+    about = _read(run, run_id)
+    if run.read_text("summary.json") is not None:
+        raise ConfigError(f"--resume: run {run_id} is finished: auditor report {run.path} shows it")
+    if latest is not None and latest.path > run.path:
+        raise ConfigError(f"--resume: a run begun later is finished ({latest.path}): what run {run_id} heard is out of date")
+    if not run.files_in(JOURNAL):
+        raise ConfigError(f"--resume: run {run_id} was cut down before anything was written: start a new run")
+    age_ms = (now - datetime.fromisoformat(about.started_at)).total_seconds() * 1000
+    if age_ms > settings.resume_age_max_ms:
+        raise ConfigError(
+            f"--resume: run {run_id} began at {about.started_at}, longer ago than --resume-age-max allows: start a new run"
+        )
+    if about.auditor_version != __version__:
+        raise ConfigError(f"--resume: run {run_id} was begun by version {about.auditor_version or 'unknown'}: start a new run")
+    if other := _changed(context, about):
+        raise ConfigError(f"--resume: run {run_id} was begun under other settings ({', '.join(other)}): give it the same")
+    return replace(about, resumed_at=(*about.resumed_at, rfc3339(now)))
+
+
+def _read(run: Place, run_id: str) -> About:
+    text = run.read_text("run.json")
+    if text is None:
+        raise ConfigError(f"--resume: {run.path} holds no run that could go on; start a new run")
+    try:
+        return About.from_json(json.loads(text))
+    except (ValueError, OutputError) as error:
+        raise ConfigError(f"--resume: {run.path}/run.json is damaged ({error}): start a new run") from None
+
+
+def _changed(context: Context, about: About) -> list[str]:
+    """Names of what verdicts or the exit code depend on and what is set otherwise now. Where bookies are, and which are in
+    maintenance, stays as it was."""
+    settings, before = context.settings, about.terms
+    now = asdict(replace(terms_of(context, about.run_id, before.around), judged_at_ms=before.judged_at_ms))
+    changed = [name.removesuffix("_ms") for name, value in asdict(before).items() if now[name] != value]
+    return changed + [name for name in ("fail_on", "allow_empty") if _of(settings, name) != _of(about, name)]
+
+
+def _of(of: Settings | About, name: str) -> object:
+    return getattr(of, name)
+
+
+def same_cluster(about: About, facts: ClusterFacts) -> None:
+    """Raises StoreUnavailable where what answers now is another cluster than the run's."""
+    if not facts.is_of(about.facts.instance_id, about.facts.root, about.facts.hosts):
+        raise StoreUnavailable(
+            f"{facts.metadata_service_uri} is another cluster than that of run {about.run_id} "
+            f"({about.facts.metadata_service_uri}): it cannot go on there"
+        )

@@ -1,0 +1,164 @@
+"""A run that was cut down goes on: the same verdicts, and nothing that is written is asked again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+from pyspark.sql import SparkSession
+from support.audits import Outcome, accounted, audit
+
+from auditor.report.journal import Journal
+from auditor.report.run_directory import Place
+from auditor.sandbox.bookie import Storage
+from auditor.sandbox.cluster import SandboxCluster
+from auditor.stop import Interrupted
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+LEDGERS = range(1, 11)
+SHARD = 4
+"""Ledgers a shard: ten make three shards."""
+BOOKIES = ("b1", "b2", "b3", "b4")
+CUTS_MAX = 60
+"""Times a run may be cut down before its stages would have to be used up."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    """Ten ledgers on three bookies that list and one that cannot: an entry lost, a copy lost, a mark, an open one."""
+    storages = [Storage.SORTED, Storage.SORTED, Storage.SORTED, Storage.DB]
+    with SandboxCluster(tmp_path_factory.mktemp("resumed"), len(BOOKIES), named=True, storage=storages) as cluster:
+        for ledger_id in LEDGERS:
+            cluster.place(ledger_id, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"))
+        cluster.hold("b2", 2, "")
+        for bookie in BOOKIES[:3]:
+            cluster.hold(bookie, 6, "0-3 5-29")
+        cluster.place(9, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] open"))
+        cluster.place(10, cluster.ledger("e2 w2 a2 0:[b1 b4] closed 9"))
+        cluster.mark(3)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """What a run says that nothing cuts down and that goes through in one piece."""
+    return accounted(audit(cluster, tmp_path_factory.mktemp("whole")))
+
+
+class CutDown(BaseException):
+    """The end of a process, as far as it can be had without one."""
+
+
+def cut_down_at_each(stage_written: bool, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Each stage ends its run once: as soon as that it is done is written down, or else just before that. Their names."""
+    cut: list[str] = []
+    write = Place.write_text
+
+    def once(self: Journal, stage: str, work: Callable[..., Any], *args: Any) -> Any:
+        def note(place: Place, name: str, text: str) -> None:
+            if place.path.endswith("/journal") and stage not in cut:
+                cut.append(stage)
+                if stage_written:
+                    write(place, name, text)
+                raise CutDown(stage)
+            write(place, name, text)
+
+        monkeypatch.setattr(Place, "write_text", note)
+        return right(self, stage, work, *args)
+
+    right = Journal.once
+    monkeypatch.setattr(Journal, "once", once)
+    return cut
+
+
+def gone_on_with(cluster: SandboxCluster, home: Path) -> tuple[Outcome, int]:
+    """The run, gone on with until it is over, and how often it was cut down."""
+    more: dict[str, str] = {}
+    for cuts in range(CUTS_MAX):
+        try:
+            return audit(cluster, home, shard_ledgers=SHARD, **more), cuts
+        except CutDown:
+            run = max((home / "audits").glob("run-*"))
+            more = {"resume": run.name.removeprefix("run-")} if any(run.glob("journal/*.json")) else {}
+    raise AssertionError(f"still not over after {CUTS_MAX} times")
+
+
+def asked_of(cluster: SandboxCluster) -> Counter[tuple[str, int]]:
+    """The lists each bookie was asked for so far."""
+    return Counter({(b, i): n for b in BOOKIES for i, n in cluster.bookie(b).asked.items()})
+
+
+def questions(run: Path) -> Counter[tuple[str, int]]:
+    """The questions that the written evidence says were asked, by bookie and ledger, over all looks."""
+    rows = ds.dataset(run / "evidence" / "answers", format="parquet").to_table().to_pylist()
+    keys = [(row["bookie_id"], row["ledger_id"], row["look"]) for row in rows if row["ledger_id"] is not None]
+    assert len(keys) == len(set(keys)), "a question is answered twice at one look"
+    return Counter((bookie, ledger) for bookie, ledger, _ in keys)
+
+
+def said(outcome: Outcome) -> tuple[Any, ...]:
+    """All that depends on the cluster alone."""
+    found = sorted((one["id"], one["kind"], str(one["entries"])) for one in outcome.findings)
+    return outcome.exit_code, found, outcome.verdicts, outcome.summary["ledgers"], outcome.summary["bookies"]
+
+
+@pytest.mark.parametrize(
+    "stage_written",
+    [pytest.param(False, id="not written down yet"), pytest.param(True, id="written down", marks=pytest.mark.long)],
+)
+def test_a_run_cut_down_at_every_stage_says_the_same(
+    cluster: SandboxCluster, whole: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage_written: bool
+):
+    """Whatever was written stays, what was half done is done again: verdicts, findings and counts are those of a whole run."""
+    before = asked_of(cluster)
+    cut = cut_down_at_each(stage_written, monkeypatch)
+    outcome, cuts = gone_on_with(cluster, tmp_path)
+    assert len(cut) == cuts == len(set(cut)) > 20
+    assert {"listing", "look 1 shard 2: lists", "look 2 shard 1: metadata", "verdicts"} <= set(cut)
+    assert said(whole) == said(outcome)
+    accounted(outcome)
+    assert outcome.run_dir is not None
+    asked = asked_of(cluster) - before
+    answered = questions(outcome.run_dir)
+    listing = {one: n for one, n in asked.items() if one[0] != "b4"}  # b4 never answers a list: its questions come again
+    assert listing == {one: n * (1 if stage_written else 2) for one, n in answered.items() if one[0] != "b4"}
+    resumed = cuts if stage_written else cuts - 1  # without its listing a run is begun anew
+    assert resumed == len(outcome.summary["resumed_at"])
+    assert f"cut down and gone on with {resumed} times" in outcome.stdout
+
+
+def test_shards_say_what_one_piece_says(cluster: SandboxCluster, whole: Outcome, tmp_path: Path):
+    """However the ledgers are cut."""
+    assert said(whole) == said(accounted(audit(cluster, tmp_path, shard_ledgers=SHARD)))
+
+
+def test_a_finished_run_keeps_no_journal(whole: Outcome):
+    """Evidence and results; nothing that only going on would need."""
+    assert whole.run_dir is not None
+    assert {"evidence", "verdicts", "causes"} == {path.name for path in whole.run_dir.iterdir() if path.is_dir()}
+
+
+def test_a_run_that_was_stopped_says_how_to_go_on(cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The command, with the run's id in it; before anything is written there is nothing to go on with."""
+    once = Journal.once
+
+    def stopped(self: Journal, stage: str, work: Callable[..., Any], *args: Any) -> Any:
+        if stage.startswith(at):
+            raise Interrupted(15)
+        return once(self, stage, work, *args)
+
+    monkeypatch.setattr(Journal, "once", stopped)
+    at = "look 1"
+    with pytest.raises(Interrupted) as interrupted:
+        audit(cluster, tmp_path)
+    (run,) = (tmp_path / "audits").glob("run-*")
+    assert f"auditor run --resume {run.name.removeprefix('run-')} goes on" in interrupted.value.advice
+    at = "listing"
+    with pytest.raises(Interrupted) as interrupted:
+        audit(cluster, tmp_path)
+    assert "" == interrupted.value.advice

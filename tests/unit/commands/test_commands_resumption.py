@@ -1,0 +1,140 @@
+"""Which runs may be gone on with, and what is said of the others. Nothing is contacted."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from auditor.accounting.about import About
+from auditor.commands.context import Context, terms_of
+from auditor.commands.resumption import begun, same_cluster
+from auditor.config import Layers, parse
+from auditor.errors import ConfigError, StoreUnavailable
+from auditor.model.cluster import ClusterFacts, Surroundings
+from auditor.report.progress import Silent
+from auditor.report.run_directory import Output, place, write_json
+from auditor.stop import StopRequest
+
+RUN_ID = "20260301T020000Z-1a2b3c"
+STARTED = datetime(2026, 3, 1, 2, tzinfo=UTC)
+NOW = STARTED + timedelta(hours=3)
+FACTS = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "an id", False, None)
+
+
+def context(**flags: str) -> Context:
+    settings = parse(Layers(flags={"metadata_service_uri": "zk://h:2181/ledgers", **flags}), command="run")
+    return Context(settings, io.StringIO(), structlog.get_logger(), Silent(), StopRequest())
+
+
+def left_behind(tmp_path: Path, **changes: Any) -> Output:
+    """OUTPUT with one run that was cut down, begun under the default settings but for `changes`."""
+    output = Output(place(str(tmp_path)))
+    around = Surroundings(maintenance=frozenset({"b7"}), locations={"b1": "/r/1"})
+    terms = terms_of(context(), RUN_ID, around)
+    run = output.start(RUN_ID)
+    about = replace(About(RUN_ID, "2026-03-01T02:00:00.000Z", FACTS, terms, "warning", False), **changes)
+    write_json(run, "run.json", about.as_json())
+    (run / "journal").create()
+    (run / "journal").write_text("000000.json", "{}")
+    return output
+
+
+def test_a_run_goes_on_as_it_was_begun(tmp_path: Path):
+    """With its own judging time, locations and maintenance; only that it goes on, and when, is new."""
+    output = left_behind(tmp_path, partial=True, resumed_at=("2026-03-01T03:00:00.000Z",))
+    before = About.from_json(json.loads(output.run(RUN_ID).read_text("run.json") or ""))
+    after = begun(context(), output, RUN_ID, NOW)
+    assert ("2026-03-01T03:00:00.000Z", "2026-03-01T05:00:00.000Z") == after.resumed_at
+    assert before == replace(after, resumed_at=before.resumed_at)
+
+
+REFUSED: Mapping[str, tuple[dict[str, str], dict[str, Any]]] = {
+    "fail_on": ({"fail_on": "critical"}, {}),
+    "underreplication_grace": ({"underreplication_grace": "1h"}, {}),
+    "placement": ({"placement_policy": "rack", "topology": "zookeeper"}, {}),
+    "sound_sample, allow_empty": ({"sound_sample": "7%", "allow_empty": "true"}, {}),
+    "begun by version 0.0.9": ({}, {"auditor_version": "0.0.9"}),
+    "begun by version unknown": ({}, {"auditor_version": ""}),
+    "longer ago than --resume-age-max": ({"resume_age_max": "2h"}, {}),
+    "neither --ledgers-from nor --dry-run": ({"dry_run": "true"}, {}),
+}
+
+
+@pytest.mark.parametrize("says", REFUSED)
+def test_a_run_of_other_terms_does_not_go_on(tmp_path: Path, says: str):
+    """What verdicts or the exit code depend on must be what it was; the sentence names what is not."""
+    flags, changes = REFUSED[says]
+    with pytest.raises(ConfigError, match=says):
+        begun(context(**flags), left_behind(tmp_path, **changes), RUN_ID, NOW)
+
+
+@pytest.mark.parametrize(
+    "flags", [{"keep_runs": "3"}, {"bookie_inflight": "8"}, {"shard_ledgers": "10"}, {"output": "elsewhere"}]
+)
+def test_settings_that_no_verdict_depends_on_may_change(tmp_path: Path, flags: dict[str, str]):
+    """Gentler limits are often why a run is gone on with."""
+    assert RUN_ID == begun(context(**flags), left_behind(tmp_path), RUN_ID, NOW).run_id
+
+
+@pytest.mark.parametrize("run_id", ["", "latest", "../run-20260301T020000Z-1a2b3c", f"run-{RUN_ID}"])
+def test_what_is_no_run_id_is_refused(tmp_path: Path, run_id: str):
+    """It would name a directory."""
+    with pytest.raises(ConfigError, match="is no run id, such as"):
+        begun(context(), left_behind(tmp_path), run_id, NOW)
+
+
+def test_a_run_that_is_not_there_does_not_go_on(tmp_path: Path):
+    """Another OUTPUT, most likely: its path is in the sentence."""
+    with pytest.raises(ConfigError, match=rf"{tmp_path}/run-20260301T020000Z-ffffff holds no run"):
+        begun(context(), left_behind(tmp_path), "20260301T020000Z-ffffff", NOW)
+
+
+def test_a_run_that_wrote_nothing_does_not_go_on(tmp_path: Path):
+    """Not even its listing: of a run of named ledgers nobody would know which."""
+    output = left_behind(tmp_path)
+    output.run(RUN_ID).remove("journal")
+    with pytest.raises(ConfigError, match="before anything was written"):
+        begun(context(), output, RUN_ID, NOW)
+
+
+def test_a_finished_run_does_not_go_on(tmp_path: Path):
+    """It has a report."""
+    output = left_behind(tmp_path)
+    write_json(output.run(RUN_ID), "summary.json", {})
+    with pytest.raises(ConfigError, match="is finished: auditor report"):
+        begun(context(), output, RUN_ID, NOW)
+
+
+def test_a_run_that_a_later_one_overtook_does_not_go_on(tmp_path: Path):
+    """Its results would take the place of newer ones. One that was finished before it is no matter."""
+    output = left_behind(tmp_path)
+    output.publish(output.start("20260301T010000Z-ffffff"))
+    assert RUN_ID == begun(context(), output, RUN_ID, NOW).run_id
+    output.publish(output.start("20260301T030000Z-000000"))
+    with pytest.raises(ConfigError, match="a run begun later is finished"):
+        begun(context(), output, RUN_ID, NOW)
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "[]"])
+def test_a_damaged_run_does_not_go_on(tmp_path: Path, text: str):
+    """In a sentence, whatever stands in run.json."""
+    output = left_behind(tmp_path)
+    output.run(RUN_ID).write_text("run.json", text)
+    with pytest.raises(ConfigError, match="start a new run"):
+        begun(context(), output, RUN_ID, NOW)
+
+
+def test_a_run_does_not_go_on_in_another_cluster(tmp_path: Path):
+    """The same one by another of its hosts is the same."""
+    about = begun(context(), left_behind(tmp_path), RUN_ID, NOW)
+    same_cluster(about, replace(FACTS, metadata_service_uri="zk://other/ledgers", hosts=("other:2181",), root="/other"))
+    with pytest.raises(StoreUnavailable, match=f"another cluster than that of run {RUN_ID}"):
+        same_cluster(about, replace(FACTS, instance_id="another"))
