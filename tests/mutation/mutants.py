@@ -1,0 +1,172 @@
+"""The mutants of a module: one small change each, made by mutmut's operators, with an identity that outlives an edit.
+
+A mutant never touches a file. It is the source of one function, changed; `planted` swaps the code of the function for it, in
+this process.
+
+Left out, because no test should be written for it: words for people (strings and f-strings with a blank, what is raised, what
+is said of an assertion) and assertions, zip's `strict` among them, which say what must hold and are never seen to fail.
+"""
+
+from __future__ import annotations
+
+import importlib
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper
+from mutmut.mutation import file_mutation
+from mutmut.mutation.mutators import mutation_operators, operator_arg_removal, operator_string
+from mutmut.mutation.pragma_handling import IgnoredCode
+
+Identity = tuple[str, str, str, str]
+"""File, function, what the changed lines said before and what after: no number that an edit elsewhere would shift."""
+
+WORDING = ("next_commands", "pulsar_commands", "telling", "tell_*", "witness", "words", "enumerated_words")
+"""Modules of `confirm` that make sentences and commands for people: tests on them compare whole texts."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`function` as `co_qualname` has it; `source`: the changed function, without decorators, at the margin."""
+
+    file: str
+    function: str
+    before: str
+    after: str
+    source: str
+
+    @property
+    def identity(self) -> Identity:
+        return self.file, self.function, self.before, self.after
+
+
+class _Visitor(file_mutation.MutationVisitor):
+    """mutmut leaves decorated functions out because it decorates them itself; here only their code is swapped."""
+
+    def _skip_node_and_children(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.Raise | cst.Assert) or _is_strict(node):
+            return True
+        if isinstance(node, cst.FormattedString) and _is_sentence(node):
+            return True
+        if isinstance(node, cst.FunctionDef) and node.decorators:
+            return False
+        return super()._skip_node_and_children(node)
+
+
+def _is_strict(node: cst.CSTNode) -> bool:
+    """zip's `strict` says what must hold, as an assertion does."""
+    return isinstance(node, cst.Arg) and node.keyword is not None and node.keyword.value == "strict"
+
+
+def _is_sentence(node: cst.CSTNode) -> bool:
+    """Whether a string is meant for people: it has a blank in it, where a key or a name of the wire has none."""
+    if isinstance(node, cst.SimpleString):
+        return " " in node.value
+    if isinstance(node, cst.FormattedString):
+        return any(isinstance(part, cst.FormattedStringText) and " " in part.value for part in node.parts)
+    return isinstance(node, cst.ConcatenatedString)
+
+
+def _string(node: cst.BaseString) -> Iterator[cst.BaseString]:
+    """One other string instead of mutmut's three: what notices the first notices upper and lower case."""
+    if not _is_sentence(node):
+        yield from list(operator_string(node))[:1]
+
+
+def _argument(node: cst.Call) -> Iterator[cst.Call]:
+    """None for each argument, and the call without it; not for sentences."""
+    for changed in operator_arg_removal(node):
+        kept = {id(one) for one in changed.args}
+        if not any(_is_sentence(one.value) or _is_strict(one) for one in node.args if id(one) not in kept):
+            yield changed
+
+
+_OPERATORS = [
+    (kind, {operator_string: _string, operator_arg_removal: _argument}.get(operator, operator))
+    for kind, operator in mutation_operators
+]
+
+
+def mutants_of(file: str, text: str) -> list[Mutant]:
+    """All of one module, in the order of its text. What a module does while it is imported has none."""
+    wrapper = MetadataWrapper(cst.parse_module(text))
+    visitor = _Visitor(_OPERATORS, IgnoredCode(set(), set(), set()))
+    module = wrapper.visit(visitor)
+    names = dict(_functions(module.body, ""))
+    found: list[Mutant] = []
+    originals: dict[str, str] = {}
+    for mutation in visitor.mutations:
+        function = mutation.contained_by_top_level_function
+        if not isinstance(function, cst.FunctionDef) or function not in names:
+            continue
+        name = names[function]
+        bare = function.with_changes(decorators=[], leading_lines=[])
+        before = originals.setdefault(name, _text(module, bare))
+        after = _text(module, file_mutation.deep_replace(bare, mutation.original_node, mutation.mutated_node))
+        if after != before:
+            found.append(Mutant(file, name, *_difference(before, after), after))
+    return found
+
+
+def _functions(body: Iterable[Any], prefix: str) -> Iterator[tuple[cst.FunctionDef, str]]:
+    for one in body:
+        if isinstance(one, cst.FunctionDef):
+            yield one, prefix + one.name.value
+        elif isinstance(one, cst.ClassDef):
+            yield from _functions(one.body.body, f"{prefix}{one.name.value}.")
+
+
+def _text(module: cst.Module, node: Any) -> str:
+    return textwrap.dedent(module.code_for_node(node))
+
+
+def _difference(before: str, after: str) -> tuple[str, str]:
+    """The lines that differ, without their indentation."""
+    old, new = before.splitlines(), after.splitlines()
+    changed = [one for one in SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if one[0] != "equal"]
+    return (
+        "\n".join(line.strip() for _, low, high, _, _ in changed for line in old[low:high]),
+        "\n".join(line.strip() for _, _, _, low, high in changed for line in new[low:high]),
+    )
+
+
+def function_of(file: str, name: str) -> FunctionType | None:
+    """The function that the running program calls by this name; None: it is not found as one."""
+    module = importlib.import_module(file.removesuffix(".py").replace("/", "."))
+    found: Any = module
+    for part in name.split("."):
+        found = vars(found).get(part)
+        for inner in ("fget", "__func__", "func", "__wrapped__"):
+            found = getattr(found, inner, found) if not isinstance(found, FunctionType | type) else found
+    return found if isinstance(found, FunctionType) else None
+
+
+def planted(mutant: Mutant) -> Callable[[], None] | None:
+    """Swaps the function's code for the mutant's when called; None: that cannot be done (a closure that differs)."""
+    function = function_of(mutant.file, mutant.function)
+    if function is None:
+        return None
+    scratch: dict[str, Any] = {}
+    source = "from __future__ import annotations\n" + mutant.source
+    exec(compile(source, f"<a mutant of {mutant.file}>", "exec"), function.__globals__, scratch)
+    (changed,) = (one for one in scratch.values() if isinstance(one, FunctionType))
+    if changed.__code__.co_freevars != function.__code__.co_freevars:
+        return None
+
+    def plant() -> None:
+        function.__code__ = changed.__code__
+        function.__defaults__ = changed.__defaults__
+        function.__kwdefaults__ = changed.__kwdefaults__
+
+    return plant
+
+
+def is_wording(path: Path) -> bool:
+    """Whether a module makes sentences and nothing else."""
+    return any(path.match(f"confirm/{one}.py") for one in WORDING)

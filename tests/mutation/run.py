@@ -1,0 +1,172 @@
+"""Mutation: every small change of verify/, confirm/ and wire/ must be noticed by a test, or be explained by name.
+
+    make mutation                                     # all modules
+    make mutation ONLY=auditor/verify/schedule.py     # some: files, directories
+    make mutation ONLY=... AGAIN=1                    # only those that were not killed last time
+
+The mutants are mutmut's (the extra `mutation`), with what `mutants.py` leaves out. They are tried in a copy of the tree, in
+memory, each in a child of one pytest (`trial.py`). Exits 1 where a mutant survives that `survivors.toml` does not explain, and
+where one is explained that is killed now or is no more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+PROJECT = HERE.parents[1]
+SURVIVORS = HERE / "survivors.toml"
+CACHE = PROJECT / ".cache" / "mutation"
+COPIED = ("auditor", "tests", "proto", "docs", "pyproject.toml")
+ON_TRIAL = ("auditor/verify", "auditor/confirm", "auditor/wire")
+STORIES = ("tests/unit/test_judgement.py", "tests/mutation/stories_on_trial.py")
+TESTS = {
+    "auditor/verify": ("tests/unit/verify", *STORIES),
+    "auditor/confirm": ("tests/unit/confirm", *STORIES),
+    "auditor/wire": ("tests/unit/wire",),
+}
+"""The tests that each package is tried with: its own, and the laws of the whole judgement."""
+TOO_SLOW = ("test_generating_again_changes_nothing",)
+"""Tests that cost seconds each time and see nothing that `stories_on_trial.py` or a quick test does not."""
+SURVIVED = ("survived", "unreached", "unplanted")
+
+Identity = tuple[str, str, str, str]
+
+
+class Explained(NamedTuple):
+    """One entry of survivors.toml: why a mutant need not be killed; `times`: how many of a function look the same."""
+
+    identity: Identity
+    why: str
+    times: int = 1
+
+
+def explained(text: str) -> list[Explained]:
+    """The entries, in their order; raises ValueError where one has no reason, and on one that stands there twice."""
+    entries = []
+    for one in tomllib.loads(text).get("survivor", []):
+        identity = (one["file"], one["function"], one["before"], one["after"])
+        if not one.get("why", "").strip():
+            raise ValueError(f"no reason is given for {identity}")
+        entries.append(Explained(identity, one["why"], one.get("times", 1)))
+    twice = [identity for identity, count in Counter(one.identity for one in entries).items() if count > 1]
+    if twice:
+        raise ValueError(f"explained twice: {twice}")
+    return entries
+
+
+def compared(tried: Iterable[tuple[Identity, str]], known: Iterable[Explained], files: Iterable[str]) -> list[str]:
+    """What is wrong, in sentences: survivors that nobody explained, and explanations that nothing needs any more.
+
+    `tried`: each mutant of `files` and how it ended; explanations of other files are not looked at.
+    """
+    survived = Counter(identity for identity, how in tried if how in SURVIVED)
+    on_trial = set(files)
+    wanted = {one.identity: one.times for one in known if one.identity[0] in on_trial}
+    found = []
+    for identity in sorted(survived.keys() | wanted.keys()):
+        here, there = survived[identity], wanted.get(identity, 0)
+        if here > there:
+            found.append(f"{_told(identity)}\n    survives ({here}), and {there or 'none'} explained")
+        elif here < there:
+            found.append(f"{_told(identity)}\n    is explained ({there}), and {here or 'none'} survives: take the entry out")
+    return found
+
+
+def _told(identity: Identity) -> str:
+    file, function, before, after = identity
+    lines = [
+        f"{file} {function}",
+        *(f"  - {one}" for one in before.splitlines()),
+        *(f"  + {one}" for one in after.splitlines()),
+    ]
+    return "\n".join(lines)
+
+
+def files_of(words: Sequence[str], root: Path) -> list[str]:
+    """The modules on trial, relative to the root; raises ValueError where a word names none."""
+    from mutants import is_wording
+
+    found = []
+    for word in words:
+        place = root / word
+        paths = sorted(place.glob("*.py")) if place.is_dir() else [place]
+        told = [path for path in paths if path.exists() and path.name != "__init__.py" and not is_wording(path)]
+        if not told:
+            raise ValueError(f"no module on trial is named {word}")
+        found += [str(path.relative_to(root)) for path in told]
+    return found
+
+
+def trial(files: Sequence[str], again: bool) -> list[list[str]]:
+    """Try the mutants of the files in a copy; each as file, function, before, after, how it ended and the test that killed it.
+
+    Raises CalledProcessError where the tests fail without any mutant.
+    """
+    CACHE.mkdir(parents=True, exist_ok=True)
+    killers = CACHE / "killers.json"
+    known = json.loads(killers.read_text()) if killers.exists() else {}
+    with tempfile.TemporaryDirectory() as workdir:
+        copy, out = Path(workdir) / "copy", Path(workdir) / "out.json"
+        for name in COPIED:
+            source, target = PROJECT / name, copy / name
+            if source.is_dir():
+                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+            else:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target)
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{copy}{os.pathsep}{copy / 'tests' / 'mutation'}",
+            "PYTHONHASHSEED": "0",
+            "PYTHONUNBUFFERED": "1",
+            "MUTATION_FILES": " ".join(files),
+            "MUTATION_OUT": str(out),
+            "MUTATION_CACHE": str(CACHE),
+            "MUTATION_AGAIN": "yes" if again else "",
+        }
+        options = ["-q", "-p", "trial", "-p", "no:cacheprovider", "-o", "addopts=", "-o", "timeout=0", "--durations=0"]
+        tests = dict.fromkeys(
+            test for place, tests in TESTS.items() if any(one.startswith(place) for one in files) for test in tests
+        )
+        left_out = " and ".join(f"not {one}" for one in TOO_SLOW)
+        command = [sys.executable, "-m", "pytest", *options, "-k", left_out, *tests]
+        subprocess.run(command, cwd=copy, env=environment, check=True)
+        tried: list[list[str]] = json.loads(out.read_text())
+    known.update({json.dumps(one[:4]): one[5] for one in tried})
+    killers.write_text(json.dumps(known, indent=0))
+    return tried
+
+
+def main(words: Sequence[str]) -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(description="Every mutant is killed, or explained by name.")
+    parser.add_argument("only", nargs="*", default=list(ON_TRIAL), help="files and directories; all, if none is given")
+    parser.add_argument("--again", action="store_true", help="only those that were not killed last time")
+    given = parser.parse_args(words)
+    known = explained(SURVIVORS.read_text())
+    files = files_of(given.only or ON_TRIAL, PROJECT)
+    tried = trial(files, given.again)
+    problems = compared([((a, b, c, d), how) for a, b, c, d, how, _ in tried], known, files)
+    print("\n".join(problems))
+    for file in (*files, "all"):
+        hows = Counter(one[4] for one in tried if file in (one[0], "all"))
+        left = sum(hows[how] for how in SURVIVED)
+        print(f"{file}: {hows.total()} mutants, {hows['killed'] + hows['endless']} killed, {left} survived")
+    print(f"{len(problems)} to kill, to explain, or to take out")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

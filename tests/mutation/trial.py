@@ -1,0 +1,234 @@
+"""The trial of mutants, as a pytest plugin: every test once, watched; then one child a mutant, with the tests that reach it.
+
+Used by `run.py`, which says in the environment which files are on trial and where the outcome goes.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import hashlib
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from mutants import Mutant, mutants_of, planted
+
+CHILDREN = int(os.environ.get("MUTATION_CHILDREN", "2"))
+FREE_CPU_S = 2.0
+"""CPU seconds a test may take beside SLOWER times what it took when it was watched: then it counts as endless."""
+SLOWER = 5
+WALL_S = 600
+"""After so long without a word from a child it is ended, whatever it does."""
+MEMORY_BYTES = 2 * 2**30
+"""What a mutant may take beyond what is there when it is forked."""
+
+Reached = tuple[str, str]
+"""A file and a function."""
+
+
+class Outcome(NamedTuple):
+    """`how`: killed, endless, survived, unreached (no test calls it) or unplanted; `by`: the test that killed it."""
+
+    how: str
+    by: str = ""
+
+
+class Watch:
+    """Which functions on trial each test calls, and how long it takes, in CPU seconds."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = f"{root}/"
+        self.called: set[Any] = set()
+        self.reached: dict[Reached, list[pytest.Item]] = defaultdict(list)
+        self.cost_s: dict[str, float] = {}
+        self.seen: dict[str, Any] = {}
+
+    def run(self, item: pytest.Item, following: pytest.Item | None) -> None:
+        self.called.clear()
+        began = time.process_time()
+        sys.settrace(self._saw)
+        try:
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        finally:
+            sys.settrace(None)
+        called = {(code.co_filename, code.co_qualname) for code in self.called}
+        reached = sorted([file.removeprefix(self.root), name] for file, name in called if file.startswith(self.root))
+        self.seen[item.nodeid] = {"text": text_of(item), "cost_s": time.process_time() - began, "reached": reached}
+        self._know(item)
+
+    def recall(self, item: pytest.Item, seen: dict[str, Any]) -> bool:
+        """Whether the test is as it was when it was watched before: then it need not be watched again."""
+        if item.nodeid not in seen or seen[item.nodeid]["text"] != text_of(item):
+            return False
+        self.seen[item.nodeid] = seen[item.nodeid]
+        self._know(item)
+        return True
+
+    def _know(self, item: pytest.Item) -> None:
+        seen = self.seen[item.nodeid]
+        self.cost_s[item.nodeid] = seen["cost_s"]
+        for file, name in seen["reached"]:
+            self.reached[file, name].append(item)
+
+    def _saw(self, frame: Any, _event: str, _: Any) -> None:
+        """Told of calls only: it asks for nothing within them."""
+        self.called.add(frame.f_code)
+
+
+class Trial:
+    """The plugin."""
+
+    def __init__(self, files: list[str], cache: Path, out: Path, again: bool) -> None:
+        self.files, self.out, self.again, self.seen = files, out, again, cache / "seen.json"
+        killers = cache / "killers.json"
+        self.killers: dict[str, str] = json.loads(killers.read_text()) if killers.exists() else {}
+        self.failed: list[str] = []
+        self.ends_at_failure: int | None = None
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            if self.ends_at_failure is not None:
+                os.write(self.ends_at_failure, json.dumps(["killed", report.nodeid]).encode())
+                os._exit(0)
+            self.failed.append(report.nodeid)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        root = Path(session.config.rootpath)
+        watch = Watch(root)
+        seen = json.loads(self.seen.read_text()) if self.again and self.seen.exists() else {}
+        new = [item for item in session.items if not watch.recall(item, seen)]
+        for item, following in zip(new, [*new[1:], None], strict=True):
+            watch.run(item, following)
+        if self.failed:
+            pytest.exit(f"without any mutant these fail: {' '.join(self.failed)}", 1)
+        mutants = [one for file in self.files for one in mutants_of(file, (root / file).read_text())]
+        if self.again:
+            self.seen.write_text(json.dumps({**seen, **watch.seen}))
+            mutants = [one for one in mutants if not self.killers.get(key(one))]
+        else:
+            self.seen.write_text(json.dumps(watch.seen))
+        print(f"\n{len(session.items)} tests, {sum(watch.cost_s.values()):.0f} CPU seconds; {len(mutants)} mutants", flush=True)
+        _forget()
+        gc.freeze()
+        outcomes = self._all(mutants, watch)
+        told = [[*one.identity, *outcome] for one, outcome in zip(mutants, outcomes, strict=True)]
+        self.out.write_text(json.dumps(told, indent=0))
+        return True
+
+    def _all(self, mutants: list[Mutant], watch: Watch) -> list[Outcome]:
+        """Each mutant's outcome; CHILDREN at a time."""
+        outcomes: dict[int, Outcome] = {}
+        running: dict[int, tuple[int, int, float]] = {}
+        waiting = iter(enumerate(mutants))
+        while len(outcomes) < len(mutants):
+            while len(running) < CHILDREN and (following := next(waiting, None)):
+                number, mutant = following
+                reaching = watch.reached.get((mutant.file, mutant.function), [])
+                plant = planted(mutant) if reaching else None
+                if plant is None:
+                    outcomes[number] = Outcome("unplanted" if reaching else "unreached")
+                else:
+                    pid, fd = self._fork(plant, self._in_order(mutant, reaching, watch), watch)
+                    running[fd] = number, pid, time.monotonic()
+                if number % 100 == 99:
+                    _tell(number + 1, len(mutants), outcomes)
+            ready, _, _ = select.select(list(running), [], [], 1.0) if running else ([], [], [])
+            for fd, (number, pid, since) in list(running.items()):
+                if fd in ready or time.monotonic() - since > WALL_S:
+                    outcomes[number] = _end(fd, pid, fd in ready)
+                    del running[fd]
+        _tell(len(mutants), len(mutants), outcomes)
+        return [outcomes[number] for number in range(len(mutants))]
+
+    def _in_order(self, mutant: Mutant, reaching: list[pytest.Item], watch: Watch) -> list[pytest.Item]:
+        """What killed it last time, the tests of its own module, then the cheap ones first."""
+        own = "_".join(["test", *Path(mutant.file).with_suffix("").parts[1:]])
+        last = self.killers.get(key(mutant))
+        return sorted(reaching, key=lambda one: (one.nodeid != last, own not in one.nodeid, watch.cost_s[one.nodeid]))
+
+    def _fork(self, plant: Any, items: list[pytest.Item], watch: Watch) -> tuple[int, int]:
+        told, tell = os.pipe()
+        pid = os.fork()
+        if pid:
+            os.close(tell)
+            return pid, told
+        try:
+            self._child(plant, items, watch, tell)
+        finally:
+            os._exit(3)
+
+    def _child(self, plant: Any, items: list[pytest.Item], watch: Watch, tell: int) -> None:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, 1)
+        os.dup2(nothing, 2)
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        resource.setrlimit(resource.RLIMIT_DATA, (used + MEMORY_BYTES, used + MEMORY_BYTES))
+        self.ends_at_failure = tell
+        plant()
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            signal.setitimer(signal.ITIMER_PROF, FREE_CPU_S + SLOWER * watch.cost_s[item.nodeid])
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        os.write(tell, json.dumps(["survived", ""]).encode())
+        os._exit(0)
+
+
+def text_of(item: pytest.Item) -> str:
+    """What the file of a test says, in short."""
+    return hashlib.sha256(item.path.read_bytes()).hexdigest()
+
+
+def key(mutant: Mutant) -> str:
+    return json.dumps(mutant.identity)
+
+
+def _end(fd: int, pid: int, has_told: bool) -> Outcome:
+    """What a child told; nothing: it was ended by its limits, or by what the mutant did to it."""
+    told = os.read(fd, 65536) if has_told else b""
+    if not told:
+        os.kill(pid, signal.SIGKILL)
+    os.close(fd)
+    _, status = os.waitpid(pid, 0)
+    if told:
+        return Outcome(*json.loads(told))
+    return Outcome("endless" if os.WIFSIGNALED(status) else "killed", "itself")
+
+
+def _forget() -> None:
+    """Empty every cache: what was worked out without the mutant must not answer for it."""
+    for one in gc.get_objects():
+        if isinstance(one, functools._lru_cache_wrapper):
+            one.cache_clear()
+
+
+def _tell(done: int, of: int, outcomes: dict[int, Outcome]) -> None:
+    left = sum(one.how in ("survived", "unreached", "unplanted") for one in outcomes.values())
+    print(f"{done} of {of} mutants, {left} survived", flush=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    phases = (Phase.explicit, Phase.generate)  # a failure is enough: it need not be made short
+    checks = list(HealthCheck)
+    settings.register_profile(
+        "trial", deadline=None, derandomize=True, suppress_health_check=checks, database=None, phases=phases
+    )
+    settings.load_profile("trial")
+    trial = Trial(
+        os.environ["MUTATION_FILES"].split(),
+        Path(os.environ["MUTATION_CACHE"]),
+        Path(os.environ["MUTATION_OUT"]),
+        bool(os.environ["MUTATION_AGAIN"]),
+    )
+    config.pluginmanager.register(trial, "the trial itself")
