@@ -37,7 +37,13 @@ TESTS = {
     "auditor/wire": ("tests/unit/wire",),
 }
 """The tests that each package is tried with: its own, and the laws of the whole judgement."""
-TOO_SLOW = ("test_generating_again_changes_nothing",)
+TOO_SLOW = (
+    "test_generating_again_changes_nothing",
+    "test_settle_never_raises_and_always_knows_what_next",
+    "test_a_ledger_of_any_size_comes_to_an_end",
+    "test_whom_to_ask_is_known_without_judging",
+    "test_reads_on_one_bookie_are_bounded",
+)
 """Tests that cost seconds each time and see nothing that `stories_on_trial.py` or a quick test does not."""
 SURVIVED = ("survived", "unreached", "unplanted")
 

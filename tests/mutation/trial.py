@@ -177,6 +177,7 @@ class Trial:
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         resource.setrlimit(resource.RLIMIT_DATA, (used + MEMORY_BYTES, used + MEMORY_BYTES))
         self.ends_at_failure = tell
+        items[0].config.pluginmanager.unregister(name="terminalreporter")
         plant()
         for item, following in zip(items, [*items[1:], None], strict=True):
             signal.setitimer(signal.ITIMER_PROF, FREE_CPU_S + SLOWER * watch.cost_s[item.nodeid])

@@ -1,0 +1,83 @@
+"""That `make mutation` bites: what it says of survivors and of explanations that nothing needs any more."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from run import SURVIVORS, Explained, compared, explained
+
+HERE = ("auditor/verify/a.py", "f", "return n + 1", "return n - 1")
+ENTRY = """[[survivor]]
+file = "auditor/verify/a.py"
+function = "f"
+before = "return n + 1"
+after = "return n - 1"
+why = "equivalent: nobody calls it"
+"""
+FILES = ("auditor/verify/a.py",)
+
+
+def test_a_survivor_that_nobody_explained_is_told_with_its_change() -> None:
+    """File, function, the line before and after."""
+    (told,) = compared([(HERE, "survived")], [], FILES)
+    assert "auditor/verify/a.py f\n  - return n + 1\n  + return n - 1\n    survives (1), and none explained" == told
+
+
+@pytest.mark.parametrize("how", ["survived", "unreached", "unplanted"])
+def test_what_was_not_tried_survives_too(how: str) -> None:
+    """A mutant that no test reaches, or that could not be planted, counts as one that no test noticed."""
+    assert 1 == len(compared([(HERE, how)], [], FILES))
+
+
+@pytest.mark.parametrize("how", ["killed", "endless"])
+def test_what_is_killed_needs_no_word(how: str) -> None:
+    """A test failed, or did not end."""
+    assert [] == compared([(HERE, how)], [], FILES)
+
+
+def test_an_explained_survivor_is_let_be() -> None:
+    """Found by what the lines say, wherever they stand."""
+    assert [] == compared([(HERE, "survived")], explained(ENTRY), FILES)
+
+
+@pytest.mark.parametrize("tried", [[], [(HERE, "killed")]])
+def test_an_explanation_that_nothing_needs_is_told(tried: list[tuple[tuple[str, str, str, str], str]]) -> None:
+    """Its mutant is no more, or is killed by now: so the list cannot rot."""
+    (told,) = compared(tried, explained(ENTRY), FILES)
+    assert told.endswith("is explained (1), and none survives: take the entry out")
+
+
+def test_mutants_that_look_alike_are_counted() -> None:
+    """Two of one function, and one of them explained."""
+    twice = [(HERE, "survived"), (HERE, "survived")]
+    assert 1 == len(compared(twice, explained(ENTRY), FILES))
+    assert [] == compared(twice, explained(ENTRY + "times = 2\n"), FILES)
+
+
+def test_explanations_of_what_was_not_tried_are_let_be() -> None:
+    """A trial of one module says nothing about another."""
+    assert [] == compared([], explained(ENTRY), ("auditor/verify/b.py",))
+
+
+@pytest.mark.parametrize("text", [ENTRY.replace("equivalent: nobody calls it", " "), ENTRY + ENTRY])
+def test_an_entry_has_one_reason(text: str) -> None:
+    """Neither none, nor two."""
+    with pytest.raises(ValueError, match=r"no reason|explained twice"):
+        explained(text)
+
+
+def test_the_explained_survivors_are_of_code_that_is_there() -> None:
+    """Each names a file, and a line that the file has."""
+    project = Path(__file__).parents[2]
+    for one in explained(SURVIVORS.read_text()):
+        file, _, before, _ = one.identity
+        lines = [line.strip() for line in (project / file).read_text().splitlines()]
+        assert all(line in lines for line in before.splitlines()), one
+
+
+def test_an_explanation_is_a_named_tuple_of_one_mutant() -> None:
+    """One mutant, if nothing else is said."""
+    assert [Explained(HERE, "equivalent: nobody calls it")] == explained(ENTRY)
