@@ -20,6 +20,7 @@ help:
 	@echo "make soak    the model for MINUTES=$(MINUTES), new histories each time; SEED=... draws the same again"
 	@echo "make faults  every fault plan, on the wire, of processes, of Spark and of the disk; SEED=... draws others (1)"
 	@echo "make mutants  bugs planted one by one in a copy of the product, each to be caught by the tests named for it"
+	@echo "make mutation  every small change of the core: killed by a test, or explained; ONLY=auditor/verify/schedule.py, AGAIN=1"
 	@echo "make check   ruff, mypy --strict, import contracts, generated code up to date"
 	@echo "make bench   the benchmarks, each MET or MISSED (needs Java and Maven)"
 
@@ -60,6 +61,12 @@ faults: $(STAMP)
 # One process: the tests named for a bug must catch it in ten seconds. MUTANT=window tries those with this word in their line.
 mutants: $(STAMP)
 	$(BIN)/python tests/mutants/run.py $(if $(MUTANT),'$(MUTANT)')
+
+# Hours for everything; a module takes minutes. mutmut is installed where it is not there yet.
+mutation: $(STAMP)
+	@$(BIN)/python -c 'import mutmut' 2>/dev/null || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mutation]'
+	$(BIN)/python tests/mutation/try_mutants.py $(ONLY) $(if $(AGAIN),--again)
 
 check: $(STAMP)
 	$(BIN)/ruff check .

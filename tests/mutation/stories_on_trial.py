@@ -1,6 +1,6 @@
 """Laws over stories for the trial of mutants, told in small parts: each is cheap to run again.
 
-The same laws as in `tests/properties`, over fewer stories. Not collected by itself: `run.py` names this file.
+The same laws as in `tests/properties`, over fewer stories. Not collected by itself: `try_mutants.py` names this file.
 """
 
 from __future__ import annotations

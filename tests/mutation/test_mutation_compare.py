@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from run import SURVIVORS, Explained, compared, explained
+from try_mutants import SURVIVORS, Explained, compared, explained
 
 HERE = ("auditor/verify/a.py", "f", "return n + 1", "return n - 1")
 ENTRY = """[[survivor]]

@@ -1,6 +1,6 @@
 """The trial of mutants, as a pytest plugin: every test once, watched; then one child a mutant, with the tests that reach it.
 
-Used by `run.py`, which says in the environment which files are on trial and where the outcome goes.
+Used by `try_mutants.py`, which says in the environment which files are on trial and where the outcome goes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from mutants import Mutant, mutants_of, planted
+from small_changes import Mutant, mutants_of, planted
 
 CHILDREN = int(os.environ.get("MUTATION_CHILDREN", "2"))
 FREE_CPU_S = 2.0

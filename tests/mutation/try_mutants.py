@@ -4,7 +4,7 @@
     make mutation ONLY=auditor/verify/schedule.py     # some: files, directories
     make mutation ONLY=... AGAIN=1                    # only those that were not killed last time
 
-The mutants are mutmut's (the extra `mutation`), with what `mutants.py` leaves out. They are tried in a copy of the tree, in
+The mutants are mutmut's (the extra `mutation`), with what `small_changes.py` leaves out. They are tried in a copy of the tree, in
 memory, each in a child of one pytest (`trial.py`). Exits 1 where a mutant survives that `survivors.toml` does not explain, and
 where one is explained that is killed now or is no more.
 """
@@ -102,7 +102,7 @@ def _told(identity: Identity) -> str:
 
 def files_of(words: Sequence[str], root: Path) -> list[str]:
     """The modules on trial, relative to the root; raises ValueError where a word names none."""
-    from mutants import is_wording
+    from small_changes import is_wording
 
     found = []
     for word in words:
