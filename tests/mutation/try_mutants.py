@@ -4,9 +4,9 @@
     make mutation ONLY=auditor/verify/schedule.py     # some: files, directories
     make mutation ONLY=... AGAIN=1                    # only those that were not killed last time
 
-The mutants are mutmut's (the extra `mutation`), with what `small_changes.py` leaves out. They are tried in a copy of the tree, in
-memory, each in a child of one pytest (`trial.py`). Exits 1 where a mutant survives that `survivors.toml` does not explain, and
-where one is explained that is killed now or is no more.
+The mutants are mutmut's (the extra `mutation`), but for those that `small_changes.py` leaves out. They are tried in a copy of
+the tree, in memory, each in a child of one pytest (`trial.py`). Exits 1 where a mutant survives that `survivors.toml` does not
+explain, and where one is explained that is killed now or is no more.
 """
 
 from __future__ import annotations
