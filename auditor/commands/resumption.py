@@ -30,7 +30,7 @@ def begun(context: Context, output: Output, run_id: str, now: datetime) -> About
         raise ConfigError(f"--resume: {run_id!r} is no run id, such as 20260301T020000Z-1a2b3c")
     run, latest = output.run(run_id), output.latest()
     about = _read(run, run_id)
-    if run.read_text("summary.json") is not None:
+    if run.read_text("summary.json") is not None and not _died_unpublished(run, latest):
         raise ConfigError(f"--resume: run {run_id} is finished: auditor report {run.path} shows it")
     if latest is not None and latest.path > run.path:
         raise ConfigError(f"--resume: a run begun later is finished ({latest.path}): what run {run_id} heard is out of date")
@@ -56,6 +56,11 @@ def _read(run: Place, run_id: str) -> About:
         return About.from_json(json.loads(text))
     except (ValueError, OutputError) as error:
         raise ConfigError(f"--resume: {run.path}/run.json is damaged ({error}): start a new run") from None
+
+
+def _died_unpublished(run: Place, latest: Place | None) -> bool:
+    """Whether a run was cut down between its results and `latest.json`: its journal goes only after that."""
+    return (latest is None or latest.path != run.path) and bool(run.files_in(JOURNAL))
 
 
 def _changed(context: Context, about: About) -> list[str]:

@@ -200,7 +200,7 @@ def _published(this: Run, directory: Place, conclusion: Conclusion) -> int:
     publish_metrics(context, directory, summary, this.cluster, this.spark_version)
     if not summary["partial"]:
         this.output.publish(directory)
-    for name in ("steps", JOURNAL):  # nothing will go on with this run
+    for name in (JOURNAL, "steps"):  # nothing will go on with this run, and never without what the journal names
         directory.remove(name)
     for name in this.output.prune(context.settings.keep_runs):
         context.logger.info("old run removed", run=name)

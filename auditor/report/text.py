@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,11 @@ from auditor.report.unjudged_text import unjudged_section
 from auditor.report.words import EXEMPT_WORDS, machine_line, outcome_sentences
 
 _NO_VERDICT = "No verdict was given; the results of earlier runs are left as they were."
+
+_COMMAND = re.compile(r"auditor run --resume [^\s;]+")
+"""In a sentence: stands on one line, so that it can be copied."""
+_NO_BREAK = "\0"
+"""In place of a space; nothing printable has it."""
 
 _HANG = " " * len("requests  ")
 
@@ -61,7 +67,8 @@ def render_fault(run_id: str, sentence: str, *, run_dir: str = "", width: int = 
 
 
 def _without_counts(outcome: str, sentence: str, after: str, width: int, color: bool) -> Iterator[str]:
-    lines = list(wrapped(f"{outcome}: {printable(sentence, 4_000)}", fit(width)))
+    whole = _COMMAND.sub(lambda found: found.group().replace(" ", _NO_BREAK), printable(sentence, 4_000))
+    lines = [line.replace(_NO_BREAK, " ") for line in wrapped(f"{outcome}: {whole}", fit(width))]
     yield lines[0].replace(outcome, paint(outcome, _HUES[outcome], color), 1)
     yield from lines[1:]
     yield from wrapped(after, fit(width))

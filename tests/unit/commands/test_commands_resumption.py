@@ -106,11 +106,24 @@ def test_a_run_that_wrote_nothing_does_not_go_on(tmp_path: Path):
 
 
 def test_a_finished_run_does_not_go_on(tmp_path: Path):
-    """It has a report."""
+    """It has a report, and is named the newest; or it is of some ledgers, and its journal is gone."""
     output = left_behind(tmp_path)
     write_json(output.run(RUN_ID), "summary.json", {})
+    output.publish(output.run(RUN_ID))
     with pytest.raises(ConfigError, match="is finished: auditor report"):
         begun(context(), output, RUN_ID, NOW)
+    output.run(RUN_ID).remove("journal")
+    output.root.files.delete_file(f"{output.root.path}/latest.json")
+    with pytest.raises(ConfigError, match="is finished: auditor report"):
+        begun(context(), output, RUN_ID, NOW)
+
+
+def test_a_run_that_died_before_it_was_published_goes_on(tmp_path: Path):
+    """Its summary is written, and nobody is told of it: between the two a Pushgateway may take its time."""
+    output = left_behind(tmp_path)
+    write_json(output.run(RUN_ID), "summary.json", {})
+    output.publish(output.start("20260301T010000Z-ffffff"))
+    assert RUN_ID == begun(context(), output, RUN_ID, NOW).run_id
 
 
 def test_a_run_that_a_later_one_overtook_does_not_go_on(tmp_path: Path):
