@@ -17,7 +17,7 @@ import sys
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -44,6 +44,21 @@ class Outcome(NamedTuple):
 
     how: str
     by: str = ""
+
+
+class Outcomes(dict[int, Outcome]):
+    """By the mutant's number; written down when set."""
+
+    def __init__(self, mutants: list[Mutant], told: TextIO) -> None:
+        super().__init__()
+        self.mutants, self.told, self.left = mutants, told, 0
+
+    def __setitem__(self, number: int, outcome: Outcome) -> None:
+        super().__setitem__(number, outcome)
+        self.told.write(f"{json.dumps([*self.mutants[number].identity, *outcome])}\n")
+        self.left += outcome.how not in ("killed", "endless")
+        if len(self) % 100 == 0 or len(self) == len(self.mutants):
+            print(f"{len(self)} of {len(self.mutants)} mutants, {self.left} survived", flush=True)
 
 
 class Watch:
@@ -123,14 +138,16 @@ class Trial:
         print(f"\n{len(session.items)} tests, {sum(watch.cost_s.values()):.0f} CPU seconds; {len(mutants)} mutants", flush=True)
         _forget()
         gc.freeze()
-        outcomes = self._all(mutants, watch)
-        told = [[*one.identity, *outcome] for one, outcome in zip(mutants, outcomes, strict=True)]
-        self.out.write_text(json.dumps(told, indent=0))
+        fd, pid = self._fork(lambda: None, session.items, watch)
+        if (outcome := _end(fd, pid)).how != "survived":
+            pytest.exit(f"a child without any mutant: {outcome}", 1)
+        with self.out.open("w", buffering=1) as told:
+            self._all(mutants, watch, told)
         return True
 
-    def _all(self, mutants: list[Mutant], watch: Watch) -> list[Outcome]:
-        """Each mutant's outcome; CHILDREN at a time."""
-        outcomes: dict[int, Outcome] = {}
+    def _all(self, mutants: list[Mutant], watch: Watch, told: TextIO) -> None:
+        """Tell each mutant's outcome, a line each, as soon as it is known; CHILDREN at a time."""
+        outcomes = Outcomes(mutants, told)
         running: dict[int, tuple[int, int, float]] = {}
         waiting = iter(enumerate(mutants))
         while len(outcomes) < len(mutants):
@@ -141,17 +158,13 @@ class Trial:
                 if plant is None:
                     outcomes[number] = Outcome("unplanted" if reaching else "unreached")
                 else:
-                    pid, fd = self._fork(plant, self._in_order(mutant, reaching, watch), watch)
+                    fd, pid = self._fork(plant, self._in_order(mutant, reaching, watch), watch)
                     running[fd] = number, pid, time.monotonic()
-                if number % 100 == 99:
-                    _tell(number + 1, len(mutants), outcomes)
             ready, _, _ = select.select(list(running), [], [], 1.0) if running else ([], [], [])
             for fd, (number, pid, since) in list(running.items()):
                 if fd in ready or time.monotonic() - since > WALL_S:
                     outcomes[number] = _end(fd, pid, fd in ready)
                     del running[fd]
-        _tell(len(mutants), len(mutants), outcomes)
-        return [outcomes[number] for number in range(len(mutants))]
 
     def _in_order(self, mutant: Mutant, reaching: list[pytest.Item], watch: Watch) -> list[pytest.Item]:
         """What killed it last time, the tests of its own module, then the cheap ones first."""
@@ -164,7 +177,7 @@ class Trial:
         pid = os.fork()
         if pid:
             os.close(tell)
-            return pid, told
+            return told, pid
         try:
             self._child(plant, items, watch, tell)
         finally:
@@ -195,7 +208,7 @@ def key(mutant: Mutant) -> str:
     return json.dumps(mutant.identity)
 
 
-def _end(fd: int, pid: int, has_told: bool) -> Outcome:
+def _end(fd: int, pid: int, has_told: bool = True) -> Outcome:
     """What a child told; nothing: it was ended by its limits, or by what the mutant did to it."""
     told = os.read(fd, 65536) if has_told else b""
     if not told:
@@ -212,11 +225,6 @@ def _forget() -> None:
     for one in gc.get_objects():
         if isinstance(one, functools._lru_cache_wrapper):
             one.cache_clear()
-
-
-def _tell(done: int, of: int, outcomes: dict[int, Outcome]) -> None:
-    left = sum(one.how in ("survived", "unreached", "unplanted") for one in outcomes.values())
-    print(f"{done} of {of} mutants, {left} survived", flush=True)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -121,10 +121,10 @@ def trial(files: Sequence[str], again: bool) -> list[list[str]]:
     Raises CalledProcessError where the tests fail without any mutant.
     """
     CACHE.mkdir(parents=True, exist_ok=True)
-    killers = CACHE / "killers.json"
-    known = json.loads(killers.read_text()) if killers.exists() else {}
+    killers, out = CACHE / "killers.json", CACHE / "tried.jsonl"
+    out.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as workdir:
-        copy, out = Path(workdir) / "copy", Path(workdir) / "out.json"
+        copy = Path(workdir) / "copy"
         for name in COPIED:
             source, target = PROJECT / name, copy / name
             if source.is_dir():
@@ -148,10 +148,12 @@ def trial(files: Sequence[str], again: bool) -> list[list[str]]:
         )
         left_out = " and ".join(f"not {one}" for one in TOO_SLOW)
         command = [sys.executable, "-m", "pytest", *options, "-k", left_out, *tests]
-        subprocess.run(command, cwd=copy, env=environment, check=True)
-        tried: list[list[str]] = json.loads(out.read_text())
-    known.update({json.dumps(one[:4]): one[5] for one in tried})
-    killers.write_text(json.dumps(known, indent=0))
+        try:
+            subprocess.run(command, cwd=copy, env=environment, check=True)
+        finally:
+            tried = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+            known = json.loads(killers.read_text()) if killers.exists() else {}
+            killers.write_text(json.dumps({**known, **{json.dumps(one[:4]): one[5] for one in tried}}, indent=0))
     return tried
 
 
