@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 from random import Random
 from typing import Any
 
@@ -29,6 +30,8 @@ from auditor.verify.placement import adherence
 SWARM = 2_000
 PLANT_SWARM = 2_000
 """Stories in which a planted bug must show; the rarest shows in the 1,770th."""
+TELLING = (1_769, 873, 454, 362, 351, 169)
+"""Seeds that show bugs which few others show: told first, to spare a minute. The whole swarm comes behind them."""
 
 STRANDED = 4
 """Entries without a copy that are looked for elsewhere."""
@@ -43,9 +46,9 @@ def disagreements(told: Iterable[Story]) -> dict[str, tuple[str, ...]]:
     return {name: said for name, said in found.items() if said}
 
 
-def first_disagreement(told: Iterable[Story]) -> tuple[str, ...]:
-    """As soon as there is one. A story that a bug makes endless, or on which it raises, is passed over."""
-    for story in told:
+def first_disagreement() -> tuple[str, ...]:
+    """As soon as a story shows one. A story that a bug makes endless, or on which it raises, is passed over."""
+    for story in chain(map(tell, TELLING), stories(PLANT_SWARM)):
         try:
             driven = drive(story)
         except Exception:
@@ -140,7 +143,7 @@ test_properties_coverage.py notices them, for it knows the truth."""
 def test_the_second_checker_differs_where_the_first_has_a_bug(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What one checker gets wrong is not committed."""
     PLANTED[bug](monkeypatch)
-    assert first_disagreement(stories(PLANT_SWARM)), bug
+    assert first_disagreement(), bug
 
 
 # A bug in the second one
@@ -190,7 +193,7 @@ IN_THE_SECOND: dict[str, Plant] = {
 def test_the_second_checker_differs_where_it_has_a_bug_itself(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither checker is believed alone."""
     IN_THE_SECOND[bug](monkeypatch)
-    assert first_disagreement(stories(PLANT_SWARM)), bug
+    assert first_disagreement(), bug
 
 
 def test_a_verdict_that_a_ledger_does_not_deserve_is_not_confirmed() -> None:
