@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command_line import PROJECT, Done, command, command_here
 
 from auditor.sandbox.cluster import SandboxCluster
 
-PROJECT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 200
 MACHINE = "auditor: {} run="
 NOWHERE = "zk+hierarchical://127.0.0.1:1/ledgers"
 """Nobody listens there."""
@@ -32,19 +29,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
         yield cluster
 
 
-def auditor(*arguments: str, cwd: Path = PROJECT, **environment: str) -> subprocess.CompletedProcess[str]:
-    """`python -m auditor`, in an environment without AUDITOR_* variables but those named."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("AUDITOR_")}
-    command = [sys.executable, "-m", "auditor", *arguments]
-    env = {**clean, "PYTHONPATH": str(PROJECT), **environment}
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-
-
 def quick(cluster: SandboxCluster) -> list[str]:
     return ["--metadata-service-uri", cluster.metadata_service_uri, "--second-look-delay", "0s", "--rpc-timeout", "2s"]
 
 
-def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
+def one_sentence(done: Done) -> str:
     """stderr of a usage error: one line by the auditor (or click's usage), no traceback."""
     assert 2 == done.returncode, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -86,16 +75,15 @@ def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
 )
 def test_what_makes_no_sense_is_a_sentence_and_exit_2(arguments: list[str], words: list[str]):
     """Before anything is contacted, the sentence names what the user wrote."""
-    done = auditor(*arguments)
-    said = one_sentence(done)
+    said = one_sentence(command_here(*arguments))
     assert [] == [word for word in words if word not in said], said
 
 
 def test_an_unknown_variable_names_the_nearest(tmp_path: Path):
     """So does an unknown key of the file."""
-    assert "did you mean AUDITOR_RPC_TIMEOUT" in one_sentence(auditor("run", AUDITOR_RCP_TIMEOUT="1s"))
+    assert "did you mean AUDITOR_RPC_TIMEOUT" in one_sentence(command("run", AUDITOR_RCP_TIMEOUT="1s"))
     (tmp_path / "a.toml").write_text('rcp_timeout = "1s"\n')
-    assert "did you mean rpc_timeout" in one_sentence(auditor("run", "--config", str(tmp_path / "a.toml")))
+    assert "did you mean rpc_timeout" in one_sentence(command_here("run", "--config", str(tmp_path / "a.toml")))
 
 
 @pytest.mark.parametrize(("content", "word"), [("7\nseven\n", "line 2"), ("7 8\n", "line 1"), ("é\n", "cannot be read")])
@@ -103,13 +91,13 @@ def test_ids_that_are_no_numbers_are_named_by_their_line(tmp_path: Path, content
     """--ledgers-from is read before anything is contacted."""
     ids = tmp_path / "ids"
     ids.write_text(content)
-    assert word in one_sentence(auditor("run", "--metadata-service-uri", NOWHERE, "--ledgers-from", str(ids)))
+    assert word in one_sentence(command_here("run", "--metadata-service-uri", NOWHERE, "--ledgers-from", str(ids)))
 
 
 def test_nobody_at_the_address_is_exit_5(tmp_path: Path):
     """The last line is for machines, and no run's directory is left."""
     for arguments in (["run", "--output", str(tmp_path)], ["ledger", "7"]):
-        done = auditor(*arguments, "--metadata-service-uri", NOWHERE, "--zookeeper-connect-timeout", "500ms")
+        done = command(*arguments, "--metadata-service-uri", NOWHERE, "--zookeeper-connect-timeout", "500ms")
         assert 5 == done.returncode, done.stderr
         assert done.stdout.splitlines()[-1].startswith(MACHINE.format("UNREACHABLE"))
         assert "127.0.0.1:1" in done.stdout
@@ -126,7 +114,7 @@ def test_single_ledgers(cluster: SandboxCluster):
         ([str(LOST), "--fail-on", "never"], 0, "VIOLATED"),
         (["77"], 3, "INCOMPLETE"),
     ):
-        done = auditor("ledger", *quick(cluster), "--quiet", *arguments)
+        done = command_here("ledger", *quick(cluster), "--quiet", *arguments)
         assert code == done.returncode, (arguments, done.stdout, done.stderr)
         assert done.stdout.splitlines()[-1].startswith(MACHINE.format(word)), done.stdout
     assert "no such ledger" in done.stdout
@@ -134,7 +122,7 @@ def test_single_ledgers(cluster: SandboxCluster):
 
 def test_single_ledgers_as_json(cluster: SandboxCluster):
     """One document, and nothing but it."""
-    done = auditor("ledger", *quick(cluster), "--format", "json", "1", str(LOST), "77")
+    done = command("ledger", *quick(cluster), "--format", "json", "1", str(LOST), "77")
     told = json.loads(done.stdout)
     assert ["sound", "violated", "no_such_ledger"] == [one["standing"] for one in told["ledgers"]]
     assert 1 == done.returncode
@@ -146,7 +134,7 @@ def test_a_run_and_what_it_leaves(cluster: SandboxCluster, tmp_path: Path):
     metrics = tmp_path / "a.prom"
     out = tmp_path / "out"
     run = ["run", *quick(cluster), "--output", str(out), "--keep-runs", "2", "--metrics-textfile", str(metrics)]
-    done = auditor(*run, "--quiet")
+    done = command(*run, "--quiet")
     assert 1 == done.returncode, done.stderr
     assert done.stdout.startswith("VIOLATED: ")
     assert done.stdout.splitlines()[-1].startswith(MACHINE.format("VIOLATED"))
@@ -155,56 +143,22 @@ def test_a_run_and_what_it_leaves(cluster: SandboxCluster, tmp_path: Path):
     name = json.loads((out / "latest.json").read_text())["run"]
     assert (out / name / "report.txt").read_text() == done.stdout
     assert metrics.read_text() == (out / name / "metrics.prom").read_text()
-    again = auditor("report", str(out / name), "--quiet")
+    again = command_here("report", str(out / name), "--quiet")
     assert (1, done.stdout) == (again.returncode, again.stdout)
-    replayed = auditor("replay", str(out / name), "--format", "json")
+    replayed = command("replay", str(out / name), "--format", "json")
     assert 1 == replayed.returncode
     assert "byte-identical" in replayed.stderr
     assert json.loads(replayed.stdout)["findings"] == [
         json.loads(x) for x in (out / name / "findings.jsonl").read_text().splitlines()
     ]
-    stored = auditor("report", str(out / name), "--format", "json")
+    stored = command_here("report", str(out / name), "--format", "json")
     assert json.loads(stored.stdout)["summary"] == json.loads((out / name / "summary.json").read_text())
-
-
-@pytest.mark.spark
-def test_runs_are_pruned_and_each_log_line_is_json(cluster: SandboxCluster, tmp_path: Path):
-    """--keep-runs 1 leaves the newest and a directory that is no run's; the log is an object a line, each violation whole."""
-    out = tmp_path / "out"
-    old = [out / f"run-2020010{day}T000000Z-00000{day}" for day in (1, 2, 3)]
-    for directory in (*old, out / "mine"):
-        directory.mkdir(parents=True)
-    ids = tmp_path / "ids"
-    ids.write_text(f"# some\n{LOST}\n\n1 # twice\n1\n")
-    done = auditor(
-        "run", *quick(cluster), "--output", str(out), "--keep-runs", "1", "--log-format", "json", "--format", "json",
-        "--ledgers-from", str(ids), "--fail-on", "critical", "--verbose",
-    )  # fmt: skip
-    assert 0 == done.returncode, done.stderr
-    told = json.loads(done.stdout)
-    assert ("VIOLATED", 2) == (told["summary"]["outcome"], told["summary"]["ledgers"]["listed"])
-    events = [json.loads(line) for line in done.stderr.splitlines()]
-    (violation,) = [event for event in events if event["event"] == "violation"]
-    assert (LOST, told["summary"]["run_id"]) == (violation["ledger_id"], violation["run"])
-    left = sorted(path.name for path in out.iterdir() if path.is_dir())
-    assert ["mine", Path(told["run_dir"]).name] == left
-
-
-@pytest.mark.spark
-def test_a_dry_run_asks_no_bookie_and_leaves_nothing(cluster: SandboxCluster, tmp_path: Path):
-    """It says requests, bytes and minutes; the bookies counted nothing."""
-    before = [dict(cluster.bookie(b).operations) for b in cluster.bookie_ids]
-    done = auditor("run", *quick(cluster), "--output", str(tmp_path / "out"), "--dry-run")
-    assert 0 == done.returncode, done.stderr
-    assert "2 bookies for 18 lists" in done.stdout
-    assert before == [dict(cluster.bookie(b).operations) for b in cluster.bookie_ids]
-    assert [] == [path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith(".")]
 
 
 def test_config_says_where_each_value_came_from(tmp_path: Path):
     """Flag beats environment beats file beats default."""
     (tmp_path / "a.toml").write_text('rpc_timeout = "3s"\nlooks_max = 4\noutput = "/a"\n')
-    done = auditor("config", "--config", str(tmp_path / "a.toml"), "--looks-max", "6", "--format", "json", AUDITOR_OUTPUT="/b")
+    done = command("config", "--config", str(tmp_path / "a.toml"), "--looks-max", "6", "--format", "json", AUDITOR_OUTPUT="/b")
     assert 0 == done.returncode, done.stderr
     told = json.loads(done.stdout)
     expected = {
@@ -214,7 +168,7 @@ def test_config_says_where_each_value_came_from(tmp_path: Path):
         "tasks": ("0", "default"),
     }
     assert expected == {key: (told[key]["value"], told[key]["from"]) for key in expected}
-    plain = auditor("config", "--looks-max", "6")
+    plain = command_here("config", "--looks-max", "6")
     assert any(
         line.split()[:2] == ["looks_max", "6"] and line.endswith("flag --looks-max") for line in plain.stdout.splitlines()
     )
@@ -223,16 +177,16 @@ def test_config_says_where_each_value_came_from(tmp_path: Path):
 def test_secrets_come_from_files_or_the_environment():
     """A password on the command line is refused; from the environment it is masked wherever it is shown."""
     assert "password" in one_sentence(
-        auditor("run", "--metadata-service-uri", NOWHERE, "--pushgateway", "http://u:geheim@h:1/")
+        command_here("run", "--metadata-service-uri", NOWHERE, "--pushgateway", "http://u:geheim@h:1/")
     )
-    shown = auditor("config", AUDITOR_PUSHGATEWAY="http://u:geheim@h:1/")
+    shown = command_here("config", AUDITOR_PUSHGATEWAY="http://u:geheim@h:1/")
     assert "geheim" not in shown.stdout + shown.stderr
     assert 0 == shown.returncode
 
 
 def test_doctor_with_a_cluster(cluster: SandboxCluster):
     """Java, packages, ZooKeeper, and how each bookie greets."""
-    done = auditor("doctor", "--metadata-service-uri", cluster.metadata_service_uri)
+    done = command("doctor", "--metadata-service-uri", cluster.metadata_service_uri)
     assert 0 == done.returncode, done.stdout
     lines = done.stdout.splitlines()
     assert 2 == sum(line.split()[:2] == ["ok", "bookie"] and line.endswith("answered") for line in lines), done.stdout
@@ -241,14 +195,14 @@ def test_doctor_with_a_cluster(cluster: SandboxCluster):
 
 def test_doctor_without_a_cluster():
     """What was not looked at is said, and is no failure."""
-    done = auditor("doctor")
+    done = command("doctor")
     assert 0 == done.returncode, done.stdout
     assert "not looked at: give --metadata-service-uri" in done.stdout
 
 
 def test_doctor_says_what_is_missing(tmp_path: Path):
     """Exit 5 with what to do: no Java to be found, nobody at the address."""
-    broken = auditor(
+    broken = command(
         "doctor", "--metadata-service-uri", NOWHERE, "--zookeeper-connect-timeout", "500ms", **without_java(tmp_path)
     )
     assert 5 == broken.returncode, broken.stdout
@@ -260,7 +214,7 @@ def test_doctor_says_what_is_missing(tmp_path: Path):
 @pytest.mark.spark
 def test_a_run_without_java_is_exit_5(cluster: SandboxCluster, tmp_path: Path):
     """Spark cannot be started: said in a sentence, with where to look."""
-    done = auditor("run", *quick(cluster), "--output", str(tmp_path / "out"), **without_java(tmp_path))
+    done = command("run", *quick(cluster), "--output", str(tmp_path / "out"), **without_java(tmp_path))
     assert 5 == done.returncode, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1].startswith(MACHINE.format("UNREACHABLE"))
     assert "Java" in done.stdout
@@ -275,7 +229,7 @@ def without_java(tmp_path: Path) -> dict[str, str]:
 
 def test_help_names_the_exit_codes():
     """And each command, in a word."""
-    done = auditor("--help")
+    done = command("--help")
     assert 0 == done.returncode
     words: list[Any] = ["run", "ledger", "demo", "replay", "report", "config", "doctor", "Exit codes", "5 unreachable"]
     assert [] == [word for word in words if word not in " ".join(done.stdout.split())]

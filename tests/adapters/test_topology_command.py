@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.command_line import Done, command, command_here
 from support.zookeeper_process import ZooKeeperProcess
 from support.zookeeper_znodes import QUICK, Znodes, uri, znodes
 
@@ -21,8 +19,6 @@ from auditor.wire import bookie_registration, rack_map
 from auditor.wire.layout import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 
-PROJECT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 100
 COOKIE = b'5\nbookieHost: "10.0.0.4:3181"\njournalDir: "/j"\nledgerDirs: "1\\t/l"\n'
 NOWHERE = "zk://127.0.0.1:1/ledgers"
 
@@ -41,11 +37,8 @@ def tree(server: ZooKeeperProcess) -> Iterator[Znodes]:
         yield client
 
 
-def auditor(*arguments: str) -> subprocess.CompletedProcess[str]:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("AUDITOR_")}
-    command = [sys.executable, "-m", "auditor", "topology", *arguments]
-    env = {**clean, "PYTHONPATH": str(PROJECT)}
-    return subprocess.run(command, cwd=PROJECT, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+def topology(*arguments: str) -> Done:
+    return command_here("topology", *arguments)
 
 
 def test_each_bookie_has_a_row_with_where_its_location_is_from(server: ZooKeeperProcess, tree: Znodes, tmp_path: Path) -> None:
@@ -56,7 +49,7 @@ def test_each_bookie_has_a_row_with_where_its_location_is_from(server: ZooKeeper
     script.write_text('#!/bin/sh\nfor a in "$@"; do echo /script; done\n')
     script.chmod(0o755)
     flags = ["--metadata-service-uri", f"zk://{server.hosts}/pulsar/ledgers", "--topology", f"{table},zookeeper,{script}"]
-    done = auditor(*flags)
+    done = topology(*flags)
     assert 0 == done.returncode, done.stdout + done.stderr
     assert "4 bookies, 4 with a location.\n" in done.stdout and "Without a location" not in done.stdout
     rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.startswith("  ")}
@@ -65,7 +58,7 @@ def test_each_bookie_has_a_row_with_where_its_location_is_from(server: ZooKeeper
     assert ["/r1", "zookeeper", "/pulsar/bookies", "bookie", "id"] == rows["b1"]
     assert ["/r2", "zookeeper", "/pulsar/bookies", "address"] == rows["b2"]
     assert ["/region/r3", "2", "parts"] == rows["b3"], "shown last among those of odd depth"
-    told = json.loads(auditor(*flags, "--format", "json").stdout)
+    told = json.loads(command("topology", *flags, "--format", "json").stdout)
     assert {
         "bookie_id": "b2",
         "registration": "readonly",
@@ -78,7 +71,7 @@ def test_each_bookie_has_a_row_with_where_its_location_is_from(server: ZooKeeper
 
 def test_a_bookie_without_a_location_is_exit_3(server: ZooKeeperProcess, tree: Znodes) -> None:
     """It is named, with what it is; a cluster in Pulsar's own form of the URI is read the same."""
-    done = auditor("--metadata-service-uri", f"metadata-store:zk:{server.hosts}/pulsar", "--topology", "zookeeper")
+    done = topology("--metadata-service-uri", f"metadata-store:zk:{server.hosts}/pulsar", "--topology", "zookeeper")
     assert 3 == done.returncode, done.stdout + done.stderr
     assert "4 bookies, 2 with a location." in done.stdout
     after = done.stdout.split("Without a location: 2 bookies.")[1]
@@ -88,7 +81,7 @@ def test_a_bookie_without_a_location_is_exit_3(server: ZooKeeperProcess, tree: Z
 def test_no_bookie_and_no_rack_map(server: ZooKeeperProcess, tree: Znodes) -> None:
     """Nothing is known, and that is said: exit 3."""
     tree.layout("/bare/x/ledgers", LedgerLayout.HIERARCHICAL)
-    done = auditor("--metadata-service-uri", f"zk://{server.hosts}/bare/x/ledgers", "--topology", "zookeeper")
+    done = topology("--metadata-service-uri", f"zk://{server.hosts}/bare/x/ledgers", "--topology", "zookeeper")
     assert 3 == done.returncode, done.stdout + done.stderr
     assert "There is no bookie" in done.stdout and "no znode /bare/x/bookies and no /bookies" in done.stdout
 
@@ -105,14 +98,14 @@ def test_no_bookie_and_no_rack_map(server: ZooKeeperProcess, tree: Znodes) -> No
 def test_what_makes_no_sense_is_exit_2(tmp_path: Path, arguments: list[str], words: str) -> None:
     """Before anything is contacted."""
     (tmp_path / "bad").write_text("b1 /r1\nb2 r2\n")
-    done = auditor(*(word.format(bad=tmp_path / "bad") for word in arguments))
+    done = topology(*(word.format(bad=tmp_path / "bad") for word in arguments))
     assert (2, "") == (done.returncode, done.stdout) and words in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_nobody_at_the_address_is_exit_5(form: str) -> None:
     """As for every command."""
-    done = auditor(
+    done = topology(
         "--metadata-service-uri", NOWHERE, "--topology", "zookeeper", "--zookeeper-connect-timeout", "500ms", "--format", form
     )
     assert 5 == done.returncode, done.stdout + done.stderr

@@ -1,0 +1,72 @@
+"""`auditor` as a shell sees it: its exit code, and what it says on stdout and stderr.
+
+    done = command("run", "--output", str(tmp_path), AUDITOR_RPC_TIMEOUT="1s")   # a process of its own: 1 s and more
+    done = command_here("run", "--fail-on", "sometimes")                         # in this process: milliseconds
+
+No AUDITOR_* variable of whoever runs the tests is seen, but those that are named.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+import structlog
+
+from auditor.__main__ import main
+
+PROJECT = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 200
+
+Done = subprocess.CompletedProcess[str]
+
+
+def command(*arguments: str, **environment: str) -> Done:
+    """`python -m auditor`."""
+    env = {**_without_settings(), "PYTHONPATH": str(PROJECT), **environment}
+    line = [sys.executable, "-m", "auditor", *arguments]
+    return subprocess.run(line, cwd=PROJECT, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+
+
+def command_here(*arguments: str, **environment: str) -> Done:
+    """The same in this process, with its Spark session where there is one: for what needs no process of its own."""
+    out, err = io.StringIO(), io.StringIO()
+    with _as_it_was(), pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["auditor", *arguments])
+        for name in os.environ.keys() - _without_settings().keys():
+            patch.delenv(name)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert isinstance(ended.value.code, int), ended.value.code
+    return Done(["auditor", *arguments], ended.value.code, out.getvalue(), err.getvalue())
+
+
+def _without_settings() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if not key.startswith("AUDITOR_")}
+
+
+@contextmanager
+def _as_it_was() -> Iterator[None]:
+    """What the command line sets up for its process, signals and the log, is put back."""
+    signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    loggers = [logging.getLogger(), *(logging.getLogger(name) for name in list(logging.root.manager.loggerDict))]
+    levels, handlers, log = [one.level for one in loggers], logging.root.handlers[:], structlog.get_config()
+    try:
+        yield
+    finally:
+        for number, handler in signals.items():
+            signal.signal(number, handler)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        logging.root.handlers[:] = handlers
+        structlog.configure(**log)
