@@ -192,7 +192,7 @@ def _unknown_counts_as_held(right: Any) -> Any:
         extents = tuple(
             replace(one, shares=tuple(replace(share, unknown=EMPTY) for share in one.shares)) for one in seen.extents
         )
-        return replace(seen, extents=extents, unknowns=())
+        return replace(seen, extents=extents, reasons={})
 
     return judged
 
