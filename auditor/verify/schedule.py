@@ -100,14 +100,14 @@ def expected_groups(first: EntryId, last: EntryId, position: int, ensemble_size:
     groups = []
     if head > 0:
         groups.append((first, min(head, last - first + 1)))
-    full = (last - start - write_quorum + 1) // ensemble_size + 1 if last - start + 1 >= write_quorum else 0
+    full = max(0, (last - start + 1 - write_quorum) // ensemble_size + 1)
     tail_start = start + full * ensemble_size
     tail = min(last - tail_start + 1, write_quorum)
     if full == 0:
         if tail > 0:
             groups.append((tail_start, tail))
         return _few_runs(groups)
-    packed = b"".join(_GROUP.pack(at, at, size, 0) for at, size in groups)
+    packed = _few_runs(groups)
     period = ensemble_size if full > 1 else 0
     packed += _GROUP.pack(start, start + (full - 1) * ensemble_size, write_quorum, period)
     return packed + (_GROUP.pack(tail_start, tail_start, tail, 0) if tail > 0 else b"")
@@ -131,11 +131,11 @@ def foreign_runs(groups: bytes, ensemble_size: int) -> int:
 
     Small multiples of the ensemble size do (every other stripe lost); short progressions happen wherever entries are lost.
     """
-    kin = {ensemble_size * times for times in range(1, _KIN_TIMES_MAX + 1)}
+    kin = {ensemble_size * times for times in range(_KIN_TIMES_MAX + 1)}  # 0: a single run
     told = (
         (last - first) // period + 1
         for first, last, size, period in _GROUP.iter_unpack(groups)
-        if period and period != size and period not in kin
+        if period != size and period not in kin
     )
     return sum(count for count in told if count > _SHORT_PROGRESSION_RUNS)
 

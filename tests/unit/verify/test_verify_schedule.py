@@ -193,6 +193,9 @@ def test_held_entries_are_those_of_the_groups() -> None:
         ((0, 7 * 16, 2, 7), 17),
         ((5, 5, 1000, 0), 0),
         ((0, 999 * 7, 7, 7), 0),  # touching runs are one run
+        ((0, 999 * 48, 2, 48), 0),  # sixteen times the ensemble is kin
+        ((0, 999 * 51, 2, 51), 1000),  # seventeen times is not
+        ((0, 4 * 2**60, 1, 4), 2**60 + 1),  # to the last one, however many
     ],
 )
 def test_runs_told_by_a_period_foreign_to_striping_are_counted(group: tuple[int, int, int, int], wanted: int) -> None:
@@ -206,6 +209,20 @@ def test_the_reference_above_counts_as_the_definition_does() -> None:
     for entry, segment in entries_of(metadata):
         for position, bookie in enumerate(segment.ensemble):
             assert belongs(entry, position, 4, 2) == (entry in expected_on(metadata)[bookie])
+
+
+@pytest.mark.parametrize(("last", "runs"), [(1, 1), (2, 2), (4, 2), (5, 3)])
+def test_an_answer_is_expected_to_have_a_run_for_each_round_and_one_more(last: int, runs: int) -> None:
+    """A header of 64 bytes, and 24 for each run: a whole round of the ensemble may touch one run more than there are rounds."""
+    asked = questions(ledger(f"e3 w2 0:[b1 b2 b3] closed {last}"))
+    assert {64 + 24 * runs} == {question.expected_bytes for question in asked}
+
+
+@pytest.mark.parametrize(("shape", "runs"), [("0:[b1 b2] closed 999", 1), ("0:[b1 b2] 7:[b2 b1] closed 999", 2)])
+def test_where_every_bookie_holds_every_entry_a_run_for_each_segment_is_expected(shape: str, runs: int) -> None:
+    """However long the segments are."""
+    asked = questions(ledger(f"e2 w2 {shape}"))
+    assert {64 + 24 * runs} == {question.expected_bytes for question in asked}
 
 
 def test_whatever_a_ledger_claims_to_hold_what_is_expected_of_an_answer_is_bounded() -> None:
