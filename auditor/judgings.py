@@ -8,13 +8,18 @@ from typing import NamedTuple
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from auditor.accounting.poisoned import HAS_DETAIL, disagreed_on
 from auditor.errors import WorkerDied
 from auditor.evidence.shards import Shard
 from auditor.judgement import Todo
+from auditor.model.identity import LedgerId
 from auditor.report.journal import Journal
 from auditor.report.run_directory import Place
 from auditor.tables.stages import Stages
 from auditor.tables.verdicts import STEPS
+
+DIFFERING_MAX = 100
+"""Ledgers of one judging on which the checkers may differ for the others to be judged again without them."""
 
 
 class Judging(NamedTuple):
@@ -45,18 +50,32 @@ class Judgings:
         """Judge a shard's open ledgers once more; `only` those that judging `only[0]` of this look left with that todo."""
         number = self.latest + 1 if self.done and self.done[-1].look == look else 0
         name = self.stages.steps_name(look, number)
-
-        def work() -> None:
-            try:
-                self.stages.judge(look, number, shard, only)
-            except WorkerDied as died:
-                # Nothing of that job counts, whatever it left. Once more from the same evidence, each ledger in a child.
-                self.run.remove(name)
-                self.problems.append(f"judging at look {look} was done again, ledger by ledger: {died}")
-                self.stages.judge(look, number, shard, only, careful=True)
-
-        self.journal.once(name, work)
+        self.journal.once(name, self._judge, look, number, shard, only)
         self.done.append(Judging(look, number, shard.number))
+
+    def _judge(self, look: int, number: int, shard: Shard, only: tuple[int, Todo] | None) -> None:
+        """Once; or twice, where the first time shows that the process that judged cannot be trusted (design: a MAJOR fault).
+
+        Then nothing of that job counts, and the shard is judged again from the same evidence without the ledger that caused it.
+        """
+        name = self.stages.steps_name(look, number)
+        try:
+            self.stages.judge(look, number, shard, only)
+            differing = self._differing(name)
+            why = f"the two checkers differ on ledger {min(differing)}" if differing else ""
+        except WorkerDied as died:
+            differing, why = {}, str(died)
+        if why:
+            self.run.remove(name)
+            self.problems.append(f"judging at look {look} was done again, ledger by ledger: {why}")
+            self.stages.judge(look, number, shard, only, again_without=differing)
+
+    def _differing(self, name: str) -> dict[LedgerId, str]:
+        """The ledgers of a judging on which the two checkers differ, and in what; none where it is so many that it is a rule
+        that is wrong and no process."""
+        rows = self.run.read_table(name, STEPS, HAS_DETAIL, ["ledger_id", "unknowns", "detail"])
+        differing = dict(disagreed_on(rows))
+        return differing if len(differing) <= DIFFERING_MAX else {}
 
     def left(self, look: int, todo: Todo, shard: Shard | None = None) -> int:
         """How many ledgers, or how many of a shard, some judging of a look left with that todo."""

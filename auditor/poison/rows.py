@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from auditor.accounting.verdict_rows import verdict_row
 from auditor.evidence.rows import Row
-from auditor.judgement import Step
+from auditor.judgement import Step, unjudged
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.verdict import Unknown
 from auditor.poison.settling import poisoned, settled, stopped_detail
 
 
@@ -23,6 +24,12 @@ def judged(evidence: LedgerEvidence, terms: Terms, facts: ClusterFacts) -> tuple
     except Exception as error:  # whatever a ledger nobody foresaw may cause
         step = poisoned(evidence.ledger_id)
         return step, verdict_row(evidence, step, terms, facts, f"{type(error).__name__}: {error}")
+
+
+def withheld(evidence: LedgerEvidence, detail: str, terms: Terms, facts: ClusterFacts) -> tuple[Step, Row]:
+    """The row of a ledger on which the checkers were found to differ: not judged again, told as it was."""
+    step = unjudged(evidence.ledger_id, Unknown.CHECKERS_DISAGREE)
+    return step, verdict_row(evidence, step, terms, facts, detail)
 
 
 def set_aside(evidence: LedgerEvidence, why: str, terms: Terms, facts: ClusterFacts) -> tuple[Step, Row]:

@@ -201,6 +201,16 @@ def run_job(spark: SparkSession, stop: StopRequest, action: Callable[[], T], tic
     return outcome[0]
 
 
+def renew_workers(spark: SparkSession) -> None:
+    """Let jobs begun from now on use none of the Python workers there are: Spark tells them apart by their environment."""
+    environment = spark.sparkContext.environment
+    environment[_WORKERS] = str(int(environment.get(_WORKERS, "0")) + 1)
+
+
+_WORKERS = "BOOKKEEPER_AUDITOR_WORKERS"
+"""Says which generation of workers a process belongs to."""
+
+
 def _ours(failure: BaseException) -> AuditorError:
     """What failed, as text: Spark's own exceptions cannot be read any more once the session has ended."""
     text = str(failure)

@@ -28,7 +28,7 @@ from auditor.stop import StopRequest
 from auditor.tables import ledgers as ledger_table
 from auditor.tables import verdicts
 from auditor.tables.lanes import QUESTIONS, WANTED, Directory, by_lane, entry_reader, list_asker
-from auditor.tables.session import run_job
+from auditor.tables.session import renew_workers, run_job
 from auditor.tables.store import append, keep, local_rows, mapped, spark_type, written
 from auditor.zookeeper.ledger_listing import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress
@@ -101,14 +101,25 @@ class Stages:
         self._write(mapped(lanes, entry_reader(directory, self.limits, look, self.address), READS), "evidence/reads")
 
     def judge(
-        self, look: int, judging: int, shard: Shard = EVERYTHING, only: tuple[int, Todo] | None = None, *, careful: bool = False
+        self,
+        look: int,
+        judging: int,
+        shard: Shard = EVERYTHING,
+        only: tuple[int, Todo] | None = None,
+        *,
+        again_without: Mapping[LedgerId, str] | None = None,
     ) -> None:
         """Where each open ledger stands now -> steps. `only`: those an earlier judging of this look left with that todo.
 
-        Raises WorkerDied where a ledger took its worker with it; `careful` finds out which and sets it aside.
+        Raises WorkerDied where a ledger took its worker with it. `again_without`: once more, trusting no process that judged
+        before: in new workers, each ledger in the hands of a child, which finds out which it was and sets it aside; without
+        those on which the checkers are known to differ, each with what in.
         """
         ids = None if only is None else self._left(look, *only)
-        work = verdicts.judge_of(self.terms, self.facts, self.judging, careful=careful)
+        if again_without is not None:
+            renew_workers(self.spark)
+        careful, differing = again_without is not None, dict(again_without or {})
+        work = verdicts.judge_of(self.terms, self.facts, self.judging, careful=careful, differing=differing)
         rows = mapped(self._seen(look, shard, asked=True, ids=ids), work, verdicts.STEPS)
         self._write(rows, self.steps_name(look, judging))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -16,14 +17,17 @@ from auditor.evidence.schemas import SEEN, VERDICTS
 from auditor.judgement import Step, lists_demanded
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.identity import LedgerId
 from auditor.poison.judge import Judge
-from auditor.poison.rows import judged, set_aside
+from auditor.poison.rows import judged, set_aside, withheld
 from auditor.tables.lanes import QUESTIONS, WANTED, wanted_rows
 from auditor.tables.ledgers import Batches, Work
 from auditor.tables.store import spark_type
 
 STEPS = pa.schema([*VERDICTS, pa.field("wait", pa.bool_()), pa.field("wanted", pa.list_(pa.struct(WANTED)))])
 """Where a ledger stands after a look, and the confirming reads it still needs. Key: ledger_id."""
+
+NONE_DIFFER: Mapping[LedgerId, str] = MappingProxyType({})
 
 
 def seen(ledgers: DataFrame, answers: DataFrame | None, reads: DataFrame | None, *, first: bool) -> DataFrame:
@@ -65,8 +69,18 @@ def asker_of(terms: Terms) -> Work:
     return work
 
 
-def judge_of(terms: Terms, facts: ClusterFacts, limits: JudgingLimits, *, careful: bool = False) -> Work:
-    """Work on SEEN rows: a STEPS row for each ledger. `careful`: in a child, so that this process outlives the ledger."""
+def judge_of(
+    terms: Terms,
+    facts: ClusterFacts,
+    limits: JudgingLimits,
+    *,
+    careful: bool = False,
+    differing: Mapping[LedgerId, str] = NONE_DIFFER,
+) -> Work:
+    """Work on SEEN rows: a STEPS row for each ledger. `careful`: in a child, so that this process outlives the ledger.
+
+    `differing`: ledgers on which the checkers were found to differ, and in what; they are told and not judged.
+    """
 
     def row(evidence: LedgerEvidence) -> Row:
         return _step_row(evidence, *judged(evidence, terms, facts))
@@ -77,7 +91,10 @@ def judge_of(terms: Terms, facts: ClusterFacts, limits: JudgingLimits, *, carefu
     def work(batches: Batches) -> Batches:
         judge = Judge(row, aside, limits, careful=careful)
         for batch in batches:
-            yield table(STEPS, judge.each(list(gathered(batch))))
+            ledgers = list(gathered(batch))
+            told = [one for one in ledgers if one.ledger_id in differing]
+            rows = [_step_row(one, *withheld(one, differing[one.ledger_id], terms, facts)) for one in told]
+            yield table(STEPS, [*judge.each([one for one in ledgers if one.ledger_id not in differing]), *rows])
 
     return work
 

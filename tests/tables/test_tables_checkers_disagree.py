@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 from pyspark import cloudpickle
 from support.audits import Outcome, accounted, audit, audit_ledgers, replay_run
 
-from auditor import judgement
+from auditor import judgement, judgings
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.verdict import Standing, Verdict
@@ -125,11 +126,13 @@ def test_a_sound_ledger_is_checked_again_where_the_sample_has_it(
 ) -> None:
     """What the first checker overlooks shows where the sample is everything, and nowhere else."""
     plant_in_workers(monkeypatch, LACKING, nothing_wrong)
-    outcome = audit(cluster, tmp_path / "all", sound_sample="100%")
+    (tmp_path / "all").mkdir()
+    (tmp_path / "none").mkdir()
+    outcome = audit(cluster, tmp_path / "all", ledger_ids=[SOUND, LACKING], sound_sample="100%")
     assert (4, 1) == (outcome.exit_code, outcome.summary["indeterminate"]["checkers_disagree"]), outcome.stdout
     assert "standing: the first checker says sound, the second violated" in detail_of(outcome, LACKING)
-    outcome = audit(cluster, tmp_path / "none", sound_sample="0%")
-    assert (1, 0) == (outcome.exit_code, outcome.summary["indeterminate"]["checkers_disagree"]), outcome.stdout
+    outcome = audit(cluster, tmp_path / "none", ledger_ids=[SOUND, LACKING], sound_sample="0%")
+    assert (0, 0) == (outcome.exit_code, outcome.summary["indeterminate"]["checkers_disagree"]), outcome.stdout
 
 
 def test_single_ledgers_are_given_to_both_checkers_too(cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,3 +142,56 @@ def test_single_ledgers_are_given_to_both_checkers_too(cluster: SandboxCluster, 
     assert 4 == outcome.exit_code, outcome.stdout
     assert ["sound", "indeterminate: checkers_disagree", "violated"] == outcome.standings(SOUND, LACKING, LACKING_TOO)
     assert "entries in all: the first checker says 2, the second 1" in outcome.verdicts[LACKING].told["detail"]
+
+
+def spoilt_by(ledger_id: int, marks: Path, right: Settle) -> Settle:
+    """The first checker, until it first sees one ledger: that one it tells wrongly, and every later one it calls sound, in all
+    workers of that generation and in what they beget."""
+    spoilt = marks / os.environ.get("BOOKKEEPER_AUDITOR_WORKERS", "first")
+
+    def settled(evidence: LedgerEvidence, terms: Terms) -> judgement.Step:
+        if evidence.ledger_id == ledger_id:
+            spoilt.touch()
+        step = right(evidence, terms)
+        if step.todo is not judgement.Todo.NOTHING or not spoilt.exists():
+            return step
+        wrongly = one_entry_too_many if evidence.ledger_id == ledger_id else nothing_wrong
+        return replace(step, verdict=wrongly(step.verdict))
+
+    return settled
+
+
+def plant_spoiler(monkeypatch: pytest.MonkeyPatch, marks: Path) -> None:
+    """Every task that judges has a first checker that LACKING spoils."""
+    from auditor.tables import verdicts
+
+    make = verdicts.judge_of
+
+    def made(*arguments: Any, **named: Any) -> Any:
+        work = make(*arguments, **named)
+
+        def planted(batches: Any) -> Any:
+            from auditor import judgement
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(judgement, "settle", spoilt_by(LACKING, marks, judgement.settle))
+                yield from work(batches)
+
+        return planted
+
+    monkeypatch.setattr(verdicts, "judge_of", made)
+
+
+@pytest.mark.parametrize(("standing", "differing_max"), [("violated", judgings.DIFFERING_MAX), ("sound", 0)])
+def test_what_a_process_judged_that_cannot_be_trusted_is_judged_again(
+    spark: object, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, standing: str, differing_max: int
+) -> None:
+    """In a new process, from the same evidence, without the ledger that showed it. Were it not, a loss would be overlooked."""
+    plant_spoiler(monkeypatch, tmp_path)
+    monkeypatch.setattr(judgings, "DIFFERING_MAX", differing_max)
+    outcome = audit(cluster, tmp_path, ledger_ids=[LACKING, LACKING_TOO], sound_sample="0%")
+    assert ["indeterminate: checkers_disagree", standing] == outcome.standings(LACKING, LACKING_TOO)
+    assert "entries in all: the first checker says 2, the second 1" in detail_of(outcome, LACKING)
+    told = [event["problem"] for event in outcome.events if "was done again, ledger by ledger" in event.get("problem", "")]
+    assert bool(differing_max) == bool(told)
+    assert 4 == outcome.exit_code, outcome.stdout
