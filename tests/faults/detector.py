@@ -125,12 +125,22 @@ def breaches(log: Log, told: Told, owed: Mapping[int, frozenset[Judged]]) -> lis
     The log has a mark where the second look begins; later looks without a pause of their own are in its epoch.
     """
     epochs = log.epochs()
-    found: list[Breach] = []
-    for bookie in sorted({row[0] for row in told.answers} | {one.proxy for epoch in epochs for one in epoch} - {"zookeeper"}):
-        for look in (1, 2):
-            seen = [one for epoch in (epochs[:1] if look == 1 else epochs[1:]) for one in epoch if one.proxy == bookie]
-            found += _answers(bookie, look, seen, told)
-    asked = _asked([one for epoch in epochs for one in epoch if one.proxy != "zookeeper"])
+    bookies = {row[0] for row in told.answers} | {one.proxy for epoch in epochs for one in epoch} - {"zookeeper"}
+    by_look = {1: epochs[0], 2: [one for epoch in epochs[1:] for one in epoch]}
+    seen = {
+        (bookie, look): [one for one in frames if one.proxy == bookie]
+        for bookie in sorted(bookies)
+        for look, frames in by_look.items()
+    }
+    return compared(seen, told, owed)
+
+
+def compared(
+    seen: Mapping[tuple[str, int], Sequence[Passed]], told: Told, owed: Mapping[int, frozenset[Judged]]
+) -> list[Breach]:
+    """The same, where it is known which frames of a bookie belong to which look."""
+    found = [breach for (bookie, look), mine in seen.items() for breach in _answers(bookie, look, mine, told)]
+    asked = _asked(sorted((one for mine in seen.values() for one in mine), key=lambda one: one.number))
     order = [ledger for ledger in asked if ledger in owed] + [ledger for ledger in owed if ledger not in asked]
     if told.in_order:  # the proxies saw each bookie's part of it; the whole is the order of the ids
         order = sorted(order)
@@ -232,5 +242,10 @@ def _judged(standing: str, findings: Iterable[Mapping[str, Any]]) -> Judged:
 
 
 def _rows(table: Path) -> list[dict[str, Any]]:
-    """Rows of a written table in the order of its files and in each file."""
-    return [row for path in sorted(table.glob("*.parquet")) for row in pq.read_table(path, partitioning=None).to_pylist()]
+    """Rows of a written table in the order in which its files were written, and in each file."""
+    return [row for path in written_files(table) for row in pq.read_table(path, partitioning=None).to_pylist()]
+
+
+def written_files(table: Path) -> list[Path]:
+    """The files of a table, oldest first: each stage of a run adds some."""
+    return sorted(table.glob("*.parquet"), key=lambda path: (path.stat().st_mtime_ns, path.name))

@@ -65,9 +65,14 @@ class Proxy:
         self.port: int = self._listener.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
+        """Whoever connects now is refused, as where no server runs."""
         self._listener.close()
         for connection in self._connections:
             connection.end()
+
+    async def start_again(self) -> None:
+        """Where it was before."""
+        self._listener = await asyncio.start_server(self._accepted, HOST, self.port)
 
     def heal(self) -> None:
         """No more faults; a connection that is half open stays so, as it would."""
@@ -268,6 +273,14 @@ class Proxies:
         """No proxy does harm any more."""
         for proxy in self._proxies:
             proxy.heal()
+
+    def lose(self, proxy: Proxy) -> None:
+        """What is behind it cannot be reached any more: every connection ends, and no other is accepted."""
+        self._loop.call(proxy.stop())
+
+    def find(self, proxy: Proxy) -> None:
+        """What was lost is back."""
+        self._loop.call(proxy.start_again())
 
     def _started(self, proxy: Proxy) -> Proxy:
         self._loop.call(proxy.start())

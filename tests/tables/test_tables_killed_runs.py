@@ -13,17 +13,15 @@ from pathlib import Path
 import pytest
 from faults.harm import Fault, Harm
 from faults.playing import IDS, PLAYS_ALL, SEED, told_by
+from faults.resuming import ENDS_WITHIN_S, LATEST, jvm_of, nothing_published
 from faults.scene import ALL, BOOKIES, Act, act, owed, settle
 from support.audits import audit
-from support.started_command import Started, in_session, started
+from support.started_command import Started, started
 
 from auditor.sandbox.cluster import SandboxCluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(600)]
 
-LATEST = b'{"run": "run-20200101T000000Z-000000"}\n'
-ENDS_WITHIN_S = 240.0
-"""How long a run may take, on a machine that does other things too."""
 FRAMES = 6
 """A run is hit with one of the first so many lists it asks for."""
 LARGE = range(50, 58)
@@ -46,13 +44,6 @@ def run(uri: str, home: Path, **limits: int) -> AbstractContextManager[Started]:
     return started(home, "run", "--metadata-service-uri", uri, "--second-look-delay", "0s", **limits)
 
 
-def nothing_published(command: Started) -> None:
-    """The earlier result to the byte, no verdict of this run that anybody could take for one, no process."""
-    assert [] == command.survivors(), f"FAULT_SEED={SEED}"
-    assert LATEST == (command.output / "latest.json").read_bytes()
-    assert [] == [str(path) for name in ("summary.json", "findings.jsonl") for path in command.output.glob(f"run-*/{name}")]
-
-
 def next_run_owes_all(cluster: SandboxCluster, home: Path) -> None:
     """A run into the same directory, undisturbed."""
     with act(cluster, SEED) as played:
@@ -60,13 +51,6 @@ def next_run_owes_all(cluster: SandboxCluster, home: Path) -> None:
             played, home, output=str(home / "out"), ledger_ids=IDS, between=lambda n: played.second_look(n, heal=True)
         )
         assert [] == played.breaches(told_by(outcome), owed(ALL)), f"FAULT_SEED={SEED}"
-
-
-def jvm_of(command: Started) -> int:
-    """The JVM of a run."""
-    processes = [line.split() for line in in_session(command.pid)]
-    (pid,) = [int(words[0]) for words in processes if words[1].endswith("/java")]
-    return pid
 
 
 KILLED: Mapping[str, tuple[Callable[[Started], int], int]] = {
@@ -88,6 +72,7 @@ def test_a_run_that_is_killed_publishes_nothing_and_the_next_owes_all(
         ended = command.ended(ENDS_WITHIN_S)
         assert [] == played.log.errors, f"FAULT_SEED={SEED}"
         assert code == ended, f"FAULT_SEED={SEED}: {command.said()}"
+        assert [] == command.survivors(), f"FAULT_SEED={SEED}"
         nothing_published(command)
     next_run_owes_all(cluster, home)
 
@@ -119,6 +104,7 @@ def test_a_full_disk_publishes_nothing_and_the_next_owes_all(spark: object, tmp_
             cluster.add_ledger(ledger_id, replace(metadata, custom_metadata=(("filling", draw.randbytes(CUSTOM_BYTES)),)))
         with run(cluster.metadata_service_uri, home, file_bytes_max=limit) as command:
             assert code == command.ended(ENDS_WITHIN_S), f"FAULT_SEED={SEED}: {command.said()}"
+            assert [] == command.survivors(), f"FAULT_SEED={SEED}"
             nothing_published(command)
         if PLAYS_ALL:  # that the next run is whole is seen after a kill in any case
             next_run_owes_all(cluster, home)
