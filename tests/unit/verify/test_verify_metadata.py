@@ -3,7 +3,7 @@
 import pytest
 
 from auditor.sandbox.notation import ledger
-from auditor.verify.metadata import contradictions
+from auditor.verify.metadata import contradictions, unknown_bookies
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,20 @@ def test_each_contradiction_is_told_with_both_sides(text: str, words: str) -> No
 def test_every_contradiction_is_told() -> None:
     """The first one found hides none of the others."""
     assert len(contradictions(ledger("e3 w4 a5 5:[a b] 4:[a b c] closed"))) == 6
+
+
+def test_an_unknown_bookie_is_told_once_with_the_first_segment_that_names_it() -> None:
+    """In the order of the segments; of bookies that nobody names, nothing."""
+    metadata = ledger("e3 w2 a2 0:[a b c] 10:[a b d] 20:[a d c] closed 29")
+    assert (
+        "the segment at entry 0 names bookie c, which is neither registered nor known by a cookie",
+        "the segment at entry 10 names bookie d, which is neither registered nor known by a cookie",
+    ) == unknown_bookies(metadata, frozenset({"d", "c", "x"}))
+
+
+@pytest.mark.parametrize(("unknown", "more"), [(10, ()), (12, ("so it is with 2 more bookies",))])
+def test_ten_unknown_bookies_are_named_and_the_rest_is_counted(unknown: int, more: tuple[str, ...]) -> None:
+    """A finding stays short however many there are."""
+    names = [f"b{number}" for number in range(unknown)]
+    told = unknown_bookies(ledger(f"e{unknown} w2 a2 0:[{' '.join(names)}] closed 9"), frozenset(names))
+    assert (10, more) == (sum("names bookie" in one for one in told), told[10:])
