@@ -30,6 +30,8 @@ def test_metadata_that_makes_sense_has_no_contradiction(text: str) -> None:
         ("e3 w0 a0 0:[a b c] closed 9", "write quorum 0"),
         ("e3 w2 a0 0:[a b c] closed 9", "ack quorum 0"),
         ("e0 w0 a0 0:[] open", "ensemble size 0"),
+        ("e3 w0 a1 0:[a b c] closed 9", "a quorum below one: ensemble size 3, write quorum 0, ack quorum 1"),
+        ("e0 w1 a1 0:[] open", "a quorum below one: ensemble size 0, write quorum 1, ack quorum 1"),
         ("e3 w4 a2 0:[a b c] closed 9", "the write quorum 4 is larger than the ensemble size 3"),
         ("e3 w2 a3 0:[a b c] closed 9", "the ack quorum 3 is larger than the write quorum 2"),
         ("e3 w2 a2 closed 9", "no segment"),
