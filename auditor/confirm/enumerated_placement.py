@@ -2,12 +2,13 @@
 
 Each rule is the loop of the reference (placement-policies.md sections 4 to 6) over places that are all known. A write set fails
 if it fails wherever its unplaced members are, holds if it holds wherever they are, and is unknown otherwise. Not judged (None):
-ensembles with more than UNPLACED_MAX unplaced members for which the places tried leave it open, and under the zone-aware policy
-those in which an unplaced bookie stands twice.
+ensembles with more than UNPLACED_MAX unplaced members for which the places tried leave it open, or where trying takes too long,
+and under the zone-aware policy those in which an unplaced bookie stands twice.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain, combinations, product
@@ -20,6 +21,11 @@ from auditor.model.placement import Adherence, PlacementRule, Policy
 
 UNPLACED_MAX = 2
 """Members of one write set (or ensemble) without location whose places are tried in all combinations; of more, a few tell."""
+TRIES_MAX = 1_000_000
+"""Members placed while one ensemble is tried, all its write sets and combinations together: a second or two. Ensembles of some
+tens, of which two members of a write set are unplaced, come near it."""
+SETS_MEMBERS_MAX = 100_000
+"""What is beyond it in members of all write sets together, nobody judges (as `auditor.verify.placement_rules` bounds it)."""
 ENSEMBLES_KEPT_MAX = 4_096
 """Ensembles remembered with what was found of them: some MB."""
 
@@ -84,14 +90,21 @@ def _adherence(
             return Adherence.FAIL
     known = {bookie: place for bookie, is_known, place in places if is_known}
     size = len(ensemble)
-    sets = {tuple(ensemble[(at + step) % size] for step in range(min(write_quorum, size))) for at in range(size)}
     outcomes: list[Adherence | None] = []
     if rule.policy is Policy.REGION:
-        outcomes.append(_tried(ensemble, known, rule, lambda members, there: _spans(members, there, rule)))
-    for members in sets:
-        outcomes.append(
-            _tried(members, known, rule, lambda m, there: _WINDOW[rule.policy](m, there, write_quorum, ack_quorum, rule))
-        )
+        outcomes.append(_tried(ensemble, known, rule, lambda members, there: _spans(members, there, rule), TRIES_MAX))
+    begins, length = (range(size), write_quorum) if write_quorum < size else (range(1), size)
+    sets = set[tuple[BookieId, ...]]()
+    if len(begins) * length > SETS_MEMBERS_MAX:
+        outcomes.append(Adherence.UNKNOWN)
+    else:
+        sets = {tuple(ensemble[(at + step) % size] for step in range(length)) for at in begins}
+    window = _WINDOW[rule.policy]
+
+    def judged(members: tuple[BookieId, ...], there: Places) -> Adherence:
+        return window(members, there, write_quorum, ack_quorum, rule)
+
+    outcomes += [_tried(members, known, rule, judged, TRIES_MAX // len(sets)) for members in sets]
     if Adherence.FAIL in outcomes:
         return Adherence.FAIL
     return None if None in outcomes else min(one for one in outcomes if one is not None)
@@ -100,12 +113,20 @@ def _adherence(
 _Concrete: TypeAlias = Callable[[tuple[BookieId, ...], Places], Adherence]
 
 
-def _tried(members: tuple[BookieId, ...], known: Places, rule: PlacementRule, concrete: _Concrete) -> Adherence | None:
-    """The rule with the unplaced members everywhere they could be."""
-    open_ones = sorted({member for member in members if member not in known})
-    if rule.policy is Policy.ZONE and any(members.count(member) > 1 for member in open_ones):
+def _tried(
+    members: tuple[BookieId, ...], everywhere: Places, rule: PlacementRule, concrete: _Concrete, tries_max: int
+) -> Adherence | None:
+    """The rule with the unplaced members everywhere they could be. None also where that takes more than `tries_max` members."""
+    known = {member: everywhere[member] for member in members if member in everywhere}
+    times = Counter(members)
+    open_ones = sorted(times.keys() - known.keys())
+    if rule.policy is Policy.ZONE and any(times[member] > 1 for member in open_ones):
         return None
-    outcomes = {concrete(members, {**known, **there}) for there in _everywhere(open_ones, known, rule)}
+    few = len(open_ones) <= UNPLACED_MAX
+    candidates = sorted(_candidates(len(open_ones) if few else 1, known, rule)) if open_ones else []
+    if (len(candidates) ** len(open_ones) if few else len(candidates) + 1) * len(members) > tries_max:
+        return None
+    outcomes = {concrete(members, {**known, **there}) for there in _everywhere(open_ones, candidates, rule)}
     if Adherence.FAIL in outcomes and len(outcomes) > 1:
         return Adherence.UNKNOWN
     if len(open_ones) > UNPLACED_MAX:
@@ -113,9 +134,8 @@ def _tried(members: tuple[BookieId, ...], known: Places, rule: PlacementRule, co
     return min(outcomes)
 
 
-def _everywhere(open_ones: list[BookieId], known: Places, rule: PlacementRule) -> Iterator[Places]:
+def _everywhere(open_ones: list[BookieId], candidates: list[str], rule: PlacementRule) -> Iterator[Places]:
     """All combinations of few; of many, all at one place, or each at a new one."""
-    candidates = sorted(_candidates(len(open_ones), known, rule))
     new = [f"/new {number}" + ("" if rule.policy is Policy.RACK else "/u1") for number in range(len(open_ones))]
     if len(open_ones) <= UNPLACED_MAX:
         combined: Iterable[tuple[str, ...]] = product(candidates, repeat=len(open_ones))

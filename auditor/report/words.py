@@ -62,7 +62,7 @@ UNKNOWN_WORDS: dict[Unknown, Reason] = {
         "see the ACL of its znode, or update the auditor",
     ),
     Unknown.TOPOLOGY_UNKNOWN: Reason(
-        "the location of a bookie in its ensemble is not known",
+        "the location of a bookie in its ensemble is not known, or it has too many write sets to look at",
         "give the auditor the locations of all bookies",
     ),
     Unknown.UNSETTLED: Reason(

@@ -6,8 +6,8 @@ Not verified: Pulsar's isolation groups (no Java class verifies them); weights; 
 Entry e stands on the positions (e + j) mod E, j < W: there are E write sets, window i beginning at position i, and only one
 where W >= E. A window whose members all have a location is judged outright. Where some have none, the window fails only if it
 fails wherever these are, and holds only if it holds wherever they are: also in the default location, where BookKeeper puts
-what it cannot resolve. Everything else is UNKNOWN. Said of each window by itself: two windows that each could hold may not be
-able to hold together, and that stays UNKNOWN.
+what it cannot resolve. Everything else is UNKNOWN, and so are the windows of an ensemble that has too many to look at. Said of
+each window by itself: two windows that each could hold may not be able to hold together, and that stays UNKNOWN.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from auditor.model.placement import Adherence, PlacementRule, Policy
 
 WINDOWS_SHOWN_MAX = 5
 """Windows kept of one ensemble, at most: enough to see the pattern; the others are counted."""
+WINDOW_MEMBERS_MAX = 100_000
+"""Members of all windows of one ensemble together, at most, that are looked at: some 300 ms. Real ensembles have a few bookies
+and come to some tens; a znode has room for an ensemble of thousands, which could keep a judge busy for hours."""
 DEFAULT_RACK = "/default-rack"
 DEFAULT_ZONE = "/default-zone/default-upgradedomain"
 DEFAULT_REGION = "/default-region/default-rack"
@@ -61,8 +64,8 @@ def judge(
 ) -> Judged:
     """BookKeeper's isEnsembleAdheringToPlacementPolicy, or what it should be (`rule.java_compatible`). Never raises.
 
-    Any ensemble and any quorums will do, also an empty list and quorums below one. Costs the windows times their members:
-    some 10 µs for the usual ensembles, some 100 µs where the reasons have to be told.
+    Any ensemble and any quorums will do, also an empty list and quorums below one. Costs the windows times their members, up
+    to WINDOW_MEMBERS_MAX: some 10 µs for the usual ensembles, some 100 µs where the reasons have to be told.
     """
     if has_no_rule(rule):
         return STRICT
@@ -114,7 +117,11 @@ def _windows(
 ) -> Iterator[Window]:
     """The windows that are not STRICT."""
     size, judge_one = len(ensemble), _JUDGE_WINDOW[rule.policy]
-    for index in range(windows_count(size, write_quorum)):
+    count = windows_count(size, write_quorum)
+    if count * min(write_quorum, size) > WINDOW_MEMBERS_MAX:
+        yield Window(None, (), (), Adherence.UNKNOWN, f"has {count} write sets of {write_quorum}, too many to look at")
+        return
+    for index in range(count):
         at = [(index + step) % size for step in range(min(write_quorum, size))]
         view = _View(tuple(ensemble[k] for k in at), tuple(locations[k] for k in at), write_quorum, ack_quorum, rule)
         adherence, why = judge_one(view)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.entry_by_entry import expected_on
 from support.stories import GRACE_MS, LEDGER, NOW_MS, Bookie, State, Story, drive, stories
 
 from auditor.confirm.agreement import differences
@@ -263,6 +264,20 @@ def test_a_bookie_without_a_location_leaves_placement_unknown() -> None:
     verdict = driven.step.verdict
     assert (Standing.INDETERMINATE, (Unknown.TOPOLOGY_UNKNOWN,)) == (verdict.standing, verdict.unknowns)
     assert 1 == len(driven.evidence.looks)
+
+
+def test_an_ensemble_with_too_many_write_sets_leaves_placement_unknown_and_entries_judged() -> None:
+    """To both checkers: 400 bookies and a write quorum of 251. What one bookie lacks is found all the same."""
+    names = [f"b{n}" for n in range(400)]
+    wide = ledger(f"e400 w251 a2 0:[{' '.join(names)}] closed 1")
+    held = {name: frozenset(entries) for name, entries in expected_on(wide).items()}
+    around = Surroundings(locations={name: f"/r{n % 2}" for n, name in enumerate(names)})
+    for lost, standing in ((frozenset[int](), Standing.INDETERMINATE), (frozenset({0}), Standing.VIOLATED)):
+        bookies = {name: Bookie(entries - lost if name == "b0" else entries) for name, entries in held.items()}
+        driven = drive(Story("wide", (State(wide, bookies),), more_terms={**RACK, "around": around}))
+        verdict = driven.step.verdict
+        assert (standing, (Unknown.TOPOLOGY_UNKNOWN,)) == (verdict.standing, verdict.unknowns)
+        assert () == differences(verdict, driven.evidence, driven.story.terms)
 
 
 @pytest.mark.parametrize("text", ["open", "in_recovery", "closed -1"])

@@ -66,3 +66,24 @@ def test_no_single_region_may_acknowledge_alone(ensemble: str, ack: int, expecte
     rule = PlacementRule(Policy.REGION)
     assert expected is adhering(rule, REGIONS, ensemble, len(ensemble.split()), ack)
     assert STRICT is adhering(PlacementRule(Policy.REGION, java_compatible=True), REGIONS, ensemble, 3, ack)
+
+
+@pytest.mark.parametrize(
+    ("size", "write", "expected"),
+    [(400, 250, STRICT), (400, 251, UNKNOWN), (20_000, 20_000, STRICT), (100_001, 100_001, UNKNOWN)],
+)
+def test_nobody_judges_too_many_write_sets(size: int, write: int, expected: Adherence) -> None:
+    """More than 100,000 members in all of them together; with a write quorum as large as the ensemble there is one set."""
+    located = {str(n): f"/r{n % 2}" for n in range(size)}
+    assert expected is adhering(PlacementRule(Policy.RACK), located, " ".join(located), write)
+
+
+@pytest.mark.parametrize(
+    ("size", "unplaced", "policy"), [(60, 2, Policy.RACK), (200, 2, Policy.ZONE), (20_000, 9_000, Policy.ZONE)]
+)
+def test_what_would_take_too_long_to_try_is_left_open(size: int, unplaced: int, policy: Policy) -> None:
+    """Every member at a place of its own, and some without: the tries grow with the square of the places, or beyond."""
+    located = {str(n): f"/z{n}/u" for n in range(unplaced, size)}
+    ensemble = " ".join(str(n) for n in range(size))
+    write = size if size > 400 else size // 2
+    assert adhering(PlacementRule(policy), located, ensemble, write) is None

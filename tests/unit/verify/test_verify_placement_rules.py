@@ -16,6 +16,28 @@ def adhering(locations, rule, ensemble, write_quorum, ack_quorum=2, writable=Non
     return judge(tuple(ensemble.split()), write_quorum, ack_quorum, rule, around)
 
 
+@pytest.mark.parametrize(
+    ("size", "write_quorum", "expected"),
+    [(400, 250, "S"), (400, 251, "U"), (401, 401, "S"), (100_001, 100_001, "U"), (100_001, 1, "U")],
+)
+def test_an_ensemble_with_too_many_write_sets_is_unknown(size, write_quorum, expected):
+    """More than 100,000 members in all of them together; with a write quorum as large as the ensemble there is one set."""
+    names = tuple(str(n) for n in range(size))
+    around = Surroundings(locations={name: f"/r{n % 2}" for n, name in enumerate(names)})
+    rule = PlacementRule(Policy.RACK, min_num_racks_per_write_quorum=2 if write_quorum > 1 else 1)
+    judged = judge(names, write_quorum, 2, rule, around)
+    assert WORDS[expected] is judged.adherence
+    assert (expected == "U") == bool(judged.windows)
+
+
+def test_what_an_ensemble_lacks_as_a_whole_is_found_however_many_write_sets_it_has():
+    """Regions that it spans, and sizes that the zone-aware policy asks for, cost nothing to see."""
+    names = " ".join(str(n) for n in range(1_000))
+    one_region = {str(n): "/g/r" for n in range(1_000)}
+    assert Adherence.FAIL is adhering(one_region, PlacementRule(Policy.REGION), names, 500).adherence
+    assert Adherence.FAIL is adhering(one_region, PlacementRule(Policy.ZONE), names, 501).adherence
+
+
 # Rack-aware. Rows: ensemble, W, then min=2 | min=2 enforce | min=3 | min=1 | min=1 enforce
 
 RACKS = {"1": "/r1", "2": "/r2", "3": "/r1", "4": "/r2", "5": "/r3", "7": "/default-rack"}
