@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from auditor.model.cluster import Surroundings
+from auditor.model.evidence import Terms
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ReplicationLock, ZnodeStamp
 from auditor.sandbox.notation import ledger
 from auditor.verify import schedule
 from auditor.verify.coverage import ExtentCoverage, coverage
 from auditor.verify.entry_set import EMPTY, EntrySet
 from auditor.verify.shares import BookieShare
-from auditor.verify.underreplication import age_ms, is_beyond_grace, why_stuck
+from auditor.verify.underreplication import age_ms, is_beyond_grace, mark_facts, why_stuck
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,29 @@ def test_without_grace_any_age_is_too_much_and_none_is_not() -> None:
     """A grace of 0 still accepts a mark of this very millisecond."""
     assert not is_beyond_grace(Mark(7), 7, 0)
     assert is_beyond_grace(Mark(7), 8, 0)
+
+
+def test_the_facts_of_a_mark_are_whole_seconds_and_what_its_znodes_say() -> None:
+    """Age and grace in seconds, rounded down; the times in milliseconds; the replicas it misses; who holds its lock."""
+    terms = Terms(judged_at_ms=70_999, underreplication_grace_ms=3_600_999, confirming_reads_max=1, looks_max=2)
+    mark = Mark(10_000, 20_000, ("b1", "b2"), "cut off", ReplicationLock("worker", 5))
+    assert {
+        "age_s": "60",
+        "grace_s": "3600",
+        "marked_at_ms": "10000",
+        "mark_changed_at_ms": "20000",
+        "missing_replicas": "b1 b2",
+        "mark_problem": "cut off",
+        "lock_holder": "worker",
+        "lock_since_ms": "5",
+    } == dict(mark_facts(mark, terms))
+
+
+def test_what_a_mark_does_not_say_is_empty() -> None:
+    """No time of its own, no replica, no problem; and without a lock nobody is named as its holder."""
+    facts = dict(mark_facts(Mark(10_000), Terms(70_999, 3_600_999, 1, 2)))
+    assert ["", "", ""] == [facts["mark_changed_at_ms"], facts["missing_replicas"], facts["mark_problem"]]
+    assert not {"lock_holder", "lock_since_ms"} & facts.keys()
 
 
 # Why a mark stands
