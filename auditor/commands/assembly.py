@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from auditor.accounting.about import About
-from auditor.commands.context import Context, Watch, terms_of
-from auditor.commands.surroundings import around
+from auditor.commands.context import Context, Watch
 from auditor.judgings import Judgings
-from auditor.model.cluster import BookieRecord
 from auditor.pipeline import Audit
 from auditor.register import BookieRegister
 from auditor.relisting import Relisting
@@ -17,28 +14,7 @@ from auditor.report.journal import Journal
 from auditor.report.run_directory import Place
 from auditor.tables.session import Session
 from auditor.tables.stages import Stages
-from auditor.topology.sources import Source
 from auditor.zookeeper.metadata_store import MetadataStore
-
-
-def about_run(
-    context: Context,
-    run_id: str,
-    started_at: str,
-    store: MetadataStore,
-    bookies: Sequence[BookieRecord],
-    sources: Sequence[Source],
-) -> About:
-    """What a new run is judged by: the cluster as it is, and the settings."""
-    settings = context.settings
-    facts = store.cluster_facts()
-    surroundings, problems = around(store, facts, bookies, sources, settings)
-    for problem in problems:
-        context.logger.warning("topology", problem=problem)
-    terms = terms_of(context, run_id, surroundings)
-    return About(
-        run_id, started_at, facts, terms, settings.fail_on, settings.allow_empty, partial=settings.ledgers_from is not None
-    )
 
 
 @dataclass(frozen=True, slots=True)

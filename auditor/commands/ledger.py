@@ -11,21 +11,22 @@ from auditor import __version__
 from auditor.accounting.assurance import assurance_of_ledgers, maintenance_of_ledgers
 from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.clock import now_ms, utc_now
-from auditor.commands.context import EXIT_FAULT, EXIT_UNREACHABLE, Context, new_run_id, terms_of
-from auditor.commands.surroundings import around
+from auditor.commands.context import Context, new_run_id
+from auditor.commands.endings import without_verdict
+from auditor.commands.surroundings import cluster_and_terms
 from auditor.confirm.owner import owner_of
 from auditor.confirm.witness import assurance, finding_line, ledger_look, ledger_testimony
 from auditor.errors import StoreUnavailable
 from auditor.judgement import Step
 from auditor.model.cluster import ClusterFacts
-from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.evidence import LedgerEvidence
 from auditor.model.ledger import LedgerMetadata, RecordStatus
 from auditor.model.verdict import Standing, Verdict
 from auditor.poison.judge import TooManyPoisoned
-from auditor.report import log, text
+from auditor.report import log
 from auditor.report.ledgers_text import render_ledgers
 from auditor.single import Asker, audit_ledgers
-from auditor.topology.sources import Source, sources_of
+from auditor.topology.sources import sources_of
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import MetadataStore, open_store
 
@@ -41,13 +42,13 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     log.bind_run(run_id)
     try:
         with open_store(uri, settings.zookeeper_limits(1)) as store:
-            facts, terms = _known_before(context, store, sources, run_id)
+            facts, terms = cluster_and_terms(context, store, store.bookies(0, now_ms), sources, run_id)
             asker = _asker(context, store)
             judged = audit_ledgers(asker, ids, terms)
     except StoreUnavailable as error:
-        return _without_verdict(context, run_id, "UNREACHABLE", str(error))
+        return without_verdict(context, run_id, "UNREACHABLE", str(error))
     except TooManyPoisoned as error:
-        return _without_verdict(context, run_id, "AUDITOR_FAULT", str(error))
+        return without_verdict(context, run_id, "AUDITOR_FAULT", str(error))
     findings = [
         json.loads(finding_line(ledger_testimony(finding, evidence.looks, facts, step.verdict.probes)))
         for evidence, step in judged
@@ -58,46 +59,24 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     told = [(evidence, step.verdict) for evidence, step in judged]
     summary["assurance"] = assurance_of_ledgers(told, terms, findings)
     summary["maintenance"] = maintenance_of_ledgers(told, terms)
-    ledgers = [_ledger(evidence, step, asker.set_aside) for evidence, step in judged]
-    if settings.format == "json":
-        context.say(json.dumps({"summary": summary, "ledgers": ledgers, "findings": findings}) + "\n")
-    else:
-        context.say(
-            render_ledgers(
-                summary,
-                ledgers,
-                findings,
-                second_look_delay_s=settings.second_look_delay_ms / 1000,
-                width=context.width,
-                color=context.color,
-            )
-        )
+    _say(context, summary, [_ledger(evidence, step, asker.set_aside) for evidence, step in judged], findings)
     return int(summary["exit_code"])
 
 
-def _without_verdict(context: Context, run_id: str, outcome: str, sentence: str) -> int:
-    """The metadata service does not answer, or the auditor is wrong: said in the form that was asked for."""
-    render = text.render_unreachable if outcome == "UNREACHABLE" else text.render_fault
+def _say(context: Context, summary: Json, ledgers: Sequence[Json], findings: Sequence[Json]) -> None:
     if context.settings.format == "json":
-        context.say(json.dumps({"summary": {"run_id": run_id, "outcome": outcome}, "error": sentence}) + "\n")
-    else:
-        context.say(render(run_id, sentence, width=context.width, color=context.color))
-    return EXIT_UNREACHABLE if outcome == "UNREACHABLE" else EXIT_FAULT
+        context.say(json.dumps({"summary": summary, "ledgers": ledgers, "findings": findings}) + "\n")
+        return
+    delay_s = context.settings.second_look_delay_ms / 1000
+    context.say(
+        render_ledgers(summary, ledgers, findings, second_look_delay_s=delay_s, width=context.width, color=context.color)
+    )
 
 
 def _asker(context: Context, store: MetadataStore) -> Asker:
     settings = context.settings
     bookies, judging = settings.bookie_limits(), settings.judging_limits()
     return Asker(store, bookies, now_ms, context.stop.wait, settings.second_look_delay_ms, judging)
-
-
-def _known_before(context: Context, store: MetadataStore, sources: Sequence[Source], run_id: str) -> tuple[ClusterFacts, Terms]:
-    """The cluster and the terms of judgement."""
-    facts = store.cluster_facts()
-    surroundings, problems = around(store, facts, store.bookies(0, now_ms), sources, context.settings)
-    for problem in problems:
-        context.logger.warning("topology", problem=problem)
-    return facts, terms_of(context, run_id, surroundings)
 
 
 def _is_missing(evidence: LedgerEvidence) -> bool:

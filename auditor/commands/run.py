@@ -11,12 +11,14 @@ from typing import Any
 from auditor import __version__
 from auditor.accounting.about import About
 from auditor.clock import now_ms, rfc3339, utc_now
-from auditor.commands.assembly import Written, about_run, assemble
-from auditor.commands.context import EXIT_FAULT, EXIT_SOUND, EXIT_UNREACHABLE, Context, Watch, new_run_id
+from auditor.commands.assembly import Written, assemble
+from auditor.commands.context import EXIT_SOUND, Context, Watch, new_run_id
+from auditor.commands.endings import without_verdict
 from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.commands.publishing import publish_failure, publish_metrics
 from auditor.commands.resumption import begun as begun_run
 from auditor.commands.resumption import same_cluster
+from auditor.commands.surroundings import cluster_and_terms
 from auditor.errors import (
     AccountingError,
     AuditorError,
@@ -157,10 +159,13 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
 
 
 def _about(this: Run, store: MetadataStore, bookies: Sequence[BookieRecord]) -> About:
-    if this.begun is None:
-        return about_run(this.context, this.run_id, this.started_at, store, bookies, this.sources)
-    same_cluster(this.begun, store.cluster_facts())
-    return this.begun
+    if this.begun is not None:
+        same_cluster(this.begun, store.cluster_facts())
+        return this.begun
+    settings = this.context.settings
+    facts, terms = cluster_and_terms(this.context, store, bookies, this.sources, this.run_id)
+    partial = settings.ledgers_from is not None
+    return About(this.run_id, this.started_at, facts, terms, settings.fail_on, settings.allow_empty, partial)
 
 
 def _opened(this: Run, about: About, watch: Watch) -> Written:
@@ -224,12 +229,5 @@ def _failed(this: Run, outcome: str, sentence: str) -> int:
     """No verdict: earlier results stay as they were, only outcome and timestamp of the metrics move on."""
     context = this.context
     context.progress.close()
-    if context.settings.format == "json":
-        context.say(json.dumps({"summary": {"run_id": this.run_id, "outcome": outcome}, "error": sentence}) + "\n")
-    elif outcome == "UNREACHABLE":
-        context.say(text.render_unreachable(this.run_id, sentence, width=context.width, color=context.color))
-    else:
-        run_dir = this.directory.path if this.directory else ""
-        context.say(text.render_fault(this.run_id, sentence, run_dir=run_dir, width=context.width, color=context.color))
     publish_failure(context, this.output, outcome, this.cluster, utc_now().timestamp(), __version__)
-    return EXIT_UNREACHABLE if outcome == "UNREACHABLE" else EXIT_FAULT
+    return without_verdict(context, this.run_id, outcome, sentence, this.directory.path if this.directory else "")

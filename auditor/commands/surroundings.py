@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
+from auditor.commands.context import Context, terms_of
 from auditor.config import Settings
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
+from auditor.model.evidence import Terms
 from auditor.model.identity import BookieId
 from auditor.topology.locating import Topology, locate
 from auditor.topology.sources import Source
@@ -34,6 +36,17 @@ def around(
     )
     unresolved = topology.unresolved if sources else ()
     return found, (*topology.problems, *_without_location(unresolved), *unknown)
+
+
+def cluster_and_terms(
+    context: Context, store: MetadataStore, bookies: Sequence[BookieRecord], sources: Sequence[Source], run_id: str
+) -> tuple[ClusterFacts, Terms]:
+    """What an audit that begins now is judged by; what is odd about where bookies are is logged. Raises StoreUnavailable."""
+    facts = store.cluster_facts()
+    surroundings, problems = around(store, facts, bookies, sources, context.settings)
+    for problem in problems:
+        context.logger.warning("topology", problem=problem)
+    return facts, terms_of(context, run_id, surroundings)
 
 
 def in_maintenance(
