@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
@@ -105,9 +106,9 @@ def test_zookeeper_gone_while_bookies_are_asked_does_not_matter_to_the_sound(
     cluster.hold("b2", 2, "0-9")
     ask = Stages.ask_lists
 
-    def stopping(self: Stages, look: int, directory: object) -> None:
+    def stopping(self: Stages, *arguments: Any) -> None:
         cluster._zookeeper.stop()
-        ask(self, look, directory)  # type: ignore[arg-type]
+        ask(self, *arguments)
 
     monkeypatch.setattr(Stages, "ask_lists", stopping)
     outcome = audit(cluster, tmp_path, **IMPATIENT)
@@ -120,9 +121,9 @@ def test_zookeeper_gone_before_the_metadata_is_read_is_no_verdict(
     """The ids are listed, nothing else is known: unreachable, not an auditor at fault."""
     read = Stages.read_ledgers
 
-    def stopping(self: Stages, look: int, marks: object = None) -> None:
+    def stopping(self: Stages, *arguments: Any, **named: Any) -> None:
         cluster._zookeeper.stop()
-        read(self, look, marks)  # type: ignore[arg-type]
+        read(self, *arguments, **named)
 
     monkeypatch.setattr(Stages, "read_ledgers", stopping)
     says_unreachable(audit(cluster, tmp_path, **IMPATIENT))
