@@ -111,7 +111,7 @@ def _may_go_on(this: Run) -> str:
     """How to go on with the run, where something of it is written; "" where nothing is, or the cluster will be gone."""
     if this.journal is None or not this.journal.has_any or not this.lasting:
         return ""
-    return f"; auditor run --resume {this.run_id} goes on behind what is written"
+    return f"; auditor run --resume {this.run_id} goes on where it stopped"
 
 
 def _audited_unless_stopped(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
