@@ -86,7 +86,7 @@ def reasons(
     shares = (BookieShare("b1", whole, EMPTY, EMPTY, EMPTY), BookieShare("b2", whole, absent, absent, EMPTY))
     extents = tuple(ExtentCoverage(extent, shares, ()) for extent in schedule.extents(metadata))
     seen = replace(coverage(metadata, {}, {}), extents=extents)
-    return {text for _, text in why_stuck(record, seen, around, has_loss=has_loss)}
+    return {reason for name, reason in why_stuck(record, seen, around, has_loss=has_loss) if name == "stuck"}
 
 
 def test_a_mark_for_which_nothing_stands_in_the_way_has_no_reason() -> None:
