@@ -34,26 +34,35 @@ STAGES: dict[str, tuple[signal.Signals, Callable[[Started], bool]]] = {
     "ZooKeeper starts": (signal.SIGTERM, temporary("auditor-demo-*/zookeeper/zookeeper.log")),
     "seeding": (signal.SIGINT, temporary("auditor-demo-*/zookeeper/data/version-2/log.*")),
     "Spark starts": (signal.SIGTERM, says("An embedded cluster was started")),
-    "load": (signal.SIGINT, output("run-*/run.json")),
     "ask": (signal.SIGTERM, output("run-*/evidence/answers")),
-    "between the looks": (signal.SIGINT, output("run-*/steps/look-1-judging-1/_SUCCESS")),
+}
+"""Where `auditor demo` is told to stop, by which signal, and how to see that it is there. Its audit is that of `run`."""
+STAGES_OF_A_RUN: dict[str, tuple[signal.Signals, Callable[[Started], bool]]] = {
+    "load": (signal.SIGINT, output("run-*/evidence/ledgers")),
+    "ask": (signal.SIGINT, output("run-*/evidence/answers")),
+    "between the looks": (signal.SIGTERM, output("run-*/steps/look-1-judging-1/_SUCCESS")),
     "second look": (signal.SIGTERM, output("run-*/steps/look-2-judging-*")),
     "report": (signal.SIGINT, output("run-*/verdicts")),
 }
-"""Where `auditor demo` is told to stop, by which signal, and how to see that it is there."""
+"""Likewise of `auditor run`, which has more to lose: an earlier result."""
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_demo_stopped_at_any_stage_leaves_nothing(tmp_path: Path, stage: str):
     """SIGINT to the whole group (Ctrl-C) is 130, SIGTERM (a scheduler) 143; no process, no temporary file, no result."""
     number, there = STAGES[stage]
-    with started(tmp_path, "demo", "--second-look-delay", "5s") as command:
+    with started(tmp_path, "demo") as command:
         command.reach(there)
-        os.killpg(command.pid, number)
-        assert 128 + number == command.ended(), command.said()
-        assert [] == command.survivors()
+        stopped(command, number)
     assert [] == left_behind(tmp_path / "tmp")
     assert not (command.output / "latest.json").exists()
+
+
+def stopped(command: Started, number: signal.Signals) -> None:
+    """It ends as told, in a sentence, and nothing of it goes on."""
+    os.killpg(command.pid, number)
+    assert 128 + number == command.ended(), command.said()
+    assert [] == command.survivors()
     assert f"stopped by {number.name}" in command.said()
     assert "Traceback" not in command.said(), command.said()
 
@@ -62,36 +71,29 @@ def left_behind(temporary: Path) -> list[str]:
     return sorted(path.name for path in temporary.iterdir())
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[SandboxCluster]:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
     """A suspect, so that there is a second look."""
-    with SandboxCluster(tmp_path / "cluster", 3) as cluster:
+    with SandboxCluster(tmp_path_factory.mktemp("cluster"), 3) as cluster:
         for ledger_id in range(1, 20):
             cluster.place(ledger_id, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 99"), {"b1": "6"} if ledger_id == 3 else {})
         yield cluster
 
 
-@pytest.mark.parametrize(
-    ("number", "stage"),
-    [(signal.SIGINT, "run-*/evidence/ledgers"), (signal.SIGTERM, "run-*/steps/look-1-judging-1/_SUCCESS")],
-    ids=["load", "between the looks"],
-)
-def test_a_run_that_is_stopped_leaves_earlier_results_as_they_were(
-    cluster: SandboxCluster, tmp_path: Path, number: signal.Signals, stage: str
-):
-    """latest.json to the byte, no summary, the lock free again; the cluster goes on."""
-    home = tmp_path / "home"
-    home.mkdir()
-    arguments = ("run", "--metadata-service-uri", cluster.metadata_service_uri, "--second-look-delay", "30s")
-    with started(home, *arguments) as command:
+@pytest.mark.parametrize("stage", STAGES_OF_A_RUN)
+def test_a_run_that_is_stopped_leaves_earlier_results_as_they_were(cluster: SandboxCluster, tmp_path: Path, stage: str):
+    """latest.json to the byte, no summary, no temporary file; the cluster goes on."""
+    number, there = STAGES_OF_A_RUN[stage]
+    delay = "30s" if stage == "between the looks" else "2s"
+    with started(
+        tmp_path, "run", "--metadata-service-uri", cluster.metadata_service_uri, "--second-look-delay", delay
+    ) as command:
         (command.output / "latest.json").write_bytes(LATEST)
-        command.reach(output(stage))
-        os.killpg(command.pid, number)
-        assert 128 + number == command.ended(), command.said()
-        assert [] == command.survivors()
+        command.reach(there)
+        stopped(command, number)
     assert LATEST == (command.output / "latest.json").read_bytes()
     assert [] == list(command.output.glob("run-*/summary.json"))
-    assert [] == left_behind(home / "tmp")
+    assert [] == left_behind(tmp_path / "tmp")
     assert all(cluster.listener(bookie).is_listening for bookie in cluster.bookie_ids)
 
 
