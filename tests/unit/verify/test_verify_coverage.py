@@ -103,6 +103,13 @@ def test_a_bookie_that_should_hold_nothing_need_not_answer() -> None:
     assert is_healthy(metadata, answers(b1="0", b2="1"))
 
 
+def test_behind_a_bookie_that_should_hold_nothing_the_others_are_looked_at() -> None:
+    """E=3 W=1, entries 2 and 3: they are on the third bookie and on the first."""
+    metadata = ledger("e3 w1 2:[b1 b2 b3] closed 3")
+    assert is_healthy(metadata, answers(b1="3", b3="2"))
+    assert not is_healthy(metadata, answers(b1="3", b3=""))
+
+
 def test_a_bookie_that_left_and_rejoined_is_judged_by_all_its_stripes() -> None:
     """A gap where it was away is no loss: a query that begins inside a gap finds every later entry missing."""
     metadata = ledger("e3 w2 0:[b1 b2 b3] 10:[b1 b4 b3] 20:[b1 b2 b3] closed 29")
