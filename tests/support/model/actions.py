@@ -12,6 +12,7 @@ it was left out, does nothing: so any part of a history is a history.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from typing import NamedTuple, Protocol, TypeVar
 
 from support.model.truth import (
@@ -20,11 +21,13 @@ from support.model.truth import (
     ENDLESS,
     ENTRIES_MAX,
     IN_RECOVERY,
+    LEFT,
     OPEN,
     READONLY,
     UNREGISTERED,
     WRITABLE,
     Bookie,
+    Cut,
     Ledger,
     Segment,
     Truth,
@@ -37,6 +40,8 @@ LEDGERS_MAX = 5
 """Ledgers of one history: few enough that they meet the same bookies again and again."""
 TIME_STEPS = (150, 25, 50)
 """Minutes (`truth.GRACE_MINUTES` says why these)."""
+CUT_STAGES = (5, 3, 4, 2, 6, 7, 9, 11, 14, 18, 23, 29, 36, 1)
+"""Stages at which an audit is cut down; one of few ledgers in shards of two has some forty on Spark, some ten without."""
 BYSTANDERS_MIN = 2
 """Bookies that keep their cookie and can be asked, at least: a cluster of which nobody answers is another story."""
 
@@ -376,6 +381,32 @@ def _wipe(truth: Truth, words: Words) -> None:
     truth.bookies[words[0]].holds.clear()
 
 
+# Audits
+
+
+def _draw_cut(chooser: Chooser, truth: Truth) -> Words:
+    require(truth.cut is None and truth.listed())
+    return [str(chooser.pick(CUT_STAGES)), chooser.pick(LEFT)]
+
+
+def _cut(truth: Truth, words: Words) -> None:
+    """An audit begins, and is cut down; whatever follows happens before it goes on."""
+    stage, left = int(words[0]), words[1]
+    require(truth.cut is None and stage > 0 and left in LEFT and truth.listed())
+    truth.cut = Cut(stage, left, deepcopy(truth))
+
+
+def _draw_resume(chooser: Chooser, truth: Truth) -> Words:
+    require(truth.cut)
+    return []
+
+
+def _resume(truth: Truth, words: Words) -> None:
+    """The audit that was cut down goes on, to its end."""
+    require(truth.cut)
+    truth.cut = None
+
+
 # The rest
 
 
@@ -417,9 +448,12 @@ ACTIONS = (
     Action("time", 4, _draw_time, _time),
     Action("audit", 1, _draw_nothing, _nothing),
     Action("again", 1, _draw_nothing, _nothing),
+    Action("cut", 5, _draw_cut, _cut),
+    Action("resume", 20, _draw_resume, _resume),
 )
 """Every action with how often it is drawn, against the sum of all. `audit`: each ledger alone, last one first, says the same as
-all together. `again`: a second audit of the unchanged cluster says the same."""
+all together. `again`: a second audit of the unchanged cluster says the same. `cut` and `resume`: an audit that is cut down at a
+stage and goes on, with whatever happened in between."""
 
 SWARM = (1, 0, 1, 4)
 """What each weight is multiplied with, drawn anew for each action and history: a history lacks a quarter of all actions and
@@ -478,7 +512,7 @@ def happen(truth: Truth, line: str) -> bool:
 def touched(truth: Truth, line: str) -> set[int]:
     """The ledgers whose verdict the action may change, generously; of all others it must stay. `truth` is that after it."""
     name, *words = line.split()
-    if name in ("audit", "again"):
+    if name in ("audit", "again", "cut", "resume"):
         return set()
     if name == "time":
         return {number for number, one in truth.ledgers.items() if one.marked_at is not None or one.state == OPEN}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 from unittest.mock import patch
 
 import structlog
 from support.audits import Pauses
+from support.model.across import Heard
 from support.model.truth import ENTRIES_MAX, GRACE_MINUTES, STUCK_MINUTES, Row, Told
 
 from auditor import single
@@ -25,7 +27,7 @@ from auditor.poison.judge import Judge
 from auditor.report.progress import Silent
 from auditor.single import Asker, audit_ledgers
 from auditor.wire.service_uri import parse as parse_uri
-from auditor.zookeeper.metadata_store import open_store
+from auditor.zookeeper.metadata_store import MetadataStore, open_store
 
 SETTINGS: dict[str, object] = {
     "underreplication_grace": f"{GRACE_MINUTES}m",
@@ -55,6 +57,40 @@ class Judged(NamedTuple):
         return row_of(self.verdict)
 
 
+class _StandsStill:
+    """The metadata store, for an audit that stands still before its question number `at` to it, while `happen` does."""
+
+    QUESTIONS = frozenset({"sync", "read_ledgers", "bookies", "passwords"})
+
+    def __init__(self, store: MetadataStore, at: int, happen: Callable[[], None]) -> None:
+        self._store, self._at, self._happen = store, at, happen
+        self._asked = 0
+        self.went_on_ms: int | None = None
+        """What was heard later than this was heard after it."""
+
+    def __getattr__(self, name: str) -> Any:
+        question = getattr(self._store, name)
+        if name not in self.QUESTIONS:
+            return question
+
+        def asked(*args: Any, **options: Any) -> Any:
+            self._asked += 1
+            if self._asked == self._at:
+                self._happen()
+                self.went_on_ms = tick()
+            return question(*args, **options)
+
+        return asked
+
+
+def tick() -> int:
+    """This millisecond, once it is over."""
+    now = now_ms()
+    while now_ms() == now:
+        time.sleep(0.0002)
+    return now
+
+
 class _Here(Judge[Any]):
     """Judges in this process: half of an audit's time would go into children that nothing here could kill."""
 
@@ -73,12 +109,24 @@ class SparkFree:
 
     def audit(self, numbers: Sequence[int]) -> dict[int, Judged]:
         """Each ledger, in the order given. Raises AssertionError where one is judged twice, or not at all."""
+        return self._audit(self._store, numbers)
+
+    def audit_across(
+        self, numbers: Sequence[int], question: int, happen: Callable[[], None]
+    ) -> tuple[dict[int, Judged], dict[int, Heard]]:
+        """The same, but before that question to ZooKeeper the audit stands still while something happens, if it comes so far;
+        and for each ledger what was heard before (part 0) and after it (part 1)."""
+        still = _StandsStill(self._store, question, happen)
+        judged = self._audit(cast(MetadataStore, still), numbers)
+        return judged, {number: heard_of(one.evidence, still.went_on_ms) for number, one in judged.items()}
+
+    def _audit(self, store: MetadataStore, numbers: Sequence[int]) -> dict[int, Judged]:
         settings = self._context.settings
         self._store.sync()
         facts = self._store.cluster_facts()
         surroundings, _ = around(self._store, facts, self._store.bookies(0, now_ms), (), settings)
         terms = terms_of(self._context, "model", surroundings)
-        asker = Asker(self._store, settings.bookie_limits(), now_ms, self._context.stop.wait, settings.second_look_delay_ms)
+        asker = Asker(store, settings.bookie_limits(), now_ms, self._context.stop.wait, settings.second_look_delay_ms)
         with patch.object(single, "Judge", _Here):
             judged = audit_ledgers(asker, numbers, terms)
         assert list(numbers) == [evidence.ledger_id for evidence, _ in judged], "each ledger is judged once, in order"
@@ -89,6 +137,21 @@ class SparkFree:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._store.close()
+
+
+def heard_of(evidence: LedgerEvidence, went_on_ms: int | None) -> Heard:
+    """In which parts of an audit that stood still, or never did, a ledger was looked at."""
+
+    def part(at_ms: int) -> int:
+        return int(went_on_ms is not None and at_ms > went_on_ms)
+
+    heard = Heard(part(evidence.looks[-1].record.read_at_ms))
+    for look in evidence.looks:
+        for bookie, answer in look.answers.items():
+            heard.lists.setdefault(bookie, set()).add(part(answer.asked_at_ms))
+        asked = [part(one.asked_at_ms) for one in (*look.answers.values(), *look.reads.values())]
+        heard.asked = max([heard.asked, *asked])
+    return heard
 
 
 def row_of(verdict: Verdict) -> Row:

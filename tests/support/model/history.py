@@ -9,9 +9,10 @@ from copy import deepcopy
 from typing import TypeVar
 
 from support.model import actions
+from support.model.across import wrong_across
 from support.model.engines import Judged, SparkFree
-from support.model.properties import broken
-from support.model.truth import Row, Truth
+from support.model.properties import broken, broken_by_one, unaccounted
+from support.model.truth import Cut, Row, Truth
 from support.model.worlds import World
 
 T = TypeVar("T")
@@ -67,11 +68,13 @@ class Cluster:
 
     def step(self, line: str) -> None:
         """The action happens and all properties are checked; nothing, if it can't happen. Raises Broken."""
+        cut = self.truth.cut
         if not self.happen(line):
             return
         untouched = self.truth.ledgers.keys() - actions.touched(self.truth, line)
+        sentences = self.gone_on_with(cut) if line == "resume" and cut is not None else []
         judged = self.judged()
-        sentences = [*broken(self.truth, judged, self.rows, untouched)]
+        sentences += broken(self.truth, judged, self.rows, untouched)
         rows = {number: one.row for number, one in judged.items()}
         if line == "audit":
             alone = {number: self.auditor.audit([number])[number].row for number in reversed(rows)}
@@ -84,16 +87,31 @@ class Cluster:
             raise Broken(self.lines, sentences, self.where)
 
     def end(self, lines: Sequence[str]) -> None:
-        """A whole history, audited at its end alone. Raises Broken."""
+        """A whole history, audited at its end and where an audit goes on. Raises Broken."""
         self.begin()
         for line in lines:
-            self.happen(line)
+            cut = self.truth.cut
+            if self.happen(line) and line == "resume" and cut is not None and (sentences := self.gone_on_with(cut)):
+                raise Broken(self.lines, sentences, self.where)
         self.step("again")
 
     def judged(self) -> dict[int, Judged]:
         """All ledgers as the Spark-free engine judges them now."""
         self.world.become(self.truth)
         return self.auditor.audit(list(self.truth.ledgers))
+
+    def gone_on_with(self, cut: Cut) -> list[str]:
+        """What is broken, as sentences, where an audit stood still while the cluster became what it is now.
+
+        The engine without Spark keeps nothing of an audit that ends early. It stands still instead, before its question number
+        `cut.stage` to ZooKeeper, and goes on.
+        """
+        self.world.become(cut.cluster)
+        numbers = list(cut.cluster.ledgers)
+        judged, heard = self.auditor.audit_across(numbers, cut.stage, lambda: self.world.become(self.truth))
+        rows = {number: one.row for number, one in judged.items()}
+        sentences = [*wrong_across((cut.cluster, self.truth), rows, heard), *unaccounted(cut.cluster, rows)]
+        return sentences + [sentence for number, one in judged.items() for sentence in broken_by_one(number, one)]
 
     def run(self, lines: Sequence[str]) -> None:
         """A whole history from its beginning. Raises Broken."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +17,8 @@ from auditor.model.cluster import Registration
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.verdict import Standing, Verdict
+from auditor.report.journal import JOURNAL, TABLES, Journal
+from auditor.report.run_directory import Place
 from auditor.verify import coverage, entries, ledger, schedule, underreplication
 from auditor.verify.entry_set import EMPTY
 from auditor.verify.shares import BookieShare, Untold
@@ -127,6 +131,25 @@ def two_audits_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries, "_finding", unsteady)
 
 
+def the_first_word_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a bookie said first stands, whatever it says at a later look."""
+
+    def heard(looks: Any, terms: Any) -> Any:
+        answers: dict[Any, Any] = {}
+        reads: dict[Any, Any] = {}
+        for look in looks[recheck.settled_from(looks) :]:
+            answers, reads = {**look.answers, **answers}, {**look.reads, **reads}
+        return answers, reads
+
+    monkeypatch.setattr(judgement, "_heard", heard)
+
+
+def changed_metadata_is_not_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What bookies said counts, also where the metadata became another since."""
+    for module in (recheck, judgement):
+        monkeypatch.setattr(module, "same_state", lambda one, other: True)
+
+
 PLANTS: tuple[Plant, ...] = (
     marks_excuse_losses,
     silence_is_absence,
@@ -143,4 +166,36 @@ PLANTS: tuple[Plant, ...] = (
     strays_are_lost,
     marks_stay_young,
     two_audits_differ,
+    the_first_word_counts,
+    changed_metadata_is_not_noticed,
 )
+
+
+# Of a run on Spark that is cut down and goes on
+
+
+def told_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The journal says that a stage is done before it is."""
+    once = Journal.once
+
+    def too_early(self: Journal, stage: str, work: Any, *args: Any, **options: Any) -> Any:
+        if stage not in self._told:
+            once(self, stage, lambda: None)
+            told = work(*args, **options) or {}
+            new = self.run.files_in(*TABLES) - self._files
+            entry = Path(self.run.path, JOURNAL, f"{len(self._told) - 1:06}.json")
+            entry.write_text(json.dumps({**json.loads(entry.read_text()), "told": told, "files": sorted(new)}))
+            self._told[stage], self._files = told, self._files | new
+        return self._told[stage]
+
+    monkeypatch.setattr(Journal, "once", too_early)
+
+
+def leftovers_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a stage that was cut down left stays among the tables."""
+    monkeypatch.setattr(Place, "remove_file", lambda self, name: None)
+
+
+def all_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that goes on has forgotten its journal."""
+    monkeypatch.setattr(Journal, "reopened", classmethod(lambda cls, run: cls(run)))

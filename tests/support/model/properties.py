@@ -24,9 +24,14 @@ def broken(truth: Truth, judged: Mapping[int, Judged], before: Mapping[int, Row]
     yield from wrong_verdicts(truth, rows)
     yield from moved(rows, before, untouched)
     for number, one in judged.items():
-        yield from hasty(number, one)
-        yield from disputed(number, one)
+        yield from broken_by_one(number, one)
     yield from unaccounted(truth, rows)
+
+
+def broken_by_one(number: int, one: Judged) -> Iterator[str]:
+    """What must hold of the verdict on each ledger, whatever changed while it was looked at."""
+    yield from hasty(number, one)
+    yield from disputed(number, one)
 
 
 def wrong_verdicts(truth: Truth, rows: Mapping[int, Row]) -> Iterator[str]:
@@ -103,8 +108,9 @@ def wrong_bookies(truth: Truth, found: Iterable[tuple[str, str]]) -> Iterator[st
     """No false alarm and no miss on bookies that are silent or gone, as (kind, bookie)."""
     owed = {("BOOKIE_SILENT_YET_REGISTERED", bookie) for bookie in truth.silent()}
     owed |= {("BOOKIE_LOST_UNNOTICED", bookie) for bookie in truth.unnoticed()}
+    true = owed | {("BOOKIE_SILENT_YET_REGISTERED", bookie) for bookie in truth.down()}
     told = {(kind, bookie) for kind, bookie in found if kind != "BOOKIE_LOST_CONTENT"}
-    yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(told - owed))
+    yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(told - true))
     yield from (f"a miss: {kind} on {bookie}" for kind, bookie in sorted(owed - told))
     for kind, bookie in found:
         if kind == "BOOKIE_LOST_CONTENT" and (truth.bookies[bookie].registered == UNREGISTERED or not truth.lacks_most(bookie)):

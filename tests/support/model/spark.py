@@ -1,38 +1,68 @@
-"""A history through a whole run on Spark: what the run says, held against the engine without Spark and against the truth."""
+"""A history through whole runs on Spark: what they say, held against the engine without Spark and against the truth."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, NamedTuple
 
-from support.audits import Outcome, accounted, audit
-from support.model.engines import SETTINGS, ordered, written_out
+from support.model.halves import Halves
 from support.model.history import Broken, Cluster, shortest
+from support.model.on_spark import on_spark
 from support.model.properties import differing, wrong_bookies, wrong_verdicts
-from support.model.truth import Row, Told
 
-Json = dict[str, Any]
-
+from auditor.errors import AuditorError
 
 SHRINKS_MAX = 25
 """Histories tried to find a shorter one that fails too: seconds each."""
 
 
-def through_spark(cluster: Cluster, lines: Sequence[str], workdir: Path) -> None:
-    """A history, its end judged by a whole run. Raises Broken, with the shortest history found that fails.
+def through_spark(cluster: Cluster, lines: Sequence[str], workdir: Path, shrinks_max: int = SHRINKS_MAX) -> None:
+    """A history, its end judged by a whole run, and each audit that is cut down in it and goes on is one too. Raises Broken,
+    with the shortest history found that fails.
 
-    The caller has a Spark session (the fixture `spark`). 3 to 10 s.
+    The caller has a Spark session (the fixture `spark`). 3 to 10 s, and as much again for each audit that is cut down.
     """
-    if _broken(cluster, lines, workdir):
-        short = shortest(lines, lambda some: bool(_broken(cluster, some, workdir)), SHRINKS_MAX)
-        raise Broken(short, _broken(cluster, short, workdir), f"{cluster.where}--spark ")
+    if failure := _failure(cluster, lines, workdir):
+        short = shortest(failure.lines, lambda some: _failure(cluster, some, workdir) is not None, shrinks_max)
+        raise _failure(cluster, short, workdir) or failure
 
 
-def _broken(cluster: Cluster, lines: Sequence[str], workdir: Path) -> list[str]:
-    """What is broken at the end of a history, as sentences."""
-    cluster.end(lines)
+def _failure(cluster: Cluster, lines: Sequence[str], workdir: Path) -> Broken | None:
+    """What is broken first: by an audit that went on, or else at the end of the history."""
+    try:
+        sentences = _broken_on_the_way(cluster, lines, workdir) or _broken_at_the_end(cluster, workdir)
+    except Broken as broken:  # of the engine without Spark
+        sentences = broken.sentences
+    except (AssertionError, AuditorError) as error:  # of accounts that do not add up, or a run that may not go on
+        sentences = [f"{type(error).__name__}: {error}"]
+    return Broken(cluster.lines, sentences, f"{cluster.where}--spark ") if sentences else None
+
+
+def _broken_on_the_way(cluster: Cluster, lines: Sequence[str], workdir: Path) -> list[str]:
+    """The whole history happens, as far as no audit that goes on in it is wrong."""
+    cluster.begin()
+    halves: Halves | None = None
+    for line in lines:
+        if not cluster.happen(line):
+            continue
+        if cluster.truth.cut is not None and halves is None:
+            cluster.world.become(cluster.truth)
+            halves = Halves(cluster.world.metadata_service_uri, Path(mkdtemp(dir=workdir)), cluster.truth.cut)
+            halves.begin()
+        if cluster.truth.cut is None and halves is not None:
+            cluster.world.become(cluster.truth)
+            halves.go_on()
+            if sentences := [*halves.broken(cluster.truth)]:
+                return sentences
+            halves = None
+    return []
+
+
+def _broken_at_the_end(cluster: Cluster, workdir: Path) -> list[str]:
+    """The cluster as it is, by a whole run and by the engine without Spark."""
+    cluster.step("again")
+    cluster.lines.pop()  # no part of the history
     run = on_spark(cluster.world.metadata_service_uri, Path(mkdtemp(dir=workdir)))
     found = [(one["kind"], one["bookie_id"]) for one in run.outcome.findings if one["bookie_id"] is not None]
     return [
@@ -40,37 +70,3 @@ def _broken(cluster: Cluster, lines: Sequence[str], workdir: Path) -> list[str]:
         *wrong_verdicts(cluster.truth, run.rows),
         *wrong_bookies(cluster.truth, found),
     ]
-
-
-class SparkRun(NamedTuple):
-    """A whole run: the row of each ledger, and all that it said."""
-
-    rows: dict[int, Row]
-    outcome: Outcome
-
-
-def on_spark(metadata_service_uri: str, workdir: Path) -> SparkRun:
-    """`auditor run`; its accounts are checked (`accounted`). The caller has the fixture `spark`. 2 to 5 s."""
-    settings: dict[str, Any] = {**SETTINGS, "allow_empty": True}
-    outcome = accounted(audit(metadata_service_uri, workdir, **settings))
-    found: dict[int, list[Told]] = {number: [] for number in outcome.verdicts}
-    for one in outcome.findings:
-        if one["ledger_id"] is not None:
-            found[one["ledger_id"]].append(_told_in_json(one))
-    rows = {
-        number: Row(said.standing, said.exempt, said.unknowns, tuple(ordered(found[number])))
-        for number, said in outcome.verdicts.items()
-    }
-    return SparkRun(rows, outcome)
-
-
-def _told_in_json(found: Json) -> Told:
-    segment, copies = found["segment"], found["copies"]
-    return Told(
-        found["kind"],
-        segment["first_entry_id"] if segment else None,
-        written_out(found["entries"]),
-        tuple(sorted((bookie, written_out(ranges)) for bookie, ranges in found["missing_on"].items())),
-        copies["confirmed"] if copies else None,
-        copies["unknown"] if copies else None,
-    )

@@ -3,6 +3,7 @@
 Everything is spelled out entry by entry with sets and loops. Nothing is taken from the product but the words of its catalogue,
 so that a wrong formula there can't be right here too. Time is the model's own, in minutes; nothing moves it but the action
 `time`. Nothing changes while an audit runs, so what an audit owes is exact: the same kinds, the same entries, no more, no less.
+Where an audit is cut down and goes on later, `across.py` says what it owes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ OPEN, IN_RECOVERY, CLOSED = "OPEN", "IN_RECOVERY", "CLOSED"
 BYTES, ENDLESS = "bytes", "endless"
 """What may be wrong with a znode: bytes that nobody can decode; closed, and without its last entry."""
 WRITABLE, READONLY, UNREGISTERED = "writable", "readonly", ""
+UNTOLD, HALF, WRITTEN = "untold", "half", "written"
+LEFT = (UNTOLD, HALF, WRITTEN)
+"""What a stage leaves that is cut down: its whole table, of which the journal does not know; half of its files; all of it."""
 
 
 @dataclass
@@ -146,13 +150,23 @@ class Copies:
         return self.possible - self.unknown
 
 
+@dataclass(frozen=True)
+class Cut:
+    """An audit that was cut down: at which of its stages, what of that one is left (`LEFT`), and how the cluster was then."""
+
+    stage: int
+    left: str
+    cluster: Truth
+
+
 @dataclass
 class Truth:
-    """The whole cluster. `now`: minutes since its history began."""
+    """The whole cluster. `now`: minutes since its history began; `cut`: the audit that may go on."""
 
     bookies: dict[str, Bookie]
     ledgers: dict[int, Ledger] = field(default_factory=dict)
     now: int = 0
+    cut: Cut | None = None
 
     @classmethod
     def of(cls, bookies: Iterable[str] = BOOKIES) -> Truth:
@@ -185,9 +199,12 @@ class Truth:
     # What is true of one bookie
 
     def silent(self) -> set[str]:
-        """The registered bookies at which nobody listens, of those that an audit has to ask."""
-        down = {name for name, one in self.bookies.items() if one.registered != UNREGISTERED and not one.listens}
-        return {name for number in self.listed() for name in self._due(self.ledgers[number])} & down
+        """The bookies that are `down`, of those that an audit has to ask."""
+        return {name for number in self.listed() for name in self._due(self.ledgers[number])} & self.down()
+
+    def down(self) -> set[str]:
+        """The registered bookies at which nobody listens. An audit may ask any of them, for an entry that is lost elsewhere."""
+        return {name for name, one in self.bookies.items() if one.registered != UNREGISTERED and not one.listens}
 
     def unnoticed(self) -> set[str]:
         """The bookies that are gone without a cookie, of those that unmarked ledgers need."""

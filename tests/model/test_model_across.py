@@ -1,0 +1,108 @@
+"""What an audit owes that went on when the cluster was another, by examples worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+from support.model import actions
+from support.model.across import Heard, owed_across, wrong_across, wrong_bookies_across
+from support.model.truth import Row, Told, Truth
+
+WRITTEN = "create 1 e3 w2 a2 b1 b2 b3; append 1 5; close 1"
+"""Entry e on positions e and e + 1: b1 has 0 2 3, b2 has 0 1 3 4, b3 has 1 2 4."""
+NAMED = ("b1", "b2", "b3")
+LOST_4_ON_B3 = Told("ENTRY_BELOW_ACK_QUORUM", 0, (4,), (("b3", (4,)),), 1, 0)
+OF_B3_UNKNOWN = Row("indeterminate", None, ("bookie_silent",))
+
+
+def parts(before: str, between: str) -> tuple[Truth, Truth]:
+    """The cluster at the cut, and when the audit goes on."""
+    truths = Truth.of(), Truth.of()
+    for truth, history in zip(truths, (before, f"{before}; {between}"), strict=True):
+        for line in actions.lines_of(history):
+            assert actions.happen(truth, line), f"{line} could not happen"
+    return truths
+
+
+def heard(read: int, *asked: int, bookies: tuple[str, ...] = NAMED) -> Heard:
+    return Heard(read, {bookie: set(asked) for bookie in bookies}, max(asked))
+
+
+@pytest.mark.parametrize("looked", [heard(0, 0), heard(0, 1), heard(1, 0), heard(1, 1), heard(1, 0, 1)])
+def test_what_nothing_happened_to_is_owed_its_own_verdict(looked: Heard):
+    """Whenever it was looked at: other ledgers and other bookies do not move it."""
+    assert [Row("violated", None, (), (LOST_4_ON_B3,))] == owed_across(
+        parts(f"{WRITTEN}; lose 1 4 b3", "create 2 e1 w1 a1 b5; append 2 3; crash b4 gone; wipe b5; time 150"), 1, looked
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "looked"),
+    [
+        (Row("sound"), heard(0, 0)),
+        (Row("sound"), heard(1, 0)),
+        (Row("violated", None, (), (LOST_4_ON_B3,)), heard(0, 1)),
+        (Row("violated", None, (), (LOST_4_ON_B3,)), heard(1, 0, 1)),
+    ],
+)
+def test_a_loss_is_owed_where_bookies_were_asked_since(row: Row, looked: Heard):
+    """The newest word of a bookie counts."""
+    assert [row] == owed_across(parts(WRITTEN, "lose 1 4 b3"), 1, looked)
+
+
+def test_a_bookie_that_came_back_is_heard():
+    """It was silent at first, and is not at the last look."""
+    assert [Row("sound")] == owed_across(parts(f"{WRITTEN}; crash b3 silent", "restart b3"), 1, heard(1, 0, 1))
+
+
+def test_no_word_is_undone_by_silence():
+    """What a bookie said before it fell silent may count; or it was not read in time, and is unknown. It is never sound."""
+    owed = owed_across(parts(f"{WRITTEN}; lose 1 4 b3", "crash b3 silent"), 1, heard(1, 0, 1))
+    assert [Row("violated", None, (), (LOST_4_ON_B3,)), OF_B3_UNKNOWN] == owed
+
+
+def test_what_was_said_of_other_metadata_does_not_count():
+    """The ledger was copied off the bookie that lacked an entry."""
+    then, now = parts(f"{WRITTEN}; lose 1 4 b3", "rereplicate 1 b3 b4")
+    assert [Row("sound")] == owed_across((then, now), 1, Heard(1, {"b1": {0, 1}, "b2": {0, 1}, "b3": {0}, "b4": {1}}, 1))
+    assert [Row("violated", None, (), (LOST_4_ON_B3,))] == owed_across((then, now), 1, heard(0, 0))
+
+
+def test_the_mark_is_that_of_the_last_reading():
+    """Marked when it was read last: exempt, whatever bookies said before."""
+    truths = parts(f"{WRITTEN}; lose 1 4 b3", "mark 1")
+    assert [Row("exempt", "marked_underreplicated")] == owed_across(truths, 1, heard(1, 0))
+    assert [Row("violated", None, (), (LOST_4_ON_B3,))] == owed_across(truths, 1, heard(0, 0))
+
+
+def test_a_remark_needs_the_same_metadata_twice():
+    """An open ledger that became older in between may be told to be stuck, or not."""
+    truths = parts("create 1 e3 w2 a2 b1 b2 b3; time 150", "time 25")
+    assert [Row("exempt", "open", (), (Told("LEDGER_STUCK"),)), Row("exempt", "open")] == owed_across(truths, 1, Heard(1))
+    assert [Row("exempt", "open", (), (Told("LEDGER_STUCK"),))] == owed_across(truths[:1], 1, Heard(0))
+
+
+def test_a_verdict_that_was_never_true_is_told():
+    """A false alarm, and a miss; a verdict that is right is not."""
+    truths = parts(WRITTEN, "lose 1 4 b3")
+    lost = Row("violated", None, (), (LOST_4_ON_B3,))
+    assert [] == list(wrong_across(truths, {1: lost}, {1: heard(1, 1)}))
+    (miss,) = wrong_across(truths, {1: Row("sound")}, {1: heard(1, 1)})
+    (alarm,) = wrong_across(truths, {1: lost}, {1: heard(0, 0)})
+    assert "says of ledger 1 sound" in miss and "b3 lacks 4" in alarm
+
+
+def test_what_is_said_of_bookies_was_true_at_some_time():
+    """And what always was is said."""
+    truths = parts(f"{WRITTEN}; crash b1 silent; crash b2 gone", "restart b2; crash b3 silent")
+    always, once, later = (
+        ("BOOKIE_SILENT_YET_REGISTERED", "b1"),
+        ("BOOKIE_LOST_UNNOTICED", "b2"),
+        ("BOOKIE_SILENT_YET_REGISTERED", "b3"),
+    )
+    assert [] == list(wrong_bookies_across(truths, [always]))
+    assert [] == list(wrong_bookies_across(truths, [always, once, later]))
+    assert ["a miss: BOOKIE_SILENT_YET_REGISTERED on b1"] == list(wrong_bookies_across(truths, [once]))
+    never = ("BOOKIE_SILENT_YET_REGISTERED", "b4")
+    lost = ("BOOKIE_LOST_CONTENT", "b4")
+    alarms = ["a false alarm: BOOKIE_SILENT_YET_REGISTERED on b4", "a false alarm: BOOKIE_LOST_CONTENT on b4"]
+    assert alarms == list(wrong_bookies_across(truths, [always, never, lost]))

@@ -1,0 +1,109 @@
+"""What an audit owes that was cut down and went on when the cluster was another: it saw it in parts, as several states.
+
+Each part has its truth. The rule, ledger by ledger:
+
+- Its metadata and its mark are those of the part in which they were read last. What bookies said in a part in which the
+  metadata was another does not count.
+- A bookie is what it was when it was last asked for its list and could answer: the newest word counts, and no word is undone
+  by silence. Where anything of the ledger was asked in a later part, it may also be what it was then: what its list lacks is
+  not lost before it was read, and entries are read behind the lists.
+
+So a loss is only said that was true at the last look, and a ledger is only sound that was so when it was looked at. A ledger
+that nothing happened to, and whose bookies are what they were, is owed one verdict: its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from support.model.truth import OPEN, Bookie, Ledger, Row, Truth
+
+
+@dataclass
+class Heard:
+    """In which parts of an audit one ledger was looked at: its metadata last, its list on each bookie, and anything at all."""
+
+    read: int
+    lists: dict[str, set[int]] = field(default_factory=dict)
+    asked: int = 0
+
+
+def owed_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
+    """The verdicts that are right of a ledger; one, where nothing changed that concerns it."""
+    truth = parts[heard.read]
+    ledger = truth.ledgers[number]
+    same = [number in one.ledgers and written(one, number) == written(truth, number) for one in parts]
+    chain = [at for at, is_same in enumerate(same) if is_same or at >= heard.read]
+    names = list(truth.bookies)
+    states = (_states(parts, name, number, heard, chain, is_named=ledger.names(name)) for name in names)
+    rows = [Truth(dict(zip(names, some, strict=True)), {number: ledger}, truth.now).owed(number) for some in product(*states)]
+    if not all(same):
+        rows += [row for one in rows if (row := _without_remarks(one)) != one]
+    return list(dict.fromkeys(rows))
+
+
+def written(truth: Truth, number: int) -> tuple[Ledger, int]:
+    """What the znode of a ledger says: its metadata, and how old it is while it is open."""
+    ledger = truth.ledgers[number]
+    return replace(ledger, marked_at=None, made_at=0), truth.now - ledger.made_at if ledger.state == OPEN else 0
+
+
+def _states(
+    parts: Sequence[Truth], name: str, number: int, heard: Heard, chain: Sequence[int], *, is_named: bool
+) -> list[Bookie]:
+    """What a bookie may have been for a ledger."""
+    asked = sorted(heard.lists.get(name, set()) & set(chain))
+    told = [at for at in asked if parts[at].bookies[name].can_be_asked]
+    if is_named and told and told[-1] == heard.asked:
+        return [_for(number, parts[told[-1]].bookies[name])]
+    # A part finds out who is registered before it asks: that may be known from before it was cut down.
+    seen = [_for(number, one.bookies[name]) for one in parts[told[-1] if is_named and told else 0 :]]
+    mixed = [replace(after, registered=one.registered, cookie=one.cookie) for one, after in product(seen, seen)]
+    return [one for at, one in enumerate(mixed) if one not in mixed[:at]]
+
+
+def _for(number: int, bookie: Bookie) -> Bookie:
+    """The bookie as far as one ledger knows it."""
+    return replace(bookie, holds={number: bookie.holds[number]} if number in bookie.holds else {})
+
+
+def _without_remarks(row: Row) -> Row:
+    """A remark is only made of what was read twice alike."""
+    return row._replace(findings=tuple(one for one in row.findings if one.kind != "LEDGER_STUCK"))
+
+
+def wrong_across(parts: Sequence[Truth], rows: Mapping[int, Row], heard: Mapping[int, Heard]) -> Iterator[str]:
+    """No false alarm, no miss, and what nothing happened to keeps its verdict; a sentence where that does not hold."""
+    for number, row in rows.items():
+        owed = owed_across(parts, number, heard[number])
+        if row not in owed:
+            right = "\n  or ".join(map(str, owed))
+            yield f"the audit that went on says of ledger {number} {row}\n  and the truth is {right}\n  ({heard[number]})"
+
+
+def wrong_bookies_across(parts: Sequence[Truth], found: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Of bookies, as (kind, bookie), nothing is said that was never true, and nothing is missed that always was, of a bookie
+    that one and the same ledger needed throughout."""
+    told = {(kind, bookie) for kind, bookie in found if kind != "BOOKIE_LOST_CONTENT"}
+    ever = [_owed_on_bookies(one, one.listed()) for one in parts]
+    ever += [{("BOOKIE_SILENT_YET_REGISTERED", bookie) for bookie in one.down()} for one in parts]
+    same = [number for number in parts[0].listed() if len({_needs(one, number) for one in parts}) == 1]
+    always = [_owed_on_bookies(one, same) for one in parts]
+    yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(told - set().union(*ever)))
+    yield from (f"a miss: {kind} on {bookie}" for kind, bookie in sorted(set.intersection(*always) - told))
+    for kind, bookie in found:
+        if kind == "BOOKIE_LOST_CONTENT" and not any(one.lacks_most(bookie) for one in parts):
+            yield f"a false alarm: {kind} on {bookie}"
+
+
+def _needs(truth: Truth, number: int) -> str:
+    """The metadata of a ledger, and whether it is marked."""
+    return f"{written(truth, number)} {truth.ledgers[number].marked_at is None}"
+
+
+def _owed_on_bookies(truth: Truth, numbers: Iterable[int]) -> set[tuple[str, str]]:
+    some = replace(truth, ledgers={number: truth.ledgers[number] for number in numbers})
+    owed = {("BOOKIE_SILENT_YET_REGISTERED", bookie) for bookie in some.silent()}
+    return owed | {("BOOKIE_LOST_UNNOTICED", bookie) for bookie in some.unnoticed()}

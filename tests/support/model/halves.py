@@ -1,0 +1,139 @@
+"""A whole run on Spark that is cut down at a stage and goes on when the cluster may be another; and what must hold of it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from unittest.mock import patch
+
+import pyarrow.dataset as ds
+from support.model.across import Heard, wrong_across, wrong_bookies_across
+from support.model.engines import tick
+from support.model.on_spark import Json, SparkRun, on_spark
+from support.model.truth import HALF, WRITTEN, Cut, Truth
+
+from auditor.report.run_directory import Place
+
+SHARD_LEDGERS = 2
+"""Ledgers of a shard: those of one history make three."""
+KEPT = ("evidence/", "verdicts/")
+"""Where a finished run keeps what its stages wrote."""
+
+
+class CutDown(BaseException):
+    """The end of a process, as far as it can be had without one."""
+
+
+@dataclass
+class Halves:
+    """One run in two parts. `cut` is what the history says of it; `begin` at the cut, `go_on` when it is to go on."""
+
+    metadata_service_uri: str
+    home: Path
+    cut: Cut
+    run: SparkRun | None = None
+    """The whole run, once it is over: at the cut already, where it has fewer stages."""
+    written: dict[str, str] = field(default_factory=dict)
+    """What was in place at the cut, by the file's name, as a digest."""
+    cut_ms: int | None = None
+    """What was heard later than this was heard after the run went on."""
+    is_listed: bool = True
+    """Whether the ledgers had been listed by then."""
+
+    def begin(self) -> None:
+        """The first part: up to the stage that ends it, or to its end."""
+        reached = 0
+        write = Place.write_text
+
+        def ends(place: Place, name: str, text: str) -> None:
+            nonlocal reached
+            reached += place.path.endswith("/journal")
+            if reached < self.cut.stage or not place.path.endswith("/journal"):
+                return write(place, name, text)
+            if self.cut.left == WRITTEN:
+                write(place, name, text)
+            if self.cut.left == HALF:
+                for file in json.loads(text)["files"][::2]:
+                    (Path(place.path).parent / file).unlink()
+            raise CutDown
+
+        with patch.object(Place, "write_text", ends):
+            try:
+                self.run = self._audit()
+            except CutDown:
+                self.cut_ms = tick()
+                names = [name for one in self._journal() for name in json.loads(one.read_text())["files"]]
+                self.written = self._digests(name for name in names if name.startswith(KEPT))
+                self.is_listed = bool(self._journal())
+
+    def go_on(self) -> None:
+        """The second part, by `--resume`; the whole run, where nothing was in place that it could go on with."""
+        if self.run is None:
+            more = {"resume": self._directory().name.removeprefix("run-")} if self.is_listed else {}
+            self.run = self._audit(**more)
+
+    def broken(self, now: Truth) -> Iterator[str]:
+        """What does not hold of the whole run, as sentences. `now`: the cluster since it went on."""
+        assert self.run is not None
+        parts = [self.cut.cluster, now]
+        listed = parts[not self.is_listed].listed()
+        if sorted(self.run.rows) != sorted(listed):
+            yield f"verdicts on {sorted(self.run.rows)}, where {listed} were listed"
+            return
+        yield from wrong_across(parts, self.run.rows, self._heard())
+        found = [(one["kind"], one["bookie_id"]) for one in self.run.outcome.findings if one["bookie_id"] is not None]
+        yield from wrong_bookies_across(parts if self.is_listed else [now], found)
+        yield from self._asked_again()
+
+    def _asked_again(self) -> Iterator[str]:
+        """What was in place at the cut is so at the end, and nothing is there twice."""
+        for name in sorted(self.written.keys() - (again := self._digests(self.written)).keys()):
+            yield f"{name} was written before the run was cut down, and is gone"
+        for name in sorted(name for name in again if again[name] != self.written[name]):
+            yield f"{name} was written before the run was cut down, and again when it went on"
+        for table, key in (("ledgers", ["ledger_id", "look"]), ("answers", ["bookie_id", "ledger_id", "look"])):
+            rows = [row for row in self._rows(table, key) if row["ledger_id"] is not None]
+            twice = [row for row, times in Counter(tuple(one.values()) for one in rows).items() if times > 1]
+            if twice:
+                yield f"evidence/{table} has twice what its key is: {key} {sorted(twice)}"
+
+    def _heard(self) -> dict[int, Heard]:
+        """In which part each ledger was looked at, by the dates of the evidence."""
+        heard: dict[int, Heard] = {}
+        records = self._rows("ledgers", ["ledger_id", "look", "read_at_ms"])
+        for row in sorted(records, key=lambda one: int(one["look"])):
+            heard[row["ledger_id"]] = Heard(self._part(row["read_at_ms"]))
+        for table in ("answers", "reads"):
+            for row in self._rows(table, ["ledger_id", "bookie_id", "asked_at_ms"]):
+                if row["ledger_id"] is not None:
+                    one, part = heard[row["ledger_id"]], self._part(row["asked_at_ms"])
+                    one.asked = max(one.asked, part)
+                    if table == "answers":
+                        one.lists.setdefault(row["bookie_id"], set()).add(part)
+        return heard
+
+    def _part(self, at_ms: int) -> int:
+        return int(self.cut_ms is not None and at_ms > self.cut_ms)
+
+    def _audit(self, **more: object) -> SparkRun:
+        return on_spark(self.metadata_service_uri, self.home, shard_ledgers=SHARD_LEDGERS, **more)
+
+    def _directory(self) -> Path:
+        return max((self.home / "audits").glob("run-*"))
+
+    def _journal(self) -> list[Path]:
+        return sorted(self._directory().glob("journal/*.json"))
+
+    def _digests(self, names: Iterator[str] | dict[str, str]) -> dict[str, str]:
+        files = {name: self._directory() / name for name in names}
+        return {name: sha256(file.read_bytes()).hexdigest() for name, file in files.items() if file.is_file()}
+
+    def _rows(self, table: str, columns: Sequence[str]) -> list[Json]:
+        if not (self._directory() / "evidence" / table).is_dir():
+            return []
+        rows = ds.dataset(self._directory() / "evidence" / table, format="parquet").to_table(columns=list(columns))
+        return list(rows.to_pylist())
