@@ -53,7 +53,7 @@ def seen(ledgers: DataFrame, answers: DataFrame | None, reads: DataFrame | None,
     return rows.select(*SEEN.names)
 
 
-def asker_of(terms: Terms) -> Work:
+def asker_of() -> Work:
     """Work on SEEN rows: the QUESTIONS the ledgers demand next. Nothing is judged: after the first look the rows are those of
     ledgers that judging left wanting lists."""
 
