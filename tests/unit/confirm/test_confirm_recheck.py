@@ -81,6 +81,13 @@ def _look(number: int, word: str) -> Look:
         ("A! B! C! D", True, CURABLE, UNSETTLED),
         ("A! A! B! B", True, CURABLE, UNSETTLED),
         ("A! B! A! A", True, CURABLE, UNSETTLED),  # back to what it was is a change too
+        # at looks at which nobody was asked it changed too: one look more than may ask, and no further
+        ("M N M", True, CURABLE, ASK),
+        ("M N M A", True, CURABLE, ASK),
+        ("M N M N A", True, CURABLE, UNSETTLED),
+        ("M N M A!", True, CURABLE, AGAIN_LATER),
+        ("M N M N A!", True, CURABLE, UNSETTLED),
+        ("M N M", False, CURABLE, AGAIN_LATER),
         # gone
         ("G", False, CURABLE, AGAIN_LATER),
         ("G G", False, CURABLE, COMMIT),
@@ -109,6 +116,7 @@ def _look(number: int, word: str) -> Look:
         ("A! A+", True, NONE, COMMIT),
         ("A! A+", True, MARKED, ASK),  # marked at one look only
         ("A! A+!", True, MARKED, CLOSE),
+        ("A! A+! A!", True, MARKED, CLOSE),  # marked at the look before only
         ("A+! B+! C+! D+", True, MARKED, UNSETTLED),
         # what metadata alone says: read twice alike, asked about once
         ("A!", True, STATIC, AGAIN_LATER),
