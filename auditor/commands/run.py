@@ -59,6 +59,8 @@ class Run:
     """What a run that goes on was begun with; None: this is a new one."""
     directory: Place | None = None
     journal: Journal | None = None
+    lock: int | None = None
+    """The descriptor of the lock: what writes for this run holds it too."""
     cluster: str = ""
     spark_version: str = ""
     lasting: bool = True
@@ -75,11 +77,11 @@ def run(context: Context, *, lasting: bool = True) -> int:
     try:
         output = Output(place(settings.output))
         output.create()
-        with output.locked():
+        with output.locked() as lock:
             now = utc_now()
             begun = begun_run(context, output, settings.resume, now) if settings.resume else None
             run_id, started_at = (begun.run_id, begun.started_at) if begun else (new_run_id(now), rfc3339(now))
-            this = Run(context, output, run_id, started_at, sources, begun, lasting=lasting)
+            this = Run(context, output, run_id, started_at, sources, begun, lock=lock, lasting=lasting)
             log.bind_run(this.run_id)
             return _ended_well_or_not(this, uri, ids)
     except OutputError as error:
@@ -104,7 +106,8 @@ def _ended_well_or_not(this: Run, uri: ServiceUri, ids: Sequence[int] | None) ->
         return _failed(this, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {error}")
     except Exception as error:  # whatever it is, it is ours, and the operator must hear of it
         this.context.logger.exception("unforeseen error", error=type(error).__name__)
-        return _failed(this, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {str(error).splitlines()[:1]}")
+        sentence = f"unforeseen {type(error).__name__}: {str(error).splitlines()[:1]}{_may_go_on(this)}"
+        return _failed(this, "AUDITOR_FAULT", sentence)
 
 
 def _may_go_on(this: Run) -> str:
@@ -139,7 +142,7 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         registered = [b for b in bookies_at_first if b.registration is not Registration.NONE]
         # What the JVM says is no JSON: a log of objects is not spoiled with it.
         heard = settings.verbose and settings.log_format == "console"
-        with spark_session(len(registered), settings.spark_master, context.stop, verbose=heard) as spark:
+        with spark_session(len(registered), settings.spark_master, context.stop, verbose=heard, lock=this.lock) as spark:
             this.spark_version = spark.version
             at = _opened(this, about, watch)
             look = assemble(context, about, store, spark, at, watch)

@@ -154,13 +154,14 @@ class Output:
         self.root.files.delete_file(f"{self.root.path}/.writable")
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the lock file, so that two runs at once are noticed. It lapses with the process, whatever ends that.
+    def locked(self) -> Iterator[int | None]:
+        """Hold the lock file, so that two runs at once are noticed. It lapses with the process, whatever ends that, and with
+        those that were given the descriptor.
 
         Only a local directory can be locked; elsewhere the scheduler has to see to it (deploy/).
         """
         if not isinstance(self.root.files, fs.LocalFileSystem):
-            yield
+            yield None
             return
         with _told(f"lock {self.root.uri}"):
             descriptor = os.open(f"{self.root.path}/{LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
@@ -171,7 +172,7 @@ class Output:
                 raise OutputError(
                     f"another run is at work in {self.root.path} (it holds {LOCK}): wait for it, or use another --output"
                 ) from None
-            yield
+            yield descriptor
         finally:
             os.close(descriptor)
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
+from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark import InheritableThread, SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -38,12 +39,19 @@ LAST_WORDS_BYTES = 2_000
 
 @contextmanager
 def spark_session(
-    bookie_count: int, master: str | None, stop: StopRequest, *, verbose: bool = False, archive_to: Path | None = None
+    bookie_count: int,
+    master: str | None,
+    stop: StopRequest,
+    *,
+    verbose: bool = False,
+    archive_to: Path | None = None,
+    lock: int | None = None,
 ) -> Iterator[SparkSession]:
     """A session for one run, stopped at the end; one that is active already (a notebook's, a test's) is used and left alone.
 
-    `archive_to`: write a class-data archive there when the JVM ends, instead of using the one that is there. Raises
-    SparkUnavailable with what to do.
+    `archive_to`: write a class-data archive there when the JVM ends, instead of using the one that is there. `lock`: a
+    descriptor that a JVM started here keeps open: where this process is killed, the lock lapses when nothing writes any more.
+    Raises SparkUnavailable with what to do.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -51,7 +59,7 @@ def spark_session(
         return
     with tempfile.TemporaryFile() as spoken:
         try:
-            session = _start(bookie_count, master, None if verbose else spoken, archive_to)
+            session = _start(bookie_count, master, None if verbose else spoken, archive_to, lock)
         except SparkUnavailable:
             stop.check()  # a signal to the whole group ends the JVM too
             raise
@@ -65,7 +73,9 @@ def spark_session(
             _end_jvm()
 
 
-def _start(bookie_count: int, master: str | None, spoken: IO[bytes] | None, archive_to: Path | None) -> SparkSession:
+def _start(
+    bookie_count: int, master: str | None, spoken: IO[bytes] | None, archive_to: Path | None, lock: int | None
+) -> SparkSession:
     """`spoken` takes what the JVM says, which is of no use to an operator unless it fails to start."""
     settings = dict(_SETTINGS)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -78,7 +88,8 @@ def _start(bookie_count: int, master: str | None, spoken: IO[bytes] | None, arch
         settings["spark.python.daemon.module"] = "auditor.tables.worker_daemon"
     conf = SparkConf().setAppName("bookkeeper-auditor").setAll(list(settings.items()))
     try:
-        gateway = launch_gateway(conf, {"stdout": spoken, "stderr": spoken} if spoken else None)  # type: ignore[no-untyped-call]
+        given: dict[str, object] = {"stdout": spoken, "stderr": spoken} if spoken else {}
+        gateway = launch_gateway(conf, given | {"pass_fds": () if lock is None else (lock,)})  # type: ignore[no-untyped-call]
         context = _with_our_signals(lambda: SparkContext(gateway=gateway, conf=conf))
         if (accumulators := getattr(context, "_accumulatorServer", None)) is not None:
             # It prints a traceback on the operator's screen when the JVM ends first; nothing here accumulates anything.
@@ -214,6 +225,8 @@ _WORKERS = "BOOKKEEPER_AUDITOR_WORKERS"
 def _ours(failure: BaseException) -> AuditorError:
     """What failed, as text: Spark's own exceptions cannot be read any more once the session has ended."""
     text = str(failure)
+    if isinstance(failure, (Py4JNetworkError, OSError)) or type(failure) is Py4JError:
+        return SparkJobFailed("Spark's JVM does not answer any more: it was killed, or it ran out of memory", text)
     found = _STORE_UNAVAILABLE.search(text)
     if found:
         return StoreUnavailable(found.group(1))
@@ -245,5 +258,8 @@ _CANCEL_S = 10.0
 
 def _finished_tasks(spark: SparkSession) -> int:
     tracker = spark.sparkContext.statusTracker()
-    stages = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
+    try:
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    except (Py4JError, OSError):
+        return 0  # the JVM is gone: the job that was at work says so
     return sum(info.numCompletedTasks for info in stages if info is not None)

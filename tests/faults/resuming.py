@@ -13,7 +13,6 @@ import os
 import re
 import resource
 import signal
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -33,13 +32,12 @@ SETTINGS = ("--shard-ledgers", str(SHARD_LEDGERS), "--second-look-delay", "0s", 
             "--zookeeper-retries", "1", "--zookeeper-connect-timeout", "10s")  # fmt: skip
 """Of every life. A time-out on a busy machine would be a question asked again."""
 LATEST = b'{"run": "run-20200101T000000Z-000000"}\n'
-ENDS_WITHIN_S = 240.0
-"""How long a life may take, on a machine that does other things too."""
-QUIET_S = 1.0
+ENDS_WITHIN_S = 600.0
+"""How long a life may take, on a machine that does other things too: some ten seconds where it has two cores for itself."""
 FULL_BYTES = 1_500
 """The largest file that the full disk takes: what is said, and no table."""
 ADVICE = re.compile(r"auditor (run --resume \d{8}T\d{6}Z-[0-9a-f]{6})\b")
-FINDINGS, FAULT, UNREACHABLE, STOPPED = 1, 4, 5, 128 + signal.SIGTERM
+FINDINGS, USAGE, FAULT, UNREACHABLE, STOPPED = 1, 2, 4, 5, 128 + signal.SIGTERM
 """Exit codes."""
 
 
@@ -49,7 +47,7 @@ class End:
     more in the journal, "list" and "read" are requests to one bookie; "results" is summary.json, of which there is one.
 
     `code` is the exit code, negative for a signal that says nothing. `attempts`: how often Spark tries a task that fails.
-    `over`: what is done before the run goes on. `leaves_jvm`: a process is left, which ends later.
+    `over`: what is done before the run goes on. `leaves_jvm`: it is stopped, and until it is woken the run may not go on.
     """
 
     deed: Callable[[Act, Started], object]
@@ -64,16 +62,12 @@ class End:
 
 @dataclass(frozen=True)
 class LivesPlan:
-    """The ends of a run's lives, one behind the other; then it is finished, and these ledgers are owed their verdict.
-
-    `meanwhile`: what is done to the lives before the last one, once that has written a stage.
-    """
+    """The ends of a run's lives, one behind the other; then it is finished, and these ledgers are owed their verdict."""
 
     name: str
     ends: Sequence[End]
     owed: frozenset[int] = ALL
     quick: bool = False
-    meanwhile: Callable[[Sequence[Started]], object] | None = None
 
 
 def jvm_of(command: Started) -> int:
@@ -92,20 +86,9 @@ def _kill_jvm(act: Act, command: Started) -> None:
 
 
 def _freeze_jvm(act: Act, command: Started) -> None:
-    """The driver is killed; its JVM, stopped, does not notice. What its workers ask goes on for a moment."""
+    """The driver is killed; its JVM, stopped, does not notice."""
     os.kill(jvm_of(command), signal.SIGSTOP)
     os.kill(command.pid, signal.SIGKILL)
-
-
-def _let_workers_end(act: Act) -> None:
-    """Until nobody has asked anything for QUIET_S."""
-    seen = -1
-    while seen != (seen := sum(map(len, act.log.epochs()))):
-        time.sleep(QUIET_S)
-
-
-def _wake_jvm(lives: Sequence[Started]) -> None:
-    os.kill(jvm_of(lives[0]), signal.SIGCONT)
 
 
 def _terminate(act: Act, command: Started) -> None:
@@ -176,11 +159,14 @@ PLANS: Mapping[str, LivesPlan] = {
         LivesPlan("ZooKeeper lost, behind a stage", [_lost(*STAGE)]),
         LivesPlan("SIGKILL of the driver, and again when it has gone on", [_killed(*LIST), _killed(*NEXT_STAGE)]),
         LivesPlan("SIGTERM, then SIGKILL of the JVM", [_terminated(*STAGE), _jvm_killed(*NEXT_STAGE)]),
+        LivesPlan(
+            "each of them, one after another",
+            [end(*NEXT_STAGE) for end in (_terminated, _lost, _full, _jvm_killed, _killed)],
+        ),
         LivesPlan("ZooKeeper lost, then a full disk", [_lost(*LIST), _full(*NEXT_STAGE)]),
         LivesPlan(
-            "SIGKILL of the driver, its JVM stopped until the run has gone on",
-            [End(_freeze_jvm, -signal.SIGKILL, *LIST, over=_let_workers_end, leaves_jvm=True)],
-            meanwhile=_wake_jvm,
+            "SIGKILL of the driver, its JVM stopped for a while",
+            [End(_freeze_jvm, -signal.SIGKILL, *LIST, attempts=2, leaves_jvm=True)],
         ),
     )
 }
@@ -222,8 +208,11 @@ class Play:
         self._await(end, command)
         assert end.code == command.ended(ENDS_WITHIN_S), command.said()
         assert [] == self.act.log.errors, self.act.log.errors
-        if not end.leaves_jvm:
-            assert [] == command.survivors()
+        words = self._resumes(end, command.said())
+        if end.leaves_jvm:
+            self._refused(words, processes)
+            os.kill(jvm_of(command), signal.SIGCONT)
+        assert [] == command.survivors()
         nothing_published(command, results=end.of == "results")
         end.over(self.act)
         self.act.second_look(0, heal=True)  # an epoch of the log is a life
@@ -231,13 +220,19 @@ class Play:
         assert self._known == now[: len(self._known)], "the journal forgot something"
         self._lives.append((now[len(self._known) :], end.attempts))
         self._known = now
-        return self._resumes(end, command.said())
+        return words
+
+    def _refused(self, words: Sequence[str], processes: ExitStack) -> None:
+        """What might still write for the run holds its lock."""
+        command = self._started(words, processes)
+        assert USAGE == command.ended(ENDS_WITHIN_S), command.said()
+        assert "another run is at work" in command.said()
 
     def _await(self, end: End, command: Started) -> None:
         """The end, at its moment."""
         at = self._draw.randrange(end.first, end.last)
         if end.of == "results":
-            command.reach(lambda _: any(self.home.glob("out/run-*/summary.json")))
+            command.reach(lambda _: any(self.home.glob("out/run-*/summary.json")), ENDS_WITHIN_S)
             end.deed(self.act, command)
         elif end.of == "stage":
             self._await_stages(command, at)
@@ -248,7 +243,7 @@ class Play:
 
     def _await_stages(self, command: Started, more: int) -> None:
         wanted = len(stages_written(self.home)) + more
-        command.reach(lambda _: len(stages_written(self.home)) >= wanted)
+        command.reach(lambda _: len(stages_written(self.home)) >= wanted, ENDS_WITHIN_S)
 
     def _resumes(self, end: End, said: str) -> Sequence[str]:
         """The command as the ended run has it, word for word; where it could not say anything, with its directory's id."""
@@ -260,9 +255,6 @@ class Play:
 
     def _last_life(self, words: Sequence[str], processes: ExitStack) -> None:
         command = self._started(words, processes)
-        if self.plan.meanwhile is not None:
-            self._await_stages(command, 1)
-            self.plan.meanwhile(self._commands[:-1])
         assert FINDINGS == command.ended(ENDS_WITHIN_S), command.said()
         assert LATEST != (self.home / "out" / "latest.json").read_bytes()
         before = set(self._known)

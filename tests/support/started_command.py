@@ -41,9 +41,9 @@ class Started:
     def said(self) -> str:
         return (self.home / "stdout").read_text() + (self.home / "stderr").read_text()
 
-    def reach(self, there: Callable[[Started], bool]) -> None:
+    def reach(self, there: Callable[[Started], bool], within_s: float = STAGE_WITHIN_S) -> None:
         """Wait until the command is where the test wants it."""
-        deadline = time.monotonic() + STAGE_WITHIN_S
+        deadline = time.monotonic() + within_s
         while not there(self):
             assert self.process.poll() is None, f"it ended first, with {self.process.returncode}: {self.said()}"
             assert time.monotonic() < deadline, f"the stage was not reached: {self.said()}"

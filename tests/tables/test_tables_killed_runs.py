@@ -20,7 +20,7 @@ from support.started_command import Started, started
 
 from auditor.sandbox.cluster import SandboxCluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
 FRAMES = 6
 """A run is hit with one of the first so many lists it asks for."""

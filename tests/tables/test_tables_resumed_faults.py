@@ -15,7 +15,7 @@ from faults.scene import ALL, BOOKIES, act, settle
 
 from auditor.sandbox.cluster import SandboxCluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 LONG = [pytest.param(name, marks=pytest.mark.long) for name, plan in PLANS.items() if not plan.quick]
 SHARD = sorted(ALL)[:SHARD_LEDGERS]
