@@ -21,7 +21,7 @@ if __name__ == "__main__":
 
 from support.model import actions, clusters
 from support.model.history import Broken, Cluster, told
-from support.model.spark import through_spark
+from support.model.spark import SHRINKS_MAX, through_spark
 
 from auditor.stop import StopRequest
 from auditor.tables.session import spark_session
@@ -46,7 +46,7 @@ def main(words: Sequence[str]) -> int:
             _replay(cluster, lines)
             if given.spark:
                 with spark_session(6, "local[2]", StopRequest()):
-                    through_spark(cluster, lines, Path(workdir))
+                    through_spark(cluster, lines, Path(workdir), 0 if given.history else SHRINKS_MAX)
         except Broken as failure:
             print(f"\n{failure}")
             return 1
@@ -57,6 +57,9 @@ def _replay(cluster: Cluster, lines: Sequence[str]) -> None:
     for line in lines:
         print(line)
         cluster.step(line)
+        if line == "resume":
+            for number, row in cluster.went_on.items():
+                print(f"  of ledger {number} the audit that went on says: {row}")
         for number, row in cluster.rows.items():
             print(f"  ledger {number}: {row}")
 

@@ -38,6 +38,7 @@ def test_after_each_action_every_property_holds(cluster: Cluster):
     """No false alarm, no miss, nothing untouched moves, the same evidence gives the same verdict, all ledgers are counted."""
     tally = run_machine(cluster, HISTORIES, SEED)
     assert {"sound", "exempt", "indeterminate", "violated"} <= tally.said.keys()
+    assert "resume" in tally.actions
     assert len(actions.ACTIONS) - 3 <= len(tally.actions), f"hardly anything happened: {tally.actions}"
 
 
@@ -70,6 +71,7 @@ def test_the_machine_tells_the_shortest_history(monkeypatch: pytest.MonkeyPatch)
         return [f"ledger {n} is lost" for n in written if not any(one.holds.get(n) for one in truth.bookies.values())]
 
     monkeypatch.setattr(Cluster, "judged", lambda self: {})
+    monkeypatch.setattr(Cluster, "gone_on_with", lambda self, cut: [])
     monkeypatch.setattr(history, "broken", lost_all)
     with pytest.raises(Broken) as failure:
         run_machine(Cluster(cast(World, Nowhere()), cast(SparkFree, None)), HISTORIES, SEED)

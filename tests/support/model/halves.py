@@ -86,7 +86,8 @@ class Halves:
             return
         yield from wrong_across(parts, self.run.rows, self._heard())
         found = [(one["kind"], one["bookie_id"]) for one in self.run.outcome.findings if one["bookie_id"] is not None]
-        yield from wrong_bookies_across(parts if self.is_listed else [now], found)
+        seen = parts[: 1 if self.cut_ms is None else 2][0 if self.is_listed else 1 :]
+        yield from wrong_bookies_across(seen, found)
         yield from self._asked_again()
 
     def _asked_again(self) -> Iterator[str]:

@@ -57,6 +57,8 @@ class Cluster:
         self.truth: Truth = self.world.at_first
         self.lines: list[str] = []
         self.rows: dict[int, Row] = {}
+        self.went_on: dict[int, Row] = {}
+        """What the last audit said that went on."""
         self.world.become(self.truth)
 
     def happen(self, line: str) -> bool:
@@ -109,7 +111,7 @@ class Cluster:
         self.world.become(cut.cluster)
         numbers = list(cut.cluster.ledgers)
         judged, heard = self.auditor.audit_across(numbers, cut.stage, lambda: self.world.become(self.truth))
-        rows = {number: one.row for number, one in judged.items()}
+        self.went_on = rows = {number: one.row for number, one in judged.items()}
         sentences = [*wrong_across((cut.cluster, self.truth), rows, heard), *unaccounted(cut.cluster, rows)]
         return sentences + [sentence for number, one in judged.items() for sentence in broken_by_one(number, one)]
 
