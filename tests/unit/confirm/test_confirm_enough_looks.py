@@ -10,6 +10,7 @@ from test_confirm_recheck import looks
 from auditor.confirm.enough_looks import unsupported
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.finding import Finding, Kind
+from auditor.model.ledger import Mark
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 
 TERMS = Terms(judged_at_ms=10_000, underreplication_grace_ms=5_000, confirming_reads_max=16, looks_max=3)
@@ -124,9 +125,18 @@ def test_of_a_ledger_that_kept_changing_a_mark_that_stood_is_reported_and_nothin
     assert [f"{told}ENTRY_WITHOUT_REPLICA, UNDERREPLICATED_BEYOND_GRACE"] == said(
         "A! B! C+! D+", replace(lost, findings=(LOST, LATE))
     )
+    assert [] == said("A! B! C+!", GIVEN_UP)
+    assert [] == said("A+! B+", late, replace(TERMS, looks_max=1))
     in_grace = replace(TERMS, underreplication_grace_ms=10_000)
     assert [] == said("A! B! C+! D+", GIVEN_UP, in_grace)
     assert [SINGLE, f"{told}UNDERREPLICATED_BEYOND_GRACE"] == said("A+!", late, replace(TERMS, looks_max=1))
+
+
+def test_how_long_a_ledger_that_kept_changing_is_marked_is_told_by_the_newest_look() -> None:
+    """A mark that was made anew is within its grace again."""
+    *before, newest = looks("A! B! C+! D+")
+    made_anew = replace(newest, record=replace(newest.record, mark=Mark(9_000)))
+    assert () == unsupported(GIVEN_UP, LedgerEvidence(7, (*before, made_anew)), TERMS)
 
 
 def test_a_ledger_that_kept_changing_is_indeterminate() -> None:
