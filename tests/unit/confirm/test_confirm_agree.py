@@ -7,15 +7,20 @@ from typing import Any
 
 import pytest
 
-from auditor.confirm.agreement import DIFFERENCE_CHARS_MAX, DIFFERENCES_TOLD_MAX, agree, differ_text, is_due
+from auditor.confirm.agreement import DIFFERENCE_CHARS_MAX, DIFFERENCES_TOLD_MAX, agree, differ_text, differences, is_due
 from auditor.confirm.enumerated_blocks import Block
 from auditor.confirm.enumerated_copies import Entries
 from auditor.confirm.enumerated_findings import Told
 from auditor.confirm.enumerated_schedule import Stretch
 from auditor.confirm.enumeration import Opinion
-from auditor.model.evidence import Terms
+from auditor.judgement import settle
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
+from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, Kind
+from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.model.verdict import Exempt, Probes, Standing, Unknown, Verdict
+from auditor.sandbox.notation import ledger
+from auditor.wire.entry_availability import canonical
 
 ENSEMBLE = ("b1", "b2", "b3")
 SEGMENT, LATER = FindingSegment(0, 9, ENSEMBLE), FindingSegment(10, 19, ENSEMBLE)
@@ -180,6 +185,36 @@ def test_the_ranges_of_a_finding_must_add_up_where_they_are_all_told() -> None:
     """Whatever the second checker looked at."""
     wrong = verdict(replace(FINDING, entries=((12, 14),), entries_total=4, missing_on=()))
     assert [f"{KIND.value}, entries in all"] == respects(wrong, part(10, 20, (12, 14)))
+
+
+LONG = 10**9
+CLAIMED = LONG // 2 + 3
+
+
+def long_ledger() -> LedgerEvidence:
+    """E=2 W=2, a thousand million entries, and b2 lacks entry 4: asked at two looks and read behind them."""
+    whole = canonical([SequenceGroup(0, 0, LONG + 1, 0)])
+    holed = canonical([SequenceGroup(0, 0, 4, 0), SequenceGroup(5, 5, LONG - 4, 0)])
+    record = LedgerRecord(7, 0, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(f"e2 w2 a2 0:[b1 b2] closed {LONG}"))
+    said = {b: Answer(b, 7, 0, 0, AnswerStatus.HELD, groups) for b, groups in (("b1", whole), ("b2", holed))}
+    asked = Look(record, said, {("b2", 4): EntryRead("b2", 7, 4, 0, 0, ReadStatus.NO_ENTRY)})
+    return LedgerEvidence(7, (asked, asked, Look(record)))
+
+
+@pytest.mark.parametrize("extra", ["entries", "missing_on", "worst_entry"])
+def test_what_the_first_checker_claims_of_a_long_ledger_is_looked_at(extra: str) -> None:
+    """An entry in the middle of it, which nothing else leads to, and which is well."""
+    evidence, terms = long_ledger(), Terms(0, 0, 16, 5)
+    right = settle(evidence, terms).verdict
+    assert () == differences(right, evidence, terms)
+    (one,) = right.findings
+    claim = ((4, 4), (CLAIMED, CLAIMED))
+    changed: dict[str, Any] = {
+        "entries": {"entries": claim, "entries_total": 2},
+        "missing_on": {"missing_on": (("b2", claim),)},
+        "worst_entry": {"facts": tuple((k, str(CLAIMED) if k == "worst_entry" else v) for k, v in one.facts)},
+    }[extra]
+    assert differences(replace(right, findings=(replace(one, **changed),)), evidence, terms)
 
 
 # Placement that is too open for the second checker
