@@ -86,9 +86,10 @@ def test_a_finding_that_one_of_them_does_not_have_is_told_by_its_kind() -> None:
     (told,) = agree(verdict(FINDING, late), OPINION)
     assert "findings: the first checker says ENTRY_BELOW_WRITE_QUORUM, UNDERREPLICATED_BEYOND_GRACE, " in told
     assert told.endswith("the second ENTRY_BELOW_WRITE_QUORUM")
-    failed = Finding(Kind.PLACEMENT_FAILED, 7, segment=LATER)
-    (told,) = agree(verdict(failed), Opinion(Standing.VIOLATED))
-    assert "findings: the first checker says PLACEMENT_FAILED of the segment at 10, the second none" == told
+    for segment in (SEGMENT, LATER):
+        (told,) = agree(verdict(Finding(Kind.PLACEMENT_FAILED, 7, segment=segment)), Opinion(Standing.VIOLATED))
+        placed_badly = f"PLACEMENT_FAILED of the segment at {segment.first_entry_id}"
+        assert f"findings: the first checker says {placed_badly}, the second none" == told
 
 
 def test_a_placement_is_compared_segment_by_segment_and_other_kinds_once_a_ledger() -> None:
@@ -177,6 +178,7 @@ def test_behind_the_last_range_that_is_told_nothing_is_compared() -> None:
     assert () == agree(
         verdict(replace(FINDING, entries=every[:RANGES_MAX], entries_total=999, missing_on=())), part(0, 10_000, *every)
     )
+    assert [f"{KIND.value}, entries"] == respects(as_many_as_go, part(0, 10_000, *every[: RANGES_MAX - 1], every[RANGES_MAX]))
     some = every[: RANGES_MAX - 1]
     assert [f"{KIND.value}, entries"] == respects(claims(*some), part(0, 10_000, *every[:RANGES_MAX]))
 
