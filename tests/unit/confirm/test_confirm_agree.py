@@ -175,9 +175,8 @@ def test_what_was_not_looked_at_is_not_compared(
 def test_behind_the_last_range_that_is_told_nothing_is_compared() -> None:
     """A finding names so many ranges and no more; what it leaves out is no difference, unless it had room for it."""
     every = tuple((10 * number, 10 * number + 1) for number in range(RANGES_MAX + 2))
-    assert () == agree(
-        verdict(replace(FINDING, entries=every[:RANGES_MAX], entries_total=999, missing_on=())), part(0, 10_000, *every)
-    )
+    as_many_as_go = verdict(replace(FINDING, entries=every[:RANGES_MAX], entries_total=999, missing_on=()))
+    assert () == agree(as_many_as_go, part(0, 10_000, *every))
     assert [f"{KIND.value}, entries"] == respects(as_many_as_go, part(0, 10_000, *every[: RANGES_MAX - 1], every[RANGES_MAX]))
     some = every[: RANGES_MAX - 1]
     assert [f"{KIND.value}, entries"] == respects(claims(*some), part(0, 10_000, *every[:RANGES_MAX]))
