@@ -5,7 +5,8 @@ Every failure prints the shortest history that fails and the command that replay
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count, islice
 from typing import cast
 
 import pytest
@@ -14,7 +15,7 @@ from support.model.clusters import started
 from support.model.engines import SparkFree
 from support.model.history import Broken, Cluster, first_broken, told
 from support.model.machine import run_machine
-from support.model.plants import PLANTS, Plant
+from support.model.plants import PLANTS, PLANTS_BETWEEN, Plant
 from support.model.truth import Truth
 from support.model.worlds import World
 
@@ -45,13 +46,28 @@ def test_after_each_action_every_property_holds(cluster: Cluster):
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
 def test_a_planted_bug_breaks_a_history(cluster: Cluster, plant: Plant, monkeypatch: pytest.MonkeyPatch):
     """The model bites; and the shortest history is told, with the command that replays it."""
+    bites(cluster, plant, monkeypatch, (told(f"bite/{number}", 12, cluster.world.at_first) for number in count()))
+
+
+@pytest.mark.parametrize("plant", PLANTS_BETWEEN, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_breaks_a_history_in_which_an_audit_goes_on(
+    cluster: Cluster, plant: Plant, monkeypatch: pytest.MonkeyPatch
+):
+    """Only what changes while an audit stands still shows it."""
+    drawn = (told(f"between/{number}", 24, cluster.world.at_first) for number in count())
+    failure = bites(cluster, plant, monkeypatch, (lines for lines in drawn if "resume" in lines))
+    assert "resume" in failure.lines
+
+
+def bites(cluster: Cluster, plant: Plant, monkeypatch: pytest.MonkeyPatch, histories: Iterable[Sequence[str]]) -> Broken:
+    """The shortest history that a planted bug breaks, and that holds without it."""
     plant(monkeypatch)
-    histories = (told(f"bite/{number}", 12, cluster.world.at_first) for number in range(PLANTED_HISTORIES_MAX))
-    failure = first_broken(cluster.end, histories, SHRINKS_MAX)
+    failure = first_broken(cluster.end, islice(histories, PLANTED_HISTORIES_MAX), SHRINKS_MAX)
     assert failure is not None, f"{PLANTED_HISTORIES_MAX} histories and no property broke"
     assert f"tests/model/replay.py '{'; '.join(failure.lines)}'" in str(failure)
     monkeypatch.undo()
     cluster.run(failure.lines)
+    return failure
 
 
 class Nowhere:

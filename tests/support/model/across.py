@@ -87,12 +87,11 @@ def wrong_bookies_across(parts: Sequence[Truth], found: Iterable[tuple[str, str]
     """Of bookies, as (kind, bookie), nothing is said that was never true, and nothing is missed that always was, of a bookie
     that one and the same ledger needed throughout."""
     told = {(kind, bookie) for kind, bookie in found if kind != "BOOKIE_LOST_CONTENT"}
-    ever = [_owed_on_bookies(one, one.listed()) for one in parts]
-    ever += [{("BOOKIE_SILENT_YET_REGISTERED", bookie) for bookie in one.down()} for one in parts]
+    ever = set().union(*(one.true_of_bookies() for one in parts))
     same = [number for number in parts[0].listed() if len({_needs(one, number) for one in parts}) == 1]
-    always = [_owed_on_bookies(one, same) for one in parts]
-    yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(told - set().union(*ever)))
-    yield from (f"a miss: {kind} on {bookie}" for kind, bookie in sorted(set.intersection(*always) - told))
+    always = set.intersection(*(_only(one, same).owed_on_bookies() for one in parts))
+    yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(told - ever))
+    yield from (f"a miss: {kind} on {bookie}" for kind, bookie in sorted(always - told))
     for kind, bookie in found:
         if kind == "BOOKIE_LOST_CONTENT" and not any(one.lacks_most(bookie) for one in parts):
             yield f"a false alarm: {kind} on {bookie}"
@@ -103,7 +102,6 @@ def _needs(truth: Truth, number: int) -> str:
     return f"{written(truth, number)} {truth.ledgers[number].marked_at is None}"
 
 
-def _owed_on_bookies(truth: Truth, numbers: Iterable[int]) -> set[tuple[str, str]]:
-    some = replace(truth, ledgers={number: truth.ledgers[number] for number in numbers})
-    owed = {("BOOKIE_SILENT_YET_REGISTERED", bookie) for bookie in some.silent()}
-    return owed | {("BOOKIE_LOST_UNNOTICED", bookie) for bookie in some.unnoticed()}
+def _only(truth: Truth, numbers: Iterable[int]) -> Truth:
+    """The cluster with some of its ledgers."""
+    return replace(truth, ledgers={number: truth.ledgers[number] for number in numbers})

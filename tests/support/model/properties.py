@@ -106,12 +106,9 @@ def differing(single: Mapping[int, Row], spark: Mapping[int, Row]) -> Iterator[s
 
 def wrong_bookies(truth: Truth, found: Iterable[tuple[str, str]]) -> Iterator[str]:
     """No false alarm and no miss on bookies that are silent or gone, as (kind, bookie)."""
-    owed = {("BOOKIE_SILENT_YET_REGISTERED", bookie) for bookie in truth.silent()}
-    owed |= {("BOOKIE_LOST_UNNOTICED", bookie) for bookie in truth.unnoticed()}
-    true = owed | {("BOOKIE_SILENT_YET_REGISTERED", bookie) for bookie in truth.down()}
     told = {(kind, bookie) for kind, bookie in found if kind != "BOOKIE_LOST_CONTENT"}
-    yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(told - true))
-    yield from (f"a miss: {kind} on {bookie}" for kind, bookie in sorted(owed - told))
+    yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(told - truth.true_of_bookies()))
+    yield from (f"a miss: {kind} on {bookie}" for kind, bookie in sorted(truth.owed_on_bookies() - told))
     for kind, bookie in found:
         if kind == "BOOKIE_LOST_CONTENT" and (truth.bookies[bookie].registered == UNREGISTERED or not truth.lacks_most(bookie)):
             yield f"a false alarm: {kind} on {bookie}"

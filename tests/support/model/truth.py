@@ -208,8 +208,24 @@ class Truth:
 
     def unnoticed(self) -> set[str]:
         """The bookies that are gone without a cookie, of those that unmarked ledgers need."""
+        return {name for name in self.gone() if self.is_forgotten(name)}
+
+    def gone(self) -> set[str]:
+        """The bookies that are not registered, of those that unmarked ledgers need. One that left a cookie may be restarting:
+        it depends on the time between two looks whether an audit tells that it is gone."""
         unmarked = [one for number in self.listed() if (one := self.ledgers[number]).marked_at is None]
-        return {name for ledger in unmarked for name in self._due(ledger) if self.is_forgotten(name)}
+        due = {name for ledger in unmarked for name in self._due(ledger)}
+        return {name for name in due if self.bookies[name].registered == UNREGISTERED}
+
+    def true_of_bookies(self) -> set[tuple[str, str]]:
+        """All that an audit may say of bookies that are silent or gone, as (kind, bookie)."""
+        silent = {("BOOKIE_SILENT_YET_REGISTERED", name) for name in self.down()}
+        return silent | {("BOOKIE_LOST_UNNOTICED", name) for name in self.gone()}
+
+    def owed_on_bookies(self) -> set[tuple[str, str]]:
+        """All that it must say of them."""
+        silent = {("BOOKIE_SILENT_YET_REGISTERED", name) for name in self.silent()}
+        return silent | {("BOOKIE_LOST_UNNOTICED", name) for name in self.unnoticed()}
 
     def lacks_most(self, bookie: str) -> bool:
         """Of three ledgers at least it lacks more than half of what it should hold."""
