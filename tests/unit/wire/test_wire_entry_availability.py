@@ -158,6 +158,16 @@ def test_runs_that_touch_are_one_run() -> None:
     assert not decode(data, GROUPS_MAX).non_canonical
 
 
+@pytest.mark.parametrize("count", [1, 2, 62, 63, 64, 65, 200])
+def test_lists_of_any_length_are_read_alike(count: int) -> None:
+    """Short ones are read the short way; which way it was nobody can tell. Runs of ever larger size stay groups of their own."""
+    runs = [(1000 * number, number + 1) for number in range(count)]
+    said = decode(encode_runs(runs), count)
+    assert ([(first, first, size, 0) for first, size in runs], False) == (list(groups_of(said.groups)), said.non_canonical)
+    with pytest.raises(MalformedAvailability):
+        decode(encode_runs(runs), count - 1)
+
+
 def test_size_equal_to_period_is_one_run() -> None:
     """A progression without gaps is the run it covers."""
     assert [(0, 0, 12, 0)] == decoded(payload((0, 9, 3, 3)))
