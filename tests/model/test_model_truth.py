@@ -180,3 +180,13 @@ def test_what_a_run_says_of_bookies_is_held_against_the_truth():
     assert [] == list(wrong_bookies(truth, owed))
     assert ["a miss: BOOKIE_LOST_UNNOTICED on b2"] == list(wrong_bookies(truth, owed[:1]))
     assert ["a false alarm: BOOKIE_LOST_CONTENT on b3"] == list(wrong_bookies(truth, [*owed, ("BOOKIE_LOST_CONTENT", "b3")]))
+
+
+def test_what_may_be_said_of_a_bookie_and_need_not():
+    """That it is silent, where only a lost entry had it asked; that it is gone, where it left a cookie and may come back."""
+    truth = after(f"{WRITTEN}; crash b1 lost; crash b4 silent")
+    told = [("BOOKIE_LOST_UNNOTICED", "b1"), ("BOOKIE_SILENT_YET_REGISTERED", "b4")]
+    assert [] == list(wrong_bookies(truth, []))
+    assert [] == list(wrong_bookies(truth, told))
+    up = after(WRITTEN)
+    assert [f"a false alarm: {kind} on {bookie}" for kind, bookie in told] == list(wrong_bookies(up, told))
