@@ -160,7 +160,7 @@ def test_runs_that_touch_are_one_run() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 62, 63, 64, 65, 200])
 def test_lists_of_any_length_are_read_alike(count: int) -> None:
-    """Short ones are read the short way; which way it was nobody can tell. Runs of ever larger size stay groups of their own."""
+    """Short ones are read the short way; which way it was nobody can tell. Runs of growing size stay groups of their own."""
     runs = [(1000 * number, number + 1) for number in range(count)]
     said = decode(encode_runs(runs), count)
     assert ([(first, first, size, 0) for first, size in runs], False) == (list(groups_of(said.groups)), said.non_canonical)
@@ -274,6 +274,7 @@ def test_reserved_bytes_are_accepted_and_told(groups: tuple[tuple[int, int, int,
 def test_a_period_with_nothing_to_repeat_is_put_right() -> None:
     """One run with a period is one run, and is told."""
     assert (payload((4, 4, 2, 0))[64:], True) == decode(payload((4, 4, 2, 5)), GROUPS_MAX)
+    assert (payload((4, 4, 1, 0))[64:], True) == decode(payload((4, 4, 1, 1)), GROUPS_MAX)
     assert (payload((4, 4, 2, 0), (9, 9, 1, 0))[64:], True) == decode(payload((4, 4, 2, 5), (9, 9, 1, 0)), GROUPS_MAX)
 
 
