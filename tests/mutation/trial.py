@@ -130,11 +130,11 @@ class Trial:
         if self.failed:
             pytest.exit(f"without any mutant these fail: {' '.join(self.failed)}", 1)
         mutants = [one for file in self.files for one in mutants_of(file, (root / file).read_text())]
-        if self.again:
-            self.seen.write_text(json.dumps({**seen, **watch.seen}))
-            mutants = [one for one in mutants if not self.killers.get(key(one))]
-        else:
-            self.seen.write_text(json.dumps(watch.seen))
+        before = {**seen, **watch.seen} if self.again else watch.seen
+        self.seen.write_text(json.dumps(before))
+        known = [(one, self.killers.get(key(one), "")) for one in mutants] if self.again else []
+        killed = [(one, by) for one, by in known if by]
+        mutants = [one for one, by in known if not by] if self.again else mutants
         print(f"\n{len(session.items)} tests, {sum(watch.cost_s.values()):.0f} CPU seconds; {len(mutants)} mutants", flush=True)
         _forget()
         gc.freeze()
@@ -142,6 +142,7 @@ class Trial:
         if (outcome := _end(fd, pid)).how != "survived":
             pytest.exit(f"a child without any mutant: {outcome}", 1)
         with self.out.open("w", buffering=1) as told:
+            told.writelines(f"{json.dumps([*one.identity, 'killed', by])}\n" for one, by in killed)
             self._all(mutants, watch, told)
         return True
 

@@ -153,8 +153,17 @@ def trial(files: Sequence[str], again: bool) -> list[list[str]]:
         finally:
             tried = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
             known = json.loads(killers.read_text()) if killers.exists() else {}
-            killers.write_text(json.dumps({**known, **{json.dumps(one[:4]): one[5] for one in tried}}, indent=0))
+            killers.write_text(json.dumps({**known, **_killers(tried)}, indent=0))
     return tried
+
+
+def _killers(tried: Iterable[Sequence[str]]) -> dict[str, str]:
+    """What killed each mutant, by its identity; nothing where one of those that look alike survived."""
+    found: dict[str, str] = {}
+    for *identity, _, by in tried:
+        name = json.dumps(identity)
+        found[name] = by if found.get(name, by) else ""
+    return found
 
 
 def main(words: Sequence[str]) -> int:
