@@ -152,6 +152,11 @@ def test_the_real_cluster_where_a_bookie_was_replaced() -> None:
         assert groups == decoded(encode_runs(runs)), bookie
 
 
+def test_runs_are_encoded_periodically_like_their_entries() -> None:
+    """Given whole or entry by entry, in any order."""
+    assert encode_periodic([0, 1, 2, 7, 8, 9, 14, 15, 16, 30]) == encode_periodic([30, (7, 3), (0, 3), (14, 2), 16])
+
+
 def test_runs_that_touch_are_one_run() -> None:
     """Groups that touch are merged before anything is called a progression, and that is no disorder."""
     data = payload((0, 0, 2, 0), (2, 2, 3, 0), (5, 8, 1, 3))
@@ -231,6 +236,7 @@ def test_runs_farther_apart_than_an_int_do_not_make_a_progression() -> None:
         (payload((0, 0, 1, 0)) + b"\0", "so 88 bytes, and has 89"),
         (payload((0, 0, 1, 0), count=0), "so 64 bytes, and has 88"),
         (payload((-4, -4, 2, 0)), "begins before entry 0"),
+        (payload((-1, -1, 1, 0)), "begins before entry 0"),
         (payload((5, 0, 1, 1)), "ends before it begins"),
         (payload((5, 0, 1, 0)), "ends before it begins"),
         (payload((0, 0, -3, 0)), "has runs of no entry"),
