@@ -177,6 +177,7 @@ def test_lists_of_any_length_are_read_alike(count: int) -> None:
 def test_size_equal_to_period_is_one_run() -> None:
     """A progression without gaps is the run it covers."""
     assert [(0, 0, 12, 0)] == decoded(payload((0, 9, 3, 3)))
+    assert not decode(payload((0, 9, 3, 3)), GROUPS_MAX).non_canonical
 
 
 def test_a_progression_may_begin_before_a_group_and_go_on_behind_it() -> None:
@@ -212,6 +213,15 @@ def test_a_run_longer_than_an_int_is_cut_the_same_way_each_time() -> None:
     )
 
 
+def test_a_run_longer_than_an_int_takes_nothing_from_what_stands_beside_it() -> None:
+    """What comes before it is written before it, what comes behind it begins anew."""
+    behind = 10 + 2 * SIZE_MAX + 5
+    groups = [(0, 0, 1, 0), (10, 10 + SIZE_MAX, SIZE_MAX, SIZE_MAX), (behind, behind + 6, 1, 3)]
+    assert groups == decoded(payload(*groups))
+    alone = [(10, 10 + SIZE_MAX, SIZE_MAX, SIZE_MAX), (behind, behind, 1, 0)]
+    assert alone == decoded(payload(*alone))
+
+
 def test_runs_farther_apart_than_an_int_do_not_make_a_progression() -> None:
     """A period is an int32: runs farther apart stay alone."""
     far = 2**31
@@ -219,6 +229,8 @@ def test_runs_farther_apart_than_an_int_do_not_make_a_progression() -> None:
     assert [(0, far - 1, 1, far - 1)] == decoded(payload((0, 0, 1, 0), (far - 1, far - 1, 1, 0)))
     three = [(start, start, 1, 0) for start in (0, far, 2 * far)]
     assert three == decoded(payload(*three))
+    near = [(start, start, 1, 0) for start in (0, SIZE_MAX, 2 * SIZE_MAX)]
+    assert [(0, 2 * SIZE_MAX, 1, SIZE_MAX)] == decoded(payload(*near))
 
 
 # What a bookie should not send
@@ -282,6 +294,7 @@ def test_a_period_with_nothing_to_repeat_is_put_right() -> None:
     """One run with a period is one run, and is told."""
     assert (payload((4, 4, 2, 0))[64:], True) == decode(payload((4, 4, 2, 5)), GROUPS_MAX)
     assert (payload((4, 4, 1, 0))[64:], True) == decode(payload((4, 4, 1, 1)), GROUPS_MAX)
+    assert (payload((4, 4, 2, 0), (9, 15, 1, 3))[64:], True) == decode(payload((4, 4, 2, 5), (9, 15, 1, 3)), GROUPS_MAX)
     assert (payload((4, 4, 2, 0), (9, 9, 1, 0))[64:], True) == decode(payload((4, 4, 2, 5), (9, 9, 1, 0)), GROUPS_MAX)
 
 
