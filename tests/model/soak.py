@@ -52,7 +52,7 @@ def main(words: Sequence[str]) -> int:
             if not _round(cluster, number, Path(workdir)):
                 return 1
             number += 1
-    print(f"{number - first} rounds, and every property held")
+    print(f"every property held in seeds {first} to {number - 1}")
     return 0
 
 
