@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from auditor.errors import MalformedAvailability
 from auditor.model.availability import SequenceGroup
+from auditor.wire import entry_availability
 from auditor.wire.entry_availability import (
     DISORDER_MAX,
     SIZE_MAX,
@@ -328,6 +329,28 @@ def test_disorder_beyond_the_bound_is_refused() -> None:
     runs = DISORDER_MAX
     with pytest.raises(MalformedAvailability, match="interleave"):
         decode(payload((0, 4 * runs, 1, 4), (2, 6, 1, 4)), GROUPS_MAX)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [(2 * number, 2 * number, 1, 0) for number in reversed(range(9))],
+        [(0, 12, 1, 4), (2, 18, 1, 4)],
+        [(0, 28, 1, 4), (2, 2, 1, 0)],
+        [(0, 6, 1, 3), (1, 7, 1, 3), (2, 8, 1, 3)],
+        [(0, 28, 1, 4), (2, 2, 1, 0), (100, 136, 1, 4)],  # what interleaves with nothing is not counted
+    ],
+)
+def test_the_bound_on_disorder_counts_groups_and_runs(
+    monkeypatch: pytest.MonkeyPatch, groups: list[tuple[int, int, int, int]]
+) -> None:
+    """Nine groups are sorted, nine runs are made of groups that interleave: just what is allowed here, and not one less."""
+    entries = {e for first, last, _, period in groups for e in range(first, last + 1, period or 1)}
+    monkeypatch.setattr(entry_availability, "DISORDER_MAX", 9)
+    assert encode_periodic(sorted(entries))[64:] == decode(payload(*groups), GROUPS_MAX).groups
+    monkeypatch.setattr(entry_availability, "DISORDER_MAX", 8)
+    with pytest.raises(MalformedAvailability, match="too many to sort|more than 8 runs to sort"):
+        decode(payload(*groups), GROUPS_MAX)
 
 
 # The canonical form as a law
