@@ -258,6 +258,7 @@ def test_runs_farther_apart_than_an_int_do_not_make_a_progression() -> None:
         (payload((0, 6, 1, 0)), "has several runs and no period"),
         (payload((0, 5, 1, 3)), "does not end on one of its own runs"),
         (payload((0, 4, 3, 2)), "has runs that overlap each other"),
+        (payload((0, 4, 2, 1)), "has runs that overlap each other"),
         (payload((LAST_ID, LAST_ID, 2, 0)), "goes beyond the largest entry id"),
         (payload((1, LAST_ID - 1, 3, 6)), "does not end on one of its own runs"),
         (payload((1, LAST_ID, 2, 3)), "goes beyond the largest entry id"),
@@ -303,6 +304,8 @@ def test_a_period_with_nothing_to_repeat_is_put_right() -> None:
     ("groups", "expected"),
     [
         ([(4, 4, 1, 0), (0, 0, 1, 0)], [0, 4]),
+        ([(9, 9, 1, 0), (0, 3, 3, 3)], [0, 1, 2, 3, 4, 5, 9]),
+        ([(LAST_ID, LAST_ID, 1, 0), (0, 0, 1, 0)], [0, LAST_ID]),
         ([(0, 0, 6, 0), (2, 2, 1, 0), (9, 9, 1, 0)], [0, 1, 2, 3, 4, 5, 9]),
         ([(0, 0, 3, 0), (0, 0, 1, 0)], [0, 1, 2]),
         ([(0, 100, 1, 10), (5, 5, 1, 0)], sorted([*range(0, 101, 10), 5])),
@@ -349,8 +352,15 @@ def test_the_bound_on_disorder_counts_groups_and_runs(
     monkeypatch.setattr(entry_availability, "DISORDER_MAX", 9)
     assert encode_periodic(sorted(entries))[64:] == decode(payload(*groups), GROUPS_MAX).groups
     monkeypatch.setattr(entry_availability, "DISORDER_MAX", 8)
-    with pytest.raises(MalformedAvailability, match="too many to sort|more than 8 runs to sort"):
+    with pytest.raises(MalformedAvailability, match=r"too many to sort|more than 8 runs to sort"):
         decode(payload(*groups), GROUPS_MAX)
+
+
+@pytest.mark.parametrize("group", [(0, 27, 3, 3), (0, 0, 30, 40)])
+def test_a_run_is_counted_once_however_it_is_written(monkeypatch: pytest.MonkeyPatch, group: tuple[int, int, int, int]) -> None:
+    """With a period as long as it is, or with one that repeats nothing."""
+    monkeypatch.setattr(entry_availability, "DISORDER_MAX", 2)
+    assert [(0, 0, 30, 0)] == decoded(payload(group, (2, 2, 1, 0)))
 
 
 # The canonical form as a law
