@@ -60,5 +60,5 @@ def spark() -> Iterator[object]:
     from auditor.stop import StopRequest
     from auditor.tables.session import spark_session
 
-    with spark_session(6, "local[6,2]", StopRequest()) as session:
+    with spark_session(6, "local[6,2]", StopRequest(), lasting=True) as session:
         yield session

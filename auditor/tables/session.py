@@ -46,12 +46,13 @@ def spark_session(
     verbose: bool = False,
     archive_to: Path | None = None,
     lock: int | None = None,
+    lasting: bool = False,
 ) -> Iterator[SparkSession]:
     """A session for one run, stopped at the end; one that is active already (a notebook's, a test's) is used and left alone.
 
     `archive_to`: write a class-data archive there when the JVM ends, instead of using the one that is there. `lock`: a
     descriptor that a JVM started here keeps open: where this process is killed, the lock lapses when nothing writes any more.
-    Raises SparkUnavailable with what to do.
+    `lasting`: it is for many runs, and its code is worth compiling well. Raises SparkUnavailable with what to do.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -59,7 +60,8 @@ def spark_session(
         return
     with tempfile.TemporaryFile() as spoken:
         try:
-            session = _start(bookie_count, master, None if verbose else spoken, archive_to, lock)
+            options = [] if _submitted() else _jvm_options(archive_to, lasting)
+            session = _start(bookie_count, master, None if verbose else spoken, options, lock)
         except SparkUnavailable:
             stop.check()  # a signal to the whole group ends the JVM too
             raise
@@ -74,7 +76,7 @@ def spark_session(
 
 
 def _start(
-    bookie_count: int, master: str | None, spoken: IO[bytes] | None, archive_to: Path | None, lock: int | None
+    bookie_count: int, master: str | None, spoken: IO[bytes] | None, options: list[str], lock: int | None
 ) -> SparkSession:
     """`spoken` takes what the JVM says, which is of no use to an operator unless it fails to start."""
     settings = dict(_SETTINGS)
@@ -84,7 +86,7 @@ def _start(
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not _submitted():
         settings[_SHUFFLE_PARTITIONS] = str(max(2, os.cpu_count() or 2))
-        settings["spark.driver.extraJavaOptions"] = " ".join(_jvm_options(archive_to))
+        settings["spark.driver.extraJavaOptions"] = " ".join(options)
         settings["spark.python.daemon.module"] = "auditor.tables.worker_daemon"
     conf = SparkConf().setAppName("bookkeeper-auditor").setAll(list(settings.items()))
     try:
@@ -147,13 +149,13 @@ def _submitted() -> bool:
     return "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _jvm_options(archive_to: Path | None) -> list[str]:
+def _jvm_options(archive_to: Path | None, lasting: bool) -> list[str]:
     """Options of a driver's JVM that we start: quick to be up, with the class-data archive where there is one."""
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.path)
     if archive_to is not None:
         return [f"-XX:ArchiveClassesAtExit={archive_to}"]
-    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", *_ARROW_OPTIONS]
+    options = ["-XX:+UseSerialGC", "-Xshare:auto", *_ARROW_OPTIONS, *([] if lasting else ["-XX:TieredStopAtLevel=1"])]
     archive = archive_path(java)
     return [*options, f"-XX:SharedArchiveFile={archive}"] if archive.is_file() else options
 
