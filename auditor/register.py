@@ -99,13 +99,13 @@ class BookieRegister:
         return frozenset(self.run.read_table("evidence/answers", ANSWERS, told, ["bookie_id"])["bookie_id"].to_pylist())
 
     def _listed(self) -> frozenset[BookieId]:
-        """Bookies that listed a ledger in this run, whatever they did later. Costs a scan of two columns."""
-        if not self._was_asked():
-            return frozenset()
-        listed = pc.field("status") == AnswerStatus.HELD.value
-        return frozenset(
-            pc.unique(self.run.read_table("evidence/answers", ANSWERS, listed, ["bookie_id"])["bookie_id"]).to_pylist()
-        )
+        """Bookies that listed a ledger in this run, whatever they did later. Costs a scan of two columns, batch by batch."""
+        listed: set[BookieId] = set()
+        if self._was_asked():
+            for batch in self.run.stream("evidence/answers", ANSWERS, ["bookie_id", "status"]):
+                held = batch.filter(pc.equal(batch["status"], AnswerStatus.HELD.value))
+                listed.update(pc.unique(held["bookie_id"]).to_pylist())
+        return frozenset(listed)
 
     def _told(self, look: int) -> pa.Table:
         """How the bookies of one look behaved; what they hold stays where it is."""

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from auditor.config import ZooKeeperLimits
+from auditor.evidence.rows import answer_row, greeting_row, table
+from auditor.evidence.schemas import ANSWERS
+from auditor.model.availability import Answer, AnswerStatus, Greeting
 from auditor.register import BookieRegister
 from auditor.report.journal import Journal
 from auditor.report.run_directory import place
@@ -48,3 +51,21 @@ def test_without_any_cookie_the_known_are_not_known(cluster: SandboxCluster, tmp
     with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
         directory = register_of(store, tmp_path).directory(1)
     assert directory.cookies is None
+
+
+def test_what_bookies_showed_at_any_time_of_the_run_is_known(cluster: SandboxCluster, tmp_path: Path):
+    """Who listed a ledger can list, also if it went silent later; who showed that it cannot, and never did, is not asked again."""
+    held = AnswerStatus.HELD
+    rows = [
+        answer_row(Answer("b1", 7, 1, 0, held)),
+        answer_row(Answer("b2", 7, 1, 0, AnswerStatus.TIMED_OUT)),
+        greeting_row("b1", 1, 0, Greeting.ANSWERED, ""),
+        greeting_row("b1", 2, 0, Greeting.UNSUPPORTED, "three time-outs"),
+        greeting_row("b2", 1, 0, Greeting.UNSUPPORTED, "three time-outs"),
+    ]
+    with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
+        register = register_of(store, tmp_path)
+        assert (frozenset(), frozenset()) == (register.directory(1).listed, register.directory(1).unsupported)
+        place(str(tmp_path)).write_table("evidence/answers", table(ANSWERS, rows), "rows")
+        directory = register.directory(1)
+    assert ({"b1"}, {"b2"}) == (directory.listed, directory.unsupported)
