@@ -54,7 +54,7 @@ def test_without_any_cookie_the_known_are_not_known(cluster: SandboxCluster, tmp
 
 
 def test_what_bookies_showed_at_any_time_of_the_run_is_known(cluster: SandboxCluster, tmp_path: Path):
-    """Who listed a ledger can list, also if it went silent later; who showed that it cannot, and never did, is not asked again."""
+    """Who listed a ledger can list, also if it is silent later; who showed that it cannot is not asked again."""
     held = AnswerStatus.HELD
     rows = [
         answer_row(Answer("b1", 7, 1, 0, held)),
