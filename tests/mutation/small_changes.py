@@ -27,7 +27,7 @@ from mutmut.mutation.pragma_handling import IgnoredCode
 Identity = tuple[str, str, str, str]
 """File, function, what the changed lines said before and what after: no number that an edit elsewhere would shift."""
 
-WORDING = ("next_commands", "pulsar_commands", "telling", "tell_*", "witness", "words", "enumerated_words")
+WORDING = ("next_commands", "pulsar_commands", "telling", "tell_*", "witness", "words")
 """Modules of `confirm` that make sentences and commands for people: tests on them compare whole texts."""
 
 
