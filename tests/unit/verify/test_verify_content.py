@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.model.finding import Kind, Severity
+from auditor.model.finding import Finding, Kind, Severity
 from auditor.verify.content import LOST_CONTENT_LEDGERS_MIN, Content, judge_content, withheld_content
 
 LOOKS = [{b: BookieRecord(b, look, 0, Registration.READONLY, "h", 1) for b in ("b1", "b2")} for look in (1, 2)]
@@ -51,3 +51,28 @@ def test_ledgers_named_in_a_finding_are_few():
     """The rest is counted."""
     (found,) = judge_content(LOOKS, {"b1": content(100, 100)})
     assert "0 1 2 3 4 5 6 7 8 9" == dict(found.facts)["some_ledgers"]
+
+
+def test_the_finding_says_what_was_counted_each_under_its_name():
+    """Registration and address are those of the last look."""
+    moved = BookieRecord("b1", 3, 0, Registration.WRITABLE, "g", 2)
+    facts = (
+        ("registration", "writable"),
+        ("address", "g:2"),
+        ("asked", "7"),
+        ("was_probed", "true"),
+        ("lacking_most", "5"),
+        ("absent", "80"),
+        ("expected", "90"),
+        ("some_ledgers", "3 4"),
+    )
+    told = Content(7, 5, 90, 80, (3, 4), was_probed=True)
+    expected = [Finding(Kind.BOOKIE_LOST_CONTENT, bookie_id="b1", facts=facts)]
+    assert expected == judge_content([*LOOKS, {"b1": moved}], {"b1": told})
+
+
+@pytest.mark.parametrize(("found", "looks"), [(False, "readonly readonly none"), (True, "none none readonly")])
+def test_whether_a_bookie_is_registered_is_said_by_the_last_look(found: bool, looks: str):
+    """One that went away meanwhile is no bookie without content; one that came is."""
+    records = [{"b1": BookieRecord("b1", n, 0, Registration(word), "h", 1)} for n, word in enumerate(looks.split())]
+    assert found == bool(judge_content(records, {"b1": content(5, 5)}))

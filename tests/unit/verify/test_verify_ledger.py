@@ -8,12 +8,13 @@ import pytest
 from support.entry_by_entry import expected_on
 from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
 
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
-from auditor.model.finding import RANGES_MAX, Copies, Kind
+from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, Malformed, Mark, RecordStatus, ZnodeStamp
 from auditor.model.placement import PlacementRule, Policy
-from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+from auditor.model.verdict import AWAY, Exempt, Standing, Unknown, Verdict
 from auditor.sandbox.notation import holds, ledger
 from auditor.verify.ledger import judge
 from auditor.verify.reasons import REASON_OF_ANSWER
@@ -280,3 +281,144 @@ def test_a_ledger_of_2_to_the_62_entries_is_judged_like_any_other() -> None:
     reads = {(b, 0): EntryRead(b, LEDGER, 0, 0, 0, ReadStatus.NO_LEDGER) for b in answers}
     (finding,) = judge(record(metadata), answers, reads, TERMS).findings
     assert (Kind.ENTRY_WITHOUT_REPLICA, last + 1, ((0, last),)) == (finding.kind, finding.entries_total, finding.entries)
+
+
+# Whole verdicts
+
+
+def test_a_sound_ledger_has_nothing_but_its_standing() -> None:
+    """No finding, no reason, no count."""
+    assert Verdict(LEDGER, Standing.SOUND) == told(E3)
+
+
+def test_a_ledger_whose_bookies_were_not_asked_is_unknown() -> None:
+    """Unless it is marked: no answer is silence."""
+    verdict = judge(record(ledger(E3)), {}, {}, TERMS)
+    assert (Standing.INDETERMINATE, (Unknown.BOOKIE_SILENT,)) == (verdict.standing, verdict.unknowns)
+
+
+def test_of_a_marked_ledger_nobody_was_asked_about_the_rest_is_told() -> None:
+    """The age of its mark, what its metadata says, its ensembles, and that its placement is unknown."""
+    terms = replace(TERMS, placement=PlacementRule(Policy.RACK))
+    verdict = judge(record(ledger("e3 w3 a2 5:[b1 b1 b3] closed 9"), OLD), {}, {}, terms)
+    expected = [Kind.UNDERREPLICATED_BEYOND_GRACE, Kind.METADATA_MALFORMED, Kind.ENSEMBLE_DUPLICATE_BOOKIE]
+    assert (expected, (Unknown.TOPOLOGY_UNKNOWN,)) == (kinds(verdict), verdict.unknowns)
+    assert [LEDGER] * 3 == [finding.ledger_id for finding in verdict.findings]
+
+
+def test_beside_a_lost_entry_of_a_marked_ledger_only_its_metadata_is_told() -> None:
+    """A contradiction does not follow from the loss; duplicates, placement and the age of the mark stand aside."""
+    lost = {"b1": "7", "b3": "7"}
+    assert [Kind.UNDERREPLICATED_UNRECOVERABLE, Kind.METADATA_MALFORMED] == kinds(
+        told("e3 w3 a2 5:[b1 b1 b3] closed 9", OLD, **lost)
+    )
+
+
+def test_of_two_findings_on_one_ensemble_the_bookie_that_stands_twice_is_told() -> None:
+    """One finding a segment: the second segment is on one rack, and no bookie stands twice in it."""
+    around = Surroundings(locations={"b1": "/r1", "b3": "/r1"})
+    terms = replace(TERMS, placement=PlacementRule(Policy.RACK), around=around)
+    verdict = told("e2 w2 a1 0:[b1 b1] 5:[b1 b3] closed 9", None, terms)
+    family = [(f.kind, f.segment.first_entry_id) for f in verdict.findings if f.segment and not f.entries]
+    assert [(Kind.ENSEMBLE_DUPLICATE_BOOKIE, 0), (Kind.PLACEMENT_FAILED, 5)] == family
+
+
+def test_a_bookie_that_stands_twice_is_told_with_its_positions() -> None:
+    """The whole finding, beside one on entries."""
+    segment = FindingSegment(0, 9, ("b1", "b2", "b1"))
+    expected = Finding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, LEDGER, segment=segment, facts=(("b1", "0 2"),))
+    assert expected == told("e3 w3 a2 0:[b1 b2 b1] closed 9").findings[0]
+
+
+def test_the_age_of_a_mark_is_told_with_why_it_stands() -> None:
+    """The whole finding; nothing is lacking, so the mark is stale."""
+    facts = (
+        *(("age_s", str((GRACE_MS + 1) // 1000)), ("grace_s", str(GRACE_MS // 1000))),
+        *(("marked_at_ms", str(OLD.created_ms)), ("mark_changed_at_ms", ""), ("missing_replicas", ""), ("mark_problem", "")),
+        ("stuck", "stale"),
+    )
+    terms = replace(TERMS, around=Surroundings(auditor="b1"))
+    assert (Finding(Kind.UNDERREPLICATED_BEYOND_GRACE, LEDGER, facts=facts),) == told(E3, OLD, terms).findings
+
+
+def test_bytes_that_cannot_be_decoded_are_told_without_being_quoted() -> None:
+    """The whole finding, and the whole verdict."""
+    bad = replace(record(None, status=RecordStatus.MALFORMED), malformed=Malformed("not UTF-8", 17, 99, "ab" * 32))
+    facts = (("undecodable", "not UTF-8"), ("offset_bytes", "17"), ("length_bytes", "99"), ("sha256", "ab" * 32))
+    finding = Finding(Kind.METADATA_MALFORMED, LEDGER, facts=facts)
+    assert Verdict(LEDGER, Standing.VIOLATED, findings=(finding,)) == judge(bad, {}, {}, TERMS)
+
+
+def test_each_contradiction_of_metadata_is_told() -> None:
+    """Each by a fact, in one finding; a bookie that is gone for good is one of them, unless the ledger is marked."""
+    text = "e3 w3 a2 5:[b1 b2 b3] closed 9"
+    gone = {"b1": Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)}
+    (finding,) = [f for f in judge(record(ledger(text)), gone, {}, TERMS).findings if f.kind is Kind.METADATA_MALFORMED]
+    assert (LEDGER, ["contradiction"] * 2) == (finding.ledger_id, [name for name, _ in finding.facts])
+    marked = [f for f in judge(record(ledger(text), YOUNG), gone, {}, TERMS).findings if f.kind is Kind.METADATA_MALFORMED]
+    assert [1] == [len(f.facts) for f in marked]
+
+
+def test_a_violated_ledger_is_not_kept_from_being_judged() -> None:
+    """Whoever of its bookies is in maintenance."""
+    terms = replace(TERMS, around=Surroundings(maintenance=frozenset({"b2"})))
+    assert [False, True] == [told(E3, None, terms, b1=lost, b2=SILENT).only_maintenance for lost in ("4", "")]
+
+
+def test_maintenance_is_every_way_of_being_away() -> None:
+    """Three bookies, three ways."""
+    terms = replace(TERMS, around=Surroundings(maintenance=frozenset({"b1", "b2", "b3"})))
+    away = {"b1": SILENT, "b2": AnswerStatus.TIMED_OUT, "b3": AnswerStatus.ADDRESS_UNKNOWN}
+    verdict = told(E3, None, terms, **away)
+    assert (AWAY, True) == (set(verdict.unknowns), verdict.only_maintenance)
+
+
+# Open or in recovery for long
+
+MADE, WRITTEN, PATIENCE_MS = NOW_MS - 90_999, NOW_MS - 70_000, 60_500
+STUCK_TERMS = replace(TERMS, stuck_after_ms=PATIENCE_MS)
+OPEN, RECOVERING = ledger("e3 w3 a2 0:[b1 b2 b3] open"), ledger("e3 w3 a2 0:[b1 b2 b3] in_recovery")
+
+
+def stuck(metadata: LedgerMetadata, stamp: ZnodeStamp | None, terms: Terms = STUCK_TERMS) -> tuple[Finding, ...]:
+    """What is found of a ledger whose znode was made and written then."""
+    return judge(replace(record(metadata), stamp=stamp), {}, {}, terms).findings
+
+
+def long_open(state: str, since_ms: int, since_what: str, age_s: int) -> tuple[Finding, ...]:
+    facts = (("state", state), ("since_ms", str(since_ms)), ("since_what", since_what), ("age_s", str(age_s)))
+    return (Finding(Kind.LEDGER_STUCK, LEDGER, facts=(*facts, ("stuck_after_s", "60"))),)
+
+
+def test_a_ledger_is_open_since_its_znode_was_made_or_since_it_says_that_it_was() -> None:
+    """Whichever is older: a copied znode is younger than its ledger."""
+    stamp = ZnodeStamp(1, 0, MADE, WRITTEN)
+    by_znode = long_open("OPEN", MADE, "when its znode was made", 90)
+    assert by_znode == stuck(OPEN, stamp)
+    for later in (0, 1):
+        assert by_znode == stuck(replace(OPEN, ctime_ms=MADE + later), stamp)
+    by_itself = long_open("OPEN", MADE - 1, "when it was made by its own metadata", 91)
+    assert by_itself == stuck(replace(OPEN, ctime_ms=MADE - 1), stamp)
+
+
+def test_a_ledger_is_in_recovery_since_its_znode_was_last_written() -> None:
+    """Whenever it was made."""
+    expected = long_open("IN_RECOVERY", WRITTEN, "when its znode was last written", 70)
+    assert expected == stuck(replace(RECOVERING, ctime_ms=5), ZnodeStamp(1, 0, MADE, WRITTEN))
+
+
+@pytest.mark.parametrize("metadata", [OPEN, RECOVERING])
+def test_a_ledger_may_be_open_or_in_recovery_for_just_so_long(metadata: LedgerMetadata) -> None:
+    """For ever, where nothing is said; and nothing is said of one whose times are not known, or that is closed."""
+    since, later = NOW_MS - PATIENCE_MS, NOW_MS - PATIENCE_MS - 1
+    assert [0, 1] == [len(stuck(metadata, ZnodeStamp(1, 0, at, at))) for at in (since, later)]
+    assert () == stuck(metadata, ZnodeStamp(1, 0, 1, 1), replace(TERMS, stuck_after_ms=0))
+    assert () == stuck(metadata, None)
+    assert () == stuck(metadata, ZnodeStamp(1, 0, 0, 0))
+    assert Kind.LEDGER_STUCK not in [f.kind for f in stuck(ledger(E3), ZnodeStamp(1, 0, 1, 1))]
+
+
+def test_that_a_ledger_is_open_for_long_is_no_violation() -> None:
+    """It is a remark: the standing is that of any open ledger."""
+    verdict = judge(replace(record(OPEN), stamp=ZnodeStamp(1, 0, 1, 1)), {}, {}, STUCK_TERMS)
+    assert (Standing.EXEMPT, [Kind.LEDGER_STUCK]) == (verdict.standing, kinds(verdict))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.model.finding import Kind
+from auditor.model.finding import Finding, Kind
 from auditor.verify.population import (
     GONE_NAMED_MAX,
     POPULATION_MIN,
@@ -70,3 +70,23 @@ def test_two_listings_below_the_line_are_found() -> None:
     expected = {"previous_ledgers": "1000", "ledgers": "499", "ledgers_again": "480", "apart_s": "60", "left_percent": "48"}
     assert expected == told
     assert [str(i) for i in range(GONE_NAMED_MAX)] == facts["some_gone"].split()
+
+
+def test_the_finding_says_what_was_listed_each_under_its_name() -> None:
+    """The first listing and the last one, whatever lies between; a cluster without an instance id has none."""
+    listings = [Listing(1_000, 400), Listing(5_000, 300), Listing(63_999, 489)]
+    facts = (
+        ("previous_run", LAST.run_id),
+        ("previous_finished_at", LAST.finished_at),
+        ("previous_ledgers", "1000"),
+        ("ledgers", "400"),
+        ("ledgers_again", "489"),
+        ("apart_s", "62"),
+        ("left_percent", "48"),
+        ("drop_percent", "50"),
+        ("some_gone", "7 9"),
+        ("instance_id", "id"),
+    )
+    assert Finding(Kind.LEDGER_POPULATION_DROPPED, facts=facts) == judge_population(LAST, listings, [7, 9], "id")
+    nameless = Finding(Kind.LEDGER_POPULATION_DROPPED, facts=(*facts[:-1], ("instance_id", "")))
+    assert nameless == judge_population(LAST, listings, [7, 9], None)

@@ -8,7 +8,7 @@ import pytest
 from auditor.confirm.witness import bookie_testimony
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
-from auditor.model.finding import Kind
+from auditor.model.finding import Finding, Kind
 from auditor.verify.reachability import (
     LEDGERS_NAMED_MAX,
     Orphans,
@@ -185,3 +185,46 @@ def test_both_findings_say_what_the_cluster_will_do_about_it(kind: Kind) -> None
     assert "lostBookieRecoveryDelay is 15 min" in told and "Auto-recovery is disabled" in told
     (quiet,) = [f for f in judge_bookies([look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)], ORPHANS, FACTS) if f.kind is kind]
     assert not any(word in bookie_testimony(quiet, [WELL], FACTS)["witness"] for word in ("lostBookie", "Auto-recovery"))
+
+
+def test_the_finding_on_a_silent_bookie_says_what_was_seen_of_it() -> None:
+    """As it was at the last look; how often; and what the cluster will do about it."""
+    last = replace(MUTE, registration=READONLY, host="g", port=1, greeting_detail="no route")
+    facts = (
+        ("registration", "readonly"),
+        ("address", "g:1"),
+        ("looks", "3"),
+        ("detail", "no route"),
+        ("lost_bookie_recovery_delay_s", ""),
+        ("replication_disabled", "false"),
+    )
+    expected = [Finding(SILENT_FOUND[0], bookie_id="mute", facts=facts)]
+    assert expected == judge_bookies([look(WELL, MUTE), look(WELL, MUTE), look(WELL, last)], {}, FACTS)
+
+
+def test_the_finding_on_a_lost_bookie_says_what_was_seen_of_it() -> None:
+    """Its cookie, the ledgers that miss it, how long it is gone from first look to last."""
+    looks = [look(WELL, replace(LOST, has_cookie=at > 5_000, read_at_ms=at)) for at in (2_000, 4_000, 905_999)]
+    facts = (
+        ("has_cookie", "true"),
+        ("unmarked_ledgers", "3"),
+        ("some_ledgers", "4 5 6"),
+        ("apart_s", "903"),
+        ("lost_bookie_recovery_delay_s", "893"),
+        ("replication_disabled", "true"),
+    )
+    told = replace(FACTS, replication_disabled=True, lost_bookie_recovery_delay_s=893)
+    assert [Finding(LOST_FOUND[0], bookie_id="lost", facts=facts)] == judge_bookies(looks, ORPHANS, told)
+
+
+def test_behind_a_bookie_that_was_seen_once_the_others_are_judged() -> None:
+    """In order of their ids: what is not known of one says nothing of the next."""
+    once = bookie("a", greeting=Greeting.SILENT)
+    assert [SILENT_FOUND] == kinds([look(WELL, MUTE), look(once, WELL, MUTE)])
+
+
+@pytest.mark.parametrize("looks", [[NONE], [NONE, WRITABLE], [WRITABLE, WRITABLE]])
+def test_a_bookie_that_is_not_gone_at_two_looks_is_not_withheld(looks: list[Registration]) -> None:
+    """Seen once, or registered: there is nothing that a wider gap would tell."""
+    records = [bookie("lost", registration, has_cookie=True) for registration in looks]
+    assert [] == withheld([look(WELL, record) for record in records], ORPHANS, FACTS)

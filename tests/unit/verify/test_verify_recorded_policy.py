@@ -58,3 +58,9 @@ def test_what_is_shown_is_bounded() -> None:
     """Five hundred groups do not fill the screen."""
     told = recorded(written(isolationBookieGroups=[f"group-{k}" for k in range(500)]))
     assert RECORDED_CHARS_MAX + 1 == len(told) and told.endswith("…")
+
+
+@pytest.mark.parametrize(("size", "shown"), [(RECORDED_CHARS_MAX, "x" * RECORDED_CHARS_MAX), (201, "x" * 200 + "…")])
+def test_an_ellipsis_says_that_there_is_more(size: int, shown: str) -> None:
+    """And stands nowhere else."""
+    assert shown == recorded(b'{"policyClass": "' + b"x" * size + b'"}')
