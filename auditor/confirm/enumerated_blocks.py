@@ -8,6 +8,7 @@ seed. Not looked at there: what lies between, so totals are not compared where a
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import NamedTuple
@@ -39,14 +40,13 @@ def blocks(
     ledger: LedgerId, parts: tuple[Stretch, ...], edges: Iterable[EntryId], claimed: Iterable[EntryId], terms: Terms
 ) -> tuple[tuple[Block, ...], bool]:
     """(the blocks, ascending and disjoint; whether they are the whole ledger)."""
-    if sum(part.last - part.first + 1 for part in parts) <= ENUMERATED_ENTRIES_MAX:
+    if sum(part.entry_count for part in parts) <= ENUMERATED_ENTRIES_MAX:
         return tuple(Block(part, part.first, part.last) for part in parts), True
     room, found = ENUMERATED_ENTRIES_MAX, list[Block]()
     edges, claimed = sorted(set(edges)), sorted(set(claimed))
     for part in parts:
-        length = part.last - part.first + 1
-        if length <= room:
-            room -= length
+        if part.entry_count <= room:
+            room -= part.entry_count
             found.append(Block(part, part.first, part.last))
         else:
             found += _around(part, _points(ledger, part, edges, claimed, terms))
@@ -55,25 +55,28 @@ def blocks(
 
 def _points(ledger: LedgerId, part: Stretch, edges: list[EntryId], claimed: list[EntryId], terms: Terms) -> Iterator[EntryId]:
     yield from (part.first, part.last)
-    yield from (entry for entry in claimed if part.first <= entry <= part.last)
-    length = part.last - part.first + 1
+    yield from _within(part, claimed)
     for number in range(DRAWN_POINTS):
         drawn = sha256(f"{terms.probe_seed} {ledger} {part.first} {number}".encode()).digest()
-        yield part.first + int.from_bytes(drawn[:16], "little") % length
-    mine = [entry for entry in edges if part.first <= entry <= part.last]
-    yield from mine if len(mine) <= POINTS_MAX else (mine[len(mine) * n // POINTS_MAX] for n in range(POINTS_MAX))
+        yield part.first + int.from_bytes(drawn) % part.entry_count
+    mine = _within(part, edges)
+    count = min(len(mine), POINTS_MAX)
+    yield from (mine[len(mine) * number // count] for number in range(count))
+
+
+def _within(part: Stretch, entries: list[EntryId]) -> list[EntryId]:
+    """Those of the entries, which ascend, that are in the stretch."""
+    return entries[bisect_left(entries, part.first) : bisect_right(entries, part.last)]
 
 
 def _around(part: Stretch, points: Iterable[EntryId]) -> Iterator[Block]:
     """A round of the ensemble to both sides of each point; what touches is one block."""
     reach = len(part.ensemble)
-    low = high = part.first - 2
-    for point in sorted(points):
-        begin, end = max(part.first, point - reach), min(part.last, point + reach)
-        if begin <= high + 1:
-            high = max(high, end)
-            continue
-        if high >= part.first:
+    rounds = ((max(part.first, point - reach), min(part.last, point + reach)) for point in sorted(points))
+    low, high = next(rounds)
+    for begin, end in rounds:
+        if begin > high + 1:
             yield Block(part, low, high)
-        low, high = begin, end
+            low = begin
+        high = end
     yield Block(part, low, high)

@@ -27,6 +27,11 @@ class Stretch(NamedTuple):
         return tuple(dict.fromkeys(self.ensemble[(entry + copy) % size] for copy in range(self.write_quorum)))
 
     @property
+    def entry_count(self) -> int:
+        """How many entries these are."""
+        return self.last - self.first + 1
+
+    @property
     def bookies(self) -> tuple[BookieId, ...]:
         """The distinct bookies of the ensemble."""
         return tuple(dict.fromkeys(self.ensemble))
@@ -67,8 +72,8 @@ def last_of(stretch: Stretch, bookie: BookieId) -> EntryId | None:
 
 
 def _from_below(stretch: Stretch) -> Iterator[EntryId]:
-    return iter(range(stretch.first, min(stretch.last, stretch.first + len(stretch.ensemble) - 1) + 1))
+    return iter(range(stretch.first, stretch.last + 1)[: len(stretch.ensemble)])
 
 
 def _from_above(stretch: Stretch) -> Iterator[EntryId]:
-    return iter(range(stretch.last, max(stretch.first, stretch.last - len(stretch.ensemble) + 1) - 1, -1))
+    return iter(range(stretch.last, stretch.first - 1, -1)[: len(stretch.ensemble)])

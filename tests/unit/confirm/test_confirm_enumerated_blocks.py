@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from support.stories import GRACE_MS, LEDGER, NOW_MS
 
-from auditor.confirm.enumerated_blocks import DRAWN_POINTS, Block, blocks
+from auditor.confirm.enumerated_blocks import DRAWN_POINTS, ENUMERATED_ENTRIES_MAX, Block, blocks
 from auditor.confirm.enumerated_schedule import stretches
 from auditor.model.evidence import Terms
 from auditor.sandbox.notation import ledger
@@ -23,8 +24,38 @@ def test_a_whole_round_of_the_ensemble_is_looked_at_to_both_sides_of_a_point() -
     assert {(997, 1003), (1997, 2010), (0, 3), (LAST - 3, LAST)} <= at
 
 
+def test_points_farther_apart_are_two_blocks() -> None:
+    """One entry between their rounds is not looked at."""
+    assert {(1997, 2003), (2005, 2011)} <= {(one.low, one.high) for one in looked_at(claimed=(2000, 2008))}
+
+
 def test_another_run_looks_at_other_entries() -> None:
     """Of the entries drawn nearly all differ; a replay draws the same."""
     one, other = ({block.low for block in looked_at(seed)} for seed in (1, 2))
     assert one == {block.low for block in looked_at(1)}
     assert len(one & other) <= 2 + DRAWN_POINTS // 10
+
+
+def test_of_another_ledger_other_entries_are_looked_at() -> None:
+    """One run does not look at the same place of every ledger."""
+    terms = Terms(NOW_MS, GRACE_MS, 16, 5)
+    one, other = ({block.low for block in blocks(ledger_id, PARTS, (), (), terms)[0]} for ledger_id in (LEDGER, LEDGER + 1))
+    assert len(one & other) <= 2 + DRAWN_POINTS // 10
+
+
+@pytest.mark.parametrize(("too_many", "is_whole"), [(0, True), (1, False)])
+def test_a_ledger_is_looked_at_whole_up_to_a_number_of_entries(too_many: int, is_whole: bool) -> None:
+    """ENUMERATED_ENTRIES_MAX, and not one more."""
+    parts = stretches(ledger(f"e3 w2 a2 0:[b1 b2 b3] closed {ENUMERATED_ENTRIES_MAX - 1 + too_many}"))
+    assert is_whole is blocks(LEDGER, parts, (), (), Terms(NOW_MS, GRACE_MS, 16, 5))[1]
+
+
+@pytest.mark.parametrize(("too_many", "is_whole"), [(0, True), (1, False)])
+def test_the_segments_of_a_long_ledger_are_looked_at_whole_while_there_is_room(too_many: int, is_whole: bool) -> None:
+    """What the first leaves of ENUMERATED_ENTRIES_MAX is for the second, and then there is none for the third."""
+    third = ENUMERATED_ENTRIES_MAX + too_many
+    text = f"e3 w2 a2 0:[b1 b2 b3] 600000:[b4 b2 b3] {third}:[b1 b2 b4] closed {LAST}"
+    parts = stretches(ledger(text))
+    chosen, _ = blocks(LEDGER, parts, (), (), Terms(NOW_MS, GRACE_MS, 16, 5))
+    wholes = [block.low for block in chosen if block == (block.stretch, block.stretch.first, block.stretch.last)]
+    assert ([0, 600_000] if is_whole else [0]) == wholes

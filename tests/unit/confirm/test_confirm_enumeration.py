@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -17,7 +18,7 @@ from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStat
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Kind
 from auditor.model.identity import ENTRY_ID_MAX
-from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
+from auditor.model.ledger import LedgerRecord, LedgerState, RecordStatus, ZnodeStamp
 from auditor.model.verdict import Standing, Unknown
 from auditor.sandbox.notation import ledger
 from auditor.wire.entry_availability import canonical
@@ -50,13 +51,38 @@ def test_an_entry_is_written_to_the_positions_from_its_own_id_on(entry: int, boo
         ("e3 w2 a2 0:[b1 b2 b3] closed 19", [(0, 19)]),
         ("e3 w2 a2 0:[b1 b2 b3] 10:[b4 b2 b3] closed 19", [(0, 9), (10, 19)]),
         ("e3 w2 a2 0:[b1 b2 b3] 20:[b4 b2 b3] closed 19", [(0, 19)]),
+        ("e3 w2 a2 0:[b1 b2 b3] 10:[b4 b2 b3] closed 10", [(0, 9), (10, 10)]),
+        ("e3 w2 a2 0:[b1 b2 b3] 10:[b4 b2 b3] 20:[b1 b2 b3] closed 5", [(0, 5)]),
+        ("e3 w2 a2 0:[b1 b2 b3] 10:[b4 b2 b3] closed", [(0, 9)]),
+        ("e3 w2 a2 0:[b1 b2] 10:[b4 b2 b3] closed 19", [(10, 19)]),
+        ("e1 w1 a1 0:[b1] closed 19", [(0, 19)]),
         ("e3 w2 a2 0:[b1 b2 b3] closed -1", []),
         ("e3 w2 a2 0:[b1 b2 b3] open", []),
     ],
 )
 def test_entries_are_judged_where_their_end_is_clear(text: str, expected: list[tuple[int, int]]) -> None:
-    """The segments of a closed ledger that hold an entry."""
+    """The segments of a closed ledger that hold an entry, but for one whose ensemble is of another size."""
     assert expected == [(part.first, part.last) for part in stretches(ledger(text))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "e2 w0 a0 0:[b1 b2] closed 5",
+        "e2 w3 a1 0:[b1 b2] closed 5",
+        "e2 w2 a1 -1:[b1 b2] closed 5",
+        "e2 w2 a1 0:[b1 b2] 0:[b3 b2] closed 5",
+        "e2 w2 a1 4:[b1 b2] 0:[b3 b2] closed 5",
+    ],
+)
+def test_no_entry_is_judged_of_metadata_without_sense(text: str) -> None:
+    """A write quorum of none or above the ensemble, and segments that do not ascend from an entry there can be."""
+    assert () == stretches(ledger(text))
+
+
+def test_no_entry_is_judged_of_a_ledger_that_is_not_closed() -> None:
+    """Whatever it says of a last entry."""
+    assert () == stretches(replace(ledger("e2 w2 a1 0:[b1 b2] closed 5"), state=LedgerState.IN_RECOVERY))
 
 
 def test_the_ends_of_a_bookies_share_are_those_of_all_its_entries() -> None:
