@@ -53,7 +53,7 @@ soak: $(STAMP)
 
 FAULT_TESTS = tests/faults tests/tables/test_tables_faults.py tests/tables/test_tables_poison.py \
 	tests/tables/test_tables_killed_runs.py tests/tables/test_tables_resumed_faults.py tests/cluster/test_process_faults.py \
-	tests/cluster/test_churn.py
+	tests/cluster/test_wire_faults.py tests/cluster/test_churn.py
 
 # One process: faults cost time-outs, and a busy machine has some of its own.
 faults: $(STAMP)
