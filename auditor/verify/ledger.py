@@ -52,7 +52,7 @@ def judge(
         return Verdict(record.ledger_id, Standing.EXEMPT, exempt=Exempt.DELETED)
     exempt = _exemption(record)
     metadata = record.metadata
-    placed = _placement(record, exempt, terms)
+    placed = _placement(record, terms)
     is_corrupt = any(read.status is ReadStatus.CORRUPT for read in reads.values())  # listed or not, that is no good copy
     if exempt is None and metadata and not is_corrupt and is_healthy(metadata, answers) and not contradictions(metadata):
         unknowns = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
@@ -156,9 +156,9 @@ def _is_excused(record: LedgerRecord, terms: Terms) -> bool:
     return mark is not None and not is_beyond_grace(mark, terms.judged_at_ms, terms.underreplication_grace_ms)
 
 
-def _placement(record: LedgerRecord, exempt: Exempt | None, terms: Terms) -> Placement:
-    """Placement is not judged for open, in_recovery, or marked within grace (contract section 4)."""
-    if record.metadata is None or exempt in (Exempt.OPEN, Exempt.IN_RECOVERY) or _is_excused(record, terms):
+def _placement(record: LedgerRecord, terms: Terms) -> Placement:
+    """Placement is judged of closed ledgers, and not of those marked within grace (contract section 4)."""
+    if record.metadata is None or _is_excused(record, terms):
         return _UNJUDGED
     return placement(record.ledger_id, record.metadata, terms)
 

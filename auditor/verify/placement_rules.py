@@ -242,7 +242,7 @@ def _region_durability(view: _View) -> tuple[Adherence, str]:
         return Adherence.STRICT, ""
     held = ", ".join(f"{count} in {region}" for region, count in fullest) or "none in a known region"
     some = "any region" if few == 1 else f"any {few} regions together"
-    why = f"has {held}{_without(len(unplaced))}, and ack quorum {view.ack_quorum} allows {max(0, allowed)} in {some}"
+    why = f"has {held}{_without(len(unplaced)) or ','} and ack quorum {view.ack_quorum} allows {max(0, allowed)} in {some}"
     return (Adherence.FAIL if at_best > allowed else Adherence.UNKNOWN), why
 
 

@@ -155,3 +155,67 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         for members, expected in (("ab", Adherence.STRICT), ("ac", Adherence.FAIL), ("ad", Adherence.STRICT)):
             assert expected == adherence(tuple(members), 2, 2, RACK, around).adherence
             assert len(module._remembered.judged) <= 2
+
+
+def window_facts(text: str, rule: PlacementRule, around: Surroundings = AROUND) -> dict[str, str]:
+    """The facts of the first finding; of several windows the last one."""
+    return dict(judged(text, rule, around).findings[0].facts)
+
+
+def test_a_finding_is_on_a_segment_of_the_ledger() -> None:
+    """Not on the ledger as a whole."""
+    (finding,) = judged("e2 w2 a2 0:[a c] closed 9").findings
+    assert (7, FindingSegment(0, 9, ("a", "c"))) == (finding.ledger_id, finding.segment)
+
+
+@pytest.mark.parametrize(
+    ("policy", "parameters", "rule"),
+    [
+        (
+            "rack",
+            "minNumRacksPerWriteQuorum=3 enforceMinNumRacksPerWriteQuorum=true",
+            PlacementRule(Policy.RACK, False, 3, True),
+        ),
+        ("zone", "minNumZonesPerWriteQuorum=2 desiredNumZonesPerWriteQuorum=3", PlacementRule(Policy.ZONE)),
+        ("region", "reppMinimumRegionsForDurability=2", PlacementRule(Policy.REGION)),
+    ],
+)
+def test_the_settings_that_the_policy_looks_at_are_told(policy: str, parameters: str, rule: PlacementRule) -> None:
+    """By BookKeeper's names, and no others."""
+    facts = window_facts("e2 w2 a2 0:[a c] closed 9", rule)
+    assert (policy, parameters) == (facts["policy"], facts["parameters"])
+
+
+@pytest.mark.parametrize(
+    ("window", "text", "rule"),
+    [
+        ("the write set from position 0 (a at /r1, x not writable) has 1 rack (/r1) and needs 2", "e2 w2 a2 0:[a x]", JAVA),
+        (
+            "the ensemble has a write quorum of 2, and it must be more than the 2 zones needed",
+            "e2 w2 0:[a b]",
+            PlacementRule(Policy.ZONE),
+        ),
+        ("the ensemble names no bookie", "e2 w2 0:[]", replace(JAVA, policy=Policy.ZONE)),
+    ],
+)
+def test_a_window_is_told_in_one_clause(window: str, text: str, rule: PlacementRule) -> None:
+    """Where it begins and who is in it; where the ensemble's size decided, its members do not matter."""
+    facts = window_facts(f"{text} closed 9", rule)
+    assert (window, "java" if rule.java_compatible else "assigned") == (facts["window"], facts["mode"])
+
+
+def test_where_regions_of_an_ensemble_are_too_few_its_members_are_told() -> None:
+    """With their locations, or that they have none; twelve of them at most."""
+    rule = PlacementRule(Policy.REGION, repp_minimum_regions_for_durability=9)
+    for size, more in ((12, ""), (13, ", and 1 more"), (14, ", and 2 more")):
+        names = [f"b{n}" for n in range(size)]
+        (window, *_) = [
+            value
+            for name, value in judged(f"e{size} w1 a2 0:[{' '.join(names)}] closed 0", rule, IN_A).findings[0].facts
+            if name == "window"
+        ]
+        members = ", ".join([*(f"b{n} at /a/r" for n in range(11)), "b11 without location"])
+        assert window.startswith(f"the ensemble ({members}{more}) spans 1 region (a)")
+
+
+IN_A = Surroundings(locations={f"b{n}": "/a/r" for n in range(14) if n != 11})

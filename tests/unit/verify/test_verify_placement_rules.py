@@ -4,7 +4,7 @@ import pytest
 
 from auditor.model.cluster import Surroundings
 from auditor.model.placement import Adherence, PlacementRule, Policy
-from auditor.verify.placement_rules import WINDOWS_SHOWN_MAX, judge
+from auditor.verify.placement_rules import WINDOWS_SHOWN_MAX, Judged, Window, judge
 
 WORDS = {"S": Adherence.STRICT, "s": Adherence.SOFT, "F": Adherence.FAIL, "U": Adherence.UNKNOWN}
 
@@ -284,3 +284,97 @@ def test_quorums_that_make_no_sense_are_judged_too(policy, as_java, write_quorum
     """Metadata may claim anything; it is neither raised at nor counted out."""
     judged = adhering(ZONES, PlacementRule(policy, as_java), "1 2 6", write_quorum, -1)
     assert judged.adherence in Adherence
+
+
+# What is told, whole
+
+
+def test_an_ensemble_of_nobody_is_told_as_such():
+    """One window, of no position and nobody."""
+    window = Window(None, (), (), Adherence.FAIL, "names no bookie")
+    assert Judged(Adherence.FAIL, (window,), 1) == adhering({}, PlacementRule(Policy.RACK), "", 2)
+
+
+def test_too_many_write_sets_are_told_as_such():
+    """No members: there would be too many to show."""
+    names = tuple(str(n) for n in range(100_001))
+    window = Window(None, (), (), Adherence.UNKNOWN, "has 100001 write sets of 3, too many to look at")
+    expected = Judged(Adherence.UNKNOWN, (window,), 1)
+    assert expected == judge(names, 3, 2, PlacementRule(Policy.RACK), Surroundings())
+
+
+def test_an_ensemble_that_fails_as_a_whole_is_told_with_all_its_members():
+    """No position: no write set is to blame; and the write sets are not told beside it."""
+    why = "has 4 bookies, which is no multiple of the write quorum 3"
+    window = Window(None, ("1", "2", "3", "1"), ("/z1/ud1", "/z2/ud1", "/z3/ud1", "/z1/ud1"), Adherence.FAIL, why)
+    assert Judged(Adherence.FAIL, (window,), 1) == adhering(ZONES, PlacementRule(Policy.ZONE), "1 2 3 1", 3)
+
+
+@pytest.mark.parametrize(
+    ("why", "ensemble", "write_quorum", "least", "enforce"),
+    [
+        ("has 1 rack (/r1) and needs 2", "1 3", 2, 2, False),
+        ("has 2 racks (/r1, /r2) and needs 3", "1 2 3", 3, 3, False),
+        ("has 1 rack (/r1), 1 member without location, and needs 3", "1 3 6", 3, 3, False),
+        ("has 0 racks, 2 members without location, and needs 2", "6 99", 2, 2, False),
+        ("has 2 racks (/deep/r1, /r1), at different depths, and needs 3", "1 8 1", 3, 3, False),
+        ("has 2 racks (/r1, /r2), 1 member without location, and needs 2, none of them /default-rack", "1 2 6", 3, 2, True),
+    ],
+)
+def test_why_racks_do_not_suffice_is_said_in_full(why, ensemble, write_quorum, least, enforce):
+    """How many there are, which, who could be in another, and how many are wanted."""
+    rule = PlacementRule(Policy.RACK, False, least, enforce)
+    assert why == adhering({**RACKS, "8": "/deep/r1"}, rule, ensemble, write_quorum).windows[0].why
+
+
+@pytest.mark.parametrize(
+    ("why", "ensemble", "least"),
+    [
+        ("has 7 at /z2, which is not /zone/upgradeDomain (another depth)", "1 2 7", 2),
+        (
+            "has d at /default-zone/default-upgradedomain, which is not /zone/upgradeDomain but the default location",
+            "1 2 d",
+            2,
+        ),
+        ("has 2 members in zone z1, all in upgrade domain ud1", "1 2 5", 2),
+        ("has 2 zones (z1, z2), 1 member without location, and needs 2", "1 2 6", 2),
+        ("has 1 zone (z1) and needs 2", "1 4 1", 2),
+        ("has 1 zone (z1) where 3 are desired", "1 4 1", 1),
+    ],
+)
+def test_why_zones_do_not_suffice_is_said_in_full(why, ensemble, least):
+    """The first member that is nowhere, the first crowded zone, or the zones there are."""
+    rule = PlacementRule(Policy.ZONE, min_num_zones_per_write_quorum=least)
+    locations = {**ZONES, "d": "/default-zone/default-upgradedomain"}
+    assert why == adhering(locations, rule, ensemble, 3).windows[0].why
+
+
+@pytest.mark.parametrize(
+    ("whys", "ensemble", "ack_quorum", "least"),
+    [
+        (["spans 1 region (a) and needs 2", "has 3 in a, and ack quorum 2 allows 1 in any region"], "a1 a2 a3", 2, 2),
+        (["has 2 in a, and ack quorum 2 allows 1 in any region"], "a1 a2 b1", 2, 2),
+        (["has 1 in a, and ack quorum 0 allows 0 in any region"], "a1 b1 c1", 0, 2),
+        (["has 2 in a, 1 in b, and ack quorum 3 allows 2 in any 2 regions together"], "a1 a2 b1 c1", 3, 3),
+        (
+            [
+                "spans 0 regions, 3 members without location, and needs 2",
+                "has none in a known region, 3 members without location, and ack quorum 2 allows 1 in any region",
+            ],
+            "x1 x2 x3",
+            2,
+            2,
+        ),
+    ],
+)
+def test_why_regions_do_not_suffice_is_said_in_full(whys, ensemble, ack_quorum, least):
+    """Of the ensemble as a whole, and of each write set: here there is one."""
+    rule = PlacementRule(Policy.REGION, repp_minimum_regions_for_durability=least)
+    size = len(ensemble.split())
+    assert whys == [window.why for window in adhering(REGIONS, rule, ensemble, size, ack_quorum).windows]
+
+
+@pytest.mark.parametrize(("expected", "ensemble"), [("U", "6 99"), ("S", "6 1 2")])
+def test_members_without_location_are_one_rack_at_least_and_no_more(expected, ensemble):
+    """Two of them may be in one rack; beside two racks it does not matter where they are."""
+    assert WORDS[expected] == adhering(RACKS, PlacementRule(Policy.RACK), ensemble, 3).adherence

@@ -101,3 +101,34 @@ def test_a_bookie_that_gave_no_conclusive_answer_is_named(status: ReadStatus) ->
     """A copy with a wrong digest is none; silence is no absence."""
     found = found_elsewhere(LOST, WHERE, reads(x1={10: status}, x2={10: ReadStatus.NO_LEDGER}))
     assert (("x1",), False) == (found.unheard, found.all_found)
+
+
+def test_one_entry_is_looked_for_where_one_is_allowed() -> None:
+    """The least that may be allowed is enough for the first round."""
+    assert (("x1", 10), ("x2", 10)) == wanted_elsewhere(LOST, WHERE, {}, 1)
+
+
+def test_what_the_ledgers_own_bookies_were_read_for_is_no_first_round() -> None:
+    """That they lack the entries is why these are looked for."""
+    assert (("x1", 10), ("x2", 10)) == wanted_elsewhere(LOST, WHERE, reads(b1={10: ReadStatus.NO_ENTRY}), 16)
+
+
+@pytest.mark.parametrize(
+    ("holders", "read_at", "gone_at"),
+    [(("x1",), 2, ()), (("x1",), 2, (1,)), (("x1",), 2, (2,)), ((), 2, (3,)), ((), 2, (1, 3)), ((), 2, (3, 1))],
+)
+def test_a_copy_is_gone_when_its_bookie_said_later_that_it_knows_no_such_ledger(
+    holders: tuple[str, ...], read_at: int, gone_at: tuple[int, ...]
+) -> None:
+    """The look of its newest such word counts, whatever it was asked for; what another bookie says does not."""
+    told = {("x1", 10): EntryRead("x1", 7, 10, read_at, 0, ReadStatus.PRESENT)}
+    for entry, look in enumerate(gone_at, 11):
+        told["x1", entry] = EntryRead("x1", 7, entry, look, 0, ReadStatus.NO_LEDGER)
+    told["x2", 10] = EntryRead("x2", 7, 10, 9, 0, ReadStatus.NO_LEDGER)
+    assert holders == found_elsewhere(LOST, WHERE, told).holders.get(10, ())
+
+
+def test_entries_that_cannot_be_spread_evenly_are_entries_all_the_same() -> None:
+    """Ten lost entries in quarters: the lower neighbour, never a fraction."""
+    first = reads(x1={10: ReadStatus.PRESENT})
+    assert (("x1", 12), ("x1", 15), ("x1", 19)) == wanted_elsewhere(LOST, ("x1",), first, 4)
