@@ -13,7 +13,7 @@ def is_beyond_grace(record: LedgerRecord, terms: Terms) -> bool:
     if mark is None:
         return False
     since = {mark.created_ms, mark.created_ms if mark.changed_ms is None else mark.changed_ms}
-    ages = (max(0, terms.judged_at_ms - one) for one in since)
+    ages = (terms.judged_at_ms - one for one in since)
     return max(ages) > terms.underreplication_grace_ms
 
 
@@ -34,13 +34,9 @@ def contradicts_itself(metadata: LedgerMetadata) -> bool:
     size, write, ack = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
     if not size >= write >= ack >= 1 or not metadata.segments:
         return True
-    expected_first = 0
-    for number, segment in enumerate(metadata.segments):
-        if segment.first_entry_id < expected_first or (number == 0 and segment.first_entry_id != 0):
-            return True
-        if len(segment.ensemble) != size:
-            return True
-        expected_first = segment.first_entry_id + 1
+    firsts = [segment.first_entry_id for segment in metadata.segments]
+    if firsts[0] != 0 or firsts != sorted(set(firsts)) or {len(segment.ensemble) for segment in metadata.segments} != {size}:
+        return True
     if metadata.state is not LedgerState.CLOSED:
         return False
     last = metadata.last_entry_id

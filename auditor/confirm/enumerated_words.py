@@ -63,7 +63,7 @@ def words(looks: Sequence[Look], terms: Terms) -> Words:
             before = reads.get(key)
             if before is None or (before.status not in _READ and read.status in _READ):
                 reads[key] = read
-            if read.status is ReadStatus.CORRUPT and reads[key].status is ReadStatus.CORRUPT and key not in otherwise:
+            if read.status is ReadStatus.CORRUPT and key not in otherwise:
                 wrong[key] = wrong.get(key, 0) + 1
             elif read.status in _READ:
                 otherwise.add(key)

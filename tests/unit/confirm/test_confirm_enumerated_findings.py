@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
 
+from auditor.confirm.enumerated_metadata import exemption, is_beyond_grace, is_stuck
 from auditor.confirm.enumeration import Opinion, enumerated
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Kind
-from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
-from auditor.model.verdict import Standing
+from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
+from auditor.model.verdict import Exempt, Standing
 from auditor.sandbox.notation import ledger
 
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5, around=Surroundings(writable=frozenset({"b1", "b2", "b3", "x1"})))
@@ -117,11 +118,95 @@ def test_a_mark_is_as_old_as_the_older_of_its_times(created_ms: int, changed_ms:
         "e2 w2 a1 0:[b1 b2 b3] closed 5",
         "e2 w2 a1 0:[b1 b2] 9:[b1 b3] closed 5",
         "e2 w2 a1 0:[b1 b2] closed -2",
+        "e2 w2 a0 0:[b1 b2] closed 5",
+        "e2 w2 a1 -1:[b1 b2] closed 5",
+        "e2 w2 a1 closed 5",
+        "e2 w2 a1 0:[b1 b2] closed",
+        "e2 w2 a1 0:[b1 b2] 0:[b1 b3] closed 5",
+        "e2 w2 a1 0:[b1 b2] 3:[b1 b3] 2:[b1 b2] closed 5",
+        "e2 w2 a1 0:[b1 b2] 3:[b3] closed 5",
+        "e2 w2 a1 0:[b1 b2] 7:[b1 b3] closed 5",
+        "e2 w2 a1 0:[b1 b2] 3:[b1 b3] 7:[b1 b2] closed 5",
     ],
 )
 def test_metadata_that_contradicts_itself_is_malformed(text: str) -> None:
     """A quorum larger than the next, a first segment not at 0, an ensemble of another size, an end before a segment."""
     assert Kind.METADATA_MALFORMED in [one.kind for one in opinion(text, {}, {}).told]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "e1 w1 a1 0:[b1] closed 5",
+        "e2 w2 a1 0:[b1 b2] 1:[b1 b3] closed 5",
+        "e2 w2 a1 0:[b1 b2] 6:[b1 b3] closed 5",
+        "e2 w2 a1 0:[b1 b2] closed -1",
+        "e2 w2 a1 0:[b1 b2] 3:[b1 b3] open",
+    ],
+)
+def test_metadata_that_is_just_right_is_none(text: str) -> None:
+    """Quorums of one, a segment of one entry, one that begins behind the end, an end before all entries, no end."""
+    assert Kind.METADATA_MALFORMED not in [one.kind for one in opinion(text, {}, {}).told]
+
+
+@pytest.mark.parametrize(
+    ("text", "mark", "expected"),
+    [
+        ("open", None, Exempt.OPEN),
+        ("in_recovery", None, Exempt.IN_RECOVERY),
+        ("closed -1", None, Exempt.EMPTY),
+        ("closed 0", None, None),
+        ("closed 1", None, None),
+        ("closed -2", None, None),
+        ("open", Mark(NOW_MS, None), Exempt.MARKED_UNDERREPLICATED),
+    ],
+)
+def test_why_a_ledger_is_exempt(text: str, mark: Mark | None, expected: Exempt | None) -> None:
+    """The first reason that holds: its mark, its state, that it holds nothing."""
+    record = LedgerRecord(
+        LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(f"e2 w2 a1 0:[b1 b2] {text}"), mark=mark
+    )
+    assert expected is exemption(record)
+
+
+def test_metadata_that_nobody_can_read_exempts_no_ledger() -> None:
+    """There is no state to go by."""
+    assert exemption(LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.MALFORMED, ZnodeStamp(1, 0, 0))) is None
+
+
+@pytest.mark.parametrize(
+    ("ctime_ms", "stamp", "state", "expected"),
+    [
+        (None, (2_000, 9_000), LedgerState.OPEN, True),
+        (None, (3_000, 2_000), LedgerState.OPEN, False),
+        (2_000, (3_000, 9_000), LedgerState.OPEN, True),
+        (3_000, (2_000, 9_000), LedgerState.OPEN, True),
+        (None, (9_000, 2_000), LedgerState.IN_RECOVERY, True),
+        (2_000, (2_000, 3_000), LedgerState.IN_RECOVERY, False),
+        (2_000, (2_000, 2_000), LedgerState.CLOSED, False),
+        (0, (2_000, 2_000), LedgerState.OPEN, False),
+        (1, (2_000, 2_000), LedgerState.OPEN, True),
+        (None, None, LedgerState.OPEN, False),
+    ],
+)
+def test_a_ledger_is_left_open_since_it_was_made_and_in_recovery_since_it_was_written(
+    ctime_ms: int | None, stamp: tuple[int, int] | None, state: LedgerState, expected: bool
+) -> None:
+    """At 13,000, where more than 10,000 ms are too long; 0 is no time. `stamp`: when the znode was made and written."""
+    metadata = replace(ledger("e2 w2 a1 0:[b1 b2] closed 5"), state=state, ctime_ms=ctime_ms)
+    znode = None if stamp is None else ZnodeStamp(1, 0, *stamp)
+    record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, znode, metadata)
+    terms = replace(TERMS, judged_at_ms=13_000, stuck_after_ms=10_000)
+    assert expected is is_stuck(record, terms)
+    assert not is_stuck(record, replace(terms, stuck_after_ms=0))
+
+
+def test_a_mark_of_this_moment_is_not_beyond_a_grace_of_nothing() -> None:
+    """A millisecond later it is."""
+    record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), None, mark=Mark(NOW_MS, None))
+    terms = replace(TERMS, underreplication_grace_ms=0)
+    assert not is_beyond_grace(record, terms)
+    assert is_beyond_grace(record, replace(terms, judged_at_ms=NOW_MS + 1))
 
 
 @pytest.mark.parametrize(("looks", "expected"), [(1, []), (2, [Kind.LEDGER_STUCK])])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from support.stories import GRACE_MS, LEDGER, NOW_MS
 
@@ -52,6 +54,15 @@ def test_no_failure_takes_back_an_answer(first: AnswerStatus, second: AnswerStat
 
 
 @pytest.mark.parametrize(
+    ("probe_entries", "expected"), [(0, AnswerStatus.SILENT), (1, AnswerStatus.UNSUPPORTED), (8, AnswerStatus.UNSUPPORTED)]
+)
+def test_that_a_bookie_cannot_list_is_an_answer_where_it_is_read_instead(probe_entries: int, expected: AnswerStatus) -> None:
+    """It said so at the first look, and nothing at the second."""
+    looks = [look(1, answer=AnswerStatus.UNSUPPORTED), look(2, answer=AnswerStatus.SILENT)]
+    assert expected is words(looks, replace(TERMS, probe_entries=probe_entries)).answers["b1"].status
+
+
+@pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
         (ReadStatus.NO_ENTRY, ReadStatus.TIMED_OUT, ReadStatus.NO_ENTRY),
@@ -71,6 +82,11 @@ def test_no_failure_takes_back_what_was_read(first: ReadStatus, second: ReadStat
         ([ReadStatus.CORRUPT, ReadStatus.CORRUPT], {COPY}),
         ([ReadStatus.CORRUPT, ReadStatus.PRESENT], set()),
         ([ReadStatus.CORRUPT, ReadStatus.CORRUPT, ReadStatus.PRESENT], set()),
+        ([ReadStatus.CORRUPT, ReadStatus.PRESENT, ReadStatus.CORRUPT], set()),
+        ([ReadStatus.PRESENT, ReadStatus.CORRUPT, ReadStatus.CORRUPT], {COPY}),
+        ([ReadStatus.CORRUPT, ReadStatus.TIMED_OUT, ReadStatus.CORRUPT], {COPY}),
+        ([ReadStatus.TIMED_OUT, ReadStatus.CORRUPT], set()),
+        ([ReadStatus.NO_ENTRY, ReadStatus.NO_ENTRY], set()),
     ],
 )
 def test_a_wrong_digest_accuses_when_two_looks_read_it(reads: list[ReadStatus], expected: set[tuple[str, int]]) -> None:
