@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 from support.entry_by_entry import expected_on
-from support.stories import Bookie, State, Story, drive, judged_from_truth, unconfirmed
+from support.stories import LEDGER, Bookie, State, Story, drive, groups, judged_from_truth, unconfirmed
 
-from auditor.model.availability import AnswerStatus, ReadStatus
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.ledger import LedgerMetadata
 from auditor.sandbox.notation import ledger
 from auditor.verify.confirmation import RESERVED_READS, wanted_reads
@@ -198,3 +198,91 @@ def test_a_corrupt_copy_is_read_again_at_the_next_look() -> None:
     driven = drive(replace(story, states=(replace(state, bookies=bad), replace(state, bookies=back))))
     asked = [look for look in driven.evidence.looks if look.answers]
     assert [ReadStatus.CORRUPT, ReadStatus.CORRUPT] == [look.reads["b2", 40].status for look in asked]
+
+
+# Round by round, without a story
+
+
+def lists(metadata: LedgerMetadata, lost: dict[str, set[int]]) -> dict[str, Answer]:
+    """Every bookie lists what it should hold, but for what it lost."""
+    said = {b: groups(held - lost.get(b, set())) for b, held in expected_on(metadata).items()}
+    return {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, held) for b, held in said.items()}
+
+
+def reads(status: ReadStatus, *copies: tuple[str, int]) -> dict[tuple[str, int], EntryRead]:
+    return {(b, e): EntryRead(b, LEDGER, e, 0, 0, status) for b, e in copies}
+
+
+def wanted(
+    lost: dict[str, set[int]],
+    reads_max: int,
+    metadata: LedgerMetadata = THREE,
+    made: dict[tuple[str, int], EntryRead] | None = None,
+    before: dict[tuple[str, int], EntryRead] | None = None,
+) -> list[tuple[str, int]]:
+    """What is still to be read, after the reads `made` at this look and those made `before` it."""
+    found = coverage(metadata, lists(metadata, lost), {**(before or {}), **(made or {})})
+    return list(wanted_reads(found, metadata.write_quorum, made or {}, reads_max))
+
+
+THIRD = {"b1": set(range(0, 100, 3))}
+
+
+@pytest.mark.parametrize(("reads_max", "count"), [(2, 2), (3, 2), (4, 2), (5, 3), (6, 4), (7, 5), (16, 5)])
+def test_the_first_round_keeps_some_reads_back(reads_max: int, count: int) -> None:
+    """Two at least are made; the worst entry first, then the ends, then a quarter, a half and three quarters of the rest."""
+    assert [("b1", e) for e in (0, 99, 24, 51, 75)][:count] == wanted(THIRD, reads_max)
+
+
+def test_behind_the_first_round_only_a_worst_entry_is_read() -> None:
+    """It was read: nothing more would be learnt, however many reads are left."""
+    assert [] == wanted(THIRD, 16, made=reads(ReadStatus.NO_ENTRY, ("b1", 0)))
+
+
+def test_the_reads_kept_back_are_for_the_worst_entries_of_other_segments() -> None:
+    """Each of twelve segments lost one entry on the same bookie."""
+    lost = {"b1": {100 * n + 5 for n in range(SEGMENTS)}}
+    first, second = [("b1", 5), ("b1", 105)], [("b1", 205), ("b1", 305)]
+    assert first == wanted(lost, 4, CHANGED)
+    assert second == wanted(lost, 4, CHANGED, reads(ReadStatus.NO_ENTRY, *first))
+    assert [] == wanted(lost, 4, CHANGED, reads(ReadStatus.NO_ENTRY, *first, *second))
+
+
+def test_segments_that_lack_nothing_are_passed_over() -> None:
+    """The last of twelve is short of an entry."""
+    assert [("b1", 1105)] == wanted({"b1": {1105}}, 16, CHANGED)
+
+
+def test_corrupt_copies_are_read_again_within_the_bound() -> None:
+    """Found at an earlier look; what was read at this one counts, each bookie by itself."""
+    before = reads(ReadStatus.CORRUPT, *(("b1", e) for e in range(10, 15)), ("b2", 20))
+    assert [("b1", 10), ("b1", 11), ("b1", 12), ("b2", 20)] == wanted({}, 3, before=before)
+    for made, left in ((1, [11, 12]), (2, [12]), (3, [])):
+        again = reads(ReadStatus.CORRUPT, *(("b1", e) for e in range(10, 10 + made)), ("b2", 20))
+        assert [("b1", e) for e in left] == wanted({}, 3, made=again, before=before)
+
+
+def test_corrupt_copies_leave_the_rest_of_the_bound_to_what_is_lacking() -> None:
+    """Three reads for the corrupt ones; of the first round's four one is left."""
+    before = reads(ReadStatus.CORRUPT, ("b1", 10), ("b1", 11), ("b1", 12))
+    lost = {"b1": set(range(50, 100))}
+    corrupt = [("b1", 10), ("b1", 11), ("b1", 12)]
+    assert corrupt == wanted(lost, 4, before=before)
+    assert [*corrupt, ("b1", 50)] == wanted(lost, 6, before=before)
+
+
+def test_a_tail_is_read_first_where_it_ends_what_a_bookie_should_hold() -> None:
+    """Of the last segment only b2 holds an entry; the first entry lost comes behind it. Before other segments it is no tail."""
+    metadata = ledger("e3 w1 0:[b1 b2 b3] 1024:[b1 b2 b3] closed 1024")
+    assert [("b2", 1024), ("b2", 1)] == wanted({"b2": {1, 4, 1024}}, 2, metadata)
+    metadata = ledger("e1 w1 0:[b1] 1025:[b1] closed 2000")
+    assert [("b1", 5), ("b1", 1500)] == wanted({"b1": {5, 1024, 1500}}, 2, metadata)
+    assert [("b1", 5), ("b1", 2000)] == wanted({"b1": {5, 2000}}, 2, metadata), "no index page begins there"
+
+
+@pytest.mark.parametrize(("status", "is_asked_again"), [(ReadStatus.NO_ENTRY, True), (ReadStatus.PRESENT, False)])
+def test_a_bookie_that_has_what_it_does_not_list_is_not_asked_again(status: ReadStatus, is_asked_again: bool) -> None:
+    """b2 showed an entry that its list lacks: what else it lacks stays unknown. Where it did not, its worst is read."""
+    lost = {"b2": {5, 105, 205}}
+    expected = [("b2", 105), ("b2", 205)] if is_asked_again else []
+    assert expected == wanted(lost, 4, CHANGED, reads(status, ("b2", 5)))

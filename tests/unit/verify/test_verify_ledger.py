@@ -375,7 +375,7 @@ def test_maintenance_is_every_way_of_being_away() -> None:
 
 # Open or in recovery for long
 
-MADE, WRITTEN, PATIENCE_MS = NOW_MS - 90_999, NOW_MS - 70_000, 60_500
+MADE, WRITTEN, PATIENCE_MS = NOW_MS - 90_000, NOW_MS - 70_000, 60_000
 STUCK_TERMS = replace(TERMS, stuck_after_ms=PATIENCE_MS)
 OPEN, RECOVERING = ledger("e3 w3 a2 0:[b1 b2 b3] open"), ledger("e3 w3 a2 0:[b1 b2 b3] in_recovery")
 
@@ -397,7 +397,7 @@ def test_a_ledger_is_open_since_its_znode_was_made_or_since_it_says_that_it_was(
     assert by_znode == stuck(OPEN, stamp)
     for later in (0, 1):
         assert by_znode == stuck(replace(OPEN, ctime_ms=MADE + later), stamp)
-    by_itself = long_open("OPEN", MADE - 1, "when it was made by its own metadata", 91)
+    by_itself = long_open("OPEN", MADE - 1, "when it was made by its own metadata", 90)
     assert by_itself == stuck(replace(OPEN, ctime_ms=MADE - 1), stamp)
 
 

@@ -74,7 +74,7 @@ def test_two_listings_below_the_line_are_found() -> None:
 
 def test_the_finding_says_what_was_listed_each_under_its_name() -> None:
     """The first listing and the last one, whatever lies between; a cluster without an instance id has none."""
-    listings = [Listing(1_000, 400), Listing(5_000, 300), Listing(63_999, 489)]
+    listings = [Listing(1_000, 400), Listing(5_000, 300), Listing(63_000, 489)]
     facts = (
         ("previous_run", LAST.run_id),
         ("previous_finished_at", LAST.finished_at),

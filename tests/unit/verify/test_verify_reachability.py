@@ -122,7 +122,8 @@ def test_a_bookie_that_came_back_or_went_between_the_looks_is_not_lost() -> None
 def test_while_it_has_a_cookie_the_looks_must_lie_apart(delay_s: int | None, apart_ms: int, found: bool) -> None:
     """lostBookieRecoveryDelay and a session time-out, so that a slow restart is no page."""
     facts = replace(FACTS, lost_bookie_recovery_delay_s=delay_s)
-    first, second = replace(LOST, has_cookie=True), replace(LOST, has_cookie=True, look=1, read_at_ms=apart_ms)
+    first = replace(LOST, has_cookie=True, read_at_ms=10**6)
+    second = replace(first, look=1, read_at_ms=10**6 + apart_ms)
     assert ([LOST_FOUND] if found else []) == kinds([look(WELL, first), look(WELL, second)], facts)
     assert (delay_s or 0) * 1000 + 10_000 == recovery_gap_ms(facts)
 
@@ -204,7 +205,7 @@ def test_the_finding_on_a_silent_bookie_says_what_was_seen_of_it() -> None:
 
 def test_the_finding_on_a_lost_bookie_says_what_was_seen_of_it() -> None:
     """Its cookie, the ledgers that miss it, how long it is gone from first look to last."""
-    looks = [look(WELL, replace(LOST, has_cookie=at > 5_000, read_at_ms=at)) for at in (2_000, 4_000, 905_999)]
+    looks = [look(WELL, replace(LOST, has_cookie=at > 5_000, read_at_ms=at)) for at in (2_000, 4_000, 905_000)]
     facts = (
         ("has_cookie", "true"),
         ("unmarked_ledgers", "3"),
