@@ -32,7 +32,20 @@ CACHE = PROJECT / ".cache" / "mutation"
 COPIED = ("auditor", "tests", "proto", "docs", "pyproject.toml")
 ON_TRIAL = ("auditor/verify", "auditor/confirm", "auditor/wire")
 GONE_THROUGH = (
-    *(f"auditor/verify/{name}.py" for name in ("schedule", "worst", "metadata", "underreplication", "entry_set", "coverage")),
+    *(
+        f"auditor/verify/{name}.py"
+        for name in (
+            "schedule",
+            "worst",
+            "metadata",
+            "underreplication",
+            "entry_set",
+            "coverage",
+            "reasons",
+            "content",
+            "recorded_policy",
+        )
+    ),
     *(
         f"auditor/confirm/{name}.py"
         for name in ("recheck", "enough_looks", "agreement", "enumerated_blocks", "enumerated_probes", "owner")
