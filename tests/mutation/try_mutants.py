@@ -44,6 +44,7 @@ GONE_THROUGH = (
             "reasons",
             "content",
             "recorded_policy",
+            "shares",
         )
     ),
     *(
