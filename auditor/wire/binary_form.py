@@ -15,10 +15,9 @@ _FIXED_WIDTH = {_FIXED64: 8, _FIXED32: 4}
 
 
 class Field(NamedTuple):
-    """One field: its number, the byte at which its tag begins, and the bytes of its value, `data[start:end]`."""
+    """One field: its number, whether its value is bytes, and where it is: `data[start:end]`."""
 
     number: int
-    offset: int
     is_bytes: bool
     start: int
     end: int
@@ -67,6 +66,6 @@ def fields(data: bytes, start: int, end: int) -> Iterator[Field]:
             raise NotProtobufError(offset)
         if position > end or not 0 <= open_groups <= GROUPS_OPEN_MAX:
             raise NotProtobufError(offset)
-        yield Field(number, offset, wire_type == _BYTES, value_start, position)
+        yield Field(number, wire_type == _BYTES, value_start, position)
     if open_groups:
         raise NotProtobufError(end)

@@ -73,7 +73,7 @@ def _lines(data: bytes, start: int) -> Iterator[_Line]:
     """LF-separated; nothing after the last LF is no line."""
     while start < len(data):
         end = data.find(b"\n", start)
-        end = len(data) if end < 0 else end
+        end = len(data) if end == -1 else end
         yield _Line(start, data[start:end])
         start = end + 1
 

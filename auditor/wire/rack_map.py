@@ -49,8 +49,10 @@ def decode(data: bytes) -> RackMap:
             problems.insert(0, f"the rack map names more than {ENTRIES_MAX} bookies: the others are not read")
             break
         location = _location(group, bookie_id, info, problems)
-        first = locations.setdefault(bookie_id, location) if location else locations.get(bookie_id)
-        if location and location != first:
+        if location is None:
+            continue
+        first = locations.setdefault(bookie_id, location)
+        if location != first:
             problems.append(
                 f"the rack map has {bookie_id!a} at {first} and, in group {group!a}, at {location}: the first counts"
             )

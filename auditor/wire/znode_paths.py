@@ -160,8 +160,10 @@ def lock_path(ledger_id: LedgerId) -> str:
 def lock_id_of(name: str) -> LedgerId | None:
     """The ledger that the child `name` of `LOCKS` locks, or None: it is no lock."""
     match = _LOCK.fullmatch(name)
-    ledger_id = -1 if match is None else int(match[1])
-    return ledger_id if 0 <= ledger_id <= LEDGER_ID_MAX and lock_path(ledger_id) == f"{LOCKS}/{name}" else None
+    if match is None:
+        return None
+    ledger_id = int(match[1])
+    return ledger_id if ledger_id <= LEDGER_ID_MAX and lock_path(ledger_id) == f"{LOCKS}/{name}" else None
 
 
 def votes_in_order(names: Iterable[str]) -> list[str]:

@@ -32,6 +32,20 @@ def test_encodes_byte_for_byte_as_a_bookie() -> None:
     assert WRITTEN == bookie_registration.encode("127.0.0.1", 23181)
 
 
+def test_encodes_tls_and_the_admin_endpoint() -> None:
+    """`tls` is an extension of the bookie's endpoint; the admin endpoint has the same host, a port and a protocol of its own."""
+    found = BookieServiceInfoFormat.FromString(bookie_registration.encode("h", 3181, tls=True, http_port=8080))
+    bookie = BookieServiceInfoFormat.Endpoint(id="bookie", host="h", port=3181, protocol="bookie-rpc", extensions=["tls"])
+    admin = BookieServiceInfoFormat.Endpoint(id="httpserver", host="h", port=8080, protocol="http")
+    assert [bookie, admin] == list(found.endpoints)
+
+
+@pytest.mark.parametrize("port", [1, 65_535])
+def test_a_registered_port_is_any_port(port: int) -> None:
+    """From the first to the last."""
+    assert Endpoint("h", port) == bookie_registration.decode("b", registration({"port": port}))
+
+
 def test_the_id_says_nothing_about_the_address() -> None:
     """BP-41: with registration data, host and port come from it, whatever the id looks like."""
     assert Endpoint("127.0.0.1", 23181) == bookie_registration.decode("10.9.9.9:3181", WRITTEN)
@@ -66,7 +80,7 @@ def test_without_data_the_id_is_host_and_port(bookie_id: str, expected: Endpoint
 
 
 @pytest.mark.parametrize(
-    "bookie_id", ["bookie-1", "h:", ":3181", "h:0", "h:65536", "h:x", "h:+1", "2001:db8::1:3181", "1:2:3:4:5"]
+    "bookie_id", ["bookie-1", "h:", ":3181", "h:0", "h:65536", "h:x", "h:+1", "2001:db8::1:3181", "1:2:3:4:5", "1:2:3:4"]
 )
 def test_without_data_an_id_that_is_no_address_is_malformed(bookie_id: str) -> None:
     """No port, no host, IPv6: nothing to dial, and the error names the bookie."""
@@ -84,6 +98,7 @@ def test_without_data_an_id_that_is_no_address_is_malformed(bookie_id: str) -> N
         (registration({"port": -1}), "no usable host and port"),
         (registration({"port": 65536}), "no usable host and port"),
         (registration({"host": ""}), "no usable host and port"),
+        (bytes.fromhex("3216 0a0162 10ed18 1a02ff41 220a626f6f6b69652d727063"), "no usable host and port"),  # not UTF-8
         (WRITTEN[:-1], "not protobuf"),
         (b"\xff\xff", "not protobuf"),
         (bytes.fromhex("3202 1001"), r"endpoints\[0\]\.id, endpoints\[0\]\.host, endpoints\[0\]\.protocol"),
@@ -95,11 +110,21 @@ def test_a_registration_without_an_address_is_malformed(data: bytes, reason: str
         bookie_registration.decode("b", data)
 
 
-def test_the_offset_points_into_the_endpoint() -> None:
-    """A field that ends behind its endpoint is told where it begins."""
-    with pytest.raises(MalformedMetadata) as error:
-        bookie_registration.decode("b", bytes.fromhex("3203 0a0562"))
-    assert 2 == error.value.offset
+@pytest.mark.parametrize(
+    ("data", "offset"),
+    [
+        ("3203 0a0562", 2),  # a field that ends behind its endpoint
+        ("7a01ff 3203 0a0562", 5),  # what is no endpoint is not looked into
+        ("3001 3203 0a0562", 4),  # nor is a number where an endpoint should be
+        ("3a00 0b14", 0),  # a group with the end of another: no one byte is wrong
+        ("00", 0),
+    ],
+)
+def test_the_offset_points_at_the_broken_field(data: str, offset: int) -> None:
+    """Also into an endpoint: where the field begins that protobuf cannot read."""
+    with pytest.raises(MalformedMetadata, match="not protobuf") as error:
+        bookie_registration.decode("b", bytes.fromhex(data))
+    assert offset == error.value.offset
 
 
 @settings(deadline=None, print_blob=True)

@@ -56,9 +56,17 @@ def test_hmac_without_a_password_is_unverified() -> None:
     assert BodyCheck.WRONG_DIGEST is check_body(found, ledger_id, 0, DigestType.HMAC, b"other")
 
 
+def test_an_empty_password_is_a_password() -> None:
+    """An entry written with none given is verified with none given."""
+    digest = digest_of(struct.pack(">qqqq", 3, 0, -1, 2) + b"e0", DigestType.HMAC, b"")
+    assert BodyCheck.OK is check_body(body(3, digest), 3, 0, DigestType.HMAC, b"")
+
+
 def test_an_unknown_digest_type_is_unverified() -> None:
-    """Old metadata names no digest: the ids alone are checked."""
+    """Old metadata names no digest: the ids alone are checked, of a body that has at least its header."""
     assert BodyCheck.UNVERIFIED is check_body(body(3, b""), 3, 0, None, None)
+    assert BodyCheck.UNVERIFIED is check_body(body(3, b"", b""), 3, 0, None, None)
+    assert BodyCheck.TOO_SHORT is check_body(body(3, b"", b"")[:-1], 3, 0, None, None)
 
 
 def test_dummy_has_no_digest_to_be_wrong() -> None:

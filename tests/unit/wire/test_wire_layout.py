@@ -71,6 +71,13 @@ def test_a_layout_we_do_not_know_is_refused_by_name(data: str, named: str) -> No
     assert named in str(error.value)
 
 
+def test_a_refusal_names_the_layouts_that_are_known() -> None:
+    """So that what was found can be compared with them."""
+    known = ", ".join(name for name, _ in CLASSES)
+    with pytest.raises(StoreUnavailable, match=f"it knows {known}$"):
+        layout.decode(b"2\norg.apache.bookkeeper.meta.MSLedgerManagerFactory:1")
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"2", b"2\n", b"2\nflat", b"x\nflat:1", b"2\na:b:1", b"2\na:one", b"\xff\xff", b"2\na:1\nmore"]
 )

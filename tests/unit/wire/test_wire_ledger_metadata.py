@@ -161,11 +161,14 @@ def test_a_version_can_be_asked_for() -> None:
     assert V1_CLOSED == ledger_metadata.encode(CLOSED, version=1)
 
 
-def test_a_long_message_has_a_two_byte_length() -> None:
-    """From 128 bytes on the length takes two bytes, low seven bits first: 130 is 8201."""
-    padding = 130 - len(ledger_metadata.encode(EMPTY)) + len(HDR3) + 1
+@pytest.mark.parametrize(
+    ("length", "written", "password_length"), [(127, "7f", 1), (128, "8001", 1), (130, "8201", 1), (16_384, "808001", 2)]
+)
+def test_a_long_message_has_a_longer_length(length: int, written: str, password_length: int) -> None:
+    """Seven bits a byte, the low ones first: one byte up to 127, two up to 16383."""
+    padding = length - len(ledger_metadata.encode(EMPTY)) + len(HDR3) + 2 - password_length
     data = ledger_metadata.encode(EMPTY, password=b"x" * padding)
-    assert bytes.fromhex("8201") == data[len(HDR3) : len(HDR3) + 2]
+    assert bytes.fromhex(written) == data[len(HDR3) : len(HDR3) + len(written) // 2]
     assert EMPTY == ledger_metadata.decode(data)
 
 
@@ -273,6 +276,14 @@ def test_a_state_nobody_knows_is_a_missing_state() -> None:
         ("0801 1001 0c", 4),  # a group that ends before it began
         ("0801 1001 0b", 5),  # a group that never ends
         ("0801 1001 3d0000", 4),  # four bytes announced, two there
+        ("0801 1001 8080808010 00", 4),  # field number 2^29
+        ("0801 1001 f8ffffff0f 00 07", 10),  # the largest field number, then no wire type
+        ("0801 1001 5a03 0a0562", 6),  # a key longer than its entry of custom metadata
+        ("0801 1001 4201ff 3203 0a0562", 9),  # a password is not looked into
+        ("0801 1001 3001 3203 0a0562", 8),  # nor is a number where a segment should be
+        ("0801 1001" + "0b" * 100 + "07", 104),  # as many groups as protobuf opens, and no wire type
+        ("0801 1001" + "0b" * 101 + "07", 104),  # one more
+        ("0801 1001 0b14", 0),  # a group with the end of another: no one byte is wrong
     ],
 )
 def test_the_offset_points_at_the_broken_byte(body: str, offset: int) -> None:
@@ -373,7 +384,7 @@ def test_a_member_that_is_not_utf8_is_malformed() -> None:
 
 def test_an_id_need_not_be_an_address() -> None:
     """Since 4.12 any word may be a bookie id, with the odd characters that BookKeeper's pattern lets in."""
-    odd = replace(CLOSED, segments=(Segment(0, ("bookie-7.rack_a", "a;<=>?@[\\]^", "x")),))
+    odd = replace(CLOSED, segments=(Segment(0, ("bookie-7.rack_a", "a;<=>?@[\\]^", "rackX")),))
     for version in (1, 2, 3):
         assert odd.segments == ledger_metadata.decode(ledger_metadata.encode(odd, version=version)).segments
 
@@ -440,6 +451,14 @@ def test_the_password_is_escaped_in_text() -> None:
         (b"2\n3\n80\n0\tb1:1\t\tb2:1\n", 14),
         (b"2\n3\n80\n0\tb1:1\txx\tCLOSED\xff\n", 17),
         (b"2\n3\n80\nlast\tCLOSED", 7),
+        (b"2\n3\n80\n0 b1:1\n", 7),
+        (b"2\n3\n80\n0\tb1:1 \n", 9),
+        (b"-2147483649\n3\n80\n", 0),
+        (b"2\n2147483648\n80\n", 2),
+        (b"2\n-2147483649\n80\n", 2),
+        (b"2\n3\n-9223372036854775809\n", 4),
+        (b"2\n3\n80\n9223372036854775808\tb1:1\n", 7),
+        (b"2\n3\n80\n-9223372036854775809\tb1:1\n", 7),
     ],
 )
 def test_lines_that_cannot_be_read_are_malformed(lines: bytes, offset: int) -> None:
@@ -447,6 +466,15 @@ def test_lines_that_cannot_be_read_are_malformed(lines: bytes, offset: int) -> N
     with pytest.raises(MalformedMetadata) as error:
         ledger_metadata.decode(HDR1 + lines)
     assert len(HDR1) + offset == error.value.offset
+
+
+def test_format_1_has_numbers_of_32_and_64_bits() -> None:
+    """The first and the last of each can be said; quorum and ensemble have 32 bits, length and entry ids 64."""
+    found = ledger_metadata.decode(
+        HDR1 + b"-2147483648\n2147483647\n-9223372036854775808\n-9223372036854775808\tb1:1\n9223372036854775807\tCLOSED"
+    )
+    assert (-(2**31), 2**31 - 1) == (found.write_quorum, found.ensemble_size)
+    assert (-(2**63), -(2**63), 2**63 - 1) == (found.length, found.segments[0].first_entry_id, found.last_entry_id)
 
 
 def test_the_closing_line_ends_the_lines() -> None:

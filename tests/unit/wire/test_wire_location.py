@@ -12,13 +12,15 @@ from auditor.wire.location import LOCATION_CHARS_MAX, depth, is_within, normal
         ("/region/r1", "/region/r1/"),
         ("/r1", " /r1// "),
         ("/r#1", "/r#1"),
+        ("/X", "/X/"),
+        ("/" + "x" * (LOCATION_CHARS_MAX - 1), "/" + "x" * (LOCATION_CHARS_MAX - 1)),
         (None, ""),
         (None, "/"),
         (None, " // "),
     ],
 )
 def test_a_location_has_no_slash_at_its_end(expected, text):
-    """Trailing slashes go; nothing but slashes is no location."""
+    """Trailing slashes go, and nothing else; nothing but slashes is no location."""
     assert expected == normal(text)
 
 

@@ -75,6 +75,24 @@ def test_a_map_and_its_problems_have_an_end():
     assert PROBLEMS_MAX + 1 == len(odd.problems) and "and 7 more" in odd.problems[-1]
 
 
+def test_that_bookies_were_left_out_is_said_first():
+    """Before what is said of those that were read."""
+    many = decoded({"default": {f"b{n:06}": {"rack": 7 if n == 0 else "/r"} for n in range(ENTRIES_MAX + 1)}})
+    assert [True, False] == ["names more than" in problem for problem in many.problems]
+
+
+def test_as_many_problems_as_are_kept_are_all_said():
+    """PROBLEMS_MAX of them, and nothing of more."""
+    odd = decoded({"default": {f"b{n}": {"rack": 7} for n in range(PROBLEMS_MAX)}})
+    assert PROBLEMS_MAX == len(odd.problems) and "more" not in odd.problems[-1]
+
+
+def test_a_map_is_written_as_pulsar_writes_it():
+    """Each bookie with its rack and a host name, in Pulsar's default group; without bookies there is no group."""
+    assert {"default": {"b1": {"rack": "/r1", "hostname": ""}}} == json.loads(rack_map.encode({"b1": "/r1"}))
+    assert {} == json.loads(rack_map.encode({}))
+
+
 def test_a_written_map_reads_back():
     """`encode` is what tests and the demo write."""
     for locations in ({}, {"b1": "/r1", "127.0.0.1:3181": "/region/r2"}):

@@ -85,6 +85,12 @@ def test_a_lock_names_the_worker_as_bookkeeper_writes_it() -> None:
     assert "worker-1.example" == underreplication_mark.decode_name(b'bookieId: "worker-1.example"\n')
 
 
+@pytest.mark.parametrize("length", [1, underreplication_mark.NAME_CHARACTERS_MAX])
+def test_a_name_may_be_short_and_long(length: int) -> None:
+    """From one character to the longest that is taken."""
+    assert "x" * length == underreplication_mark.decode_name(b'bookieId: "' + b"x" * length + b'"')
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -246,6 +246,13 @@ def test_a_lock_goes_to_its_path_and_back(ledger_id: int) -> None:
     assert ledger_id == znode_paths.lock_id_of(path.rpartition("/")[2])
 
 
+@pytest.mark.parametrize(("ledger_id", "name"), [(0, "urL0000000000"), (2**63 - 1, "urL9223372036854775807")])
+def test_the_first_and_the_last_ledger_can_be_locked(ledger_id: int, name: str) -> None:
+    """The ids from 0 to the largest int64 are ledger ids."""
+    assert f"/underreplication/locks/{name}" == znode_paths.lock_path(ledger_id)
+    assert ledger_id == znode_paths.lock_id_of(name)
+
+
 @pytest.mark.parametrize("name", ["urL7", "urL00000000007", "L0000000007", "urL9223372036854775808", "urL000000000x", ""])
 def test_a_name_that_locks_nothing(name: str) -> None:
     """Trusted only as BookKeeper would write it."""
