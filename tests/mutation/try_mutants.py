@@ -45,6 +45,9 @@ GONE_THROUGH = (
             "content",
             "recorded_policy",
             "shares",
+            "stranded",
+            "population",
+            "reachability",
         )
     ),
     *(

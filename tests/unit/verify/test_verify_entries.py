@@ -44,7 +44,7 @@ def found(
 def test_a_finding_carries_all_that_is_needed_to_check_it() -> None:
     """The segment of the worst entry, its copies, its write set in order, who lacks what, and who holds it all the same."""
     metadata = ledger("e4 w3 a2 0:[b1 b2 b3 b4] 5:[b1 b2 b3 b5] closed 9")
-    read = {("b5", 7): NO_ENTRY, ("b1", 7): NO_ENTRY, ("b1", 3): NO_ENTRY}
+    read = {("b5", 7): NO_ENTRY, ("b1", 7): NO_ENTRY, ("b1", 8): NO_ENTRY, ("b1", 3): NO_ENTRY}
     facts = (("worst_entry", "7"), ("write_set", "b5 b1 b2"), ("held_outside_write_set", "b4"))
     expected = Finding(
         Kind.ENTRY_BELOW_ACK_QUORUM,
@@ -52,7 +52,7 @@ def test_a_finding_carries_all_that_is_needed_to_check_it() -> None:
         segment=FindingSegment(5, 9, ("b1", "b2", "b3", "b5")),
         entries=((7, 7),),
         entries_total=1,
-        missing_on=(("b1", ((3, 3), (7, 7))), ("b5", ((7, 7),))),
+        missing_on=(("b1", ((3, 3), (7, 8))), ("b5", ((7, 7),))),
         copies=Copies(3, 2, 1, 0),
         facts=facts,
     )
