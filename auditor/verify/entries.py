@@ -85,7 +85,7 @@ def _finding(
     more: Facts = (),
 ) -> Finding:
     metadata, seen = losses.metadata, losses.seen
-    entries = reduce(or_, hit, EMPTY)
+    entries = reduce(or_, hit)
     ranked = [
         (worst, one.extent)
         for level, one in zip(losses.levels, seen.extents, strict=True)

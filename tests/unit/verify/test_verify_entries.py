@@ -152,3 +152,10 @@ def test_the_finding_on_corrupt_copies_carries_all_that_is_needed_to_check_it() 
         ),
     )
     assert [expected] == found(CHANGED, read, beside={"b4": {5}})
+
+
+@pytest.mark.parametrize("bookies", ["b1", "b1 b2 b3", "b1 b2 b3 b4"])
+def test_each_finding_names_its_ledger(bookies: str) -> None:
+    """However many copies are lost."""
+    (one,) = found(CHANGED, {(bookie, 4): NO_ENTRY for bookie in bookies.split()})
+    assert LEDGER == one.ledger_id
