@@ -112,7 +112,7 @@ def _header(data: bytes) -> tuple[int, int]:
         differs = next((i for i, (is_, must_be) in enumerate(zip(data, _MAGIC, strict=False)) if is_ != must_be), len(data))
         raise MalformedMetadata("the header does not begin with BookieMetadataFormatVersion and a TAB", differs)
     end = data.find(b"\n", start, start + VERSION_CHARACTERS_MAX + 1)
-    if end < 0:
+    if end == -1:
         raise MalformedMetadata(f"no LF within {VERSION_CHARACTERS_MAX} characters of the format version", start)
     if not _VERSION.fullmatch(data, start, end) or int(data[start:end]) > _INT32_MAX:
         raise MalformedMetadata("the format version is not a number", start)

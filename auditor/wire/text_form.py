@@ -32,16 +32,13 @@ def _merge(data: bytes, start: int, message: Message) -> MalformedMetadata | Non
     try:
         text_format.Merge(text, message)
     except text_format.ParseError as error:
-        return _where(text, start, error.GetLine(), error.GetColumn())
+        return _where(text, start, error.GetLine() or 1, error.GetColumn() or 1)
     except Exception:  # a foreign parser over arbitrary bytes: whatever it raises means it could not read them
         return MalformedMetadata("the text form cannot be parsed", start)
     return incomplete(message, len(data))
 
 
-def _where(text: str, start: int, line: int | None, column: int | None) -> MalformedMetadata:
-    if line is None:
-        return MalformedMetadata("the text form cannot be parsed", start)
-    column = column or 1
+def _where(text: str, start: int, line: int, column: int) -> MalformedMetadata:
     before = text.split("\n")[:line]
     before[-1] = before[-1][: column - 1]
     offset = start + len("\n".join(before).encode())

@@ -367,7 +367,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "an error quotes the line that has the password",
         CODEC,
         "wire/text_form.py",
-        "return _where(text, start, error.GetLine(), error.GetColumn())",
+        "return _where(text, start, error.GetLine() or 1, error.GetColumn() or 1)",
         "return MalformedMetadata(str(error), start)",
         ("tests/unit/wire/test_wire_ledger_metadata.py::test_a_broken_password_line_is_not_quoted",),
     ),

@@ -33,7 +33,7 @@ def test_encodes_byte_for_byte_as_a_bookie() -> None:
 
 
 def test_encodes_tls_and_the_admin_endpoint() -> None:
-    """`tls` is an extension of the bookie's endpoint; the admin endpoint has the same host, a port and a protocol of its own."""
+    """`tls` is an extension of the bookie's endpoint; the admin endpoint has a port and a protocol of its own."""
     found = BookieServiceInfoFormat.FromString(bookie_registration.encode("h", 3181, tls=True, http_port=8080))
     bookie = BookieServiceInfoFormat.Endpoint(id="bookie", host="h", port=3181, protocol="bookie-rpc", extensions=["tls"])
     admin = BookieServiceInfoFormat.Endpoint(id="httpserver", host="h", port=8080, protocol="http")

@@ -296,7 +296,7 @@ def test_the_offset_points_at_the_broken_byte(body: str, offset: int) -> None:
 
 def test_a_length_that_does_not_end_is_malformed() -> None:
     """Ten bytes with the high bit set are no length."""
-    with pytest.raises(MalformedMetadata) as error:
+    with pytest.raises(MalformedMetadata, match="the length of the message cannot be read") as error:
         ledger_metadata.decode(HDR3 + b"\xff" * 20)
     assert len(HDR3) == error.value.offset
 
@@ -382,6 +382,25 @@ def test_a_member_that_is_not_utf8_is_malformed() -> None:
     assert b"\xffA" == (HDR3 + bytes([len(body)]) + body)[error.value.offset :][:2]
 
 
+def test_a_member_is_found_behind_fields_nobody_knows() -> None:
+    """The place of a member is told where other fields stand before it, with its number or a segment's and another type."""
+    body = bytes.fromhex("4201ff 3001 0801 1001 1800 2803 320b 0801 7a0141 0a02ff41 1000")
+    data = HDR3 + bytes([len(body)]) + body
+    with pytest.raises(MalformedMetadata, match="segment 1: ensemble position 0") as error:
+        ledger_metadata.decode(data)
+    assert data.index(b"\xffA") == error.value.offset
+
+
+def test_a_member_in_a_list_is_told_with_the_text() -> None:
+    """Text may have the members in brackets, which BookKeeper never writes: then only the beginning of the text is told."""
+    text = (
+        b'quorumSize: 1 ensembleSize: 2 length: 0 state: OPEN segment { ensembleMember: ["b1:3181", "a/b:1"] firstEntryId: 0 }'
+    )
+    with pytest.raises(MalformedMetadata, match="segment 1: ensemble position 1") as error:
+        ledger_metadata.decode(HDR2 + text)
+    assert len(HDR2) == error.value.offset
+
+
 def test_an_id_need_not_be_an_address() -> None:
     """Since 4.12 any word may be a bookie id, with the odd characters that BookKeeper's pattern lets in."""
     odd = replace(CLOSED, segments=(Segment(0, ("bookie-7.rack_a", "a;<=>?@[\\]^", "rackX")),))
@@ -426,6 +445,14 @@ def test_the_password_is_escaped_in_text() -> None:
     data = ledger_metadata.encode(CLOSED, password=b"\x01\xff\"'\\\n", version=2)
     assert rb"""password: "\001\377\"\'\\\n" """.strip() + b"\n" in data
     assert b"\x01\xff\"'\\\n" == ledger_metadata.password(data)
+
+
+def test_a_key_is_escaped_in_text() -> None:
+    """So is text: version 2 is ASCII throughout."""
+    metadata = replace(CLOSED, format_version=2, custom_metadata=(("\N{LATIN SMALL LETTER E WITH ACUTE}", b""),))
+    data = ledger_metadata.encode(metadata)
+    assert rb'key: "\303\251"' in data
+    assert metadata == ledger_metadata.decode(data)
 
 
 # --- version 1 ---

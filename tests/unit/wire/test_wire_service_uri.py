@@ -54,6 +54,7 @@ def test_hosts_are_separated_by_semicolon_or_comma(authority: str, hosts: tuple[
         ("/ledgers/", "/ledgers"),
         ("/my%20root", "/my root"),
         ("/L-1_x", "/L-1_x"),
+        ("/X/", "/X"),
     ],
 )
 def test_the_path_is_root_itself(path: str, root: str) -> None:
@@ -68,6 +69,8 @@ def test_the_path_is_root_itself(path: str, root: str) -> None:
         ("metadata-store:zk:h:2181/", ("/ledgers",), ""),
         ("metadata-store:zk:h:2181/x", ("/x/ledgers", "/ledgers"), "/x"),
         ("metadata-store:zk:h:2181/x/y/", ("/x/y/ledgers", "/ledgers"), "/x/y"),
+        ("metadata-store:zk:h:2181/X", ("/X/ledgers", "/ledgers"), "/X"),
+        ("metadata-store:zk://h:2181/x", ("/x/ledgers", "/ledgers"), "/x"),
         ("metadata-store:zk:my-zk-1:2281/ledgers", ("/ledgers/ledgers", "/ledgers"), "/ledgers"),
     ],
 )
@@ -79,8 +82,8 @@ def test_pulsars_path_is_a_chroot(text: str, roots: tuple[str, ...], chroot: str
 
 def test_the_text_is_kept() -> None:
     """What a report shows is what was given, without the space around it."""
-    text = "zk+hierarchical://a:1;b/ledgers"
-    assert text == service_uri.parse(f"  {text}\n").text_without_secrets
+    for text in ("zk+hierarchical://a:1;b/ledgers", "metadata-store:zk:a:1,b/x"):
+        assert text == service_uri.parse(f"  {text}\n").text_without_secrets
 
 
 @pytest.mark.parametrize(
@@ -116,6 +119,8 @@ def test_other_stores_are_refused_by_name(text: str, named: str) -> None:
         ("zk+hierarchial://h/ledgers", "'hierarchial' is not one of"),
         ("zk+flat+flat://h/ledgers", "'flat\\+flat' is not one of"),
         ("zk+legacyhierarchical://h/ledgers", "write zk\\+null"),
+        ("zk+ms://h/ledgers", "ms keeps ledgers in another metadata store"),
+        ("x" * 41 + "://h/ledgers", "the metadata store of that name is not ZooKeeper"),
         ("zk://h:2181", "path of the ledgers is missing"),
         ("zk://h:2181/", "cannot be /"),
         ("zk:///ledgers", "a host is missing"),
@@ -128,6 +133,7 @@ def test_other_stores_are_refused_by_name(text: str, named: str) -> None:
         ("zk://a b/ledgers", "a host is not a name"),
         ("zk://-a/ledgers", "a host is not a name"),
         ("zk://2001:db8::1/ledgers", "IPv6 address in brackets"),
+        ("zk://a:1:2/ledgers", "more than one colon"),
         ("zk://[::1/ledgers", "brackets is not an IPv6 address"),
         ("zk://[::1]2181/ledgers", "brackets is not an IPv6 address"),
         ("zk://[h]:2181/ledgers", "brackets is not an IPv6 address"),
@@ -152,6 +158,14 @@ def test_nonsense_is_told_the_right_form(text: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says) as error:
         service_uri.parse(text)
     assert service_uri.RIGHT_FORM in str(error.value) or service_uri.PULSAR_FORM in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["metadata-store:", "metadata-store:etcd:h:2379"])
+def test_what_is_meant_as_pulsars_is_told_pulsars_form(text: str) -> None:
+    """Who wrote `metadata-store:` gets that form, and not BookKeeper's."""
+    with pytest.raises(ConfigError) as error:
+        service_uri.parse(text)
+    assert service_uri.PULSAR_FORM in str(error.value)
 
 
 @pytest.mark.parametrize(
