@@ -495,6 +495,23 @@ def test_lines_that_cannot_be_read_are_malformed(lines: bytes, offset: int) -> N
     assert len(HDR1) + offset == error.value.offset
 
 
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (b"two\n", "the write quorum is not a 32-bit number"),
+        (b"2\nthree\n", "the ensemble size is not a 32-bit number"),
+        (b"2\n3\nlong\n", "the length is not a 64-bit number"),
+        (b"2\n3\n80\nzero\tb1:1\n", "an entry id is not a 64-bit number"),
+        (b"2\n3\n", "truncated: the line with the length is missing"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named(lines: bytes, reason: str) -> None:
+    """By what should stand there, and never by what does."""
+    with pytest.raises(MalformedMetadata) as error:
+        ledger_metadata.decode(HDR1 + lines)
+    assert reason == error.value.reason
+
+
 def test_format_1_has_numbers_of_32_and_64_bits() -> None:
     """The first and the last of each can be said; quorum and ensemble have 32 bits, length and entry ids 64."""
     found = ledger_metadata.decode(
