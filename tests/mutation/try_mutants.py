@@ -54,6 +54,15 @@ GONE_THROUGH = (
         f"auditor/confirm/{name}.py"
         for name in ("recheck", "enough_looks", "agreement", "enumerated_blocks", "enumerated_probes", "owner")
     ),
+    *(
+        f"auditor/wire/{name}.py"
+        for name in (
+            "digest",
+            "location",
+            "znode_paths",
+            "rack_map",
+        )
+    ),
 )
 """Modules of which every survivor is killed or explained. The others are still to be gone through."""
 STORIES = ("tests/unit/test_judgement.py", "tests/mutation/stories_on_trial.py")
