@@ -17,6 +17,11 @@ from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, RecordStatus
 from auditor.model.placement import Adherence
 
+_OF_PLACEMENT: Mapping[Adherence | None, Kind] = {
+    Adherence.FAIL: Kind.PLACEMENT_FAILED,
+    Adherence.SOFT: Kind.PLACEMENT_SOFT,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Told:
@@ -68,7 +73,7 @@ def placement_told(
         if found is None:
             open_segments.add(segment.first_entry_id)
         is_open |= found is Adherence.UNKNOWN
-        kind = {Adherence.FAIL: Kind.PLACEMENT_FAILED, Adherence.SOFT: Kind.PLACEMENT_SOFT}.get(found) if found else None
+        kind = _OF_PLACEMENT.get(found)
         if kind is not None and segment.first_entry_id not in doubled:
             told.append(Told(kind, segment))
     return told, frozenset(open_segments), is_open
@@ -80,10 +85,9 @@ def _segment(part: Stretch) -> FindingSegment:
 
 def _every_segment(metadata: LedgerMetadata) -> Iterator[FindingSegment]:
     """As Java walks them: all, whether or not they hold an entry; one that holds none ends before it begins."""
-    firsts = [segment.first_entry_id for segment in metadata.segments]
-    closing = -1 if metadata.last_entry_id is None else metadata.last_entry_id
-    for number, segment in enumerate(metadata.segments):
-        end = firsts[number + 1] - 1 if number + 1 < len(firsts) else closing
+    ends = [segment.first_entry_id - 1 for segment in metadata.segments[1:]]
+    ends.append(-1 if metadata.last_entry_id is None else metadata.last_entry_id)
+    for segment, end in zip(metadata.segments, ends, strict=True):
         yield FindingSegment(segment.first_entry_id, max(end, segment.first_entry_id - 1), segment.ensemble)
 
 
@@ -140,6 +144,6 @@ def _elsewhere(heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Term
     forgot: dict[BookieId, int] = {}
     for read in reads:
         if read.status is ReadStatus.NO_LEDGER:
-            forgot[read.bookie_id] = max(forgot.get(read.bookie_id, 0), read.look)
+            forgot[read.bookie_id] = max(forgot.get(read.bookie_id, read.look), read.look)
     shown = [read for read in reads if read.status is ReadStatus.PRESENT and read.look >= forgot.get(read.bookie_id, 0)]
     return {read.entry_id for read in reads}, {read.entry_id for read in shown if read.bookie_id not in named}

@@ -60,10 +60,6 @@ class Group(NamedTuple):
     period: int
 
     @property
-    def runs(self) -> int:
-        return 1 if self.period == 0 else (self.last - self.first) // self.period + 1
-
-    @property
     def end(self) -> EntryId:
         return self.last + self.size - 1
 
@@ -204,6 +200,8 @@ def _claims_too_much(answer: Answer, groups: tuple[Group, ...], ensemble_size: i
     strange = 0
     for group in groups:
         is_known = group.period % ensemble_size == 0 and group.period // ensemble_size <= KNOWN_STRIDES
-        if group.period and group.period != group.size and not is_known and group.runs >= STRANGE_FROM_RUNS:
-            strange += group.runs
+        if group.period == group.size or is_known:  # a single run has no period, and that is known
+            continue
+        runs = (group.last - group.first) // group.period + 1
+        strange += runs if runs >= STRANGE_FROM_RUNS else 0
     return strange > max(STRANGE_RUNS_MAX, answer.received_bytes // 24)

@@ -8,13 +8,16 @@ from dataclasses import replace
 import pytest
 from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
 
+from auditor.confirm.enumerated_findings import placement_told
 from auditor.confirm.enumerated_metadata import exemption, is_beyond_grace, is_stuck
+from auditor.confirm.enumerated_schedule import stretches
 from auditor.confirm.enumeration import Opinion, enumerated
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
+from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import Exempt, Standing
 from auditor.sandbox.notation import ledger
 
@@ -82,6 +85,78 @@ def test_each_lost_entry_that_is_looked_for_elsewhere_must_be_found_there(found:
     reads = in_vain(*((bookie, entry) for bookie in ("b1", "b2") for entry in (1, 4)))
     elsewhere = {("x1", entry): ReadStatus.PRESENT if entry in found else ReadStatus.NO_ENTRY for entry in (1, 4)}
     assert [kind] == [one.kind for one in opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, {**reads, **elsewhere}).told]
+
+
+X1, X2, B3 = "x1", "x2", "b3"
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "kind"),
+    [
+        ({(X1, 4): (1, ReadStatus.PRESENT)}, Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE),
+        ({(X2, 4): (0, ReadStatus.PRESENT)}, Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE),
+        ({(X1, 1): (1, ReadStatus.PRESENT), (B3, 4): (1, ReadStatus.PRESENT)}, Kind.ENTRY_WITHOUT_REPLICA),
+        ({("y1", 4): (1, ReadStatus.PRESENT)}, Kind.ENTRY_WITHOUT_REPLICA),
+        ({(X1, 5): (1, ReadStatus.PRESENT)}, Kind.ENTRY_WITHOUT_REPLICA),
+    ],
+)
+def test_a_copy_elsewhere_counts_on_a_registered_bookie_that_no_ensemble_names(
+    elsewhere: Mapping[tuple[str, int], tuple[int, ReadStatus]], kind: Kind
+) -> None:
+    """Bookie b3 is named behind the end, y1 is not registered; entry 5 is not lost. Where nobody looked does not count."""
+    assert [kind] == [one.kind for one in found_elsewhere(elsewhere).told]
+
+
+@pytest.mark.parametrize(
+    ("forgot_at", "shown_at", "kind"),
+    [
+        ((2, 1), 1, Kind.ENTRY_WITHOUT_REPLICA),
+        ((1, 2), 1, Kind.ENTRY_WITHOUT_REPLICA),
+        ((2, 1), 2, Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE),
+        ((0, 0), 0, Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE),
+    ],
+)
+def test_a_bookie_that_forgot_the_ledger_has_lost_what_it_showed_before(
+    forgot_at: tuple[int, int], shown_at: int, kind: Kind
+) -> None:
+    """Bookie x1 showed entry 4; of entries 1 and 3, which x2 has, it said that it knows no such ledger."""
+    elsewhere = {(X1, entry): (look, ReadStatus.NO_LEDGER) for entry, look in zip((1, 3), forgot_at, strict=True)}
+    elsewhere |= {(X1, 4): (shown_at, ReadStatus.PRESENT)}
+    elsewhere |= {(X2, entry): (0, ReadStatus.PRESENT) for entry in (1, 3)}
+    assert [kind] == [one.kind for one in found_elsewhere(elsewhere).told]
+
+
+def found_elsewhere(elsewhere: Mapping[tuple[str, int], tuple[int, ReadStatus]]) -> Opinion:
+    """Of entries 1, 3 and 4, which b1 and b2 lost, where the reads on other bookies are these, each with its look."""
+    metadata = ledger("e2 w2 a1 0:[b1 b2] 6:[b1 b3] closed 5")
+    lost = {(bookie, entry): (0, ReadStatus.NO_ENTRY) for bookie in ("b1", "b2") for entry in (1, 3, 4)}
+    reads = {
+        (bookie, entry): EntryRead(bookie, LEDGER, entry, number, NOW_MS, status)
+        for (bookie, entry), (number, status) in {**lost, **elsewhere}.items()
+    }
+    answers = {b: Answer(b, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(ALL - {1, 3, 4})) for b in ("b1", "b2")}
+    record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, NOW_MS), metadata)
+    around = Surroundings(writable=frozenset({"b1", "b2", B3, X1}), readonly=frozenset({X2}))
+    return enumerated(LedgerEvidence(LEDGER, (Look(record, answers, reads),) * 2), replace(TERMS, around=around))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0:[b1 b2] closed", [(0, -1)]),
+        ("0:[b1 b2] closed -1", [(0, -1)]),
+        ("0:[b1 b2] 5:[b1 b3] closed 9", [(0, 4), (5, 9)]),
+        ("0:[b1 b2] 5:[b1 b3] 8:[b1 b2] closed 3", [(0, 4), (5, 7), (8, 7)]),
+    ],
+)
+def test_java_walks_all_segments_whether_or_not_they_hold_an_entry(text: str, expected: list[tuple[int, int]]) -> None:
+    """All bookies are in one rack. A segment that holds no entry ends before it begins."""
+    terms = replace(TERMS, placement=PlacementRule(Policy.RACK, java_compatible=True))
+    metadata = ledger(f"e2 w2 a1 {text}")
+    told, _, _ = placement_told(metadata, stretches(metadata), terms)
+    assert [(Kind.PLACEMENT_FAILED, *at) for at in expected] == [
+        (one.kind, one.segment.first_entry_id, one.segment.last_entry_id) for one in told if one.segment
+    ]
 
 
 @pytest.mark.parametrize(("last", "lacking"), [(1024, (1025, 2)), (1023, (1024, 1))])
