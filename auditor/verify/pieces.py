@@ -53,7 +53,7 @@ def trimmed(start: EntryId, end: EntryId, period: int, runs: tuple[Run, ...]) ->
     length = end - start + 1
     if length < period:
         runs = tuple((offset, min(size, length - offset)) for offset, size in runs if offset < length)
-    if length <= 0 or not runs:
+    if not runs:
         return []
     if len(runs) == 1 and (runs[0][1] == period or length <= period):
         offset, size = runs[0]

@@ -188,3 +188,22 @@ def test_runs_of_a_huge_stripe_come_one_at_a_time() -> None:
     made = EntrySet.stripe(0, 2**62, 4, ((0, 1),))
     assert tuple((4 * n, 4 * n) for n in range(20)) == made.ranges(20)
     assert 2**60 + 1 == made.count()
+
+
+def test_a_group_of_no_entries_is_empty() -> None:
+    """Stored answers have none; where one has, it adds nothing."""
+    assert EMPTY == EntrySet.of_groups([SequenceGroup(5, 5, 0, 0)])
+
+
+def test_a_stripe_no_longer_than_its_period_is_a_plain_span() -> None:
+    """One run of it is there, and nothing repeats."""
+    for last in (3, 4):
+        assert (Piece(1, 2, 1, ((0, 1),)),) == EntrySet.stripe(0, last, 5, ((1, 2),)).pieces
+
+
+def test_runs_that_touch_are_one() -> None:
+    """A set is told in as few runs as it has, also where they touch across the end of a period."""
+    one, two = (EntrySet.stripe(0, 99, 4, ((offset, 1),)) for offset in (0, 1))
+    assert (Piece(0, 99, 4, ((0, 2),)),) == (one | two).pieces
+    late, early = EntrySet.stripe(0, 99, 5, ((3, 2),)), EntrySet.stripe(0, 99, 5, ((0, 1),))
+    assert (Piece(2, 97, 5, ((1, 3),)),) == ((late | early) & EntrySet.span(2, 97)).pieces

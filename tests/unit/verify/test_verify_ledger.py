@@ -14,9 +14,11 @@ from auditor.model.evidence import Terms
 from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, Malformed, Mark, RecordStatus, ZnodeStamp
 from auditor.model.placement import PlacementRule, Policy
-from auditor.model.verdict import AWAY, Exempt, Standing, Unknown, Verdict
+from auditor.model.verdict import AWAY, Exempt, Probes, Standing, Unknown, Verdict
 from auditor.sandbox.notation import holds, ledger
+from auditor.verify.entry_set import EntrySet
 from auditor.verify.ledger import judge
+from auditor.verify.probing import ProbePlan, planned
 from auditor.verify.reasons import REASON_OF_ANSWER
 
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
@@ -291,6 +293,22 @@ def test_a_sound_ledger_has_nothing_but_its_standing() -> None:
     assert Verdict(LEDGER, Standing.SOUND) == told(E3)
 
 
+def test_a_healthy_ledger_whose_placement_is_unknown_or_fails_is_not_sound() -> None:
+    """Every copy is there, and that is not all that is asked of it."""
+    terms = replace(TERMS, placement=PlacementRule(Policy.RACK))
+    unknown = Verdict(LEDGER, Standing.INDETERMINATE, unknowns=(Unknown.TOPOLOGY_UNKNOWN,))
+    assert unknown == told(E3, None, terms)
+    verdict = told(E3, None, replace(terms, around=Surroundings(locations={"b1": "/r", "b2": "/r", "b3": "/r"})))
+    assert ([Kind.PLACEMENT_FAILED], ()) == (kinds(verdict), verdict.unknowns)
+
+
+def test_a_copy_that_is_listed_and_corrupt_is_no_good_copy() -> None:
+    """Every list is as it should be, and one entry read on b1 does not match its digest."""
+    answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(held)) for b, held in expected_on(ledger(E3)).items()}
+    reads = {("b1", 4): EntryRead("b1", LEDGER, 4, 0, 0, ReadStatus.CORRUPT)}
+    assert [Kind.ENTRY_CORRUPT] == kinds(judge(record(ledger(E3)), answers, reads, TERMS))
+
+
 def test_a_ledger_whose_bookies_were_not_asked_is_unknown() -> None:
     """Unless it is marked: no answer is silence."""
     verdict = judge(record(ledger(E3)), {}, {}, TERMS)
@@ -422,3 +440,38 @@ def test_that_a_ledger_is_open_for_long_is_no_violation() -> None:
     """It is a remark: the standing is that of any open ledger."""
     verdict = judge(replace(record(OPEN), stamp=ZnodeStamp(1, 0, 1, 1)), {}, {}, STUCK_TERMS)
     assert (Standing.EXEMPT, [Kind.LEDGER_STUCK]) == (verdict.standing, kinds(verdict))
+
+
+def test_the_probes_of_a_ledger_are_its_own() -> None:
+    """Those planned for it by the terms, and for no other ledger: when they were all answered nothing is unknown."""
+    terms = replace(TERMS, probe_entries=3, probe_seed=11)
+    plan = planned(ProbePlan(LEDGER, 3, 11), "b1", [EntrySet.span(0, 99)])
+    reads = {("b1", e): EntryRead("b1", LEDGER, e, 0, 0, ReadStatus.PRESENT) for e in plan.all}
+    answers = {"b1": Answer("b1", LEDGER, 0, 0, AnswerStatus.UNSUPPORTED)}
+    verdict = judge(record(ledger("e1 w1 0:[b1] closed 99")), answers, reads, terms)
+    assert Verdict(LEDGER, Standing.SOUND, probes=Probes(5, 3)) == verdict
+
+
+def test_of_a_marked_ledger_what_a_bookie_held_that_is_gone_for_good_is_absent() -> None:
+    """With that the entry that the others lack has no copy; of a ledger without a mark it may have one."""
+    metadata = ledger(E3)
+    answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(set(range(10)) - {4})) for b in ("b2", "b3")}
+    answers["b1"] = Answer("b1", LEDGER, 0, 0, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)
+    reads = {(b, 4): EntryRead(b, LEDGER, 4, 0, 0, ReadStatus.NO_ENTRY) for b in ("b2", "b3")}
+    assert [Kind.UNDERREPLICATED_UNRECOVERABLE] == kinds(judge(record(metadata, YOUNG), answers, reads, TERMS))
+    assert Kind.ENTRY_BELOW_ACK_QUORUM in kinds(judge(record(metadata), answers, reads, TERMS))
+
+
+def test_a_copy_that_is_doubted_is_no_finding() -> None:
+    """One of two corrupt copies is: the other one is told."""
+    answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(held)) for b, held in expected_on(ledger(E3)).items()}
+    reads = {("b1", e): EntryRead("b1", LEDGER, e, 0, 0, ReadStatus.CORRUPT) for e in (4, 6)}
+    (finding,) = judge(record(ledger(E3)), answers, reads, TERMS, doubted={("b1", 4)}).findings
+    assert (Kind.ENTRY_CORRUPT, ((6, 6),)) == (finding.kind, finding.entries)
+
+
+def test_a_lost_entry_without_a_spare_bookie_stands_for_both_reasons() -> None:
+    """Why the mark stands: there is no copy to replicate, and nobody to take one."""
+    terms = replace(TERMS, around=Surroundings(writable=frozenset({"b1", "b2", "b3"}), auditor="b1"))
+    (finding,) = told(E3, YOUNG, terms, b1="4", b2="4", b3="4").findings
+    assert ["no_copy", "no_spare_bookie"] == [value for name, value in finding.facts if name == "stuck"]
