@@ -61,6 +61,7 @@ GONE_THROUGH = (
             "location",
             "znode_paths",
             "rack_map",
+            "underreplication_mark",
         )
     ),
 )
