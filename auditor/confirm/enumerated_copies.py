@@ -100,9 +100,10 @@ def tally(blocks: Sequence[Block], testimonies: Mapping[BookieId, Testimony], *,
 
 
 def written(block: Block) -> Iterator[tuple[slice, tuple[BookieId, ...]]]:
-    """Each place of the block's first round of the ensemble, with every entry that falls on it, and their bookies."""
+    """Each place of the block's first round of the ensemble, with every entry that falls on it (none in a block too short
+    for it), and their bookies."""
     size = len(block.stretch.ensemble)
-    for place in range(min(size, block.high - block.low + 1)):
+    for place in range(size):
         yield slice(place, None, size), block.stretch.bookies_of(block.low + place)
 
 

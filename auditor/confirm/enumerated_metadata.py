@@ -40,7 +40,7 @@ def contradicts_itself(metadata: LedgerMetadata) -> bool:
     if metadata.state is not LedgerState.CLOSED:
         return False
     last = metadata.last_entry_id
-    return last is None or last < -1 or metadata.segments[-1].first_entry_id > last + 1
+    return last is None or metadata.segments[-1].first_entry_id > last + 1
 
 
 def is_stuck(record: LedgerRecord, terms: Terms) -> bool:
