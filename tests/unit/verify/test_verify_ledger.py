@@ -14,7 +14,7 @@ from auditor.model.evidence import Terms
 from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, Malformed, Mark, RecordStatus, ZnodeStamp
 from auditor.model.placement import PlacementRule, Policy
-from auditor.model.verdict import AWAY, Exempt, Probes, Standing, Unknown, Verdict
+from auditor.model.verdict import AWAY, BookieLack, Exempt, Probes, Standing, Unknown, Verdict
 from auditor.sandbox.notation import holds, ledger
 from auditor.verify.entry_set import EntrySet
 from auditor.verify.ledger import judge
@@ -475,3 +475,10 @@ def test_a_lost_entry_without_a_spare_bookie_stands_for_both_reasons() -> None:
     terms = replace(TERMS, around=Surroundings(writable=frozenset({"b1", "b2", "b3"}), auditor="b1"))
     (finding,) = told(E3, YOUNG, terms, b1="4", b2="4", b3="4").findings
     assert ["no_copy", "no_spare_bookie"] == [value for name, value in finding.facts if name == "stuck"]
+
+
+@pytest.mark.parametrize("mark", [None, YOUNG])
+def test_what_each_bookie_lacks_is_told_with_the_verdict(mark: Mark | None) -> None:
+    """Also where an entry is lost and the ledger is marked."""
+    verdict = told(E3, mark, b1="4 6", b2="4", b3="4")
+    assert (BookieLack("b1", 10, 2), BookieLack("b2", 10, 1), BookieLack("b3", 10, 1)) == verdict.lacks
