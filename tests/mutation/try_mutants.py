@@ -52,7 +52,18 @@ GONE_THROUGH = (
     ),
     *(
         f"auditor/confirm/{name}.py"
-        for name in ("recheck", "enough_looks", "agreement", "enumerated_blocks", "enumerated_probes", "owner")
+        for name in (
+            "recheck",
+            "enough_looks",
+            "agreement",
+            "enumerated_blocks",
+            "enumerated_probes",
+            "owner",
+            "enumerated_schedule",
+            "enumerated_words",
+            "enumerated_metadata",
+            "enumerated_copies",
+        )
     ),
     *(
         f"auditor/wire/{name}.py"
