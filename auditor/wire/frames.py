@@ -259,8 +259,7 @@ class FrameReader:
             self._buffer.clear()
         frames: list[bytes | Oversized] = []
         start, length = self._split(data, frames)
-        if start < len(data):
-            self._buffer += data[start:] if start else data
+        self._buffer += data[start:]
         self._needed = length
         return frames
 
@@ -276,11 +275,11 @@ class FrameReader:
                 frames.append(data[body : body + length])
                 start = body + length
                 continue
-            head = min(length, HEAD_BYTES) if length > 0 else 0
+            head = max(0, min(length, HEAD_BYTES))
             if end - body < head:
                 return start, LENGTH_BYTES + head
             frames.append(Oversized(length, data[body : body + head]))
-            span = length if length >= 0 else _FOR_EVER
+            span = length if head else _FOR_EVER
             self._to_skip = max(0, span - (end - body))
             start = min(end, body + span)
         return start, LENGTH_BYTES

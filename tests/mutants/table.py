@@ -295,8 +295,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "a frame too large is skipped one byte short",
         CODEC,
         "wire/frames.py",
-        "span = length if length >= 0 else _FOR_EVER",
-        "span = length - 1 if length >= 0 else _FOR_EVER",
+        "span = length if head else _FOR_EVER",
+        "span = length - 1 if head else _FOR_EVER",
         ("tests/unit/wire/test_wire_frames.py::test_an_oversized_frame_is_named_as_soon_as_it_can_be_and_skipped",),
     ),
     Mutant(

@@ -104,6 +104,34 @@ def test_the_other_requests_are_what_protobuf_would_make(txn_id: int, plugin: st
         assert framed(message.SerializeToString()) == frame
 
 
+@pytest.mark.parametrize(
+    ("expected", "number"),
+    [
+        ("00", 0),
+        ("7f", 127),
+        ("8001", 128),
+        ("ff7f", 16_383),
+        ("808001", 16_384),
+        ("ff" * 9 + "01", 2**64 - 1),
+        ("ff" * 9 + "01", -1),
+        ("80" * 9 + "01", -(2**63)),
+    ],
+)
+def test_a_varint_has_seven_bits_a_byte(expected: str, number: int) -> None:
+    """The low ones first; a negative number has all ten bytes."""
+    assert expected == frames.varint(number).hex()
+
+
+@pytest.mark.parametrize("txn_id", [0, 2**64 - 1])
+@pytest.mark.parametrize("other_id", [0, 2**63 - 1])
+def test_the_first_and_the_last_ids_can_be_sent(txn_id: int, other_id: int) -> None:
+    """Transactions are uint64, ledgers and entries int64 from 0 on."""
+    listed = request(encode_get_list(txn_id, other_id))
+    assert (txn_id, other_id) == (listed.header.txnId, listed.getListOfEntriesOfLedgerRequest.ledgerId)
+    read = request(encode_read(txn_id, other_id, other_id))
+    assert (txn_id, other_id, other_id) == (read.header.txnId, read.readRequest.ledgerId, read.readRequest.entryId)
+
+
 def test_only_five_requests_can_be_encoded() -> None:
     """Nothing that adds, fences or forces has a number or a function here."""
     assert {1, 5, 8, 9, 11} == set(Operation)
@@ -176,9 +204,13 @@ def test_a_list_and_an_entry_are_read() -> None:
 )
 def test_the_outer_status_counts_unless_it_is_eok(outer: int, inner: int, expected: int) -> None:
     """Status is in two places; EOK outside says nothing about the inside."""
-    message = response(11, outer)
-    message.getListOfEntriesOfLedgerResponse.status, message.getListOfEntriesOfLedgerResponse.ledgerId = inner, 5
-    assert expected == decode_response(message.SerializeToString()).status
+    listed, read, info = response(11, outer), response(1, outer), response(8, outer)
+    listed.getListOfEntriesOfLedgerResponse.status, listed.getListOfEntriesOfLedgerResponse.ledgerId = inner, 5
+    read.readResponse.status, read.readResponse.ledgerId, read.readResponse.entryId = inner, 5, 6
+    info.getBookieInfoResponse.status = inner
+    assert Response(11, 7, expected, 5, None, b"") == decode_response(listed.SerializeToString())
+    assert Response(1, 7, expected, 5, 6, b"") == decode_response(read.SerializeToString())
+    assert Response(8, 7, expected, None, None, b"") == decode_response(info.SerializeToString())
 
 
 @pytest.mark.parametrize("operation", [1, 5, 8, 9, 11])
@@ -200,7 +232,20 @@ def test_a_status_newer_than_ours_is_never_taken_for_eok() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", ["", "00", "ffff", "0a060803100b1801", "1000", "0a0408031001 1000", "48545450", "0a060803100b1801 1000 e206 020800"]
+    "body",
+    [
+        "",
+        "00",
+        "ffff",
+        "0a060803100b1801",
+        "1000",
+        "0a0408031001 1000",
+        "48545450",
+        "0a060803100b1801 1000 e206 020800",
+        "0a060803100b1801 a80105",  # a number, and not where the status is
+        "0a060803100b1801 1203616263",  # the status is no number
+        "0a0908e7070803100b1801",  # a version that nobody knows beside the one we speak: no status
+    ],
 )
 def test_what_is_no_answer_is_a_breach(body: str) -> None:
     """No bytes, garbage, a missing header, status or field: the bookie's fault, never an answer."""
@@ -246,6 +291,26 @@ def test_an_oversized_frame_is_named_as_soon_as_it_can_be_and_skipped() -> None:
     assert [b"next"] == reader.feed(body[-1:] + framed(b"next"))
 
 
+def test_an_empty_frame_is_a_frame() -> None:
+    """It has a length, of 0, and the next begins behind it."""
+    assert [b"", b"next"] == FrameReader(10).feed(framed(b"") + framed(b"next"))
+
+
+def test_what_is_still_to_come_of_a_frame_is_known() -> None:
+    """Of its length at first, then of the frame; nothing between frames."""
+    reader = FrameReader(10)
+    left = []
+    for byte in framed(bytes(3)):
+        reader.feed(bytes((byte,)))
+        left.append(reader.unfinished_bytes)
+    assert [3, 2, 1, 3, 2, 1, 0] == left
+
+
+def test_a_negative_length_is_told_at_once() -> None:
+    """Nothing of the frame is waited for."""
+    assert [Oversized(-5, b"")] == FrameReader(1000).feed(struct.pack(">i", -5))
+
+
 def test_a_negative_length_ends_everything() -> None:
     """A length that overflowed is oversized, and nothing behind it is taken for a frame."""
     reader = FrameReader(1000)
@@ -275,12 +340,26 @@ def test_a_large_frame_in_small_pieces_grows_one_buffer() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"\x0a", b"GET / HTTP/1.1\r\n", unspaced("0a020803"), unspaced("0b060803100b1801"), unspaced("0aff0803")]
+    "body",
+    [
+        b"",
+        b"\x0a",
+        b"GET / HTTP/1.1\r\n",
+        unspaced("0a020803"),
+        unspaced("0b060803100b1801"),
+        unspaced("0aff0803"),
+        unspaced("0a070803100b1801"),
+    ],
 )
 def test_an_oversized_frame_without_a_header_has_no_addressee(body: bytes) -> None:
     """A frame too large that does not begin as an answer is a breach."""
     with pytest.raises(PeerProtocolError, match="does not begin as an answer"):
         Oversized(10**9, body).addressee()
+
+
+def test_a_header_is_enough_for_an_addressee() -> None:
+    """With nothing behind it."""
+    assert (11, 1) == Oversized(10**9, unspaced("0a060803100b1801")).addressee()
 
 
 def test_an_oversized_answer_names_its_question() -> None:
