@@ -300,6 +300,7 @@ def test_a_healthy_ledger_whose_placement_is_unknown_or_fails_is_not_sound() -> 
     assert unknown == told(E3, None, terms)
     verdict = told(E3, None, replace(terms, around=Surroundings(locations={"b1": "/r", "b2": "/r", "b3": "/r"})))
     assert ([Kind.PLACEMENT_FAILED], ()) == (kinds(verdict), verdict.unknowns)
+    assert LEDGER == verdict.findings[0].ledger_id
 
 
 def test_a_copy_that_is_listed_and_corrupt_is_no_good_copy() -> None:
@@ -482,3 +483,11 @@ def test_what_each_bookie_lacks_is_told_with_the_verdict(mark: Mark | None) -> N
     """Also where an entry is lost and the ledger is marked."""
     verdict = told(E3, mark, b1="4 6", b2="4", b3="4")
     assert (BookieLack("b1", 10, 2), BookieLack("b2", 10, 1), BookieLack("b3", 10, 1)) == verdict.lacks
+
+
+@pytest.mark.parametrize(("said", "away"), [(SILENT, {"b2"}), (AnswerStatus.REFUSED, {"b1"})])
+def test_maintenance_is_no_excuse_for_another_bookie_or_another_reason(said: AnswerStatus, away: set[str]) -> None:
+    """Who is silent is not in maintenance, or who is in maintenance is up and refuses."""
+    terms = replace(TERMS, around=Surroundings(maintenance=frozenset(away)))
+    verdict = told(E3, None, terms, b1=said)
+    assert (Standing.INDETERMINATE, False) == (verdict.standing, verdict.only_maintenance)
