@@ -78,7 +78,7 @@ def _pulsar(text: str) -> ServiceUri:
     if store != "zk":
         _refuse(f"the metadata store {_named(store)} is not ZooKeeper, and this auditor reads ZooKeeper only", PULSAR_FORM)
     authority, path = _split(match[2].removeprefix("//"))
-    chroot = _path(path).rstrip("/") if path else ""
+    chroot = _path(path).rstrip("/")
     roots = (chroot + DEFAULT_ROOT, DEFAULT_ROOT) if chroot else (DEFAULT_ROOT,)
     return ServiceUri(_hosts(authority), roots, None, text, chroot)
 

@@ -110,6 +110,13 @@ def test_a_registration_without_an_address_is_malformed(data: bytes, reason: str
         bookie_registration.decode("b", data)
 
 
+def test_missing_fields_are_missed_at_the_end() -> None:
+    """Where the bytes end without them."""
+    with pytest.raises(MalformedMetadata, match="required fields are missing") as error:
+        bookie_registration.decode("b", bytes.fromhex("3202 1001"))
+    assert 4 == error.value.offset
+
+
 @pytest.mark.parametrize(
     ("data", "offset"),
     [

@@ -138,6 +138,7 @@ def test_other_stores_are_refused_by_name(text: str, named: str) -> None:
         ("zk://[::1]2181/ledgers", "brackets is not an IPv6 address"),
         ("zk://[h]:2181/ledgers", "brackets is not an IPv6 address"),
         ("zk://[::1]:/ledgers", "a port is not a number"),
+        ("zk://[::1]:2]/ledgers", "a port is not a number"),
         ("zk://h//ledgers", "empty, . or .. part"),
         ("zk://h/a/../ledgers", "empty, . or .. part"),
         ("zk://h/a/./ledgers", "empty, . or .. part"),
