@@ -73,6 +73,7 @@ GONE_THROUGH = (
             "znode_paths",
             "rack_map",
             "underreplication_mark",
+            "layout",
         )
     ),
 )
