@@ -85,7 +85,7 @@ def _newest_state(heard: Words, terms: Terms, claimed: Iterable[EntryId]) -> Opi
     if metadata is None:
         malformed = record.status is RecordStatus.MALFORMED
         unread = frozenset() if malformed else frozenset({Unknown.METADATA_UNREADABLE})
-        return _opinion(exempt, unread, [*mark_told(record, terms), *described(heard, terms)])
+        return _opinion(exempt, unread, [*mark_told(record, terms), *described(heard, terms)], terms.around)
     return _judged(heard, metadata, exempt, terms, claimed)
 
 
@@ -98,7 +98,7 @@ def _judged(heard: Words, metadata: LedgerMetadata, exempt: Exempt | None, terms
     told = [*mark_told(record, terms), *described(heard, terms), *placed]
     topology = frozenset({Unknown.TOPOLOGY_UNKNOWN}) if is_open else frozenset()
     if is_marked and not heard.answers:
-        return _opinion(exempt, topology, told, unjudged=unjudged)
+        return _opinion(exempt, topology, told, terms.around, unjudged=unjudged)
     count = _count(heard, metadata, parts, terms, claimed)
     of_entries = entries_told(heard, metadata, count.tally, terms, _corrupt(heard, count), excused=excused)
     if any(one.stands_alone for one in of_entries):
@@ -108,7 +108,7 @@ def _judged(heard: Words, metadata: LedgerMetadata, exempt: Exempt | None, terms
     # A mark says that bookies are not registered, so that one of them says nothing is not worth a reason.
     missed = {bookie for bookie in unheard_on if is_marked and _is_unregistered(heard, bookie)}
     why = frozenset(reason for bookie in unheard_on - missed for reason in count.testimonies[bookie].why)
-    return _opinion(exempt, topology | why, [*told, *of_entries], count, unheard_on, terms.around, unjudged)
+    return _opinion(exempt, topology | why, [*told, *of_entries], terms.around, count, unjudged)
 
 
 def _is_unregistered(heard: Words, bookie: BookieId) -> bool:
@@ -119,9 +119,8 @@ def _opinion(
     exempt: Exempt | None,
     unknowns: frozenset[Unknown],
     told: list[Told],
+    around: Surroundings,
     count: _Count | None = None,
-    unheard_on: Iterable[BookieId] = (),
-    around: Surroundings | None = None,
     unjudged: frozenset[EntryId] = frozenset(),
 ) -> Opinion:
     """The worst standing wins; but what is unknown of a marked ledger's copies (`count`), its mark excuses."""
@@ -129,9 +128,8 @@ def _opinion(
     is_open = bool(unknowns) and (exempt is not Exempt.MARKED_UNDERREPLICATED or count is None)
     standing = Standing.EXEMPT if exempt is not None else Standing.SOUND
     standing = Standing.VIOLATED if violated else Standing.INDETERMINATE if is_open else standing
-    if count is None or around is None:
+    if count is None:
         return Opinion(standing, exempt, unknowns, tuple(told), unjudged=unjudged)
-    silent = set(unheard_on)
     return Opinion(
         standing,
         exempt,
@@ -140,7 +138,7 @@ def _opinion(
         sum(one.present_unlisted for one in count.testimonies.values()),
         _probes(count),
         {bookie: (count.tally.expected[bookie], gone.total) for bookie, gone in count.tally.absent.items()},
-        standing is Standing.INDETERMINATE and bool(silent) and silent <= around.maintenance and unknowns <= AWAY,
+        standing is Standing.INDETERMINATE and count.tally.unknown_on <= around.maintenance and unknowns <= AWAY,
         count.blocks,
         count.is_whole,
         unjudged,
@@ -169,12 +167,11 @@ def _count(
     for bookie in dict.fromkeys(bookie for part in parts for bookie in part.bookies):
         answer = heard.answers.get(bookie)
         reads = {entry: read for (reader, entry), read in heard.reads.items() if reader == bookie}
-        mine = [part for part in parts if last_of(part, bookie) is not None]
+        mine = [last for part in parts if (last := last_of(part, bookie)) is not None]
         if answer is not None and answer.is_gone and heard.record.mark is not None:
             testimonies[bookie] = gone(bookie)
         elif answer is not None and answer.status in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER):
-            highest = last_of(mine[-1], bookie) if mine else None
-            testimonies[bookie] = by_list(answer, metadata.ensemble_size, -1 if highest is None else highest, reads)
+            testimonies[bookie] = by_list(answer, metadata.ensemble_size, max(mine, default=-1), reads)
         elif answer is not None and answer.status is AnswerStatus.UNSUPPORTED and terms.probe_entries > 0 and mine:
             reads = {entry: read for entry, read in reads.items() if is_written(parts, bookie, entry)}
             dues[bookie] = due(ledger, bookie, parts, chosen, terms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
@@ -15,11 +16,12 @@ from auditor.confirm.enumerated_holdings import ABSENT, HELD, UNKNOWN, by_list
 from auditor.confirm.enumerated_schedule import first_of, last_of, stretches
 from auditor.confirm.enumeration import enumerated
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
+from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Kind
 from auditor.model.identity import ENTRY_ID_MAX
-from auditor.model.ledger import LedgerRecord, LedgerState, RecordStatus, ZnodeStamp
-from auditor.model.verdict import Standing, Unknown
+from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
+from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.sandbox.notation import ledger
 from auditor.wire.entry_availability import canonical
 
@@ -169,3 +171,121 @@ def test_what_was_read_goes_before_what_was_listed(status: ReadStatus, word: int
     answer = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups({6}))
     read = EntryRead("b1", LEDGER, 7, 0, NOW_MS, status)
     assert [HELD, word] == list(by_list(answer, 3, 7, {7: read}).words(6, 7))
+
+
+def heard(
+    text: str, answers: Mapping[str, AnswerStatus | set[int]], reads: Mapping[tuple[str, int], ReadStatus]
+) -> LedgerEvidence:
+    """Two looks at which bookies listed so, or answered so, and were read so."""
+    record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(text))
+    said = {
+        bookie: Answer(bookie, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(told))
+        if isinstance(told, set)
+        else Answer(bookie, LEDGER, 0, NOW_MS, told)
+        for bookie, told in answers.items()
+    }
+    read = {(bookie, entry): EntryRead(bookie, LEDGER, entry, 0, NOW_MS, status) for (bookie, entry), status in reads.items()}
+    return LedgerEvidence(LEDGER, (Look(record, said, read),) * 2)
+
+
+ALL = set(range(6))
+
+
+@pytest.mark.parametrize(
+    ("answers", "away", "expected"),
+    [
+        ({"b1": AnswerStatus.SILENT, "b2": ALL, "b3": ALL}, {"b1"}, True),
+        ({"b1": AnswerStatus.SILENT, "b2": ALL, "b3": ALL}, {"b1", "b2"}, True),
+        ({"b1": AnswerStatus.SILENT, "b2": ALL, "b3": ALL}, {"b2"}, False),
+        ({"b1": AnswerStatus.SILENT, "b2": AnswerStatus.SILENT, "b3": ALL}, {"b1"}, False),
+        ({"b1": AnswerStatus.REFUSED, "b2": ALL, "b3": ALL}, {"b1"}, False),
+        (
+            {"b1": AnswerStatus.SILENT, "b2": AnswerStatus.TIMED_OUT, "b3": AnswerStatus.ADDRESS_UNKNOWN},
+            {"b1", "b2", "b3"},
+            True,
+        ),
+        ({"b1": ALL, "b2": ALL, "b3": ALL}, {"b1"}, False),
+    ],
+)
+def test_only_maintenance_is_the_reason_where_all_that_are_away_are_in_it(
+    answers: Mapping[str, AnswerStatus | set[int]], away: set[str], expected: bool
+) -> None:
+    """And look as a bookie does that is down; a ledger of which all is known waits for nobody."""
+    terms = replace(TERMS, around=Surroundings(maintenance=frozenset(away)))
+    assert expected is enumerated(heard("e3 w3 a2 0:[b1 b2 b3] closed 5", answers, {}), terms).only_maintenance
+
+
+@pytest.mark.parametrize(("last", "probe_entries", "expected"), [(5, 0, None), (5, 1, (2, 0)), (0, 1, None)])
+def test_reads_count_where_a_bookie_that_cannot_list_was_to_be_read(
+    last: int, probe_entries: int, expected: tuple[int, int] | None
+) -> None:
+    """Bookie b3 holds entries 1, 2, 4 and 5 of six, of which the ends were read, and nothing of a ledger of one entry."""
+    reads = {("b3", 1): ReadStatus.PRESENT, ("b3", 5): ReadStatus.PRESENT, ("b3", 0): ReadStatus.PRESENT}
+    seen = heard(f"e3 w2 a2 0:[b1 b2 b3] closed {last}", {"b1": ALL, "b2": ALL, "b3": AnswerStatus.UNSUPPORTED}, reads)
+    assert expected == enumerated(seen, replace(TERMS, probe_entries=probe_entries)).probes
+
+
+def test_all_reads_and_those_drawn_are_counted_over_all_bookies_that_cannot_list() -> None:
+    """Each holds entries 0 to 5: two ends, and of the others as many as are drawn, of which entry 3 was not answered."""
+    reads = {(bookie, entry): ReadStatus.PRESENT for bookie in ("b1", "b2") for entry in range(6)}
+    reads |= {("b1", 3): ReadStatus.TIMED_OUT}
+    seen = heard("e2 w2 a2 0:[b1 b2] closed 5", dict.fromkeys(("b1", "b2"), AnswerStatus.UNSUPPORTED), reads)
+    assert (11, 7) == enumerated(seen, replace(TERMS, probe_entries=8)).probes
+
+
+@pytest.mark.parametrize("entry", [0, 9, 10, 15, 19])
+def test_an_entry_with_a_corrupt_copy_where_one_should_be_is_told(entry: int) -> None:
+    """At either end of a segment, or within; with what is known of its other copy."""
+    held = set(range(20))
+    text = "e2 w2 a1 0:[b1 b2] 10:[b1 b3] closed 19"
+    seen = heard(text, {"b1": held, "b2": held, "b3": held}, {("b1", entry): ReadStatus.CORRUPT})
+    (told,) = enumerated(seen, TERMS).told
+    assert (Kind.ENTRY_CORRUPT, entry) == (told.kind, told.worst)
+    assert told.copies is not None
+    assert told.segment is not None
+    assert (1, 1, 0 if entry < 10 else 10) == (told.copies.confirmed, told.copies.unknown, told.segment.first_entry_id)
+
+
+def test_a_corrupt_copy_where_none_should_be_is_no_finding() -> None:
+    """Bookie b1 holds nothing of the second segment."""
+    held = set(range(20))
+    seen = heard("e1 w1 a1 0:[b1] 10:[b2] closed 19", {"b1": held, "b2": held}, {("b1", 15): ReadStatus.CORRUPT})
+    assert () == enumerated(seen, TERMS).told
+
+
+def test_of_a_bookie_that_was_not_asked_nothing_is_known() -> None:
+    """As if it were silent."""
+    opinion = enumerated(heard("e2 w2 a1 0:[b1 b2] closed 5", {"b1": ALL}, {}), TERMS)
+    assert (Standing.INDETERMINATE, {Unknown.BOOKIE_SILENT}) == (opinion.standing, set(opinion.unknowns))
+
+
+@pytest.mark.parametrize(
+    ("status", "mark", "expected"),
+    [
+        (RecordStatus.GONE, None, (Standing.EXEMPT, Exempt.DELETED, set(), [])),
+        (RecordStatus.MALFORMED, None, (Standing.VIOLATED, None, set(), [Kind.METADATA_MALFORMED])),
+        (RecordStatus.UNREADABLE, None, (Standing.INDETERMINATE, None, {Unknown.METADATA_UNREADABLE}, [])),
+        (
+            RecordStatus.UNREADABLE,
+            Mark(NOW_MS, None),
+            (Standing.INDETERMINATE, Exempt.MARKED_UNDERREPLICATED, {Unknown.METADATA_UNREADABLE}, []),
+        ),
+        (
+            RecordStatus.UNREADABLE,
+            Mark(NOW_MS - GRACE_MS - 1, None),
+            (
+                Standing.VIOLATED,
+                Exempt.MARKED_UNDERREPLICATED,
+                {Unknown.METADATA_UNREADABLE},
+                [Kind.UNDERREPLICATED_BEYOND_GRACE],
+            ),
+        ),
+    ],
+)
+def test_what_is_said_of_a_ledger_without_metadata(
+    status: RecordStatus, mark: Mark | None, expected: tuple[Standing, Exempt | None, set[Unknown], list[Kind]]
+) -> None:
+    """It is gone, or nobody can decode it, or nobody could read it: then its mark alone is known."""
+    record = LedgerRecord(LEDGER, 0, NOW_MS, status, mark=mark)
+    found = enumerated(LedgerEvidence(LEDGER, (Look(record, {}, {}),) * 2), TERMS)
+    assert expected == (found.standing, found.exempt, set(found.unknowns), [one.kind for one in found.told])
