@@ -87,6 +87,15 @@ def test_each_lost_entry_that_is_looked_for_elsewhere_must_be_found_there(found:
     assert [kind] == [one.kind for one in opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, {**reads, **elsewhere}).told]
 
 
+def test_what_is_open_of_placement_is_told_of_any_segment() -> None:
+    """The first has too many members without location to be tried, the second holds or fails by one, the third holds."""
+    text = "e5 w5 a3 0:[b1 b2 n1 n2 n3] 5:[b1 b3 b4 b5 n1] 9:[b1 b2 b3 b4 b5] closed 19"
+    metadata = ledger(text)
+    around = Surroundings(locations={"b1": "/r1", "b2": "/r2", "b3": "/r1", "b4": "/r1", "b5": "/r1"})
+    terms = replace(TERMS, placement=PlacementRule(Policy.RACK), around=around)
+    assert ([], {0}, True) == placement_told(metadata, stretches(metadata), terms)
+
+
 X1, X2, B3 = "x1", "x2", "b3"
 
 
