@@ -71,7 +71,6 @@ class BookieConnection:
 
     def __init__(self, frame_bytes_max: int) -> None:
         self._reader = FrameReader(frame_bytes_max)
-        self._frame_bytes_max = frame_bytes_max
         self._questions: dict[TxnId, _Question] = {}
         self._last_txn_id = 0
         self._closed = False

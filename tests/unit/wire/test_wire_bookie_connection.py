@@ -12,6 +12,7 @@ from support.scripted_bookie import answer, frame, info_answer, list_answer, rea
 
 from auditor.errors import LocalProtocolError, PeerProtocolError
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge, BookieConnection
+from auditor.wire.frames import encode_get_info, encode_get_list, encode_read
 
 FRAME_BYTES_MAX = 4096
 LIST, READ, INFO = 11, 1, 8
@@ -22,6 +23,14 @@ def asked() -> BookieConnection:
     connection = BookieConnection(FRAME_BYTES_MAX)
     assert [1, 2, 3] == [connection.ask_list(5)[0], connection.ask_read(6, 7)[0], connection.ask_info()[0]]
     return connection
+
+
+def test_what_is_asked_goes_onto_the_wire() -> None:
+    """Each question is its frame, under a transaction of its own."""
+    connection = BookieConnection(FRAME_BYTES_MAX)
+    assert (1, encode_get_list(1, 5)) == connection.ask_list(5)
+    assert (2, encode_read(2, 6, 7)) == connection.ask_read(6, 7)
+    assert (3, encode_get_info(3)) == connection.ask_info()
 
 
 STREAM = info_answer(3) + read_answer(2, 6, 7, b"body") + list_answer(1, 5, b"list")
