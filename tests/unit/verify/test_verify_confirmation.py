@@ -286,3 +286,10 @@ def test_a_bookie_that_has_what_it_does_not_list_is_not_asked_again(status: Read
     lost = {"b2": {5, 105, 205}}
     expected = [("b2", 105), ("b2", 205)] if is_asked_again else []
     assert expected == wanted(lost, 4, CHANGED, reads(status, ("b2", 5)))
+
+
+def test_a_tail_that_is_there_raises_no_doubt_about_the_rest() -> None:
+    """The list left the tail out, as bookies do: what else it lacks is read all the same."""
+    metadata = ledger("e1 w1 0:[b1] 500:[b1] closed 1024")
+    tail = reads(ReadStatus.PRESENT, ("b1", 1024))
+    assert [("b1", 5), ("b1", 600)] == wanted({"b1": {5, 600, 1024}}, 16, metadata, tail)
