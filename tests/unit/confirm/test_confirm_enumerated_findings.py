@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
 
+from auditor.confirm.enumerated_copies import Entries
 from auditor.confirm.enumerated_findings import placement_told
 from auditor.confirm.enumerated_metadata import exemption, is_beyond_grace, is_stuck
 from auditor.confirm.enumerated_schedule import stretches
@@ -56,7 +57,16 @@ def test_the_kind_is_told_by_the_copies_that_can_exist(lacking: list[str], kind:
     """Of three written and two acknowledged: fewer than three, fewer than two, none."""
     lists = {bookie: ALL - {4} if bookie in lacking else ALL for bookie in ("b1", "b2", "b3")}
     found = opinion("e3 w3 a2 0:[b1 b2 b3] closed 5", lists, in_vain(*((bookie, 4) for bookie in lacking)))
-    assert [(kind, 4)] == [(one.kind, one.worst) for one in found.told]
+    assert [(kind, 4, Entries(((4, 4),), 1))] == [(one.kind, one.worst, one.entries) for one in found.told]
+
+
+def test_of_a_marked_ledger_a_loss_is_told_alone() -> None:
+    """Whatever its mark excuses; with the entries lost."""
+    lists = {"b1": ALL - {4}, "b2": ALL - {2, 4}}
+    reads = in_vain(("b1", 4), ("b2", 2), ("b2", 4))
+    found = opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, reads, mark=Mark(NOW_MS - GRACE_MS - 1, None))
+    expected = (Kind.UNDERREPLICATED_UNRECOVERABLE, Entries(((4, 4),), 1), 4)
+    assert [expected] == [(one.kind, one.entries, one.worst) for one in found.told]
 
 
 def test_of_entries_equally_lost_the_lowest_is_the_worst() -> None:

@@ -12,6 +12,7 @@ from support.entry_by_entry import in_groups
 from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
 
 from auditor.confirm.enumerated_blocks import ENUMERATED_ENTRIES_MAX, POINTS_MAX, blocks
+from auditor.confirm.enumerated_copies import Entries
 from auditor.confirm.enumerated_holdings import ABSENT, HELD, UNKNOWN, by_list
 from auditor.confirm.enumerated_schedule import first_of, last_of, stretches
 from auditor.confirm.enumeration import enumerated
@@ -240,7 +241,7 @@ def test_an_entry_with_a_corrupt_copy_where_one_should_be_is_told(entry: int) ->
     text = "e2 w2 a1 0:[b1 b2] 10:[b1 b3] closed 19"
     seen = heard(text, {"b1": held, "b2": held, "b3": held}, {("b1", entry): ReadStatus.CORRUPT})
     (told,) = enumerated(seen, TERMS).told
-    assert (Kind.ENTRY_CORRUPT, entry) == (told.kind, told.worst)
+    assert (Kind.ENTRY_CORRUPT, entry, Entries(((entry, entry),), 1)) == (told.kind, told.worst, told.entries)
     assert told.copies is not None
     assert told.segment is not None
     assert (1, 1, 0 if entry < 10 else 10) == (told.copies.confirmed, told.copies.unknown, told.segment.first_entry_id)
