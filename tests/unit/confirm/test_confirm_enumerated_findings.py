@@ -122,8 +122,9 @@ X1, X2, B3 = "x1", "x2", "b3"
 def test_a_copy_elsewhere_counts_on_a_registered_bookie_that_no_ensemble_names(
     elsewhere: Mapping[tuple[str, int], tuple[int, ReadStatus]], kind: Kind
 ) -> None:
-    """Bookie b3 is named behind the end, y1 is not registered; entry 5 is not lost. Where nobody looked does not count."""
-    assert [kind] == [one.kind for one in found_elsewhere(elsewhere).told]
+    """Bookie b3 is named behind the end, y1 is not registered; entry 5 is not lost. What nobody looked for is not told."""
+    entries = ((4, 4),) if kind is Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE else ((1, 1), (3, 4))
+    assert [(kind, entries)] == [(one.kind, one.entries and one.entries.ranges) for one in found_elsewhere(elsewhere).told]
 
 
 @pytest.mark.parametrize(
