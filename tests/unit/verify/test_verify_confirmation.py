@@ -293,3 +293,9 @@ def test_a_tail_that_is_there_raises_no_doubt_about_the_rest() -> None:
     metadata = ledger("e1 w1 0:[b1] 500:[b1] closed 1024")
     tail = reads(ReadStatus.PRESENT, ("b1", 1024))
     assert [("b1", 5), ("b1", 600)] == wanted({"b1": {5, 600, 1024}}, 16, metadata, tail)
+
+
+def test_the_ends_of_what_two_bookies_lack_are_read_on_both() -> None:
+    """50 is the last entry that both lack, and neither an end nor a sample of what one of them lacks."""
+    lost = {"b1": {0, 20, 50, *range(60, 100, 2)}, "b2": {1, 20, 50, *range(61, 100, 2)}}
+    assert {("b1", 20), ("b2", 20), ("b1", 50), ("b2", 50)} <= set(wanted(lost, 16))
