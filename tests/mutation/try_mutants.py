@@ -48,6 +48,8 @@ GONE_THROUGH = (
             "stranded",
             "population",
             "reachability",
+            "entries",
+            "ledger",
         )
     ),
     *(

@@ -299,3 +299,20 @@ def test_the_ends_of_what_two_bookies_lack_are_read_on_both() -> None:
     """50 is the last entry that both lack, and neither an end nor a sample of what one of them lacks."""
     lost = {"b1": {0, 20, 50, *range(60, 100, 2)}, "b2": {1, 20, 50, *range(61, 100, 2)}}
     assert {("b1", 20), ("b2", 20), ("b1", 50), ("b2", 50)} <= set(wanted(lost, 16))
+
+
+def test_in_later_rounds_too_segments_that_lack_nothing_are_passed_over() -> None:
+    """The first of twelve lacks nothing, the second was read, the last is read now."""
+    assert [("b1", 1105)] == wanted({"b1": {105, 1105}}, 4, CHANGED, reads(ReadStatus.NO_ENTRY, ("b1", 105)))
+
+
+def test_what_a_doubted_bookie_lacks_moves_no_worst_entry() -> None:
+    """b2 showed 5, which its list lacks: that it lacks 50 too is only its word, and 60 on b1 is the worst."""
+    assert [("b1", 60)] == wanted({"b1": {60}, "b2": {5, 50}}, 16, made=reads(ReadStatus.PRESENT, ("b2", 5)))
+
+
+def test_a_copy_that_was_there_at_an_earlier_look_is_not_read_again() -> None:
+    """b2 leaves its tail out and has it; that b1 has lost it changes nothing about that."""
+    metadata = ledger("e2 w2 0:[b1 b2] closed 1024")
+    made, before = reads(ReadStatus.NO_ENTRY, ("b1", 1024)), reads(ReadStatus.PRESENT, ("b2", 1024))
+    assert [] == wanted({"b1": {1024}, "b2": {1024}}, 16, metadata, made, before)
