@@ -140,6 +140,18 @@ def test_ends_are_bounded_and_those_of_the_ledger_are_always_among_them() -> Non
     assert 3 == len(some.random)
 
 
+def test_the_ends_chosen_of_many_are_those_of_one_bookie_and_one_ledger() -> None:
+    """Another bookie, ledger or seed has others: together they see more of the changes of an ensemble."""
+    wants = shares(*((10 * n, 10 * n + 5) for n in range(3_000)))
+    plans = (PLAN, ProbePlan(LEDGER + 1, 3, 11), ProbePlan(LEDGER, 3, 12))
+    assert 4 == len({planned(PLAN, "b2", wants).ends, *(planned(plan, "b1", wants).ends for plan in plans)})
+
+
+def test_one_entry_is_sampled_where_one_is_allowed() -> None:
+    """The least that may be allowed."""
+    assert ProbePlan(LEDGER, 1, 0) == ProbePlan.of(Terms(NOW_MS, 0, 16, 5, probe_entries=1), LEDGER)
+
+
 def test_nothing_is_probed_where_the_terms_say_so() -> None:
     """probe_entries 0: the bookie stays unknown."""
     assert ProbePlan.of(Terms(NOW_MS, 0, 16, 5), LEDGER) is None
