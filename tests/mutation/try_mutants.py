@@ -76,6 +76,8 @@ GONE_THROUGH = (
             "rack_map",
             "underreplication_mark",
             "layout",
+            "bookie_registration",
+            "service_uri",
         )
     ),
 )
