@@ -164,8 +164,10 @@ def window_facts(text: str, rule: PlacementRule, around: Surroundings = AROUND) 
 
 def test_a_finding_is_on_a_segment_of_the_ledger() -> None:
     """Not on the ledger as a whole."""
-    (finding,) = judged("e2 w2 a2 0:[a c] closed 9").findings
+    found = judged("e2 w2 a2 0:[a c] closed 9")
+    (finding,) = found.findings
     assert (7, FindingSegment(0, 9, ("a", "c"))) == (finding.ledger_id, finding.segment)
+    assert Placement((finding,), unknown=False) == found
 
 
 @pytest.mark.parametrize(
