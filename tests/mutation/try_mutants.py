@@ -65,6 +65,7 @@ GONE_THROUGH = (
             "enumerated_words",
             "enumerated_metadata",
             "enumerated_copies",
+            "enumerated_findings",
         )
     ),
     *(
