@@ -45,6 +45,7 @@ def failing(text: str, rule: PlacementRule = RACK) -> list[tuple[int, int]]:
         ("e2 w2 a2 0:[a c] in_recovery", [], []),
         ("e3 w2 a2 0:[a c] closed 9", [], [(0, 9)]),  # contradicts itself; Java goes by the list's length
         ("e2 w2 a2 5:[a c] 5:[a b] closed 9", [], [(5, 4)]),
+        ("e2 w2 a2 0:[a b] 20:[a c] closed 9", [], [(20, 19)]),  # begins behind the last entry
         ("e2 w2 a2 closed 9", [], []),
     ],
 )
@@ -221,3 +222,11 @@ def test_where_regions_of_an_ensemble_are_too_few_its_members_are_told() -> None
 
 
 IN_A = Surroundings(locations={f"b{n}": "/a/r" for n in range(14) if n != 11})
+
+
+def test_where_it_is_not_known_where_a_ledger_ends_its_last_segment_ends_before_entry_0() -> None:
+    """As Java judges it; also where metadata lets it begin before that."""
+    metadata = ledger("e2 w2 a2 0:[a c] closed")
+    metadata = replace(metadata, segments=(replace(metadata.segments[0], first_entry_id=-5),))
+    (finding,) = placement(7, metadata, Terms(0, 0, 4, 3, placement=JAVA, around=AROUND)).findings
+    assert FindingSegment(-5, -1, ("a", "c")) == finding.segment
