@@ -106,6 +106,17 @@ def test_what_is_open_of_placement_is_told_of_any_segment() -> None:
     assert ([], {0}, True) == placement_told(metadata, stretches(metadata), terms)
 
 
+@pytest.mark.parametrize(("age_ms", "expected"), [(GRACE_MS, []), (GRACE_MS + 1, [Kind.PLACEMENT_FAILED])])
+@pytest.mark.parametrize("lists", [{}, {"b1": ALL, "b2": ALL}])
+def test_a_mark_excuses_placement_within_its_grace(age_ms: int, expected: list[Kind], lists: Lists) -> None:
+    """Whether or not a bookie was asked: both bookies are in one rack."""
+    around = Surroundings(locations={"b1": "/r1", "b2": "/r1"})
+    terms = replace(TERMS, placement=PlacementRule(Policy.RACK), around=around)
+    found = opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, {}, terms=terms, mark=Mark(NOW_MS - age_ms, None))
+    assert expected == [one.kind for one in found.told if one.kind is not Kind.UNDERREPLICATED_BEYOND_GRACE]
+    assert Exempt.MARKED_UNDERREPLICATED is found.exempt
+
+
 X1, X2, B3 = "x1", "x2", "b3"
 
 
