@@ -89,6 +89,7 @@ def test_whole_locations_are_racks():
     rule = PlacementRule(Policy.RACK)
     assert Adherence.STRICT == adhering({"1": "/region1/r1", "2": "/region2/r1"}, rule, "1 2", 2).adherence
     assert Adherence.FAIL == adhering({"1": "/r1", "2": "/r1/"}, rule, "1 2", 2).adherence
+    assert Adherence.STRICT == adhering({"1": "/r", "2": "/rX"}, rule, "1 2", 2).adherence
 
 
 def test_a_failing_window_is_shown_with_its_members_and_their_racks():
