@@ -79,6 +79,7 @@ GONE_THROUGH = (
             "layout",
             "bookie_registration",
             "service_uri",
+            "ledger_metadata_lines",
         )
     ),
 )
