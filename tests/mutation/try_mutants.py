@@ -50,6 +50,8 @@ GONE_THROUGH = (
             "reachability",
             "entries",
             "ledger",
+            "confirmation",
+            "probing",
         )
     ),
     *(
