@@ -52,6 +52,7 @@ GONE_THROUGH = (
             "ledger",
             "confirmation",
             "probing",
+            "placement",
         )
     ),
     *(
