@@ -96,18 +96,17 @@ class Testimony:
 def _write(found: Marks, low: EntryId, high: EntryId, group: Group) -> None:
     """Mark the group's entries within the block as held: run by run, or where runs are short and many, place by place."""
     step = group.period or 1
-    skipped = max(0, -((group.first + group.size - 1 - low) // step)) if group.period else 0
+    skipped = max(0, -((group.first + group.size - 1 - low) // step))  # 0 of a single run, which is not below the block
     starts = range(group.first + skipped * step, min(group.last, high) + 1, step)
     if len(starts) <= group.size:
         for run in starts:
-            found[max(run, low) - low : max(0, min(run + group.size - 1, high) - low + 1)] = HELD
+            found[max(run, low) - low : min(run + group.size - 1, high) - low + 1] = HELD
         return
     for place in range(group.size):
         begin, end = starts[0] + place, min(starts[-1] + place, high)
         if begin < low:
             begin += step
-        if begin <= end:
-            found[begin - low : end - low + 1 : step] = HELD
+        found[begin - low : end - low + 1 : step] = HELD
 
 
 def gone(bookie: BookieId) -> Testimony:
