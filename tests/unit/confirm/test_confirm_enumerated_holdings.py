@@ -194,3 +194,16 @@ def test_what_was_read_at_the_ends_of_a_block_is_told_and_what_is_beyond_is_not(
     """Entries 2 to 5, of which the block is 3 to 4."""
     found = by_list(listing(), 3, 9, reads_of({2: (0, PRESENT), 3: (0, NO_ENTRY), 4: (0, PRESENT), 5: (0, NO_ENTRY)}))
     assert [ABSENT, HELD] == list(found.words(3, 4))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("gap", [0, 1, 2])
+def test_every_small_group_is_written_out_in_every_block(size: int, gap: int) -> None:
+    """One run to five, touching or apart, from entry 3 on, against the definition of a group."""
+    for runs in range(1, 6):
+        period = size + gap if runs > 1 else 0
+        named = {3 + run * period + place for run in range(runs) for place in range(size)}
+        said = by_list(listing((3, 3 + (runs - 1) * period, size, period)), 3, -1, {})
+        for low in range(max(named) + 1):
+            for high in range(low, max(named) + 3):
+                assert [entry in named for entry in range(low, high + 1)] == [word == HELD for word in said.words(low, high)]
