@@ -269,6 +269,8 @@ def test_a_region_is_the_first_part_of_the_path():
     judged = adhering(locations, PlacementRule(Policy.REGION), "1 2 3 4 4", 5)
     assert "has 3 in a, and ack quorum 2 allows 1 in any region" == judged.windows[0].why
     assert Adherence.FAIL == adhering(locations, PlacementRule(Policy.REGION), "4 4", 2).adherence
+    beside = locations | {"5": "/default-region/r5"}
+    assert Adherence.STRICT == adhering(beside, PlacementRule(Policy.REGION), "4 5", 2).adherence
 
 
 def test_without_a_policy_everything_adheres():
