@@ -83,6 +83,7 @@ GONE_THROUGH = (
             "bookie_registration",
             "service_uri",
             "ledger_metadata_lines",
+            "text_form",
         )
     ),
 )
