@@ -17,7 +17,7 @@ from auditor.judgings import Judgings
 from auditor.model.cluster import BookieRecord
 from auditor.register import BookieRegister
 from auditor.relisting import Relisting
-from auditor.report.journal import Journal, Told
+from auditor.report.journal import LISTED, Journal, Told
 from auditor.report.poison_evidence import keep_poison
 from auditor.report.progress import Progress
 from auditor.report.run_directory import Place
@@ -71,7 +71,7 @@ def audit(look: Audit, ledger_ids: Sequence[int] | None) -> list[BookieRecord]:
 def list_ledgers(look: Audit, ledger_ids: Sequence[int] | None) -> list[Shard]:
     """The listing, written and counted before anything is read; and the shards that it goes through in."""
 
-    told = look.journal.once("listing", _listed, look, ledger_ids)
+    told = look.journal.once(LISTED, _listed, look, ledger_ids)
     look.relisting.began_at_ms = told["began_at_ms"]
     return cut(look.run.read_table("evidence/listing", LISTING)["ledger_id"], told["shard_ledgers"])
 
@@ -119,11 +119,14 @@ def further_looks(look: Audit, shards: Sequence[Shard]) -> None:
     while look.judgings.left(at, Todo.LOOK) or (at == 1 and look.bookies.someone_was_silent()):
         at += 1
         assert at <= look.stages.terms.looks_max + 2, "every ledger settles within the bound of `confirm.recheck`"
-        if look.judgings.wants_second_opinion(at - 1) or (at == 2 and look.bookies.someone_was_silent()):
-            look.journal.once(f"look {at}: pause", look.stop.wait, look.bookies.pause_ms(at, *look.waits_ms) / 1000)
+        waits = look.judgings.wants_second_opinion(at - 1) or (at == 2 and look.bookies.someone_was_silent())
+        if waits and not look.journal.has(f"look {at}: over"):
+            # Also by a run that goes on: who was gone before it was cut down may have been back, and be restarting now.
+            look.stop.wait(look.bookies.pause_ms(at, *look.waits_ms) / 1000)
         asked = [_look_again(look, at, shard) for shard in shards if _is_due(look, at, shard)]
         if any(asked):
             look.bookies.greeted(at)
+        look.journal.once(f"look {at}: over", dict)
 
 
 def _is_due(look: Audit, at: int, shard: Shard) -> bool:
@@ -152,13 +155,15 @@ def _look_again(look: Audit, at: int, shard: Shard) -> bool:
 
 def _read_what_is_lacking(look: Audit, at: int, shard: Shard, directory: Directory) -> None:
     """Entries read, and judging again with them, until no ledger wants another."""
-    for _ in range(reading_rounds_max(look.stages.terms, len(directory.addresses))):
-        if not look.judgings.left_by_latest(Todo.READS):
-            return
+    around = look.stages.terms.around  # of a run that goes on, bookies may be gone by now
+    bookies = max(len(directory.addresses), len(around.writable | around.readonly))
+    rounds = 0
+    while look.judgings.left_by_latest(Todo.READS):
+        rounds += 1
+        assert rounds <= reading_rounds_max(look.stages.terms, bookies), "ledgers want more entries read than is allowed"
         judging = look.judgings.latest
         look.journal.once(f"look {at}: reads of judging {judging}", look.stages.read_entries, at, judging, directory)
         look.judgings.judge(at, shard, (judging, Todo.READS))
-    raise AssertionError("ledgers want more entries read than all bookies together are allowed")
 
 
 def _relist(look: Audit) -> None:

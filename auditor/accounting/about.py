@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -30,6 +30,8 @@ class About:
     """What this run's number of ledgers is held against; None in a run of a part, and where there was no run before."""
     auditor_version: str = __version__
     """Of the auditor that began the run."""
+    waits_ms: tuple[int, int] = (0, 0)
+    """The second-look delay, and the longest wait for a bookie that may be restarting."""
     resumed_at: tuple[str, ...] = ()
     """When the run was gone on with after it had been cut down, oldest first."""
 
@@ -53,10 +55,16 @@ class About:
                 value["partial"],
                 _population(value.get("previous_population")),
                 value.get("auditor_version", ""),
+                _pair(value.get("waits_ms", (0, 0))),
                 tuple(value.get("resumed_at", ())),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise OutputError(f"run.json was not written by this version of the auditor ({error})") from None
+
+
+def _pair(value: Sequence[int]) -> tuple[int, int]:
+    one, other = value
+    return one, other
 
 
 def _population(value: Mapping[str, Any] | None) -> LastPopulation | None:

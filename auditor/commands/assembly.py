@@ -52,6 +52,6 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
         bookies=BookieRegister(store, at.run, at.journal, about.facts, about.terms.around.maintenance),
         judgings=Judgings(stages, at.run, at.journal),
         relisting=Relisting(stages, store, at.run, about.previous_population, at.last_run),
-        waits_ms=(settings.second_look_delay_ms, settings.lost_bookie_wait_max_ms),
+        waits_ms=about.waits_ms,
         shard_ledgers=settings.shard_ledgers,
     )

@@ -11,9 +11,9 @@ from auditor.accounting.about import About
 from auditor.clock import rfc3339
 from auditor.commands.context import Context, terms_of
 from auditor.config import Settings
-from auditor.errors import ConfigError, OutputError, StoreUnavailable
+from auditor.errors import ConfigError, OutputError
 from auditor.model.cluster import ClusterFacts
-from auditor.report.journal import JOURNAL
+from auditor.report.journal import JOURNAL, LISTED, entries
 from auditor.report.run_directory import RUN_NAME, Output, Place
 
 
@@ -34,8 +34,7 @@ def begun(context: Context, output: Output, run_id: str, now: datetime) -> About
         raise ConfigError(f"--resume: run {run_id} is finished: auditor report {run.path} shows it")
     if latest is not None and latest.path > run.path:
         raise ConfigError(f"--resume: a run begun later is finished ({latest.path}): what run {run_id} heard is out of date")
-    if not run.files_in(JOURNAL):
-        raise ConfigError(f"--resume: run {run_id} was cut down before anything was written: start a new run")
+    _is_journalled(run, run_id)
     age_ms = (now - datetime.fromisoformat(about.started_at)).total_seconds() * 1000
     if age_ms > settings.resume_age_max_ms:
         raise ConfigError(
@@ -53,9 +52,22 @@ def _read(run: Place, run_id: str) -> About:
     if text is None:
         raise ConfigError(f"--resume: {run.path} holds no run that could go on; start a new run")
     try:
-        return About.from_json(json.loads(text))
-    except (ValueError, OutputError) as error:
+        about = About.from_json(json.loads(text))
+        if datetime.fromisoformat(about.started_at).tzinfo is None:
+            raise ValueError("started_at has no time zone")
+    except (ValueError, TypeError, OutputError) as error:
         raise ConfigError(f"--resume: {run.path}/run.json is damaged ({error}): start a new run") from None
+    return about
+
+
+def _is_journalled(run: Place, run_id: str) -> None:
+    """Raises ConfigError where the listing is not written: of a run of named ledgers nobody would know which."""
+    try:
+        written = entries(run)
+    except OutputError as error:
+        raise ConfigError(f"--resume: {error}") from None
+    if not written or written[0]["stage"] != LISTED:
+        raise ConfigError(f"--resume: run {run_id} was cut down before anything was written: start a new run")
 
 
 def _died_unpublished(run: Place, latest: Place | None) -> bool:
@@ -69,6 +81,8 @@ def _changed(context: Context, about: About) -> list[str]:
     settings, before = context.settings, about.terms
     now = asdict(replace(terms_of(context, about.run_id, before.around), judged_at_ms=before.judged_at_ms))
     changed = [name.removesuffix("_ms") for name, value in asdict(before).items() if now[name] != value]
+    if about.waits_ms != (settings.second_look_delay_ms, settings.lost_bookie_wait_max_ms):
+        changed.append("second_look_delay or lost_bookie_wait_max")
     return changed + [name for name in ("fail_on", "allow_empty") if _of(settings, name) != _of(about, name)]
 
 
@@ -77,9 +91,9 @@ def _of(of: Settings | About, name: str) -> object:
 
 
 def same_cluster(about: About, facts: ClusterFacts) -> None:
-    """Raises StoreUnavailable where what answers now is another cluster than the run's."""
+    """Raises ConfigError where what answers now is another cluster than the run's."""
     if not facts.is_of(about.facts.instance_id, about.facts.root, about.facts.hosts):
-        raise StoreUnavailable(
-            f"{facts.metadata_service_uri} is another cluster than that of run {about.run_id} "
+        raise ConfigError(
+            f"--resume: {facts.metadata_service_uri} is another cluster than that of run {about.run_id} "
             f"({about.facts.metadata_service_uri}): it cannot go on there"
         )

@@ -34,7 +34,7 @@ from auditor.model.cluster import BookieRecord, Registration
 from auditor.pipeline import Audit, audit, list_ledgers, read_metadata
 from auditor.report import log, text
 from auditor.report.conclusion import Conclusion, conclude
-from auditor.report.journal import JOURNAL, Journal
+from auditor.report.journal import Journal, forget
 from auditor.report.plan import plan_text
 from auditor.report.run_directory import Output, Place, place, write_causes, write_json
 from auditor.stop import Interrupted
@@ -65,6 +65,8 @@ class Run:
     spark_version: str = ""
     lasting: bool = True
     """Whether the cluster is still there when the run is over."""
+    is_over: bool = False
+    """Everything is published."""
 
 
 def run(context: Context, *, lasting: bool = True) -> int:
@@ -95,6 +97,8 @@ def _ended_well_or_not(this: Run, uri: ServiceUri, ids: Sequence[int] | None) ->
     except Interrupted as interrupted:
         interrupted.advice = _may_go_on(this)
         raise
+    except ConfigError:
+        raise
     except (StoreUnavailable, SparkUnavailable, OutputError) as error:
         return _failed(this, "UNREACHABLE", f"{error}{_may_go_on(this)}")
     except AccountingError as error:
@@ -112,7 +116,8 @@ def _ended_well_or_not(this: Run, uri: ServiceUri, ids: Sequence[int] | None) ->
 
 def _may_go_on(this: Run) -> str:
     """How to go on with the run, where something of it is written; "" where nothing is, or the cluster will be gone."""
-    if this.journal is None or not this.journal.has_any or not this.lasting:
+    written = this.begun is not None or (this.journal is not None and this.journal.has_any)
+    if not written or this.is_over or not this.lasting or this.context.settings.dry_run:
         return ""
     return f"; auditor run --resume {this.run_id} goes on where it stopped"
 
@@ -168,7 +173,8 @@ def _about(this: Run, store: MetadataStore, bookies: Sequence[BookieRecord]) -> 
     settings = this.context.settings
     facts, terms = cluster_and_terms(this.context, store, bookies, this.sources, this.run_id)
     partial = settings.ledgers_from is not None
-    return About(this.run_id, this.started_at, facts, terms, settings.fail_on, settings.allow_empty, partial)
+    waits = (settings.second_look_delay_ms, settings.lost_bookie_wait_max_ms)
+    return About(this.run_id, this.started_at, facts, terms, settings.fail_on, settings.allow_empty, partial, waits_ms=waits)
 
 
 def _opened(this: Run, about: About, watch: Watch) -> Written:
@@ -208,8 +214,9 @@ def _published(this: Run, directory: Place, conclusion: Conclusion) -> int:
     publish_metrics(context, directory, summary, this.cluster, this.spark_version)
     if not summary["partial"]:
         this.output.publish(directory)
-    for name in (JOURNAL, "steps"):  # nothing will go on with this run, and never without what the journal names
-        directory.remove(name)
+    this.is_over = True
+    forget(directory)  # nothing will go on with this run, and never without what the journal names
+    directory.remove("steps")
     for name in this.output.prune(context.settings.keep_runs):
         context.logger.info("old run removed", run=name)
     write_report(context, summary, findings, report, directory.path)

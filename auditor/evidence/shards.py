@@ -28,6 +28,10 @@ EVERYTHING = Shard(0)
 """The one shard of a run that is not cut."""
 
 
+SHARDS_MAX = 1_000
+"""Shards of one run; where that is too few, each has more ledgers. Every stage lists the files of all: many are slow."""
+
+
 def cut(listed: pa.ChunkedArray, ledgers_max: int) -> list[Shard]:
     """The fewest shards of at most `ledgers_max` listed ledgers, nearly equal, in order of ledger id; one where none is listed.
 
@@ -35,7 +39,7 @@ def cut(listed: pa.ChunkedArray, ledgers_max: int) -> list[Shard]:
     """
     assert ledgers_max > 0, ledgers_max
     ids = np.unique(listed.to_numpy())
-    shards = max(1, -(-len(ids) // ledgers_max))
+    shards = min(SHARDS_MAX, max(1, -(-len(ids) // ledgers_max)))
     firsts = [0, *(int(ids[len(ids) * number // shards]) for number in range(1, shards))]
     lasts = [first - 1 for first in firsts[1:]] + [LEDGER_ID_MAX]
     return [Shard(number, first, last) for number, (first, last) in enumerate(zip(firsts, lasts, strict=True))]

@@ -7,6 +7,7 @@ wrote: whatever else lies among the tables was left by a stage that was cut down
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec
@@ -15,8 +16,13 @@ from auditor.errors import OutputError
 from auditor.report.run_directory import Place
 
 JOURNAL = "journal"
+LISTED = "listing"
+"""The first stage of every run."""
 TABLES = ("evidence", "steps", "verdicts")
 """Directories of a run that its stages write."""
+
+STAGES_MAX = 1_000_000
+"""Stages of one run: names of entries sort by their numbers. 1,000 shards have some ten thousand."""
 
 Told = Mapping[str, Any]
 """What a stage hands to the rest of the run beside its table: JSON, given back when the run goes on."""
@@ -39,15 +45,22 @@ class Journal:
     def reopened(cls, run: Place) -> Journal:
         """The journal of a run that was cut down; what its last stage left half written is removed. Raises OutputError."""
         journal = cls(run)
-        for name in sorted(one for one in run.files_in(JOURNAL) if one.endswith(".json")):
-            entry = _entry(run, name)
+        for entry in entries(run):
             journal._told[entry["stage"]] = entry["told"]
             journal._files.update(entry["files"])
             journal.began_with = entry["seconds"]
+        if lost := journal._files - run.files_in(*TABLES):
+            raise OutputError(
+                f"{run.uri}: {min(lost)} is gone, which the journal names: that run cannot go on, start a new one"
+            )
         for name in run.files_in(*TABLES) - journal._files:
             if not _is_checksum_of(name, journal._files):
                 run.remove_file(name)
         return journal
+
+    def has(self, stage: str) -> bool:
+        """Whether the stage is written whole."""
+        return stage in self._told
 
     @property
     def has_any(self) -> bool:
@@ -62,9 +75,33 @@ class Journal:
             new = self.run.files_in(*TABLES) - self._files
             entry = {"stage": stage, "told": told, "files": sorted(new), "seconds": self.seconds()}
             (self.run / JOURNAL).create()
-            (self.run / JOURNAL).write_text(f"{len(self._told):06}.json", json.dumps(entry) + "\n")
+            name = _entry_name(len(self._told)).removeprefix(f"{JOURNAL}/")
+            (self.run / JOURNAL).write_text(name, json.dumps(entry) + "\n")
             self._told[stage], self._files = told, self._files | new
         return self._told[stage]
+
+
+def entries(run: Place) -> list[dict[str, Any]]:
+    """What stages wrote down, in their order. Raises OutputError where one is missing or damaged."""
+    names = sorted(name for name in run.files_in(JOURNAL) if _ENTRY.fullmatch(name))
+    if names != [_entry_name(number) for number in range(len(names))]:
+        raise OutputError(f"{run.uri}/{JOURNAL} has a gap: that run cannot go on, start a new one")
+    return [_entry(run, name) for name in names]
+
+
+def forget(run: Place) -> None:
+    """Remove the journal of a run that is over, the newest entry first: whatever is left is the journal of its beginning."""
+    for name in sorted(run.files_in(JOURNAL), reverse=True):
+        run.remove_file(name)
+    run.remove(JOURNAL)
+
+
+_ENTRY = re.compile(rf"{JOURNAL}/\d{{6}}\.json")
+
+
+def _entry_name(number: int) -> str:
+    assert number < STAGES_MAX, f"a run of more than {STAGES_MAX} stages"
+    return f"{JOURNAL}/{number:06}.json"
 
 
 def _entry(run: Place, name: str) -> dict[str, Any]:

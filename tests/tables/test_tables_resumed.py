@@ -30,7 +30,7 @@ SOME = (
     "look 1 shard 1: lists",
     "look 1: reads of judging 2",
     "steps/look-1-judging-3",
-    "look 2: pause",
+    "look 2 shard 0: metadata",
     "look 2 shard 1: lists",
     "verdicts",
 )
@@ -170,6 +170,15 @@ def test_a_finished_run_keeps_no_journal(whole: Outcome):
     """Evidence and results; nothing that only going on would need."""
     assert whole.run_dir is not None
     assert {"evidence", "verdicts", "causes"} == {path.name for path in whole.run_dir.iterdir() if path.is_dir()}
+
+
+def test_the_pause_is_made_again_by_the_run_that_goes_on(
+    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """However long it lay there: a bookie that was gone before the cut may have been back, and be restarting now."""
+    cut_down_at_each(["look 2 shard 0: metadata"], True, monkeypatch)
+    outcome, cuts = gone_on_with(cluster, tmp_path)
+    assert (1, 1) == (cuts, len(outcome.pauses_s))
 
 
 def test_a_run_that_was_stopped_says_how_to_go_on(cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -17,7 +17,7 @@ from auditor.accounting.about import About
 from auditor.commands.context import Context, terms_of
 from auditor.commands.resumption import begun, same_cluster
 from auditor.config import Layers, parse
-from auditor.errors import ConfigError, StoreUnavailable
+from auditor.errors import ConfigError
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.report.progress import Silent
 from auditor.report.run_directory import Output, place, write_json
@@ -40,10 +40,11 @@ def left_behind(tmp_path: Path, **changes: Any) -> Output:
     around = Surroundings(maintenance=frozenset({"b7"}), locations={"b1": "/r/1"})
     terms = terms_of(context(), RUN_ID, around)
     run = output.start(RUN_ID)
-    about = replace(About(RUN_ID, "2026-03-01T02:00:00.000Z", FACTS, terms, "warning", False), **changes)
+    about = About(RUN_ID, "2026-03-01T02:00:00.000Z", FACTS, terms, "warning", False, waits_ms=(300_000, 1_800_000))
+    about = replace(about, **changes)
     write_json(run, "run.json", about.as_json())
     (run / "journal").create()
-    (run / "journal").write_text("000000.json", "{}")
+    (run / "journal").write_text("000000.json", json.dumps({"stage": "listing", "told": {}, "files": [], "seconds": {}}))
     return output
 
 
@@ -61,6 +62,7 @@ REFUSED: Mapping[str, tuple[dict[str, str], dict[str, Any]]] = {
     "underreplication_grace": ({"underreplication_grace": "1h"}, {}),
     "placement": ({"placement_policy": "rack", "topology": "zookeeper"}, {}),
     "sound_sample, allow_empty": ({"sound_sample": "7%", "allow_empty": "true"}, {}),
+    "second_look_delay or lost_bookie_wait_max": ({"second_look_delay": "0s"}, {}),
     "begun by version 0.0.9": ({}, {"auditor_version": "0.0.9"}),
     "begun by version unknown": ({}, {"auditor_version": ""}),
     "longer ago than --resume-age-max": ({"resume_age_max": "2h"}, {}),
@@ -136,6 +138,37 @@ def test_a_run_that_a_later_one_overtook_does_not_go_on(tmp_path: Path):
         begun(context(), output, RUN_ID, NOW)
 
 
+def test_a_run_cut_down_while_it_wrote_its_first_entry_does_not_go_on(tmp_path: Path):
+    """What lies there then is the beginning of a file, of no stage."""
+    output = left_behind(tmp_path)
+    journal = output.run(RUN_ID) / "journal"
+    text = journal.read_text("000000.json") or ""
+    journal.remove_file("000000.json")
+    journal.write_text(".000000.json.tmp", text[:20])
+    with pytest.raises(ConfigError, match="before anything was written"):
+        begun(context(), output, RUN_ID, NOW)
+
+
+def test_a_run_whose_journal_lost_its_beginning_does_not_go_on(tmp_path: Path):
+    """Not in the middle, and not with a stage that is no listing: of such a run nothing is known."""
+    output = left_behind(tmp_path)
+    journal = output.run(RUN_ID) / "journal"
+    journal.write_text("000002.json", journal.read_text("000000.json") or "")
+    with pytest.raises(ConfigError, match=r"has a gap: .* start a new one"):
+        begun(context(), output, RUN_ID, NOW)
+    journal.remove_file("000002.json")
+    journal.write_text("000000.json", json.dumps({"stage": "look 1: over", "told": {}, "files": [], "seconds": {}}))
+    with pytest.raises(ConfigError, match="before anything was written"):
+        begun(context(), output, RUN_ID, NOW)
+
+
+@pytest.mark.parametrize("at", ["yesterday", "2026-03-01T02:00:00.000"])
+def test_a_run_that_does_not_say_when_it_began_does_not_go_on(tmp_path: Path, at: str):
+    """Nor one that says it without a time zone."""
+    with pytest.raises(ConfigError, match=r"is damaged .* start a new run"):
+        begun(context(), left_behind(tmp_path, started_at=at), RUN_ID, NOW)
+
+
 @pytest.mark.parametrize("text", ["", "{", "{}", "[]"])
 def test_a_damaged_run_does_not_go_on(tmp_path: Path, text: str):
     """In a sentence, whatever stands in run.json."""
@@ -149,5 +182,5 @@ def test_a_run_does_not_go_on_in_another_cluster(tmp_path: Path):
     """The same one by another of its hosts is the same."""
     about = begun(context(), left_behind(tmp_path), RUN_ID, NOW)
     same_cluster(about, replace(FACTS, metadata_service_uri="zk://other/ledgers", hosts=("other:2181",), root="/other"))
-    with pytest.raises(StoreUnavailable, match=f"another cluster than that of run {RUN_ID}"):
+    with pytest.raises(ConfigError, match=f"another cluster than that of run {RUN_ID}"):
         same_cluster(about, replace(FACTS, instance_id="another"))

@@ -10,7 +10,7 @@ from auditor.model.placement import Adherence, PlacementRule, Policy
 
 STRICT, SOFT, FAIL, UNKNOWN = Adherence.STRICT, Adherence.SOFT, Adherence.FAIL, Adherence.UNKNOWN
 
-RACKS = {"1": "/r1", "2": "/r2", "3": "/r1/"}
+RACKS = {"1": "/r1", "2": "/r2", "3": "/r1/", "4": "/r2"}
 ZONES = {"1": "/z1/u1", "2": "/z2/u1", "3": "/z3/u1", "4": "/z1/u2", "5": "/z1/u1", "7": "/z1"}
 REGIONS = {"1": "/a/r1", "2": "/b/r1", "3": "/c/r1", "4": "/a/r2"}
 
@@ -27,6 +27,7 @@ def adhering(rule: PlacementRule, located: dict[str, str], ensemble: str, write:
         ("1 2", 2, STRICT, STRICT),
         ("1 3", 2, FAIL, FAIL),
         ("1 2 3", 2, FAIL, FAIL),  # the write set from the last position on wraps round to the first
+        ("1 2 3 4", 2, STRICT, STRICT),  # and finds the other rack there
         ("1 2 3", 3, STRICT, STRICT),
         ("1 6", 2, UNKNOWN, STRICT),  # Java takes a writable bookie without location to be in the default rack
         ("1 9", 2, UNKNOWN, FAIL),  # and leaves one out that is not writable

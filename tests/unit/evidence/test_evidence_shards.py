@@ -7,6 +7,7 @@ import random
 import pyarrow as pa
 import pytest
 
+from auditor.evidence import shards as shards_module
 from auditor.evidence.shards import EVERYTHING, Shard, cut
 from auditor.model.identity import LEDGER_ID_MAX
 
@@ -50,3 +51,9 @@ def test_every_id_is_in_exactly_one_shard():
         within = [sum(one.first <= i <= one.last for i in set(ids)) for one in shards]
         assert len(set(ids)) == sum(within) and max(within) <= size, f"seed {SEED}: {ids} by {size}"
         assert list(range(len(shards))) == [one.number for one in shards]
+
+
+def test_there_are_never_more_shards_than_the_bound(monkeypatch: pytest.MonkeyPatch):
+    """Then they are larger than was asked for."""
+    monkeypatch.setattr(shards_module, "SHARDS_MAX", 3)
+    assert 3 == len(cut(listed(*range(100)), 1))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from auditor.errors import OutputError
-from auditor.report.journal import Journal
+from auditor.report.journal import Journal, forget
 from auditor.report.run_directory import Place, place
 
 ROWS = pa.table({"ledger_id": [1]})
@@ -88,6 +88,29 @@ def test_stages_are_read_in_the_order_they_were_done(run: Place):
         journal.once(f"stage {number}", writes, run, f"steps/{number}")
     assert {"load": 11.0} == Journal.reopened(run).began_with
     assert 12 == len(tables(run))
+
+
+def test_what_the_journal_names_and_is_not_there_ends_it(run: Place):
+    """A table that lost a file says less than the run had heard: nothing is judged by it."""
+    Journal(run).once("lists", writes, run, "evidence/answers")
+    run.remove_file("evidence/answers/part-0.parquet")
+    with pytest.raises(OutputError, match=r"part-0\.parquet is gone, which the journal names"):
+        Journal.reopened(run)
+
+
+def test_a_journal_is_forgotten_from_its_end(run: Place, monkeypatch: pytest.MonkeyPatch):
+    """Cut down meanwhile, it is the journal of the run's beginning."""
+    journal = Journal(run)
+    for number in range(3):
+        journal.once(f"stage {number}", writes, run, f"steps/{number}")
+    removed: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(Place, "remove_file", lambda _, name: removed.append(name))
+        patch.setattr(Place, "remove", lambda *_: None)
+        forget(run)
+    assert ["journal/000002.json", "journal/000001.json", "journal/000000.json"] == removed
+    forget(run)
+    assert set() == run.files_in("journal")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"stage": "listing"}'])
