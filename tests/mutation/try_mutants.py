@@ -53,6 +53,7 @@ GONE_THROUGH = (
             "confirmation",
             "probing",
             "placement",
+            "placement_rules",
         )
     ),
     *(
