@@ -93,7 +93,7 @@ class Judgings:
 
     def commit(self) -> None:
         """One verdict a ledger, from whichever judging settled it. The judgings stay until the run is over."""
-        self.journal.once("verdicts", lambda: self.stages.commit([(one.look, one.number) for one in self.done]))
+        self.journal.once("verdicts", self.stages.commit, [(one.look, one.number) for one in self.done])
 
     def _count(self, judging: Judging, keep: ds.Expression) -> int:
         return self.run.count(self.stages.steps_name(judging.look, judging.number), STEPS, keep)

@@ -70,7 +70,6 @@ def audit(look: Audit, ledger_ids: Sequence[int] | None) -> list[BookieRecord]:
 
 def list_ledgers(look: Audit, ledger_ids: Sequence[int] | None) -> list[Shard]:
     """The listing, written and counted before anything is read; and the shards that it goes through in."""
-
     told = look.journal.once(LISTED, _listed, look, ledger_ids)
     look.relisting.began_at_ms = told["began_at_ms"]
     return cut(look.run.read_table("evidence/listing", LISTING)["ledger_id"], told["shard_ledgers"])

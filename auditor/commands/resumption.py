@@ -10,7 +10,6 @@ from auditor import __version__
 from auditor.accounting.about import About
 from auditor.clock import rfc3339
 from auditor.commands.context import Context, terms_of
-from auditor.config import Settings
 from auditor.errors import ConfigError, OutputError
 from auditor.model.cluster import ClusterFacts
 from auditor.report.journal import JOURNAL, LISTED, entries
@@ -83,11 +82,7 @@ def _changed(context: Context, about: About) -> list[str]:
     changed = [name.removesuffix("_ms") for name, value in asdict(before).items() if now[name] != value]
     if about.waits_ms != (settings.second_look_delay_ms, settings.lost_bookie_wait_max_ms):
         changed.append("second_look_delay or lost_bookie_wait_max")
-    return changed + [name for name in ("fail_on", "allow_empty") if _of(settings, name) != _of(about, name)]
-
-
-def _of(of: Settings | About, name: str) -> object:
-    return getattr(of, name)
+    return changed + [name for name in ("fail_on", "allow_empty") if getattr(settings, name) != getattr(about, name)]
 
 
 def same_cluster(about: About, facts: ClusterFacts) -> None:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def wrong_on(ledger_id: int, wrongly: Callable[[Verdict], Verdict], right: Settl
     return settled
 
 
-def plant_in_workers(monkeypatch: pytest.MonkeyPatch, ledger_id: int, wrongly: Callable[[Verdict], Verdict]) -> None:
+def plant_in_workers(monkeypatch: pytest.MonkeyPatch, with_bug: Callable[[Settle], Settle]) -> None:
     """Every task that judges has the first checker with the bug."""
     from auditor.tables import verdicts
 
@@ -74,7 +75,7 @@ def plant_in_workers(monkeypatch: pytest.MonkeyPatch, ledger_id: int, wrongly: C
             from auditor import judgement
 
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(judgement, "settle", wrong_on(ledger_id, wrongly, judgement.settle))
+                patch.setattr(judgement, "settle", with_bug(judgement.settle))
                 yield from work(batches)
 
         return planted
@@ -102,7 +103,7 @@ def test_what_the_checkers_differ_on_is_withheld_and_all_else_is_said(
     """Exit 4, one INDETERMINATE(checkers_disagree) with both sides, every other verdict as ever; the evidence is kept, so a
     replay without the bug gives the verdict that was withheld."""
     with monkeypatch.context() as planted:
-        plant_in_workers(planted, LACKING, one_entry_too_many)
+        plant_in_workers(planted, partial(wrong_on, LACKING, one_entry_too_many))
         outcome = audit(cluster, tmp_path)
     assert 4 == outcome.exit_code, outcome.stdout
     assert ("AUDITOR_FAULT", 4) == (outcome.summary["outcome"], outcome.summary["exit_code"])
@@ -125,7 +126,7 @@ def test_a_sound_ledger_is_checked_again_where_the_sample_has_it(
     spark: object, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the first checker overlooks shows where the sample is everything, and nowhere else."""
-    plant_in_workers(monkeypatch, LACKING, nothing_wrong)
+    plant_in_workers(monkeypatch, partial(wrong_on, LACKING, nothing_wrong))
     (tmp_path / "all").mkdir()
     (tmp_path / "none").mkdir()
     outcome = audit(cluster, tmp_path / "all", ledger_ids=[SOUND, LACKING], sound_sample="100%")
@@ -161,33 +162,12 @@ def spoilt_by(ledger_id: int, marks: Path, right: Settle) -> Settle:
     return settled
 
 
-def plant_spoiler(monkeypatch: pytest.MonkeyPatch, marks: Path) -> None:
-    """Every task that judges has a first checker that LACKING spoils."""
-    from auditor.tables import verdicts
-
-    make = verdicts.judge_of
-
-    def made(*arguments: Any, **named: Any) -> Any:
-        work = make(*arguments, **named)
-
-        def planted(batches: Any) -> Any:
-            from auditor import judgement
-
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(judgement, "settle", spoilt_by(LACKING, marks, judgement.settle))
-                yield from work(batches)
-
-        return planted
-
-    monkeypatch.setattr(verdicts, "judge_of", made)
-
-
 @pytest.mark.parametrize(("standing", "differing_max"), [("violated", judgings.DIFFERING_MAX), ("sound", 0)])
 def test_what_a_process_judged_that_cannot_be_trusted_is_judged_again(
     spark: object, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, standing: str, differing_max: int
 ) -> None:
     """In a new process, from the same evidence, without the ledger that showed it. Were it not, a loss would be overlooked."""
-    plant_spoiler(monkeypatch, tmp_path)
+    plant_in_workers(monkeypatch, partial(spoilt_by, LACKING, tmp_path))
     monkeypatch.setattr(judgings, "DIFFERING_MAX", differing_max)
     outcome = audit(cluster, tmp_path, ledger_ids=[LACKING, LACKING_TOO], sound_sample="0%")
     assert ["indeterminate: checkers_disagree", standing] == outcome.standings(LACKING, LACKING_TOO)
