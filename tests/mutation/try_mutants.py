@@ -28,7 +28,8 @@ from typing import NamedTuple
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
 SURVIVORS = HERE / "survivors.toml"
-CACHE = PROJECT / ".cache" / "mutation"
+CACHE = Path(os.environ.get("MUTATION_CACHE", PROJECT / ".cache" / "mutation"))
+"""What is remembered between two runs; two runs at the same time need one each."""
 COPIED = ("auditor", "tests", "proto", "docs", "pyproject.toml")
 ON_TRIAL = ("auditor/verify", "auditor/confirm", "auditor/wire")
 GONE_THROUGH = (
