@@ -200,7 +200,7 @@ class BookieConnection:
     def _too_large(self, frame: Oversized) -> AnswerTooLarge:
         operation, txn_id = frame.addressee()
         question = self._questions.pop(txn_id, None)
-        if question is None or operation != question[0] or frame.length < 0:
+        if question is None or operation != question[0]:
             raise PeerProtocolError(f"a frame announces {frame.length} bytes and answers no question")
         return AnswerTooLarge(txn_id, operation, frame.length, question[4])
 
@@ -210,10 +210,13 @@ def _named(ledger_id: int | None, entry_id: int | None) -> str:
 
 
 def _spanning(frame: bytes, at: int) -> int:
-    """Where the bytes begin whose length is at `at`, if they go exactly to the end of the frame; else 0. Up to 16 KiB."""
+    """Where the bytes begin whose length is at `at`, if they go exactly to the end of the frame; else 0. Up to 16 KiB.
+
+    `at` lies within the frame: what stands before a list is shorter than PLAIN_BYTES_MIN.
+    """
     rest = len(frame) - at
-    if 0 < rest <= 0x80:
+    if rest <= 0x80:
         return at + 1 if frame[at] == rest - 1 else 0
-    if 0 < rest <= 0x4001 and frame[at] >= 0x80 and frame[at] & 0x7F | frame[at + 1] << 7 == rest - 2:
+    if rest <= 0x4001 and frame[at] >= 0x80 and frame[at] & 0x7F | frame[at + 1] << 7 == rest - 2:
         return at + 2
     return 0

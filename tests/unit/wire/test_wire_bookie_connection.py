@@ -220,13 +220,60 @@ def test_the_short_cut_for_plain_lists_says_what_protobuf_says(
     assert expected == outcome(BookieConnection(2**20), ledger_id, skipped, bytes(data))
 
 
-def test_the_short_cut_is_taken() -> None:
-    """An ordinary list of an ordinary ledger does not go through protobuf."""
-    connection = BookieConnection(FRAME_BYTES_MAX)
-    connection._last_txn_id = 200
-    connection.ask_list(12_345)
-    expected = Answered(201, LIST, 0, bytes(88), len(list_answer(201, 12_345, bytes(88))), False)
-    assert expected == connection._plain_list(list_answer(201, 12_345, bytes(88))[4:])
+def listed(txn_id: int, ledger_id: int, size: int) -> tuple[BookieConnection, bytes, Answered]:
+    """A connection that awaits one list, the bytes that answer with a list of that size, and what they say."""
+    connection = BookieConnection(2**20)
+    connection._last_txn_id = txn_id - 1
+    connection.ask_list(ledger_id)
+    data = list_answer(txn_id, ledger_id, bytes(size))
+    return connection, data, Answered(txn_id, LIST, 0, bytes(size), len(data), False)
+
+
+@pytest.mark.parametrize("txn_id", [128, 201, 16_383, 16_384, 21_845, 1_398_101, 2_097_151])
+@pytest.mark.parametrize("ledger_id", [5, 12_345])
+@pytest.mark.parametrize("size", [88, 121, 122, 127, 128, 10_000, 16_374])
+def test_the_short_cut_is_taken(txn_id: int, ledger_id: int, size: int) -> None:
+    """An ordinary list, up to 16 KiB, under a transaction id of two bytes or three, does not go through protobuf."""
+    connection, data, expected = listed(txn_id, ledger_id, size)
+    assert expected == connection._plain_list(data[4:])
+    assert 0 == connection.awaited
+
+
+def test_the_short_cut_is_taken_to_both_its_bounds() -> None:
+    """A frame of 64 bytes, the shortest with a list, and a list message of 16,383 bytes, the longest with a length of two."""
+    for size, frame_bytes in ((44, 64), (16_376, 16_398)):
+        connection, data, expected = listed(201, 5, size)
+        assert frame_bytes == len(data) - 4
+        assert expected == connection._plain_list(data[4:])
+
+
+@pytest.mark.parametrize(("txn_id", "size"), [(127, 88), (2_097_152, 88), (201, 43), (201, 16_377)])
+def test_beyond_the_short_cut_protobuf_reads_the_list(txn_id: int, size: int) -> None:
+    """A transaction id of one byte or four, a list shorter than any and one that is longer: nothing is lost but time."""
+    connection, data, expected = listed(txn_id, 5, size)
+    assert connection._plain_list(data[4:]) is None
+    assert [expected] == connection.receive(data)
+
+
+LIST_OF_LEDGER_5 = b"\x08\x00\x10\x05\x1a"
+
+
+@pytest.mark.parametrize(
+    ("txn_id", "header", "message"),
+    [
+        (16_389, b"\x07\x08\x03\x10\x0b\x18\x85\x80", b"\x6a" + LIST_OF_LEDGER_5 + b"\x64" + bytes(100)),
+        (2_097_157, b"\x08\x08\x03\x10\x0b\x18\x85\x80\x80", b"\x6a" + LIST_OF_LEDGER_5 + b"\x64" + bytes(100)),
+        (201, b"\x07\x08\x03\x10\x0b\x18\xc9\x01", b"\x80" + LIST_OF_LEDGER_5 + b"\x7a" + bytes(122)),
+        (201, b"\x07\x08\x03\x10\x0b\x18\xc9\x01", b"\x80\x80" + LIST_OF_LEDGER_5 + b"\xf9\x7f" + bytes(16_377)),
+    ],
+    ids=["transaction of two", "transaction of three", "length of one", "length of two"],
+)
+def test_a_number_that_goes_on_is_not_cut_short(txn_id: int, header: bytes, message: bytes) -> None:
+    """A last byte that says that another follows is a breach, however well the numbers would fit without it."""
+    body = b"\x0a" + header + b"\x10\x00\xe2\x06" + message
+    data = struct.pack(">i", len(body)) + body
+    assert PeerProtocolError is outcome(ByProtobufAlone(2**20), 5, txn_id - 1, data)
+    assert PeerProtocolError is outcome(BookieConnection(2**20), 5, txn_id - 1, data)
 
 
 @pytest.mark.parametrize("skipped", [5, 300, 20_000])

@@ -6,6 +6,7 @@ import random
 import struct
 
 import pytest
+from support.scripted_bookie import frame as frame_of
 
 from auditor.errors import PeerProtocolError
 from auditor.model.availability import SequenceGroup
@@ -63,6 +64,26 @@ def test_add_entry_decodes_with_key_and_body() -> None:
     assert server.ids_of(request.body) == (70, 80)
 
 
+@pytest.mark.parametrize(
+    ("asked", "operation", "fields"),
+    [
+        (ReadEntry(9, 7, 8, False, b"key"), 1, {"readRequest": {"ledgerId": 7, "entryId": 8, "masterKey": b"key"}}),
+        (ReadEntry(9, 7, 8, True), 1, {"readRequest": {"ledgerId": 7, "entryId": 8, "flag": 1}}),
+        (ReadEntry(9, 7, 8, False), 1, {"readRequest": {"ledgerId": 7, "entryId": 8, "flag": 2}}),
+        (ListEntries(9, 7), 11, {"getListOfEntriesOfLedgerRequest": {"ledgerId": 7}}),
+        (BookieInfo(9, True, False), 8, {"getBookieInfoRequest": {"requested": 1}}),
+        (BookieInfo(9, False, True), 8, {"getBookieInfoRequest": {"requested": 2}}),
+        (BookieInfo(9, False, False), 8, {"getBookieInfoRequest": {}}),
+        (Authenticate(9, "sasl", b"token"), 5, {"authRequest": {"authPluginName": "sasl", "payload": b"token"}}),
+        (OtherRequest(9, Operation.READ_LAC), 7, {}),
+    ],
+)
+def test_a_request_decodes_to_what_was_asked(asked: object, operation: int, fields: dict[str, object]) -> None:
+    """Every field has its place; only the one flag fences, and only what is asked of a bookie's disk is asked."""
+    message = pb.Request(header={"version": 3, "operation": operation, "txnId": 9}, **fields)
+    assert asked == server.decode_request(message.SerializeToString())
+
+
 def test_body_under_24_bytes_has_no_ids() -> None:
     """A bookie reads ledger, entry and last add confirmed: 23 bytes are no entry to it, 24 are."""
     assert server.ids_of(bytes(23)) is None
@@ -89,6 +110,56 @@ def test_every_txn_id_is_echoed() -> None:
 def test_answers_are_those_of_real_bookies(frame: str, answer: bytes) -> None:
     """The answers the reference gives byte for byte are made byte for byte."""
     assert framed(frame) == answer
+
+
+NOT_FOUND, REFUSED, READ_ONLY = Status.ENOENTRY, Status.EUA, Status.EREADONLY
+BOTH = BookieInfo(5, total_disk_capacity=True, free_disk_space=True)
+IDS = {"ledgerId": 7, "entryId": 8}
+
+
+def reply(operation: int, status: int, **sub: object) -> bytes:
+    """The frame of an answer to transaction 5."""
+    return frame_of(pb.Response(header={"version": 3, "operation": operation, "txnId": 5}, status=status, **sub))
+
+
+@pytest.mark.parametrize(
+    ("expected", "made"),
+    [
+        (reply(7, 404), server.encode_status(OtherRequest(5, Operation.READ_LAC), Status.EBADREQ)),
+        (reply(1, 403, readResponse={"status": 403, **IDS}), server.encode_read(ReadEntry(5, 7, 8), NOT_FOUND)),
+        (
+            reply(1, 0, readResponse={"status": 0, **IDS, "body": b"body", "maxLAC": 6}),
+            server.encode_read(ReadEntry(5, 7, 8), Status.EOK, b"body", 6),
+        ),
+        (reply(2, 505, addResponse={"status": 505, **IDS}), server.encode_add(AddEntry(5, 7, 8, b"", b""), READ_ONLY)),
+        (
+            reply(
+                11, 0, getListOfEntriesOfLedgerResponse={"status": 0, "ledgerId": 7, "availabilityOfEntriesOfLedger": b"list"}
+            ),
+            server.encode_list(ListEntries(5, 7), Status.EOK, b"list"),
+        ),
+        (
+            reply(8, 0, getBookieInfoResponse={"status": 0, "totalDiskCapacity": 100, "freeDiskSpace": 40}),
+            server.encode_info(BOTH, Status.EOK, 100, 40),
+        ),
+        (
+            reply(8, 0, getBookieInfoResponse={"status": 0, "totalDiskCapacity": 100}),
+            server.encode_info(BookieInfo(5, True, False), Status.EOK, 100, 40),
+        ),
+        (
+            reply(8, 0, getBookieInfoResponse={"status": 0, "totalDiskCapacity": 0, "freeDiskSpace": 0}),
+            server.encode_info(BOTH, Status.EOK),
+        ),
+        (reply(8, 502, getBookieInfoResponse={"status": 502}), server.encode_info(BOTH, REFUSED, 100, 40)),
+        (
+            reply(5, 0, authResponse={"authPluginName": "sasl", "payload": b"token"}),
+            server.encode_auth(Authenticate(5, "sasl", b""), Status.EOK, "sasl", b"token"),
+        ),
+    ],
+)
+def test_an_answer_says_its_status_in_every_place_and_nothing_that_was_not_given(expected: bytes, made: bytes) -> None:
+    """Header, both statuses and the ids of the question; what the bookie has nothing to say about is absent."""
+    assert expected == made
 
 
 def test_info_carries_requested_fields_only() -> None:
@@ -124,6 +195,20 @@ def test_other_protocol_version_is_told_and_answered_in_both_places(frame: bytes
 
 
 @pytest.mark.parametrize(
+    ("expected", "asked"),
+    [
+        (reply(2, 503, addResponse={"status": 503, **IDS}), AddEntry(5, 7, 8, b"key", b"body")),
+        (reply(8, 503, getBookieInfoResponse={"status": 503}), BOTH),
+        (reply(5, 503), Authenticate(5, "sasl", b"")),
+        (reply(9, 503), OtherRequest(5, Operation.START_TLS)),
+    ],
+)
+def test_other_protocol_version_is_told_to_whatever_was_asked(expected: bytes, asked: server.Request) -> None:
+    """An operation whose answer has a status of its own says it there too, the others in the outer one alone."""
+    assert expected == server.encode_wrong_version(WrongVersion(asked))
+
+
+@pytest.mark.parametrize(
     "body",
     [b"", b"\xff\xff\xff", bytes.fromhex("0a060803 1063 1801"), bytes.fromhex("0a04 0803 100b"), b"GET / HTTP/1.1\r\n"],
     ids=["empty", "garbage", "unknown operation", "no txnId", "http"],
@@ -148,6 +233,12 @@ def test_frames_come_out_whole_however_they_arrive() -> None:
             bodies += buffer.feed(data[at : at + size])
             at += size
         assert expected == bodies, f"pieces of {piece}, seed {seed}"
+
+
+def test_an_empty_frame_is_a_frame() -> None:
+    """A length of 0 is a whole frame, in front of another one and alone."""
+    empty = struct.pack(">i", 0)
+    assert [b"", LIST_LEDGER_1[4:], b""] == RequestBuffer().feed(empty + LIST_LEDGER_1 + empty)
 
 
 def test_frame_over_the_limit_is_refused_by_its_length_alone() -> None:
