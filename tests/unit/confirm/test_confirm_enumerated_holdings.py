@@ -47,7 +47,7 @@ def test_what_was_not_read_counts_as_held_when_all_that_is_due_was_read(
     reads: Mapping[int, Read], told: Mapping[int, int], why: set[Unknown], all_due: bool
 ) -> None:
     """And one of the reads told something; else it is unknown, and where reads are missing, because it cannot list."""
-    found = by_reads("b1", reads_of(reads), all_due_were_made=all_due)
+    found = by_reads(reads_of(reads), all_due_were_made=all_due)
     says_something = {HELD, ABSENT} & set(told.values())
     assert (told, HELD if all_due and says_something else UNKNOWN) == (found.told, found.rest)
     assert (why | (set() if all_due else {Unknown.BOOKIE_UNSUPPORTED})) == found.why
@@ -66,7 +66,7 @@ def test_what_was_not_read_counts_as_held_when_all_that_is_due_was_read(
 @pytest.mark.parametrize("all_due", [True, False])
 def test_an_unknown_ledger_speaks_for_every_entry(reads: Mapping[int, Read], all_due: bool) -> None:
     """Unless the newest look that was answered showed one; a look without an answer takes nothing back."""
-    found = by_reads("b1", reads_of(reads), all_due_were_made=all_due)
+    found = by_reads(reads_of(reads), all_due_were_made=all_due)
     assert (ABSENT, {}, set()) == (found.rest, found.told, found.why)
     assert {entry for entry, (_, status) in reads.items() if status is not TIMED_OUT} == found.answered
 
@@ -83,13 +83,13 @@ def test_an_unknown_ledger_speaks_for_every_entry(reads: Mapping[int, Read], all
 )
 def test_a_bookie_that_told_nothing_is_unknown_for_a_reason(status: AnswerStatus | None, expected: Unknown) -> None:
     """Nobody asked it, or it did not say."""
-    found = unheard("b1", None if status is None else Answer("b1", LEDGER, 0, NOW_MS, status))
-    assert ("b1", UNKNOWN, {expected}, {}) == (found.bookie, found.rest, found.why, found.told)
+    found = unheard(None if status is None else Answer("b1", LEDGER, 0, NOW_MS, status))
+    assert (UNKNOWN, {expected}, {}) == (found.rest, found.why, found.told)
 
 
 def test_a_bookie_that_is_gone_holds_nothing() -> None:
     """Every entry is absent."""
-    assert ("b1", [ABSENT, ABSENT]) == (gone("b1").bookie, list(gone("b1").words(3, 4)))
+    assert [ABSENT, ABSENT] == list(gone().words(3, 4))
 
 
 HONEST_LAST = {1024: (0, PRESENT), 7: (0, NO_ENTRY)}
@@ -122,7 +122,7 @@ def test_what_a_list_lacks_is_absent_where_every_read_was_in_vain(
     """Entry 5 alone is listed. The highest entry may be missing where it is the first one of its page."""
     answer = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups({5}))
     found = by_list(answer, 3, highest, reads_of(reads))
-    assert ("b1", rest, why) == (found.bookie, found.rest, found.why)
+    assert (rest, why) == (found.rest, found.why)
     assert sum(status is PRESENT for _, status in reads.values()) == found.present_unlisted
     words = {PRESENT: HELD, NO_ENTRY: ABSENT, NO_LEDGER: ABSENT}
     told = {e: words.get(status, UNKNOWN) for e, (_, status) in reads.items() if e != 5 or status is CORRUPT}
@@ -187,6 +187,7 @@ def strange(runs: int, period: int = 7, size: int = 1, first: int = 0) -> tuple[
 def test_a_list_may_tell_only_so_many_runs_in_a_way_that_no_ledger_has(answer: Answer, is_believed: bool) -> None:
     """Of an ensemble of three: runs 3 to 48 apart are usual, and those that touch; fewer than 17 are few."""
     found = by_list(answer, 3, -1, {})
+    assert found.rest == UNKNOWN
     assert (TIMEOUT if is_believed else INVALID, is_believed) == (found.why, bool(found.listed))
 
 
