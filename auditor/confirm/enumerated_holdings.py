@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
-from auditor.model.identity import BookieId, EntryId
+from auditor.model.identity import EntryId
 from auditor.model.verdict import Unknown
 
 HELD, ABSENT, UNKNOWN = 0, 1, 2
@@ -71,7 +71,6 @@ class Testimony:
     `why`: the reasons for what is unknown. `present_unlisted`: entries that a list left out and a read found.
     """
 
-    bookie: BookieId
     rest: int
     listed: tuple[Group, ...] = ()
     told: Mapping[EntryId, int] = field(default_factory=dict)
@@ -109,15 +108,15 @@ def _write(found: Marks, low: EntryId, high: EntryId, group: Group) -> None:
         found[begin - low : end - low + 1 : step] = HELD
 
 
-def gone(bookie: BookieId) -> Testimony:
+def gone() -> Testimony:
     """A bookie that will not come back: it holds nothing."""
-    return Testimony(bookie, ABSENT)
+    return Testimony(ABSENT)
 
 
-def unheard(bookie: BookieId, answer: Answer | None) -> Testimony:
+def unheard(answer: Answer | None) -> Testimony:
     """Nothing that counts was heard from it."""
     why = Unknown.BOOKIE_SILENT if answer is None else _WHY_NO_LIST.get(answer.status, Unknown.ANSWER_INVALID)
-    return Testimony(bookie, UNKNOWN, why=frozenset({why}))
+    return Testimony(UNKNOWN, why=frozenset({why}))
 
 
 def by_list(answer: Answer, ensemble_size: int, highest: EntryId, reads: Mapping[EntryId, EntryRead]) -> Testimony:
@@ -128,7 +127,7 @@ def by_list(answer: Answer, ensemble_size: int, highest: EntryId, reads: Mapping
     """
     groups = tuple(Group(*group) for group in iter_unpack(">qqii", answer.groups))
     if _claims_too_much(answer, groups, ensemble_size):
-        return Testimony(answer.bookie_id, UNKNOWN, why=frozenset({Unknown.ANSWER_INVALID}))
+        return Testimony(UNKNOWN, why=frozenset({Unknown.ANSWER_INVALID}))
     unlisted = {entry: read for entry, read in reads.items() if not _names(groups, entry)}
     corrupt = [entry for entry, read in reads.items() if read.status is ReadStatus.CORRUPT]
     told, why, is_honest = dict.fromkeys(corrupt, UNKNOWN), set[Unknown](), True
@@ -146,7 +145,6 @@ def by_list(answer: Answer, ensemble_size: int, highest: EntryId, reads: Mapping
         why.add(Unknown.ANSWER_INVALID)
     absent_somewhere = ABSENT in (told[entry] for entry in unlisted)
     return Testimony(
-        answer.bookie_id,
         ABSENT if absent_somewhere and is_honest and not failed else UNKNOWN,
         groups,
         told,
@@ -155,7 +153,7 @@ def by_list(answer: Answer, ensemble_size: int, highest: EntryId, reads: Mapping
     )
 
 
-def by_reads(bookie: BookieId, reads: Mapping[EntryId, EntryRead], *, all_due_were_made: bool) -> Testimony:
+def by_reads(reads: Mapping[EntryId, EntryRead], *, all_due_were_made: bool) -> Testimony:
     """A bookie that cannot list, by the entries read there (of those written to it).
 
     An unknown ledger speaks for every entry, unless the newest look that was answered showed one. What was not read counts as
@@ -165,7 +163,7 @@ def by_reads(bookie: BookieId, reads: Mapping[EntryId, EntryRead], *, all_due_we
     latest = max((read.look for read in spoken.values()), default=None)
     at_latest = {read.status for read in spoken.values() if read.look == latest}
     if ReadStatus.NO_LEDGER in at_latest and not at_latest & {ReadStatus.PRESENT, ReadStatus.CORRUPT}:
-        return Testimony(bookie, ABSENT, answered=frozenset(spoken))
+        return Testimony(ABSENT, answered=frozenset(spoken))
     told, why, is_told = dict[EntryId, int](), set[Unknown](), False
     for entry, read in reads.items():
         if read.status is ReadStatus.PRESENT or read.status in NOT_THERE:
@@ -177,7 +175,7 @@ def by_reads(bookie: BookieId, reads: Mapping[EntryId, EntryRead], *, all_due_we
     if not all_due_were_made:
         why.add(Unknown.BOOKIE_UNSUPPORTED)
     rest = HELD if all_due_were_made and is_told else UNKNOWN
-    return Testimony(bookie, rest, (), told, frozenset(why), answered=frozenset(spoken))
+    return Testimony(rest, (), told, frozenset(why), answered=frozenset(spoken))
 
 
 def edges_of(answer: Answer) -> Iterator[EntryId]:

@@ -85,7 +85,7 @@ def _newest_state(heard: Words, terms: Terms, claimed: Iterable[EntryId]) -> Opi
     if metadata is None:
         malformed = record.status is RecordStatus.MALFORMED
         unread = frozenset() if malformed else frozenset({Unknown.METADATA_UNREADABLE})
-        return _opinion(exempt, unread, [*mark_told(record, terms), *described(heard, terms)], terms.around)
+        return _opinion(exempt, unread, [*mark_told(record, terms), *described(heard, terms)])
     return _judged(heard, metadata, exempt, terms, claimed)
 
 
@@ -95,20 +95,22 @@ def _judged(heard: Words, metadata: LedgerMetadata, exempt: Exempt | None, terms
     excused = is_marked and not is_beyond_grace(record, terms)
     parts = stretches(metadata)
     placed, unjudged, is_open = placement_told(metadata, parts, terms) if not excused else ([], frozenset(), False)
-    told = [*mark_told(record, terms), *described(heard, terms), *placed]
+    said = described(heard, terms)
+    told = [*mark_told(record, terms), *said, *placed]
     topology = frozenset({Unknown.TOPOLOGY_UNKNOWN}) if is_open else frozenset()
     if is_marked and not heard.answers:
-        return _opinion(exempt, topology, told, terms.around, unjudged=unjudged)
+        return _opinion(exempt, topology, told, unjudged)
     count = _count(heard, metadata, parts, terms, claimed)
     of_entries = entries_told(heard, metadata, count.tally, terms, _corrupt(heard, count), excused=excused)
     if any(one.stands_alone for one in of_entries):
-        told = [*described(heard, terms)]
-        topology, unjudged = frozenset(), frozenset()
+        told, topology, unjudged = said, frozenset(), frozenset()
     unheard_on = count.tally.unknown_on
     # A mark says that bookies are not registered, so that one of them says nothing is not worth a reason.
     missed = {bookie for bookie in unheard_on if is_marked and _is_unregistered(heard, bookie)}
     why = frozenset(reason for bookie in unheard_on - missed for reason in count.testimonies[bookie].why)
-    return _opinion(exempt, topology | why, [*told, *of_entries], terms.around, count, unjudged)
+    # What else is unknown of a marked ledger's copies, its mark excuses.
+    opinion = _opinion(exempt, topology | why, [*told, *of_entries], unjudged, excused=is_marked)
+    return _with_counts(opinion, count, terms.around)
 
 
 def _is_unregistered(heard: Words, bookie: BookieId) -> bool:
@@ -119,29 +121,28 @@ def _opinion(
     exempt: Exempt | None,
     unknowns: frozenset[Unknown],
     told: list[Told],
-    around: Surroundings,
-    count: _Count | None = None,
     unjudged: frozenset[EntryId] = frozenset(),
+    *,
+    excused: bool = False,
 ) -> Opinion:
-    """The worst standing wins; but what is unknown of a marked ledger's copies (`count`), its mark excuses."""
+    """The worst standing wins. `excused`: what is unknown does not count."""
     violated = any(CATALOGUE[one.kind].severity is not Severity.INFO for one in told)
-    is_open = bool(unknowns) and (exempt is not Exempt.MARKED_UNDERREPLICATED or count is None)
     standing = Standing.EXEMPT if exempt is not None else Standing.SOUND
-    standing = Standing.VIOLATED if violated else Standing.INDETERMINATE if is_open else standing
-    if count is None:
-        return Opinion(standing, exempt, unknowns, tuple(told), unjudged=unjudged)
-    return Opinion(
-        standing,
-        exempt,
-        unknowns,
-        tuple(told),
-        sum(one.present_unlisted for one in count.testimonies.values()),
-        _probes(count),
-        {bookie: (count.tally.expected[bookie], gone.total) for bookie, gone in count.tally.absent.items()},
-        standing is Standing.INDETERMINATE and count.tally.unknown_on <= around.maintenance and unknowns <= AWAY,
-        count.blocks,
-        count.is_whole,
-        unjudged,
+    standing = Standing.VIOLATED if violated else Standing.INDETERMINATE if unknowns and not excused else standing
+    return Opinion(standing, exempt, unknowns, tuple(told), unjudged=unjudged)
+
+
+def _with_counts(opinion: Opinion, count: _Count, around: Surroundings) -> Opinion:
+    """What was counted beside the findings; and whether those that said nothing are all away for maintenance."""
+    waits = opinion.standing is Standing.INDETERMINATE and count.tally.unknown_on <= around.maintenance
+    return replace(
+        opinion,
+        listing_false_negatives=sum(one.present_unlisted for one in count.testimonies.values()),
+        probes=_probes(count),
+        lacks={bookie: (count.tally.expected[bookie], gone.total) for bookie, gone in count.tally.absent.items()},
+        only_maintenance=waits and opinion.unknowns <= AWAY,
+        blocks=count.blocks,
+        is_whole=count.is_whole,
     )
 
 
@@ -169,15 +170,15 @@ def _count(
         reads = {entry: read for (reader, entry), read in heard.reads.items() if reader == bookie}
         mine = [last for part in parts if (last := last_of(part, bookie)) is not None]
         if answer is not None and answer.is_gone and heard.record.mark is not None:
-            testimonies[bookie] = gone(bookie)
+            testimonies[bookie] = gone()
         elif answer is not None and answer.status in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER):
             testimonies[bookie] = by_list(answer, metadata.ensemble_size, max(mine, default=-1), reads)
         elif answer is not None and answer.status is AnswerStatus.UNSUPPORTED and terms.probe_entries > 0 and mine:
             reads = {entry: read for entry, read in reads.items() if is_written(parts, bookie, entry)}
             dues[bookie] = due(ledger, bookie, parts, chosen, terms)
-            testimonies[bookie] = by_reads(bookie, reads, all_due_were_made=dues[bookie].was_read(reads))
+            testimonies[bookie] = by_reads(reads, all_due_were_made=dues[bookie].was_read(reads))
         else:
-            testimonies[bookie] = unheard(bookie, answer)
+            testimonies[bookie] = unheard(answer)
     answered = {bookie: testimonies[bookie].answered for bookie in dues}
     return _Count(tally(chosen, testimonies, is_whole=is_whole), chosen, is_whole, testimonies, dues, answered)
 

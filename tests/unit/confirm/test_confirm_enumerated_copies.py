@@ -27,7 +27,7 @@ def runs(entries: list[int]) -> tuple[tuple[int, int], ...]:
 
 def lacking(block: Block, *entries: int) -> Tally:
     """The tally of one block of PAIR, where b1 lacks these entries."""
-    said = {"b1": Said("b1", HELD, told=dict.fromkeys(entries, ABSENT)), "b2": Said("b2", HELD)}
+    said = {"b1": Said(HELD, told=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
     return tally([block], said, is_whole=True)
 
 
@@ -38,7 +38,7 @@ def test_copies_are_counted_entry_by_entry(seed: int) -> None:
     words = {b: {entry: draw.choice((HELD, ABSENT, UNKNOWN)) for entry in range(80)} for b in ("b1", "b2", "b3", "b4")}
     low = draw.randint(0, 37)
     chosen = [Block(FIRST, low, low + 1), Block(FIRST, 39, 39), Block(SECOND, 40, draw.randint(40, 50)), Block(SECOND, 60, 79)]
-    found = tally(chosen, {b: Said(b, UNKNOWN, told=said) for b, said in words.items()}, is_whole=bool(seed % 2))
+    found = tally(chosen, {b: Said(UNKNOWN, told=said) for b, said in words.items()}, is_whole=bool(seed % 2))
     looked = {e: block.stretch.bookies_of(e) for block in chosen for e in range(block.low, block.high + 1)}
     possible = {e: sum(words[b][e] != ABSENT for b in bookies) for e, bookies in looked.items()}
     confirmed = {e: sum(words[b][e] == HELD for b in bookies) for e, bookies in looked.items()}
@@ -67,14 +67,14 @@ def test_of_what_a_bookie_lacks_the_first_ranges_are_kept_and_all_is_counted() -
 def test_of_a_ledger_looked_at_in_part_all_ranges_are_kept() -> None:
     """They are compared where both checkers looked, and that is not from the lowest on."""
     entries = list(range(1, 2 * 1000, 2))
-    said = {"b1": Said("b1", HELD, told=dict.fromkeys(entries, ABSENT)), "b2": Said("b2", HELD)}
+    said = {"b1": Said(HELD, told=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
     assert tuple((e, e) for e in entries) == tally([Block(PAIR, 0, 9999)], said, is_whole=False).absent["b1"].ranges
 
 
 def test_what_a_bookie_lacks_is_one_range_across_blocks() -> None:
     """As many ranges as a finding shows end with one that goes on in the next block, and there is another block."""
     entries = [*range(1, 2 * RANGES_MAX, 2), 2 * RANGES_MAX]
-    said = {"b1": Said("b1", HELD, told=dict.fromkeys(entries, ABSENT)), "b2": Said("b2", HELD)}
+    said = {"b1": Said(HELD, told=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
     chosen = [Block(PAIR, 0, 2 * RANGES_MAX - 1), Block(PAIR, 2 * RANGES_MAX, 9999)]
     last = (2 * RANGES_MAX - 1, 2 * RANGES_MAX)
     assert (RANGES_MAX, last) == (len(found := tally(chosen, said, is_whole=True).absent["b1"].ranges), found[-1])
