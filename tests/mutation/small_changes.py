@@ -9,6 +9,7 @@ is said of an assertion) and assertions, zip's `strict` among them, which say wh
 
 from __future__ import annotations
 
+import ast
 import importlib
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
@@ -152,10 +153,7 @@ def planted(mutant: Mutant) -> Callable[[], None] | None:
     function = function_of(mutant.file, mutant.function)
     if function is None:
         return None
-    scratch: dict[str, Any] = {}
-    source = "from __future__ import annotations\n" + mutant.source
-    exec(compile(source, f"<a mutant of {mutant.file}>", "exec"), function.__globals__, scratch)
-    (changed,) = (one for one in scratch.values() if isinstance(one, FunctionType))
+    changed = _compiled(mutant, function)
     if changed.__code__.co_freevars != function.__code__.co_freevars:
         return None
 
@@ -165,6 +163,22 @@ def planted(mutant: Mutant) -> Callable[[], None] | None:
         function.__kwdefaults__ = changed.__kwdefaults__
 
     return plant
+
+
+def _compiled(mutant: Mutant, function: FunctionType) -> FunctionType:
+    """The changed function, in a scope with the names that the original is closed over: `__class__`, where it calls super()."""
+    (changed,) = ast.parse(mutant.source).body
+    closed_over = function.__code__.co_freevars
+    name = function.__name__
+    tree = ast.parse(f"from __future__ import annotations\ndef around({', '.join(closed_over)}):\n    return {name}")
+    around = tree.body[1]
+    assert isinstance(around, ast.FunctionDef)
+    around.body.insert(0, changed)
+    scratch: dict[str, Any] = {}
+    exec(compile(tree, f"<a mutant of {mutant.file}>", "exec"), function.__globals__, scratch)
+    made = scratch["around"](*closed_over)
+    assert isinstance(made, FunctionType)
+    return made
 
 
 def is_wording(path: Path) -> bool:
