@@ -240,7 +240,7 @@ class FrameReader:
 
     @property
     def unfinished_bytes(self) -> int:
-        """Bytes still to come of the frame that has begun; 0 between frames."""
+        """Bytes still to come of the frame that has begun, of its length or a large one's head at first; 0 between frames."""
         if self._to_skip:
             return self._to_skip
         return self._needed - len(self._buffer) if self._buffer else 0

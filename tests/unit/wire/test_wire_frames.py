@@ -306,6 +306,16 @@ def test_what_is_still_to_come_of_a_frame_is_known() -> None:
     assert [3, 2, 1, 3, 2, 1, 0] == left
 
 
+def test_what_is_still_to_come_of_an_oversized_frame_is_known() -> None:
+    """Of its length at first, then of what is kept of it, then of the rest."""
+    reader = FrameReader(10)
+    left = []
+    for byte in framed(bytes(HEAD_BYTES + 2)):
+        reader.feed(bytes((byte,)))
+        left.append(reader.unfinished_bytes)
+    assert [3, 2, 1, *range(HEAD_BYTES, 0, -1), 2, 1, 0] == left
+
+
 def test_a_negative_length_is_told_at_once() -> None:
     """Nothing of the frame is waited for."""
     assert [Oversized(-5, b"")] == FrameReader(1000).feed(struct.pack(">i", -5))

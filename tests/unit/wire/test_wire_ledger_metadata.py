@@ -175,29 +175,34 @@ def test_a_long_message_has_a_longer_length(length: int, written: str, password_
 # --- the header ---
 
 
+NO_MAGIC = "the header does not begin with BookieMetadataFormatVersion and a TAB"
+NO_LF = "no LF within 10 characters of the format version"
+NO_NUMBER = "the format version is not a number"
+
+
 @pytest.mark.parametrize(
-    ("data", "offset"),
+    ("data", "offset", "reason"),
     [
-        (b"", 0),
-        (b"Bookie", 6),
-        (b"BookieMetadataFormatVersion 3\n", 27),
-        (b"something else entirely, but long enough to have a header", 0),
-        (b"BookieMetadataFormatVersion\t3", 28),
-        (b"BookieMetadataFormatVersion\t00000000003\n", 28),
-        (b"BookieMetadataFormatVersion\t\n", 28),
-        (b"BookieMetadataFormatVersion\t+\n", 28),
-        (b"BookieMetadataFormatVersion\tx\n", 28),
-        (b"BookieMetadataFormatVersion\t3 \n", 28),
-        (b"BookieMetadataFormatVersion\t0\n", 28),
-        (b"BookieMetadataFormatVersion\t-1\n", 28),
-        (b"BookieMetadataFormatVersion\t2147483648\n", 28),
+        (b"", 0, NO_MAGIC),
+        (b"Bookie", 6, NO_MAGIC),
+        (b"BookieMetadataFormatVersion 3\n", 27, NO_MAGIC),
+        (b"something else entirely, but long enough to have a header", 0, NO_MAGIC),
+        (b"BookieMetadataFormatVersion\t3", 28, NO_LF),
+        (b"BookieMetadataFormatVersion\t00000000003\n", 28, NO_LF),
+        (b"BookieMetadataFormatVersion\t\n", 28, NO_NUMBER),
+        (b"BookieMetadataFormatVersion\t+\n", 28, NO_NUMBER),
+        (b"BookieMetadataFormatVersion\tx\n", 28, NO_NUMBER),
+        (b"BookieMetadataFormatVersion\t3 \n", 28, NO_NUMBER),
+        (b"BookieMetadataFormatVersion\t0\n", 28, "there is no metadata format version 0"),
+        (b"BookieMetadataFormatVersion\t-1\n", 28, "there is no metadata format version -1"),
+        (b"BookieMetadataFormatVersion\t2147483648\n", 28, NO_NUMBER),
     ],
 )
-def test_a_bad_header_is_malformed(data: bytes, offset: int) -> None:
-    """A header that BookKeeper refuses is malformed, at the byte where it goes wrong."""
+def test_a_bad_header_is_malformed(data: bytes, offset: int, reason: str) -> None:
+    """A header that BookKeeper refuses is malformed, at the byte where it goes wrong, and what is wrong there is told."""
     with pytest.raises(MalformedMetadata) as error:
         ledger_metadata.decode(data)
-    assert offset == error.value.offset
+    assert (offset, reason) == (error.value.offset, error.value.reason)
 
 
 @pytest.mark.parametrize("version", [4, 5, 99, 2147483647])
@@ -234,9 +239,10 @@ def test_a_truncated_message_is_malformed(cut: int) -> None:
 
 
 def test_a_message_of_length_zero_lacks_its_fields() -> None:
-    """An empty version 3 message has none of the required fields, and the error names them."""
-    with pytest.raises(MalformedMetadata, match="quorumSize, ensembleSize, length, state"):
-        ledger_metadata.decode(HDR3 + b"\0")
+    """An empty version 3 message has none of the required fields, and the error names them, at its end."""
+    with pytest.raises(MalformedMetadata, match="quorumSize, ensembleSize, length, state") as error:
+        ledger_metadata.decode(HDR3 + b"\0 and more")
+    assert len(HDR3) + 1 == error.value.offset
 
 
 def test_bytes_after_the_message_are_ignored() -> None:
