@@ -49,7 +49,9 @@ def test_what_was_not_read_counts_as_held_when_all_that_is_due_was_read(
     """And one of the reads told something; else it is unknown, and where reads are missing, because it cannot list."""
     found = by_reads(reads_of(reads), all_due_were_made=all_due)
     says_something = {HELD, ABSENT} & set(told.values())
-    assert (told, HELD if all_due and says_something else UNKNOWN) == (found.told, found.rest)
+    rest = HELD if all_due and says_something else UNKNOWN
+    assert (told, rest) == (found.told, found.rest)
+    assert [told.get(entry, rest) for entry in range(4)] == list(found.words(0, 3))
     assert (why | (set() if all_due else {Unknown.BOOKIE_UNSUPPORTED})) == found.why
     assert {entry for entry, (_, status) in reads.items() if status is not TIMED_OUT} == found.answered
 
@@ -181,7 +183,9 @@ def strange(runs: int, period: int = 7, size: int = 1, first: int = 0) -> tuple[
         (listing(strange(10_001, size=7)), True),
         (listing(*(strange(16, first=1_000 * n) for n in range(700))), True),
         (listing(*(strange(17, first=1_000 * n) for n in range(700))), False),
+        (listing(*(strange(2, first=20 * n) for n in range(10_001))), True),
         (listing((0, 0, 2**31 - 1, 0)), True),
+        (listing((0, 0, 1, 0), strange(10_001, first=2)), False),
     ],
 )
 def test_a_list_may_tell_only_so_many_runs_in_a_way_that_no_ledger_has(answer: Answer, is_believed: bool) -> None:
@@ -208,3 +212,16 @@ def test_every_small_group_is_written_out_in_every_block(size: int, gap: int) ->
         for low in range(max(named) + 1):
             for high in range(low, max(named) + 3):
                 assert [entry in named for entry in range(low, high + 1)] == [word == HELD for word in said.words(low, high)]
+
+
+def test_every_group_that_reaches_into_a_block_is_written_out() -> None:
+    """Four single entries, of which the first and the last are beyond the block of 3 to 7."""
+    said = by_list(listing(*((entry, entry, 1, 0) for entry in (1, 3, 5, 9))), 3, -1, {})
+    assert [HELD, UNKNOWN, HELD, UNKNOWN, UNKNOWN] == list(said.words(3, 7))
+
+
+def test_runs_of_a_billion_entries_are_written_as_far_as_the_block_goes() -> None:
+    """Two of them, one entry apart, and a block of five round that entry: a byte each."""
+    size = 10**9
+    words = by_list(listing((0, size + 1, size, size + 1)), 3, -1, {}).words(size - 2, size + 2)
+    assert ([HELD, HELD, UNKNOWN, HELD, HELD], 5) == (list(words), words.nbytes)
