@@ -126,7 +126,7 @@ def _tried(
     candidates = sorted(_candidates(len(open_ones) if few else 1, known, rule)) if open_ones else []
     if (len(candidates) ** len(open_ones) if few else len(candidates) + 1) * len(members) > tries_max:
         return None
-    outcomes = {concrete(members, {**known, **there}) for there in _everywhere(open_ones, candidates, rule)}
+    outcomes = {concrete(members, {**known, **there}) for there in _everywhere(open_ones, candidates)}
     if Adherence.FAIL in outcomes and len(outcomes) > 1:
         return Adherence.UNKNOWN
     if len(open_ones) > UNPLACED_MAX:
@@ -134,13 +134,13 @@ def _tried(
     return min(outcomes)
 
 
-def _everywhere(open_ones: list[BookieId], candidates: list[str], rule: PlacementRule) -> Iterator[Places]:
+def _everywhere(open_ones: list[BookieId], candidates: list[str]) -> Iterator[Places]:
     """All combinations of few; of many, all at one place, or each at a new one."""
-    new = [f"/new {number}" + ("" if rule.policy is Policy.RACK else "/u1") for number in range(len(open_ones))]
     if len(open_ones) <= UNPLACED_MAX:
         combined: Iterable[tuple[str, ...]] = product(candidates, repeat=len(open_ones))
     else:
-        combined = chain(((place,) * len(open_ones) for place in candidates), [tuple(new)])
+        new = tuple(f"/new {number}/u1" for number in range(len(open_ones)))
+        combined = chain(((place,) * len(open_ones) for place in candidates), [new])
     for chosen in combined:
         yield dict(zip(open_ones, chosen, strict=True))
 
@@ -154,13 +154,8 @@ def _candidates(count: int, known: Places, rule: PlacementRule) -> set[str]:
     firsts = {place.strip("/").split("/")[0] for place in there}
     tops = {f"/{first}" for first in firsts} | new
     if rule.policy is Policy.REGION:
-        return {f"{top}/u1" for top in tops} | there | {_DEFAULT[Policy.REGION]}
-    return (
-        there
-        | {f"{top}/new {number}" for top in tops for number in range(count)}
-        | {f"{n}/u1" for n in new}
-        | {_DEFAULT[Policy.ZONE]}
-    )
+        return {f"{top}/u1" for top in tops} | {_DEFAULT[Policy.REGION]}
+    return there | {f"{top}/new {number}" for top in tops for number in range(count)} | {_DEFAULT[Policy.ZONE]}
 
 
 def _rack(members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule) -> Adherence:

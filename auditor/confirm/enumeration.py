@@ -109,7 +109,7 @@ def _judged(heard: Words, metadata: LedgerMetadata, exempt: Exempt | None, terms
     missed = {bookie for bookie in unheard_on if is_marked and _is_unregistered(heard, bookie)}
     why = frozenset(reason for bookie in unheard_on - missed for reason in count.testimonies[bookie].why)
     # What else is unknown of a marked ledger's copies, its mark excuses.
-    opinion = _opinion(exempt, topology | why, [*told, *of_entries], unjudged, excused=is_marked)
+    opinion = _opinion(exempt, topology | why, [*told, *of_entries], unjudged, may_be_unknown=is_marked)
     return _with_counts(opinion, count, terms.around)
 
 
@@ -123,12 +123,12 @@ def _opinion(
     told: list[Told],
     unjudged: frozenset[EntryId] = frozenset(),
     *,
-    excused: bool = False,
+    may_be_unknown: bool = False,
 ) -> Opinion:
-    """The worst standing wins. `excused`: what is unknown does not count."""
+    """The worst standing wins. `may_be_unknown`: then what is unknown leaves nothing open."""
     violated = any(CATALOGUE[one.kind].severity is not Severity.INFO for one in told)
     standing = Standing.EXEMPT if exempt is not None else Standing.SOUND
-    standing = Standing.VIOLATED if violated else Standing.INDETERMINATE if unknowns and not excused else standing
+    standing = Standing.VIOLATED if violated else Standing.INDETERMINATE if unknowns and not may_be_unknown else standing
     return Opinion(standing, exempt, unknowns, tuple(told), unjudged=unjudged)
 
 
