@@ -86,6 +86,7 @@ GONE_THROUGH = (
             "service_uri",
             "ledger_metadata_lines",
             "text_form",
+            "binary_form",
         )
     ),
 )
