@@ -15,7 +15,7 @@ from auditor.confirm.enumeration import Opinion, enumerated
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
-from auditor.model.finding import Kind
+from auditor.model.finding import RANGES_MAX, Kind
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
 from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import Exempt, Standing, Unknown
@@ -145,3 +145,10 @@ def test_what_a_bookie_says_to_which_nothing_was_written_leaves_nothing_open(sai
     """Bookie b3 is in the ensemble, and the one entry there is was written to the other two."""
     found = opinion("e3 w2 a1 0:[b1 b2 b3] closed 0", {"b1": {0}, "b2": {0}, "b3": said}, {}, None)
     assert (Standing.SOUND, set(), {}) == (found.standing, set(found.unknowns), found.lacks)
+
+
+def test_of_a_ledger_looked_at_whole_no_more_ranges_are_kept_than_are_compared() -> None:
+    """Two beyond those that findings tell, so that it shows where there are more; and every entry is counted."""
+    few = set(range(0, 10_000, 2))
+    (told,) = opinion("e1 w1 a1 0:[b1] closed 9999", {"b1": few}, {"b1": 1}, None).told
+    assert (RANGES_MAX + 2, 5_000) == (len(told.missing_on["b1"].ranges), told.missing_on["b1"].total)
