@@ -87,6 +87,7 @@ GONE_THROUGH = (
             "ledger_metadata_lines",
             "text_form",
             "binary_form",
+            "entry_availability",
         )
     ),
 )
