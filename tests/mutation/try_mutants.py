@@ -88,6 +88,7 @@ GONE_THROUGH = (
             "text_form",
             "binary_form",
             "entry_availability",
+            "ledger_metadata",
         )
     ),
 )
