@@ -71,6 +71,8 @@ GONE_THROUGH = (
             "enumerated_metadata",
             "enumerated_copies",
             "enumerated_findings",
+            "enumeration",
+            "enumerated_placement",
         )
     ),
     *(
