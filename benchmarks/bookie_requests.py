@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from statistics import median
 
-from auditor.bookie.client import Lane, ListQuestion
+from auditor.bookie.client import AsyncLane, Lane, ListQuestion
 from auditor.config import BookieLimits
 from auditor.tables.worker_daemon import GARBAGE_THRESHOLDS
 from auditor.wire.frames import encode_get_list
@@ -111,7 +111,7 @@ async def floor_round(host: str, port: int, ledger_ids: Sequence[int], window: i
 def lane_round(host: str, port: int, ledger_ids: Sequence[int], window: int) -> tuple[float, dict[str, int]]:
     """Lists a second of one round of the lane, questions and answers made within it, and its answers by status."""
     limits = BookieLimits(requests_per_second=0, inflight_max=window)
-    with Lane(f"{host}:{port}", host, port, limits, look=1, now_ms=lambda: int(time.time() * 1000)) as lane:
+    with Lane(AsyncLane(f"{host}:{port}", host, port, limits, look=1, now_ms=lambda: int(time.time() * 1000))) as lane:
         lane.greet()
         began = time.perf_counter()
         answers = lane.lists([ListQuestion(ledger_id) for ledger_id in ledger_ids])

@@ -76,23 +76,13 @@ class AsyncLane:
 
 
 class Lane:
-    """AsyncLane for a caller without an event loop: the same, each method blocking until it is done (`deadline_ms` bounds it).
+    """An AsyncLane for a caller without an event loop: each method blocks until it is done (`deadline_ms` bounds it).
 
     To be used from one thread, where no event loop is running. A context manager: leaving closes it.
     """
 
-    def __init__(
-        self,
-        bookie_id: BookieId,
-        host: str,
-        port: int,
-        limits: BookieLimits,
-        look: int,
-        now_ms: Callable[[], int],
-        *,
-        has_listed: bool = False,
-    ) -> None:
-        self._lane = AsyncLane(bookie_id, host, port, limits, look, now_ms, has_listed=has_listed)
+    def __init__(self, lane: AsyncLane) -> None:
+        self._lane = lane
         self._loop = asyncio.new_event_loop()
 
     def greet(self) -> tuple[Greeting, str]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from auditor.bookie.client import Lane
+from auditor.bookie.client import AsyncLane, Lane
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.clock import now_ms
 from auditor.config import BookieLimits
@@ -217,7 +217,7 @@ class _Switchboard:
             address = self._directory.addresses[bookie]
             assert address is not None, bookie
             has_listed = bookie in self._directory.listed
-            self._open[bookie] = Lane(bookie, *address, self._limits, self._look, now_ms, has_listed=has_listed)
+            self._open[bookie] = Lane(AsyncLane(bookie, *address, self._limits, self._look, now_ms, has_listed=has_listed))
             self._open[bookie].greet()
         return self._open[bookie]
 

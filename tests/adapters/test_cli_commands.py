@@ -9,28 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import PROJECT, Done, command, command_here
+from support.command_line import LOST, PROJECT, Done, at, cluster_with_a_loss, command, command_here
 
 from auditor.sandbox.cluster import SandboxCluster
 
 MACHINE = "auditor: {} run="
 NOWHERE = "zk+hierarchical://127.0.0.1:1/ledgers"
 """Nobody listens there."""
-SOUND, LOST = range(1, 9), 9
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Eight sound ledgers, and ledger 9, of which b2 lacks entry 4."""
-    with SandboxCluster(tmp_path_factory.mktemp("cli"), 2) as cluster:
-        for ledger_id in SOUND:
-            cluster.place(ledger_id, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"))
-        cluster.place(LOST, cluster.ledger("e2 w2 a1 0:[b1 b2] closed 9"), {"b2": "4"})
+    with cluster_with_a_loss(tmp_path_factory.mktemp("cli")) as cluster:
         yield cluster
-
-
-def quick(cluster: SandboxCluster) -> list[str]:
-    return ["--metadata-service-uri", cluster.metadata_service_uri, "--second-look-delay", "0s", "--rpc-timeout", "2s"]
 
 
 def one_sentence(done: Done) -> str:
@@ -114,7 +105,7 @@ def test_single_ledgers(cluster: SandboxCluster):
         ([str(LOST), "--fail-on", "never"], 0, "VIOLATED"),
         (["77"], 3, "INCOMPLETE"),
     ):
-        done = command_here("ledger", *quick(cluster), "--quiet", *arguments)
+        done = command_here("ledger", *at(cluster), "--quiet", *arguments)
         assert code == done.returncode, (arguments, done.stdout, done.stderr)
         assert done.stdout.splitlines()[-1].startswith(MACHINE.format(word)), done.stdout
     assert "no such ledger" in done.stdout
@@ -122,7 +113,7 @@ def test_single_ledgers(cluster: SandboxCluster):
 
 def test_single_ledgers_as_json(cluster: SandboxCluster):
     """One document, and nothing but it."""
-    done = command("ledger", *quick(cluster), "--format", "json", "1", str(LOST), "77")
+    done = command("ledger", *at(cluster), "--format", "json", "1", str(LOST), "77")
     told = json.loads(done.stdout)
     assert ["sound", "violated", "no_such_ledger"] == [one["standing"] for one in told["ledgers"]]
     assert 1 == done.returncode
@@ -133,7 +124,7 @@ def test_a_run_and_what_it_leaves(cluster: SandboxCluster, tmp_path: Path):
     """Exit 1, stdout is the report alone, stderr silent when told so; files, metrics, and reports of it again."""
     metrics = tmp_path / "a.prom"
     out = tmp_path / "out"
-    run = ["run", *quick(cluster), "--output", str(out), "--keep-runs", "2", "--metrics-textfile", str(metrics)]
+    run = ["run", *at(cluster), "--output", str(out), "--keep-runs", "2", "--metrics-textfile", str(metrics)]
     done = command(*run, "--quiet")
     assert 1 == done.returncode, done.stderr
     assert done.stdout.startswith("VIOLATED: ")
@@ -214,7 +205,7 @@ def test_doctor_says_what_is_missing(tmp_path: Path):
 @pytest.mark.spark
 def test_a_run_without_java_is_exit_5(cluster: SandboxCluster, tmp_path: Path):
     """Spark cannot be started: said in a sentence, with where to look."""
-    done = command("run", *quick(cluster), "--output", str(tmp_path / "out"), **without_java(tmp_path))
+    done = command("run", *at(cluster), "--output", str(tmp_path / "out"), **without_java(tmp_path))
     assert 5 == done.returncode, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1].startswith(MACHINE.format("UNREACHABLE"))
     assert "Java" in done.stdout

@@ -10,7 +10,7 @@ from support.bookies_under_test import RealBookieUnderTest, sandbox_bookies
 from support.raw_bookie import RawBookie, info_request, list_request, read_request, status_name
 from support.real_cluster import RealCluster
 
-from auditor.bookie.client import Lane, ListQuestion, ReadQuestion
+from auditor.bookie.client import AsyncLane, Lane, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.model.availability import AnswerStatus, Greeting, ReadStatus
 from auditor.model.ledger import DigestType
@@ -56,7 +56,7 @@ def test_it_is_found_out_once(bookie: BookieUnderTest) -> None:
     One request at a time and a second's time-out each: paid for every ledger it would pass the deadline and end SILENT.
     """
     limits = BookieLimits(inflight_max=1, rpc_timeout_ms=1_000, deadline_ms=30_000)
-    with Lane("b1", bookie.host, bookie.port, limits, LOOK, lambda: NOW_MS) as lane:
+    with Lane(AsyncLane("b1", bookie.host, bookie.port, limits, LOOK, lambda: NOW_MS)) as lane:
         answers = lane.lists([ListQuestion(UNKNOWN), *map(ListQuestion, HELD)])
         reads = lane.reads([ReadQuestion(HELD[0], 0, DigestType.CRC32C, b""), ReadQuestion(HELD[0], 3)])
         greeting, _ = lane.greeting()

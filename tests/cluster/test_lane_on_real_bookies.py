@@ -9,7 +9,7 @@ from support.bookie_contract import BookieUnderTest
 from support.bookies_under_test import STORAGES, SandboxBookieUnderTest, real_bookie
 from support.real_cluster import RealCluster
 
-from auditor.bookie.client import Lane, ListQuestion, ReadQuestion
+from auditor.bookie.client import AsyncLane, Lane, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.model.availability import AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.ledger import DigestType
@@ -29,7 +29,7 @@ STRIPED_RUNS = 5_000
 
 def lane(bookie: BookieUnderTest, limits: BookieLimits | None = None) -> Lane:
     """A lane that dates everything alike and calls every bookie the same."""
-    return Lane("b", bookie.host, bookie.port, limits or BookieLimits(), LOOK, lambda: NOW_MS)
+    return Lane(AsyncLane("b", bookie.host, bookie.port, limits or BookieLimits(), LOOK, lambda: NOW_MS))
 
 
 def unweighed(read: EntryRead) -> EntryRead:

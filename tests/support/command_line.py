@@ -22,11 +22,29 @@ import pytest
 import structlog
 
 from auditor.__main__ import main
+from auditor.sandbox.cluster import SandboxCluster
 
 PROJECT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 200
+SOUND, LOST = range(1, 9), 9
+"""The ledgers of `cluster_with_a_loss`."""
 
 Done = subprocess.CompletedProcess[str]
+
+
+@contextmanager
+def cluster_with_a_loss(directory: Path) -> Iterator[SandboxCluster]:
+    """Two bookies, eight sound ledgers, and ledger 9, of which b2 lacks entry 4."""
+    with SandboxCluster(directory, 2) as cluster:
+        for ledger_id in SOUND:
+            cluster.place(ledger_id, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"))
+        cluster.place(LOST, cluster.ledger("e2 w2 a1 0:[b1 b2] closed 9"), {"b2": "4"})
+        yield cluster
+
+
+def at(cluster: SandboxCluster) -> list[str]:
+    """The flags that lead to it, and let nothing wait long."""
+    return ["--metadata-service-uri", cluster.metadata_service_uri, "--second-look-delay", "0s", "--rpc-timeout", "2s"]
 
 
 def command(*arguments: str, **environment: str) -> Done:

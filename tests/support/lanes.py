@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.scripted_bookie import LIST, ScriptedBookie
 
-from auditor.bookie.client import Lane, ListQuestion
+from auditor.bookie.client import AsyncLane, Lane, ListQuestion
 from auditor.config import BookieLimits
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
@@ -33,7 +33,7 @@ LIMITS: dict[str, float] = {
 
 
 def lane(bookie: ScriptedBookie, **changes: float) -> Lane:
-    return Lane("b1:3181", "127.0.0.1", bookie.port, BookieLimits(**{**LIMITS, **changes}), LOOK, lambda: NOW_MS)  # type: ignore[arg-type]
+    return Lane(AsyncLane("b1:3181", "127.0.0.1", bookie.port, BookieLimits(**{**LIMITS, **changes}), LOOK, lambda: NOW_MS))  # type: ignore[arg-type]
 
 
 def ask(bookie: ScriptedBookie, ledger_ids: range | list[int], **changes: float) -> tuple[list[Answer], tuple[Greeting, str]]:

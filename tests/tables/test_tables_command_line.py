@@ -7,27 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.command_line import command_here
+from support.command_line import LOST, at, cluster_with_a_loss, command_here
 
 from auditor.sandbox.cluster import SandboxCluster
 
 pytestmark = pytest.mark.spark
 
-SOUND, LOST = range(1, 9), 9
-
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Eight sound ledgers, and ledger 9, of which b2 lacks entry 4."""
-    with SandboxCluster(tmp_path_factory.mktemp("cli"), 2) as cluster:
-        for ledger_id in SOUND:
-            cluster.place(ledger_id, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"))
-        cluster.place(LOST, cluster.ledger("e2 w2 a1 0:[b1 b2] closed 9"), {"b2": "4"})
+    with cluster_with_a_loss(tmp_path_factory.mktemp("cli")) as cluster:
         yield cluster
-
-
-def asking(cluster: SandboxCluster) -> list[str]:
-    return ["--metadata-service-uri", cluster.metadata_service_uri, "--second-look-delay", "0s", "--rpc-timeout", "2s"]
 
 
 def test_runs_are_pruned_and_each_log_line_is_json(spark: object, cluster: SandboxCluster, tmp_path: Path):
@@ -39,7 +29,7 @@ def test_runs_are_pruned_and_each_log_line_is_json(spark: object, cluster: Sandb
     ids = tmp_path / "ids"
     ids.write_text(f"# some\n{LOST}\n\n1 # twice\n1\n")
     done = command_here(
-        "run", *asking(cluster), "--output", str(out), "--keep-runs", "1", "--log-format", "json", "--format", "json",
+        "run", *at(cluster), "--output", str(out), "--keep-runs", "1", "--log-format", "json", "--format", "json",
         "--ledgers-from", str(ids), "--fail-on", "critical", "--verbose",
     )  # fmt: skip
     assert 0 == done.returncode, done.stderr
@@ -55,7 +45,7 @@ def test_runs_are_pruned_and_each_log_line_is_json(spark: object, cluster: Sandb
 def test_a_dry_run_asks_no_bookie_and_leaves_nothing(spark: object, cluster: SandboxCluster, tmp_path: Path):
     """It says requests, bytes and minutes; the bookies counted nothing."""
     before = [dict(cluster.bookie(b).operations) for b in cluster.bookie_ids]
-    done = command_here("run", *asking(cluster), "--output", str(tmp_path / "out"), "--dry-run")
+    done = command_here("run", *at(cluster), "--output", str(tmp_path / "out"), "--dry-run")
     assert 0 == done.returncode, done.stderr
     assert "2 bookies for 18 lists" in done.stdout
     assert before == [dict(cluster.bookie(b).operations) for b in cluster.bookie_ids]

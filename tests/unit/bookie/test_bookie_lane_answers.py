@@ -300,7 +300,7 @@ def test_an_exception_while_answers_come_in_is_raised_where_they_were_asked() ->
 
     with (
         ScriptedBookie(ledgers(50)) as bookie,
-        Lane("b1", "127.0.0.1", bookie.port, BookieLimits(inflight_max=2), LOOK, clock) as asker,
+        Lane(AsyncLane("b1", "127.0.0.1", bookie.port, BookieLimits(inflight_max=2), LOOK, clock)) as asker,
         pytest.raises(RuntimeError, match="the clock failed"),
     ):
         asker.lists([ListQuestion(n) for n in range(1, 50)])

@@ -30,7 +30,7 @@ from support.scripted_bookie import (
     list_answer,
 )
 
-from auditor.bookie.client import Lane, ListQuestion, ReadQuestion
+from auditor.bookie.client import AsyncLane, Lane, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.model.availability import Greeting, ReadStatus
 from auditor.wire.entry_availability import encode_runs
@@ -61,7 +61,9 @@ def test_a_refused_connection_is_tried_so_many_times_and_then_silent() -> None:
 )
 def test_a_name_that_cannot_be_resolved_is_silence(host: str) -> None:
     """Whatever stands in the metadata as a host: SILENT with a reason, never an exception."""
-    with Lane("b1", host, 1, BookieLimits(connect_attempts_max=1, connect_timeout_ms=2000), LOOK, lambda: NOW_MS) as asker:
+    with Lane(
+        AsyncLane("b1", host, 1, BookieLimits(connect_attempts_max=1, connect_timeout_ms=2000), LOOK, lambda: NOW_MS)
+    ) as asker:
         (only,) = asker.lists([ListQuestion(1)])
         assert (SILENT, True) == (only.status, "no connection to" in only.detail)
 
@@ -69,7 +71,7 @@ def test_a_name_that_cannot_be_resolved_is_silence(host: str) -> None:
 @pytest.mark.parametrize("port", [0, -1, 70_000])
 def test_a_port_that_is_none_is_silence(port: int) -> None:
     """As for a host."""
-    with Lane("b1", "127.0.0.1", port, BookieLimits(connect_attempts_max=1), LOOK, lambda: NOW_MS) as asker:
+    with Lane(AsyncLane("b1", "127.0.0.1", port, BookieLimits(connect_attempts_max=1), LOOK, lambda: NOW_MS)) as asker:
         assert [SILENT] == statuses(asker.lists([ListQuestion(1)]))
 
 
