@@ -13,7 +13,7 @@ from auditor.errors import WorkerDied
 from auditor.evidence.shards import Shard
 from auditor.judgement import Todo
 from auditor.model.identity import LedgerId
-from auditor.report.journal import Journal
+from auditor.report.journal import PROBLEMS, Journal, Told
 from auditor.report.run_directory import Place
 from auditor.tables.stages import Stages
 from auditor.tables.verdicts import STEPS
@@ -38,8 +38,6 @@ class Judgings:
     run: Place
     journal: Journal
     done: list[Judging] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    """Sentences on judgings that had to be done again."""
 
     @property
     def latest(self) -> int:
@@ -53,7 +51,7 @@ class Judgings:
         self.journal.once(name, self._judge, look, number, shard, only)
         self.done.append(Judging(look, number, shard.number))
 
-    def _judge(self, look: int, number: int, shard: Shard, only: tuple[int, Todo] | None) -> None:
+    def _judge(self, look: int, number: int, shard: Shard, only: tuple[int, Todo] | None) -> Told:
         """Once; or twice, where the first time shows that the process that judged cannot be trusted (design: a MAJOR fault).
 
         Then nothing of that job counts, and the shard is judged again from the same evidence without the ledger that caused it.
@@ -65,10 +63,11 @@ class Judgings:
             why = f"the two checkers differ on ledger {min(differing)}" if differing else ""
         except WorkerDied as died:
             differing, why = {}, str(died)
-        if why:
-            self.run.remove(name)
-            self.problems.append(f"judging at look {look} was done again, ledger by ledger: {why}")
-            self.stages.judge(look, number, shard, only, again_without=differing)
+        if not why:
+            return {}
+        self.run.remove(name)
+        self.stages.judge(look, number, shard, only, again_without=differing)
+        return {PROBLEMS: [f"judging at look {look} was done again, ledger by ledger: {why}"]}
 
     def _differing(self, name: str) -> dict[LedgerId, str]:
         """The ledgers of a judging on which the two checkers differ, and in what; none where it is so many that it is a rule

@@ -8,7 +8,7 @@ What is written is also what a run that was killed goes on from: `journal.once` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from auditor.evidence.schemas import LISTING, READS
 from auditor.evidence.shards import Shard, cut
@@ -17,7 +17,7 @@ from auditor.judgings import Judgings
 from auditor.model.cluster import BookieRecord
 from auditor.register import BookieRegister
 from auditor.relisting import Relisting
-from auditor.report.journal import LISTED, Journal, Told
+from auditor.report.journal import LISTED, PROBLEMS, Journal, Told
 from auditor.report.poison_evidence import keep_poison
 from auditor.report.progress import Progress
 from auditor.report.run_directory import Place
@@ -45,8 +45,6 @@ class Audit:
     relisting: Relisting
     waits_ms: tuple[int, int]
     shard_ledgers: int
-    problems: list[str] = field(default_factory=list)
-    """Sentences on what was odd but did not stand in the way."""
 
 
 def audit(look: Audit, ledger_ids: Sequence[int] | None) -> list[BookieRecord]:
@@ -63,7 +61,6 @@ def audit(look: Audit, ledger_ids: Sequence[int] | None) -> list[BookieRecord]:
     further_looks(look, shards)
     look.journal.once("listing again", _relist, look)
     look.judgings.commit()
-    look.problems += look.judgings.problems
     keep_poison(look.run)
     return look.bookies.seen
 
@@ -77,25 +74,27 @@ def list_ledgers(look: Audit, ledger_ids: Sequence[int] | None) -> list[Shard]:
 
 def _listed(look: Audit, ledger_ids: Sequence[int] | None) -> Told:
     look.relisting.begins()
+    problems = []
     if ledger_ids is None:
         listing = look.store.listing_partitions()
-        _odd(look, listing.unexpected_znodes, "znodes above the ledgers belong to no ledger of this layout")
+        problems = _odd(listing.unexpected_znodes, "znodes above the ledgers belong to no ledger of this layout")
         look.stages.list_ledgers(listing.partitions)
         look.relisting.ended()
     else:
         look.stages.take_listing(ledger_ids)
     look.run.write_table("evidence/reads", READS.empty_table(), "none")
-    return {"began_at_ms": look.relisting.began_at_ms, "shard_ledgers": look.shard_ledgers}
+    return {"began_at_ms": look.relisting.began_at_ms, "shard_ledgers": look.shard_ledgers, PROBLEMS: problems}
 
 
-def read_metadata(look: Audit, shard: Shard) -> None:
+def read_metadata(look: Audit, shard: Shard) -> Told:
     """The marks, then the metadata of every ledger of a shard: written, not judged yet."""
     marks = look.store.marks()
-    if shard.number == 0:
-        _odd(look, marks.unexpected_znodes, "znodes among the under-replication marks mark nothing at their place")
-        look.problems += [problem for problem in (marks.problem, marks.lock_problem) if problem]
     # Where a part of the marks may not be listed, each ledger's own is read with its metadata: unlisted is not unmarked.
     look.stages.read_ledgers(1, shard, marks=None if marks.problem else marks.by_ledger)
+    if shard.number > 0:
+        return {}
+    problems = _odd(marks.unexpected_znodes, "znodes among the under-replication marks mark nothing at their place")
+    return {PROBLEMS: [*problems, *(problem for problem in (marks.problem, marks.lock_problem) if problem)]}
 
 
 def first_look(look: Audit, shards: Sequence[Shard]) -> None:
@@ -165,11 +164,10 @@ def _read_what_is_lacking(look: Audit, at: int, shard: Shard, directory: Directo
         look.judgings.judge(at, shard, (judging, Todo.READS))
 
 
-def _relist(look: Audit) -> None:
-    if problem := look.relisting.again(look.waits_ms[0], look.stop.wait):
-        look.problems.append(problem)
+def _relist(look: Audit) -> Told:
+    problem = look.relisting.again(look.waits_ms[0], look.stop.wait)
+    return {PROBLEMS: [problem] if problem else []}
 
 
-def _odd(look: Audit, count: int, what: str) -> None:
-    if count:
-        look.problems.append(f"{count} {what}")
+def _odd(count: int, what: str) -> list[str]:
+    return [f"{count} {what}"] if count else []

@@ -154,7 +154,7 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
             if settings.dry_run:
                 return _planned(this, look, ids)
             bookies = audit(look, ids)
-            for problem in look.problems:
+            for problem in look.journal.problems:
                 context.logger.warning("metadata service", problem=problem)
             watch.stage("report")
             verdicts = at.run.read_table("verdicts", VERDICTS)

@@ -26,6 +26,8 @@ STAGES_MAX = 1_000_000
 
 Told = Mapping[str, Any]
 """What a stage hands to the rest of the run beside its table: JSON, given back when the run goes on."""
+PROBLEMS = "problems"
+"""Under this key of `Told`: sentences on what was odd but did not stand in the stage's way."""
 
 Args = ParamSpec("Args")
 
@@ -66,6 +68,11 @@ class Journal:
     def has_any(self) -> bool:
         """Whether any stage is written whole."""
         return bool(self._told)
+
+    @property
+    def problems(self) -> list[str]:
+        """What was odd in the stages so far, also in those that were done before the run was cut down."""
+        return [problem for told in self._told.values() for problem in told.get(PROBLEMS, ())]
 
     def once(self, stage: str, work: Callable[Args, Told | None], *args: Args.args, **options: Args.kwargs) -> Told:
         """Do the stage, unless it is written already; either way what it told. What `work` raises is raised, and nothing

@@ -41,7 +41,8 @@ CUTS_MAX = 60
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Ten ledgers on three bookies that list and one that cannot: an entry lost, a copy lost, a mark, an open one."""
+    """Ten ledgers on three bookies that list and one that cannot: an entry lost, a copy lost, a mark, an open one; and a
+    znode among the marks that marks nothing."""
     storages = [Storage.SORTED, Storage.SORTED, Storage.SORTED, Storage.DB]
     with SandboxCluster(tmp_path_factory.mktemp("resumed"), len(BOOKIES), named=True, storage=storages) as cluster:
         for ledger_id in LEDGERS:
@@ -52,6 +53,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
         cluster.place(9, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] open"))
         cluster.place(10, cluster.ledger("e2 w2 a2 0:[b1 b4] closed 9"))
         cluster.mark(3)
+        cluster.set_raw("/ledgers/underreplication/ledgers/stray", b"")
         yield cluster
 
 
@@ -116,7 +118,9 @@ def questions(run: Path) -> list[tuple[str, int, int]]:
 def said(outcome: Outcome) -> tuple[Any, ...]:
     """All that depends on the cluster alone."""
     found = sorted((one["id"], one["kind"], str(one["entries"])) for one in outcome.findings)
-    return outcome.exit_code, found, outcome.verdicts, outcome.summary["ledgers"], outcome.summary["bookies"]
+    problems = [event["problem"] for event in outcome.events if "problem" in event]
+    assert any("mark nothing at their place" in problem for problem in problems), problems
+    return outcome.exit_code, found, outcome.verdicts, outcome.summary["ledgers"], outcome.summary["bookies"], problems
 
 
 class Every:

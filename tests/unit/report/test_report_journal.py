@@ -72,6 +72,15 @@ def test_a_stage_that_raised_is_not_done(run: Place):
     assert {"evidence/answers/part-9.parquet"} == tables(run)
 
 
+def test_what_was_odd_is_not_forgotten(run: Place):
+    """Sentences of all stages, in their order; a run that goes on has those of the stages it does not do again."""
+    Journal(run).once("metadata", lambda: {"problems": ["a stray mark"]})
+    again = Journal.reopened(run)
+    again.once("lists", dict)
+    again.once("verdicts", lambda: {"problems": ["judged again"]})
+    assert ["a stray mark", "judged again"] == again.problems
+
+
 def test_how_long_it_took_goes_on(run: Place):
     """The seconds of the run that was cut down, as of its last stage."""
     journal = Journal(run, seconds=lambda: {"load": 2.5})
