@@ -7,7 +7,7 @@ from struct import iter_unpack
 
 from auditor.confirm.telling import Facts, TellLedger
 from auditor.confirm.words import RUNS_TOLD, named, runs
-from auditor.model.availability import Answer, AnswerStatus, ReadStatus
+from auditor.model.availability import VALID_ANSWERS, Answer, AnswerStatus, ReadStatus
 from auditor.model.evidence import Look
 from auditor.model.finding import Finding, Kind
 
@@ -86,19 +86,30 @@ _BOOKIES_TOLD = 5
 
 
 def _said(entry: int, write_set: Sequence[str], looks: Sequence[Look]) -> list[str]:
-    """What each bookie of the write set said of the entry, by its newest conclusive look."""
-    lines = []
-    for bookie in write_set:
-        words = [word for look in looks if (word := _word(look, bookie, entry))]
-        if words:
-            lines.append(f"Bookie {bookie} {words[-1]}.")
-    return lines
+    """What each bookie of the write set said of the entry, by its newest conclusive look; and that it says nothing since."""
+    return [f"Bookie {one} {told}." for one in write_set if (told := _told(one, entry, looks))]
+
+
+def _told(bookie: str, entry: int, looks: Sequence[Look]) -> str:
+    heard = [look for look in looks if bookie in look.answers]
+    if not heard:
+        return ""
+    newest = heard[-1]
+    told = next((look for look in reversed(heard) if _is_conclusive(look, bookie, entry)), newest)
+    said = _word(told, bookie, entry)
+    if told is newest:
+        return said
+    return f"at look {told.record.look} {said}; at look {newest.record.look} it {_word(newest, bookie, entry)}"
+
+
+def _is_conclusive(look: Look, bookie: str, entry: int) -> bool:
+    """Whether the bookie said at this look, by its list or when it was read, what it has."""
+    read = look.reads.get((bookie, entry))
+    return look.answers[bookie].status in VALID_ANSWERS or (read is not None and read.status in _TELLING)
 
 
 def _word(look: Look, bookie: str, entry: int) -> str:
-    answer, read = look.answers.get(bookie), look.reads.get((bookie, entry))
-    if answer is None:
-        return ""
+    answer, read = look.answers[bookie], look.reads.get((bookie, entry))
     if answer.status is AnswerStatus.HELD:
         listed = "lists it" if _lists(answer, entry) else "does not list it"
     elif answer.status is AnswerStatus.NO_SUCH_LEDGER:
@@ -122,6 +133,9 @@ _READ: dict[ReadStatus, str] = {
     ReadStatus.ADDRESS_UNKNOWN: "had no known address",
 }
 assert _READ.keys() == set(ReadStatus), "each way a reading ends has its words"
+
+_TELLING = frozenset({ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStatus.CORRUPT})
+"""Ways it ends that say what the bookie has."""
 
 
 def _lists(answer: Answer, entry: int) -> bool:

@@ -48,6 +48,20 @@ def test_what_a_bookie_said_is_told_in_words(expected, read):
     assert expected in witness(ENTRY, look(1, read=read), look(2, read=read), Look(look(3).record))
 
 
+def test_a_bookie_that_fell_silent_is_told_by_its_last_word():
+    """What it said is what was judged by; and that nobody can ask it any more."""
+    spoke, silent = look(1, read=ReadStatus.NO_ENTRY), look(2, AnswerStatus.SILENT)
+    expected = (
+        "Bookie b1 at look 1 does not list it, and asked for that entry it said it has no such entry; "
+        "at look 2 it gave no valid answer (silent)."
+    )
+    assert expected in witness(ENTRY, spoke, silent, Look(look(3).record))
+    read_alone = look(1, AnswerStatus.UNSUPPORTED, ReadStatus.NO_ENTRY)
+    assert "Bookie b1 at look 1 gave no valid answer (unsupported)" in witness(ENTRY, read_alone, silent)
+    never = witness(ENTRY, look(1, AnswerStatus.REFUSED), silent)
+    assert "Bookie b1 gave no valid answer (silent)." in never
+
+
 def test_every_way_a_reading_ends_has_words():
     """None is told by its code name."""
     said = [witness(ENTRY, look(1, read=read), look(2, read=read)) for read in ReadStatus]
