@@ -91,6 +91,8 @@ GONE_THROUGH = (
             "binary_form",
             "entry_availability",
             "ledger_metadata",
+            "bookie_connection",
+            "bookie_server",
         )
     ),
 )
