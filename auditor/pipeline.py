@@ -118,9 +118,11 @@ def further_looks(look: Audit, shards: Sequence[Shard]) -> None:
         at += 1
         assert at <= look.stages.terms.looks_max + 2, "every ledger settles within the bound of `confirm.recheck`"
         waits = look.judgings.wants_second_opinion(at - 1) or (at == 2 and look.bookies.someone_was_silent())
-        if waits and not look.journal.has(f"look {at}: over"):
+        if not look.journal.has(f"look {at}: over"):
             # Also by a run that goes on: who was gone before it was cut down may have been back, and be restarting now.
-            look.stop.wait(look.bookies.pause_ms(at, *look.waits_ms) / 1000)
+            look.bookies.look_again()
+            if waits:
+                look.stop.wait(look.bookies.pause_ms(at, *look.waits_ms) / 1000)
         asked = [_look_again(look, at, shard) for shard in shards if _is_due(look, at, shard)]
         if any(asked):
             look.bookies.greeted(at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,6 +35,8 @@ class BookieRegister:
     facts: ClusterFacts
     maintenance: frozenset[BookieId] = frozenset()
     """Bookies that are known to be down: nothing is waited for on their account."""
+    resumptions: int = 0
+    """How often the run was gone on with."""
     seen: list[BookieRecord] = field(default_factory=list)
     """Every bookie at every look that is over, with how it greeted us."""
     registered: list[BookieRecord] = field(default_factory=list)
@@ -48,7 +50,7 @@ class BookieRegister:
         addresses = {
             record.bookie_id: (record.host, record.port) if record.host is not None and record.port is not None else None
             for record in self.registered
-            if record.registration is not Registration.NONE
+            if _is_registered(record)
         }
         listed = self._listed()
         return Directory(addresses, self._unable() - listed, known_by_cookie(self.registered), listed)
@@ -62,6 +64,22 @@ class BookieRegister:
 
         self.journal.once(f"look {look}: bookies", work)
         self.seen += bookie_records(self.run.read_table("evidence/bookies", BOOKIES, pc.field("look") == look))
+
+    def look_again(self) -> None:
+        """In a run that goes on: who was gone at the last look and is back was not gone all the time -> evidence/bookies.
+
+        Else a bookie that restarts twice, before the run was cut down and after, would pass for one that never came back.
+        """
+
+        def work() -> None:
+            now = {record.bookie_id: record for record in self.store.bookies(0, now_ms) if _is_registered(record)}
+            gone = [one for one in self._newest() if not _is_registered(one) and one.bookie_id in now]
+            back = [replace(one, registration=now[one.bookie_id].registration, read_at_ms=now_ms()) for one in gone]
+            self.run.write_table("evidence/bookies", table(BOOKIES, map(bookie_row, back)), f"back-{self.resumptions:03}")
+            self.seen += back
+
+        if self.resumptions:
+            self.journal.once(f"resumption {self.resumptions}: bookies that are back", work)
 
     def someone_was_silent(self) -> bool:
         """Whether a registered bookie must be asked again although no ledger may need it."""
@@ -85,8 +103,12 @@ class BookieRegister:
         named = set(told["bookie_id"].to_pylist()) - self.maintenance
         return any(
             record.registration is Registration.NONE and record.has_cookie and record.bookie_id in named
-            for record in by_look(self.seen)[-1].values()
+            for record in self._newest()
         )
+
+    def _newest(self) -> list[BookieRecord]:
+        """The bookies as of the last look that is over; none where there is no bookie at all."""
+        return [record for look in by_look(self.seen)[-1:] for record in look.values()]
 
     def _was_asked(self) -> bool:
         return self.run.has_table("evidence/answers")
@@ -110,3 +132,7 @@ class BookieRegister:
     def _told(self, look: int) -> pa.Table:
         """How the bookies of one look behaved; what they hold stays where it is."""
         return self.run.read_table("evidence/answers", TOLD, (pc.field("look") == look) & UNHEARD_OR_GREETING)
+
+
+def _is_registered(record: BookieRecord) -> bool:
+    return record.registration is not Registration.NONE

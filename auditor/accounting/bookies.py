@@ -22,9 +22,9 @@ UNHEARD_OR_GREETING = pc.is_null(pc.field("ledger_id")) | (pc.field("status") ==
 
 
 def by_look(records: Iterable[BookieRecord]) -> list[BookieLook]:
-    """Bookie records, one mapping a look, oldest first."""
+    """Bookie records, one mapping a look, oldest first. Of a bookie that was seen twice at a look the newer one counts."""
     looks: dict[int, dict[BookieId, BookieRecord]] = {}
-    for record in records:
+    for record in sorted(records, key=lambda one: one.read_at_ms):
         looks.setdefault(record.look, {})[record.bookie_id] = record
     return [looks[look] for look in sorted(looks)]
 

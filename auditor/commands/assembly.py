@@ -49,7 +49,7 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
         journal=at.journal,
         stop=context.stop,
         progress=watch,
-        bookies=BookieRegister(store, at.run, at.journal, about.facts, about.terms.around.maintenance),
+        bookies=BookieRegister(store, at.run, at.journal, about.facts, about.terms.around.maintenance, len(about.resumed_at)),
         judgings=Judgings(stages, at.run, at.journal),
         relisting=Relisting(stages, store, at.run, about.previous_population, at.last_run),
         waits_ms=about.waits_ms,

@@ -219,6 +219,15 @@ def test_an_empty_cluster_is_no_sound_one_unless_that_is_said(spark: SparkSessio
         assert (0, "SOUND", 0) == (accepted.exit_code, accepted.summary["outcome"], accepted.summary["ledgers"]["listed"])
 
 
+def test_without_any_bookie_what_metadata_says_is_said(spark: SparkSession, tmp_path: Path):
+    """Nobody is registered, nobody was named: a ledger that cannot be decoded is found all the same."""
+    with SandboxCluster(tmp_path / "cluster", bookies=1) as cluster:
+        cluster.set_raw(7, b"nonsense")
+        cluster.lose_bookie("b1")
+        outcome = accounted(audit(cluster, tmp_path))
+    assert ([Kind.METADATA_MALFORMED], 1) == (outcome.kinds, outcome.exit_code)
+
+
 def test_a_second_run_on_one_output_is_noticed(cluster: SandboxCluster, tmp_path: Path):
     """Before anything is contacted, and in a sentence that names the lock."""
     output = Output(place(str(tmp_path / "audits")))

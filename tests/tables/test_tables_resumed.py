@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
-from support.audits import Outcome, accounted, audit
+from support.audits import Outcome, Pauses, accounted, audit
 
+from auditor.model.finding import Kind
 from auditor.report.journal import Journal
 from auditor.report.run_directory import Place
 from auditor.sandbox.bookie import Storage
@@ -183,6 +184,31 @@ def test_the_pause_is_made_again_by_the_run_that_goes_on(
     cut_down_at_each(["look 2 shard 0: metadata"], True, monkeypatch)
     outcome, cuts = gone_on_with(cluster, tmp_path)
     assert (1, 1) == (cuts, len(outcome.pauses_s))
+
+
+@pytest.mark.parametrize(("expected", "is_back"), [([], True), ([Kind.BOOKIE_LOST_UNNOTICED], False)])
+def test_a_bookie_that_came_back_and_went_again_was_not_lost(
+    spark: object,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    expected: list[Kind],
+    is_back: bool,
+):
+    """Gone when the run was cut down, there when it goes on, gone at the next look: it restarts. One that stays away is not."""
+    with SandboxCluster(tmp_path / "cluster", 2) as cluster:
+        cluster.place(1, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"))
+        cluster.lose_bookie("b2", cookie=True)
+        stop = Pauses(lambda _: cluster.unregister("b2"))
+        monkeypatch.setattr("auditor.register.now_ms", stop.skipped_clock())
+        cut_down_at_each(["look 1: bookies"], True, monkeypatch)
+        with pytest.raises(CutDown):
+            audit(cluster, tmp_path, stop=stop)
+        if is_back:
+            cluster.register("b2")
+        stop.seconds.append(20 * 3600)  # the run lies there for so long
+        (run,) = (tmp_path / "audits").glob("run-*")
+        outcome = audit(cluster, tmp_path, stop=stop, resume=run.name.removeprefix("run-"))
+    assert (expected, ["indeterminate: bookie_silent"]) == (outcome.kinds, outcome.standings(1)), outcome.stdout
 
 
 def test_a_run_that_was_stopped_says_how_to_go_on(cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
