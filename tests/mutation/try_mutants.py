@@ -55,6 +55,7 @@ GONE_THROUGH = (
             "probing",
             "placement",
             "placement_rules",
+            "pieces",
         )
     ),
     *(
