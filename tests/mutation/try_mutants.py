@@ -72,6 +72,7 @@ GONE_THROUGH = (
             "enumerated_metadata",
             "enumerated_copies",
             "enumerated_findings",
+            "enumerated_holdings",
             "enumeration",
             "enumerated_placement",
         )
