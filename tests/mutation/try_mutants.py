@@ -95,6 +95,7 @@ GONE_THROUGH = (
             "ledger_metadata",
             "bookie_connection",
             "bookie_server",
+            "frames",
         )
     ),
 )

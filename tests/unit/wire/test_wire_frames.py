@@ -291,6 +291,14 @@ def test_an_oversized_frame_is_named_as_soon_as_it_can_be_and_skipped() -> None:
     assert [b"next"] == reader.feed(body[-1:] + framed(b"next"))
 
 
+def test_nothing_behind_an_oversized_frame_is_skipped() -> None:
+    """One that came whole in its piece leaves nothing to skip in the next."""
+    reader = FrameReader(10)
+    assert [Oversized(11, bytes(11))] == reader.feed(framed(bytes(11)))
+    assert 0 == reader.unfinished_bytes
+    assert [b"next"] == reader.feed(framed(b"next"))
+
+
 def test_an_empty_frame_is_a_frame() -> None:
     """It has a length, of 0, and the next begins behind it."""
     assert [b"", b"next"] == FrameReader(10).feed(framed(b"") + framed(b"next"))
