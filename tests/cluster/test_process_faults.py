@@ -121,12 +121,12 @@ def test_a_process_that_is_killed_or_stopped_takes_no_verdict_that_is_owed(clust
     """Whoever is back before the second look owes all; without a bookie, what does not need it; without ZooKeeper, nothing."""
     plan, doing = PLANS[name], DOINGS[name]
     with act(cluster, SEED) as played:
-        faults = planted(played, plan)
-        (bookie,) = faults
-        (fault,) = faults[bookie]
+        due = planted(played, plan)
+        (bookie,) = due.faults
+        (fault,) = due.faults[bookie]
         played.by_name[bookie].faults = [replace(fault, call=lambda _: doing.at_frame(cluster, played, bookie))]
         try:
             outcome = by_command(played, plan, between=lambda _: doing.at_pause(cluster, played, bookie))
-            hold(played, plan, faults, outcome)
+            hold(played, plan, due, outcome)
         finally:
             cluster.revive()

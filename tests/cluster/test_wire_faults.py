@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from faults.plans import PLANS, Plan
-from faults.playing import SEED, by_command, chosen, hold, planted, told_by
+from faults.playing import SEED, by_command, chosen, hold, planted
 from faults.scene import ALL, BOOKIES, act, owed, settle
 from support.mortal_cluster import MortalCluster
 
@@ -28,12 +28,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MortalCluster]
 def test_without_a_fault_the_truth_is_told(cluster: MortalCluster):
     """Through proxies that do nothing, of ledgers that real bookies hold."""
     with act(cluster, SEED) as quiet:
-        assert [] == quiet.breaches(told_by(by_command(quiet, Plan("no fault", lambda _: {}))), owed(ALL))
+        assert [] == quiet.breaches(by_command(quiet, Plan("no fault", lambda _: {})).told, owed(ALL))
 
 
 @pytest.mark.parametrize("name", chosen(PLANS))
 def test_a_fault_takes_no_verdict_that_is_owed_and_accuses_nobody(cluster: MortalCluster, name: str):
     """What real bookies say, harmed as what sandbox bookies say is."""
     with act(cluster, SEED) as played:
-        faults = planted(played, PLANS[name])
-        hold(played, PLANS[name], faults, by_command(played, PLANS[name]))
+        due = planted(played, PLANS[name])
+        hold(played, PLANS[name], due, by_command(played, PLANS[name]))

@@ -6,6 +6,7 @@ under test: a frame that cannot be read is `Said` with nothing in it, and is pas
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -24,13 +25,18 @@ OPCODES = {3: "exists", 4: "data", 8: "children", 9: "sync", 11: "ping", 12: "ch
 """ZooKeeper's, by its OpCode; what a connection begins with is "connect"."""
 STATUSES = {0: "held", 402: "no_such_ledger"}
 """The two answers to a list that say which entries are there; all others are "other"."""
+READ_STATUSES = {0: "present", 402: "no_ledger", 403: "no_entry"}
+"""Those to a read that say whether the entry is there."""
+METADATA = re.compile(rb"/ledgers/(\d{2})/(\d{4})/L(\d{4})(?!\d)")
+"""The znode of a ledger's metadata, as hierarchical layouts have it."""
 
 
 @dataclass(frozen=True)
 class Said:
     """What one frame says. `about` is a ledger of a bookie, or the bytes of a ZooKeeper request (its paths are in them).
 
-    `entries`: of an answer to a list, what is held. `status`: "held", "no_such_ledger", "other", of answers only.
+    `entries`: of an answer to a list, what is held. `status`: of answers only, see STATUSES, READ_STATUSES, or "other".
+    `body`: of an answer to a read, the entry as it is stored. `metadata_of`: ledgers whose metadata a request reads, in order.
     """
 
     operation: str = ""
@@ -40,6 +46,8 @@ class Said:
     status: str = ""
     entries: frozenset[int] | None = None
     about: bytes = b""
+    body: bytes = b""
+    metadata_of: tuple[int, ...] = ()
 
 
 class Dialect(Protocol):
@@ -81,7 +89,8 @@ class BookieFrames:
             return Said(operation, txn_id, listed.ledgerId, None, status, entries)
         if operation == "read":
             read = message.readResponse
-            return Said(operation, txn_id, read.ledgerId, read.entryId, STATUSES.get(message.status or read.status, "other"))
+            status = READ_STATUSES.get(message.status or read.status, "other")
+            return Said(operation, txn_id, read.ledgerId, read.entryId, status, body=read.body)
         return Said(operation, txn_id, status=STATUSES.get(message.status, "other"))
 
 
@@ -123,7 +132,8 @@ class ZooKeeperFrames:
         xid, opcode = struct.unpack_from("!ii", body)
         operation = OPCODES.get(opcode, "other")
         self._asked[xid] = (operation, body)
-        return Said(operation, xid, about=body)
+        ledgers = tuple(int(b"".join(parts)) for parts in METADATA.findall(body)) if operation in ("multi_read", "data") else ()
+        return Said(operation, xid, about=body, metadata_of=ledgers)
 
     def reply(self, body: bytes) -> Said:
         if not self._connected:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,8 @@ class Harm(StrEnum):
     """One byte of `part` is another."""
     DUPLICATE = "duplicate"
     REORDER = "reorder"
-    """It goes on after the next one of its direction."""
+    """It goes on after the next one of its direction. Where none comes there was nothing to reorder: no harm was done, and the
+    next frame that fits is tried."""
     HALF_OPEN = "half_open"
     """From it on nothing passes in either direction of its connection, and nobody is told."""
     CALL = "call"
@@ -94,9 +95,16 @@ class Log:
         self.errors: list[BaseException] = []
         """What a `call` raised: then the harm that was meant was not done."""
 
-    def add(self, proxy: str, connection: int, said: Said, sent: Said | None, fate: str, *, reply: bool) -> None:
+    def add(self, proxy: str, connection: int, said: Said, sent: Said | None, fate: str, *, reply: bool) -> Passed:
         with self._lock:
-            self._seen.append(Passed(len(self._seen), proxy, connection, reply, said, sent, fate))
+            one = Passed(len(self._seen), proxy, connection, reply, said, sent, fate)
+            self._seen.append(one)
+        return one
+
+    def unharmed(self, one: Passed) -> None:
+        """What was to be done to this frame was not done after all."""
+        with self._lock:
+            self._seen[one.number] = replace(one, fate="passed")
 
     def mark(self, moment: str) -> None:
         """A new epoch begins."""

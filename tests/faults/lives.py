@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from faults.detector import WINDOW, Breach, Judged, Sort, Told, compared, written_files
+from faults.detector import WINDOW, Breach, Sort, compared
 from faults.harm import Passed
+from faults.told import Judged, Told, written_files
 
 TABLES = ("evidence/answers", "evidence/reads")
 

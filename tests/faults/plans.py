@@ -86,22 +86,15 @@ def _zookeeper(name: str, harm: Harm, *, frames: int = 1, quick: bool = False, h
     return Plan(f"zookeeper: {name}: {harm}", faults, heals=heals, quick=quick, settings={"zookeeper_batch_paths": 1})
 
 
-def _wrong_list(ledger_id: int, hidden: Iterable[int]) -> Plan:
-    """A list with another byte in it, from every bookie that is asked: nothing on the wire guards it, a read must."""
+def _wrong_list(ledger_id: int, what: str, *, quick: bool) -> Plan:
+    """A list with another byte in it, once: nothing on the wire guards it, but an entry more or less is read, and asked for
+    again."""
 
     def faults(draw: Random) -> Faults:
         bookie = draw.choice(sorted(LEDGERS[ledger_id].bookies))
         return {bookie: [Fault(Harm.CORRUPT, ledger_id=ledger_id, operation="list", part="rest")]}
 
-    hides = frozenset(hidden)
-    what = "with a loss" if hides else "that is sound"
-    return Plan(
-        f"bookie: list of a ledger {what}: {Harm.CORRUPT} rest",
-        faults,
-        owed=lambda _: ALL - hides,
-        hidden=hides,
-        quick=not hides,
-    )
+    return Plan(f"bookie: list of a ledger {what}: {Harm.CORRUPT} rest", faults, quick=quick)
 
 
 def _corrupt_metadata(ledger_id: int, hidden: Iterable[int]) -> Plan:
@@ -163,7 +156,7 @@ LASTING = [
     _for_ever("lists", Harm.CORRUPT, operation="list", part="length"),
     _for_ever("reads", Harm.DROP, operation="read"),
 ]
-WRONG = [_wrong_list(SOUND_ID, ()), _wrong_list(LOSSY_ID, (LOSSY_ID,))]
+WRONG = [_wrong_list(SOUND_ID, "that is sound", quick=True), _wrong_list(LOSSY_ID, "with a loss", quick=False)]
 METADATA = [
     *(
         _zookeeper("reply to a read", harm, operation="multi_read", frames=12, quick=harm is Harm.RESET)

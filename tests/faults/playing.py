@@ -5,15 +5,23 @@ FAULT_PLANS=all FAULT_SEED=7 pytest tests/faults          # what `make faults SE
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
-from faults.detector import Told, of_command, of_run
 from faults.plans import Faults, Plan
 from faults.scene import ALL, Act, owed
+from faults.told import Judged, Row, Told, answers_of, of_command, of_run, reads_of
 from support.audits import Outcome, accounted, audit, audit_ledgers
+
+from auditor.commands import ledger as ledger_command
+from auditor.evidence.rows import answer_row, read_row, table
+from auditor.evidence.schemas import ANSWERS, READS
+from auditor.model.evidence import LedgerEvidence
 
 SEED = int(os.environ.get("FAULT_SEED", "1"))
 PLAYS_ALL = os.environ.get("FAULT_PLANS") == "all"
@@ -34,45 +42,94 @@ def again(name: str) -> str:
     return f"make faults SEED={SEED} shows it again, in the plan {name!r}"
 
 
-def planted(act: Act, plan: Plan) -> Faults:
+@dataclass(frozen=True)
+class Planted:
+    """The faults of this seed, and what may be said of each ledger: both known before anything is played."""
+
+    faults: Faults
+    owed: Mapping[int, frozenset[Judged]]
+
+
+@dataclass(frozen=True)
+class Played:
+    """How a command ended, and what it says."""
+
+    outcome: Outcome
+    told: Told
+
+
+def drawn(plan: Plan) -> Faults:
+    """The faults of this seed. Each plan draws for itself, so that one seed is not one bookie."""
+    return plan.faults(Random(f"{SEED} {plan.name}"))
+
+
+def planted(act: Act, plan: Plan) -> Planted:
     """The faults of this seed, done from now on."""
-    faults = plan.faults(Random(SEED))
+    faults = drawn(plan)
     for name, of_proxy in faults.items():
+        act.by_name[name].random = Random(f"{SEED} {plan.name} {name}")
         act.by_name[name].faults = list(of_proxy)
-    return faults
+    return Planted(faults, owed(plan.owed(faults), plan.hidden))
 
 
-def by_command(act: Act, plan: Plan, between: Pause = lambda pause: None) -> Outcome:
-    """`auditor ledger` on all ledgers."""
+def by_command(act: Act, plan: Plan, between: Pause = lambda pause: None) -> Played:
+    """`auditor ledger` on all ledgers, in an order that is drawn.
+
+    It writes no evidence: what it hears is overheard where it hands it to its report.
+    """
     settings: dict[str, Any] = {**WAITS, **plan.settings}
-    return audit_ledgers(act, IDS, between=_pauses(act, plan, between), **settings)
+    ids = Random(f"{SEED} {plan.name} ids").sample(IDS, len(IDS))
+    heard: list[LedgerEvidence] = []
+    judged = ledger_command.audit_ledgers
+
+    def overheard(*args: Any) -> Any:
+        result = judged(*args)
+        heard.extend(evidence for evidence, _ in result)
+        return result
+
+    with patch.object(ledger_command, "audit_ledgers", overheard):
+        outcome = audit_ledgers(act, ids, between=_pauses(act, plan, between), **settings)
+    told = {"ledgers": [], "findings": [], "summary": {"ledgers": {}}, **json.loads(outcome.stdout)}
+    return Played(outcome, of_command(told, *_evidence(heard)) if outcome.verdicts else Told([], [], in_order=True))
 
 
-def by_job(act: Act, plan: Plan, tmp_path: Any, between: Pause = lambda pause: None) -> Outcome:
+def by_job(act: Act, plan: Plan, tmp_path: Any, between: Pause = lambda pause: None) -> Played:
     """`auditor run`; the test asks for the fixture `spark`."""
     settings: dict[str, Any] = {**WAITS, **plan.settings}
-    return audit(act, tmp_path, between=_pauses(act, plan, between), **settings)
+    outcome = audit(act, tmp_path, between=_pauses(act, plan, between), **settings)
+    return Played(outcome, told_by(outcome) if outcome.verdicts else Told([], [], in_order=False))
 
 
 def told_by(outcome: Outcome) -> Told:
-    """What it wrote."""
-    if outcome.run_dir is not None:
-        return of_run(accounted(outcome).run_dir)  # type: ignore[arg-type]
-    return of_command([verdict.told for verdict in outcome.verdicts.values()], outcome.findings)
+    """What a run wrote."""
+    run_dir = accounted(outcome).run_dir
+    assert run_dir is not None, outcome.stdout
+    return of_run(run_dir)
 
 
-def hold(act: Act, plan: Plan, faults: Faults, outcome: Outcome) -> None:
+def hold(act: Act, plan: Plan, planted: Planted, played: Played) -> None:
     """All that is owed is there, and nothing that is not true; the fault was met, or it would be no test."""
+    outcome, faults = played.outcome, planted.faults
     assert [] == act.log.errors, f"the harm was not done: {act.log.errors}: {again(plan.name)}"
     assert act.log.harmed(), f"{faults} met no frame: {again(plan.name)}"
+    ended = (outcome.exit_code, outcome.summary["outcome"])
     if not plan.reachable:
-        said = (outcome.exit_code, outcome.summary["outcome"], outcome.verdicts, outcome.findings)
+        said = (*ended, outcome.verdicts, outcome.findings)
         assert (5, "UNREACHABLE", {}, []) == said, f"{faults} and {outcome.stdout}: {again(plan.name)}"
         return
     assert ALL == set(outcome.verdicts), f"{faults} and {outcome.stdout}: {again(plan.name)}"
-    found = act.breaches(told_by(outcome), owed(plan.owed(faults), plan.hidden))
+    found = act.breaches(played.told, planted.owed)
     told = ", ".join(f"{ledger} {standing}" for ledger, standing in zip(IDS, outcome.standings(*IDS), strict=True))
     assert [] == found, f"{faults} breached {found}: {again(plan.name)}; {told}"
+    assert (1, "VIOLATED") == ended, f"some loss is owed by every plan, and {faults} ended so: {again(plan.name)}; {told}"
+
+
+def _evidence(heard: Sequence[LedgerEvidence]) -> tuple[list[Row], list[Row]]:
+    """Answers and reads as a run writes them: ledger by ledger, so that each look of a bookie has its order."""
+    looks = [look for evidence in heard for look in evidence.looks]
+    answers = table(ANSWERS, [answer_row(answer) for look in looks for answer in look.answers.values()])
+    reads = table(READS, [read_row(read) for look in looks for read in look.reads.values()])
+    return answers_of(answers.to_pylist()), reads_of(reads.to_pylist())
 
 
 def _pauses(act: Act, plan: Plan, between: Pause) -> Pause:

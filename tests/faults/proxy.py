@@ -19,13 +19,13 @@ import asyncio
 import random
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from faults.frames import BookieFrames, Dialect, Said, ZooKeeperFrames
-from faults.harm import SWALLOWED, Fault, Harm, Log
+from faults.harm import SWALLOWED, Fault, Harm, Log, Passed
 
 from auditor.sandbox.loop_thread import LoopThread
 from auditor.wire import bookie_registration
@@ -40,12 +40,13 @@ REORDER_WAIT_S = 0.2
 
 
 class Proxy:
-    """Before one server. `faults` may be changed while it runs; frames that fit are counted from then on."""
+    """Before one server. `faults` may be changed while it runs; frames that fit are counted from then on. What is left to
+    chance is drawn from `random`."""
 
     def __init__(self, name: str, server: tuple[str, int], dialect: Callable[[], Dialect], log: Log, seed: int) -> None:
         self.name, self.server, self.log = name, server, log
         self._dialect = dialect
-        self._random = random.Random(f"{seed} {name}")
+        self.random = random.Random(f"{seed} {name}")
         self._faults: list[Fault] = []
         self._fitted: list[int] = []
         self._connections: list[Connection] = []
@@ -98,17 +99,21 @@ class Proxy:
                     chosen = fault
         return chosen
 
+    def harmless(self, fault: Fault) -> None:
+        """The last frame took no harm: it is the next one's turn."""
+        self._fitted = [n - (one is fault) for n, one in zip(self._fitted, self._faults, strict=True)]
+
     def cut(self, framed: bytes) -> bytes:
         """A beginning of it, at least a byte, not all."""
-        return framed[: self._random.randrange(1, len(framed))]
+        return framed[: self.random.randrange(1, len(framed))]
 
     def changed(self, framed: bytes, part: str) -> bytes:
         """One byte of it is another."""
         first, end = {"length": (0, 4), "head": (4, min(12, len(framed))), "rest": (min(12, len(framed) - 1), len(framed))}[
             part
         ]
-        at = self._random.randrange(first, end)
-        other = framed[at] ^ self._random.randrange(1, 256)
+        at = self.random.randrange(first, end)
+        other = framed[at] ^ self.random.randrange(1, 256)
         return framed[:at] + bytes((other,)) + framed[at + 1 :]
 
     async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -123,6 +128,14 @@ class Proxy:
         self._connections.append(connection)
         await connection.run()
         self._connections.remove(connection)
+
+
+class Held(NamedTuple):
+    """A frame that waits for the next one to overtake it."""
+
+    framed: bytes
+    fault: Fault
+    logged: Passed
 
 
 class Connection:
@@ -161,36 +174,42 @@ class Connection:
                 writer.close()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, reply: bool) -> None:
-        held: list[bytes] = []
+        held: list[Held] = []
         with suppress(OSError, asyncio.IncompleteReadError):
             while True:
                 framed = await self._next(reader, writer, held)
                 body = framed[4:]
                 said = self._dialect.reply(body) if reply else self._dialect.request(body)
-                fault = None if self._swallows else self._proxy.harm(said, reply=reply, connection=self.number)
+                spared = self._swallows or bool(held)  # the frame that overtakes takes no harm itself
+                fault = None if spared else self._proxy.harm(said, reply=reply, connection=self.number)
                 fate = Harm.HALF_OPEN if self._swallows else "passed" if fault is None else fault.harm
                 sent = None if fate in SWALLOWED else said
                 if fault is not None and fault.harm is Harm.CORRUPT:
                     framed = self._proxy.changed(framed, fault.part)
                     sent = self._dialect.reply(framed[4:]) if reply and fault.part != "length" else None
-                self._proxy.log.add(self._proxy.name, self.number, said, sent, fate, reply=reply)
-                if not await self._pass(framed, fault, writer, held):
+                logged = self._proxy.log.add(self._proxy.name, self.number, said, sent, fate, reply=reply)
+                if fault is not None and fault.harm is Harm.REORDER:
+                    held.append(Held(framed, fault, logged))
+                elif not await self._pass(framed, fault, writer, held):
                     return
 
-    async def _next(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held: list[bytes]) -> bytes:
+    async def _next(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held: list[Held]) -> bytes:
         """The next frame with its length; meanwhile what is held goes on if nothing comes to overtake it."""
         coming = asyncio.ensure_future(reader.readexactly(4))
         if held:
             await asyncio.wait([coming], timeout=REORDER_WAIT_S)
-            if not coming.done():
-                await _send(writer, *held)
+            if not coming.done() or coming.exception() is not None:
+                for one in held:
+                    self._proxy.log.unharmed(one.logged)
+                    self._proxy.harmless(one.fault)
+                await _send(writer, *(one.framed for one in held))
                 held.clear()
         head = await coming
         (length,) = struct.unpack("!i", head)
         assert 0 <= length <= FRAME_BYTES_MAX, length
         return head + await reader.readexactly(length)
 
-    async def _pass(self, framed: bytes, fault: Fault | None, writer: asyncio.StreamWriter, held: list[bytes]) -> bool:
+    async def _pass(self, framed: bytes, fault: Fault | None, writer: asyncio.StreamWriter, held: list[Held]) -> bool:
         """Send the frame on, or do to it what is to be done; False: this was the connection's last."""
         if self._swallows:
             return True
@@ -207,11 +226,8 @@ class Connection:
             case Harm.HALF_OPEN:
                 self._swallows = True
                 return True
-            case Harm.REORDER:
-                held.append(framed)
-                return True
         frames = await self._frames(framed, fault)
-        await _send(writer, *frames, *held)
+        await _send(writer, *frames, *(one.framed for one in held))
         held.clear()
         return True
 
@@ -256,9 +272,6 @@ class Proxies:
         for proxy in self._proxies:
             self._loop.call(proxy.stop())
         self._loop.stop()
-
-    def __iter__(self) -> Iterator[Proxy]:
-        return iter(self._proxies)
 
     def before_bookie(self, name: str, address: tuple[str, int], log: Log, seed: int) -> Proxy:
         """A proxy before the bookie that listens at `address`."""

@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from faults.detector import Breach, of_run
+from faults.detector import Breach
 from faults.harm import Fault, Harm
 from faults.lives import Life, Question, breaches_of_lives, journalled, written
 from faults.playing import SEED
 from faults.scene import ALL, BOOKIES, Act, owed
+from faults.told import of_run
 from support.started_command import Started, in_session, started
 
 SHARD_LEDGERS = 9

@@ -2,7 +2,7 @@
 
 Four bookies behind proxies, and ZooKeeper behind one. Eighteen ledgers, and what an auditor must say of each is written down
 here by hand: sound ones, losses of every severity, a marked and an open one. Each is of another length, so that no answer about
-one could be one about another.
+one could be one about another, and no loss is another's.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import combinations
 
-from faults.detector import Breach, Judged, Told, breaches
+from faults.detector import Breach, breaches
 from faults.harm import Log
 from faults.proxy import Proxies, Proxy
+from faults.told import Judged, Loss, Told
 from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
@@ -24,13 +26,18 @@ BOOKIES = ("b1", "b2", "b3", "b4")
 Cluster = SandboxCluster | RealCluster
 
 SOUND = Judged("sound")
-EXEMPT = Judged("exempt")
-UNKNOWN = Judged("indeterminate")
+MARKED = Judged("exempt", "marked_underreplicated")
+OPEN = Judged("exempt", "open")
+BELOW_WRITE, BELOW_ACK, WITHOUT = Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.ENTRY_BELOW_ACK_QUORUM, Kind.ENTRY_WITHOUT_REPLICA
+UNHEARD = ("answer_invalid", "answer_timeout", "bookie_silent")
+"""The only reasons that a bookie which is not heard can be for a verdict that is not the whole truth."""
 
 
-def violated(kind: Kind) -> Judged:
-    """One finding, and no reason to be unknown."""
-    return Judged("violated", (kind.value,))
+def lost(
+    kind: Kind, entries: tuple[int, int], on: tuple[str, ...], segment: tuple[int, int], copies: tuple[int, int, int, int]
+) -> Judged:
+    """One finding, of one run of entries that all these bookies lack, and no reason to be unknown."""
+    return Judged("violated", losses=(Loss(kind.value, (entries,), tuple((name, (entries,)) for name in on), segment, copies),))
 
 
 @dataclass(frozen=True)
@@ -55,23 +62,30 @@ def _sound(ledger_id: int) -> Planted:
 
 LEDGERS: Mapping[int, Planted] = {
     **{ledger_id: _sound(ledger_id) for ledger_id in range(1, 9)},
-    9: Planted("e3 w3 a2  0:[b1 b2 b3]  closed 29", violated(Kind.ENTRY_BELOW_WRITE_QUORUM), {"b1": "4"}),
-    10: Planted("e3 w3 a2  0:[b2 b3 b4]  closed 30", violated(Kind.ENTRY_BELOW_ACK_QUORUM), {"b2": "7", "b3": "7"}),
-    11: Planted("e3 w2 a2  0:[b1 b3 b4]  closed 31", violated(Kind.ENTRY_WITHOUT_REPLICA), {"b3": "4", "b4": "4"}),
-    12: Planted("e3 w3 a2  0:[b1 b2 b4]  closed 32", violated(Kind.ENTRY_BELOW_WRITE_QUORUM), {"b2": "0-32"}),
-    13: Planted("e3 w3 a2  0:[b1 b2 b3]  closed 33", EXEMPT, {"b3": "5"}, marked=True),
-    14: Planted("e3 w2 a2  0:[b1 b2 b3]  open", EXEMPT, {}),
+    9: Planted("e3 w3 a2  0:[b1 b2 b3]  closed 29", lost(BELOW_WRITE, (4, 4), ("b1",), (0, 29), (3, 2, 2, 0)), {"b1": "4"}),
+    10: Planted(
+        "e3 w3 a2  0:[b2 b3 b4]  closed 30",
+        lost(BELOW_ACK, (7, 7), ("b2", "b3"), (0, 30), (3, 2, 1, 0)),
+        {"b2": "7", "b3": "7"},
+    ),
+    11: Planted(
+        "e3 w2 a2  0:[b1 b3 b4]  closed 31", lost(WITHOUT, (4, 4), ("b3", "b4"), (0, 31), (2, 2, 0, 0)), {"b3": "4", "b4": "4"}
+    ),
+    12: Planted(
+        "e3 w3 a2  0:[b1 b2 b4]  closed 32", lost(BELOW_WRITE, (0, 32), ("b2",), (0, 32), (3, 2, 2, 0)), {"b2": "0-32"}
+    ),
+    13: Planted("e3 w3 a2  0:[b1 b2 b3]  closed 33", MARKED, {"b3": "5"}, marked=True),
+    14: Planted("e3 w2 a2  0:[b1 b2 b3]  open", OPEN, {}),
     15: Planted(
-        "e3 w2 a2  0:[b1 b2 b3] 20:[b1 b2 b4]  closed 35", violated(Kind.ENTRY_WITHOUT_REPLICA), {"b2": "31", "b4": "31"}
+        "e3 w2 a2  0:[b1 b2 b3] 20:[b1 b2 b4]  closed 35",
+        lost(WITHOUT, (31, 31), ("b2", "b4"), (20, 35), (2, 2, 0, 0)),
+        {"b2": "31", "b4": "31"},
     ),
     16: Planted("e3 w2 a2  0:[b1 b2 b3] 20:[b4 b2 b3]  closed 36", SOUND, {}),
-    17: Planted("e3 w2 a2  0:[b2 b3 b4]  closed 37", violated(Kind.ENTRY_BELOW_ACK_QUORUM), {"b3": "37"}),
+    17: Planted("e3 w2 a2  0:[b2 b3 b4]  closed 37", lost(BELOW_ACK, (37, 37), ("b3",), (0, 37), (2, 2, 1, 0)), {"b3": "37"}),
     18: Planted("e4 w3 a2  0:[b1 b2 b3 b4]  closed 38", SOUND, {}),
 }
 ALL = frozenset(LEDGERS)
-LOSSES = frozenset(ledger_id for ledger_id, planted in LEDGERS.items() if planted.truth.standing == "violated")
-SEVERITY = (Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.ENTRY_BELOW_ACK_QUORUM, Kind.ENTRY_WITHOUT_REPLICA)
-"""From the mildest on: while a bookie is not heard, a loss that it might undo is said to be milder, never to be worse."""
 
 
 def without(*bookies: str) -> frozenset[int]:
@@ -92,24 +106,41 @@ def settle(cluster: Cluster) -> None:
 def owed(ledger_ids: frozenset[int], hidden: frozenset[int] = frozenset()) -> dict[int, frozenset[Judged]]:
     """What may be said of each ledger when these are owed their verdict.
 
-    Of one that is not owed: the truth, or that it is unknown, with the true loss or a milder one. `hidden`: a wrong answer
-    passed for a right one, so that a loss may even be taken for sound; no ledger may ever be accused of more than is true.
+    Of one that is not owed: the truth, or as much of it as is heard, with the reason why that is not all. `hidden`: a wrong
+    answer passed for a right one, so that a loss may even be taken for sound; no ledger may ever be accused of more than is
+    true, and nothing is unknown because a ledger is poison or the checkers differ.
     """
     allowed = {}
     for ledger_id, planted in LEDGERS.items():
         may_be = {planted.truth}
         if ledger_id not in ledger_ids:
-            may_be |= {UNKNOWN, *_milder(planted.truth)}
+            may_be |= set(_partly_heard(planted.truth))
         if ledger_id in hidden:
             may_be |= {SOUND}
         allowed[ledger_id] = frozenset(may_be)
     return allowed
 
 
-def _milder(truth: Judged) -> list[Judged]:
-    """A loss as it is told while some copies are not heard of."""
-    kinds = [violated(kind) for kind in SEVERITY]
-    return kinds[: kinds.index(truth)] if truth in kinds else []
+def _partly_heard(truth: Judged) -> Iterator[Judged]:
+    """What may be said where not every bookie is heard, each with every reason there may be."""
+    known = [()] if truth.losses == () else [(), *((loss,) for loss in _less(*truth.losses))]
+    for losses in known:
+        standing = "violated" if losses else "exempt" if truth.exempt else "indeterminate"
+        for count in range(1, len(UNHEARD) + 1):
+            for reasons in combinations(UNHEARD, count):
+                yield Judged(standing, truth.exempt, reasons, losses)
+
+
+def _less(truth: Loss) -> Iterator[Loss]:
+    """A loss as it is told while some copies are not heard of: they may be there, so that it is never worse than it is."""
+    assert truth.copies is not None
+    write, ack, confirmed, _ = truth.copies
+    for count in range(1, len(truth.missing_on) + 1):
+        there = write - count
+        kind = WITHOUT if there == 0 else BELOW_ACK if there < ack else BELOW_WRITE
+        for lacking in combinations(truth.missing_on, count):
+            for heard in range(confirmed + 1):
+                yield Loss(kind.value, truth.entries, lacking, truth.segment, (write, ack, heard, there - heard))
 
 
 @contextmanager

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-from faults.detector import Breach, Heard, Judged, Sort, Told
+from faults.detector import Breach, Sort
 from faults.frames import Said
 from faults.harm import Log
 from faults.lives import Life, Question, breaches_of_lives
+from faults.told import Heard, Judged, Read, Told
 
 SHARD_LEDGERS = 6
 SHARDS = (range(1, 7), range(7, 13))
@@ -42,12 +43,18 @@ def found(first: Sequence[Question], second: Sequence[Question], committed: Sequ
         for txn_id, one in enumerate(asked):
             operation = "list" if one.entry_id is None else "read"
             said = Said(operation, txn_id, one.ledger_id, one.entry_id)
-            reply = replace(said, status="held", entries=held(one.ledger_id) if one.entry_id is None else None)
+            if one.entry_id is None:
+                reply = replace(said, status="held", entries=held(one.ledger_id))
+            else:
+                reply = replace(said, status="no_entry")
             log.add(one.bookie, number, said, said, "passed", reply=False)
             log.add(one.bookie, number, reply, reply, "passed", reply=True)
     lists = [one for one in (*FIRST, *SECOND) if one.entry_id is None]
-    answers = [(one.bookie, one.look, one.ledger_id, Heard("held", held(one.ledger_id))) for one in lists]
-    told = Told(answers, [(ledger, Judged("sound")) for ledger in OWED], in_order=False)
+    answers = [(one.bookie, one.look, (one.ledger_id,), Heard("held", held(one.ledger_id))) for one in lists]
+    reads = [
+        (one.bookie, one.look, (one.ledger_id, one.entry_id), Read("no_entry")) for one in SECOND if one.entry_id is not None
+    ]
+    told = Told(answers, [(ledger, Judged("sound")) for ledger in OWED], False, reads)
     ends = (committed, [one for one in (*FIRST, *SECOND) if one not in set(committed)])
     lives = [Life(seen, mine) for seen, mine in zip(log.epochs(), ends, strict=True)]
     return breaches_of_lives(lives, told, OWED, SHARD_LEDGERS)

@@ -13,14 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from faults.detector import Heard, Sort
+from faults.detector import Sort
 from faults.harm import Fault, Harm
 from faults.plans import PLANS as ON_THE_WIRE
 from faults.plans import Plan
-from faults.playing import PLAYS_ALL, SEED, by_job, chosen, hold, planted, told_by
+from faults.playing import PLAYS_ALL, SEED, by_job, chosen, hold, planted
 from faults.processes import command, of_connection, parent
 from faults.proxy import Connection
 from faults.scene import ALL, BOOKIES, act, owed, settle
+from faults.told import Heard, Read
 
 from auditor.sandbox.cluster import SandboxCluster
 
@@ -101,22 +102,22 @@ PLANS = WORKERS | {name: replace(ON_THE_WIRE[name], quick=False) for name in WIR
 def test_a_fault_under_spark_takes_no_verdict_that_is_owed(spark: object, cluster: SandboxCluster, tmp_path: Path, name: str):
     """Each ledger once and with its own answers, whatever Spark did twice."""
     with act(cluster, SEED) as played:
-        faults = planted(played, PLANS[name])
-        hold(played, PLANS[name], faults, by_job(played, PLANS[name], tmp_path))
+        due = planted(played, PLANS[name])
+        hold(played, PLANS[name], due, by_job(played, PLANS[name], tmp_path))
 
 
 def test_the_detector_sees_what_is_planted_into_written_tables(spark: object, cluster: SandboxCluster, tmp_path: Path):
-    """Of a real run: nothing; then one answer less, twice, in another's place, with another entry."""
+    """Of a real run: nothing; then one answer less, twice, in another's place, with another entry; and one entry read again."""
     with act(cluster, SEED) as played:
-        told = told_by(by_job(played, Plan("no fault", lambda _: {}), tmp_path))
+        told = by_job(played, Plan("no fault", lambda _: {}), tmp_path).told
         assert [] == played.breaches(told, owed(ALL))
         rows = [row for row in told.answers if row[:2] == ("b1", 1)]
         others = [row for row in told.answers if row[:2] != ("b1", 1)]
-        same_part = [n for n, row in enumerate(rows) if row[2] % 3 == rows[0][2] % 3]
+        same_part = [n for n, row in enumerate(rows) if row[2][0] % 3 == rows[0][2][0] % 3]
         first, second = same_part[0], same_part[1]
         turned = list(rows)
         turned[first], turned[second] = rows[second], rows[first]
-        changed = (*rows[second][:3], Heard("held", (rows[second][3].entries or frozenset()) | {999}))
+        changed = (*rows[second][:3], Heard("held", frozenset({999})))
         planted_rows = {
             Sort.LOSS: rows[:second] + rows[second + 1 :],
             Sort.DUPLICATION: [*rows, rows[second]],
@@ -126,6 +127,14 @@ def test_the_detector_sees_what_is_planted_into_written_tables(spark: object, cl
         for sort, mine in planted_rows.items():
             found = played.breaches(replace(told, answers=[*mine, *others]), owed(ALL))
             assert [(sort, "b1 at look 1")] == [(breach.sort, breach.sequence.split(",")[0]) for breach in found]
+        (bookie, look, key, _), *reads = told.reads
+        for other, sort in (([], Sort.LOSS), ([(bookie, look, key, Read("present"))], Sort.CORRUPTION)):
+            (breach,) = played.breaches(replace(told, reads=[*other, *reads]), owed(ALL))
+            assert (sort, f"{bookie} at look {look}, reads", key[0]) == (
+                breach.sort,
+                *breach.sequence.split(", ids")[:1],
+                breach.ledger_id,
+            )
 
 
 def test_the_plans_on_the_wire_are_known():

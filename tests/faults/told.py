@@ -1,0 +1,163 @@
+"""What a run says that it heard and found, as values that can be compared: read from its outputs, by none of its code.
+
+told = of_run(run_dir)                              # or of_command(outcome), for `auditor ledger`
+told.answers[0], told.reads[0], told.verdicts[0]
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from faults.frames import entries_of_groups
+
+Json = Mapping[str, Any]
+Runs = tuple[tuple[int, int], ...]
+"""Runs of entries, first and last."""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a run says a bookie answered of a ledger. `entries` None: it does not say which."""
+
+    status: str
+    entries: frozenset[int] | None = None
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a run says came of reading one entry."""
+
+    status: str
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A finding on a ledger. `missing_on`: by bookie, in order; `segment`: its first and last entry; `copies`: write quorum,
+    ack quorum, confirmed and unknown copies of the worst entry. Findings that are no loss have none of these."""
+
+    kind: str
+    entries: Runs = ()
+    missing_on: tuple[tuple[str, Runs], ...] = ()
+    segment: tuple[int, int] | None = None
+    copies: tuple[int, int, int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a run says of a ledger: its standing, the reasons for it and its findings, each in order of the alphabet."""
+
+    standing: str
+    exempt: str | None = None
+    unknowns: tuple[str, ...] = ()
+    losses: tuple[Loss, ...] = ()
+
+
+State = Heard | Read | Judged
+Key = tuple[int, ...]
+"""What a sequence is of: a ledger, or a ledger and an entry."""
+Row = tuple[str, int, Key, Heard | Read]
+"""Bookie, look, what was asked about, answer."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A run's outputs, each in the order in which it was written. `in_order`: that of the verdicts means something;
+    `reads_in_order`: so does that of the reads of each bookie."""
+
+    answers: Sequence[Row]
+    verdicts: Sequence[tuple[int, Judged]]
+    in_order: bool
+    reads: Sequence[Row] = ()
+    reads_in_order: bool = True
+
+
+def of_run(run_dir: Path) -> Told:
+    """What a run's directory says. Raises AssertionError where its files contradict each other."""
+    summary = json.loads((run_dir / "summary.json").read_text())
+    lines = (run_dir / "findings.jsonl").read_text().splitlines()
+    verdicts = _rows(run_dir / "verdicts")
+    written = Counter(text for row in verdicts for text in row["findings"])
+    published = Counter(line for line in lines if json.loads(line)["ledger_id"] is not None)
+    assert written == published, f"the verdicts have {written - published} more, findings.jsonl {published - written}"
+    judged = [(row["ledger_id"], judged_of(row, [json.loads(text) for text in row["findings"]])) for row in verdicts]
+    _counted(summary, judged)
+    return Told(answers_of(_rows(run_dir / "evidence/answers")), judged, False, reads_of(_rows(run_dir / "evidence/reads")))
+
+
+def of_command(told: Json, answers: Sequence[Row] = (), reads: Sequence[Row] = ()) -> Told:
+    """What `auditor ledger` says as JSON, in its order, which is that of the ids it was given.
+
+    The report has no entries: `answers` and `reads` are the evidence that it was made of, ledger by ledger. Raises
+    AssertionError where the report says of an answer what its evidence does not, or counts other ledgers than it names.
+    """
+    shown = {
+        (bookie, look, (one["ledger_id"],)): status
+        for one in told["ledgers"]
+        for look, seen in enumerate(one.get("looks", ()), start=1)
+        for bookie, status in seen["answers"].items()
+    }
+    heard = {row[:3]: row[3].status for row in answers}
+    assert shown == heard, f"the report shows {set(shown.items()) - set(heard.items())} more than was heard, or less"
+    judged = [
+        (one["ledger_id"], judged_of(one, [found for found in told["findings"] if found["ledger_id"] == one["ledger_id"]]))
+        for one in told["ledgers"]
+    ]
+    _counted(told["summary"], judged)
+    return Told(answers, judged, True, reads, reads_in_order=False)
+
+
+def _counted(summary: Json, judged: Sequence[tuple[int, Judged]]) -> None:
+    counts = Counter(verdict.standing for _, verdict in judged)
+    told = {word: n for word, n in summary["ledgers"].items() if word != "listed" and n}
+    assert told == counts, f"the summary counts {told}, the verdicts are {counts}"
+
+
+def answers_of(rows: Iterable[Json]) -> list[Row]:
+    """Rows of evidence as answers; those that only greet left out."""
+    return [
+        (row["bookie_id"], row["look"], (row["ledger_id"],), Heard(row["status"], entries_of_groups(row["groups"] or b"")))
+        for row in rows
+        if row["ledger_id"] is not None
+    ]
+
+
+def reads_of(rows: Iterable[Json]) -> list[Row]:
+    """Rows of evidence as entries that were read."""
+    return [(row["bookie_id"], row["look"], (row["ledger_id"], row["entry_id"]), Read(row["status"])) for row in rows]
+
+
+def judged_of(verdict: Json, findings: Iterable[Json]) -> Judged:
+    """A verdict as a run tells it, with the findings on that ledger."""
+    losses = sorted((_loss(found) for found in findings), key=repr)
+    return Judged(verdict["standing"], verdict.get("exempt"), tuple(sorted(verdict.get("unknowns", ()))), tuple(losses))
+
+
+def _loss(found: Json) -> Loss:
+    segment, copies = found["segment"], found["copies"]
+    return Loss(
+        found["kind"],
+        _runs(found["entries"]),
+        tuple(sorted((bookie, _runs(runs)) for bookie, runs in found["missing_on"].items())),
+        segment and (segment["first_entry_id"], segment["last_entry_id"]),
+        copies and tuple(copies[word] for word in ("write_quorum", "ack_quorum", "confirmed", "unknown")),
+    )
+
+
+def _runs(runs: Iterable[Iterable[int]]) -> Runs:
+    return tuple((first, last) for first, last in runs)
+
+
+def _rows(table: Path) -> list[dict[str, Any]]:
+    """Rows of a written table in the order in which its files were written, and in each file."""
+    return [row for path in written_files(table) for row in pq.read_table(path, partitioning=None).to_pylist()]
+
+
+def written_files(table: Path) -> list[Path]:
+    """The files of a table, oldest first: each stage of a run adds some."""
+    return sorted(table.glob("*.parquet"), key=lambda path: (path.stat().st_mtime_ns, path.name))
