@@ -19,15 +19,15 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from support.model.clusters import started
-from support.model.history import Broken, Cluster, told
-from support.model.machine import run_machine
+from support.model.history import Broken, Cluster
+from support.model.machine import ONE_ON_SPARK_OF, run_machine, those_on_spark
 from support.model.spark import through_spark
 
 from auditor.stop import StopRequest
 from auditor.tables.session import spark_session
 
-HISTORIES_A_ROUND = 20
-"""Histories of one seed; behind them one more, through Spark."""
+HISTORIES_A_ROUND = ONE_ON_SPARK_OF
+"""Histories of one seed; the last one goes through Spark as well."""
 STEPS = 30
 """Actions behind the beginning of a history: more than in the quick form, for what only long ones reach."""
 SPARK_CORES = "local[2]"
@@ -40,7 +40,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=None, help="seed of the first round; the next has the next number")
     given = parser.parse_args(words)
     first = given.seed if given.seed is not None else time.time_ns() % 10**6
-    print(f"from seed {first} on: rounds of {HISTORIES_A_ROUND} histories, and one through Spark", flush=True)
+    print(f"from seed {first} on: rounds of {HISTORIES_A_ROUND} histories, one of them through Spark too", flush=True)
     ends_at = time.monotonic() + 60 * given.minutes
     with (
         tempfile.TemporaryDirectory() as workdir,
@@ -60,11 +60,12 @@ def _round(cluster: Cluster, seed: int, workdir: Path) -> bool:
     """Whether every property held; if not, what did not has been told."""
     try:
         tally = run_machine(cluster, HISTORIES_A_ROUND, seed, STEPS)
-        through_spark(cluster, told(seed, STEPS, cluster.world.at_first), workdir)
+        for lines in those_on_spark(tally.histories, HISTORIES_A_ROUND):
+            through_spark(cluster, lines, workdir)
     except Broken as failure:
         print(f"seed {seed}: {failure}")
         return False
-    print(f"seed {seed}: {tally.histories} histories, {tally.actions.total()} actions", flush=True)
+    print(f"seed {seed}: {len(tally.histories)} histories, {tally.actions.total()} actions", flush=True)
     return True
 
 

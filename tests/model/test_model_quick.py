@@ -5,7 +5,7 @@ Every failure prints the shortest history that fails and the command that replay
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import cast
 
@@ -14,15 +14,13 @@ from support.model import actions, history
 from support.model.clusters import started
 from support.model.engines import SparkFree
 from support.model.history import Broken, Cluster, first_broken, told
-from support.model.machine import run_machine
+from support.model.machine import FLEETING, QUICK_HISTORIES, QUICK_SEED, drawn, run_machine
 from support.model.plants import PLANTS, PLANTS_BETWEEN, Plant
 from support.model.truth import Truth
 from support.model.worlds import World
 
-HISTORIES = 60
-"""Of ten actions on average: half a minute."""
-SEED = 34
-"""The same histories at each run with the same Hypothesis; `make soak` draws new ones."""
+from auditor import single
+
 PLANTED_HISTORIES_MAX = 60
 """Histories in which a planted bug must show."""
 SHRINKS_MAX = 60
@@ -37,10 +35,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.mark.timeout(900)  # Hypothesis shrinks a failure for up to five minutes
 def test_after_each_action_every_property_holds(cluster: Cluster):
     """No false alarm, no miss, nothing untouched moves, the same evidence gives the same verdict, all ledgers are counted."""
-    tally = run_machine(cluster, HISTORIES, SEED)
+    tally = run_machine(cluster, QUICK_HISTORIES, QUICK_SEED)
     assert {"sound", "exempt", "indeterminate", "violated"} <= tally.said.keys()
     assert "resume" in tally.actions
     assert len(actions.ACTIONS) - 3 <= len(tally.actions), f"hardly anything happened: {tally.actions}"
+    assert tally.histories == drawn(cluster, QUICK_HISTORIES, QUICK_SEED), "those through Spark are others (tests/tables)"
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
@@ -79,18 +78,69 @@ class Nowhere:
         """Nobody will look."""
 
 
-def test_the_machine_tells_the_shortest_history(monkeypatch: pytest.MonkeyPatch):
-    """What Hypothesis drew is shrunk to the actions that matter. Here a history fails that loses all of a ledger."""
+def lost_ledgers(truth: Truth) -> list[str]:
+    written = [number for number, ledger in truth.ledgers.items() if ledger.written > 0]
+    return [f"ledger {n} is lost" for n in written if not any(one.holds.get(n) for one in truth.bookies.values())]
 
-    def lost_all(truth: Truth, *_: object) -> list[str]:
-        written = [number for number, ledger in truth.ledgers.items() if ledger.written > 0]
-        return [f"ledger {n} is lost" for n in written if not any(one.holds.get(n) for one in truth.bookies.values())]
 
+@pytest.fixture
+def nowhere(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """A cluster that nobody audits."""
     monkeypatch.setattr(Cluster, "judged", lambda self: {})
     monkeypatch.setattr(Cluster, "gone_on_with", lambda self, cut: [])
-    monkeypatch.setattr(history, "broken", lost_all)
+    monkeypatch.setattr(history, "broken", lambda truth, *_: [])
+    return Cluster(cast(World, Nowhere()), cast(SparkFree, None))
+
+
+def in_words(truth: Truth, *_: object) -> list[str]:
+    return lost_ledgers(truth)
+
+
+def by_raising(truth: Truth, *_: object) -> list[str]:
+    assert not lost_ledgers(truth), "as the product may assert"
+    return []
+
+
+@pytest.mark.parametrize("fails", [in_words, by_raising])
+def test_the_machine_tells_the_shortest_history(
+    nowhere: Cluster, monkeypatch: pytest.MonkeyPatch, fails: Callable[..., object]
+):
+    """What Hypothesis drew is shrunk to the actions that matter, whether a property is broken or the product raises. Here a
+    history fails that loses all of a ledger."""
+    monkeypatch.setattr(history, "broken", fails)
     with pytest.raises(Broken) as failure:
-        run_machine(Cluster(cast(World, Nowhere()), cast(SparkFree, None)), HISTORIES, SEED)
+        run_machine(nowhere, QUICK_HISTORIES, QUICK_SEED)
     create, append, loss = failure.value.lines
     assert ("create", "append 1 1") == (create.split()[0], append)
     assert loss.split()[0] in ("wipe", "lose", "stripe")
+    assert f"tests/model/replay.py '{'; '.join(failure.value.lines)}'" in str(failure.value)
+
+
+def test_the_machine_tells_a_history_that_failed_only_once(nowhere: Cluster, monkeypatch: pytest.MonkeyPatch):
+    """And that it did not fail again."""
+    times = count()
+
+    def fails(*_: object) -> list[str]:
+        return ["so it was"] if next(times) == 7 else []
+
+    monkeypatch.setattr(history, "broken", fails)
+    with pytest.raises(Broken) as failure:
+        run_machine(nowhere, QUICK_HISTORIES, QUICK_SEED)
+    assert ["so it was", FLEETING] == failure.value.sentences
+    assert f"tests/model/replay.py '{'; '.join(failure.value.lines)}'" in str(failure.value)
+
+
+def test_what_the_product_raises_is_told_with_the_history(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    """And with the place where it was raised, at each way through the model."""
+
+    def raises(*_: object) -> object:
+        raise ValueError("two answers of one bookie")
+
+    monkeypatch.setattr(single, "audit_ledgers", raises)
+    for run in (cluster.run, cluster.end):
+        with pytest.raises(Broken) as failure:
+            run(["create 1 e1 w1 a1 b1", "cut 3 half", "resume"])
+        (sentence,) = failure.value.sentences
+        assert sentence.startswith("ValueError, raised by raises (test_model_quick.py, line ")
+        assert sentence.endswith("): two answers of one bookie")
+        assert isinstance(failure.value.__cause__, ValueError)

@@ -10,16 +10,15 @@ import pytest
 from support.model import actions
 from support.model.clusters import started
 from support.model.history import Broken, Cluster, told
+from support.model.machine import ONE_ON_SPARK_OF, QUICK_HISTORIES, QUICK_SEED, drawn, those_on_spark
 from support.model.plants import Plant, all_is_done_again, leftovers_stay, told_before_it_is_done
-from support.model.spark import through_spark
+from support.model.spark import each_through_spark, end_through_spark, through_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 SEED = 34
-HISTORIES = 3
-"""One for twenty of the quick form (tests/model)."""
 RESUMED = 2
-"""Histories more, of those in which an audit goes on."""
+"""Histories of this seed in which an audit goes on."""
 STEPS = 16
 """Actions behind the beginning of each."""
 CHANGED = (
@@ -38,18 +37,34 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.mark.long
-def test_a_run_says_what_the_single_engine_says(spark: object, cluster: Cluster, tmp_path: Path):
+@pytest.fixture(scope="module")
+def histories(cluster: Cluster) -> list[list[str]]:
+    """Every twentieth of the quick form: the very histories (`test_model_quick` holds that)."""
+    return those_on_spark(drawn(cluster, QUICK_HISTORIES, QUICK_SEED), QUICK_HISTORIES)
+
+
+@pytest.mark.parametrize("number", range(QUICK_HISTORIES // ONE_ON_SPARK_OF))
+def test_a_run_says_what_the_single_engine_says(
+    spark: object, cluster: Cluster, histories: list[list[str]], tmp_path: Path, number: int
+):
     """Standing, exemption, reasons, findings with their entries, bookies and copies; and what it says of bookies is true."""
-    for number in range(HISTORIES):
-        through_spark(cluster, told(f"{SEED}/{number}", STEPS, cluster.world.at_first), tmp_path)
+    end_through_spark(cluster, histories[number], tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(QUICK_HISTORIES // ONE_ON_SPARK_OF))
+def test_a_run_behind_each_action_says_what_the_single_engine_says(
+    spark: object, cluster: Cluster, histories: list[list[str]], tmp_path: Path, number: int
+):
+    """Not at the end of a history alone."""
+    each_through_spark(cluster, histories[number], tmp_path)
 
 
 @pytest.mark.long
 def test_runs_that_go_on_in_a_drawn_history_are_right(spark: object, cluster: Cluster, tmp_path: Path):
     """Wherever the history cuts them down, and whatever happens before they go on."""
-    histories = (told(f"{SEED}/{number}", STEPS, cluster.world.at_first) for number in count(HISTORIES))
-    for lines in islice((lines for lines in histories if "resume" in lines), RESUMED):
+    drawn_anew = (told(f"{SEED}/{number}", STEPS, cluster.world.at_first) for number in count())
+    for lines in islice((lines for lines in drawn_anew if "resume" in lines), RESUMED):
         through_spark(cluster, lines, tmp_path)
 
 

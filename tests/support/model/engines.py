@@ -25,7 +25,7 @@ from auditor.model.finding import Finding
 from auditor.model.verdict import Verdict
 from auditor.poison.judge import Judge
 from auditor.report.progress import Silent
-from auditor.single import Asker, audit_ledgers
+from auditor.single import Asker
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import MetadataStore, open_store
 
@@ -128,7 +128,7 @@ class SparkFree:
         terms = terms_of(self._context, "model", surroundings)
         asker = Asker(store, settings.bookie_limits(), now_ms, self._context.stop.wait, settings.second_look_delay_ms)
         with patch.object(single, "Judge", _Here):
-            judged = audit_ledgers(asker, numbers, terms)
+            judged = single.audit_ledgers(asker, numbers, terms)
         assert list(numbers) == [evidence.ledger_id for evidence, _ in judged], "each ledger is judged once, in order"
         return {evidence.ledger_id: Judged(evidence, step, terms) for evidence, step in judged}
 

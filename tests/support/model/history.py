@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import random
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
+from pathlib import Path
+from traceback import extract_tb
 from typing import TypeVar
 
 from support.model import actions
 from support.model.across import wrong_across
 from support.model.engines import Judged, SparkFree
-from support.model.properties import broken, broken_by_one, unaccounted
+from support.model.properties import broken, broken_by_one
 from support.model.truth import Cut, Row, Truth
 from support.model.worlds import World
 
@@ -41,6 +44,12 @@ class Broken(AssertionError):
         told = "\n".join(f"- {sentence}" for sentence in self.sentences)
         again = f".venv/bin/python tests/model/replay.py {where}{shlex.quote('; '.join(self.lines))}"
         super().__init__(f"after the history\n{history}\n{told}\nto see it again:\n    {again}")
+
+
+def raised(error: Exception) -> str:
+    """What was raised, and where, as a sentence."""
+    at = extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}, raised by {at.name} ({Path(at.filename).name}, line {at.lineno}): {error}"
 
 
 class Cluster:
@@ -73,6 +82,12 @@ class Cluster:
         cut = self.truth.cut
         if not self.happen(line):
             return
+        with self.naming_the_history():
+            if sentences := self._checked(line, cut):
+                raise Broken(self.lines, sentences, self.where)
+
+    def _checked(self, line: str, cut: Cut | None) -> list[str]:
+        """What is broken behind the action that just happened, as sentences. `cut`: the audit that could go on before it."""
         untouched = self.truth.ledgers.keys() - actions.touched(self.truth, line)
         sentences = self.gone_on_with(cut) if line == "resume" and cut is not None else []
         judged = self.judged()
@@ -85,16 +100,27 @@ class Cluster:
             second = {number: one.row for number, one in self.judged().items()}
             sentences += [f"ledger {n} was {rows[n]}\n  and is {second[n]}" for n in rows if second[n] != rows[n]]
         self.rows = rows
-        if sentences:
-            raise Broken(self.lines, sentences, self.where)
+        return sentences
+
+    @contextmanager
+    def naming_the_history(self) -> Iterator[None]:
+        """Whatever is raised meanwhile, by the product too, is raised as Broken."""
+        try:
+            yield
+        except Broken:
+            raise
+        except Exception as error:
+            raise Broken(self.lines, [raised(error)], self.where) from error
 
     def end(self, lines: Sequence[str]) -> None:
         """A whole history, audited at its end and where an audit goes on. Raises Broken."""
         self.begin()
         for line in lines:
             cut = self.truth.cut
-            if self.happen(line) and line == "resume" and cut is not None and (sentences := self.gone_on_with(cut)):
-                raise Broken(self.lines, sentences, self.where)
+            if self.happen(line) and line == "resume" and cut is not None:
+                with self.naming_the_history():
+                    if sentences := self.gone_on_with(cut):
+                        raise Broken(self.lines, sentences, self.where)
         self.step("again")
 
     def judged(self) -> dict[int, Judged]:
@@ -112,7 +138,7 @@ class Cluster:
         numbers = list(cut.cluster.ledgers)
         judged, heard = self.auditor.audit_across(numbers, cut.stage, lambda: self.world.become(self.truth))
         self.went_on = rows = {number: one.row for number, one in judged.items()}
-        sentences = [*wrong_across((cut.cluster, self.truth), rows, heard), *unaccounted(cut.cluster, rows)]
+        sentences = [*wrong_across((cut.cluster, self.truth), rows, heard)]
         return sentences + [sentence for number, one in judged.items() for sentence in broken_by_one(number, one)]
 
     def run(self, lines: Sequence[str]) -> None:

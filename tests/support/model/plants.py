@@ -50,9 +50,12 @@ def one_look_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def windows_are_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each bookie is held to the entries of the position behind its own."""
-    window = schedule.window
-    shifted: Any = lambda first, last, position, size, quorum: window(first, last, position + 1, size, quorum)  # noqa: E731
-    monkeypatch.setattr(schedule, "window", shifted)
+    right = schedule.expected
+
+    def shifted(extent: Any, at: tuple[int, ...], size: int, quorum: int) -> Any:
+        return right(extent, tuple((position + 1) % size for position in at), size, quorum)
+
+    monkeypatch.setattr(coverage, "expected", shifted)
     monkeypatch.setattr(coverage, "is_healthy", lambda metadata, answers: False)
     monkeypatch.setattr(ledger, "is_healthy", lambda metadata, answers: False)
 
@@ -131,6 +134,13 @@ def two_audits_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries, "_finding", unsteady)
 
 
+def the_last_ledger_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three ledgers or more one gets no verdict."""
+    audit_ledgers = single.audit_ledgers
+    left: Any = lambda asker, numbers, terms: audit_ledgers(asker, numbers, terms)[: max(2, len(numbers) - 1)]  # noqa: E731
+    monkeypatch.setattr(single, "audit_ledgers", left)
+
+
 def the_first_word_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a bookie said first stands, whatever it says at a later look."""
 
@@ -166,6 +176,7 @@ PLANTS: tuple[Plant, ...] = (
     strays_are_lost,
     marks_stay_young,
     two_audits_differ,
+    the_last_ledger_is_left_out,
 )
 PLANTS_BETWEEN: tuple[Plant, ...] = (the_first_word_counts, changed_metadata_is_not_noticed)
 """Bugs that show only where the cluster changes while an audit stands still."""

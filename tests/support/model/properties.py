@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from support.model.engines import Judged
+from support.entry_by_entry import in_groups
+from support.model.engines import Judged, written_out
 from support.model.truth import UNREGISTERED, Row, Truth
 
 from auditor.confirm.agreement import differences
 from auditor.judgement import Todo, settle
-from auditor.model.availability import ABSENT_READS
-from auditor.model.finding import Family
-from auditor.model.verdict import Standing
+from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, EntryRead, ReadStatus
+from auditor.model.evidence import Look
+from auditor.model.finding import Family, Kind
 
 LOOKS_OF_AN_ACCUSED = 2
 """Looks at which the bookies are asked before entries are said to be lost."""
@@ -25,7 +26,6 @@ def broken(truth: Truth, judged: Mapping[int, Judged], before: Mapping[int, Row]
     yield from moved(rows, before, untouched)
     for number, one in judged.items():
         yield from broken_by_one(number, one)
-    yield from unaccounted(truth, rows)
 
 
 def broken_by_one(number: int, one: Judged) -> Iterator[str]:
@@ -59,21 +59,53 @@ def moved(rows: Mapping[int, Row], before: Mapping[int, Row], untouched: set[int
 
 
 def hasty(number: int, one: Judged) -> Iterator[str]:
-    """Nothing is said to be lost before its bookies were asked twice, and the worst entry read on each that lacks it."""
-    found = [f for f in one.verdict.findings if f.family is Family.ENTRY]
+    """Nothing is said to be lost before its bookies were asked at two looks of the same metadata, which was read once more
+    behind them; and of each bookie that is said to lack entries a list lacks them, and reading the worst one says so."""
+    found = [f for f in one.verdict.findings if f.family is Family.ENTRY or f.kind is Kind.UNDERREPLICATED_UNRECOVERABLE]
     if not found:
         return
-    looks = [look for look in one.evidence.looks if look.answers]
-    if len(looks) < LOOKS_OF_AN_ACCUSED:
-        yield f"ledger {number} is said to have lost entries after {len(looks)} look at its bookies"
-        return
+    looks = _of_the_same_metadata(one.evidence.looks)
+    asked = sum(bool(look.answers) for look in looks)
+    if asked < LOOKS_OF_AN_ACCUSED:
+        yield f"ledger {number} is said to have lost entries, and its bookies were asked at {asked} look of the same metadata"
+    if looks[-1].answers:
+        yield f"ledger {number} is said to have lost entries, and its metadata was not read again behind the answers"
     worst = int(dict(found[0].facts)["worst_entry"])
     for bookie, ranges in found[0].missing_on:
-        gone = any(bookie in look.answers and look.answers[bookie].is_gone for look in looks)
-        said = [look.reads[bookie, worst].status for look in looks if (bookie, worst) in look.reads]
-        lacks = any(first <= worst <= last for first, last in ranges)
-        if lacks and not gone and not ABSENT_READS.intersection(said):
-            yield f"entry {worst} of ledger {number} is said to be missing on {bookie}, where nobody tried to read it"
+        said = _unfounded(looks, bookie, set(written_out(ranges)), worst)
+        yield from (f"of ledger {number} {bookie} is said to lack entries, and {sentence}" for sentence in said)
+
+
+def _of_the_same_metadata(looks: Sequence[Look]) -> list[Look]:
+    """The looks, up to the last one, that saw what it saw."""
+    newest = looks[-1].record
+    others = [at for at, look in enumerate(looks) if (look.record.status, look.record.stamp) != (newest.status, newest.stamp)]
+    return list(looks[max(others, default=-1) + 1 :])
+
+
+def _unfounded(looks: Sequence[Look], bookie: str, lacks: set[int], worst: int) -> Iterator[str]:
+    """Why what one bookie said, its newest conclusive word on each thing, is not enough to say that it lacks those entries."""
+    answers = [look.answers[bookie] for look in looks if bookie in look.answers]
+    if len(answers) < LOOKS_OF_AN_ACCUSED:
+        yield f"it was asked at {len(answers)} look"
+    lists = [answer for answer in answers if answer.status in VALID_ANSWERS]
+    if not lists:
+        if not (answers and answers[-1].is_gone and looks[-1].record.mark is not None):
+            yield "it never said what it holds"
+        return
+    reads = {read.entry_id: read.status for look in looks for read in look.reads.values() if _tells_of(read, bookie)}
+    listed = {entry for entry in lacks if in_groups(lists[-1].groups, entry)}
+    found = {entry for entry in lacks if reads.get(entry, ReadStatus.NO_ENTRY) not in ABSENT_READS}
+    if listed or found:
+        yield f"it listed {sorted(listed)} and {sorted(found)} could be read there"
+    if not ABSENT_READS.intersection(reads.values()):
+        yield "no read there says so"
+    if worst in lacks and worst not in reads:
+        yield f"no read of {worst}, the worst entry, says so"
+
+
+def _tells_of(read: EntryRead, bookie: str) -> bool:
+    return read.bookie_id == bookie and read.status in {*ABSENT_READS, ReadStatus.PRESENT, ReadStatus.CORRUPT}
 
 
 def disputed(number: int, one: Judged) -> Iterator[str]:
@@ -83,14 +115,6 @@ def disputed(number: int, one: Judged) -> Iterator[str]:
         yield f"ledger {number}, judged again from the same evidence, is another: {one.verdict}\n  and {again.verdict}"
     for sentence in differences(one.verdict, one.evidence, one.terms):
         yield f"the checkers differ on ledger {number}: {sentence}"
-
-
-def unaccounted(truth: Truth, rows: Mapping[int, Row]) -> Iterator[str]:
-    """Every ledger of the history has one verdict, and the standings add up."""
-    standings = Counter(row.standing for row in rows.values())
-    known = {standing.word for standing in Standing}
-    if rows.keys() != truth.ledgers.keys() or sum(standings[word] for word in known) != len(truth.ledgers):
-        yield f"{len(truth.ledgers)} ledgers, and verdicts on {sorted(rows)}: {dict(standings)}"
 
 
 # Of a whole run on Spark

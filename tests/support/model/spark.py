@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 
 from support.model.halves import Halves
-from support.model.history import Broken, Cluster, shortest
+from support.model.history import Broken, Cluster, raised, shortest
 from support.model.on_spark import on_spark
 from support.model.properties import differing, wrong_bookies, wrong_verdicts
-
-from auditor.errors import AuditorError
 
 SHRINKS_MAX = 25
 """Histories tried to find a shorter one that fails too: seconds each."""
@@ -23,20 +21,59 @@ def through_spark(cluster: Cluster, lines: Sequence[str], workdir: Path, shrinks
 
     The caller has a Spark session (the fixture `spark`). 3 to 10 s, and as much again for each audit that is cut down.
     """
-    if failure := _failure(cluster, lines, workdir):
-        short = shortest(failure.lines, lambda some: _failure(cluster, some, workdir) is not None, shrinks_max)
-        raise _failure(cluster, short, workdir) or failure
+    _holds(_cut_down, cluster, lines, workdir, shrinks_max)
 
 
-def _failure(cluster: Cluster, lines: Sequence[str], workdir: Path) -> Broken | None:
-    """What is broken first: by an audit that went on, or else at the end of the history."""
+def end_through_spark(cluster: Cluster, lines: Sequence[str], workdir: Path) -> None:
+    """The same, but of whole runs there is one, at the end. 3 to 10 s."""
+    _holds(_at_the_end, cluster, lines, workdir, SHRINKS_MAX)
+
+
+def each_through_spark(cluster: Cluster, lines: Sequence[str], workdir: Path) -> None:
+    """The same, and there is one behind each action. Minutes."""
+    _holds(_at_each, cluster, lines, workdir, SHRINKS_MAX)
+
+
+Way = Callable[[Cluster, Sequence[str], Path], list[str]]
+"""A history through the model: what is broken first, as sentences."""
+
+
+def _holds(way: Way, cluster: Cluster, lines: Sequence[str], workdir: Path, shrinks_max: int) -> None:
+    if failure := _failure(way, cluster, lines, workdir):
+        short = shortest(failure.lines, lambda some: _failure(way, cluster, some, workdir) is not None, shrinks_max)
+        raise _failure(way, cluster, short, workdir) or failure
+
+
+def _failure(way: Way, cluster: Cluster, lines: Sequence[str], workdir: Path) -> Broken | None:
     try:
-        sentences = _broken_on_the_way(cluster, lines, workdir) or _broken_at_the_end(cluster, workdir)
+        sentences = way(cluster, lines, workdir)
     except Broken as broken:  # of the engine without Spark
         sentences = broken.sentences
-    except (AssertionError, AuditorError) as error:  # of accounts that do not add up, or a run that may not go on
-        sentences = [f"{type(error).__name__}: {error}"]
+    except Exception as error:  # of accounts that do not add up, a run that may not go on, Spark
+        sentences = [raised(error)]
     return Broken(cluster.lines, sentences, f"{cluster.where}--spark ") if sentences else None
+
+
+def _cut_down(cluster: Cluster, lines: Sequence[str], workdir: Path) -> list[str]:
+    """By an audit that went on, or else at the end of the history."""
+    return _broken_on_the_way(cluster, lines, workdir) or _broken_at_the_end(cluster, workdir)
+
+
+def _at_the_end(cluster: Cluster, lines: Sequence[str], workdir: Path) -> list[str]:
+    cluster.begin()
+    for line in lines:
+        cluster.happen(line)
+    return _broken_at_the_end(cluster, workdir)
+
+
+def _at_each(cluster: Cluster, lines: Sequence[str], workdir: Path) -> list[str]:
+    cluster.begin()
+    for line in lines:
+        so_far = len(cluster.lines)
+        cluster.step(line)
+        if len(cluster.lines) > so_far and (sentences := _broken_on_spark(cluster, workdir)):
+            return sentences
+    return []
 
 
 def _broken_on_the_way(cluster: Cluster, lines: Sequence[str], workdir: Path) -> list[str]:
@@ -60,9 +97,14 @@ def _broken_on_the_way(cluster: Cluster, lines: Sequence[str], workdir: Path) ->
 
 
 def _broken_at_the_end(cluster: Cluster, workdir: Path) -> list[str]:
-    """The cluster as it is, by a whole run and by the engine without Spark."""
+    """The cluster as it is, by the engine without Spark and by a whole run."""
     cluster.step("again")
     cluster.lines.pop()  # no part of the history
+    return _broken_on_spark(cluster, workdir)
+
+
+def _broken_on_spark(cluster: Cluster, workdir: Path) -> list[str]:
+    """A whole run of the cluster as it is, held against what the engine without Spark said last."""
     run = on_spark(cluster.world.metadata_service_uri, Path(mkdtemp(dir=workdir)))
     found = [(one["kind"], one["bookie_id"]) for one in run.outcome.findings if one["bookie_id"] is not None]
     return [
