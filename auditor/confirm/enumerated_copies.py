@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -66,10 +67,13 @@ class Tally:
 
     def can_exist(self, entry: EntryId) -> int | None:
         """How many copies of the entry can exist; None where it was not looked at."""
-        for one in self.counted:
-            if one.block.low <= entry <= one.block.high:
-                return int(one.possible[entry - one.block.low])
-        return None
+        one = self.counted_at(entry)
+        return None if one is None else int(one.possible[entry - one.block.low])
+
+    def counted_at(self, entry: EntryId) -> Counted | None:
+        """The block with the entry; None where it was not looked at. One search: the blocks ascend."""
+        at = bisect_left(self.counted, entry, key=lambda one: one.block.high)
+        return self.counted[at] if at < len(self.counted) and self.counted[at].block.low <= entry else None
 
     def worst(self) -> Worst:
         """There must be an entry."""

@@ -137,8 +137,7 @@ def _elsewhere(heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Term
     A bookie that came to know no such ledger has lost what it showed before.
     """
     named = {bookie for segment in metadata.segments for bookie in segment.ensemble}
-    parts = stretches(metadata)
-    written_to = {bookie for bookie in named if any(last_of(part, bookie) is not None for part in parts)}
+    written_to = {bookie for part in stretches(metadata) for bookie in part.bookies if last_of(part, bookie) is not None}
     strange = (terms.around.writable | terms.around.readonly) - written_to
     reads = [read for (bookie, entry), read in heard.reads.items() if bookie in strange and tally.can_exist(entry) == 0]
     forgot: dict[BookieId, int] = {}

@@ -37,22 +37,19 @@ class Due(NamedTuple):
 
 
 def due(ledger: LedgerId, bookie: BookieId, stretches: Sequence[Stretch], blocks: Sequence[Block], terms: Terms) -> Due:
-    """`blocks` are those of the stretches that are looked at."""
+    """`blocks` are those of the stretches that are looked at. Stretches of other bookies change nothing; they only cost."""
     pairs = ((first_of(one, bookie), last_of(one, bookie)) for one in stretches)
     ends = sorted({entry for pair in pairs for entry in pair if entry is not None})
     key = f"{terms.probe_seed}/{ledger}/{bookie}"
     if len(ends) > ENDS_MAX:
         inner = ends[1:-1]
         ends = [ends[0], *(inner[at] for at in _drawn(f"{key}/ends", len(inner), ENDS_MAX - 2)), ends[-1]]
-    if any(bookie in one.ensemble for one in stretches if not _is_whole(one, blocks)):
+    whole = {block.low for block in blocks if block == Block(block.stretch, block.stretch.first, block.stretch.last)}
+    if any(bookie in one.ensemble for one in stretches if one.first not in whole):
         return Due(frozenset(ends), None, terms.probe_entries)
     rest = sorted({entry for block in blocks for entry in _written_to(block, bookie)} - set(ends))
     drawn = frozenset(rest[at] for at in _drawn(f"{key}/entries", len(rest), terms.probe_entries))
     return Due(frozenset(ends), drawn, len(drawn))
-
-
-def _is_whole(stretch: Stretch, blocks: Sequence[Block]) -> bool:
-    return any(block == Block(stretch, stretch.first, stretch.last) for block in blocks)
 
 
 def _written_to(block: Block, bookie: BookieId) -> Iterator[EntryId]:

@@ -10,8 +10,10 @@ Nothing here is shared with `auditor.verify` but the model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from auditor.confirm.enumerated_blocks import Block, blocks
 from auditor.confirm.enumerated_copies import Tally, tally
@@ -30,6 +32,7 @@ from auditor.model.ledger import LedgerMetadata, RecordStatus
 from auditor.model.verdict import AWAY, Exempt, Standing, Unknown
 
 Reads = Mapping[EntryId, EntryRead]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,17 +168,20 @@ def _count(
     ledger = heard.record.ledger_id
     chosen, is_whole = blocks(ledger, parts, _edges(heard), claimed, terms)
     testimonies, dues = dict[BookieId, Testimony](), dict[BookieId, Due]()
-    for bookie in dict.fromkeys(bookie for part in parts for bookie in part.bookies):
-        answer = heard.answers.get(bookie)
-        reads = {entry: read for (reader, entry), read in heard.reads.items() if reader == bookie}
-        mine = [last for part in parts if (last := last_of(part, bookie)) is not None]
+    parts_of, blocks_of = _by_bookie((part, part) for part in parts), _by_bookie((one.stretch, one) for one in chosen)
+    reads_of: dict[BookieId, dict[EntryId, EntryRead]] = {bookie: {} for bookie in parts_of}
+    for (reader, entry), read in heard.reads.items():
+        reads_of.setdefault(reader, {})[entry] = read
+    for bookie, its_parts in parts_of.items():
+        answer, reads = heard.answers.get(bookie), reads_of[bookie]
+        highest = max((last for part in its_parts if (last := last_of(part, bookie)) is not None), default=-1)
         if answer is not None and answer.is_gone and heard.record.mark is not None:
             testimonies[bookie] = gone()
         elif answer is not None and answer.status in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER):
-            testimonies[bookie] = by_list(answer, metadata.ensemble_size, max(mine, default=-1), reads)
-        elif answer is not None and answer.status is AnswerStatus.UNSUPPORTED and terms.probe_entries > 0 and mine:
-            reads = {entry: read for entry, read in reads.items() if is_written(parts, bookie, entry)}
-            dues[bookie] = due(ledger, bookie, parts, chosen, terms)
+            testimonies[bookie] = by_list(answer, metadata.ensemble_size, highest, reads)
+        elif answer is not None and answer.status is AnswerStatus.UNSUPPORTED and terms.probe_entries > 0 and highest >= 0:
+            reads = {entry: read for entry, read in reads.items() if is_written(its_parts, bookie, entry)}
+            dues[bookie] = due(ledger, bookie, its_parts, blocks_of.get(bookie, []), terms)
             testimonies[bookie] = by_reads(reads, all_due_were_made=dues[bookie].was_read(reads))
         else:
             testimonies[bookie] = unheard(answer)
@@ -187,17 +193,26 @@ def _corrupt(heard: Words, count: _Count) -> dict[EntryId, tuple[Stretch, int, i
     """Each entry with a corrupt copy where one should be: (its stretch, confirmed copies, copies that can exist)."""
     found = {}
     for bookie, entry in heard.corrupt:
-        for counted in count.tally.counted:
-            block = counted.block
-            if block.low <= entry <= block.high and bookie in block.stretch.bookies_of(entry):
-                at = entry - block.low
-                found[entry] = (block.stretch, int(counted.confirmed[at]), int(counted.possible[at]))
+        counted = count.tally.counted_at(entry)
+        if counted is not None and bookie in counted.block.stretch.bookies_of(entry):
+            at = entry - counted.block.low
+            found[entry] = (counted.block.stretch, int(counted.confirmed[at]), int(counted.possible[at]))
     return found
 
 
-def is_written(parts: Iterable[Stretch], bookie: BookieId, entry: EntryId) -> bool:
-    """Whether the entry was written to the bookie."""
-    return any(part.first <= entry <= part.last and bookie in part.bookies_of(entry) for part in parts)
+def _by_bookie(told: Iterable[tuple[Stretch, T]]) -> dict[BookieId, list[T]]:
+    """What is told of stretches, for each bookie of their ensembles: nobody walks through those of all others."""
+    found: dict[BookieId, list[T]] = {}
+    for stretch, one in told:
+        for bookie in stretch.bookies:
+            found.setdefault(bookie, []).append(one)
+    return found
+
+
+def is_written(parts: Sequence[Stretch], bookie: BookieId, entry: EntryId) -> bool:
+    """Whether the entry was written to the bookie; the stretches ascend."""
+    at = bisect_left(parts, entry, key=lambda part: part.last)
+    return at < len(parts) and parts[at].first <= entry and bookie in parts[at].bookies_of(entry)
 
 
 def _edges(heard: Words) -> Iterator[EntryId]:

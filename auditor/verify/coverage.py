@@ -182,8 +182,12 @@ def _read_so(
     wants: Mapping[BookieId, list[EntrySet]],
 ) -> list[Copy]:
     """The reads that ended so, of entries where they should be; ascending."""
-    told = ((bookie, e) for bookie, reads in mine.items() for e, read in reads.items() if read.status in statuses)
-    return sorted((bookie, e) for bookie, e in told if any(e in want for want in wants[bookie]))
+    found: list[Copy] = []
+    for bookie, reads in mine.items():
+        told = [e for e, read in reads.items() if read.status in statuses]
+        whole = EntrySet.joined(wants[bookie]) if told else EMPTY
+        found += ((bookie, e) for e in told if e in whole)
+    return sorted(found)
 
 
 def _is_usable(answer: Answer, metadata: LedgerMetadata) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
 from typing import NamedTuple
 
 from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, Kind
@@ -37,7 +35,7 @@ class Losses(NamedTuple):
 
     def without_replica(self) -> EntrySet:
         """The entries of which no promised copy can exist."""
-        return reduce(or_, self.beyond(self.metadata.write_quorum), EMPTY)
+        return EntrySet.joined(self.beyond(self.metadata.write_quorum))
 
 
 def _lost(one: ExtentCoverage) -> list[EntrySet]:
@@ -85,7 +83,7 @@ def _finding(
     more: Facts = (),
 ) -> Finding:
     metadata, seen = losses.metadata, losses.seen
-    entries = reduce(or_, hit)
+    entries = EntrySet.joined(hit)
     ranked = [
         (worst, one.extent)
         for level, one in zip(losses.levels, seen.extents, strict=True)
@@ -111,11 +109,11 @@ def _finding(
 
 
 def _missing_on(seen: Coverage) -> tuple[tuple[BookieId, tuple[tuple[EntryId, EntryId], ...]], ...]:
-    absent: dict[BookieId, EntrySet] = {}
+    absent: dict[BookieId, list[EntrySet]] = {}
     for one in seen.extents:
         for share in one.shares:
-            absent[share.bookie_id] = absent.get(share.bookie_id, EMPTY) | share.absent
-    return tuple((bookie, gone.ranges(RANGES_MAX)) for bookie, gone in absent.items() if gone)
+            absent.setdefault(share.bookie_id, []).append(share.absent)
+    return tuple((bookie, EntrySet.joined(sets).ranges(RANGES_MAX)) for bookie, sets in absent.items() if any(sets))
 
 
 def _worst_facts(entry: EntryId, ensemble: tuple[str, ...], metadata: LedgerMetadata, seen: Coverage) -> Facts:

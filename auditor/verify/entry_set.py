@@ -1,14 +1,16 @@
 """Sets of entries in closed form: what is held, expected and lacking costs its number of groups, not of entries.
 
 An `EntrySet` is a sequence of disjoint, ascending pieces (`auditor.verify.pieces`): a stripe of a billion entries is one piece.
-Every operation walks the pieces of both sides once. Integers are Python's: no id is too large.
+Every operation walks the pieces of both sides once, of `&` and `-` only those within reach of the other side: a bookie's list
+of thousands of pieces is compared with each of thousands of segments. Integers are Python's: no id is too large.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 from auditor.model.availability import SequenceGroup
 from auditor.model.finding import Ranges
@@ -28,6 +30,8 @@ from auditor.verify.pieces import (
     trimmed,
     whole,
 )
+
+_START, _END = attrgetter("start"), attrgetter("end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,14 @@ class EntrySet:
         """A few single entries."""
         return cls(tuple(Piece(e, e, 1, WHOLE) for e in sorted(set(entries))))
 
+    @classmethod
+    def joined(cls, sets: Iterable[EntrySet]) -> EntrySet:
+        """The union of sets that ascend, as the segments of a ledger do: each begins behind the end of those before it.
+
+        Costs the number of pieces, where adding one set after the other would cost its square.
+        """
+        return cls(tuple(piece for one in sets for piece in one.pieces))
+
     def __bool__(self) -> bool:
         return bool(self.pieces)
 
@@ -71,15 +83,22 @@ class EntrySet:
     def __and__(self, other: EntrySet) -> EntrySet:
         if not self.pieces or not other.pieces:
             return EMPTY
-        return EntrySet(tuple(combine(self.pieces, other.pieces, COMMON)))
+        left, right = self._near(other), other._near(self)
+        return EntrySet(tuple(combine(left, right, COMMON))) if left and right else EMPTY
 
     def __sub__(self, other: EntrySet) -> EntrySet:
         if not self.pieces or not other.pieces:
             return self
-        return EntrySet(tuple(combine(self.pieces, other.pieces, MINUS)))
+        right = other._near(self)
+        return EntrySet(tuple(combine(self.pieces, right, MINUS))) if right else self
+
+    def _near(self, other: EntrySet) -> tuple[Piece, ...]:
+        """The pieces that reach into the extent of the other set; neither is empty. Costs their number, and two searches."""
+        begin = bisect_left(self.pieces, other.pieces[0].start, key=_END)
+        return self.pieces[begin : bisect_right(self.pieces, other.pieces[-1].end, key=_START)]
 
     def __contains__(self, entry: EntryId) -> bool:
-        at = bisect_right(self.pieces, entry, key=lambda piece: piece.start) - 1
+        at = bisect_right(self.pieces, entry, key=_START) - 1
         if at < 0 or entry > self.pieces[at].end:
             return False
         piece = self.pieces[at]

@@ -72,14 +72,9 @@ def planned(plan: ProbePlan, bookie: BookieId, wants: Sequence[EntrySet]) -> Pla
     entries.
     """
     ends = _some_ends(plan, bookie, [want for want in wants if want])
-    rest = _joined(wants) - EntrySet.of_entries(ends)
+    rest = EntrySet.joined(wants) - EntrySet.of_entries(ends)
     chosen = _draw(f"{plan.seed}/{plan.ledger_id}/{bookie}/entries", rest.count(), plan.entries)
     return Planned(ends, tuple(rest.nth(index) for index in chosen))
-
-
-def _joined(wants: Sequence[EntrySet]) -> EntrySet:
-    """The union of the shares of one bookie, which ascend from extent to extent. Costs pieces."""
-    return EntrySet(tuple(piece for want in wants for piece in want.pieces))
 
 
 def _some_ends(plan: ProbePlan, bookie: BookieId, wants: Sequence[EntrySet]) -> tuple[EntryId, ...]:
@@ -128,7 +123,7 @@ class ProbedBookie:
     @classmethod
     def of(cls, planned: Planned, wants: Sequence[EntrySet], reads: Mapping[EntryId, EntryRead]) -> ProbedBookie:
         """`reads` are those made on this bookie, by entry: the newest conclusive word on each."""
-        whole = _joined(wants)
+        whole = EntrySet.joined(wants)
         mine = {e: read for e, read in reads.items() if e in whole}
         present = [e for e, read in mine.items() if read.status is ReadStatus.PRESENT]
         absent = [e for e, read in mine.items() if read.status in ABSENT_READS]

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from auditor.model.availability import SequenceGroup
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
-from auditor.verify.entry_set import EMPTY, EntrySet
+from auditor.verify.entry_set import EntrySet
+from auditor.verify.pieces import Run
 
 _GROUP = Struct(">qqii")
 _SIZE_MAX = 2**31 - 1
@@ -62,28 +63,43 @@ def extents(metadata: LedgerMetadata) -> tuple[Extent, ...]:
 
 def positions(ensemble: tuple[BookieId, ...]) -> dict[BookieId, tuple[int, ...]]:
     """The ensemble positions of each distinct bookie, in the order of their first appearance."""
-    found: dict[BookieId, tuple[int, ...]] = {}
+    found: dict[BookieId, list[int]] = {}
     for position, bookie in enumerate(ensemble):
-        found[bookie] = (*found.get(bookie, ()), position)
-    return found
+        found.setdefault(bookie, []).append(position)
+    return {bookie: tuple(at) for bookie, at in found.items()}
 
 
 def window(first: EntryId, last: EntryId, position: int, ensemble_size: int, write_quorum: int) -> EntrySet:
     """The entries of [first, last] whose write set contains `position`. Costs one piece."""
+    return EntrySet.stripe(first, last, ensemble_size, _window_runs(first, position, ensemble_size, write_quorum))
+
+
+def _window_runs(first: EntryId, position: int, ensemble_size: int, write_quorum: int) -> tuple[Run, ...]:
+    """A window as runs in the period of the ensemble's size, counted from `first`."""
     if write_quorum >= ensemble_size:
-        return EntrySet.span(first, last)
+        return ((0, ensemble_size),)
     start = (position - write_quorum + 1 - first) % ensemble_size
     overhang = start + write_quorum - ensemble_size
-    runs = ((start, write_quorum),) if overhang <= 0 else ((0, overhang), (start, write_quorum - overhang))
-    return EntrySet.stripe(first, last, ensemble_size, runs)
+    return ((start, write_quorum),) if overhang <= 0 else ((0, overhang), (start, write_quorum - overhang))
 
 
 def expected(extent: Extent, at: tuple[int, ...], ensemble_size: int, write_quorum: int) -> EntrySet:
-    """The entries of the extent that a bookie standing at the positions `at` should hold."""
-    held = EMPTY
-    for position in at:
-        held = held | window(extent.first_entry_id, extent.last_entry_id, position, ensemble_size, write_quorum)
-    return held
+    """The entries of the extent that a bookie standing at the positions `at` should hold: one piece. Costs positions."""
+    first, last = extent.first_entry_id, extent.last_entry_id
+    runs = sorted(run for position in at for run in _window_runs(first, position, ensemble_size, write_quorum))
+    return EntrySet.stripe(first, last, ensemble_size, _overlaid(runs))
+
+
+def _overlaid(runs: list[Run]) -> tuple[Run, ...]:
+    """Runs in the order of their beginnings, which may overlap, as runs that do not."""
+    found: list[Run] = []
+    for offset, size in runs:
+        if found and offset <= sum(found[-1]):
+            begin = found[-1][0]
+            found[-1] = (begin, max(sum(found[-1]), offset + size) - begin)
+        else:
+            found.append((offset, size))
+    return tuple(found)
 
 
 def expected_groups(first: EntryId, last: EntryId, position: int, ensemble_size: int, write_quorum: int) -> bytes | None:

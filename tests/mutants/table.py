@@ -83,8 +83,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "a bookie that stands twice is asked for one of its windows",
         SCHEDULE,
         "verify/schedule.py",
-        "held = held | window(",
-        "held = window(",
+        "for position in at for run in",
+        "for position in at[:1] for run in",
         ("tests/unit/verify/test_verify_schedule.py::test_a_bookie_at_two_positions_should_hold_both_windows",),
     ),
     Mutant(

@@ -1,10 +1,12 @@
 """Sets in closed form against Python's own sets; their cost by counting pieces, not by the clock."""
 
 import random
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.many_segments import calls
 
 from auditor.model.availability import SequenceGroup
 from auditor.verify.entry_set import EMPTY, EntrySet, Piece
@@ -115,6 +117,32 @@ def test_groups_are_read_by_the_definition_of_a_sequence_group() -> None:
     """(F, L, S, P): runs of S entries at F, F+P, ..., L; a full period is one run; period 0 is one run."""
     made = EntrySet.of_groups([SequenceGroup(1, 10, 2, 3), SequenceGroup(20, 20, 5, 0), SequenceGroup(30, 34, 2, 2)])
     assert {1, 2, 4, 5, 7, 8, 10, 11, *range(20, 25), *range(30, 36)} == enumerated(made)
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_sets_that_ascend_are_joined(base: int) -> None:
+    """Into one that has their pieces and their entries, empty ones among them; of none that is the empty set."""
+    for seed in range(60):
+        draw = random.Random(f"joined {base} {seed}")
+        sets = [random_set(draw, base + SPAN * number) for number in range(draw.randint(0, 4))]
+        joined, plain = EntrySet.joined(made for made, _ in sets), set().union(*(plain for _, plain in sets))
+        check(joined, plain)
+        assert tuple(piece for made, _ in sets for piece in made.pieces) == joined.pieces, f"base {base}, seed {seed}"
+
+
+@pytest.mark.parametrize("operation", [EntrySet.__and__, EntrySet.__sub__])
+def test_what_is_out_of_reach_costs_nothing(operation: Callable[[EntrySet, EntrySet], EntrySet]) -> None:
+    """A small set against one of thousands of pieces takes as long as against those pieces it touches, wherever it lies."""
+    long = EntrySet.of_groups(SequenceGroup(at, at + 4, 1, 2) for at in range(0, 80_000, 10))
+    for first in (0, 5, 40_000, 79_990, 10**6):
+        small = EntrySet.span(first, first + 15)
+        near = EntrySet(tuple(piece for piece in long.pieces if first - 20 <= piece.start <= first + 35))
+        assert operation(small, near).pieces == operation(small, long).pieces
+        assert (
+            calls(lambda small=small: operation(small, long))
+            <= calls(lambda small=small, near=near: operation(small, near)) + 2
+        )
+    assert calls(lambda: long & EntrySet.span(40_000, 40_015)) < 60
 
 
 def test_groups_that_do_not_ascend_are_our_fault() -> None:

@@ -4,6 +4,7 @@ import struct
 
 import pytest
 from support.entry_by_entry import entries_of, expected_on, in_groups
+from support.many_segments import calls
 
 from auditor.model.availability import SequenceGroup
 from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
@@ -72,6 +73,18 @@ def test_a_run_too_long_for_a_group_has_no_expected_form() -> None:
     """2^31 - 1 entries fit in one group; one more, and the closer look decides."""
     assert struct.pack(">qqii", 5, 5, 2**31 - 1, 0) == expected_groups(5, 5 + 2**31 - 2, 0, 3, 3)
     assert expected_groups(5, 5 + 2**31 - 1, 0, 3, 3) is None
+
+
+@pytest.mark.parametrize("last", [100, 10**9])
+def test_a_bookie_at_thousands_of_positions_costs_positions(last: int) -> None:
+    """Four times the positions of one bookie take no more than five times the calls, and its share is one piece."""
+
+    def share(size: int) -> EntrySet:
+        return expected(Extent(Segment(0, ("b",) * size), last), tuple(range(0, size, 2)), size, 1)
+
+    few, many = (calls(lambda size=size: share(size)) for size in (1_000, 4_000))
+    assert 0 < many < 5 * few
+    assert [range(0, last + 1, 2)[-1] // 2 + 1, 1] == [share(4_000).count(), len(share(4_000).pieces)]
 
 
 @pytest.mark.parametrize(("e", "w"), [(1, 1), (3, 2), (4, 2), (5, 1), (5, 3), (6, 6)])
