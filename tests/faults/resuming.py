@@ -1,4 +1,4 @@
-"""Runs that are ended from outside and gone on with: plans of one or more ends each, and how one is played.
+"""Runs that are ended from outside and gone on with: how a plan of `faults.ends` is played.
 
     found = Play(PLANS["SIGKILL of the driver, at a list"], act, home).breaches()
 
@@ -11,21 +11,20 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 from faults.detector import Breach
+from faults.ends import FINDINGS, USAGE, End, LivesPlan, jvm_of
 from faults.harm import Fault, Harm
 from faults.lives import Life, Question, breaches_of_lives, journalled, written
 from faults.playing import SEED
-from faults.scene import ALL, BOOKIES, Act, owed
+from faults.scene import BOOKIES, Act, owed
 from faults.told import of_run
-from support.started_command import Started, in_session, started
+from support.started_command import Started, started
 
 SHARD_LEDGERS = 9
 """The scene's eighteen ledgers make two shards."""
@@ -35,146 +34,7 @@ SETTINGS = ("--shard-ledgers", str(SHARD_LEDGERS), "--second-look-delay", "0s", 
 LATEST = b'{"run": "run-20200101T000000Z-000000"}\n'
 ENDS_WITHIN_S = 600.0
 """How long a life may take, on a machine that does other things too: some ten seconds where it has two cores for itself."""
-FULL_BYTES = 1_500
-"""The largest file that the full disk takes: what is said, and no table."""
 ADVICE = re.compile(r"auditor (run --resume \d{8}T\d{6}Z-[0-9a-f]{6})\b")
-FINDINGS, USAGE, FAULT, UNREACHABLE, STOPPED = 1, 2, 4, 5, 128 + signal.SIGTERM
-"""Exit codes."""
-
-
-@dataclass(frozen=True)
-class End:
-    """How a life ends: what is done, at which one (from `first` on, before `last`) of the `of` that it comes to: "stage" is one
-    more in the journal, "list" and "read" are requests to one bookie; "results" is summary.json, of which there is one.
-
-    `code` is the exit code, negative for a signal that says nothing. `attempts`: how often Spark tries a task that fails.
-    `over`: what is done before the run goes on. `leaves_jvm`: it is stopped, and until it is woken the run may not go on.
-    """
-
-    deed: Callable[[Act, Started], object]
-    code: int
-    of: str
-    first: int
-    last: int
-    attempts: int = 1
-    over: Callable[[Act], object] = lambda act: None
-    leaves_jvm: bool = False
-
-
-@dataclass(frozen=True)
-class LivesPlan:
-    """The ends of a run's lives, one behind the other; then it is finished, and these ledgers are owed their verdict."""
-
-    name: str
-    ends: Sequence[End]
-    owed: frozenset[int] = ALL
-    quick: bool = False
-
-
-def jvm_of(command: Started) -> int:
-    """The JVM of a run."""
-    processes = [line.split() for line in in_session(command.pid)]
-    (pid,) = [int(words[0]) for words in processes if words[1].endswith("/java")]
-    return pid
-
-
-def _kill_driver(act: Act, command: Started) -> None:
-    os.kill(command.pid, signal.SIGKILL)
-
-
-def _kill_jvm(act: Act, command: Started) -> None:
-    os.kill(jvm_of(command), signal.SIGKILL)
-
-
-def _freeze_jvm(act: Act, command: Started) -> None:
-    """The driver is killed; its JVM, stopped, does not notice."""
-    os.kill(jvm_of(command), signal.SIGSTOP)
-    os.kill(command.pid, signal.SIGKILL)
-
-
-def _terminate(act: Act, command: Started) -> None:
-    os.kill(command.pid, signal.SIGTERM)
-
-
-def _terminate_all(act: Act, command: Started) -> None:
-    os.killpg(command.pid, signal.SIGTERM)
-
-
-def _fill_disk(act: Act, command: Started) -> None:
-    """From now on, for every process of the run and those that they will start. What is open already is no exception."""
-    for line in in_session(command.pid):
-        resource.prlimit(int(line.split()[0]), resource.RLIMIT_FSIZE, (FULL_BYTES, FULL_BYTES))
-
-
-def _lose_zookeeper(act: Act, command: Started) -> None:
-    act.proxies.lose(act.by_name["zookeeper"])
-
-
-def _find_zookeeper(act: Act) -> None:
-    act.proxies.find(act.by_name["zookeeper"])
-
-
-def _killed(of: str, first: int, last: int) -> End:
-    return End(_kill_driver, -signal.SIGKILL, of, first, last)
-
-
-def _jvm_killed(of: str, first: int, last: int) -> End:
-    return End(_kill_jvm, FAULT, of, first, last)
-
-
-def _terminated(of: str, first: int, last: int, deed: Callable[[Act, Started], object] = _terminate) -> End:
-    return End(deed, STOPPED, of, first, last)
-
-
-def _full(of: str, first: int, last: int) -> End:
-    return End(_fill_disk, UNREACHABLE, of, first, last, attempts=2)
-
-
-def _lost(of: str, first: int, last: int) -> End:
-    return End(_lose_zookeeper, UNREACHABLE, of, first, last, over=_find_zookeeper)
-
-
-LIST = ("list", 7, 13)
-"""A bookie is asked for six lists or seven of either shard at the first look, and for four or five in all at the second."""
-LATE_LIST = ("list", 14, 17)
-READ = ("read", 0, 1)
-"""One bookie is asked for a single entry of each look, the others for more."""
-STAGE = ("stage", 1, 14)
-"""In a run of some two dozen."""
-NEXT_STAGE = ("stage", 1, 5)
-PLANS: Mapping[str, LivesPlan] = {
-    plan.name: plan
-    for plan in (
-        LivesPlan("SIGKILL of the driver, at a list", [_killed(*LIST)], quick=True),
-        LivesPlan("SIGKILL of the driver, at a list of the second look", [_killed(*LATE_LIST)]),
-        LivesPlan("SIGKILL of the driver, at a read", [_killed(*READ)]),
-        LivesPlan("SIGKILL of the driver, behind a stage", [_killed(*STAGE)]),
-        LivesPlan("SIGKILL of the JVM, at a list", [_jvm_killed(*LIST)]),
-        LivesPlan("SIGKILL of the JVM, behind a stage", [_jvm_killed(*STAGE)]),
-        LivesPlan("SIGTERM, at a list", [_terminated(*LIST)]),
-        LivesPlan("SIGTERM, behind a stage", [_terminated(*STAGE)]),
-        LivesPlan("SIGTERM of all processes, at a list", [_terminated(*LIST, _terminate_all)]),
-        LivesPlan("a full disk, at a list", [_full(*LIST)]),
-        LivesPlan("a full disk, behind a stage", [_full(*STAGE)]),
-        LivesPlan("ZooKeeper lost, at a list", [_lost(*LIST)]),
-        LivesPlan("ZooKeeper lost, behind a stage", [_lost(*STAGE)]),
-        LivesPlan("SIGKILL of the driver, and again when it has gone on", [_killed(*LIST), _killed(*NEXT_STAGE)]),
-        LivesPlan("SIGTERM, then SIGKILL of the JVM", [_terminated(*STAGE), _jvm_killed(*NEXT_STAGE)]),
-        LivesPlan(
-            "each of them, one after another",
-            [end(*NEXT_STAGE) for end in (_terminated, _lost, _full, _jvm_killed, _killed)],
-        ),
-        LivesPlan("ZooKeeper lost, then a full disk", [_lost(*LIST), _full(*NEXT_STAGE)]),
-        LivesPlan(
-            "SIGKILL of the driver, its JVM stopped for a while",
-            [End(_freeze_jvm, -signal.SIGKILL, *LIST, attempts=2, leaves_jvm=True)],
-        ),
-    )
-}
-
-
-UNPUBLISHED = LivesPlan("SIGKILL of the driver, its results written", [End(_kill_driver, -signal.SIGKILL, "results", 0, 1)])
-"""Needs a Pushgateway that does not answer: between the results and `latest.json` there is nothing else to wait for."""
 
 
 class Play:
@@ -187,6 +47,7 @@ class Play:
         self._known: list[Question] = []
         self._lives: list[tuple[list[Question], int]] = []
         self._commands: list[Started] = []
+        self._done: list[End] = []
 
     def breaches(self, meddle: Callable[[Path], object] = lambda run: None) -> list[Breach]:
         """What the detector finds when the run is over. `meddle` may do something to its directory before it goes on."""
@@ -234,13 +95,17 @@ class Play:
         at = self._draw.randrange(end.first, end.last)
         if end.of == "results":
             command.reach(lambda _: any(self.home.glob("out/run-*/summary.json")), ENDS_WITHIN_S)
-            end.deed(self.act, command)
+            self._do(end, command)
         elif end.of == "stage":
             self._await_stages(command, at)
-            end.deed(self.act, command)
+            self._do(end, command)
         else:
-            fault = Fault(Harm.CALL, reply=False, operation=end.of, frame=at, call=lambda _: end.deed(self.act, command))
+            fault = Fault(Harm.CALL, reply=False, operation=end.of, frame=at, call=lambda _: self._do(end, command))
             self.act.by_name[self._draw.choice(BOOKIES)].faults = [fault]
+
+    def _do(self, end: End, command: Started) -> None:
+        self._done.append(end)
+        end.deed(self.act, command)
 
     def _await_stages(self, command: Started, more: int) -> None:
         wanted = len(stages_written(self.home)) + more
@@ -256,7 +121,11 @@ class Play:
 
     def _last_life(self, words: Sequence[str], processes: ExitStack) -> None:
         command = self._started(words, processes)
+        ends = [*self.plan.ends, *self.plan.stops]
+        for stop in self.plan.stops:
+            self._await(stop, command)
         assert FINDINGS == command.ended(ENDS_WITHIN_S), command.said()
+        assert ends == self._done, "not everything was done that the plan has"
         assert LATEST != (self.home / "out" / "latest.json").read_bytes()
         before = set(self._known)
         self._lives.append(([one for one in written(run_of(self.home)) if one not in before], 1))

@@ -11,9 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from faults.ends import jvm_of
 from faults.harm import Fault, Harm
 from faults.playing import IDS, PLAYS_ALL, SEED, told_by
-from faults.resuming import ENDS_WITHIN_S, LATEST, jvm_of, nothing_published
+from faults.resuming import ENDS_WITHIN_S, LATEST, nothing_published
 from faults.scene import ALL, BOOKIES, Act, act, owed, settle
 from support.audits import audit
 from support.started_command import Started, started

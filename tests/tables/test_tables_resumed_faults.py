@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from faults.detector import Sort
+from faults.ends import PLANS, UNPUBLISHED
 from faults.playing import SEED
-from faults.resuming import PLANS, SHARD_LEDGERS, UNPUBLISHED, Play
+from faults.resuming import SHARD_LEDGERS, Play
 from faults.scene import ALL, BOOKIES, act, settle
 
 from auditor.sandbox.cluster import SandboxCluster
