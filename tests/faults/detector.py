@@ -24,7 +24,7 @@ from itertools import chain
 
 from faults.frames import Said
 from faults.harm import Log, Passed
-from faults.told import Heard, Judged, Key, Read, Row, State, Told
+from faults.told import Heard, Key, Read, Row, Sampled, State, Told
 
 M = 3
 """How many parts the ledgers of a sequence are split into."""
@@ -32,6 +32,8 @@ WINDOW = 4
 HEARD = ("held", "no_such_ledger", "present", "no_entry", "no_ledger", "corrupt")
 """Answers to lists and to reads that say what is there. All others are answers that were not heard: never a breach."""
 
+May = State | Sampled
+"""What may be told of a ledger."""
 By = Mapping[tuple[str, int], Sequence[Passed]]
 """Frames by bookie and look."""
 
@@ -53,7 +55,7 @@ class Breach:
     window: tuple[int, ...]
 
 
-def breaches(log: Log, told: Told, owed: Mapping[int, frozenset[Judged]]) -> list[Breach]:
+def breaches(log: Log, told: Told, owed: Mapping[int, frozenset[May]]) -> list[Breach]:
     """Everything that is wrong. `owed`: what may be said of each ledger that the run was to judge.
 
     Where the verdicts' order means something it is that in which proxies first saw the ledgers asked for.
@@ -89,7 +91,7 @@ def by_look(log: Log) -> By:
     return found
 
 
-def compared(seen: By, told: Told, owed: Mapping[int, frozenset[Judged]], order: Sequence[int] | None = None) -> list[Breach]:
+def compared(seen: By, told: Told, owed: Mapping[int, frozenset[May]], order: Sequence[int] | None = None) -> list[Breach]:
     """The same, where it is known which frames of a bookie belong to which look. `order`: of the verdicts."""
     places = sorted({*seen, *(row[:2] for row in (*told.answers, *told.reads))})
     found = [
@@ -107,7 +109,7 @@ def compared(seen: By, told: Told, owed: Mapping[int, frozenset[Judged]], order:
 def compare(
     sequence: str,
     expected: Sequence[Key],
-    allowed: Mapping[Key, frozenset[State]],
+    allowed: Mapping[Key, frozenset[May]],
     told: Sequence[tuple[Key, State]],
     *,
     in_order: bool = True,
@@ -124,7 +126,7 @@ def compare(
 def _part(
     name: str,
     expected: Sequence[Key],
-    allowed: Mapping[Key, frozenset[State]],
+    allowed: Mapping[Key, frozenset[May]],
     told: Sequence[tuple[Key, State]],
     in_order: bool,
 ) -> list[Breach]:
@@ -145,7 +147,7 @@ def _part(
 
 
 def _strange(
-    told: Sequence[tuple[Key, State]], allowed: Mapping[Key, frozenset[State]], known: Sequence[Key]
+    told: Sequence[tuple[Key, State]], allowed: Mapping[Key, frozenset[May]], known: Sequence[Key]
 ) -> list[tuple[Sort, Key]]:
     """Ledgers with a state that is not theirs: another's, where that one has lost its own, or nobody's."""
     wrong = {key: state for key, state in told if key in known and not _may_be(state, allowed[key])}
@@ -156,10 +158,10 @@ def _strange(
     return found
 
 
-def _may_be(state: State, allowed: frozenset[State]) -> bool:
+def _may_be(state: State, allowed: frozenset[May]) -> bool:
     if isinstance(state, Heard | Read) and state.status not in HEARD:
         return True
-    return state in allowed
+    return state in allowed or any(one.allows(state) for one in allowed if isinstance(one, Sampled))
 
 
 def _answers(
@@ -170,7 +172,7 @@ def _answers(
     asked = {_exchange(one): _key(one.said) for one in seen if not one.reply and one.said.operation == operation}
     rows = [(key, heard) for bookie, look, key, heard in told if (bookie, look) == place]
     rows = [(key, heard) for key, heard in rows if key in asked.values() or heard.status in HEARD]
-    delivered: dict[Key, set[State]] = {key: set() for key in asked.values()}
+    delivered: dict[Key, set[May]] = {key: set() for key in asked.values()}
     for one in seen:
         state = _delivered(one)
         if state is not None and _exchange(one) in asked:

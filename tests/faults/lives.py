@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from faults.detector import WINDOW, Breach, Sort, compared
+from faults.detector import WINDOW, Breach, May, Sort, compared
 from faults.harm import Passed
-from faults.told import Judged, Told, written_files
+from faults.told import Told, written_files
 
 TABLES = ("evidence/answers", "evidence/reads")
 
@@ -77,7 +77,7 @@ def written(run_dir: Path) -> list[Question]:
 
 
 def breaches_of_lives(
-    lives: Sequence[Life], told: Told, owed: Mapping[int, frozenset[Judged]], shard_ledgers: int
+    lives: Sequence[Life], told: Told, owed: Mapping[int, frozenset[May]], shard_ledgers: int
 ) -> list[Breach]:
     """Everything that is wrong with a run of several lives, the last of which finished it."""
     frames: Frames = {(row[0], row[1]): [] for row in told.answers}

@@ -28,6 +28,7 @@ SOUND_ID, LOSSY_ID = 2, 11
 class Plan:
     """`owed`: of the bookies with faults, the ledgers that are owed their verdict. `hidden`: of which a loss may stay unseen.
 
+    `sampled`: a bookie never lists anything, as one whose storage cannot, and its ledgers may be judged by a sample.
     `heals`: the fault is over when the second look begins. `reachable`: False where the metadata service is not, and no verdict
     is given. `quick`: one of the few that every test run plays.
     """
@@ -36,6 +37,7 @@ class Plan:
     faults: Callable[[Random], Faults]
     owed: Callable[[Faults], frozenset[int]] = lambda faults: ALL
     hidden: frozenset[int] = frozenset()
+    sampled: bool = False
     heals: bool = True
     reachable: bool = True
     quick: bool = False
@@ -68,13 +70,15 @@ def _first_look(name: str, harm: Harm, bookies: int = 1, *, quick: bool = False,
 
 
 def _for_ever(name: str, harm: Harm, *, quick: bool = False, **where: object) -> Plan:
-    """Every frame that fits, of one bookie, to the end: owed are the ledgers that never needed it."""
+    """Every frame that fits, of one bookie, to the end: owed are the ledgers that never needed it. Who never lists is taken for
+    one that cannot: rightly, for all that can be seen."""
 
     def faults(draw: Random) -> Faults:
         return {draw.choice(BOOKIES): [Fault(harm, count=None, **where)]}  # type: ignore[arg-type]
 
     title = f"bookie: {name}, to the end: {harm}"
-    return Plan(title, faults, lambda found: without(*found), heals=False, quick=quick, settings=FEW_RETRIES)
+    sampled = where.get("operation") == "list"
+    return Plan(title, faults, lambda found: without(*found), sampled=sampled, heals=False, quick=quick, settings=FEW_RETRIES)
 
 
 def _zookeeper(name: str, harm: Harm, *, frames: int = 1, quick: bool = False, heals: bool = True, **where: object) -> Plan:
@@ -87,8 +91,8 @@ def _zookeeper(name: str, harm: Harm, *, frames: int = 1, quick: bool = False, h
 
 
 def _wrong_list(ledger_id: int, what: str, *, quick: bool) -> Plan:
-    """A list with another byte in it, once: nothing on the wire guards it, but an entry more or less is read, and asked for
-    again."""
+    """A list with another byte in it, once. Nothing on the wire guards it, but what it lacks is read; and where it hides a loss,
+    another bookie's list still shows it."""
 
     def faults(draw: Random) -> Faults:
         bookie = draw.choice(sorted(LEDGERS[ledger_id].bookies))

@@ -13,9 +13,10 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+from faults.detector import May
 from faults.plans import Faults, Plan
 from faults.scene import ALL, Act, owed
-from faults.told import Judged, Row, Told, answers_of, of_command, of_run, reads_of
+from faults.told import Row, Told, answers_of, of_command, of_run, reads_of
 from support.audits import Outcome, accounted, audit, audit_ledgers
 
 from auditor.commands import ledger as ledger_command
@@ -47,7 +48,7 @@ class Planted:
     """The faults of this seed, and what may be said of each ledger: both known before anything is played."""
 
     faults: Faults
-    owed: Mapping[int, frozenset[Judged]]
+    owed: Mapping[int, frozenset[May]]
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def planted(act: Act, plan: Plan) -> Planted:
     for name, of_proxy in faults.items():
         act.by_name[name].random = Random(f"{SEED} {plan.name} {name}")
         act.by_name[name].faults = list(of_proxy)
-    return Planted(faults, owed(plan.owed(faults), plan.hidden))
+    return Planted(faults, owed(plan.owed(faults), plan.hidden, sampled=plan.sampled))
 
 
 def by_command(act: Act, plan: Plan, between: Pause = lambda pause: None) -> Played:

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
 
-from faults.detector import Breach, breaches
+from faults.detector import Breach, May, breaches
 from faults.harm import Log
 from faults.proxy import Proxies, Proxy
-from faults.told import Judged, Loss, Told
+from faults.told import Judged, Loss, Sampled, Told
 from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
@@ -29,7 +29,7 @@ SOUND = Judged("sound")
 MARKED = Judged("exempt", "marked_underreplicated")
 OPEN = Judged("exempt", "open")
 BELOW_WRITE, BELOW_ACK, WITHOUT = Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.ENTRY_BELOW_ACK_QUORUM, Kind.ENTRY_WITHOUT_REPLICA
-UNHEARD = ("answer_invalid", "answer_timeout", "bookie_silent")
+UNHEARD = ("answer_invalid", "answer_timeout", "answer_too_large", "bookie_silent")
 """The only reasons that a bookie which is not heard can be for a verdict that is not the whole truth."""
 
 
@@ -103,18 +103,22 @@ def settle(cluster: Cluster) -> None:
             cluster.mark(ledger_id, replicas=planted.lose)
 
 
-def owed(ledger_ids: frozenset[int], hidden: frozenset[int] = frozenset()) -> dict[int, frozenset[Judged]]:
+def owed(
+    ledger_ids: frozenset[int], hidden: frozenset[int] = frozenset(), *, sampled: bool = False
+) -> dict[int, frozenset[May]]:
     """What may be said of each ledger when these are owed their verdict.
 
     Of one that is not owed: the truth, or as much of it as is heard, with the reason why that is not all. `hidden`: a wrong
     answer passed for a right one, so that a loss may even be taken for sound; no ledger may ever be accused of more than is
-    true, and nothing is unknown because a ledger is poison or the checkers differ.
+    true, and nothing is unknown because a ledger is poison or the checkers differ. `sampled`: a bookie cannot list, and what is
+    not owed may rest on a sample of what it holds, if it is said to.
     """
     allowed = {}
     for ledger_id, planted in LEDGERS.items():
-        may_be = {planted.truth}
+        may_be: set[May] = {planted.truth}
         if ledger_id not in ledger_ids:
             may_be |= set(_partly_heard(planted.truth))
+            may_be |= {Sampled(planted.truth)} if sampled else set()
         if ledger_id in hidden:
             may_be |= {SOUND}
         allowed[ledger_id] = frozenset(may_be)
@@ -171,6 +175,6 @@ class Act:
         if heal:
             self.proxies.heal()
 
-    def breaches(self, told: Told, owed: Mapping[int, frozenset[Judged]]) -> list[Breach]:
+    def breaches(self, told: Told, owed: Mapping[int, frozenset[May]]) -> list[Breach]:
         """What the detector finds."""
         return breaches(self.log, told, owed)

@@ -276,7 +276,13 @@ def report(**others: Judged) -> dict[str, object]:
     return {
         "summary": {"ledgers": {"listed": len(said), **{word: standings.count(word) for word in standings}}},
         "ledgers": [
-            {"ledger_id": ledger, "standing": one.standing, "exempt": one.exempt, "unknowns": list(one.unknowns)}
+            {
+                "ledger_id": ledger,
+                "standing": one.standing,
+                "exempt": one.exempt,
+                "unknowns": list(one.unknowns),
+                "assurance": one.assurance,
+            }
             for ledger, one in said.items()
         ],
         "findings": [
@@ -294,9 +300,10 @@ def report(**others: Judged) -> dict[str, object]:
     }
 
 
-def of_scene(due: frozenset[int] = ALL, **others: Judged) -> dict[int, Sort]:
+def of_scene(due: frozenset[int] = ALL, *, sampled: bool = False, **others: Judged) -> dict[int, Sort]:
     """The breaches in such a report, by ledger."""
-    return {breach.ledger_id: breach.sort for breach in breaches(Log(), of_command(report(**others)), owed(due))}
+    may_be = owed(due, sampled=sampled)
+    return {breach.ledger_id: breach.sort for breach in breaches(Log(), of_command(report(**others)), may_be)}
 
 
 def test_the_truth_about_the_scene_is_no_breach():
@@ -347,3 +354,24 @@ def test_a_loss_that_is_not_owed_is_told_as_far_as_it_was_heard():
     ):
         assert {11: Sort.CORRUPTION} == of_scene(frozenset(), of_11=replace(silent, losses=(wrong,)))
     assert {11: Sort.CORRUPTION} == of_scene(frozenset(), of_11=replace(silent, unknowns=()))
+
+
+def test_a_sample_stands_for_what_is_not_owed_where_a_bookie_cannot_list():
+    """It may miss entries, and say so; it can show none that is there, and is no verdict that is owed."""
+    sound = Judged("sound", assurance="probed")
+    (whole,) = SCENE[12].truth.losses
+    some = ((0, 1), (7, 7), (32, 32))
+    part = replace(whole, entries=some, missing_on=(("b2", some),))
+    shown = Judged("violated", losses=(part,), assurance="probed")
+    assert {} == of_scene(frozenset(), sampled=True, of_9=sound, of_12=shown, of_1=sound)
+    assert {9: Sort.CORRUPTION, 12: Sort.CORRUPTION} == of_scene(frozenset(), of_9=sound, of_12=shown)
+    assert {9: Sort.CORRUPTION, 12: Sort.CORRUPTION} == of_scene(sampled=True, of_9=sound, of_12=shown)
+    more = ((0, 1), (33, 33))
+    for wrong in (
+        replace(shown, assurance="listed"),
+        replace(shown, losses=(replace(part, entries=more, missing_on=(("b2", more),)),)),
+        replace(shown, losses=(replace(part, missing_on=(("b4", some),)),)),
+        replace(shown, losses=(part, part)),
+        Judged("sound"),
+    ):
+        assert {12: Sort.CORRUPTION} == of_scene(frozenset(), sampled=True, of_12=wrong)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +50,39 @@ class Loss:
 
 @dataclass(frozen=True)
 class Judged:
-    """What a run says of a ledger: its standing, the reasons for it and its findings, each in order of the alphabet."""
+    """What a run says of a ledger: its standing, the reasons for it and its findings, each in order of the alphabet.
+    `assurance`: "listed", or "probed" where it rests on a sample."""
 
     standing: str
     exempt: str | None = None
     unknowns: tuple[str, ...] = ()
     losses: tuple[Loss, ...] = ()
+    assurance: str = "listed"
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Of what may be said of a ledger: as much of its truth as a sample shows, if it is said to rest on one."""
+
+    truth: Judged
+
+    def allows(self, told: State) -> bool:
+        """Whether this is said: no loss, or the true ones, of no entry that is not lost."""
+        if not isinstance(told, Judged) or told.assurance != "probed":
+            return False
+        whole = replace(self.truth, assurance="probed")
+        nothing = replace(whole, standing="exempt" if whole.exempt else "sound", losses=())
+        if told == nothing:
+            return True
+        found = [_whole(part, loss) for part, loss in zip(told.losses, whole.losses, strict=False)]
+        return whole == replace(told, losses=(*found, *told.losses[len(found) :]))
+
+
+def _whole(part: Loss, loss: Loss) -> Loss:
+    """The loss, if this is a part of it that says the same of every bookie."""
+    shown = tuple((bookie, part.entries) for bookie, _ in loss.missing_on)
+    known = all(any(first <= run[0] and run[1] <= last for first, last in loss.entries) for run in part.entries)
+    return loss if known and part.entries and part == replace(loss, entries=part.entries, missing_on=shown) else part
 
 
 State = Heard | Read | Judged
@@ -135,7 +162,8 @@ def reads_of(rows: Iterable[Json]) -> list[Row]:
 def judged_of(verdict: Json, findings: Iterable[Json]) -> Judged:
     """A verdict as a run tells it, with the findings on that ledger."""
     losses = sorted((_loss(found) for found in findings), key=repr)
-    return Judged(verdict["standing"], verdict.get("exempt"), tuple(sorted(verdict.get("unknowns", ()))), tuple(losses))
+    unknowns = tuple(sorted(verdict.get("unknowns", ())))
+    return Judged(verdict["standing"], verdict.get("exempt"), unknowns, tuple(losses), verdict.get("assurance", ""))
 
 
 def _loss(found: Json) -> Loss:
