@@ -2,7 +2,6 @@
 
     make mutation                                     # all modules
     make mutation ONLY=auditor/verify/schedule.py     # some: files, directories
-    make mutation ONLY=gone-through                   # those that have no survivor unexplained
     make mutation ONLY=... AGAIN=1                    # only those that were not killed last time
 
 The mutants are mutmut's (the extra `mutation`), but for those that `small_changes.py` leaves out. They are tried in a copy of
@@ -32,74 +31,6 @@ CACHE = Path(os.environ.get("MUTATION_CACHE", PROJECT / ".cache" / "mutation"))
 """What is remembered between two runs; two runs at the same time need one each."""
 COPIED = ("auditor", "tests", "proto", "docs", "pyproject.toml")
 ON_TRIAL = ("auditor/verify", "auditor/confirm", "auditor/wire")
-GONE_THROUGH = (
-    *(
-        f"auditor/verify/{name}.py"
-        for name in (
-            "schedule",
-            "worst",
-            "metadata",
-            "underreplication",
-            "entry_set",
-            "coverage",
-            "reasons",
-            "content",
-            "recorded_policy",
-            "shares",
-            "stranded",
-            "population",
-            "reachability",
-            "entries",
-            "ledger",
-            "confirmation",
-            "probing",
-            "placement",
-            "placement_rules",
-            "pieces",
-        )
-    ),
-    *(
-        f"auditor/confirm/{name}.py"
-        for name in (
-            "recheck",
-            "enough_looks",
-            "agreement",
-            "enumerated_blocks",
-            "enumerated_probes",
-            "owner",
-            "enumerated_schedule",
-            "enumerated_words",
-            "enumerated_metadata",
-            "enumerated_copies",
-            "enumerated_findings",
-            "enumerated_holdings",
-            "enumeration",
-            "enumerated_placement",
-        )
-    ),
-    *(
-        f"auditor/wire/{name}.py"
-        for name in (
-            "digest",
-            "location",
-            "znode_paths",
-            "rack_map",
-            "underreplication_mark",
-            "layout",
-            "bookie_registration",
-            "service_uri",
-            "ledger_metadata_lines",
-            "text_form",
-            "binary_form",
-            "entry_availability",
-            "ledger_metadata",
-            "bookie_connection",
-            "bookie_server",
-            "frames",
-        )
-    ),
-)
-"""Modules of which every survivor is killed or explained. The others are still to be gone through."""
 STORIES = ("tests/unit/test_judgement.py", "tests/mutation/stories_on_trial.py")
 TESTS = {
     "auditor/verify": ("tests/unit/verify", *STORIES),
@@ -239,13 +170,11 @@ def _killers(tried: Iterable[Sequence[str]]) -> dict[str, str]:
 def main(words: Sequence[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(description="Every mutant is killed, or explained by name.")
-    parser.add_argument(
-        "only", nargs="*", default=list(ON_TRIAL), help="files and directories, or gone-through; all, if none is given"
-    )
+    parser.add_argument("only", nargs="*", default=list(ON_TRIAL), help="files and directories; all, if none is given")
     parser.add_argument("--again", action="store_true", help="only those that were not killed last time")
     given = parser.parse_args(words)
     known = explained(SURVIVORS.read_text())
-    files = files_of(GONE_THROUGH if given.only == ["gone-through"] else given.only or ON_TRIAL, PROJECT)
+    files = files_of(given.only or ON_TRIAL, PROJECT)
     tried = trial(files, given.again)
     problems = compared([((a, b, c, d), how) for a, b, c, d, how, _ in tried], known, files)
     print("\n".join(problems))
