@@ -26,7 +26,8 @@ SOUND_ID, LOSSY_ID = 2, 11
 
 @dataclass(frozen=True)
 class Plan:
-    """`owed`: of the bookies with faults, the ledgers that are owed their verdict. `hidden`: of which a loss may stay unseen.
+    """`owed`: of the bookies with faults, the ledgers that are owed their verdict. `hidden`: of which, though owed, a loss may
+    stay unseen.
 
     `sampled`: a bookie never lists anything, as one whose storage cannot, and its ledgers may be judged by a sample.
     `heals`: the fault is over when the second look begins. `reachable`: False where the metadata service is not, and no verdict
@@ -91,7 +92,7 @@ def _zookeeper(name: str, harm: Harm, *, frames: int = 1, quick: bool = False, h
 
 
 def _wrong_list(ledger_id: int, what: str, *, quick: bool) -> Plan:
-    """A list with another byte in it, once. Nothing on the wire guards it, but what it lacks is read; and where it hides a loss,
+    """A list with another byte in it, once. Nothing on the wire guards it, but what it lacks is read; where it hides a loss,
     another bookie's list still shows it."""
 
     def faults(draw: Random) -> Faults:
@@ -110,7 +111,6 @@ def _corrupt_metadata(ledger_id: int, hidden: Iterable[int]) -> Plan:
     return Plan(
         f"zookeeper: metadata of a ledger {what}: {Harm.CORRUPT} rest",
         lambda _: faults,
-        owed=lambda _: ALL - hides,
         hidden=hides,
         settings={"zookeeper_batch_paths": 1},
     )

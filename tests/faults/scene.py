@@ -108,10 +108,10 @@ def owed(
 ) -> dict[int, frozenset[May]]:
     """What may be said of each ledger when these are owed their verdict.
 
-    Of one that is not owed: the truth, or as much of it as is heard, with the reason why that is not all. `hidden`: a wrong
-    answer passed for a right one, so that a loss may even be taken for sound; no ledger may ever be accused of more than is
-    true, and nothing is unknown because a ledger is poison or the checkers differ. `sampled`: a bookie cannot list, and what is
-    not owed may rest on a sample of what it holds, if it is said to.
+    Of one that is not owed: the truth, or as much of it as is heard, with the reason why that is not all. No ledger may ever be
+    accused of more than is true, and nothing is unknown because a ledger is poison or the checkers differ. `hidden`: a wrong
+    answer passed for a right one, so that a loss may be taken for sound. `sampled`: a bookie cannot list, and what is not owed
+    may rest on a sample of what it holds, if it is said to.
     """
     allowed = {}
     for ledger_id, planted in LEDGERS.items():
