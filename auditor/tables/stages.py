@@ -77,7 +77,7 @@ class Stages:
 
     def plan(self) -> list[BookieCost]:
         """What the first look would ask each bookie: nothing is asked."""
-        questions = mapped(self._seen(1, EVERYTHING, asked=False), verdicts.asker_of(), QUESTIONS)
+        questions = mapped(self._seen(1, EVERYTHING, asked=False), verdicts.asker_of(self.judging), QUESTIONS)
         costs = questions.groupBy("bookie_id").agg(f.count("*").alias("requests"), f.sum("expected_bytes").alias("bytes"))
         rows = run_job(self.spark, self.stop, costs.collect, self.tick)
         return [BookieCost(row["bookie_id"], row["requests"], row["bytes"]) for row in rows]
@@ -88,7 +88,7 @@ class Stages:
         At the first look every ledger of the shard, later those that the given judging of the look left wanting lists.
         """
         ids = None if judging is None else self._left(look, judging, Todo.LISTS)
-        questions = mapped(self._seen(look, shard, asked=False, ids=ids), verdicts.asker_of(), QUESTIONS)
+        questions = mapped(self._seen(look, shard, asked=False, ids=ids), verdicts.asker_of(self.judging), QUESTIONS)
         greetings = local_rows(self.spark, _greetings(directory)) if directory.addresses else self._none(QUESTIONS)
         lanes = by_lane(questions.unionByName(greetings), directory)
         self._write(mapped(lanes, list_asker(directory, self.limits, look), ANSWERS), "evidence/answers")

@@ -53,18 +53,23 @@ def seen(ledgers: DataFrame, answers: DataFrame | None, reads: DataFrame | None,
     return rows.select(*SEEN.names)
 
 
-def asker_of() -> Work:
+def asker_of(limits: JudgingLimits) -> Work:
     """Work on SEEN rows: the QUESTIONS the ledgers demand next. Nothing is judged: after the first look the rows are those of
-    ledgers that judging left wanting lists."""
+    ledgers that judging left wanting lists.
+
+    A ledger on which this has to be stopped is not asked for: judging, which asks the same and more, sets it aside.
+    """
+
+    def asked(evidence: LedgerEvidence) -> list[Row]:
+        return [(one.bookie_id, evidence.ledger_id, one.expected_bytes) for one in lists_demanded(evidence)]
+
+    def unasked(_: LedgerEvidence, __: str) -> list[Row]:
+        return []
 
     def work(batches: Batches) -> Batches:
+        judge = Judge(asked, unasked, limits, careful=False)
         for batch in batches:
-            rows = [
-                (question.bookie_id, evidence.ledger_id, question.expected_bytes)
-                for evidence in gathered(batch)
-                for question in lists_demanded(evidence)
-            ]
-            yield table(QUESTIONS, rows)
+            yield table(QUESTIONS, [row for rows in judge.each(list(gathered(batch))) for row in rows])
 
     return work
 

@@ -51,6 +51,13 @@ def _spins_in_c() -> None:
     hashlib.pbkdf2_hmac("sha256", b"poison", b"", 2**31 - 1)
 
 
+def _waits_in_c() -> None:
+    """For a lock that it holds itself, without computing and whatever signal comes."""
+    lock, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)
+    library.pthread_mutex_lock(lock)
+    library.pthread_mutex_lock(lock)
+
+
 def _hoards() -> NoReturn:
     hoard: list[Any] = []
     while True:
@@ -61,6 +68,7 @@ HARM: Mapping[str, Callable[[], object]] = {
     "an exception": _raises,
     "a loop in Python": _spins,
     "a loop in C": _spins_in_c,
+    "a wait in C": _waits_in_c,
     "all memory": _hoards,
     "SIGSEGV": lambda: ctypes.string_at(0),
     "SIGKILL": lambda: os.kill(os.getpid(), signal.SIGKILL),

@@ -26,6 +26,7 @@ SAID = {
     "an exception": "NobodyForesaw: a ledger from another world",
     "a loop in Python": "judging was stopped: it took longer than 1 s",
     "a loop in C": "judging was stopped: it took longer than 1 s and could not be interrupted",
+    "a wait in C": "judging was stopped: it took longer than 1 s and could not be interrupted",
     "all memory": "judging was stopped: it took more memory than 256 MiB",
     "SIGSEGV": "judging was stopped: it ended its process with SIGSEGV",
     "SIGKILL": "judging was stopped: it ended its process with SIGKILL, as a kernel out of memory does",

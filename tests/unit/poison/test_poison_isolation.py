@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -35,6 +36,13 @@ def spins_in_c() -> None:
     hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
 
 
+def waits_in_c() -> None:
+    """For a lock that it holds itself, in C code that goes on waiting whatever signal comes."""
+    lock, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)
+    library.pthread_mutex_lock(lock)
+    library.pthread_mutex_lock(lock)
+
+
 def hoards() -> None:
     hoard = []
     while True:
@@ -53,6 +61,7 @@ ENDS: dict[str, tuple[Callable[[], object], str]] = {
     "a loop": (spins, "it took longer than 0.4 s"),
     "a sleep": (lambda: time.sleep(1_000), "it took longer than 0.4 s"),
     "a loop in C": (spins_in_c, "it took longer than 0.4 s and could not be interrupted"),
+    "a wait in C": (waits_in_c, "it took longer than 0.4 s and could not be interrupted"),
     "all memory": (hoards, "it took more memory than 256 MiB"),
 }
 
@@ -119,17 +128,17 @@ def comm(pid: str) -> str:
         return "ps"
 
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
 PAUSED = """
-import os, signal, sys, time
+import os, signal, sys
 sys.path.insert(0, {root!r})
 from auditor.config import JudgingLimits
 from auditor.poison.guard import Guard
 
 def judge(_):
     print("judging", flush=True)
-    until = time.process_time() + 0.1
-    while time.process_time() < until:
-        pass
+    os.kill(os.getpid(), signal.SIGSTOP)
     return "judged"
 
 with Guard(JudgingLimits(ledger_time_max_ms=1000)) as guard:
@@ -138,28 +147,67 @@ with Guard(JudgingLimits(ledger_time_max_ms=1000)) as guard:
 
 
 def test_a_process_that_was_paused_is_not_taken_for_a_loop() -> None:
-    """Stopped for longer than the limit while it judges (SIGSTOP), it goes on and judges."""
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    with subprocess.Popen([sys.executable, "-c", PAUSED.format(root=root)], stdout=subprocess.PIPE, text=True) as process:
+    """Stopped for longer than any limit while it judges (SIGSTOP), it goes on and judges."""
+    with subprocess.Popen([sys.executable, "-c", PAUSED.format(root=ROOT)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert "judging\n" == process.stdout.readline()
-        process.send_signal(signal.SIGSTOP)
-        time.sleep(1.5)
+        assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+        time.sleep(2.5)
         process.send_signal(signal.SIGCONT)
         assert "judged\n" == process.stdout.readline()
 
 
+BLOCKED = """
+import ctypes, sys
+sys.path.insert(0, {root!r})
+from auditor.config import JudgingLimits
+from auditor.poison.guard import Guard
+
+def judge(_):
+    lock, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)
+    library.pthread_mutex_lock(lock)
+    library.pthread_mutex_lock(lock)
+
+with Guard(JudgingLimits(ledger_time_max_ms=200)) as guard:
+    print(guard.run(lambda _: "judged", 1), flush=True)
+    print(guard.run(judge, 2), flush=True)
+"""
+
+
+def test_a_process_that_waits_for_ever_in_c_ends() -> None:
+    """As one that spins there does: whoever runs it sees that it died, and does not wait with it."""
+    done = subprocess.run([sys.executable, "-c", BLOCKED.format(root=ROOT)], stdout=subprocess.PIPE, text=True, check=False)
+    assert ("judged\n", -signal.SIGVTALRM) == (done.stdout, done.returncode)
+
+
+def test_many_ledgers_in_a_row_are_no_ledger_that_waits() -> None:
+    """However many, each within its time, while the guard is entered for longer than the watch allows one; nor is none."""
+    limits = JudgingLimits(ledger_time_max_ms=800, ledger_memory_max=256 * 2**20)
+    ledgers = [*range(20)]
+
+    def slowly(ledger: int) -> int:
+        time.sleep(0.1)
+        return ledger
+
+    with Guard(limits) as guard:
+        assert ledgers == [guard.run(slowly, ledger) for ledger in ledgers]
+        time.sleep(2)
+        assert 0 == guard.run(slowly, 0)
+
+
 def test_a_guard_leaves_the_process_as_it_was() -> None:
-    """Its limits of memory, its handler of SIGALRM, no timer."""
+    """Its limits of memory, its handler of SIGALRM, no timer, no thread."""
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_AS), signal.getsignal(signal.SIGALRM)
+    threads = threading.active_count()
     with Guard(SHORT) as guard:
         assert before[0] != resource.getrlimit(resource.RLIMIT_AS)
         assert Stopped("it took longer than 0.4 s") == guard.run(lambda _: spins(), 1)
         assert Stopped("it took more memory than 256 MiB") == guard.run(lambda _: bytes(2**30), 1)
         assert 7 == guard.run(lambda one: one, 7)
     assert before == (resource.getrlimit(resource.RLIMIT_AS), signal.getsignal(signal.SIGALRM))
+    assert threads == threading.active_count()
     assert [(0.0, 0.0)] * 2 == [signal.getitimer(timer) for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL)]
 
 
