@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice
+from pathlib import Path
 from typing import cast
 
 import pytest
-from support.model import actions, history
+from support.audits import Outcome
+from support.model import actions, history, spark
 from support.model.clusters import started
 from support.model.engines import SparkFree
 from support.model.history import Broken, Cluster, first_broken, told
 from support.model.machine import FLEETING, QUICK_HISTORIES, QUICK_SEED, drawn, run_machine
+from support.model.on_spark import SparkRun
 from support.model.plants import PLANTS, PLANTS_BETWEEN, Plant
-from support.model.truth import Truth
+from support.model.spark import each_through_spark, end_through_spark, through_spark
+from support.model.truth import Row, Truth
 from support.model.worlds import World
 
 from auditor import single
@@ -144,3 +148,37 @@ def test_what_the_product_raises_is_told_with_the_history(cluster: Cluster, monk
         assert sentence.startswith("ValueError, raised by raises (test_model_quick.py, line ")
         assert sentence.endswith("): two answers of one bookie")
         assert isinstance(failure.value.__cause__, ValueError)
+
+
+WRITTEN = ("create 1 e3 w2 a2 b1 b2 b3", "append 1 5", "close 1")
+OPEN = "create 2 e1 w1 a1 b4"
+
+
+@pytest.mark.parametrize("through", [through_spark, end_through_spark, each_through_spark])
+def test_a_run_on_spark_that_says_something_else_is_told_with_the_history(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, through: Callable[..., None]
+):
+    """The shortest that fails; here one without any run, where a stand-in calls every ledger sound."""
+
+    def all_is_sound(_uri: str, _workdir: Path) -> SparkRun:
+        rows = {number: Row("sound") for number in cluster.truth.listed()}
+        return SparkRun(rows, Outcome(0, {}, [], {}, None, "", [], []))
+
+    monkeypatch.setattr(spark, "on_spark", all_is_sound)
+    with pytest.raises(Broken) as failure:
+        through(cluster, [*WRITTEN, OPEN, "readonly b4", "crash b4 gone", "lose 1 4 b3"], tmp_path)
+    (line,) = failure.value.lines
+    assert line in (WRITTEN[0], OPEN), "an open ledger is exempt"
+    assert f"tests/model/replay.py --spark '{line}'" in str(failure.value)
+
+
+def test_what_a_run_on_spark_raises_is_told_with_the_history(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Whatever it is."""
+
+    def raises(*_: object) -> SparkRun:
+        raise RuntimeError("the JVM is gone")
+
+    monkeypatch.setattr(spark, "on_spark", raises)
+    with pytest.raises(Broken, match=r"RuntimeError, raised by raises .*: the JVM is gone") as failure:
+        end_through_spark(cluster, WRITTEN, tmp_path)
+    assert "tests/model/replay.py --spark '" in str(failure.value)

@@ -30,8 +30,10 @@ def end_through_spark(cluster: Cluster, lines: Sequence[str], workdir: Path) -> 
 
 
 def each_through_spark(cluster: Cluster, lines: Sequence[str], workdir: Path) -> None:
-    """The same, and there is one behind each action. Minutes."""
-    _holds(_at_each, cluster, lines, workdir, SHRINKS_MAX)
+    """The same, and there is one behind each action. Minutes; but where it fails, that is at its end, and is shrunk so."""
+    if failure := _failure(_at_each, cluster, lines, workdir):
+        end_through_spark(cluster, failure.lines, workdir)
+        raise failure
 
 
 Way = Callable[[Cluster, Sequence[str], Path], list[str]]
