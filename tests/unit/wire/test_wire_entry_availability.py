@@ -321,9 +321,10 @@ def test_disorder_is_put_right_and_told(groups: list[tuple[int, int, int, int]],
     assert encode_periodic(expected)[64:] == got.groups
 
 
-def test_disorder_far_away_does_not_expand_a_long_progression() -> None:
-    """Only what interleaves is expanded: a progression of 2**61 runs that stands clear stays whole."""
-    long = (100, 100 + 4 * 2**60, 1, 4)
+@pytest.mark.parametrize("first", [7, 100])
+def test_disorder_elsewhere_does_not_expand_a_long_progression(first: int) -> None:
+    """Only what interleaves is expanded: a progression of 2**60 runs that stands clear, by one entry or by many, stays whole."""
+    long = (first, first + 4 * 2**60, 1, 4)
     assert [(0, 0, 6, 0), long] == decoded(payload(long, (0, 0, 4, 0), (2, 2, 4, 0)))
 
 
