@@ -106,8 +106,9 @@ class Watch:
 class Trial:
     """The plugin."""
 
-    def __init__(self, files: list[str], cache: Path, out: Path, again: bool) -> None:
+    def __init__(self, files: list[str], tests: dict[str, list[str]], cache: Path, out: Path, again: bool) -> None:
         self.files, self.out, self.again, self.seen = files, out, again, cache / "seen.json"
+        self.tests = {package: tuple(places) for package, places in tests.items()}
         killers = cache / "killers.json"
         self.killers: dict[str, str] = json.loads(killers.read_text()) if killers.exists() else {}
         self.failed: list[str] = []
@@ -154,7 +155,8 @@ class Trial:
         while len(outcomes) < len(mutants):
             while len(running) < CHILDREN and (following := next(waiting, None)):
                 number, mutant = following
-                reaching = watch.reached.get((mutant.file, mutant.function), [])
+                mine = self.tests[str(Path(mutant.file).parent)]
+                reaching = [one for one in watch.reached.get((mutant.file, mutant.function), []) if one.nodeid.startswith(mine)]
                 plant = planted(mutant) if reaching else None
                 if plant is None:
                     outcomes[number] = Outcome("unplanted" if reaching else "unreached")
@@ -237,6 +239,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("trial")
     trial = Trial(
         os.environ["MUTATION_FILES"].split(),
+        json.loads(os.environ["MUTATION_TESTS"]),
         Path(os.environ["MUTATION_CACHE"]),
         Path(os.environ["MUTATION_OUT"]),
         bool(os.environ["MUTATION_AGAIN"]),

@@ -37,7 +37,7 @@ TESTS = {
     "auditor/confirm": ("tests/unit/confirm", *STORIES),
     "auditor/wire": ("tests/unit/wire",),
 }
-"""The tests that each package is tried with: its own, and the laws of the whole judgement."""
+"""The tests that each package is tried with, whatever else is on trial: its own, and the laws of the whole judgement."""
 TOO_SLOW = (
     "test_generating_again_changes_nothing",
     "test_settle_never_raises_and_always_knows_what_next",
@@ -139,6 +139,7 @@ def trial(files: Sequence[str], again: bool) -> list[list[str]]:
             "PYTHONHASHSEED": "0",
             "PYTHONUNBUFFERED": "1",
             "MUTATION_FILES": " ".join(files),
+            "MUTATION_TESTS": json.dumps(TESTS),
             "MUTATION_OUT": str(out),
             "MUTATION_CACHE": str(CACHE),
             "MUTATION_AGAIN": "yes" if again else "",

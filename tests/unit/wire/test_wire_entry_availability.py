@@ -323,7 +323,7 @@ def test_disorder_is_put_right_and_told(groups: list[tuple[int, int, int, int]],
 
 @pytest.mark.parametrize("first", [7, 100])
 def test_disorder_elsewhere_does_not_expand_a_long_progression(first: int) -> None:
-    """Only what interleaves is expanded: a progression of 2**60 runs that stands clear, by one entry or by many, stays whole."""
+    """Only what interleaves is expanded: a progression of 2**60 runs that stands clear, by an entry or by many, stays whole."""
     long = (first, first + 4 * 2**60, 1, 4)
     assert [(0, 0, 6, 0), long] == decoded(payload(long, (0, 0, 4, 0), (2, 2, 4, 0)))
 
