@@ -8,14 +8,13 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
 from faults.playing import SEED
-from pyspark.sql import SparkSession
 from support.audits import JudgedLedger, Outcome, accounted, audit, audit_ledgers
 from support.real_bookkeeper import LOG4J2_WARN
 from support.real_cluster import RealCluster
@@ -23,6 +22,7 @@ from support.real_jars import bookkeeper_jars
 from support.real_processes import JavaProcess, java_command
 
 from auditor.clock import now_ms
+from auditor.commands import run as run_command
 from auditor.evidence.schemas import ANSWERS, BOOKIES
 from auditor.model.finding import Kind
 from auditor.model.verdict import Unknown
@@ -147,15 +147,16 @@ class Churn:
         return self.replaced + sum(ensemble != self.ensemble(ledger_id) for ledger_id, ensemble in self.made.items())
 
 
-def test_nothing_that_changes_is_a_finding_and_what_is_lost_is(real_cluster, spark: SparkSession, tmp_path: Path):
+def test_nothing_that_changes_is_a_finding_and_what_is_lost_is(real_cluster, spark, tmp_path: Path, monkeypatch):
     """No audit accuses a ledger that lacks nothing, or a bookie that was there; each finds the ledger that does lack an entry;
     and none is at odds with itself."""
+    monkeypatch.setattr(run_command, "spark_session", lambda *_, **__: nullcontext(spark))  # active in the main thread alone
     cluster: RealCluster = real_cluster(bookies=len(STAYING) + len(GOING))
     churn = Churn(cluster, random.Random(SEED))
     for ledger_id in LEDGERS:
         churn.make(ledger_id)
     cluster.place(LOST, cluster.ledger("e2 w2 a2  0:[b1 b2]  closed 9"), lose={"b1": "4", "b2": "4"})
-    audits = chain([lambda: whole_run(cluster, spark, tmp_path)], repeat(lambda: some_ledgers(cluster)))
+    audits = chain([lambda: whole_run(cluster, tmp_path)], repeat(lambda: some_ledgers(cluster)))
     with auto_recovery(cluster, tmp_path / "recovery") as recovery, ThreadPoolExecutor(1) as pool:
         outcomes = churned(churn, recovery, pool, audits)
         replaced = churn.count_replaced()
@@ -206,9 +207,8 @@ def some_ledgers(cluster: RealCluster) -> Outcome:
     return audit_ledgers(cluster, [*LEDGERS, LOST], rpc_timeout="5s")
 
 
-def whole_run(cluster: RealCluster, spark: SparkSession, tmp_path: Path) -> Outcome:
+def whole_run(cluster: RealCluster, tmp_path: Path) -> Outcome:
     """`auditor run`, which waits for its second look: bookies go and come back meanwhile."""
-    spark.createDataFrame([], "n int")  # makes the session active in this thread too
     return accounted(audit(cluster, tmp_path, stop=StopRequest(), second_look_delay="2s", rpc_timeout="5s"))
 
 
