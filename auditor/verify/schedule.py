@@ -69,15 +69,8 @@ def positions(ensemble: tuple[BookieId, ...]) -> dict[BookieId, tuple[int, ...]]
     return {bookie: tuple(at) for bookie, at in found.items()}
 
 
-def window(first: EntryId, last: EntryId, position: int, ensemble_size: int, write_quorum: int) -> EntrySet:
-    """The entries of [first, last] whose write set contains `position`. Costs one piece."""
-    return EntrySet.stripe(first, last, ensemble_size, _window_runs(first, position, ensemble_size, write_quorum))
-
-
-def _window_runs(first: EntryId, position: int, ensemble_size: int, write_quorum: int) -> tuple[Run, ...]:
-    """A window as runs in the period of the ensemble's size, counted from `first`."""
-    if write_quorum >= ensemble_size:
-        return ((0, ensemble_size),)
+def window(first: EntryId, position: int, ensemble_size: int, write_quorum: int) -> tuple[Run, ...]:
+    """The entries whose write set contains `position`: runs in a period of the ensemble's size that begins with `first`."""
     start = (position - write_quorum + 1 - first) % ensemble_size
     overhang = start + write_quorum - ensemble_size
     return ((start, write_quorum),) if overhang <= 0 else ((0, overhang), (start, write_quorum - overhang))
@@ -86,12 +79,12 @@ def _window_runs(first: EntryId, position: int, ensemble_size: int, write_quorum
 def expected(extent: Extent, at: tuple[int, ...], ensemble_size: int, write_quorum: int) -> EntrySet:
     """The entries of the extent that a bookie standing at the positions `at` should hold: one piece. Costs positions."""
     first, last = extent.first_entry_id, extent.last_entry_id
-    runs = sorted(run for position in at for run in _window_runs(first, position, ensemble_size, write_quorum))
+    runs = sorted(run for position in at for run in window(first, position, ensemble_size, write_quorum))
     return EntrySet.stripe(first, last, ensemble_size, _overlaid(runs))
 
 
 def _overlaid(runs: list[Run]) -> tuple[Run, ...]:
-    """Runs in the order of their beginnings, which may overlap, as runs that do not."""
+    """Runs in the order of their beginnings, which may overlap or touch, as runs that do neither."""
     found: list[Run] = []
     for offset, size in runs:
         if found and offset <= sum(found[-1]):

@@ -211,11 +211,11 @@ def _unknown_counts_as_absent(right: Any) -> Any:
 
 PLANTED: dict[str, Plant] = {
     "the window is one entry off": _instead(
-        f"{SCHEDULE}.window", lambda right: lambda first, last, position, e, w: right(first, last, position + 1, e, w)
+        f"{SCHEDULE}.window", lambda right: lambda first, position, e, w: right(first, position + 1, e, w)
     ),
     "entries are counted from the start of the segment": _instead(
         f"{SCHEDULE}.window",
-        lambda right: lambda first, last, position, e, w: right(first, last, (position + first) % e, e, w),
+        lambda right: lambda first, position, e, w: right(first, (position + first) % e, e, w),
     ),
     "whoever answers is healthy": _instead(
         f"{LEDGER}.is_healthy",
@@ -233,7 +233,7 @@ PLANTED: dict[str, Plant] = {
         ),
     ),
     "the window is one entry short": _instead(
-        f"{SCHEDULE}.window", lambda right: lambda first, last, position, e, w: right(first, last, position, e, max(1, w - 1))
+        f"{SCHEDULE}.window", lambda right: lambda first, position, e, w: right(first, position, e, max(1, w - 1))
     ),
     "the last entry of each segment is left out": _instead(f"{COVERAGE}.extents", _clipped),
     "the ack quorum is ignored": _instead(f"{LEDGER}.entry_findings", _kinds_in_wrong_order),

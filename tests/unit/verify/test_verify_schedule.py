@@ -20,7 +20,6 @@ from auditor.verify.schedule import (
     held_entries,
     positions,
     questions,
-    window,
 )
 from auditor.wire.entry_availability import canonical
 
@@ -34,9 +33,14 @@ def belongs(entry: int, position: int, e: int, w: int) -> bool:
     return position in {(entry + i) % e for i in range(w)}
 
 
+def window(first: int, last: int, position: int, e: int, w: int) -> EntrySet:
+    """What a bookie at one position should hold."""
+    return expected(Extent(Segment(first, ()), last), (position,), e, w)
+
+
 @pytest.mark.parametrize(("e", "w"), SHAPES)
 def test_a_window_holds_what_the_definition_says(e: int, w: int) -> None:
-    """By absolute entry ids, for every position, wherever the segment begins and ends; and it is one piece."""
+    """By absolute entry ids, for every position, wherever the segment begins and ends; and it is one piece, or all entries."""
     for first in FIRSTS:
         for length in LENGTHS:
             last = first + length - 1
@@ -45,6 +49,7 @@ def test_a_window_holds_what_the_definition_says(e: int, w: int) -> None:
                 wanted = [n for n in range(first, last + 1) if belongs(n, position, e, w)]
                 assert wanted == [n for run in made.runs() for n in range(run[0], run[1] + 1)], (first, last, position)
                 assert len(made.pieces) <= 1
+                assert w < e or made == EntrySet.span(first, last)
 
 
 @pytest.mark.parametrize(("e", "w"), SHAPES)
