@@ -181,7 +181,7 @@ def _count(
             testimonies[bookie] = by_list(answer, metadata.ensemble_size, highest, reads)
         elif answer is not None and answer.status is AnswerStatus.UNSUPPORTED and terms.probe_entries > 0 and highest >= 0:
             reads = {entry: read for entry, read in reads.items() if is_written(its_parts, bookie, entry)}
-            dues[bookie] = due(ledger, bookie, its_parts, blocks_of.get(bookie, []), terms)
+            dues[bookie] = due(ledger, bookie, its_parts, blocks_of[bookie], terms)
             testimonies[bookie] = by_reads(reads, all_due_were_made=dues[bookie].was_read(reads))
         else:
             testimonies[bookie] = unheard(answer)
