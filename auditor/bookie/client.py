@@ -13,6 +13,7 @@ from typing import Self, cast
 
 from auditor.bookie.answers import Evidence
 from auditor.bookie.conversation import Conversation
+from auditor.bookie.listing import ListingProof
 from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.model.availability import Answer, EntryRead, Greeting
@@ -41,7 +42,8 @@ class AsyncLane:
         has_listed: bool = False,
     ) -> None:
         evidence = Evidence(bookie_id, look, limits.groups_max, limits.frame_bytes_max, now_ms)
-        self._conversation = Conversation(host, port, limits, evidence, has_listed=has_listed)
+        proof = ListingProof(has_listed=has_listed, losses_count=look > 1)
+        self._conversation = Conversation(host, port, limits, evidence, proof)
 
     async def greet(self) -> tuple[Greeting, str]:
         """Connects and asks GET_BOOKIE_INFO, unless that has been done: ANSWERED, SILENT or REFUSED, and why."""

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from auditor.bookie.answers import End, Evidence
 from auditor.bookie.exchange import FRUITLESS_MAX, Exchange
 from auditor.bookie.link import Link, open_link
+from auditor.bookie.listing import ListingProof
 from auditor.bookie.questions import Ask
 from auditor.config import BookieLimits
 from auditor.errors import BookieUnreachable
@@ -33,13 +34,13 @@ class Conversation:
     `probes` counts GET_BOOKIE_INFO requests, which belong to no question. One call at a time; one event loop for all of them.
     """
 
-    def __init__(self, host: str, port: int, limits: BookieLimits, evidence: Evidence, *, has_listed: bool = False) -> None:
+    def __init__(self, host: str, port: int, limits: BookieLimits, evidence: Evidence, proof: ListingProof) -> None:
         self._host, self._port = host, port
         self._limits = limits
         self._evidence = evidence
         self._timeout_s = limits.rpc_timeout_ms / 1000
         self._left_s = limits.deadline_ms / 1000
-        self._exchange = Exchange(limits, evidence, 0.0, has_listed=has_listed)
+        self._exchange = Exchange(limits, evidence, 0.0, proof)
         self._link: Link | None = None
         self._hello: asyncio.Future[None] | None = None
         self._info_txn_id = 0

@@ -41,7 +41,7 @@ class Exchange:
     them were connections lost while questions were outstanding.
     """
 
-    def __init__(self, limits: BookieLimits, evidence: Evidence, now: float, *, has_listed: bool = False) -> None:
+    def __init__(self, limits: BookieLimits, evidence: Evidence, now: float, proof: ListingProof) -> None:
         self._limits = limits
         self._evidence = evidence
         self._window = Window(limits.inflight_max)
@@ -51,7 +51,7 @@ class Exchange:
         self._outstanding_bytes = 0
         self._alone_txn_id = 0
         self._taken: list[tuple[Ask, Answered | AnswerTooLarge]] = []
-        self.proof = ListingProof(has_listed=has_listed)
+        self.proof = proof
         self.refused = False
         self.setbacks = 0
         self.fruitless = 0
@@ -192,6 +192,7 @@ class Exchange:
                 ask.outcome = self._evidence.without(ask, "invalid", f"{why} (asked {ask.requests} times)")
             else:
                 ask.trouble = f"{why} each of the {ask.requests} times this was asked"
+                self.proof.lost += ask.is_list
                 self._unanswered(ask)
 
     def overdue(self, now: float, timeout_s: float, busy_at: float) -> list[Overdue]:

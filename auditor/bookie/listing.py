@@ -10,14 +10,19 @@ class ListingProof:
     """Counts over one conversation what tells a bookie that cannot list from one that is slow (contract, "Bookies").
 
     `asked` counts questions put to the lane, sent or not: a ledger not asked yet may be one that is answered. `has_listed`:
-    it listed a ledger in an earlier conversation of the run, so that it can is settled.
+    it listed a ledger in an earlier conversation of the run, so that it can is settled. `losses_count`: a list counts as
+    unanswered also where each connection that it was asked on ended. A storage that cannot list, on a bookie without read
+    threads, ends it; so does a network for a while. So that counts from the second look on, when the first one failed too.
     """
 
-    def __init__(self, *, has_listed: bool = False) -> None:
+    def __init__(self, *, has_listed: bool = False, losses_count: bool = True) -> None:
         self.asked = 0
         self.listed = int(has_listed)
         self.no_such_ledger = 0
         self.unanswered = 0
+        self.lost = 0
+        """Of those that went unanswered, how many because connections ended."""
+        self._losses_count = losses_count
 
     def unable(self) -> bool:
         """To be asked when GET_BOOKIE_INFO has just been answered: has the bookie shown that it cannot list?
@@ -26,4 +31,5 @@ class ListingProof:
         hold at least three, or all, were asked for and not answered.
         """
         held = self.asked - self.no_such_ledger
-        return self.listed == 0 and 0 < min(UNANSWERED_MIN, held) <= self.unanswered
+        proven = self.unanswered if self._losses_count else self.unanswered - self.lost
+        return self.listed == 0 and 0 < min(UNANSWERED_MIN, held) <= proven

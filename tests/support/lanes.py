@@ -32,13 +32,16 @@ LIMITS: dict[str, float] = {
 }
 
 
-def lane(bookie: ScriptedBookie, **changes: float) -> Lane:
-    return Lane(AsyncLane("b1:3181", "127.0.0.1", bookie.port, BookieLimits(**{**LIMITS, **changes}), LOOK, lambda: NOW_MS))  # type: ignore[arg-type]
+def lane(bookie: ScriptedBookie, look: int = LOOK, **changes: float) -> Lane:
+    limits = BookieLimits(**{**LIMITS, **changes})  # type: ignore[arg-type]
+    return Lane(AsyncLane("b1:3181", "127.0.0.1", bookie.port, limits, look, lambda: NOW_MS))
 
 
-def ask(bookie: ScriptedBookie, ledger_ids: range | list[int], **changes: float) -> tuple[list[Answer], tuple[Greeting, str]]:
+def ask(
+    bookie: ScriptedBookie, ledger_ids: range | list[int], look: int = LOOK, **changes: float
+) -> tuple[list[Answer], tuple[Greeting, str]]:
     """Ask a fresh lane for these lists; the answers come in the order of the questions, one each."""
-    with lane(bookie, **changes) as asker:
+    with lane(bookie, look, **changes) as asker:
         answers = asker.lists([ListQuestion(ledger_id) for ledger_id in ledger_ids])
         assert list(ledger_ids) == [a.ledger_id for a in answers]
         return answers, asker.greeting()

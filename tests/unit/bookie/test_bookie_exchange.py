@@ -9,6 +9,7 @@ from support.scripted_bookie import list_answer
 
 from auditor.bookie.answers import Evidence
 from auditor.bookie.exchange import Exchange
+from auditor.bookie.listing import ListingProof
 from auditor.bookie.questions import Ask, ListQuestion
 from auditor.config import BookieLimits
 from auditor.wire.bookie_connection import BookieConnection
@@ -17,7 +18,7 @@ from auditor.wire.entry_availability import encode_runs
 
 def exchange(**limits: float) -> Exchange:
     made = BookieLimits(**{"requests_per_second": 0, **limits})  # type: ignore[arg-type]
-    return Exchange(made, Evidence("b1", 1, made.groups_max, made.frame_bytes_max, lambda: NOW_MS), 0.0)
+    return Exchange(made, Evidence("b1", 1, made.groups_max, made.frame_bytes_max, lambda: NOW_MS), 0.0, ListingProof())
 
 
 def asks(count: int) -> list[Ask]:
