@@ -236,7 +236,7 @@ class SandboxCluster(RecoveryZnodes):
 
     def stop_bookie(self, bookie: str) -> None:
         """Nobody listens on the bookie's port any more, and its registration stays: registered, yet silent."""
-        self._stop_listening(self.listener(bookie))
+        self._loop.call(self.listener(bookie).stop(keeps_port=True))
 
     def start_bookie(self, bookie: str) -> None:
         """Listen again, on the same port and with everything it held, and register."""

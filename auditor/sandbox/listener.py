@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 from collections import deque
 
 from auditor.errors import PeerProtocolError
@@ -29,6 +30,7 @@ class Listener:
         self.connections_open_max = 0
         self._open: set[BookieConnection] = set()
         self._server: asyncio.Server | None = None
+        self._kept: socket.socket | None = None
 
     async def start(self) -> None:
         """Listen; `port` says where. Raises OSError when the port is taken."""
@@ -36,14 +38,28 @@ class Listener:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: BookieConnection(self), HOST, self.port)
         self.port = int(self._server.sockets[0].getsockname()[1])
+        self._let_port_go()
 
-    async def stop(self) -> None:
-        """Listen no more and reset every connection. Harmless when not listening."""
+    async def stop(self, *, keeps_port: bool = False) -> None:
+        """Listen no more and reset every connection. Harmless when not listening.
+
+        `keeps_port`: to start again. Nobody else is given the port meanwhile; who connects is refused.
+        """
         server, self._server = self._server, None
         if server is not None:
             server.close()
         self.reset_connections()
         await asyncio.sleep(0)
+        self._let_port_go()
+        if keeps_port:
+            self._kept = socket.socket()
+            self._kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._kept.bind((HOST, self.port))
+
+    def _let_port_go(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
 
     def reset_connections(self) -> None:
         """End every connection at once, as a bookie does that is killed."""

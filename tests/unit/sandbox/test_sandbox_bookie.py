@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -290,7 +291,7 @@ def test_questions_that_come_together_are_answered_in_another_order() -> None:
 
 
 def test_stopped_listener_resets_and_comes_back_on_its_port() -> None:
-    """Stopped: connections end and none is accepted. Started again: the same port, the same memory."""
+    """Stopped: connections end, none is accepted, and nobody else gets its port. Started again: the same port and memory."""
     bookie = Bookie()
     bookie.hold(7, [(0, 9)])
     loop, listener = LoopThread("bookie"), Listener(bookie)
@@ -299,10 +300,12 @@ def test_stopped_listener_resets_and_comes_back_on_its_port() -> None:
         port = listener.port
         with RawBookie("127.0.0.1", port) as connection:
             connection.ask(info_request(3, 1))
-            loop.call(listener.stop())
+            loop.call(listener.stop(keeps_port=True))
             assert connection.is_closed_by_peer()
         with pytest.raises(ConnectionRefusedError):
             RawBookie("127.0.0.1", port)
+        with socket.socket() as another, pytest.raises(OSError, match="in use"):
+            another.bind(("127.0.0.1", port))
         loop.call(listener.start())
         with RawBookie("127.0.0.1", port) as connection:
             assert status_name(connection.ask(list_request(7, 1)).status) == "EOK"
