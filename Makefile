@@ -63,7 +63,7 @@ faults: $(STAMP)
 mutants: $(STAMP)
 	$(BIN)/python tests/mutants/run.py $(if $(MUTANT),'$(MUTANT)')
 
-# Hours for everything; a module takes minutes. mutmut is installed where it is not there yet.
+# Some twenty minutes on two cores for everything. mutmut is installed where it is not there yet.
 mutation: $(STAMP)
 	@$(BIN)/python -c 'import mutmut' 2>/dev/null || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mutation]'
