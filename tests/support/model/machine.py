@@ -20,7 +20,7 @@ Act = Callable[[Cluster, str], object]
 
 STEPS = 12
 """Actions behind the beginning of a history, at most."""
-QUICK_HISTORIES = 60
+QUICK_HISTORIES = 40
 """Of the quick form, of ten actions on average: half a minute."""
 QUICK_SEED = 34
 """The same histories at each run with the same Hypothesis; `make soak` draws new ones."""
