@@ -184,8 +184,9 @@ def _read_so(
     """The reads that ended so, of entries where they should be; ascending."""
     found: list[Copy] = []
     for bookie, reads in mine.items():
-        whole = EntrySet.joined(wants[bookie])
-        found += ((bookie, e) for e, read in reads.items() if read.status in statuses and e in whole)
+        if told := [e for e, read in reads.items() if read.status in statuses]:
+            whole = EntrySet.joined(wants[bookie])
+            found += ((bookie, e) for e in told if e in whole)
     return sorted(found)
 
 
