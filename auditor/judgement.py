@@ -25,7 +25,7 @@ from auditor.verify.ledger import gone_bookies, judge
 from auditor.verify.probing import ANSWERED_READS, SEGMENT_ENDS_MAX, ProbePlan
 from auditor.verify.reasons import REASON_OF_READ
 from auditor.verify.schedule import Question, questions
-from auditor.verify.stranded import others, wanted_elsewhere
+from auditor.verify.stranded import Outside
 
 READABLE_ANSWERS = VALID_ANSWERS | {AnswerStatus.UNSUPPORTED}
 """Answers after which reading entries of that bookie may teach something."""
@@ -142,7 +142,7 @@ def _wanted(looks: Sequence[Look], terms: Terms) -> Wanted:
     metadata = newest.record.metadata
     assert metadata is not None, "only decoded ledgers are asked for"
     answers, reads = _heard(looks, terms)
-    gone = gone_bookies(newest.record, answers)
+    gone = gone_bookies(answers)
     plan = ProbePlan.of(terms, newest.record.ledger_id)
     seen = coverage(metadata, answers, reads, gone=gone, probing=plan)
     wanted = wanted_reads(seen, metadata.write_quorum, newest.reads, terms.confirming_reads_max)
@@ -150,7 +150,7 @@ def _wanted(looks: Sequence[Look], terms: Terms) -> Wanted:
     if mine:
         return mine
     lost = Losses.of(metadata, seen).without_replica()
-    return wanted_elsewhere(lost, others(metadata, terms.around), newest.reads, terms.stranded_entries_max)
+    return Outside.of(lost, seen, terms.around).wanted(newest.reads, terms.stranded_entries_max)
 
 
 def _committed(looks: Sequence[Look], verdict: Verdict) -> Verdict:

@@ -7,6 +7,7 @@ from auditor.evidence.rows import Row
 from auditor.judgement import Step, Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.verdict import CopyCounts
 from auditor.verify.underreplication import age_ms
 
 
@@ -31,4 +32,17 @@ def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: Clust
         verdict.probes.random if verdict.probes else 0,
         [(lack.bookie_id, lack.expected, lack.absent) for lack in verdict.lacks],
         verdict.only_maintenance,
+        *_copies(verdict.copies),
+        verdict.is_mark_stale,
     )
+
+
+def _copies(counts: CopyCounts | None) -> Row:
+    """The four counts of copies, each at most COPIES_MAX; nulls where no bookie had to be asked."""
+    if counts is None:
+        return (None, None, None, None)
+    return tuple(min(count, COPIES_MAX) for count in (counts.expected, counts.listed, counts.read, counts.assumed))
+
+
+COPIES_MAX = 2**53
+"""What one ledger counts for, at most: its metadata may claim 2^63 entries, and sums over all ledgers must not overflow."""

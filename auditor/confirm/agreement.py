@@ -16,6 +16,7 @@ from auditor.confirm.enumerated_copies import Entries
 from auditor.confirm.enumerated_findings import Told
 from auditor.confirm.enumeration import Opinion, enumerated
 from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.facts import CorruptFacts, EntryFacts, UnrecoverableFacts
 from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Finding, Kind, Ranges, Severity
 from auditor.model.identity import EntryId
 from auditor.model.verdict import Standing, Unknown, Verdict
@@ -133,7 +134,7 @@ def _of_finding(one: Finding, other: Told, second: Opinion) -> Iterator[Pair]:
     if other.entries is None:
         return
     yield f"{kind}, copies of the worst entry", one.copies, other.copies
-    yield f"{kind}, worst entry", dict(one.facts).get("worst_entry"), str(other.worst)
+    yield f"{kind}, worst entry", worst_entry_of(one), other.worst
     yield from _of_entries(f"{kind}, entries", one.entries, one.entries_total, other.entries, second)
     missing = dict(one.missing_on)
     yield f"{kind}, bookies that lack entries", sorted(other.missing_on.keys() | missing.keys()), sorted(missing)
@@ -172,4 +173,11 @@ def _claimed(findings: Iterable[Finding]) -> Iterator[EntryId]:
     for one in findings:
         for ranges in (one.entries, *(of_bookie for _, of_bookie in one.missing_on)):
             yield from (entry for pair in ranges for entry in pair)
-        yield from (int(value) for name, value in one.facts if name == "worst_entry")
+        worst = worst_entry_of(one)
+        yield from () if worst is None else (worst,)
+
+
+def worst_entry_of(one: Finding) -> EntryId | None:
+    """Return the worst entry that a finding names; None where it is not about entries."""
+    facts = one.facts.entries if isinstance(one.facts, UnrecoverableFacts) else one.facts
+    return facts.worst_entry if isinstance(facts, EntryFacts | CorruptFacts) else None

@@ -46,15 +46,13 @@ def mark_told(record: LedgerRecord, terms: Terms) -> list[Told]:
 
 
 def described(heard: Words, terms: Terms) -> list[Told]:
-    """Metadata that cannot be decoded or contradicts itself, or the cluster while it is unmarked; else a ledger left open."""
+    """Metadata that cannot be decoded or contradicts itself; else a ledger left open."""
     record = heard.record
     if record.status is RecordStatus.MALFORMED:
         return [Told(Kind.METADATA_MALFORMED)]
     if record.metadata is None:
         return []
-    named = {bookie for segment in record.metadata.segments for bookie in segment.ensemble}
-    forgotten = any(answer.is_gone and bookie in named for bookie, answer in heard.answers.items())
-    if contradicts_itself(record.metadata) or (forgotten and record.mark is None):
+    if contradicts_itself(record.metadata):
         return [Told(Kind.METADATA_MALFORMED)]
     return [Told(Kind.LEDGER_STUCK)] if is_stuck(record, terms) else []
 

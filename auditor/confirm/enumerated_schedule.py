@@ -7,6 +7,7 @@ them, counted with the absolute entry id. Nothing here is shared with `auditor.v
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import NamedTuple
 
 from auditor.model.identity import BookieId, EntryId
@@ -38,27 +39,27 @@ class Stretch(NamedTuple):
 
 
 def stretches(metadata: LedgerMetadata) -> tuple[Stretch, ...]:
-    """Where it is clear which bookies hold which entries; ascending.
+    """Return where it is clear which bookies hold which entries; ascending.
 
-    Only of a closed ledger with 1 <= W <= E and segments in ascending order from 0 or above. A segment whose ensemble has not
-    E bookies is left out, and so is the last one of a ledger without lastEntryId: nobody knows where it ends.
+    Only of a closed ledger with 1 <= W <= E. A segment counts when it starts at 0 or above, stands where the order of all
+    firstEntryIds puts it, shares its firstEntryId with none and names E bookies. The last one of a ledger without lastEntryId
+    is left out: nobody knows where it ends.
     """
     size, write, segments = metadata.ensemble_size, metadata.write_quorum, metadata.segments
     if metadata.state is not LedgerState.CLOSED or write < 1 or size < write:
         return ()
-    before = -1
-    for segment in segments:
-        if segment.first_entry_id <= before:
-            return ()
-        before = segment.first_entry_id
+    lowest_yet_above = list(accumulate((one.first_entry_id for one in reversed(segments)), min))[::-1]
+    highest_yet_below = [-1, *accumulate((one.first_entry_id for one in segments), lambda a, b: max(a, b, -1))]
     found: list[Stretch] = []
-    end = metadata.last_entry_id  # walking backwards, what follows a segment is known when it is reached
-    for segment in reversed(segments):
-        if end is not None and segment.first_entry_id <= end and len(segment.ensemble) == size:
-            found.append(Stretch(segment.first_entry_id, end, segment.ensemble, write))
-        ahead = segment.first_entry_id - 1
-        end = ahead if end is None else min(end, ahead)
-    return tuple(reversed(found))
+    for place, segment in enumerate(segments):
+        first, is_last = segment.first_entry_id, place == len(segments) - 1
+        ends = [] if metadata.last_entry_id is None else [metadata.last_entry_id]
+        if not is_last:
+            ends.append(lowest_yet_above[place + 1] - 1)
+        is_in_order = highest_yet_below[place] < first and (is_last or first < lowest_yet_above[place + 1])
+        if ends and is_in_order and first <= min(ends) and len(segment.ensemble) == size:
+            found.append(Stretch(first, min(ends), segment.ensemble, write))
+    return tuple(found)
 
 
 def first_of(stretch: Stretch, bookie: BookieId) -> EntryId | None:

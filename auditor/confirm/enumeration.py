@@ -111,8 +111,7 @@ def _judged(heard: Words, metadata: LedgerMetadata, exempt: Exempt | None, terms
     # A mark says that bookies are not registered, so that one of them says nothing is not worth a reason.
     missed = {bookie for bookie in unheard_on if is_marked and _is_unregistered(heard, bookie)}
     why = frozenset(reason for bookie in unheard_on - missed for reason in count.testimonies[bookie].why)
-    # What else is unknown of a marked ledger's copies, its mark excuses.
-    opinion = _opinion(exempt, topology | why, [*told, *of_entries], unjudged, may_be_unknown=is_marked)
+    opinion = _opinion(exempt, topology | why, [*told, *of_entries], unjudged)
     return _with_counts(opinion, count, terms.around)
 
 
@@ -125,13 +124,11 @@ def _opinion(
     unknowns: frozenset[Unknown],
     told: list[Told],
     unjudged: frozenset[EntryId] = frozenset(),
-    *,
-    may_be_unknown: bool = False,
 ) -> Opinion:
-    """The worst standing wins. `may_be_unknown`: then what is unknown leaves nothing open."""
+    """The worst standing wins."""
     violated = any(CATALOGUE[one.kind].severity is not Severity.INFO for one in told)
     standing = Standing.EXEMPT if exempt is not None else Standing.SOUND
-    standing = Standing.VIOLATED if violated else Standing.INDETERMINATE if unknowns and not may_be_unknown else standing
+    standing = Standing.VIOLATED if violated else Standing.INDETERMINATE if unknowns else standing
     return Opinion(standing, exempt, unknowns, tuple(told), unjudged=unjudged)
 
 
@@ -173,14 +170,14 @@ def _count(
     for (reader, entry), read in heard.reads.items():
         reads_of.setdefault(reader, {})[entry] = read
     for bookie, its_parts in parts_of.items():
-        answer, reads = heard.answers.get(bookie), reads_of[bookie]
+        answer = heard.answers.get(bookie)
+        reads = {entry: read for entry, read in reads_of[bookie].items() if is_written(its_parts, bookie, entry)}
         highest = max((last for part in its_parts if (last := last_of(part, bookie)) is not None), default=-1)
-        if answer is not None and answer.is_gone and heard.record.mark is not None:
+        if answer is not None and answer.is_gone:
             testimonies[bookie] = gone()
         elif answer is not None and answer.status in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER):
             testimonies[bookie] = by_list(answer, metadata.ensemble_size, highest, reads)
         elif answer is not None and answer.status is AnswerStatus.UNSUPPORTED and terms.probe_entries > 0 and highest >= 0:
-            reads = {entry: read for entry, read in reads.items() if is_written(its_parts, bookie, entry)}
             dues[bookie] = due(ledger, bookie, its_parts, blocks_of[bookie], terms)
             testimonies[bookie] = by_reads(reads, all_due_were_made=dues[bookie].was_read(reads))
         else:

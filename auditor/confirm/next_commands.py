@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 from auditor.confirm import pulsar_commands
 from auditor.confirm.pulsar_commands import Owner, PulsarLedger, pulsar_ledger
+from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, LostContentFacts, MarkFacts, UnrecoverableFacts
 from auditor.model.finding import CATALOGUE, Finding, Kind
+from auditor.model.identity import BookieId, EntryId
 
 CHANGES = "CHANGES THE CLUSTER: "
 """Everything that is more than a look begins with this."""
@@ -70,10 +72,10 @@ def _metadata(finding: Finding) -> str:
     return _shell(f"ledgermetadata -l {finding.ledger_id}")
 
 
-def _read_on(finding: Finding, bookies: Iterable[str], entry: str, *, save: bool = False) -> Commands:
+def _read_on(finding: Finding, bookies: Iterable[str], entry: EntryId, *, save: bool = False) -> Commands:
     """Read one entry on each bookie. With `-b` the shell leaves out the last entry it is given, so that is one more."""
     form, body = ("-entryformat hex ", " -m") if save else ("", "")
-    ranged = f"-l {finding.ledger_id} -fe {entry} -le {int(entry) + 1}"
+    ranged = f"-l {finding.ledger_id} -fe {entry} -le {entry + 1}"
     return [_shell(f"{form}readledger{body} {ranged} -b {shlex.quote(bookie)}") for bookie in bookies]
 
 
@@ -82,21 +84,25 @@ def _recover(finding: Finding, bookie: str, *, plan: bool = False) -> str:
     return _shell(f"recover {'-dr -f ' if plan else ''}-l {finding.ledger_id} {shlex.quote(bookie)}")
 
 
-def _facts(finding: Finding, name: str) -> list[str]:
-    """Every value of one fact."""
-    return [value for key, value in finding.facts if key == name]
+def _entry_facts(finding: Finding) -> EntryFacts:
+    facts = finding.facts.entries if isinstance(finding.facts, UnrecoverableFacts) else finding.facts
+    assert isinstance(facts, EntryFacts), finding
+    return facts
 
 
-def _words(finding: Finding, name: str) -> list[str]:
-    """The words of one fact; none where it is not there."""
-    return [word for value in _facts(finding, name) for word in value.split()]
+def _holders(finding: Finding) -> list[BookieId]:
+    """Bookies outside the write set that hold an entry without a copy: those that lists named first."""
+    facts = _entry_facts(finding)
+    found = facts.search.found_on if facts.search else ()
+    return list(dict.fromkeys((*facts.listed_outside, *found)))
 
 
-def _lacking(finding: Finding) -> list[str]:
-    """Bookies that lack the worst entry first, then others that lack something."""
-    entry = int(_facts(finding, "worst_entry")[0])
-    lacks_it = [b for b, runs in finding.missing_on if any(first <= entry <= last for first, last in runs)]
-    return list(dict.fromkeys((*lacks_it, *(bookie for bookie, _ in finding.missing_on))))[:_BOOKIES_MAX]
+def _lacking(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
+    """Bookies that lack the worst entry first, then others that lack something; those that are gone cannot be read."""
+    gone = _entry_facts(finding).gone if not isinstance(finding.facts, CorruptFacts) else ()
+    lacks_it = [b for b, runs in finding.missing_on if any(first <= worst_entry <= last for first, last in runs)]
+    lacking = dict.fromkeys((*lacks_it, *(bookie for bookie, _ in finding.missing_on)))
+    return [bookie for bookie in lacking if bookie not in gone][:_BOOKIES_MAX]
 
 
 def _topic(topic: PulsarLedger | None) -> Commands:
@@ -104,12 +110,12 @@ def _topic(topic: PulsarLedger | None) -> Commands:
 
 
 def _without_replica(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    entry = _facts(finding, "worst_entry")[0]
-    holders = _words(finding, "holders")[:_HOLDERS_MAX]
-    through_broker = pulsar_commands.reading(topic, finding.ledger_id, entry) if topic else []
+    entry = _entry_facts(finding).worst_entry
+    through_broker = pulsar_commands.reading(topic, finding.ledger_id, str(entry)) if topic else []
     look = [
+        *_read_on(finding, _holders(finding)[:_HOLDERS_MAX], entry, save=True),
         _metadata(finding),
-        *_read_on(finding, [*_lacking(finding), *holders], entry),
+        *_read_on(finding, _lacking(finding, entry), entry),
         _shell("listbookies -a -h"),
         *_topic(topic),
         *through_broker,
@@ -118,12 +124,12 @@ def _without_replica(finding: Finding, topic: PulsarLedger | None) -> Steps:
 
 
 def _outside_ensemble(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    entry = str(finding.entries[0][0]) if finding.entries else _facts(finding, "worst_entry")[0]
-    holders = list(dict.fromkeys(_words(finding, "holders")))
+    entry, search = _entry_facts(finding).worst_entry, _entry_facts(finding).search
+    holders = list(search.found_unnamed) if search else []
     look = [
         *_read_on(finding, holders[:_BOOKIES_MAX], entry, save=True),
         _metadata(finding),
-        *_read_on(finding, _lacking(finding)[:_HOLDERS_MAX], entry),
+        *_read_on(finding, _lacking(finding, entry)[:_HOLDERS_MAX], entry),
         *_topic(topic),
     ]
     pause = [f"restart bookie {shlex.quote(b)} with gcOverreplicatedLedgerWaitTime=0" for b in holders[:_HOLDERS_MAX]]
@@ -131,7 +137,8 @@ def _outside_ensemble(finding: Finding, topic: PulsarLedger | None) -> Steps:
 
 
 def _below_quorum(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    entry, lacking = _facts(finding, "worst_entry")[0], _lacking(finding)
+    entry = _entry_facts(finding).worst_entry
+    lacking = _lacking(finding, entry)
     look = [
         _metadata(finding),
         *_read_on(finding, lacking, entry),
@@ -143,8 +150,9 @@ def _below_quorum(finding: Finding, topic: PulsarLedger | None) -> Steps:
 
 
 def _corrupt(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    entry = _facts(finding, "worst_entry")[0]
-    corrupt = [value.split()[:2] for value in _facts(finding, "corrupt_on")][:_BOOKIES_MAX]
+    facts = finding.facts
+    assert isinstance(facts, CorruptFacts), finding
+    entry, corrupt = facts.worst_entry, [(bookie, entries[0]) for bookie, entries in facts.copies][:_BOOKIES_MAX]
     look = [
         _metadata(finding),
         *(command for bookie, bad in corrupt for command in _read_on(finding, [bookie], bad, save=True)),
@@ -165,7 +173,8 @@ def _placement(finding: Finding, topic: PulsarLedger | None) -> Steps:
 
 
 def _marked(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    named = _words(finding, "missing_replicas")[:1]
+    assert isinstance(finding.facts, MarkFacts), finding
+    named = finding.facts.missing_replicas[:1]
     look = [
         _shell("listunderreplicated -pmr -prw"),
         _metadata(finding),
@@ -178,12 +187,12 @@ def _marked(finding: Finding, topic: PulsarLedger | None) -> Steps:
 
 
 def _unrecoverable(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    entry = _facts(finding, "worst_entry")[0]
-    holders = _words(finding, "holders")[:_HOLDERS_MAX]
+    entry = _entry_facts(finding).worst_entry
     look = [
+        *_read_on(finding, _holders(finding)[:_HOLDERS_MAX], entry, save=True),
         _shell("listunderreplicated -pmr -prw"),
         _metadata(finding),
-        *_read_on(finding, [*_lacking(finding), *holders], entry),
+        *_read_on(finding, _lacking(finding, entry), entry),
         _shell("clusterinfo"),
         *_topic(topic),
     ]
@@ -192,6 +201,13 @@ def _unrecoverable(finding: Finding, topic: PulsarLedger | None) -> Steps:
 
 def _malformed(finding: Finding, topic: PulsarLedger | None) -> Steps:
     return Steps([_metadata(finding), _shell("listbookies -a -h"), *_topic(topic)], [])
+
+
+def _beyond_end(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    facts = finding.facts
+    assert isinstance(facts, BeyondEndFacts), finding
+    entry = finding.entries[0][0]
+    return Steps([_metadata(finding), *_read_on(finding, facts.listed_by[:_BOOKIES_MAX], entry), *_topic(topic)], [])
 
 
 def _stuck(finding: Finding, topic: PulsarLedger | None) -> Steps:
@@ -217,7 +233,8 @@ def _lost_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
 def _lost_content(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     bookie = shlex.quote(str(finding.bookie_id))
     look = [f"endpointinfo -b {bookie}", "bookieinfo", f"listledgers -bookieid {bookie}"]
-    again = [f"auditor ledger {ledger}" for ledger in _words(finding, "some_ledgers")[:_LEDGERS_MAX]]
+    assert isinstance(finding.facts, LostContentFacts), finding
+    again = [f"auditor ledger {ledger}" for ledger in finding.facts.some_ledgers[:_LEDGERS_MAX]]
     return Steps([*(_shell(command) for command in look), *again], [_shell(f"recover {bookie}")])
 
 
@@ -243,6 +260,7 @@ _NEXT: dict[Kind, Callable[[Finding, PulsarLedger | None], Steps]] = {
     Kind.BOOKIE_LOST_CONTENT: _lost_content,
     Kind.METADATA_MALFORMED: _malformed,
     Kind.LEDGER_STUCK: _stuck,
+    Kind.ENTRIES_BEYOND_END: _beyond_end,
     Kind.LEDGER_POPULATION_DROPPED: _population,
 }
 assert _NEXT.keys() == CATALOGUE.keys(), "each kind of the catalogue has its commands"

@@ -4,45 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.confirm.telling import Facts, TellLedger, TellOther
-from auditor.confirm.words import moment, span
+from auditor.confirm.telling import TellLedger, TellOther
+from auditor.confirm.words import clock, named, runs, span
 from auditor.model.evidence import Look
+from auditor.model.facts import BeyondEndFacts, ContradictionFacts, PopulationFacts, StuckFacts, UndecodableFacts
 from auditor.model.finding import Finding, Kind
+from auditor.model.ledger import LedgerState
 
 
-def _malformed(finding: Finding, facts: Facts, looks: Sequence[Look]) -> str:
-    if "undecodable" in facts:
+def _malformed(finding: Finding, facts: UndecodableFacts | ContradictionFacts, looks: Sequence[Look]) -> str:
+    if isinstance(facts, UndecodableFacts):
         return (
-            f"Let the metadata of ledger {finding.ledger_id} be the {facts['length_bytes']} bytes with SHA-256 "
-            f"{facts['sha256']}; then decoding fails at byte {facts['offset_bytes']}: {facts['undecodable']}."
+            f"The metadata of ledger {finding.ledger_id} cannot be decoded: at byte {facts.offset_bytes} of "
+            f"{facts.length_bytes}, {facts.reason} (SHA-256 of the bytes: {facts.sha256})."
         )
-    against = "; ".join(text for name, text in finding.facts if name == "contradiction")
     version = looks[-1].record.stamp.version if looks[-1].record.stamp else "?"
-    return f"Let ledger {finding.ledger_id} be as in version {version} of its znode; then it contradicts itself: {against}."
+    against = "; ".join(facts.contradictions)
+    return f"The metadata of ledger {finding.ledger_id} (version {version}) contradicts itself: {against}."
 
 
-def _stuck(finding: Finding, facts: Facts, _looks: Sequence[Look]) -> str:
+def _stuck(finding: Finding, facts: StuckFacts, _looks: Sequence[Look]) -> str:
+    if facts.state is not LedgerState.OPEN:
+        since = "the last write of its znode"
+    else:
+        since = "its creation, by its own metadata" if facts.by_metadata else "the creation of its znode"
     return (
-        f"Let ledger {finding.ledger_id} be {facts['state']} since {moment(int(facts['since_ms']))}, {facts['since_what']}; "
-        f"then that is {span(facts['age_s'])}, and {span(facts['stuck_after_s'])} is usual at most."
+        f"Ledger {finding.ledger_id} has been {facts.state.value} for {span(facts.age_ms)}, since {clock(facts.since_ms)} UTC "
+        f"({since}). --stuck-after is {span(facts.stuck_after_ms)}."
     )
 
 
-def _population(_finding: Finding, facts: Facts) -> str:
-    then, now, again = (int(facts[name]) for name in ("previous_ledgers", "ledgers", "ledgers_again"))
-    some = facts["some_gone"].split()
-    named = f" Among those that are gone: {', '.join(some)}." if some else ""
-    instance = f" (instance {facts['instance_id']})" if facts["instance_id"] else ""
+def _beyond_end(finding: Finding, facts: BeyondEndFacts, _looks: Sequence[Look]) -> str:
+    count, verb = finding.entries_total, "lists" if len(facts.listed_by) == 1 else "list"
+    entries = f"entry {runs(finding.entries, 1)}" if count == 1 else f"entries {runs(finding.entries, count)}"
     return (
-        f"Let run {facts['previous_run']}, finished at {facts['previous_finished_at']}, have listed {then} ledgers of this "
-        f"cluster{instance}; then {100 - int(facts['drop_percent'])} % of them at least should be there, and {now} were "
-        f"listed, and {again} when they were listed again {span(facts['apart_s'])} later: {facts['left_percent']} % are left. "
-        f"Bookies collect the data of ledgers without metadata.{named}"
+        f"The metadata of ledger {finding.ledger_id} ends at entry {facts.last_entry_id}. {named(facts.listed_by)} of the last "
+        f"ensemble {verb} {entries} above it, on at least as many bookies as the ack quorum ({facts.ack_quorum}). The metadata "
+        "may have been truncated; the lists do not say whether these entries were acknowledged."
+    )
+
+
+def _population(_finding: Finding, facts: PopulationFacts) -> str:
+    gone = f" Among those that are gone: {named(facts.some_gone)}." if facts.some_gone else ""
+    instance = f" (instance {facts.instance_id})" if facts.instance_id else ""
+    left = facts.ledgers_again * 100 // facts.previous_ledgers
+    return (
+        f"Run {facts.previous_run}, finished at {facts.previous_finished_at}, listed {facts.previous_ledgers} ledgers of this "
+        f"cluster{instance}. This run listed {facts.ledgers}, and {facts.ledgers_again} when it listed them again "
+        f"{span(facts.apart_ms)} later: {left} % are left, and fewer than {100 - facts.drop_percent} % is reported. "
+        f"Bookies delete the data of ledgers without metadata.{gone}"
     )
 
 
 TELL: dict[Kind, TellLedger] = {
     Kind.METADATA_MALFORMED: _malformed,
     Kind.LEDGER_STUCK: _stuck,
+    Kind.ENTRIES_BEYOND_END: _beyond_end,
 }
 TELL_CLUSTER: dict[Kind, TellOther] = {Kind.LEDGER_POPULATION_DROPPED: _population}

@@ -1,53 +1,67 @@
-"""Witnesses of the placement family: which write sets, where their members stand, and what the policy asks of them."""
+"""Witnesses of the placement family: which write sets, where their members are, and what the policy asks of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.confirm.telling import Facts, TellLedger
+from auditor.confirm.telling import TellLedger
+from auditor.confirm.words import named
 from auditor.model.evidence import Look
+from auditor.model.facts import DuplicateFacts, PlacementFacts, WriteSetFacts
 from auditor.model.finding import Finding, Kind
 
-WINDOWS_TOLD_MAX = 2
-"""Windows told in words: a witness is read in two or three lines; the others are counted."""
+WRITE_SETS_TOLD_MAX = 2
+"""Write sets in a witness; the facts have more."""
+_ADHERES = {Kind.PLACEMENT_FAILED: "does not adhere", Kind.PLACEMENT_SOFT: "adheres only softly"}
 
 
-def _duplicate(finding: Finding, facts: Facts, _looks: Sequence[Look]) -> str:
-    assert finding.segment is not None, finding
-    twice = "; ".join(f"{bookie} at positions {at.replace(' ', ' and ')}" for bookie, at in facts.items())
+def _duplicate(finding: Finding, facts: DuplicateFacts, _looks: Sequence[Look]) -> str:
+    segment = finding.segment
+    assert segment is not None, finding
+    twice = "; ".join(f"{b} stands at positions {' and '.join(map(str, at))}" for b, at in facts.positions)
     return (
-        f"Let segment {finding.segment.first_entry_id}-{finding.segment.last_entry_id} of ledger {finding.ledger_id} have the "
-        f"ensemble {', '.join(finding.segment.ensemble)}; then {twice}: an entry striped to both positions has one copy there, "
-        "not two."
+        f"In segment {segment.first_entry_id}-{segment.last_entry_id} of ledger {finding.ledger_id} (ensemble "
+        f"{', '.join(segment.ensemble)}) {twice}. An entry written to both positions has one copy there, not two."
     )
 
 
-def _placement(finding: Finding, facts: Facts, _looks: Sequence[Look]) -> str:
-    told = [text for name, text in finding.facts if name == "window"][:WINDOWS_TOLD_MAX]
-    more = int(facts["windows_deciding"]) - len(told)
-    unplaced, recorded = facts["without_location"], facts["recorded_policy"]
-    return "".join(
-        (
-            f"Let {_segment(finding)} of ledger {finding.ledger_id} be held to the {facts['policy']}-aware policy with ",
-            f"{facts['parameters'].replace(' ', ', ')}, {_MODE[facts['mode']]}; then {'; '.join(told)}",
-            f"; and {more} more of its {facts['windows']} write sets are no better" if more else "",
-            f"; so the segment {_ADHERES[finding.kind]}.",
-            f" No location is assigned to {unplaced.replace(' ', ', ')}." if unplaced else "",
-            f" Its writer recorded {recorded}: shown, not judged." if recorded else "",
-        )
-    )
+def _placement(finding: Finding, facts: PlacementFacts, _looks: Sequence[Look]) -> str:
+    shown = facts.shown[:WRITE_SETS_TOLD_MAX]
+    more = facts.deciding - len(shown)
+    judged = "as the Java auditor judges" if facts.java_mode else "by the locations assigned to the bookies"
+    parameters = ", ".join(f"{name}={value}" for name, value in facts.parameters)
+    lines = [
+        f"{_segment(finding)} of ledger {finding.ledger_id} {_ADHERES[finding.kind]} to the {facts.policy}-aware policy "
+        f"({parameters}; {judged}).",
+        *(f"{_write_set(one, facts)}." for one in shown),
+    ]
+    if more > 0:
+        lines.append(f"{more} more of its {facts.write_sets} write sets fail in the same way or another.")
+    if facts.without_location:
+        lines.append(f"No location is assigned to {named(facts.without_location)}.")
+    if facts.recorded_policy:
+        lines.append(f"Its writer recorded {facts.recorded_policy}: shown, not judged.")
+    return " ".join(lines)
+
+
+def _write_set(one: WriteSetFacts, facts: PlacementFacts) -> str:
+    """One clause: "The write set from position 2 (b3 at /r1, b1 at /r1) has 1 rack (/r1) and needs 2"."""
+    what = "The ensemble" if one.position is None else f"The write set from position {one.position}"
+    if one.position is None and (facts.policy != "region" or not one.members):
+        return f"{what} {one.why}"
+    nowhere = "not writable" if facts.java_mode else "without location"
+    places = zip(one.members, one.locations, strict=True)
+    members = [f"{bookie} {nowhere}" if place is None else f"{bookie} at {place}" for bookie, place in places]
+    return f"{what} ({named(members)}) {one.why}"
 
 
 def _segment(finding: Finding) -> str:
     segment = finding.segment
     assert segment is not None, finding
     if segment.last_entry_id < segment.first_entry_id:
-        return f"the empty segment at entry {segment.first_entry_id}"
-    return f"segment {segment.first_entry_id}-{segment.last_entry_id}"
+        return f"The empty segment at entry {segment.first_entry_id}"
+    return f"Segment {segment.first_entry_id}-{segment.last_entry_id}"
 
-
-_MODE = {"assigned": "by the location assigned to each bookie", "java": "as the Java auditor judges"}
-_ADHERES = {Kind.PLACEMENT_FAILED: "does not adhere", Kind.PLACEMENT_SOFT: "adheres only softly"}
 
 TELL: dict[Kind, TellLedger] = {
     Kind.ENSEMBLE_DUPLICATE_BOOKIE: _duplicate,

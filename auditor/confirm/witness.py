@@ -14,9 +14,10 @@ from auditor.confirm import tell_bookies, tell_entries, tell_marks, tell_metadat
 from auditor.confirm.next_commands import next_commands
 from auditor.confirm.owner import owner_of
 from auditor.confirm.telling import TellLedger, TellOther
-from auditor.confirm.words import moment
+from auditor.confirm.words import clock, moment
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Look
+from auditor.model.facts import facts_json
 from auditor.model.finding import CATALOGUE, Finding, Kind
 from auditor.model.verdict import Probes
 
@@ -34,28 +35,27 @@ def assurance(probes: Probes | None) -> str:
 
 def ledger_testimony(finding: Finding, looks: Sequence[Look], facts: ClusterFacts, probes: Probes | None = None) -> Json:
     """A finding on a ledger, with every look taken at it; `probes` are those of its verdict."""
-    told = _TELL[finding.kind](finding, dict(finding.facts), looks)
+    told = _TELL[finding.kind](finding, finding.facts, looks)
     owner = owner_of(looks[-1].record.metadata)
-    witness = f"{told} {_again(looks)}".strip()
+    witness = f"{told} {_seen(looks)}".strip()
     return _outside(finding, facts, witness, [ledger_look(look) for look in looks], owner, assurance(probes))
 
 
 def bookie_testimony(finding: Finding, looks: Sequence[BookieRecord], facts: ClusterFacts) -> Json:
     """A finding on a bookie, with how it was registered and what it answered at every look."""
-    told = _TELL_OTHER[finding.kind](finding, dict(finding.facts))
+    told = _TELL_OTHER[finding.kind](finding, finding.facts)
     return _outside(finding, facts, told, [_bookie_look(record) for record in looks])
 
 
 def cluster_testimony(finding: Finding, listings: Sequence[tuple[int, int]], facts: ClusterFacts) -> Json:
     """A finding on the cluster, with every listing of all ledgers: when it began, in ms, and how many there were."""
-    told = _TELL_OTHER[finding.kind](finding, dict(finding.facts))
+    told = _TELL_OTHER[finding.kind](finding, finding.facts)
     return _outside(finding, facts, told, [_listing(at_ms, count) for at_ms, count in listings])
 
 
 def gist(witness: str) -> str:
-    """What a witness concludes, without what it starts from and without the closing look: for a screen with a line for it."""
-    stated = witness.partition("; then ")[2] or witness
-    return stated.partition(" Again at look ")[0]
+    """Return a witness without the sentence that says when it was seen: for a screen with a line for it."""
+    return witness.partition(_SEEN_AT)[0]
 
 
 def finding_id(finding: Finding, facts: ClusterFacts) -> str:
@@ -110,6 +110,7 @@ def _outside(
             "confirmed": copies.confirmed,
             "unknown": copies.unknown,
         },
+        "facts": facts_json(finding.facts),
         "witness": witness,
         "looks": looks,
         "next": next_commands(finding, replication_disabled=facts.replication_disabled, owner=owner),
@@ -138,14 +139,21 @@ def _listing(at_ms: int, count: int) -> Json:
     return {"at": moment(at_ms), "znode_version": None, "marked": False, "answers": {"listing": f"{count} ledgers"}}
 
 
-def _again(looks: Sequence[Look]) -> str:
-    """The last sentence: what was read once more before this was said."""
-    last = looks[-1].record
+_SEEN_AT = " Seen at "
+
+
+def _seen(looks: Sequence[Look]) -> str:
+    """Say when it was seen, and what the metadata was when it was read last. Only looks at the newest metadata count."""
+    newest = looks[-1].record
     if len(looks) < 2:
         return ""
-    state = "marked under-replicated" if last.mark is not None else "not marked"
-    version = "" if last.stamp is None else f" in version {last.stamp.version}"
-    return f"Again at look {len(looks)}: the metadata was read once more{version} and the ledger was {state}."
+    chain = [look for look in looks if (look.record.status, look.record.stamp) == (newest.status, newest.stamp)]
+    asked = [look for look in chain if look.answers] or chain
+    times = " and ".join(clock(look.record.read_at_ms) for look in asked)
+    state = "marked under-replicated" if newest.mark is not None else "not marked under-replicated"
+    version = "" if newest.stamp is None else f" (version {newest.stamp.version})"
+    unchanged = f"metadata unchanged{version}" if len(chain) > 1 else f"metadata read last{version}"
+    return f"{_SEEN_AT.strip()} {times} UTC; {unchanged} and {state} at {clock(newest.read_at_ms)} UTC."
 
 
 _TELL: dict[Kind, TellLedger] = {**tell_entries.TELL, **tell_placement.TELL, **tell_marks.TELL, **tell_metadata.TELL}

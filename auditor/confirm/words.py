@@ -1,23 +1,37 @@
-"""Times, spans and entry ranges as a witness says them."""
+"""Times, durations, names and entry ranges as a witness says them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from auditor.model.finding import Ranges
 
+RUNS_TOLD = 5
+"""Entry ranges in a sentence; the finding itself carries more."""
+NAMES_TOLD = 8
+"""Bookies or ledgers in a sentence; the finding's facts carry all."""
+
 
 def moment(at_ms: int) -> str:
-    """Milliseconds since 1970 as RFC 3339 in UTC; a time no calendar has is told as it is."""
+    """Return milliseconds since 1970 as RFC 3339 in UTC; a time no calendar has is returned as it is."""
     try:
         return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except (OverflowError, ValueError, OSError):
         return f"{at_ms} ms"
 
 
-def span(seconds: str) -> str:
-    """Seconds as a person says them, the two largest units at most: "23 s", "1 h 5 min", "10 days"."""
-    left = int(seconds)
+def clock(at_ms: int) -> str:
+    """Return the date and time of day in UTC, to the second: "2026-11-22 10:05:02"."""
+    try:
+        return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+    except (OverflowError, ValueError, OSError):
+        return f"{at_ms} ms"
+
+
+def span(ms: int) -> str:
+    """Return a duration as a person says it, the two largest units at most: "23 s", "1 h 5 min", "10 days"."""
+    left = ms // 1000
     for number, unit, smaller, small_unit in ((86_400, "day", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
         if left >= number:
             whole, rest = divmod(left, number)
@@ -27,17 +41,14 @@ def span(seconds: str) -> str:
 
 
 def runs(ranges: Ranges, total: int) -> str:
-    """A few ranges in words; the rest is counted."""
+    """Return a few ranges as text; the rest is counted."""
     shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges[:RUNS_TOLD])
     counted = sum(b - a + 1 for a, b in ranges[:RUNS_TOLD])
     return shown if counted == total else f"{shown} and {total - counted} more"
 
 
-def named(names: str, total: int) -> str:
-    """Names, separated by spaces, as a list in a sentence; those not given are counted."""
-    some = names.split()
-    return ", ".join(some) + (f" and {total - len(some)} more" if total > len(some) else "")
-
-
-RUNS_TOLD = 5
-"""Entry ranges told in a sentence; the finding itself carries more."""
+def named(names: Sequence[object], total: int | None = None) -> str:
+    """Return names as a list in a sentence; those beyond NAMES_TOLD, and those of `total` not given, are counted."""
+    some = [str(name) for name in names[:NAMES_TOLD]]
+    more = (len(names) if total is None else total) - len(some)
+    return ", ".join(some) + (f" and {more} more" if more > 0 else "")

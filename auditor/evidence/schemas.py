@@ -128,11 +128,17 @@ VERDICTS = pa.schema(
         ("random_probes", pa.int32()),
         ("lacks", pa.list_(LACK)),
         ("only_maintenance", pa.bool_()),
+        ("copies_expected", pa.int64()),
+        ("copies_listed", pa.int64()),
+        ("copies_read", pa.int64()),
+        ("copies_assumed", pa.int64()),
+        ("is_mark_stale", pa.bool_()),
     ]
 )
 """A ledger's standing with its findings, each one JSON object. Key: ledger_id. `todo` other than "nothing": speculative.
 `detail` says why judging it failed, where it did. `assurance` is "listed", or "probed" where it rests on entries that were read
-(`probes`, of which `random_probes` drawn at random) instead of lists; `lacks` are entries, a bookie that surely lacks some."""
+(`probes`, of which `random_probes` drawn at random) instead of lists; `lacks` are entries, a bookie that surely lacks some.
+`copies_*` count promised copies by what they rest on (contract 8.4), null where no bookie had to be asked."""
 
 SEEN = pa.schema(
     [

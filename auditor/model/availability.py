@@ -85,6 +85,8 @@ class ReadStatus(StrEnum):
     TOO_LARGE = "too_large"
     UNREGISTERED = "unregistered"
     ADDRESS_UNKNOWN = "address_unknown"
+    NOT_ASKED = "not_asked"
+    """Not sent: the bookie was searched for entries of other ledgers as often as one run allows."""
 
 
 ABSENT_READS = frozenset({ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
+from auditor.model.facts import Facts
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import Segment
 
@@ -58,6 +59,7 @@ class Kind(StrEnum):
     LEDGER_POPULATION_DROPPED = "LEDGER_POPULATION_DROPPED"
     METADATA_MALFORMED = "METADATA_MALFORMED"
     LEDGER_STUCK = "LEDGER_STUCK"
+    ENTRIES_BEYOND_END = "ENTRIES_BEYOND_END"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Severity.CRITICAL,
         Family.ENTRY,
         Subject.LEDGER,
-        "an entry has no confirmed copy: every bookie of its write set answered, none holds it",
+        "an entry has no copy: each bookie of its write set answered without it or is gone",
     ),
     Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: KindFacts(
         Severity.CRITICAL,
@@ -123,7 +125,7 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Severity.CRITICAL,
         Family.MARK,
         Subject.LEDGER,
-        "marked under-replicated, and an entry has no copy from which it could be replicated",
+        "marked under-replicated, and an entry has no copy: each bookie of its write set answered without it or is gone",
     ),
     Kind.UNDERREPLICATED_BEYOND_GRACE: KindFacts(
         Severity.WARNING,
@@ -167,6 +169,12 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Subject.LEDGER,
         "open or in recovery for longer than is usual",
     ),
+    Kind.ENTRIES_BEYOND_END: KindFacts(
+        Severity.INFO,
+        Family.METADATA,
+        Subject.LEDGER,
+        "bookies of the last ensemble list entries above lastEntryId: the metadata may have been truncated",
+    ),
 }
 
 RANGES_MAX = 20
@@ -202,9 +210,10 @@ Ranges = tuple[tuple[EntryId, EntryId], ...]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong with the cluster: a value, never an exception. `facts` feed the witness: short, ordered, printable."""
+    """Something wrong with the cluster: a value, never an exception. The witness is rendered from `facts`."""
 
     kind: Kind
+    facts: Facts
     ledger_id: LedgerId | None = None
     bookie_id: BookieId | None = None
     segment: FindingSegment | None = None
@@ -212,7 +221,6 @@ class Finding:
     entries_total: int = 0
     missing_on: tuple[tuple[BookieId, Ranges], ...] = ()
     copies: Copies | None = None
-    facts: tuple[tuple[str, str], ...] = field(default=())
 
     @property
     def severity(self) -> Severity:

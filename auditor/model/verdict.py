@@ -62,6 +62,20 @@ class Probes:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyCounts:
+    """The copies a closed ledger promises, and what each of them rests on (contract 8.4).
+
+    `listed`: a list names them. `read`: no list names them and they were read. `assumed`: nothing but a sample of other
+    entries speaks for them. The rest is absent or unknown.
+    """
+
+    expected: int
+    listed: int
+    read: int
+    assumed: int
+
+
+@dataclass(frozen=True, slots=True)
 class BookieLack:
     """What one bookie should hold of one ledger and surely lacks, in entries."""
 
@@ -76,7 +90,9 @@ class Verdict:
 
     `listing_false_negatives` counts entries that a list left out and a read found (entry-availability.md section 6).
     `probes` is None where every word came from lists (assurance `listed`; else `probed`). `lacks` are the bookies that surely
-    lack entries. `only_maintenance`: nothing but bookies that are AWAY in planned maintenance stood in the way of judging it.
+    lack entries. `copies` is None where no bookie had to be asked. `is_mark_stale`: marked, and every copy was listed or read
+    where the metadata says. `only_maintenance`: nothing but bookies that are AWAY in planned maintenance stood in the way of
+    judging it.
     """
 
     ledger_id: LedgerId
@@ -88,6 +104,8 @@ class Verdict:
     probes: Probes | None = None
     lacks: tuple[BookieLack, ...] = ()
     only_maintenance: bool = False
+    copies: CopyCounts | None = None
+    is_mark_stale: bool = False
 
     def __post_init__(self) -> None:
         assert (self.standing is Standing.VIOLATED) == any(f.severity > 1 for f in self.findings), self

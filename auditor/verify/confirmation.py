@@ -36,10 +36,12 @@ def wanted_reads(found: Coverage, write_quorum: int, reads: Reads, reads_max: in
     """The (bookie, entry) pairs still to be read at this look; empty when nothing more would be learnt or allowed.
 
     All probes planned for bookies that cannot list; beside them at most `reads_max` per bookie, those already made at this
-    look (`reads`) included. Asked again after each round: while reading turns up entries that are there after all, or are
-    lacking after all, the worst entry named must be chosen anew. A bookie that lists and showed an entry that way, or could
-    not be read, is not asked again: what it lacks stays unknown, and its word can't move the worst entry any more.
+    look (`reads`) included; reads that looked for an entry elsewhere do not count. Asked again after each round: while reading
+    turns up entries that are there after all, or are lacking after all, the worst entry named must be chosen anew. A bookie
+    that lists and showed an entry that way, or could not be read, is not asked again: what it lacks stays unknown, and its
+    word can't move the worst entry any more.
     """
+    reads = {copy: read for copy, read in reads.items() if copy in found.reads}
     planned = {(bookie, entry) for bookie, probed in found.probed.items() for entry in probed.planned.all}
     tails = _tails(found)
     doubted = {b for (b, _), read in reads.items() if b not in found.probed and _is_doubtful(read, tails.get(b))}

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.facts import LostContentFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, LedgerId
 from auditor.verify.reachability import BookieLook
@@ -64,17 +65,14 @@ def withheld_content(contents: Mapping[BookieId, Content]) -> list[str]:
 
 
 def _lost_content(record: BookieRecord, content: Content) -> Finding:
-    return Finding(
-        Kind.BOOKIE_LOST_CONTENT,
-        bookie_id=record.bookie_id,
-        facts=(
-            ("registration", record.registration.value),
-            ("address", f"{record.host}:{record.port}"),
-            ("asked", str(content.asked)),
-            ("was_probed", str(content.was_probed).lower()),
-            ("lacking_most", str(content.lacking_most)),
-            ("absent", str(content.absent)),
-            ("expected", str(content.expected)),
-            ("some_ledgers", " ".join(map(str, content.some[:LEDGERS_NAMED_MAX]))),
-        ),
+    facts = LostContentFacts(
+        registration=record.registration.value,
+        address=f"{record.host}:{record.port}",
+        asked=content.asked,
+        was_probed=content.was_probed,
+        lacking_most=content.lacking_most,
+        absent=content.absent,
+        expected=content.expected,
+        some_ledgers=content.some[:LEDGERS_NAMED_MAX],
     )
+    return Finding(Kind.BOOKIE_LOST_CONTENT, facts, bookie_id=record.bookie_id)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
-from auditor.model.verdict import BookieLack, Probes, Unknown
+from auditor.model.verdict import BookieLack, CopyCounts, Probes, Unknown
 from auditor.verify.entry_set import EMPTY, EntrySet
 from auditor.verify.probing import ProbedBookie, ProbePlan, planned
 from auditor.verify.reasons import REASON_OF_ANSWER, in_order
@@ -92,6 +92,10 @@ class Coverage:
     """Copies, of those that should be there, that do not match their digest by the reads given; ascending."""
     read_absent: tuple[EntryId, ...]
     """Entries that a bookie that should hold them was read for in vain; ascending."""
+    gone: frozenset[BookieId]
+    """Bookies with neither a registration nor a cookie: their copies are absent."""
+    reads: Reads
+    """The reads of copies where they should be; those that looked for an entry elsewhere are not among them."""
 
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
@@ -105,6 +109,22 @@ class Coverage:
             return None
         bookies = self.probed.values()
         return Probes(read=sum(b.answered for b in bookies), random=sum(b.random_answered for b in bookies))
+
+    @property
+    def copies(self) -> CopyCounts:
+        """What each promised copy rests on. A copy with a wrong digest counts as neither listed nor read. Costs pieces."""
+        expected = listed = read = assumed = 0
+        for share in (share for one in self.extents for share in one.shares):
+            expected += share.expected.count()
+            if share.is_probed:
+                held = share.expected - share.absent - share.unknown
+                seen = (held & self.probed[share.bookie_id].present).count()
+                read += seen
+                assumed += held.count() - seen
+            elif share.bookie_id in self.held:
+                listed += (share.expected - share.lacking - share.unknown).count()
+                read += (share.lacking - share.absent - share.unknown).count()
+        return CopyCounts(expected, listed, read, assumed)
 
     @property
     def lacks(self) -> tuple[BookieLack, ...]:
@@ -136,10 +156,7 @@ def coverage(
         for bookie, want in shares.items():
             wants.setdefault(bookie, []).append(want)
     held = {b: held_entries(a.groups) for b, a in answers.items() if _is_usable(a, metadata)}
-    mine: dict[BookieId, dict[EntryId, EntryRead]] = {bookie: {} for bookie in wants}
-    for (bookie, entry), read in reads.items():
-        if bookie in mine:
-            mine[bookie][entry] = read
+    mine = _reads_of_copies(reads, wants)
     sources = {b: _source(b, answers.get(b), held.get(b), wants[b], mine[b], b in gone, probing) for b in wants}
     judged = tuple(
         ExtentCoverage(extent, tuple(sources[b].share(want) for b, want in shares.items()), _surplus(extent, metadata))
@@ -152,8 +169,10 @@ def coverage(
         false_negatives=sum(len(one.present) for one in sources.values() if isinstance(one, Sifter)),
         held=held,
         probed={bookie: one.probed for bookie, one in sources.items() if isinstance(one, Probed)},
-        corrupt=tuple(_read_so({ReadStatus.CORRUPT}, mine, wants)),
-        read_absent=tuple(sorted({entry for _, entry in _read_so(ABSENT_READS, mine, wants)})),
+        corrupt=tuple(_copies_with_status({ReadStatus.CORRUPT}, mine)),
+        read_absent=tuple(sorted({entry for _, entry in _copies_with_status(ABSENT_READS, mine)})),
+        gone=frozenset(gone),
+        reads={(bookie, entry): read for bookie, of_bookie in mine.items() for entry, read in of_bookie.items()},
     )
 
 
@@ -176,18 +195,23 @@ def _source(
     return Untold(bookie, reasons=(_reason(answer),))
 
 
-def _read_so(
-    statuses: Collection[ReadStatus],
-    mine: Mapping[BookieId, Mapping[EntryId, EntryRead]],
-    wants: Mapping[BookieId, list[EntrySet]],
-) -> list[Copy]:
-    """The reads that ended so, of entries where they should be; ascending."""
-    found: list[Copy] = []
-    for bookie, reads in mine.items():
-        if told := [e for e, read in reads.items() if read.status in statuses]:
+def _reads_of_copies(reads: Reads, wants: Mapping[BookieId, list[EntrySet]]) -> dict[BookieId, dict[EntryId, EntryRead]]:
+    """Return for each bookie the reads of entries that it should hold. Reads that looked for an entry elsewhere are left out:
+    they say nothing about the copies of this bookie."""
+    mine: dict[BookieId, dict[EntryId, EntryRead]] = {bookie: {} for bookie in wants}
+    for (bookie, entry), read in reads.items():
+        if bookie in mine:
+            mine[bookie][entry] = read
+    for bookie, found in mine.items():
+        if found:
             whole = EntrySet.joined(wants[bookie])
-            found += ((bookie, e) for e in told if e in whole)
-    return sorted(found)
+            mine[bookie] = {entry: read for entry, read in found.items() if entry in whole}
+    return mine
+
+
+def _copies_with_status(statuses: Collection[ReadStatus], reads: Mapping[BookieId, Mapping[EntryId, EntryRead]]) -> list[Copy]:
+    """Return the copies whose read ended with one of `statuses`, sorted."""
+    return sorted((b, e) for b, of_bookie in reads.items() for e, read in of_bookie.items() if read.status in statuses)
 
 
 def _is_usable(answer: Answer, metadata: LedgerMetadata) -> bool:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, Kind
+from auditor.model.facts import CorruptFacts, EntryFacts, Facts, MarkFacts, Search, UnrecoverableFacts
+from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, Kind, Ranges
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata
 from auditor.verify.coverage import Coverage, ExtentCoverage
 from auditor.verify.entry_set import EMPTY, EntrySet
-from auditor.verify.stranded import Elsewhere, named_by
-from auditor.verify.worst import levels, worst_entry
-
-Facts = tuple[tuple[str, str], ...]
-
-HOLDERS_TOLD_MAX = 8
-"""Holders outside the ensembles, and bookies that could not be asked there, named in a finding; the rest is counted."""
+from auditor.verify.schedule import Extent
+from auditor.verify.worst import Worst, levels, worst_entry
 
 
 class Losses(NamedTuple):
@@ -42,73 +38,63 @@ def _lost(one: ExtentCoverage) -> list[EntrySet]:
     return levels([*one.surplus, *(share.absent for share in one.shares)])
 
 
-def entry_findings(ledger_id: LedgerId, losses: Losses, elsewhere: Elsewhere, *, excused: bool) -> list[Finding]:
-    """At most one: the strongest kind that is true of any entry. A mark within grace excuses all but a confirmed loss."""
+def entry_findings(ledger_id: LedgerId, losses: Losses, search: Search | None, *, excused: bool) -> list[Finding]:
+    """Return at most one finding: the strongest kind that is true of any entry. `search` is what came of looking for entries
+    without a copy elsewhere. A mark within grace (`excused`) excuses all but a confirmed loss."""
     metadata = losses.metadata
     write, ack = metadata.write_quorum, min(metadata.ack_quorum, metadata.write_quorum)
     hit = losses.beyond(write)
     if any(hit):
-        if _is_stranded(metadata, elsewhere):
-            found = EntrySet.of_entries(elsewhere.looked_for)
-            hit = [one & found for one in hit]
-            return [_finding(Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, ledger_id, losses, hit, elsewhere)]
-        return [_finding(Kind.ENTRY_WITHOUT_REPLICA, ledger_id, losses, hit, elsewhere)]
+        is_stranded = search is not None and search.entries_unnamed == search.entries
+        kind = Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE if is_stranded else Kind.ENTRY_WITHOUT_REPLICA
+        return [_finding(kind, ledger_id, losses, hit, _entry_facts(losses, search))]
     hit = losses.beyond(write - ack + 1)
     if any(hit) and not excused:
-        return [_finding(Kind.ENTRY_BELOW_ACK_QUORUM, ledger_id, losses, hit)]
+        return [_finding(Kind.ENTRY_BELOW_ACK_QUORUM, ledger_id, losses, hit, _entry_facts(losses))]
     if losses.seen.corrupt:
         return [_corrupt(ledger_id, losses)]
     hit = losses.beyond(1)
-    return [_finding(Kind.ENTRY_BELOW_WRITE_QUORUM, ledger_id, losses, hit)] if any(hit) and not excused else []
+    if not any(hit) or excused:
+        return []
+    return [_finding(Kind.ENTRY_BELOW_WRITE_QUORUM, ledger_id, losses, hit, _entry_facts(losses))]
 
 
-def _is_stranded(metadata: LedgerMetadata, elsewhere: Elsewhere) -> bool:
-    """Whether each entry looked for is alive on a bookie that no segment names, which will collect it."""
-    named = named_by(metadata)
-    return elsewhere.all_found and all(set(holders) - named for holders in elsewhere.holders.values())
-
-
-def lost_for_good(ledger_id: LedgerId, losses: Losses, elsewhere: Elsewhere, mark_facts: Facts) -> Finding:
-    """UNDERREPLICATED_UNRECOVERABLE of a marked ledger of which an entry has no copy."""
+def lost_for_good(ledger_id: LedgerId, losses: Losses, search: Search | None, mark: MarkFacts) -> Finding:
+    """Return UNDERREPLICATED_UNRECOVERABLE of a marked ledger of which an entry has no copy."""
     hit = losses.beyond(losses.metadata.write_quorum)
-    return _finding(Kind.UNDERREPLICATED_UNRECOVERABLE, ledger_id, losses, hit, elsewhere, mark_facts)
+    facts = UnrecoverableFacts(_entry_facts(losses, search), mark)
+    return _finding(Kind.UNDERREPLICATED_UNRECOVERABLE, ledger_id, losses, hit, facts)
 
 
-def _finding(
-    kind: Kind,
-    ledger_id: LedgerId,
-    losses: Losses,
-    hit: list[EntrySet],
-    elsewhere: Elsewhere | None = None,
-    more: Facts = (),
-) -> Finding:
+def _finding(kind: Kind, ledger_id: LedgerId, losses: Losses, hit: list[EntrySet], facts: Facts) -> Finding:
     metadata, seen = losses.metadata, losses.seen
     entries = EntrySet.joined(hit)
-    ranked = [
-        (worst, one.extent)
-        for level, one in zip(losses.levels, seen.extents, strict=True)
-        if (worst := worst_entry(level, (share.unknown for share in one.shares), metadata.write_quorum)) is not None
-    ]
-    worst, extent = min(ranked, key=lambda pair: pair[0])
+    worst, extent = _worst(losses)
     copies = Copies(metadata.write_quorum, metadata.ack_quorum, worst.confirmed, worst.possible - worst.confirmed)
-    facts = (
-        *_worst_facts(worst.entry_id, extent.segment.ensemble, metadata, seen),
-        *_elsewhere_facts(losses, elsewhere),
-        *more,
-    )
     return Finding(
         kind,
+        facts,
         ledger_id=ledger_id,
         segment=FindingSegment.of(extent.segment, extent.last_entry_id),
         entries=entries.ranges(RANGES_MAX),
         entries_total=entries.count(),
         missing_on=_missing_on(seen),
         copies=copies,
-        facts=facts,
     )
 
 
-def _missing_on(seen: Coverage) -> tuple[tuple[BookieId, tuple[tuple[EntryId, EntryId], ...]], ...]:
+def _worst(losses: Losses) -> tuple[Worst, Extent]:
+    """Return the worst entry of the ledger and where it is; some entry must have lost a copy."""
+    quorum = losses.metadata.write_quorum
+    ranked = [
+        (worst, one.extent)
+        for level, one in zip(losses.levels, losses.seen.extents, strict=True)
+        if (worst := worst_entry(level, (share.unknown for share in one.shares), quorum)) is not None
+    ]
+    return min(ranked, key=lambda pair: pair[0])
+
+
+def _missing_on(seen: Coverage) -> tuple[tuple[BookieId, Ranges], ...]:
     absent: dict[BookieId, list[EntrySet]] = {}
     for one in seen.extents:
         for share in one.shares:
@@ -116,32 +102,39 @@ def _missing_on(seen: Coverage) -> tuple[tuple[BookieId, tuple[tuple[EntryId, En
     return tuple((bookie, EntrySet.joined(sets).ranges(RANGES_MAX)) for bookie, sets in absent.items() if any(sets))
 
 
-def _worst_facts(entry: EntryId, ensemble: tuple[str, ...], metadata: LedgerMetadata, seen: Coverage) -> Facts:
-    """The worst entry, its write set, and bookies of the ledger outside the write set that hold it all the same."""
-    size = metadata.ensemble_size
-    write_set = list(dict.fromkeys(ensemble[(entry + w) % size] for w in range(metadata.write_quorum)))
-    beside = [b for b, held in seen.held.items() if b not in write_set and entry in held]
-    return (("worst_entry", str(entry)), ("write_set", " ".join(write_set)), ("held_outside_write_set", " ".join(beside)))
-
-
-def _elsewhere_facts(losses: Losses, elsewhere: Elsewhere | None) -> Facts:
-    """What came of looking for entries without a copy on bookies that should hold none of the ledger."""
-    if elsewhere is None or not elsewhere.looked_for:
-        return ()
-    named = named_by(losses.metadata)
-    holders = sorted({bookie for held_by in elsewhere.holders.values() for bookie in held_by})
-    rest = losses.without_replica().count() - len(elsewhere.looked_for)
-    return (
-        ("looked_for", str(len(elsewhere.looked_for))),
-        ("alive", str(len(elsewhere.holders))),
-        ("holders", " ".join(holders[:HOLDERS_TOLD_MAX])),
-        ("holders_total", str(len(holders))),
-        ("holders_named", " ".join([bookie for bookie in holders if bookie in named][:HOLDERS_TOLD_MAX])),
-        ("holders_named_total", str(sum(bookie in named for bookie in holders))),
-        ("not_looked_for", str(rest)),
-        ("unheard", " ".join(elsewhere.unheard[:HOLDERS_TOLD_MAX])),
-        ("unheard_total", str(len(elsewhere.unheard))),
+def _entry_facts(losses: Losses, search: Search | None = None) -> EntryFacts:
+    worst, extent = _worst(losses)
+    write_set = _write_set(losses.metadata, extent, worst.entry_id)
+    held = losses.seen.held
+    return EntryFacts(
+        worst_entry=worst.entry_id,
+        write_set=write_set,
+        listed_outside=tuple(sorted(b for b in held if b not in write_set and worst.entry_id in held[b])),
+        gone=tuple(bookie for bookie in write_set if bookie in losses.seen.gone),
+        at_tail=_is_at_tail(losses),
+        search=search,
     )
+
+
+def _write_set(metadata: LedgerMetadata, extent: Extent, entry: EntryId) -> tuple[BookieId, ...]:
+    ensemble, size = extent.segment.ensemble, metadata.ensemble_size
+    return tuple(dict.fromkeys(ensemble[(entry + copy) % size] for copy in range(metadata.write_quorum)))
+
+
+def _is_at_tail(losses: Losses) -> bool:
+    """Whether only the end of the ledger is missing, where the ack quorum may have been met without it.
+
+    True where each bookie that lacks entries lacks none before the last segment, and in that one holds (or may hold) some of
+    its share and none behind the first entry that it lacks.
+    """
+    extents = losses.seen.extents
+    if extents[-1].extent.last_entry_id != losses.metadata.last_entry_id or any(one.surplus for one in extents):
+        return False
+    if any(share.absent for one in extents[:-1] for share in one.shares):
+        return False
+    lacking = [share for share in extents[-1].shares if share.absent]
+    kept = [share.expected - share.absent for share in lacking]
+    return all(rest and rest.last() < share.absent.first() for share, rest in zip(lacking, kept, strict=True))
 
 
 def _corrupt(ledger_id: LedgerId, losses: Losses) -> Finding:
@@ -156,14 +149,14 @@ def _corrupt(ledger_id: LedgerId, losses: Losses) -> Finding:
     on: dict[BookieId, list[EntryId]] = {}
     for bookie, at in sorted(seen.corrupt):
         on.setdefault(bookie, []).append(at)
-    told = tuple(("corrupt_on", f"{b} {' '.join(map(str, entries[:RANGES_MAX]))}") for b, entries in on.items())
+    copies = tuple((bookie, tuple(entries[:RANGES_MAX])) for bookie, entries in on.items())
     return Finding(
         Kind.ENTRY_CORRUPT,
+        CorruptFacts(entry, _write_set(metadata, one.extent, entry), copies),
         ledger_id=ledger_id,
         segment=FindingSegment.of(one.extent.segment, one.extent.last_entry_id),
         entries=bad.ranges(RANGES_MAX),
         entries_total=bad.count(),
         missing_on=_missing_on(seen),
         copies=Copies(metadata.write_quorum, metadata.ack_quorum, confirmed, unknown),
-        facts=(*_worst_facts(entry, one.extent.segment.ensemble, metadata, seen), *told),
     )

@@ -12,19 +12,22 @@ from dataclasses import dataclass, replace
 from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
+from auditor.model.facts import ContradictionFacts, DuplicateFacts, Search, StuckFacts, UndecodableFacts
 from auditor.model.finding import Finding, FindingSegment, Kind, Severity
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
-from auditor.model.verdict import AWAY, Exempt, Standing, Unknown, Verdict
+from auditor.model.verdict import AWAY, CopyCounts, Exempt, Standing, Unknown, Verdict
+from auditor.verify.beyond_end import beyond_end
 from auditor.verify.coverage import Answers, Copy, Coverage, Reads, coverage, is_healthy
 from auditor.verify.entries import Losses, entry_findings, lost_for_good
-from auditor.verify.metadata import contradictions, unknown_bookies
+from auditor.verify.entry_set import EntrySet
+from auditor.verify.metadata import contradictions
 from auditor.verify.placement import Placement, placement
 from auditor.verify.probing import ProbePlan
 from auditor.verify.reasons import in_order
 from auditor.verify.schedule import extents, positions
-from auditor.verify.stranded import Elsewhere, found_elsewhere, others
-from auditor.verify.underreplication import is_beyond_grace, mark_facts, why_stuck
+from auditor.verify.stranded import Outside, named_by
+from auditor.verify.underreplication import is_beyond_grace, is_stale, mark_facts
 
 _UNJUDGED = Placement()
 
@@ -39,6 +42,7 @@ class _Parts:
     metadata: list[Finding]
     unknowns: tuple[Unknown, ...] = ()
     seen: Coverage | None = None
+    copies: CopyCounts | None = None
 
 
 def judge(
@@ -56,7 +60,8 @@ def judge(
     is_corrupt = any(read.status is ReadStatus.CORRUPT for read in reads.values())  # listed or not, that is no good copy
     if exempt is None and metadata and not is_corrupt and is_healthy(metadata, answers) and not contradictions(metadata):
         unknowns = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
-        return _verdict(record, None, _Parts([], list(placed.findings), [], [], unknowns), terms)
+        parts = _Parts([], list(placed.findings), [], [], unknowns, copies=_all_listed(metadata))
+        return _verdict(record, None, parts, terms)
     if metadata is None:
         unread = () if record.status is RecordStatus.MALFORMED else (Unknown.METADATA_UNREADABLE,)
         parts = _Parts([], [], _mark_findings(record, terms, None), _undecodable(record), unread)
@@ -75,23 +80,43 @@ def _judged(
     doubted: Collection[Copy],
 ) -> _Parts:
     """Everything that can be said of a ledger whose metadata is there."""
-    described = _metadata_findings(record, metadata, answers, terms)
+    described = _metadata_findings(record, metadata, terms)
     duplicates = [] if _is_excused(record, terms) else _placement_family(record, metadata, placed)
     placing = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
     if record.mark is not None and not answers:
         return _Parts([], duplicates, _mark_findings(record, terms, None), described, placing)
-    gone, plan = gone_bookies(record, answers), ProbePlan.of(terms, record.ledger_id)
-    seen = coverage(metadata, answers, reads, gone=gone, probing=plan)
+    plan = ProbePlan.of(terms, record.ledger_id)
+    seen = coverage(metadata, answers, reads, gone=gone_bookies(answers), probing=plan)
     seen = replace(seen, corrupt=tuple(copy for copy in seen.corrupt if copy not in doubted))
     losses = Losses.of(metadata, seen)
+    described = described or beyond_end(record.ledger_id, metadata, seen)
     lost = losses.without_replica()
     unheard = _unheard(record, answers, seen)
-    elsewhere = found_elsewhere(lost, others(metadata, terms.around), reads) if lost else Elsewhere()
+    search = _search(lost, metadata, seen, reads, terms)
     if lost and record.mark is not None:  # it stands alone: what the other families could say of the ledger follows from it
-        facts = (*mark_facts(record.mark, terms), *why_stuck(record, seen, terms.around, has_loss=True))
-        return _Parts([], [], [lost_for_good(record.ledger_id, losses, elsewhere, facts)], described, unheard, seen)
-    entries = entry_findings(record.ledger_id, losses, elsewhere, excused=_is_excused(record, terms))
-    return _Parts(entries, duplicates, _mark_findings(record, terms, seen), described, in_order((*unheard, *placing)), seen)
+        marked = mark_facts(record, seen, terms, has_loss=True)
+        loss = lost_for_good(record.ledger_id, losses, search, marked)
+        return _Parts([], [], [loss], described, unheard, seen, _copies(seen))
+    entries = entry_findings(record.ledger_id, losses, search, excused=_is_excused(record, terms))
+    unknowns = in_order((*unheard, *placing))
+    return _Parts(entries, duplicates, _mark_findings(record, terms, seen), described, unknowns, seen, _copies(seen))
+
+
+def _search(lost: EntrySet, metadata: LedgerMetadata, seen: Coverage, reads: Reads, terms: Terms) -> Search | None:
+    """What came of looking for entries without a copy elsewhere; None where nothing is lost or nothing is looked for."""
+    if not lost or terms.stranded_entries_max < 1:
+        return None
+    return Outside.of(lost, seen, terms.around).result(reads, named_by(metadata))
+
+
+def _copies(seen: Coverage) -> CopyCounts | None:
+    return seen.copies if seen.extents else None
+
+
+def _all_listed(metadata: LedgerMetadata) -> CopyCounts:
+    """The copies of a healthy ledger: all of them listed."""
+    expected = sum(one.last_entry_id - one.first_entry_id + 1 for one in extents(metadata)) * metadata.write_quorum
+    return CopyCounts(expected, expected, 0, 0)
 
 
 def _unheard(record: LedgerRecord, answers: Answers, seen: Coverage) -> tuple[Unknown, ...]:
@@ -100,17 +125,17 @@ def _unheard(record: LedgerRecord, answers: Answers, seen: Coverage) -> tuple[Un
     return in_order(reason for bookie, reasons in seen.reasons.items() if bookie not in expected for reason in reasons)
 
 
-def gone_bookies(record: LedgerRecord, answers: Answers) -> frozenset[BookieId]:
-    """Of a marked ledger the bookies that will not come back: what they held counts as absent. Of others they are unknown."""
-    return frozenset(b for b, answer in answers.items() if answer.is_gone) if record.mark is not None else frozenset()
+def gone_bookies(answers: Answers) -> frozenset[BookieId]:
+    """Return the bookies with neither registration nor cookie: every copy on them is absent (contract 8.1)."""
+    return frozenset(bookie for bookie, answer in answers.items() if answer.is_gone)
 
 
 def _verdict(record: LedgerRecord, exempt: Exempt | None, parts: _Parts, terms: Terms) -> Verdict:
-    """The worst standing wins; every reason stays. A mark excuses missing copies, and so those that may be missing."""
+    """The worst standing wins, also of a marked ledger; every reason stays (contract 8.6)."""
     findings = (*parts.mark, *parts.metadata, *parts.placement, *parts.entries)
     if any(finding.severity > Severity.INFO for finding in findings):
         standing = Standing.VIOLATED
-    elif parts.unknowns and (record.mark is None or record.metadata is None):
+    elif parts.unknowns:
         standing = Standing.INDETERMINATE
     else:
         standing = Standing.SOUND if exempt is None else Standing.EXEMPT
@@ -125,7 +150,13 @@ def _verdict(record: LedgerRecord, exempt: Exempt | None, parts: _Parts, terms: 
         probes=seen.probes if seen else None,
         lacks=seen.lacks if seen else (),
         only_maintenance=standing is Standing.INDETERMINATE and _only_maintenance(parts, terms.around),
+        copies=parts.copies,
+        is_mark_stale=_is_mark_stale(record, seen),
     )
+
+
+def _is_mark_stale(record: LedgerRecord, seen: Coverage | None) -> bool:
+    return record.mark is not None and record.metadata is not None and seen is not None and is_stale(record.metadata, seen)
 
 
 def _only_maintenance(parts: _Parts, around: Surroundings) -> bool:
@@ -176,8 +207,8 @@ def _mark_findings(record: LedgerRecord, terms: Terms, seen: Coverage | None) ->
     mark = record.mark
     if mark is None or _is_excused(record, terms):
         return []
-    facts = (*mark_facts(mark, terms), *why_stuck(record, seen, terms.around, has_loss=False))
-    return [Finding(Kind.UNDERREPLICATED_BEYOND_GRACE, ledger_id=record.ledger_id, facts=facts)]
+    facts = mark_facts(record, seen, terms, has_loss=False)
+    return [Finding(Kind.UNDERREPLICATED_BEYOND_GRACE, facts, ledger_id=record.ledger_id)]
 
 
 def _undecodable(record: LedgerRecord) -> list[Finding]:
@@ -185,23 +216,15 @@ def _undecodable(record: LedgerRecord) -> list[Finding]:
     bad = record.malformed
     if bad is None:
         return []
-    facts = (
-        ("undecodable", bad.reason),
-        ("offset_bytes", str(bad.offset)),
-        ("length_bytes", str(bad.length)),
-        ("sha256", bad.sha256),
-    )
-    return [Finding(Kind.METADATA_MALFORMED, ledger_id=record.ledger_id, facts=facts)]
+    facts = UndecodableFacts(bad.reason, bad.offset, bad.length, bad.sha256)
+    return [Finding(Kind.METADATA_MALFORMED, facts, ledger_id=record.ledger_id)]
 
 
-def _metadata_findings(record: LedgerRecord, metadata: LedgerMetadata, answers: Answers, terms: Terms) -> list[Finding]:
-    """METADATA_MALFORMED, where the metadata contradicts itself or the cluster; else LEDGER_STUCK."""
+def _metadata_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Terms) -> list[Finding]:
+    """METADATA_MALFORMED, where the metadata contradicts itself; else LEDGER_STUCK."""
     against = contradictions(metadata)
-    if record.mark is None:  # a mark is the cluster's own word that a bookie it has lost is still named
-        against = (*against, *unknown_bookies(metadata, {b for b, answer in answers.items() if answer.is_gone}))
     if against:
-        facts = tuple(("contradiction", one) for one in against)
-        return [Finding(Kind.METADATA_MALFORMED, ledger_id=record.ledger_id, facts=facts)]
+        return [Finding(Kind.METADATA_MALFORMED, ContradictionFacts(against), ledger_id=record.ledger_id)]
     return _stuck_findings(record, metadata, terms)
 
 
@@ -210,22 +233,16 @@ def _stuck_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Terms
     stamp = record.stamp
     if stamp is None or not terms.stuck_after_ms or metadata.state is LedgerState.CLOSED:
         return []
-    since_ms, since_what = stamp.mtime_ms, "when its znode was last written"
+    since_ms, by_metadata = stamp.mtime_ms, False
     if metadata.state is LedgerState.OPEN:
-        since_ms, since_what = stamp.ctime_ms, "when its znode was made"
+        since_ms = stamp.ctime_ms
         if metadata.ctime_ms is not None and metadata.ctime_ms < since_ms:  # a copied znode is younger than its ledger
-            since_ms, since_what = metadata.ctime_ms, "when it was made by its own metadata"
+            since_ms, by_metadata = metadata.ctime_ms, True
     age = terms.judged_at_ms - since_ms
     if not since_ms or age <= terms.stuck_after_ms:
         return []
-    facts = (
-        ("state", metadata.state.value),
-        ("since_ms", str(since_ms)),
-        ("since_what", since_what),
-        ("age_s", str(age // 1000)),
-        ("stuck_after_s", str(terms.stuck_after_ms // 1000)),
-    )
-    return [Finding(Kind.LEDGER_STUCK, ledger_id=record.ledger_id, facts=facts)]
+    facts = StuckFacts(metadata.state, since_ms, by_metadata, age, terms.stuck_after_ms)
+    return [Finding(Kind.LEDGER_STUCK, facts, ledger_id=record.ledger_id)]
 
 
 def _duplicate_findings(record: LedgerRecord, metadata: LedgerMetadata) -> list[Finding]:
@@ -234,7 +251,7 @@ def _duplicate_findings(record: LedgerRecord, metadata: LedgerMetadata) -> list[
     for extent in extents(metadata):
         twice = {b: at for b, at in positions(extent.segment.ensemble).items() if len(at) > 1}
         if twice:
-            facts = tuple((bookie, " ".join(map(str, at))) for bookie, at in twice.items())
             segment = FindingSegment.of(extent.segment, extent.last_entry_id)
-            found.append(Finding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, record.ledger_id, segment=segment, facts=facts))
+            facts = DuplicateFacts(tuple(twice.items()))
+            found.append(Finding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, facts, record.ledger_id, segment=segment))
     return found

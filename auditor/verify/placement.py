@@ -11,19 +11,18 @@ from itertools import pairwise
 
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
+from auditor.model.facts import Parameters, PlacementFacts, WriteSetFacts
 from auditor.model.finding import Finding, FindingSegment, Kind
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
 from auditor.model.placement import Adherence, PlacementRule, Policy
-from auditor.verify.placement_rules import STRICT, Judged, Window, has_no_rule, judge, windows_count
+from auditor.verify.placement_rules import STRICT, Judged, has_no_rule, judge, windows_count
 from auditor.verify.recorded_policy import recorded_policy
 from auditor.verify.schedule import Extent, extents
 
 ENSEMBLES_REMEMBERED_MAX = 20_000
 """Ensembles whose judgement is kept for the ledgers to come: some 10 MB. Ledgers of one period share theirs; when it is full
 all are forgotten, which costs one judgement each."""
-MEMBERS_SHOWN_MAX = 12
-"""Members told of one window or of those without location; the others are counted. Write quorums are smaller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ def placement(ledger_id: LedgerId, metadata: LedgerMetadata, terms: Terms) -> Pl
         elif judged.adherence is not Adherence.STRICT:
             kind = Kind.PLACEMENT_FAILED if judged.adherence is Adherence.FAIL else Kind.PLACEMENT_SOFT
             facts = _facts(segment, judged, metadata, terms)
-            findings.append(Finding(kind, ledger_id, segment=FindingSegment.of(segment, last), facts=facts))
+            findings.append(Finding(kind, facts, ledger_id, segment=FindingSegment.of(segment, last)))
     return Placement(tuple(findings), unknown) if findings or unknown else NOTHING
 
 
@@ -102,25 +101,22 @@ def _every_segment(metadata: LedgerMetadata) -> Iterator[Extent]:
         yield Extent(segment, max(segment.first_entry_id - 1, end))
 
 
-def _facts(segment: Segment, judged: Judged, metadata: LedgerMetadata, terms: Terms) -> tuple[tuple[str, str], ...]:
-    """What the witness is told from; `window` stands once for each window shown."""
+def _facts(segment: Segment, judged: Judged, metadata: LedgerMetadata, terms: Terms) -> PlacementFacts:
     rule, ensemble = terms.placement, segment.ensemble
-    unplaced = [bookie for bookie in dict.fromkeys(ensemble) if not terms.around.locations.get(bookie)]
-    return (
-        ("policy", rule.policy.value),
-        ("mode", "java" if rule.java_compatible else "assigned"),
-        ("parameters", " ".join(f"{name}={value}" for name, value in _parameters(rule))),
-        ("write_quorum", str(metadata.write_quorum)),
-        ("ack_quorum", str(metadata.ack_quorum)),
-        ("windows", str(windows_count(len(ensemble), metadata.write_quorum))),
-        ("windows_deciding", str(judged.deciding)),
-        *(("window", _window_text(window, rule)) for window in judged.windows),
-        ("without_location", _listed(unplaced)),
-        ("recorded_policy", recorded_policy(metadata)),
+    located = terms.around.locations
+    return PlacementFacts(
+        policy=rule.policy.value,
+        java_mode=rule.java_compatible,
+        parameters=_parameters(rule),
+        write_sets=windows_count(len(ensemble), metadata.write_quorum),
+        deciding=judged.deciding,
+        shown=tuple(WriteSetFacts(one.index, one.members, one.locations, one.why) for one in judged.windows),
+        without_location=tuple(bookie for bookie in dict.fromkeys(ensemble) if not located.get(bookie)),
+        recorded_policy=recorded_policy(metadata),
     )
 
 
-def _parameters(rule: PlacementRule) -> tuple[tuple[str, str], ...]:
+def _parameters(rule: PlacementRule) -> Parameters:
     """The settings that the policy looks at, by BookKeeper's names."""
     if rule.policy is Policy.RACK:
         enforce = str(rule.enforce_min_num_racks_per_write_quorum).lower()
@@ -134,24 +130,3 @@ def _parameters(rule: PlacementRule) -> tuple[tuple[str, str], ...]:
             ("desiredNumZonesPerWriteQuorum", str(rule.desired_num_zones_per_write_quorum)),
         )
     return (("reppMinimumRegionsForDurability", str(rule.repp_minimum_regions_for_durability)),)
-
-
-def _window_text(window: Window, rule: PlacementRule) -> str:
-    """ "the write set from position 2 (b3 at /r1, b1 at /r1) has 1 rack (/r1) and needs 2": one clause."""
-    if window.index is None:
-        what = "the ensemble"
-        if rule.policy is not Policy.REGION or not window.members:
-            return f"{what} {window.why}"
-    else:
-        what = f"the write set from position {window.index}"
-    nowhere = "not writable" if rule.java_compatible else "without location"
-    members = [
-        f"{bookie} {nowhere}" if place is None else f"{bookie} at {place}"
-        for bookie, place in zip(window.members, window.locations, strict=True)
-    ]
-    return f"{what} ({_listed(members, ', ')}) {window.why}"
-
-
-def _listed(names: list[str], between: str = " ") -> str:
-    rest = len(names) - MEMBERS_SHOWN_MAX
-    return between.join(names[:MEMBERS_SHOWN_MAX]) + (f"{between}and {rest} more" if rest > 0 else "")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from auditor.model.facts import PopulationFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId
 
@@ -54,18 +55,15 @@ def judge_population(
     if last is None or len(listings) < 2 or not all(has_dropped(last, listing.count) for listing in listings):
         return None
     first, again = listings[0], listings[-1]
-    return Finding(
-        Kind.LEDGER_POPULATION_DROPPED,
-        facts=(
-            ("previous_run", last.run_id),
-            ("previous_finished_at", last.finished_at),
-            ("previous_ledgers", str(last.listed)),
-            ("ledgers", str(first.count)),
-            ("ledgers_again", str(again.count)),
-            ("apart_s", str((again.began_at_ms - first.began_at_ms) // 1000)),
-            ("left_percent", str(again.count * 100 // last.listed)),
-            ("drop_percent", str(last.drop_percent)),
-            ("some_gone", " ".join(map(str, gone[:GONE_NAMED_MAX]))),
-            ("instance_id", instance_id or ""),
-        ),
+    facts = PopulationFacts(
+        previous_run=last.run_id,
+        previous_finished_at=last.finished_at,
+        previous_ledgers=last.listed,
+        ledgers=first.count,
+        ledgers_again=again.count,
+        apart_ms=again.began_at_ms - first.began_at_ms,
+        drop_percent=last.drop_percent,
+        some_gone=tuple(gone[:GONE_NAMED_MAX]),
+        instance_id=instance_id,
     )
+    return Finding(Kind.LEDGER_POPULATION_DROPPED, facts)

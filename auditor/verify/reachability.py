@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.facts import LostFacts, SilentFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, LedgerId
 
@@ -92,40 +93,27 @@ def _gap_is_wide_enough(records: Sequence[BookieRecord], facts: ClusterFacts) ->
     return records[-1].read_at_ms - records[0].read_at_ms >= recovery_gap_ms(facts)
 
 
-def _silent(records: Sequence[BookieRecord], facts: ClusterFacts) -> Finding:
+def _silent(records: Sequence[BookieRecord], cluster: ClusterFacts) -> Finding:
     last = records[-1]
-    return Finding(
-        Kind.BOOKIE_SILENT_YET_REGISTERED,
-        bookie_id=last.bookie_id,
-        facts=(
-            ("registration", last.registration.value),
-            ("address", f"{last.host}:{last.port}"),
-            ("looks", str(len(records))),
-            ("detail", last.greeting_detail),
-            *_recovery(facts),
-        ),
+    facts = SilentFacts(
+        registration=last.registration.value,
+        address=f"{last.host}:{last.port}",
+        looks=len(records),
+        detail=last.greeting_detail,
+        lost_bookie_recovery_delay_s=cluster.lost_bookie_recovery_delay_s,
+        replication_disabled=cluster.replication_disabled,
     )
+    return Finding(Kind.BOOKIE_SILENT_YET_REGISTERED, facts, bookie_id=last.bookie_id)
 
 
-def _lost(records: Sequence[BookieRecord], orphans: Orphans, facts: ClusterFacts) -> Finding:
+def _lost(records: Sequence[BookieRecord], orphans: Orphans, cluster: ClusterFacts) -> Finding:
     last = records[-1]
-    return Finding(
-        Kind.BOOKIE_LOST_UNNOTICED,
-        bookie_id=last.bookie_id,
-        facts=(
-            ("has_cookie", str(last.has_cookie).lower()),
-            ("unmarked_ledgers", str(orphans.count)),
-            ("some_ledgers", " ".join(map(str, orphans.some[:LEDGERS_NAMED_MAX]))),
-            ("apart_s", str((last.read_at_ms - records[0].read_at_ms) // 1000)),
-            *_recovery(facts),
-        ),
+    facts = LostFacts(
+        has_cookie=last.has_cookie,
+        unmarked_ledgers=orphans.count,
+        some_ledgers=orphans.some[:LEDGERS_NAMED_MAX],
+        apart_ms=last.read_at_ms - records[0].read_at_ms,
+        lost_bookie_recovery_delay_s=cluster.lost_bookie_recovery_delay_s,
+        replication_disabled=cluster.replication_disabled,
     )
-
-
-def _recovery(facts: ClusterFacts) -> tuple[tuple[str, str], ...]:
-    """What the cluster itself will do about a bookie that is gone, and when."""
-    delay = facts.lost_bookie_recovery_delay_s
-    return (
-        ("lost_bookie_recovery_delay_s", "" if delay is None else str(delay)),
-        ("replication_disabled", str(facts.replication_disabled).lower()),
-    )
+    return Finding(Kind.BOOKIE_LOST_UNNOTICED, facts, bookie_id=last.bookie_id)

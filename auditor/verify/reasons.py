@@ -28,6 +28,7 @@ REASON_OF_READ: dict[ReadStatus, Unknown] = {
     ReadStatus.CORRUPT: Unknown.ANSWER_INVALID,
     ReadStatus.TOO_LARGE: Unknown.ANSWER_TOO_LARGE,
     ReadStatus.ADDRESS_UNKNOWN: Unknown.ADDRESS_UNKNOWN,
+    ReadStatus.NOT_ASKED: Unknown.BOOKIE_SILENT,
 }
 """Every read but the one that shows an entry and the two that prove its absence. A corrupt copy is no copy, and not absent."""
 

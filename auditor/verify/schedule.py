@@ -7,7 +7,6 @@ one window of W entries in every E.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from struct import Struct
 from typing import NamedTuple
 
@@ -39,26 +38,41 @@ class Extent(NamedTuple):
 
 
 def extents(metadata: LedgerMetadata) -> tuple[Extent, ...]:
-    """The segments of a closed ledger whose extent is clear and that hold at least one entry, in order.
+    """Return the segments of a closed ledger whose extent is clear and that hold at least one entry, in order.
 
-    Empty for a ledger that is not closed, and where the metadata contradicts itself about extents or quorums
-    (`auditor.verify.metadata` names the contradiction). A closed ledger without lastEntryId keeps all but its last segment.
+    A segment is clear when it begins at 0 or above, each segment before it begins lower and each one behind it higher, its
+    ensemble has the ensemble size and its end is known. So two segments with one firstEntryId, or in the wrong order, cost the
+    ledger these two and no other. Empty for a ledger that is not closed and where the quorums make no sense
+    (`auditor.verify.metadata` names each contradiction). Costs the segments.
     """
     if metadata.state is not LedgerState.CLOSED or not 1 <= metadata.write_quorum <= metadata.ensemble_size:
         return ()
-    firsts = [segment.first_entry_id for segment in metadata.segments]
-    if any(first < 0 for first in firsts) or any(a >= b for a, b in pairwise(firsts)):
-        return ()
-    lasts: list[EntryId | None] = [first - 1 for first in firsts[1:]]
-    lasts.append(metadata.last_entry_id)
-    found = []
-    for segment, last in zip(metadata.segments, lasts, strict=False):
-        if last is None or len(segment.ensemble) != metadata.ensemble_size:
-            continue
-        end = last if metadata.last_entry_id is None else min(last, metadata.last_entry_id)
-        if segment.first_entry_id <= end:
-            found.append(Extent(segment, end))
-    return tuple(found)
+    ends = _clear_ends([segment.first_entry_id for segment in metadata.segments], metadata.last_entry_id)
+    return tuple(
+        Extent(segment, end)
+        for segment, end in zip(metadata.segments, ends, strict=True)
+        if end is not None and segment.first_entry_id <= end and len(segment.ensemble) == metadata.ensemble_size
+    )
+
+
+def _clear_ends(firsts: list[EntryId], last: EntryId | None) -> list[EntryId | None]:
+    """Return where each segment ends (inclusive), None where that is not clear. `last` is the ledger's lastEntryId."""
+    ends: list[EntryId | None] = []
+    least_behind: EntryId | None = None
+    for first in reversed(firsts):
+        if least_behind is None:
+            ends.append(last)
+        else:
+            is_clear = first < least_behind
+            ends.append(min(least_behind - 1, least_behind if last is None else last) if is_clear else None)
+        least_behind = first if least_behind is None else min(first, least_behind)
+    ends.reverse()
+    greatest_before = -1
+    for at, first in enumerate(firsts):
+        if first <= greatest_before:
+            ends[at] = None
+        greatest_before = max(greatest_before, first)
+    return ends
 
 
 def positions(ensemble: tuple[BookieId, ...]) -> dict[BookieId, tuple[int, ...]]:

@@ -3,28 +3,14 @@ the mark stands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from enum import StrEnum
+from collections.abc import Iterator
 
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
-from auditor.model.identity import BookieId
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, Mark
+from auditor.model.facts import MarkFacts, WhyMarked
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark
 from auditor.verify.coverage import Coverage
-
-Facts = tuple[tuple[str, str], ...]
-
-
-class Stuck(StrEnum):
-    """Why a mark may stand for long, as far as the evidence tells (contract section 4, hidden loss)."""
-
-    NO_COPY = "no_copy"
-    REPLICATION_DISABLED = "replication_disabled"
-    NO_AUDITOR = "no_auditor"
-    NO_SPARE_BOOKIE = "no_spare_bookie"
-    LOCKED = "locked"
-    EMPTY_LEDGER = "empty_ledger"
-    STALE = "stale"
+from auditor.verify.worst import levels
 
 
 def age_ms(mark: Mark, now_ms: int) -> int:
@@ -41,54 +27,73 @@ def is_beyond_grace(mark: Mark, now_ms: int, grace_ms: int) -> bool:
     return age_ms(mark, now_ms) > grace_ms
 
 
-def mark_facts(mark: Mark, terms: Terms) -> Facts:
-    """What a witness says of a mark, whatever it stands for."""
+def mark_facts(record: LedgerRecord, seen: Coverage | None, terms: Terms, *, has_loss: bool) -> MarkFacts:
+    """Return what is known of a ledger's mark and of why it stands. `seen` is None where no bookie was asked (or had to be)."""
+    mark, metadata = record.mark, record.metadata
+    assert mark is not None, "only a marked ledger has these facts"
     lock = mark.lock
-    return (
-        ("age_s", str(age_ms(mark, terms.judged_at_ms) // 1000)),
-        ("grace_s", str(terms.underreplication_grace_ms // 1000)),
-        ("marked_at_ms", str(mark.created_ms)),
-        ("mark_changed_at_ms", "" if mark.changed_ms is None else str(mark.changed_ms)),
-        ("missing_replicas", " ".join(mark.missing_replicas)),
-        ("mark_problem", mark.problem or ""),
-        *((("lock_holder", lock.holder), ("lock_since_ms", str(lock.since_ms))) if lock is not None else ()),
+    return MarkFacts(
+        age_ms=age_ms(mark, terms.judged_at_ms),
+        grace_ms=terms.underreplication_grace_ms,
+        created_ms=mark.created_ms,
+        changed_ms=mark.changed_ms,
+        missing_replicas=mark.missing_replicas,
+        problem=mark.problem or "",
+        lock_holder=None if lock is None else lock.holder,
+        lock_since_ms=None if lock is None else lock.since_ms,
+        state=None if metadata is None else metadata.state,
+        why=tuple(_why(record, seen, terms.around, has_loss=has_loss)),
     )
 
 
-def why_stuck(record: LedgerRecord, seen: Coverage | None, around: Surroundings, *, has_loss: bool) -> Facts:
-    """Each reason that holds, as a fact `stuck`. `seen` is None where no bookie was asked (or had to be)."""
-    assert record.mark is not None, "only a marked ledger is stuck"
-    return tuple(("stuck", reason.value) for reason in _reasons(record, seen, around, has_loss=has_loss))
+def is_stale(metadata: LedgerMetadata, seen: Coverage) -> bool:
+    """Whether every copy was listed, or read, where the metadata says: there is nothing to replicate."""
+    clear = sum(one.extent.last_entry_id - one.extent.first_entry_id + 1 for one in seen.extents)
+    if not clear or metadata.last_entry_id != clear - 1 or any(one.surplus for one in seen.extents):
+        return False
+    copies = seen.copies
+    return copies.listed + copies.read == copies.expected
 
 
-def _reasons(record: LedgerRecord, seen: Coverage | None, around: Surroundings, *, has_loss: bool) -> Iterator[Stuck]:
+def _why(record: LedgerRecord, seen: Coverage | None, around: Surroundings, *, has_loss: bool) -> Iterator[WhyMarked]:
+    metadata = record.metadata
     if has_loss:
-        yield Stuck.NO_COPY
+        yield WhyMarked.NO_COPY
+    elif metadata is not None and seen is not None and _has_no_copy_in_reach(metadata, seen):
+        yield WhyMarked.NO_COPY_IN_REACH
     if around.replication_disabled:
-        yield Stuck.REPLICATION_DISABLED
+        yield WhyMarked.REPLICATION_DISABLED
     if around.auditor is None:
-        yield Stuck.NO_AUDITOR
+        yield WhyMarked.NO_AUDITOR
     if seen is not None and not _has_spare(seen, around):
-        yield Stuck.NO_SPARE_BOOKIE
+        yield WhyMarked.NO_SPARE_BOOKIE
     if record.mark is not None and record.mark.lock is not None:
-        yield Stuck.LOCKED
-    if _is_empty(record.metadata):
-        yield Stuck.EMPTY_LEDGER
-    if seen is not None and seen.extents and not any(_in_need(seen)):
-        yield Stuck.STALE
+        yield WhyMarked.LOCKED
+    if _is_empty(metadata):
+        yield WhyMarked.EMPTY_LEDGER
+    if metadata is not None and seen is not None and is_stale(metadata, seen):
+        yield WhyMarked.STALE
 
 
-def _in_need(seen: Coverage) -> Iterable[tuple[BookieId, ...]]:
-    """The ensembles of the extents in which some copy is lacking or unknown."""
+def _has_no_copy_in_reach(metadata: LedgerMetadata, seen: Coverage) -> bool:
+    """Whether some entry has no confirmed copy."""
     for one in seen.extents:
-        if one.surplus or any(share.absent or share.unknown for share in one.shares):
-            yield one.extent.segment.ensemble
+        unconfirmed = levels([*one.surplus, *(share.absent | share.unknown for share in one.shares)])
+        if len(unconfirmed) >= metadata.write_quorum:
+            return True
+    return False
 
 
 def _has_spare(seen: Coverage, around: Surroundings) -> bool:
     """Whether each ensemble in need of a copy finds a writable bookie outside itself to take it."""
-    return all(around.writable - set(ensemble) for ensemble in _in_need(seen))
+    ensembles = (
+        one.extent.segment.ensemble
+        for one in seen.extents
+        if one.surplus or any(share.absent or share.unknown for share in one.shares)
+    )
+    return all(around.writable - set(ensemble) for ensemble in ensembles)
 
 
 def _is_empty(metadata: LedgerMetadata | None) -> bool:
-    return metadata is not None and metadata.last_entry_id == -1
+    """Closed without entries. While a ledger is open or in recovery its lastEntryId says nothing."""
+    return metadata is not None and metadata.state is LedgerState.CLOSED and metadata.last_entry_id == -1
