@@ -13,8 +13,9 @@ from hashlib import sha256
 from auditor.confirm.enough_looks import unsupported
 from auditor.confirm.enumerated_blocks import Block
 from auditor.confirm.enumerated_copies import Entries
-from auditor.confirm.enumerated_findings import Told
+from auditor.confirm.enumerated_findings import CrossCheckFinding
 from auditor.confirm.enumeration import Opinion, enumerated
+from auditor.confirm.facts_compared import facts_compared
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.facts import CorruptFacts, EntryFacts, UnrecoverableFacts
 from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Finding, Kind, Ranges, Severity
@@ -69,16 +70,20 @@ def agree(first: Verdict, second: Opinion) -> tuple[str, ...]:
 
 
 def _with_what_it_left_open(second: Opinion, first: Verdict) -> Opinion:
-    """The first checker's word on the placement of segments that are too open for the second."""
-    if not second.unjudged:
+    """The first checker's word on the placement of segments that are too open for the second, and on what lies above an end
+    that is."""
+    if not second.unjudged and not second.end_is_open:
         return second
     kinds = (Kind.PLACEMENT_FAILED, Kind.PLACEMENT_SOFT)
     adopted = [
-        Told(one.kind, one.segment)
+        CrossCheckFinding(one.kind, one.facts, one.segment)
         for one in first.findings
-        if one.kind in kinds and one.segment is not None and one.segment.first_entry_id in second.unjudged
+        if (one.kind in kinds and one.segment is not None and one.segment.first_entry_id in second.unjudged)
+        or (one.kind is Kind.ENTRIES_BEYOND_END and second.end_is_open)
     ]
-    unknowns = second.unknowns | ({Unknown.TOPOLOGY_UNKNOWN} & set(first.unknowns))
+    unknowns = second.unknowns
+    if second.unjudged:
+        unknowns |= {Unknown.TOPOLOGY_UNKNOWN} & set(first.unknowns)
     standing = max(second.standing, Standing.INDETERMINATE) if unknowns else second.standing
     if any(CATALOGUE[one.kind].severity is not Severity.INFO for one in adopted):
         standing = Standing.VIOLATED
@@ -99,6 +104,9 @@ def _of_the_ledger(first: Verdict, second: Opinion) -> Iterator[Pair]:
     if first.probes and second.probes and second.probes[1] is not None:
         yield "of these drawn at random", first.probes.random, second.probes[1]
     yield "waits for maintenance only", first.only_maintenance, second.only_maintenance
+    if second.is_whole:
+        yield "what copies rest on", first.copies, second.copies
+        yield "stale mark", first.is_mark_stale, second.is_mark_stale
     lacks = {one.bookie_id: (one.expected, one.absent) for one in first.lacks}
     if second.is_whole:
         yield "what bookies lack", lacks, dict(second.lacks)
@@ -119,7 +127,7 @@ def _of_findings(first: Verdict, second: Opinion) -> Iterator[Pair]:
         yield from _of_finding(ones[key], others[key], second)
 
 
-def _key(one: Finding | Told) -> Key:
+def _key(one: Finding | CrossCheckFinding) -> Key:
     about_segment = CATALOGUE[one.kind].family is Family.PLACEMENT
     return one.kind.value, one.segment.first_entry_id if about_segment and one.segment else -1
 
@@ -128,13 +136,14 @@ def _listed(keys: Iterable[Key]) -> str:
     return ", ".join(kind if first < 0 else f"{kind} of the segment at {first}" for kind, first in sorted(keys)) or "none"
 
 
-def _of_finding(one: Finding, other: Told, second: Opinion) -> Iterator[Pair]:
+def _of_finding(one: Finding, other: CrossCheckFinding, second: Opinion) -> Iterator[Pair]:
     kind = one.kind.value
     yield f"{kind}, its segment", one.segment, other.segment
+    for what, first_says, second_says in facts_compared(one.facts, other.facts, is_whole=second.is_whole):
+        yield f"{kind}, {what}", first_says, second_says
     if other.entries is None:
         return
     yield f"{kind}, copies of the worst entry", one.copies, other.copies
-    yield f"{kind}, worst entry", worst_entry_of(one), other.worst
     yield from _of_entries(f"{kind}, entries", one.entries, one.entries_total, other.entries, second)
     missing = dict(one.missing_on)
     yield f"{kind}, bookies that lack entries", sorted(other.missing_on.keys() | missing.keys()), sorted(missing)

@@ -60,6 +60,8 @@ class Tally:
     expected: dict[BookieId, int] = field(default_factory=dict)
     absent: dict[BookieId, Entries] = field(default_factory=dict)
     unknown_on: set[BookieId] = field(default_factory=set)
+    held: dict[BookieId, int] = field(default_factory=dict)
+    """How many of the entries written to a bookie it holds."""
 
     def with_at_most(self, copies: int) -> Entries:
         """The entries of which at most so many copies can exist."""
@@ -115,6 +117,7 @@ def _note(
     found: Tally, absent: dict[BookieId, list[tuple[EntryId, Mask]]], block: Block, bookie: BookieId, said: Marks, mine: Mask
 ) -> None:
     found.expected[bookie] = found.expected.get(bookie, 0) + int(np.count_nonzero(mine))
+    found.held[bookie] = found.held.get(bookie, 0) + int(np.count_nonzero(mine & (said == HELD)))
     lacks = mine & (said == ABSENT)
     if lacks.any():
         absent.setdefault(bookie, []).append((block.low, lacks))

@@ -47,6 +47,7 @@ _WHY_NO_READ = {
     ReadStatus.REFUSED: Unknown.BOOKIE_REFUSED,
     ReadStatus.TOO_LARGE: Unknown.ANSWER_TOO_LARGE,
     ReadStatus.ADDRESS_UNKNOWN: Unknown.ADDRESS_UNKNOWN,
+    ReadStatus.NOT_ASKED: Unknown.BOOKIE_SILENT,
 }
 NOT_THERE = (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)
 
@@ -125,10 +126,10 @@ def by_list(answer: Answer, ensemble_size: int, highest: EntryId, reads: Mapping
     An entry that the list lacks is absent when it was read in vain, or when every read there was in vain (but for the entry
     that may be missing from an honest list) and there was one. A copy read with a wrong digest is unknown, listed or not.
     """
-    groups = tuple(Group(*group) for group in iter_unpack(">qqii", answer.groups))
-    if _claims_too_much(answer, groups, ensemble_size):
+    groups = groups_of(answer)
+    if claims_too_much(answer, groups, ensemble_size):
         return Testimony(UNKNOWN, why=frozenset({Unknown.ANSWER_INVALID}))
-    unlisted = {entry: read for entry, read in reads.items() if not _names(groups, entry)}
+    unlisted = {entry: read for entry, read in reads.items() if not names(groups, entry)}
     corrupt = [entry for entry, read in reads.items() if read.status is ReadStatus.CORRUPT]
     told, why, is_honest = dict.fromkeys(corrupt, UNKNOWN), set[Unknown](), True
     for entry, read in unlisted.items():
@@ -178,13 +179,23 @@ def by_reads(reads: Mapping[EntryId, EntryRead], *, all_due_were_made: bool) -> 
     return Testimony(rest, (), told, frozenset(why), answered=frozenset(spoken))
 
 
+def groups_of(answer: Answer) -> tuple[Group, ...]:
+    """Return the groups of a list, ascending."""
+    return tuple(Group(*group) for group in iter_unpack(">qqii", answer.groups))
+
+
+def only_listed(groups: tuple[Group, ...], low: EntryId, high: EntryId) -> Marks:
+    """Return HELD for each entry of [low, high] that the groups name, ABSENT for the others."""
+    return Testimony(ABSENT, groups).words(low, high)
+
+
 def edges_of(answer: Answer) -> Iterator[EntryId]:
     """Where the answer's groups begin and end, and the first and the last run of each."""
     for first, last, size, _ in iter_unpack(">qqii", answer.groups):
         yield from (first, first + size - 1, last, last + size - 1)
 
 
-def _names(groups: tuple[Group, ...], entry: EntryId) -> bool:
+def names(groups: tuple[Group, ...], entry: EntryId) -> bool:
     """Whether a list names the entry, by what a group means."""
     at = bisect_left(groups, entry, key=lambda group: group.end)
     if at == len(groups) or entry < groups[at].first:
@@ -193,7 +204,8 @@ def _names(groups: tuple[Group, ...], entry: EntryId) -> bool:
     return group.period == 0 or (entry - group.first) % group.period < group.size
 
 
-def _claims_too_much(answer: Answer, groups: tuple[Group, ...], ensemble_size: int) -> bool:
+def claims_too_much(answer: Answer, groups: tuple[Group, ...], ensemble_size: int) -> bool:
+    """Whether a list speaks of more strange runs than could ever be judged."""
     strange = 0
     for group in groups:
         is_known = group.period % ensemble_size == 0 and group.period // ensemble_size <= KNOWN_STRIDES

@@ -1,9 +1,9 @@
-"""What the second checker makes of metadata and marks alone: contradictions, ledgers left open, the age of a mark."""
+"""What the second checker makes of metadata and marks alone: exemptions, ledgers left open, marks that are too old."""
 
 from __future__ import annotations
 
 from auditor.model.evidence import Terms
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState
+from auditor.model.ledger import LedgerRecord, LedgerState
 from auditor.model.verdict import Exempt
 
 
@@ -27,20 +27,6 @@ def exemption(record: LedgerRecord) -> Exempt | None:
         Exempt.EMPTY: metadata is not None and metadata.state is LedgerState.CLOSED and metadata.last_entry_id == -1,
     }
     return next((reason for reason in Exempt if holds.get(reason)), None)
-
-
-def contradicts_itself(metadata: LedgerMetadata) -> bool:
-    """Whether any of what BookKeeper promises of metadata does not hold (metadata.md 6.2)."""
-    size, write, ack = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
-    if not size >= write >= ack >= 1 or not metadata.segments:
-        return True
-    firsts = [segment.first_entry_id for segment in metadata.segments]
-    if firsts[0] != 0 or firsts != sorted(set(firsts)) or {len(segment.ensemble) for segment in metadata.segments} != {size}:
-        return True
-    if metadata.state is not LedgerState.CLOSED:
-        return False
-    last = metadata.last_entry_id
-    return last is None or metadata.segments[-1].first_entry_id > last + 1
 
 
 def is_stuck(record: LedgerRecord, terms: Terms) -> bool:

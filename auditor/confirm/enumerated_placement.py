@@ -15,6 +15,8 @@ from itertools import chain, combinations, product
 from typing import TypeAlias
 
 from auditor.model.cluster import Surroundings
+from auditor.model.evidence import Terms
+from auditor.model.facts import PlacementFacts, WriteSetFacts
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerState
 from auditor.model.placement import Adherence, PlacementRule, Policy
@@ -71,6 +73,44 @@ def _place(bookie: BookieId, rule: PlacementRule, around: Surroundings) -> tuple
     if bookie in around.writable | around.readonly:
         return True, assigned or _DEFAULT[Policy.ZONE]
     return True, _DEFAULT[Policy.REGION]  # Java's base class resolves what is not registered to this
+
+
+WRITE_SETS_TOLD_MAX = 64
+"""Write sets of one ensemble that are laid out for a finding on it; of a larger ensemble none is."""
+
+
+def placement_facts(ensemble: tuple[BookieId, ...], metadata: LedgerMetadata, terms: Terms) -> PlacementFacts:
+    """Return what is known of one ensemble under the policy: each write set with its members and their places."""
+    rule, around, size = terms.placement, terms.around, len(ensemble)
+    begins, length = (size, metadata.write_quorum) if metadata.write_quorum < size else (1, size)
+    place_of = {bookie: _place(bookie, rule, around)[1] for bookie in ensemble}
+    members = [
+        tuple(ensemble[(at + step) % size] for step in range(length))
+        for at in range(begins if begins <= WRITE_SETS_TOLD_MAX else 0)
+    ]
+    return PlacementFacts(
+        rule.policy.value,
+        rule.java_compatible,
+        tuple((java_name, str(value).lower()) for java_name, value in _PARAMETERS[rule.policy](rule)),
+        begins,
+        0,
+        tuple(WriteSetFacts(at, one, tuple(place_of[b] for b in one), "") for at, one in enumerate(members)),
+        tuple(bookie for bookie in dict.fromkeys(ensemble) if not around.locations.get(bookie)),
+        "",
+    )
+
+
+_PARAMETERS: dict[Policy, Callable[[PlacementRule], list[tuple[str, int | bool]]]] = {
+    Policy.RACK: lambda rule: [
+        ("minNumRacksPerWriteQuorum", rule.min_num_racks_per_write_quorum),
+        ("enforceMinNumRacksPerWriteQuorum", rule.enforce_min_num_racks_per_write_quorum),
+    ],
+    Policy.ZONE: lambda rule: [
+        ("minNumZonesPerWriteQuorum", rule.min_num_zones_per_write_quorum),
+        ("desiredNumZonesPerWriteQuorum", rule.desired_num_zones_per_write_quorum),
+    ],
+    Policy.REGION: lambda rule: [("reppMinimumRegionsForDurability", rule.repp_minimum_regions_for_durability)],
+}
 
 
 @lru_cache(ENSEMBLES_KEPT_MAX)

@@ -1,9 +1,11 @@
 """The second checker: one ledger judged again from the same evidence, entry by entry, by derivations of its own.
 
 Verified: all that `auditor.verify` verifies of a ledger (its module docstrings say what), by other means: which looks count,
-where each entry was written, what each bookie said of it, how many copies can exist, the marks, the metadata, the placement.
-Not verified: what findings tell beside kind, segment, entries, bookies, copies and the worst entry; entries of very long
-ledgers that lie between those looked at (`enumerated_blocks`); placement that is too open to try (`enumerated_placement`).
+where each entry was written, what each bookie said of it, how many copies can exist, the marks, the metadata, the placement,
+and every fact of each finding.
+Not verified: why a write set fails, in words, and how many do; entries of very long ledgers that lie between those looked at
+(`enumerated_blocks`); placement that is too open to try (`enumerated_placement`); more runs above the end of a ledger than
+can be counted (`enumerated_beyond_end`).
 
 Nothing here is shared with `auditor.verify` but the model.
 """
@@ -16,8 +18,17 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from auditor.confirm.enumerated_blocks import Block, blocks
-from auditor.confirm.enumerated_copies import Tally, tally
-from auditor.confirm.enumerated_findings import Told, described, entries_told, mark_told, placement_told
+from auditor.confirm.enumerated_copies import Tally, Worst, tally
+from auditor.confirm.enumerated_facts import copy_counts, is_mark_stale
+from auditor.confirm.enumerated_findings import (
+    Count,
+    CrossCheckFinding,
+    beyond_end_told,
+    described,
+    entries_told,
+    mark_told,
+    placement_told,
+)
 from auditor.confirm.enumerated_holdings import Testimony, by_list, by_reads, edges_of, gone, unheard
 from auditor.confirm.enumerated_metadata import exemption, is_beyond_grace
 from auditor.confirm.enumerated_probes import Due, due
@@ -29,7 +40,7 @@ from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.finding import CATALOGUE, Severity
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, RecordStatus
-from auditor.model.verdict import AWAY, Exempt, Standing, Unknown
+from auditor.model.verdict import AWAY, CopyCounts, Exempt, Standing, Unknown
 
 Reads = Mapping[EntryId, EntryRead]
 T = TypeVar("T")
@@ -39,14 +50,15 @@ T = TypeVar("T")
 class Opinion:
     """What the second checker makes of a ledger. `blocks`: the entries it looked at; `is_whole`: they are all.
 
-    `unjudged`: segments (their first entries) whose placement is too open to be tried. `probes`: reads that bookies answered
+    `unjudged`: segments (their first entries) whose placement is too open to be tried; `end_is_open`: likewise what lies above
+    the end. `probes`: reads that bookies answered
     which cannot list, and how many of those were drawn (None where that is not known).
     """
 
     standing: Standing
     exempt: Exempt | None = None
     unknowns: frozenset[Unknown] = frozenset()
-    told: tuple[Told, ...] = ()
+    told: tuple[CrossCheckFinding, ...] = ()
     listing_false_negatives: int = 0
     probes: tuple[int, int | None] | None = None
     lacks: Mapping[BookieId, tuple[int, int]] = field(default_factory=dict)
@@ -54,6 +66,9 @@ class Opinion:
     blocks: tuple[Block, ...] = ()
     is_whole: bool = True
     unjudged: frozenset[EntryId] = frozenset()
+    end_is_open: bool = False
+    copies: CopyCounts | None = None
+    is_mark_stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +103,7 @@ def _newest_state(heard: Words, terms: Terms, claimed: Iterable[EntryId]) -> Opi
     if metadata is None:
         malformed = record.status is RecordStatus.MALFORMED
         unread = frozenset() if malformed else frozenset({Unknown.METADATA_UNREADABLE})
-        return _opinion(exempt, unread, [*mark_told(record, terms), *described(heard, terms)])
+        return _opinion(exempt, unread, [*mark_told(record, None, terms), *described(record, terms)])
     return _judged(heard, metadata, exempt, terms, claimed)
 
 
@@ -98,13 +113,18 @@ def _judged(heard: Words, metadata: LedgerMetadata, exempt: Exempt | None, terms
     excused = is_marked and not is_beyond_grace(record, terms)
     parts = stretches(metadata)
     placed, unjudged, is_open = placement_told(metadata, parts, terms) if not excused else ([], frozenset(), False)
-    said = described(heard, terms)
-    told = [*mark_told(record, terms), *said, *placed]
+    said = described(record, terms)
     topology = frozenset({Unknown.TOPOLOGY_UNKNOWN}) if is_open else frozenset()
     if is_marked and not heard.answers:
-        return _opinion(exempt, topology, told, unjudged)
+        return _opinion(exempt, topology, [*mark_told(record, None, terms), *said, *placed], unjudged)
     count = _count(heard, metadata, parts, terms, claimed)
-    of_entries = entries_told(heard, metadata, count.tally, terms, _corrupt(heard, count), excused=excused)
+    copies = copy_counts(count.tally, count.testimonies, list(count.dues)) if parts else None
+    is_stale = copies is not None and count.is_whole and is_mark_stale(record, count.tally, copies)
+    above, end_is_open = beyond_end_told(heard, metadata) if not said else ([], False)
+    said = [*said, *above]
+    told = [*mark_told(record, count.tally, terms, is_stale=is_stale), *said, *placed]
+    counted = Count(count.tally, count.testimonies, _corrupt(heard, count))
+    of_entries = entries_told(heard, metadata, counted, terms, excused=excused)
     if any(one.stands_alone for one in of_entries):
         told, topology, unjudged = said, frozenset(), frozenset()
     unheard_on = count.tally.unknown_on
@@ -112,6 +132,7 @@ def _judged(heard: Words, metadata: LedgerMetadata, exempt: Exempt | None, terms
     missed = {bookie for bookie in unheard_on if is_marked and _is_unregistered(heard, bookie)}
     why = frozenset(reason for bookie in unheard_on - missed for reason in count.testimonies[bookie].why)
     opinion = _opinion(exempt, topology | why, [*told, *of_entries], unjudged)
+    opinion = replace(opinion, copies=copies, is_mark_stale=is_stale, end_is_open=end_is_open)
     return _with_counts(opinion, count, terms.around)
 
 
@@ -122,7 +143,7 @@ def _is_unregistered(heard: Words, bookie: BookieId) -> bool:
 def _opinion(
     exempt: Exempt | None,
     unknowns: frozenset[Unknown],
-    told: list[Told],
+    told: list[CrossCheckFinding],
     unjudged: frozenset[EntryId] = frozenset(),
 ) -> Opinion:
     """The worst standing wins."""
@@ -186,14 +207,14 @@ def _count(
     return _Count(tally(chosen, testimonies, is_whole=is_whole), chosen, is_whole, testimonies, dues, answered)
 
 
-def _corrupt(heard: Words, count: _Count) -> dict[EntryId, tuple[Stretch, int, int]]:
-    """Each entry with a corrupt copy where one should be: (its stretch, confirmed copies, copies that can exist)."""
+def _corrupt(heard: Words, count: _Count) -> dict[EntryId, Worst]:
+    """Each entry with a corrupt copy where one should be, with the copies that are confirmed and those that can exist."""
     found = {}
     for bookie, entry in heard.corrupt:
         counted = count.tally.counted_at(entry)
         if counted is not None and bookie in counted.block.stretch.bookies_of(entry):
             at = entry - counted.block.low
-            found[entry] = (counted.block.stretch, int(counted.confirmed[at]), int(counted.possible[at]))
+            found[entry] = Worst(entry, int(counted.possible[at]), int(counted.confirmed[at]), counted.block.stretch)
     return found
 
 

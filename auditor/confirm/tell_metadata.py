@@ -7,9 +7,26 @@ from collections.abc import Sequence
 from auditor.confirm.telling import TellLedger, TellOther
 from auditor.confirm.words import clock, named, runs, span
 from auditor.model.evidence import Look
-from auditor.model.facts import BeyondEndFacts, ContradictionFacts, PopulationFacts, StuckFacts, UndecodableFacts
+from auditor.model.facts import BeyondEndFacts, ContradictionFacts, Contradicts, PopulationFacts, StuckFacts, UndecodableFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerState
+
+CONTRADICTIONS_TOLD = 5
+"""Contradictions in a sentence; the facts have more."""
+
+_CLAUSES = {
+    Contradicts.QUORUM_BELOW_ONE: "a quorum is below one (ensemble size {0}, write quorum {1}, ack quorum {2})",
+    Contradicts.WRITE_QUORUM_ABOVE_ENSEMBLE: "the write quorum {0} is larger than the ensemble size {1}",
+    Contradicts.ACK_QUORUM_ABOVE_WRITE: "the ack quorum {0} is larger than the write quorum {1}",
+    Contradicts.NO_SEGMENT: "there is no segment",
+    Contradicts.FIRST_SEGMENT_NOT_AT_ZERO: "the first segment starts at entry {0}, not at 0",
+    Contradicts.SEGMENTS_OUT_OF_ORDER: "the segment at entry {0} comes after the one at entry {1}",
+    Contradicts.WRONG_ENSEMBLE_SIZE: "the ensemble of the segment at entry {0} has {1} bookies, and the ensemble size is {2}",
+    Contradicts.NO_LAST_ENTRY: "the ledger is CLOSED and has no lastEntryId",
+    Contradicts.LAST_ENTRY_BELOW_MINUS_ONE: "the ledger is CLOSED with lastEntryId {0}",
+    Contradicts.SEGMENT_BEYOND_LAST_ENTRY: "the last segment starts at entry {0}, beyond lastEntryId {1}",
+}
+assert _CLAUSES.keys() == set(Contradicts), "each contradiction has its clause"
 
 
 def _malformed(finding: Finding, facts: UndecodableFacts | ContradictionFacts, looks: Sequence[Look]) -> str:
@@ -19,7 +36,9 @@ def _malformed(finding: Finding, facts: UndecodableFacts | ContradictionFacts, l
             f"{facts.length_bytes}, {facts.reason} (SHA-256 of the bytes: {facts.sha256})."
         )
     version = looks[-1].record.stamp.version if looks[-1].record.stamp else "?"
-    against = "; ".join(facts.contradictions)
+    against = "; ".join(_CLAUSES[one.what].format(*one.numbers) for one in facts.contradictions[:CONTRADICTIONS_TOLD])
+    more = facts.total - min(len(facts.contradictions), CONTRADICTIONS_TOLD)
+    against += f"; and {more} more" if more > 0 else ""
     return f"The metadata of ledger {finding.ledger_id} (version {version}) contradicts itself: {against}."
 
 

@@ -158,11 +158,47 @@ class UndecodableFacts:
     sha256: str
 
 
+class Contradicts(StrEnum):
+    """What BookKeeper promises of metadata, and is not so. Behind each member: the numbers that go with it."""
+
+    QUORUM_BELOW_ONE = "quorum_below_one"
+    """Ensemble size, write quorum, ack quorum."""
+    WRITE_QUORUM_ABOVE_ENSEMBLE = "write_quorum_above_ensemble"
+    """Write quorum, ensemble size."""
+    ACK_QUORUM_ABOVE_WRITE = "ack_quorum_above_write"
+    """Ack quorum, write quorum."""
+    NO_SEGMENT = "no_segment"
+    FIRST_SEGMENT_NOT_AT_ZERO = "first_segment_not_at_zero"
+    """Its firstEntryId."""
+    SEGMENTS_OUT_OF_ORDER = "segments_out_of_order"
+    """firstEntryId of a segment, and of the one before it, which is not lower."""
+    WRONG_ENSEMBLE_SIZE = "wrong_ensemble_size"
+    """firstEntryId of the segment, its bookies, ensemble size."""
+    NO_LAST_ENTRY = "no_last_entry"
+    LAST_ENTRY_BELOW_MINUS_ONE = "last_entry_below_minus_one"
+    """lastEntryId."""
+    SEGMENT_BEYOND_LAST_ENTRY = "segment_beyond_last_entry"
+    """firstEntryId of the last segment, lastEntryId."""
+
+
+CONTRADICTIONS_MAX = 20
+"""Contradictions that a finding carries; the rest is counted. A znode has room for thousands of segments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """One contradiction with its numbers, in the order that `Contradicts` gives."""
+
+    what: Contradicts
+    numbers: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class ContradictionFacts:
-    """METADATA_MALFORMED: metadata that contradicts itself, each contradiction as a clause that names both sides."""
+    """METADATA_MALFORMED: metadata that contradicts itself. `contradictions` are the first CONTRADICTIONS_MAX of `total`."""
 
-    contradictions: tuple[str, ...]
+    contradictions: tuple[Contradiction, ...]
+    total: int
 
 
 @dataclass(frozen=True, slots=True)

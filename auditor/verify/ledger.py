@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
-from auditor.model.facts import ContradictionFacts, DuplicateFacts, Search, StuckFacts, UndecodableFacts
+from auditor.model.facts import CONTRADICTIONS_MAX, ContradictionFacts, DuplicateFacts, Search, StuckFacts, UndecodableFacts
 from auditor.model.finding import Finding, FindingSegment, Kind, Severity
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
@@ -224,7 +224,8 @@ def _metadata_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Te
     """METADATA_MALFORMED, where the metadata contradicts itself; else LEDGER_STUCK."""
     against = contradictions(metadata)
     if against:
-        return [Finding(Kind.METADATA_MALFORMED, ContradictionFacts(against), ledger_id=record.ledger_id)]
+        facts = ContradictionFacts(against[:CONTRADICTIONS_MAX], len(against))
+        return [Finding(Kind.METADATA_MALFORMED, facts, ledger_id=record.ledger_id)]
     return _stuck_findings(record, metadata, terms)
 
 

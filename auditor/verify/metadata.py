@@ -11,50 +11,49 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from auditor.model.facts import Contradiction, Contradicts
 from auditor.model.ledger import LedgerMetadata, LedgerState
 
 
-def contradictions(metadata: LedgerMetadata) -> tuple[str, ...]:
-    """Each contradiction as a sentence naming both sides; empty for metadata that makes sense. Java accepts some of these
-    (metadata.md 6.2: first segment not at 0, W = 0) and refuses others outright."""
+def contradictions(metadata: LedgerMetadata) -> tuple[Contradiction, ...]:
+    """Return each contradiction with its numbers; empty for metadata that makes sense. Java accepts some of these
+    (metadata.md 6.2: first segment not at 0, W = 0) and refuses others outright. Costs the segments."""
     return (*_quorums(metadata), *_segments(metadata), *_end(metadata))
 
 
-def _quorums(metadata: LedgerMetadata) -> Iterator[str]:
+def _quorums(metadata: LedgerMetadata) -> Iterator[Contradiction]:
     size, write, ack = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
     if size < 1 or write < 1 or ack < 1:
-        yield f"a quorum below one: ensemble size {size}, write quorum {write}, ack quorum {ack}"
+        yield Contradiction(Contradicts.QUORUM_BELOW_ONE, (size, write, ack))
     if write > size:
-        yield f"the write quorum {write} is larger than the ensemble size {size}"
+        yield Contradiction(Contradicts.WRITE_QUORUM_ABOVE_ENSEMBLE, (write, size))
     if ack > write:
-        yield f"the ack quorum {ack} is larger than the write quorum {write}"
+        yield Contradiction(Contradicts.ACK_QUORUM_ABOVE_WRITE, (ack, write))
 
 
-def _segments(metadata: LedgerMetadata) -> Iterator[str]:
+def _segments(metadata: LedgerMetadata) -> Iterator[Contradiction]:
     if not metadata.segments:
-        yield "no segment names any bookie"
+        yield Contradiction(Contradicts.NO_SEGMENT)
         return
     firsts = [segment.first_entry_id for segment in metadata.segments]
     if firsts[0] != 0:
-        yield f"the first segment begins at entry {firsts[0]}, not at 0"
+        yield Contradiction(Contradicts.FIRST_SEGMENT_NOT_AT_ZERO, (firsts[0],))
     for before, after in pairwise(firsts):
         if after <= before:
-            yield f"the segment at entry {after} stands after the one at entry {before}"
+            yield Contradiction(Contradicts.SEGMENTS_OUT_OF_ORDER, (after, before))
     for segment in metadata.segments:
         if len(segment.ensemble) != metadata.ensemble_size:
-            yield (
-                f"the ensemble of the segment at entry {segment.first_entry_id} has {len(segment.ensemble)} bookies, "
-                f"the ensemble size is {metadata.ensemble_size}"
-            )
+            numbers = (segment.first_entry_id, len(segment.ensemble), metadata.ensemble_size)
+            yield Contradiction(Contradicts.WRONG_ENSEMBLE_SIZE, numbers)
 
 
-def _end(metadata: LedgerMetadata) -> Iterator[str]:
+def _end(metadata: LedgerMetadata) -> Iterator[Contradiction]:
     if metadata.state is not LedgerState.CLOSED:
         return
     last = metadata.last_entry_id
     if last is None:
-        yield "the ledger is CLOSED and has no lastEntryId"
+        yield Contradiction(Contradicts.NO_LAST_ENTRY)
     elif last < -1:
-        yield f"the ledger is CLOSED with lastEntryId {last}"
+        yield Contradiction(Contradicts.LAST_ENTRY_BELOW_MINUS_ONE, (last,))
     elif metadata.segments and metadata.segments[-1].first_entry_id > last + 1:
-        yield f"the last segment begins at entry {metadata.segments[-1].first_entry_id}, beyond lastEntryId {last}"
+        yield Contradiction(Contradicts.SEGMENT_BEYOND_LAST_ENTRY, (metadata.segments[-1].first_entry_id, last))

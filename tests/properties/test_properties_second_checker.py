@@ -183,7 +183,7 @@ IN_THE_SECOND: dict[str, Plant] = {
         lambda right: lambda record, terms: right(record, replace(terms, judged_at_ms=terms.judged_at_ms + 1)),
     ),
     "no metadata contradicts itself": _instead(
-        "auditor.confirm.enumerated_findings.contradicts_itself", lambda right: lambda metadata: False
+        "auditor.confirm.enumerated_findings.contradictions", lambda right: lambda metadata: []
     ),
     "absent is unknown": _instead(f"{HOLDINGS}.ABSENT", lambda right: 2),
 }

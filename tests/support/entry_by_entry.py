@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from support.entry_by_probe import ABSENT, HELD, READ_REASON, UNKNOWN, by_probes, probes_due
 
+from auditor.confirm.agreement import worst_entry_of
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.finding import Family, Finding, Kind
@@ -32,6 +33,9 @@ ANSWER_REASON = {
     "address_unknown": "address_unknown",
 }
 _CONCLUSIVE = {"held", "no_such_ledger", "present", "no_entry", "no_ledger", "corrupt"}
+
+
+EMPTY_LISTS: Mapping[str, set[int]] = {}
 
 
 @dataclass
@@ -67,10 +71,23 @@ def entries_of(metadata: LedgerMetadata, base: int = 0) -> list[tuple[int, Segme
     if last is None:
         last = segments[-1].first_entry_id - 1
     found = []
-    for entry in range(max(base, segments[0].first_entry_id), last + 1):
-        mine = [segment for segment in segments if segment.first_entry_id <= entry]
-        found.append((entry, mine[-1]))
+    for entry in range(max(base, min(segment.first_entry_id for segment in segments)), last + 1):
+        if (mine := _segment_of(segments, entry)) is not None:
+            found.append((entry, mine))
     return found
+
+
+def _segment_of(segments: tuple[Segment, ...], entry: int) -> Segment | None:
+    """The one segment that the entry is in, whoever reads the list: upwards, downwards, or sorted."""
+    reached = [at for at, segment in enumerate(segments) if segment.first_entry_id <= entry]
+    if not reached:
+        return None
+    upwards = reached[-1]
+    later = [at for at in range(len(segments)) if at not in reached]
+    downwards = (later[0] if later else len(segments)) - 1
+    highest = max(segments[at].first_entry_id for at in reached)
+    sorts_to = [at for at in reached if segments[at].first_entry_id == highest]
+    return segments[upwards] if [upwards] == [downwards] == sorts_to else None
 
 
 def write_set(metadata: LedgerMetadata, segment: Segment, entry: int) -> list[str]:
@@ -124,15 +141,20 @@ def judged_from_evidence(evidence: LedgerEvidence, terms: Terms, base: int = 0) 
     said = heard(evidence, terms)
     metadata = said.record.metadata
     if metadata is None or said.record.status is not RecordStatus.FOUND:
-        return judged(said.record, lambda b, e: UNKNOWN, lambda b: set(), 0, terms, base, asked=False, names_forgotten=False)
+        return judged(said.record, lambda b, e: UNKNOWN, lambda b: set(), 0, terms, base, asked=False)
     say, reasons, false_negatives = _by_word(metadata, said, terms, base)
     wants = expected_on(metadata, base)
     corrupt = {(b, e) for b, e in said.corrupt if e in wants.get(b, ())}
-    forgotten = any(_is_forgotten(answer) for answer in said.answers.values())
-    asked = bool(said.answers)
+    lists = {b: _listed_from(answer, base) for b, answer in said.answers.items() if answer.status is AnswerStatus.HELD}
     return judged(
-        said.record, say, reasons, false_negatives, terms, base, asked=asked, names_forgotten=forgotten, corrupt=corrupt
+        said.record, say, reasons, false_negatives, terms, base, asked=bool(said.answers), corrupt=corrupt, lists=lists
     )
+
+
+def _listed_from(answer: Answer, base: int) -> set[int]:
+    """The entries from `base` on that a list names."""
+    ends = [last + size for _, last, size, _ in struct.iter_unpack(">qqii", answer.groups)]
+    return {entry for entry in range(base, max(ends, default=base)) if in_groups(answer.groups, entry)}
 
 
 def _is_forgotten(answer: Answer) -> bool:
@@ -148,7 +170,7 @@ def _by_word(metadata: LedgerMetadata, said: Heard, terms: Terms, base: int) -> 
     false_negatives = 0
     for bookie, wanted in wants.items():
         answer = said.answers.get(bookie)
-        if answer is not None and _is_forgotten(answer) and said.record.mark is not None:
+        if answer is not None and _is_forgotten(answer):
             lacks[bookie] = dict.fromkeys(wanted, ABSENT)
             continue
         if answer is not None and answer.status is AnswerStatus.UNSUPPORTED and terms.probe_entries and wanted:
@@ -163,7 +185,7 @@ def _by_word(metadata: LedgerMetadata, said: Heard, terms: Terms, base: int) -> 
             lacks[bookie] = dict.fromkeys(wanted, UNKNOWN)
             continue
         missing = {e for e in wanted if not in_groups(answer.groups, e)}
-        read = {e: said.reads[b, e].status for b, e in said.reads if b == bookie and not in_groups(answer.groups, e)}
+        read = {e: said.reads[b, e].status for b, e in said.reads if b == bookie and e in missing}
         present = {e for e, status in read.items() if status is ReadStatus.PRESENT}
         gone = {e for e, status in read.items() if status in (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)}
         failed = set(read) - present - gone
@@ -191,10 +213,10 @@ def judged(
     base: int,
     *,
     asked: bool,
-    names_forgotten: bool,
     corrupt: Iterable[tuple[str, int]] = (),
+    lists: Mapping[str, set[int]] = EMPTY_LISTS,
 ) -> Judged:
-    """A ledger's verdict when `say` tells of each bookie whether it holds an entry."""
+    """A ledger's verdict when `say` tells of each bookie whether it holds an entry; `lists`: what lists name."""
     if record.status is RecordStatus.GONE:
         return Judged("exempt", exempt="deleted")
     out = Judged("sound", exempt=_exempt(record))
@@ -209,8 +231,10 @@ def judged(
     elif metadata is None:
         out.unknowns.add("metadata_unreadable")
     else:
-        if _contradicts(metadata) or (record.mark is None and names_forgotten):
+        if _contradicts(metadata):
             out.others.add("METADATA_MALFORMED")
+        elif asked and _beyond_end(metadata, lists):
+            out.others.add("ENTRIES_BEYOND_END")
         if not excused and _doubled(metadata, base):
             out.others.add("ENSEMBLE_DUPLICATE_BOOKIE")
         if record.mark is None or asked:
@@ -219,10 +243,10 @@ def judged(
             out.false_negatives = false_negatives
         if record.mark is not None and out.kind == "ENTRY_WITHOUT_REPLICA":
             out.kind = "UNDERREPLICATED_UNRECOVERABLE"  # it stands alone but for what the metadata itself contradicts
-            out.others &= {"METADATA_MALFORMED"}
-    if out.kind or out.others:
+            out.others &= {"METADATA_MALFORMED", "ENTRIES_BEYOND_END"}
+    if out.kind or out.others - {"ENTRIES_BEYOND_END"}:
         out.standing = "violated"
-    elif out.unknowns and (record.mark is None or metadata is None):  # the mark excuses what may be missing
+    elif out.unknowns:
         out.standing = "indeterminate"
     elif out.exempt:
         out.standing = "exempt"
@@ -242,6 +266,16 @@ def _exempt(record: LedgerRecord) -> str | None:
 def _contradicts(metadata: LedgerMetadata) -> bool:
     first = metadata.segments[0].first_entry_id
     return first != 0 or (metadata.state is LedgerState.CLOSED and metadata.last_entry_id is None)
+
+
+def _beyond_end(metadata: LedgerMetadata, lists: Mapping[str, set[int]]) -> bool:
+    """Whether some entry above the last one is listed by as many bookies of the last ensemble as the ack quorum."""
+    last = metadata.last_entry_id
+    if metadata.state is not LedgerState.CLOSED or last is None:
+        return False
+    listed = [lists.get(bookie, set()) for bookie in set(metadata.segments[-1].ensemble)]
+    above = {entry for one in listed for entry in one if entry > last}
+    return any(sum(entry in one for one in listed) >= metadata.ack_quorum for entry in above)
 
 
 def _doubled(metadata: LedgerMetadata, base: int) -> bool:
@@ -325,7 +359,7 @@ def _finding_pairs(expected: Judged, finding: Finding) -> list[tuple[str, object
         ("entries_total", len(expected.entries), finding.entries_total),
         ("missing_on", {b: runs(gone)[:20] for b, gone in expected.missing_on.items()}, missing),
         ("copies", expected.copies, copies and (copies.write_quorum, copies.ack_quorum, copies.confirmed, copies.unknown)),
-        ("worst entry", str(expected.worst), dict(finding.facts).get("worst_entry")),
+        ("worst entry", expected.worst, worst_entry_of(finding)),
         (
             "segment holds the worst entry",
             True,

@@ -20,6 +20,7 @@ READ_REASON = {
     "corrupt": "answer_invalid",
     "too_large": "answer_too_large",
     "address_unknown": "address_unknown",
+    "not_asked": "bookie_silent",
 }
 _NOTHING_THERE = {"no_entry", "no_ledger"}
 

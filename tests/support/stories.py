@@ -29,7 +29,8 @@ from support.entry_by_probe import probes_due
 from auditor.judgement import Step, Todo, settle
 from auditor.model.availability import ABSENT_READS, NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.evidence import LedgerEvidence, Look, Terms
-from auditor.model.finding import Family
+from auditor.model.facts import CorruptFacts, EntryFacts
+from auditor.model.finding import Family, Finding
 from auditor.model.identity import ENTRY_ID_MAX
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Malformed, Mark, RecordStatus, Segment, ZnodeStamp
 from auditor.wire.entry_availability import canonical
@@ -268,7 +269,7 @@ def judged_from_truth(driven: Driven) -> Judged:
 
     def say(bookie: str, entry: int) -> str:
         truth = state.bookies[bookie]
-        if truth.is_forgotten and state.mark is not None:
+        if truth.is_forgotten:
             return ABSENT
         if truth.answer is not None and not is_probed(bookie):
             return UNKNOWN
@@ -286,9 +287,13 @@ def judged_from_truth(driven: Driven) -> Judged:
     wants = expected_on(metadata, story.base)
     left_out = sum(len(b.unlisted & wants.get(n, set())) for n, b in state.bookies.items() if b.knows_ledger and not b.answer)
     asked = any(look.answers for look in evidence.looks)
-    forgotten = asked and any(state.bookies[b].is_forgotten for b, wanted in wants.items() if wanted)
+    lists = {
+        name: one.holds - one.unlisted
+        for name, one in state.bookies.items()
+        if one.answer is None and one.knows_ledger and wants.get(name)
+    }
     record = evidence.looks[-1].record
-    return judged(record, say, reasons, left_out, story.terms, story.base, asked=asked, names_forgotten=forgotten)
+    return judged(record, say, reasons, left_out, story.terms, story.base, asked=asked, lists=lists)
 
 
 def falsely_accused(driven: Driven) -> list[str]:
@@ -310,13 +315,18 @@ def unconfirmed(driven: Driven) -> list[str]:
     metadata = driven.evidence.looks[-1].record.metadata
     if not found or metadata is None:
         return []
-    worst = int(dict(found[0].facts)["worst_entry"])
+    worst = _worst_entry(found[0])
     gone_on = [bookie for bookie, ranges in found[0].missing_on if any(first <= worst <= last for first, last in ranges)]
     state = driven.story.at(len(driven.evidence.looks) - 1)
-    if state.mark is not None:
-        gone_on = [bookie for bookie in gone_on if not state.bookies[bookie].is_forgotten]  # nobody is there to be read from
+    gone_on = [bookie for bookie in gone_on if not state.bookies[bookie].is_forgotten]  # nobody is there to be read from
     reads = {(b, e) for look in driven.evidence.looks for (b, e), read in look.reads.items() if read.status in ABSENT_READS}
     return [f"{bookie} entry {worst}" for bookie in gone_on if (bookie, worst) not in reads]
+
+
+def _worst_entry(finding: Finding) -> int:
+    facts = finding.facts
+    assert isinstance(facts, EntryFacts | CorruptFacts), finding
+    return facts.worst_entry
 
 
 def unprobed(driven: Driven) -> list[str]:
@@ -325,7 +335,7 @@ def unprobed(driven: Driven) -> list[str]:
     said = heard(driven.evidence, story.terms)
     if not found or said.record.metadata is None or not story.terms.probe_entries:
         return []
-    worst = int(dict(found[0].facts)["worst_entry"])
+    worst = _worst_entry(found[0])
     segment = next(segment for entry, segment in entries_of(said.record.metadata, story.base) if entry == worst)
     told = {b: said.answers[b].status for b in write_set(said.record.metadata, segment, worst) if b in said.answers}
     mute = [bookie for bookie, status in told.items() if status is AnswerStatus.UNSUPPORTED]

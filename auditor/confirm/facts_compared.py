@@ -1,0 +1,86 @@
+"""Whether the facts of a finding are what the second checker derives: each fact in which the two differ, with both sides."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import TypeAlias
+
+from auditor.model.facts import (
+    CONTRADICTIONS_MAX,
+    ContradictionFacts,
+    EntryFacts,
+    Facts,
+    MarkFacts,
+    PlacementFacts,
+    Search,
+    UnrecoverableFacts,
+    WhyMarked,
+)
+
+Pair: TypeAlias = tuple[str, object, object]
+
+_NEEDS_EVERY_ENTRY = frozenset({WhyMarked.NO_COPY_IN_REACH, WhyMarked.NO_SPARE_BOOKIE, WhyMarked.STALE})
+"""Why a mark stands, where some entry that was not looked at may decide it."""
+
+
+def facts_compared(one: Facts, other: Facts, *, is_whole: bool) -> Iterator[Pair]:
+    """Yield (which fact, what the first checker says, what the second says). `is_whole`: the second looked at every entry;
+    else facts that any entry may decide are compared as far as the entries looked at tell."""
+    if type(one) is not type(other):
+        yield "facts", type(one).__name__, type(other).__name__
+    elif isinstance(one, UnrecoverableFacts) and isinstance(other, UnrecoverableFacts):
+        yield from facts_compared(one.entries, other.entries, is_whole=is_whole)
+        yield from facts_compared(one.mark, other.mark, is_whole=is_whole)
+    elif isinstance(one, EntryFacts) and isinstance(other, EntryFacts):
+        yield from _entries(one, other, is_whole=is_whole)
+    elif isinstance(one, MarkFacts) and isinstance(other, MarkFacts):
+        yield from _each(one, other) if is_whole else _each(_without_doubt(one), _without_doubt(other))
+    elif isinstance(one, ContradictionFacts) and isinstance(other, ContradictionFacts):
+        yield from _contradictions(one, other)
+    elif isinstance(one, PlacementFacts) and isinstance(other, PlacementFacts):
+        yield from _placement(one, other)
+    else:
+        yield from _each(one, other)
+
+
+def _each(one: Facts | Search, other: Facts | Search) -> Iterator[Pair]:
+    for field in fields(one):
+        yield field.name.replace("_", " "), getattr(one, field.name), getattr(other, field.name)
+
+
+def _entries(one: EntryFacts, other: EntryFacts, *, is_whole: bool) -> Iterator[Pair]:
+    search, again = one.search, other.search
+    at_tail = one.at_tail if not is_whole else other.at_tail
+    yield from _each(replace(one, search=None), replace(other, search=None, at_tail=at_tail))
+    if is_whole and search is not None and again is not None:
+        yield from _each(search, again)
+    elif is_whole:
+        yield "search", search, again
+    elif again is not None:
+        # Of a ledger that was not looked at whole the second checker sees no more than the first.
+        found = search or Search(0, 0, 0, 0)
+        yield "found on", set(again.found_on) - set(found.found_on), set()
+        yield "corrupt on", set(again.corrupt_on) - set(found.corrupt_on), set()
+
+
+def _without_doubt(mark: MarkFacts) -> MarkFacts:
+    return replace(mark, why=tuple(reason for reason in mark.why if reason not in _NEEDS_EVERY_ENTRY))
+
+
+def _contradictions(one: ContradictionFacts, other: ContradictionFacts) -> Iterator[Pair]:
+    yield "contradictions in all", one.total, other.total
+    yield "contradictions named", len(one.contradictions), min(CONTRADICTIONS_MAX, other.total)
+    yield "contradictions that are none", dict(Counter(one.contradictions) - Counter(other.contradictions)), {}
+
+
+def _placement(one: PlacementFacts, other: PlacementFacts) -> Iterator[Pair]:
+    """All but why a write set fails, in words, how many do, and what the ledger's writer recorded."""
+    bare = replace(one, shown=(), deciding=0, recorded_policy="")
+    yield from _each(bare, replace(other, shown=(), deciding=0, recorded_policy=""))
+    yield "write sets shown at most", len(one.shown) <= one.deciding <= one.write_sets + 1, True
+    laid_out = {at.position: (at.members, at.locations) for at in other.shown}
+    for shown in one.shown if laid_out else ():
+        if shown.position is not None:
+            yield f"write set {shown.position}", (shown.members, shown.locations), laid_out.get(shown.position)
