@@ -186,7 +186,7 @@ def _claimed(findings: Iterable[Finding]) -> Iterator[EntryId]:
         yield from () if worst is None else (worst,)
 
 
-def worst_entry_of(one: Finding) -> EntryId | None:
-    """Return the worst entry that a finding names; None where it is not about entries."""
+def worst_entry_of(one: Finding | CrossCheckFinding) -> EntryId | None:
+    """Return the worst entry that a finding of either checker names; None where it is not about entries."""
     facts = one.facts.entries if isinstance(one.facts, UnrecoverableFacts) else one.facts
     return facts.worst_entry if isinstance(facts, EntryFacts | CorruptFacts) else None

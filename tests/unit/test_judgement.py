@@ -16,7 +16,8 @@ from auditor.judgement import Todo, lists_demanded, settle, settle_or_set_aside
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
-from auditor.model.finding import Kind
+from auditor.model.facts import EntryFacts, MarkFacts, Search, UnrecoverableFacts
+from auditor.model.finding import Finding, Kind
 from auditor.model.identity import ENTRY_ID_MAX
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Malformed, Mark, RecordStatus, Segment, ZnodeStamp
 from auditor.model.placement import PlacementRule, Policy
@@ -127,18 +128,20 @@ def test_a_marked_ledger_with_a_lost_entry_is_unrecoverable_and_nothing_else() -
         driven = drive(marked(story(**lost), created_ms))
         (finding,) = driven.step.verdict.findings
         assert (Kind.UNDERREPLICATED_UNRECOVERABLE, ((6, 6),)) == (finding.kind, finding.entries)
-        assert str((NOW_MS - created_ms) // 1000) == dict(finding.facts)["age_s"]
+        assert NOW_MS - created_ms == mark_of(finding).age_ms
         assert 3 == len(driven.evidence.looks)
 
 
-def test_what_a_forgotten_bookie_held_is_lost_when_the_ledger_is_marked() -> None:
-    """Neither registration nor cookie: it won't come back. Unmarked, the same is unknown, and the metadata names nobody."""
+def test_what_a_gone_bookie_held_is_lost_whether_the_ledger_is_marked_or_not() -> None:
+    """Neither registration nor cookie: it won't come back. No reason is left, and the metadata contradicts nothing."""
     lost = {"b1": Bookie(frozenset(HELD["b1"] - {6})), "b2": Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True)}
     (finding,) = drive(marked(story(**lost))).step.verdict.findings
     assert (Kind.UNDERREPLICATED_UNRECOVERABLE, ((6, 6),)) == (finding.kind, finding.entries)
-    verdict = drive(story(**lost)).step.verdict
+    driven = drive(story(**lost))
+    verdict = driven.step.verdict
     kinds = {one.kind for one in verdict.findings}
-    assert ({Kind.METADATA_MALFORMED, Kind.ENTRY_BELOW_ACK_QUORUM}, (Unknown.BOOKIE_SILENT,)) == (kinds, verdict.unknowns)
+    assert ({Kind.ENTRY_WITHOUT_REPLICA}, ()) == (kinds, verdict.unknowns)
+    assert () == differences(verdict, driven.evidence, driven.story.terms)
 
 
 def test_a_marked_ledger_whose_metadata_keeps_changing_is_still_marked_too_long() -> None:
@@ -170,7 +173,7 @@ def test_a_marked_ledger_with_a_read_that_failed_is_asked_about_again() -> None:
     assert (Kind.UNDERREPLICATED_UNRECOVERABLE, ((6, 6),)) == (finding.kind, finding.entries)
     driven = drive(Story("slow", (first,)))
     verdict = driven.step.verdict
-    assert (Standing.EXEMPT, (Unknown.ANSWER_TIMEOUT,)) == (verdict.standing, verdict.unknowns)
+    assert (Standing.INDETERMINATE, (Unknown.ANSWER_TIMEOUT,)) == (verdict.standing, verdict.unknowns)
     assert () == differences(verdict, driven.evidence, driven.story.terms)
 
 
@@ -344,6 +347,19 @@ def test_a_wrong_digest_accuses_when_two_looks_read_it_and_none_read_it_otherwis
 # Copies outside the ensembles
 
 
+def search(finding: Finding) -> Search:
+    """How far the finding's entries were looked for elsewhere."""
+    facts = finding.facts.entries if isinstance(finding.facts, UnrecoverableFacts) else finding.facts
+    assert isinstance(facts, EntryFacts) and facts.search is not None, finding
+    return facts.search
+
+
+def mark_of(finding: Finding) -> MarkFacts:
+    """The mark of the finding's ledger."""
+    assert isinstance(finding.facts, UnrecoverableFacts), finding
+    return finding.facts.mark
+
+
 def stranded(*holders: str, lost: tuple[int, ...] = (6,), limit: int = 16, **more: Bookie) -> Story:
     """Entries lost on their whole write set; x1 and x2 are registered and not named, `holders` have the lost entries."""
     gone = {b: Bookie(frozenset(HELD[b] - set(lost))) for b in HELD}
@@ -354,11 +370,11 @@ def stranded(*holders: str, lost: tuple[int, ...] = (6,), limit: int = 16, **mor
 
 
 def test_an_entry_alive_on_a_bookie_that_metadata_does_not_name_is_found_there() -> None:
-    """Read on every other registered bookie, writable or read-only, at both looks."""
+    """Read on every registered bookie that gave no list, writable or read-only, at both looks; b3 listed that it lacks it."""
     driven = drive(stranded("x2"))
     (finding,) = driven.step.verdict.findings
     assert (Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, ((6, 6),)) == (finding.kind, finding.entries)
-    assert "x2" == dict(finding.facts)["holders"]
+    assert (("x2",), ("b3", "x1", "x2")) == (search(finding).found_unnamed, search(finding).searched)
     assert [{"x1", "x2"}] * 2 == [{b for b, _ in look.reads if b[0] == "x"} for look in driven.evidence.looks if look.reads]
 
 
@@ -376,16 +392,17 @@ def test_a_bookie_that_does_not_know_the_ledger_is_read_once() -> None:
     first = driven.evidence.looks[0]
     assert (1, 3) == (sum(b == "x2" for b, _ in first.reads), sum(b == "x1" for b, _ in first.reads))
     (finding,) = driven.step.verdict.findings
-    assert (Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, 3) == (finding.kind, finding.entries_total)
-    assert "2" == dict(finding.facts)["not_looked_for"]
+    assert (Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, 5) == (finding.kind, finding.entries_total)
+    assert (3, 3, 2) == (search(finding).entries, search(finding).entries_unnamed, search(finding).entries_left)
 
 
 def test_one_entry_alive_nowhere_makes_it_a_loss() -> None:
     """The other one's holder is told."""
     driven = drive(stranded(lost=(3, 6), x1=Bookie(frozenset({3}))))
     (finding,) = driven.step.verdict.findings
-    facts = dict(finding.facts)
-    assert (Kind.ENTRY_WITHOUT_REPLICA, 2, "1", "x1") == (finding.kind, finding.entries_total, facts["alive"], facts["holders"])
+    found = search(finding)
+    assert (Kind.ENTRY_WITHOUT_REPLICA, 2) == (finding.kind, finding.entries_total)
+    assert (2, 1, ("x1",)) == (found.entries, found.entries_found, found.found_on)
 
 
 @pytest.mark.parametrize(("holders", "known"), [("x2", "x2"), ("x1 x2", "x2"), ("x1", "")])
@@ -395,16 +412,16 @@ def test_a_copy_on_a_bookie_of_a_segment_without_entries_is_told_and_no_stray(ho
     state = replace(told.states[0], metadata=ledger("e3 w2 a2 0:[b1 b2 b3] 20:[b1 b2 x2] closed 19"))
     driven = drive(replace(told, states=(state,)))
     (finding,) = driven.step.verdict.findings
-    facts = dict(finding.facts)
     kind = Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE if "x1" in holders else Kind.ENTRY_WITHOUT_REPLICA
-    assert (kind, holders, known) == (finding.kind, facts["holders"], facts["holders_named"])
+    assert (kind, tuple(holders.split())) == (finding.kind, search(finding).found_on)
+    assert set(known.split()) == set(search(finding).found_on) - set(search(finding).found_unnamed)
     assert () == differences(driven.step.verdict, driven.evidence, driven.story.terms)
 
 
 def test_an_unrecoverable_ledger_names_who_still_holds_its_entries() -> None:
     """Its kind stays: auto-recovery asks the ensemble only."""
     (finding,) = drive(marked(stranded("x1"))).step.verdict.findings
-    assert (Kind.UNDERREPLICATED_UNRECOVERABLE, "x1") == (finding.kind, dict(finding.facts)["holders"])
+    assert (Kind.UNDERREPLICATED_UNRECOVERABLE, ("x1",)) == (finding.kind, search(finding).found_unnamed)
 
 
 def test_a_copy_that_its_holder_forgot_between_the_looks_is_no_copy() -> None:
@@ -413,8 +430,7 @@ def test_a_copy_that_its_holder_forgot_between_the_looks_is_no_copy() -> None:
     first = told.states[0]
     second = replace(first, bookies={**first.bookies, "x1": Bookie(knows_ledger=False)})
     (finding,) = drive(replace(told, states=(first, second))).step.verdict.findings
-    facts = dict(finding.facts)
-    assert (Kind.ENTRY_WITHOUT_REPLICA, "0", "") == (finding.kind, facts["alive"], facts["holders"])
+    assert (Kind.ENTRY_WITHOUT_REPLICA, 0, ()) == (finding.kind, search(finding).entries_found, search(finding).found_on)
 
 
 def test_both_checkers_forget_a_copy_that_its_holder_forgot() -> None:
@@ -429,7 +445,11 @@ def test_both_checkers_forget_a_copy_that_its_holder_forgot() -> None:
 def test_a_silent_bookie_outside_the_ensemble_is_told_and_accuses_nobody_less() -> None:
     """Every bookie of the write set answered: the loss stands, and who could not be asked elsewhere is named."""
     (finding,) = drive(stranded(x1=Bookie(read=ReadStatus.SILENT))).step.verdict.findings
-    assert (Kind.ENTRY_WITHOUT_REPLICA, "x1") == (finding.kind, dict(finding.facts)["unheard"])
+    assert (Kind.ENTRY_WITHOUT_REPLICA, ("x1",), ("b3", "x2")) == (
+        finding.kind,
+        search(finding).unheard,
+        search(finding).searched,
+    )
 
 
 def test_reads_go_only_to_bookies_that_answered_at_this_look() -> None:

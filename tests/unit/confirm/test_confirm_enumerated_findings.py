@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
 
+from auditor.confirm.agreement import worst_entry_of
 from auditor.confirm.enumerated_copies import Entries
 from auditor.confirm.enumerated_findings import placement_told
 from auditor.confirm.enumerated_metadata import exemption, is_beyond_grace, is_stuck
@@ -22,7 +23,8 @@ from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import Exempt, Standing
 from auditor.sandbox.notation import ledger
 
-TERMS = Terms(NOW_MS, GRACE_MS, 16, 5, around=Surroundings(writable=frozenset({"b1", "b2", "b3", "x1"})))
+AROUND = Surroundings(writable=frozenset({"b1", "b2", "b3", "x1"}))
+TERMS = Terms(NOW_MS, GRACE_MS, 16, 5, stranded_entries_max=16, around=AROUND)
 
 Lists = Mapping[str, set[int]]
 Reads = Mapping[tuple[str, int], ReadStatus]
@@ -57,7 +59,7 @@ def test_the_kind_is_told_by_the_copies_that_can_exist(lacking: list[str], kind:
     """Of three written and two acknowledged: fewer than three, fewer than two, none."""
     lists = {bookie: ALL - {4} if bookie in lacking else ALL for bookie in ("b1", "b2", "b3")}
     found = opinion("e3 w3 a2 0:[b1 b2 b3] closed 5", lists, in_vain(*((bookie, 4) for bookie in lacking)))
-    assert [(kind, 4, Entries(((4, 4),), 1))] == [(one.kind, one.worst, one.entries) for one in found.told]
+    assert [(kind, 4, Entries(((4, 4),), 1))] == [(one.kind, worst_entry_of(one), one.entries) for one in found.told]
 
 
 def test_of_a_marked_ledger_a_loss_is_told_alone() -> None:
@@ -66,14 +68,14 @@ def test_of_a_marked_ledger_a_loss_is_told_alone() -> None:
     reads = in_vain(("b1", 4), ("b2", 2), ("b2", 4))
     found = opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, reads, mark=Mark(NOW_MS - GRACE_MS - 1, None))
     expected = (Kind.UNDERREPLICATED_UNRECOVERABLE, Entries(((4, 4),), 1), 4)
-    assert [expected] == [(one.kind, one.entries, one.worst) for one in found.told]
+    assert [expected] == [(one.kind, one.entries, worst_entry_of(one)) for one in found.told]
 
 
 def test_of_entries_equally_lost_the_lowest_is_the_worst() -> None:
     """Entries 1 and 4 each lack a copy."""
     lists = {"b1": ALL, "b2": ALL - {1, 4}, "b3": ALL}
     (told,) = opinion("e3 w3 a2 0:[b1 b2 b3] closed 5", lists, in_vain(("b2", 1), ("b2", 4))).told
-    assert 1 == told.worst
+    assert 1 == worst_entry_of(told)
 
 
 def test_of_entries_that_lost_as_many_copies_that_with_fewer_confirmed_is_the_worst() -> None:
@@ -82,7 +84,7 @@ def test_of_entries_that_lost_as_many_copies_that_with_fewer_confirmed_is_the_wo
     reads = {**in_vain(("b2", 1), ("b2", 4)), ("b1", 4): ReadStatus.TIMED_OUT}
     (told,) = opinion("e3 w3 a1 0:[b1 b2 b3] closed 5", lists, reads).told
     assert told.copies is not None
-    assert (4, 1, 1) == (told.worst, told.copies.confirmed, told.copies.unknown)
+    assert (4, 1, 1) == (worst_entry_of(told), told.copies.confirmed, told.copies.unknown)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +125,9 @@ X1, X2, B3 = "x1", "x2", "b3"
 @pytest.mark.parametrize(
     ("elsewhere", "kind"),
     [
-        ({(X1, 4): (1, ReadStatus.PRESENT)}, Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE),
-        ({(X2, 4): (0, ReadStatus.PRESENT)}, Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE),
+        ({(X1, 1): (1, ReadStatus.PRESENT)}, Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE),
+        ({(X2, 1): (0, ReadStatus.PRESENT), (X1, 4): (0, ReadStatus.PRESENT)}, Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE),
+        ({(X1, 4): (1, ReadStatus.PRESENT)}, Kind.ENTRY_WITHOUT_REPLICA),
         ({(X1, 1): (1, ReadStatus.PRESENT), (B3, 4): (1, ReadStatus.PRESENT)}, Kind.ENTRY_WITHOUT_REPLICA),
         ({("y1", 4): (1, ReadStatus.PRESENT)}, Kind.ENTRY_WITHOUT_REPLICA),
         ({(X1, 5): (1, ReadStatus.PRESENT)}, Kind.ENTRY_WITHOUT_REPLICA),
@@ -133,8 +136,8 @@ X1, X2, B3 = "x1", "x2", "b3"
 def test_a_copy_elsewhere_counts_on_a_registered_bookie_that_no_ensemble_names(
     elsewhere: Mapping[tuple[str, int], tuple[int, ReadStatus]], kind: Kind
 ) -> None:
-    """Bookie b3 is named behind the end, y1 is not registered; entry 5 is not lost. What nobody looked for is not told."""
-    entries = ((4, 4),) if kind is Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE else ((1, 1), (3, 4))
+    """Bookie b3 is named behind the end, y1 is not registered; entry 5 is not lost. All lost entries are of the kind."""
+    entries = ((1, 1), (3, 4))
     assert [(kind, entries)] == [(one.kind, one.entries and one.entries.ranges) for one in found_elsewhere(elsewhere).told]
 
 

@@ -11,6 +11,7 @@ import pytest
 from support.entry_by_entry import in_groups
 from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
 
+from auditor.confirm.agreement import worst_entry_of
 from auditor.confirm.enumerated_blocks import ENUMERATED_ENTRIES_MAX, POINTS_MAX, blocks
 from auditor.confirm.enumerated_copies import Entries
 from auditor.confirm.enumerated_holdings import ABSENT, HELD, UNKNOWN, by_list
@@ -21,7 +22,7 @@ from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Kind
 from auditor.model.identity import ENTRY_ID_MAX
-from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
+from auditor.model.ledger import LedgerRecord, LedgerState, Malformed, Mark, RecordStatus, ZnodeStamp
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.sandbox.notation import ledger
 from auditor.wire.entry_availability import canonical
@@ -161,7 +162,7 @@ def test_an_entry_that_no_bookie_of_its_write_set_has_is_without_replica() -> No
     seen = evidence("e3 w2 a2 0:[b1 b2 b3] closed 5", looks=2, b1={0, 2, 3, 4, 5}, b2={0, 1, 3}, b3={1, 2, 5})
     opinion = enumerated(seen, TERMS)
     (told,) = opinion.told
-    assert (Standing.VIOLATED, Kind.ENTRY_WITHOUT_REPLICA, 4) == (opinion.standing, told.kind, told.worst)
+    assert (Standing.VIOLATED, Kind.ENTRY_WITHOUT_REPLICA, 4) == (opinion.standing, told.kind, worst_entry_of(told))
     assert told.entries is not None
     assert (((4, 4),), 1) == (told.entries.ranges, told.entries.total)
     assert {"b2": (4, 1), "b3": (4, 1)} == opinion.lacks
@@ -251,7 +252,7 @@ def test_an_entry_with_a_corrupt_copy_where_one_should_be_is_told(entry: int) ->
     text = "e2 w2 a1 0:[b1 b2] 10:[b1 b3] closed 19"
     seen = heard(text, {"b1": held, "b2": held, "b3": held}, {("b1", entry): ReadStatus.CORRUPT})
     (told,) = enumerated(seen, TERMS).told
-    assert (Kind.ENTRY_CORRUPT, entry, Entries(((entry, entry),), 1)) == (told.kind, told.worst, told.entries)
+    assert (Kind.ENTRY_CORRUPT, entry, Entries(((entry, entry),), 1)) == (told.kind, worst_entry_of(told), told.entries)
     assert told.copies is not None
     assert told.segment is not None
     assert (1, 1, 0 if entry < 10 else 10) == (told.copies.confirmed, told.copies.unknown, told.segment.first_entry_id)
@@ -297,6 +298,7 @@ def test_what_is_said_of_a_ledger_without_metadata(
     status: RecordStatus, mark: Mark | None, expected: tuple[Standing, Exempt | None, set[Unknown], list[Kind]]
 ) -> None:
     """It is gone, or nobody can decode it, or nobody could read it: then its mark alone is known."""
-    record = LedgerRecord(LEDGER, 0, NOW_MS, status, mark=mark)
+    bad = Malformed("not UTF-8", 17, 99, "ab" * 32) if status is RecordStatus.MALFORMED else None
+    record = LedgerRecord(LEDGER, 0, NOW_MS, status, mark=mark, malformed=bad)
     found = enumerated(LedgerEvidence(LEDGER, (Look(record, {}, {}),) * 2), TERMS)
     assert expected == (found.standing, found.exempt, set(found.unknowns), [one.kind for one in found.told])

@@ -89,16 +89,16 @@ UNREGISTERED, TIMED_OUT = AnswerStatus.UNREGISTERED, AnswerStatus.TIMED_OUT
     [
         (None, {"b1": UNREGISTERED, "b2": ALL, "b3": ALL}, (INDETERMINATE, {SILENT})),
         (RECENT, {"b1": UNREGISTERED, "b2": ALL, "b3": ALL}, (EXEMPT, set())),
-        (RECENT, {"b1": UNREGISTERED, "b2": TIMED_OUT, "b3": ALL}, (EXEMPT, {TIMEOUT})),
-        (RECENT, {"b1": AnswerStatus.SILENT, "b2": ALL, "b3": ALL}, (EXEMPT, {SILENT})),
-        (RECENT, {"b1": UNREGISTERED, "b3": ALL}, (EXEMPT, {SILENT})),
+        (RECENT, {"b1": UNREGISTERED, "b2": TIMED_OUT, "b3": ALL}, (INDETERMINATE, {TIMEOUT})),
+        (RECENT, {"b1": AnswerStatus.SILENT, "b2": ALL, "b3": ALL}, (INDETERMINATE, {SILENT})),
+        (RECENT, {"b1": UNREGISTERED, "b3": ALL}, (INDETERMINATE, {SILENT})),
         (RECENT, {}, (EXEMPT, set())),
     ],
 )
 def test_that_a_bookie_is_not_registered_is_no_reason_of_a_marked_ledger(
     mark: Mark | None, answers: Said, expected: tuple[Standing, set[Unknown]]
 ) -> None:
-    """It is what the mark says. That one was silent, or not asked where others were, is a reason, and leaves nothing open."""
+    """It is what the mark says. That one was silent, or not asked where others were, is a reason, and leaves it open."""
     found = opinion("e3 w3 a2 0:[b1 b2 b3] closed 9", answers, {}, mark)
     assert expected == (found.standing, set(found.unknowns))
 
@@ -106,7 +106,7 @@ def test_that_a_bookie_is_not_registered_is_no_reason_of_a_marked_ledger(
 @pytest.mark.parametrize(
     ("mark", "answers", "expected"),
     [
-        (None, {"b1": FORGOTTEN, "b2": ALL}, (VIOLATED, {SILENT}, {}, [Kind.METADATA_MALFORMED])),
+        (None, {"b1": FORGOTTEN, "b2": ALL}, (VIOLATED, set(), {"b1": (10, 10)}, [Kind.ENTRY_BELOW_WRITE_QUORUM])),
         (RECENT, {"b1": FORGOTTEN, "b2": ALL}, (EXEMPT, set(), {"b1": (10, 10)}, [])),
         (RECENT, {"b1": UNREGISTERED, "b2": ALL}, (EXEMPT, set(), {}, [])),
         (
@@ -121,10 +121,10 @@ def test_that_a_bookie_is_not_registered_is_no_reason_of_a_marked_ledger(
         ),
     ],
 )
-def test_of_a_marked_ledger_a_bookie_that_will_not_come_back_lacks_everything(
+def test_a_bookie_that_is_gone_lacks_everything(
     mark: Mark | None, answers: Said, expected: tuple[Standing, set[Unknown], dict[str, tuple[int, int]], list[Kind]]
 ) -> None:
-    """Neither registered nor known by a cookie, and in the ensemble. Of a ledger without mark what it holds is not known."""
+    """Neither registered nor known by a cookie, and in the ensemble; whether the ledger is marked or not."""
     found = opinion("e2 w2 a1 0:[b1 b2] closed 9", answers, {}, mark)
     assert expected == (found.standing, set(found.unknowns), found.lacks, [one.kind for one in found.told])
     assert (None if mark is None else Exempt.MARKED_UNDERREPLICATED) is found.exempt

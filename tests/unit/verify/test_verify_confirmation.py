@@ -80,7 +80,7 @@ def test_the_worst_entry_is_read_however_many_segments_lost_something_before_it(
     lost |= {"b2": {worst}, "b4": {worst}, "b3": {worst}}
     driven = drive(told(CHANGED, lost, reads_max=4))
     (finding,) = driven.step.verdict.findings
-    assert str(worst) == dict(finding.facts)["worst_entry"]
+    assert worst == finding.facts.worst_entry
     assert [] == unconfirmed(driven)
 
 

@@ -11,8 +11,9 @@ from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
+from auditor.model.facts import CorruptFacts, EntryFacts, MarkFacts, Search, UnrecoverableFacts, WhyMarked
 from auditor.model.finding import Copies, Finding, FindingSegment, Kind
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, Mark, RecordStatus
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark, RecordStatus
 from auditor.sandbox.notation import ledger
 from auditor.verify.ledger import judge
 
@@ -35,52 +36,48 @@ def found(
     for bookie, wanted in expected_on(metadata).items():
         gone = {e for (b, e), status in read.items() if b == bookie and status is NO_ENTRY}
         held = (wanted | (beside or {}).get(bookie, set())) - gone
-        answers[bookie] = Answer(bookie, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(held))
+        if wanted or held:  # nobody else is asked for a list
+            answers[bookie] = Answer(bookie, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(held))
     reads = {key: EntryRead(key[0], LEDGER, key[1], 0, NOW_MS, status) for key, status in read.items()}
     record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, metadata=metadata, mark=mark)
-    return list(judge(record, answers, reads, Terms(NOW_MS, GRACE_MS, 16, 5, around=around)).findings)
+    terms = Terms(NOW_MS, GRACE_MS, 16, 5, stranded_entries_max=16, around=around)
+    return list(judge(record, answers, reads, terms).findings)
 
 
 def test_a_finding_carries_all_that_is_needed_to_check_it() -> None:
     """The segment of the worst entry, its copies, its write set in order, who lacks what, and who holds it all the same."""
     metadata = ledger("e4 w3 a2 0:[b1 b2 b3 b4] 5:[b1 b2 b3 b5] closed 9")
     read = {("b5", 7): NO_ENTRY, ("b1", 7): NO_ENTRY, ("b1", 8): NO_ENTRY, ("b1", 3): NO_ENTRY}
-    facts = (("worst_entry", "7"), ("write_set", "b5 b1 b2"), ("held_outside_write_set", "b4"))
     expected = Finding(
         Kind.ENTRY_BELOW_ACK_QUORUM,
+        EntryFacts(7, ("b5", "b1", "b2"), listed_outside=("b4",)),
         ledger_id=LEDGER,
         segment=FindingSegment(5, 9, ("b1", "b2", "b3", "b5")),
         entries=((7, 7),),
         entries_total=1,
         missing_on=(("b1", ((3, 3), (7, 8))), ("b5", ((7, 7),))),
         copies=Copies(3, 2, 1, 0),
-        facts=facts,
     )
     assert [expected] == found(metadata, read, beside={"b4": {7}})
 
 
-def test_of_entries_that_are_only_elsewhere_those_that_were_looked_for_are_told() -> None:
-    """Who has them, who gave no answer, and how many were not looked for; a few names of each."""
+def test_of_entries_that_are_only_elsewhere_all_are_counted_and_the_search_says_how_far_it_went() -> None:
+    """Two of a hundred were looked for, and ten bookies have one: the kind is true of all a hundred."""
     metadata = ledger("e1 w1 0:[b1] closed 99")
     strangers, mute = [f"x{n}" for n in range(10)], [f"y{n}" for n in range(9)]
     read = dict.fromkeys([("b1", e) for e in range(100)], NO_ENTRY) | {("x0", 99): PRESENT}
     read |= {(b, 0): PRESENT for b in strangers} | {(b, 0): ReadStatus.TIMED_OUT for b in mute}
-    facts = (
-        *(("worst_entry", "0"), ("write_set", "b1"), ("held_outside_write_set", "")),
-        *(("looked_for", "2"), ("alive", "2")),
-        *(("holders", "x0 x1 x2 x3 x4 x5 x6 x7"), ("holders_total", "10")),
-        *(("holders_named", ""), ("holders_named_total", "0"), ("not_looked_for", "98")),
-        *(("unheard", "y0 y1 y2 y3 y4 y5 y6 y7"), ("unheard_total", "9")),
-    )
+    unheard = (*strangers[1:], *mute)  # of entry 99
+    search = Search(2, 2, 2, 98, ("x0",), tuple(strangers), tuple(strangers), (), unheard)
     expected = Finding(
         Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE,
+        EntryFacts(0, ("b1",), search=search),
         ledger_id=LEDGER,
         segment=FindingSegment(0, 99, ("b1",)),
-        entries=((0, 0), (99, 99)),
-        entries_total=2,
+        entries=((0, 99),),
+        entries_total=100,
         missing_on=(("b1", ((0, 99),)),),
         copies=Copies(1, 1, 0, 0),
-        facts=facts,
     )
     assert [expected] == found(metadata, read, around=Surroundings(frozenset(strangers), frozenset(mute)))
 
@@ -89,35 +86,41 @@ def test_a_holder_that_a_segment_names_is_told_apart() -> None:
     """It will not collect the ledger, so the entry is not only outside."""
     metadata = ledger("e1 w1 0:[b1] 2:[n1] closed 1")
     read = {("b1", 0): NO_ENTRY, ("b1", 1): NO_ENTRY, ("n1", 0): PRESENT, ("x1", 0): PRESENT}
-    (one,) = found(metadata, read | {("x1", 1): PRESENT, ("n1", 1): PRESENT}, around=Surroundings(frozenset({"n1", "x1"})))
-    assert (Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, "n1 x1", "n1") == (one.kind, *map(dict(one.facts).get, HOLDERS))
-    (one,) = found(metadata, read | {("n1", 1): PRESENT}, around=Surroundings(frozenset({"n1", "x1"})))
-    assert (Kind.ENTRY_WITHOUT_REPLICA, ((0, 1),), "1") == (one.kind, one.entries, dict(one.facts)["holders_named_total"])
+    around = Surroundings(frozenset({"n1", "x1"}))
+    (one,) = found(metadata, read | {("x1", 1): PRESENT, ("n1", 1): PRESENT}, around=around)
+    assert (Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, ("n1", "x1"), ("x1",)) == (one.kind, *holders(one))
+    (one,) = found(metadata, read | {("n1", 1): PRESENT}, around=around)
+    assert (Kind.ENTRY_WITHOUT_REPLICA, ((0, 1),), ("n1", "x1")) == (one.kind, one.entries, holders(one)[0])
 
 
-HOLDERS = ("holders", "holders_named")
+def holders(one: Finding) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """All that hold something, and those that no segment names."""
+    assert isinstance(one.facts, EntryFacts) and one.facts.search is not None
+    return one.facts.search.found_on, one.facts.search.found_unnamed
+
+
+def test_a_copy_with_a_wrong_digest_or_wrong_ids_is_named_and_never_counts_as_none() -> None:
+    """Found elsewhere, and no good: neither a holder nor a bookie that has nothing."""
+    metadata = ledger("e1 w1 0:[b1] closed 0")
+    read = {("b1", 0): NO_ENTRY, ("x1", 0): CORRUPT, ("x2", 0): ReadStatus.INVALID, ("x3", 0): NO_ENTRY}
+    (one,) = found(metadata, read, around=Surroundings(frozenset({"x1", "x2", "x3"})))
+    assert EntryFacts(0, ("b1",), search=Search(1, 0, 0, 0, ("x1", "x2", "x3"), corrupt_on=("x1", "x2"))) == one.facts
 
 
 def test_a_marked_ledger_that_lost_an_entry_is_told_with_its_mark() -> None:
     """What came of looking elsewhere, the age of the mark, and why it stands."""
     metadata = ledger("e2 w2 a1 0:[b1 b2] closed 9")
-    facts = (
-        *(("worst_entry", "4"), ("write_set", "b1 b2"), ("held_outside_write_set", "")),
-        *(("looked_for", "1"), ("alive", "0"), ("holders", ""), ("holders_total", "0")),
-        *(("holders_named", ""), ("holders_named_total", "0"), ("not_looked_for", "0")),
-        *(("unheard", ""), ("unheard_total", "0")),
-        *(("age_s", "0"), ("grace_s", str(GRACE_MS // 1000)), ("marked_at_ms", str(NOW_MS)), ("mark_changed_at_ms", "")),
-        *(("missing_replicas", ""), ("mark_problem", ""), ("stuck", "no_copy")),
-    )
+    mark = MarkFacts(0, GRACE_MS, NOW_MS, None, (), "", None, None, LedgerState.CLOSED, (WhyMarked.NO_COPY,))
+    search = Search(1, 0, 0, 0, ("x1",))
     expected = Finding(
         Kind.UNDERREPLICATED_UNRECOVERABLE,
+        UnrecoverableFacts(EntryFacts(4, ("b1", "b2"), search=search), mark),
         ledger_id=LEDGER,
         segment=FindingSegment(0, 9, ("b1", "b2")),
         entries=((4, 4),),
         entries_total=1,
         missing_on=(("b1", ((4, 4),)), ("b2", ((4, 4),))),
         copies=Copies(2, 1, 0, 0),
-        facts=facts,
     )
     around = Surroundings(frozenset({"x1"}), auditor="b9")
     read = {("b1", 4): NO_ENTRY, ("b2", 4): NO_ENTRY, ("x1", 4): NO_ENTRY}
@@ -137,19 +140,13 @@ def test_the_finding_on_corrupt_copies_carries_all_that_is_needed_to_check_it() 
     read = {("b1", 5): CORRUPT, ("b2", 5): NO_ENTRY, ("b3", 9): CORRUPT, ("b3", 7): CORRUPT}
     expected = Finding(
         Kind.ENTRY_CORRUPT,
+        CorruptFacts(5, ("b2", "b3", "b5", "b1"), (("b1", (5,)), ("b3", (7, 9)))),
         ledger_id=LEDGER,
         segment=FindingSegment(5, 9, ("b1", "b2", "b3", "b5")),
         entries=((5, 5), (7, 7), (9, 9)),
         entries_total=3,
         missing_on=(("b2", ((5, 5),)),),
         copies=Copies(4, 2, 2, 1),
-        facts=(
-            ("worst_entry", "5"),
-            ("write_set", "b2 b3 b5 b1"),
-            ("held_outside_write_set", "b4"),
-            ("corrupt_on", "b1 5"),
-            ("corrupt_on", "b3 7 9"),
-        ),
     )
     assert [expected] == found(CHANGED, read, beside={"b4": {5}})
 

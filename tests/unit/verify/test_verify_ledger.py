@@ -11,10 +11,23 @@ from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
+from auditor.model.facts import (
+    CONTRADICTIONS_MAX,
+    BeyondEndFacts,
+    ContradictionFacts,
+    Contradicts,
+    DuplicateFacts,
+    EntryFacts,
+    MarkFacts,
+    StuckFacts,
+    UndecodableFacts,
+    UnrecoverableFacts,
+    WhyMarked,
+)
 from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, Kind
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, Malformed, Mark, RecordStatus, ZnodeStamp
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Malformed, Mark, RecordStatus, ZnodeStamp
 from auditor.model.placement import PlacementRule, Policy
-from auditor.model.verdict import AWAY, BookieLack, Exempt, Probes, Standing, Unknown, Verdict
+from auditor.model.verdict import AWAY, BookieLack, CopyCounts, Exempt, Probes, Standing, Unknown, Verdict
 from auditor.sandbox.notation import holds, ledger
 from auditor.verify.entry_set import EntrySet
 from auditor.verify.ledger import judge
@@ -115,8 +128,7 @@ def test_only_the_strongest_kind_is_reported_with_the_entries_it_is_true_of() ->
 def test_the_worst_entry_is_named_with_its_write_set_by_absolute_ids() -> None:
     """Entry 7 of E=5 W=3 lives on positions 2, 3, 4."""
     (finding,) = told(E5, b3="7", b4="7").findings
-    facts = dict(finding.facts)
-    assert ("7", "b3 b4 b5") == (facts["worst_entry"], facts["write_set"])
+    assert EntryFacts(7, ("b3", "b4", "b5")) == finding.facts
     assert Copies(3, 2, 1, 0) == finding.copies
 
 
@@ -139,7 +151,7 @@ def test_a_holder_outside_the_write_set_is_no_replica_and_is_named() -> None:
     }
     reads = {("b1", 0): EntryRead("b1", LEDGER, 0, 0, 0, ReadStatus.NO_ENTRY)}
     (finding,) = judge(record(metadata), answers, reads, TERMS).findings
-    assert (Kind.ENTRY_WITHOUT_REPLICA, "b3") == (finding.kind, dict(finding.facts)["held_outside_write_set"])
+    assert (Kind.ENTRY_WITHOUT_REPLICA, EntryFacts(0, ("b1",), ("b3",))) == (finding.kind, finding.facts)
 
 
 def test_ranges_are_cut_and_totals_are_not() -> None:
@@ -154,7 +166,7 @@ def test_a_doubled_bookie_is_one_copy_and_a_finding_of_its_own() -> None:
     verdict = told("e3 w3 a2 0:[b1 b1 b3] closed 9")
     assert {Kind.ENSEMBLE_DUPLICATE_BOOKIE, Kind.ENTRY_BELOW_WRITE_QUORUM} == set(kinds(verdict))
     (duplicate,) = [f for f in verdict.findings if f.kind is Kind.ENSEMBLE_DUPLICATE_BOOKIE]
-    assert (("b1", "0 1"),) == duplicate.facts
+    assert DuplicateFacts((("b1", (0, 1)),)) == duplicate.facts
     (entry,) = [f for f in verdict.findings if f.kind is Kind.ENTRY_BELOW_WRITE_QUORUM]
     assert (10, Copies(3, 2, 2, 0), ()) == (entry.entries_total, entry.copies, entry.missing_on)
 
@@ -209,8 +221,9 @@ def test_within_grace_a_mark_excuses_too_few_copies() -> None:
 
 @pytest.mark.parametrize("status", sorted(REASON_OF_ANSWER.keys() - {AnswerStatus.UNREGISTERED}))
 def test_a_marked_ledger_keeps_the_reasons_of_bookies_that_are_registered(status: AnswerStatus) -> None:
-    """Whatever its standing: EXEMPT within grace; VIOLATED for the age of the mark, or for an entry without any copy."""
-    for mark, lost, standing in ((YOUNG, "", "exempt"), (OLD, "", "violated"), (YOUNG, "5", "violated")):
+    """The worst wins: a registered bookie without a valid word leaves the ledger INDETERMINATE, also within grace; VIOLATED
+    for the age of the mark, or for an entry without any copy."""
+    for mark, lost, standing in ((YOUNG, "", "indeterminate"), (OLD, "", "violated"), (YOUNG, "5", "violated")):
         others = {"b2": lost, "b3": lost, "b4": lost} if lost else {}
         verdict = told("e4 w3 a2 0:[b1 b2 b3 b4] closed 9", mark, b1=status, **others)
         assert (standing, (REASON_OF_ANSWER[status],)) == (verdict.standing.word, verdict.unknowns), (mark, lost)
@@ -262,8 +275,7 @@ def test_metadata_that_cannot_be_decoded_is_the_clusters_fault_and_never_quoted(
     bad = replace(record(None, status=RecordStatus.MALFORMED), malformed=Malformed("not UTF-8", 17, 99, "ab" * 32))
     verdict = judge(bad, {}, {}, TERMS)
     assert ([Kind.METADATA_MALFORMED], ()) == (kinds(verdict), verdict.unknowns)
-    facts = dict(verdict.findings[0].facts)
-    assert ("17", "99", "ab" * 32) == (facts["offset_bytes"], facts["length_bytes"], facts["sha256"])
+    assert UndecodableFacts("not UTF-8", 17, 99, "ab" * 32) == verdict.findings[0].facts
 
 
 def test_what_the_tail_defect_hid_is_counted_and_the_ledger_is_sound() -> None:
@@ -289,15 +301,15 @@ def test_a_ledger_of_2_to_the_62_entries_is_judged_like_any_other() -> None:
 
 
 def test_a_sound_ledger_has_nothing_but_its_standing() -> None:
-    """No finding, no reason, no count."""
-    assert Verdict(LEDGER, Standing.SOUND) == told(E3)
+    """No finding and no reason; each of its 3 times 10 copies was listed."""
+    assert Verdict(LEDGER, Standing.SOUND, copies=CopyCounts(30, 30, 0, 0)) == told(E3)
 
 
 def test_a_healthy_ledger_whose_placement_is_unknown_or_fails_is_not_sound() -> None:
     """Every copy is there, and that is not all that is asked of it."""
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK))
-    unknown = Verdict(LEDGER, Standing.INDETERMINATE, unknowns=(Unknown.TOPOLOGY_UNKNOWN,))
-    assert unknown == told(E3, None, terms)
+    unknown = told(E3, None, terms)
+    assert (Standing.INDETERMINATE, (Unknown.TOPOLOGY_UNKNOWN,)) == (unknown.standing, unknown.unknowns)
     verdict = told(E3, None, replace(terms, around=Surroundings(locations={"b1": "/r", "b2": "/r", "b3": "/r"})))
     assert ([Kind.PLACEMENT_FAILED], ()) == (kinds(verdict), verdict.unknowns)
     assert LEDGER == verdict.findings[0].ledger_id
@@ -345,37 +357,72 @@ def test_of_two_findings_on_one_ensemble_the_bookie_that_stands_twice_is_told() 
 def test_a_bookie_that_stands_twice_is_told_with_its_positions() -> None:
     """The whole finding, beside one on entries."""
     segment = FindingSegment(0, 9, ("b1", "b2", "b1"))
-    expected = Finding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, LEDGER, segment=segment, facts=(("b1", "0 2"),))
+    expected = Finding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, DuplicateFacts((("b1", (0, 2)),)), LEDGER, segment=segment)
     assert expected == told("e3 w3 a2 0:[b1 b2 b1] closed 9").findings[0]
 
 
 def test_the_age_of_a_mark_is_told_with_why_it_stands() -> None:
     """The whole finding; nothing is lacking, so the mark is stale."""
-    facts = (
-        *(("age_s", str((GRACE_MS + 1) // 1000)), ("grace_s", str(GRACE_MS // 1000))),
-        *(("marked_at_ms", str(OLD.created_ms)), ("mark_changed_at_ms", ""), ("missing_replicas", ""), ("mark_problem", "")),
-        ("stuck", "stale"),
-    )
+    age, why = GRACE_MS + 1, (WhyMarked.STALE,)
+    facts = MarkFacts(age, GRACE_MS, OLD.created_ms, None, (), "", None, None, LedgerState.CLOSED, why)
     terms = replace(TERMS, around=Surroundings(auditor="b1"))
-    assert (Finding(Kind.UNDERREPLICATED_BEYOND_GRACE, LEDGER, facts=facts),) == told(E3, OLD, terms).findings
+    assert (Finding(Kind.UNDERREPLICATED_BEYOND_GRACE, facts, LEDGER),) == told(E3, OLD, terms).findings
+
+
+@pytest.mark.parametrize(
+    ("mark", "lost", "stale"), [(YOUNG, "", True), (OLD, "", True), (YOUNG, "4", False), (None, "", False)]
+)
+def test_a_mark_is_stale_at_any_age_when_every_copy_is_listed(mark: Mark | None, lost: str, stale: bool) -> None:
+    """Without a mark nothing is stale."""
+    assert stale is told(E3, mark, b1=lost).is_mark_stale
+    assert not told(E3, mark, b1=AnswerStatus.UNREGISTERED).is_mark_stale
+
+
+@pytest.mark.parametrize("state", ["open", "in_recovery"])
+def test_a_marked_ledger_that_is_not_closed_is_never_called_empty(state: str) -> None:
+    """BookKeeper writes lastEntryId -1 as long as a ledger is open: only a closed one can be empty."""
+    text = f"e3 w3 a2 0:[b1 b2 b3] {state}"
+    metadata = replace(ledger(text), last_entry_id=-1)
+    (finding,) = judge(record(metadata, OLD), {}, {}, TERMS).findings
+    assert isinstance(finding.facts, MarkFacts)
+    assert (metadata.state, False) == (finding.facts.state, WhyMarked.EMPTY_LEDGER in finding.facts.why)
+    (empty,) = told("e3 w3 a2 0:[b1 b2 b3] closed -1", OLD).findings
+    assert isinstance(empty.facts, MarkFacts) and WhyMarked.EMPTY_LEDGER in empty.facts.why
+
+
+def test_a_mark_on_a_ledger_with_one_copy_whose_bookie_is_down_says_why_it_stands() -> None:
+    """W = 1: no bookie that answered has a copy to replicate from, and the one that may have it is not registered."""
+    terms = replace(TERMS, around=Surroundings(writable=frozenset({"b9"}), auditor="b9"))
+    (finding,) = told("e1 w1 a1 0:[b1] closed 9", OLD, terms, b1=AnswerStatus.UNREGISTERED).findings
+    assert isinstance(finding.facts, MarkFacts)
+    assert (WhyMarked.NO_COPY_IN_REACH,) == finding.facts.why
 
 
 def test_bytes_that_cannot_be_decoded_are_told_without_being_quoted() -> None:
     """The whole finding, and the whole verdict."""
     bad = replace(record(None, status=RecordStatus.MALFORMED), malformed=Malformed("not UTF-8", 17, 99, "ab" * 32))
-    facts = (("undecodable", "not UTF-8"), ("offset_bytes", "17"), ("length_bytes", "99"), ("sha256", "ab" * 32))
-    finding = Finding(Kind.METADATA_MALFORMED, LEDGER, facts=facts)
+    finding = Finding(Kind.METADATA_MALFORMED, UndecodableFacts("not UTF-8", 17, 99, "ab" * 32), LEDGER)
     assert Verdict(LEDGER, Standing.VIOLATED, findings=(finding,)) == judge(bad, {}, {}, TERMS)
 
 
 def test_each_contradiction_of_metadata_is_told() -> None:
-    """Each by a fact, in one finding; a bookie that is gone for good is one of them, unless the ledger is marked."""
-    text = "e3 w3 a2 5:[b1 b2 b3] closed 9"
+    """In one finding; a bookie that the cluster does not know is none of them."""
     gone = {"b1": Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)}
-    (finding,) = [f for f in judge(record(ledger(text)), gone, {}, TERMS).findings if f.kind is Kind.METADATA_MALFORMED]
-    assert (LEDGER, ["contradiction"] * 2) == (finding.ledger_id, [name for name, _ in finding.facts])
-    marked = [f for f in judge(record(ledger(text), YOUNG), gone, {}, TERMS).findings if f.kind is Kind.METADATA_MALFORMED]
-    assert [1] == [len(f.facts) for f in marked]
+    for mark in (None, YOUNG):
+        told_of = judge(record(ledger("e3 w3 a4 5:[b1 b2 b3] closed 9"), mark), gone, {}, TERMS).findings
+        (finding,) = [f for f in told_of if f.kind is Kind.METADATA_MALFORMED]
+        assert isinstance(finding.facts, ContradictionFacts)
+        assert [Contradicts.ACK_QUORUM_ABOVE_WRITE, Contradicts.FIRST_SEGMENT_NOT_AT_ZERO] == [
+            one.what for one in finding.facts.contradictions
+        ]
+
+
+def test_contradictions_beyond_the_bound_are_counted() -> None:
+    """A finding stays short however many segments are out of order."""
+    segments = " ".join(f"{number}:[b1 b2 b3]" for number in range(30, 0, -1))
+    (finding,) = judge(record(ledger(f"e3 w3 a2 0:[b1 b2 b3] {segments} closed 40")), {}, {}, TERMS).findings
+    assert isinstance(finding.facts, ContradictionFacts)
+    assert (CONTRADICTIONS_MAX, 29) == (len(finding.facts.contradictions), finding.facts.total)
 
 
 def test_a_violated_ledger_is_not_kept_from_being_judged() -> None:
@@ -404,25 +451,25 @@ def stuck(metadata: LedgerMetadata, stamp: ZnodeStamp | None, terms: Terms = STU
     return judge(replace(record(metadata), stamp=stamp), {}, {}, terms).findings
 
 
-def long_open(state: str, since_ms: int, since_what: str, age_s: int) -> tuple[Finding, ...]:
-    facts = (("state", state), ("since_ms", str(since_ms)), ("since_what", since_what), ("age_s", str(age_s)))
-    return (Finding(Kind.LEDGER_STUCK, LEDGER, facts=(*facts, ("stuck_after_s", "60"))),)
+def long_open(state: LedgerState, since_ms: int, by_metadata: bool) -> tuple[Finding, ...]:
+    facts = StuckFacts(state, since_ms, by_metadata, NOW_MS - since_ms, PATIENCE_MS)
+    return (Finding(Kind.LEDGER_STUCK, facts, LEDGER),)
 
 
 def test_a_ledger_is_open_since_its_znode_was_made_or_since_it_says_that_it_was() -> None:
     """Whichever is older: a copied znode is younger than its ledger."""
     stamp = ZnodeStamp(1, 0, MADE, WRITTEN)
-    by_znode = long_open("OPEN", MADE, "when its znode was made", 90)
+    by_znode = long_open(LedgerState.OPEN, MADE, False)
     assert by_znode == stuck(OPEN, stamp)
     for later in (0, 1):
         assert by_znode == stuck(replace(OPEN, ctime_ms=MADE + later), stamp)
-    by_itself = long_open("OPEN", MADE - 1, "when it was made by its own metadata", 90)
+    by_itself = long_open(LedgerState.OPEN, MADE - 1, True)
     assert by_itself == stuck(replace(OPEN, ctime_ms=MADE - 1), stamp)
 
 
 def test_a_ledger_is_in_recovery_since_its_znode_was_last_written() -> None:
     """Whenever it was made."""
-    expected = long_open("IN_RECOVERY", WRITTEN, "when its znode was last written", 70)
+    expected = long_open(LedgerState.IN_RECOVERY, WRITTEN, False)
     assert expected == stuck(replace(RECOVERING, ctime_ms=5), ZnodeStamp(1, 0, MADE, WRITTEN))
 
 
@@ -450,17 +497,81 @@ def test_the_probes_of_a_ledger_are_its_own() -> None:
     reads = {("b1", e): EntryRead("b1", LEDGER, e, 0, 0, ReadStatus.PRESENT) for e in plan.all}
     answers = {"b1": Answer("b1", LEDGER, 0, 0, AnswerStatus.UNSUPPORTED)}
     verdict = judge(record(ledger("e1 w1 0:[b1] closed 99")), answers, reads, terms)
-    assert Verdict(LEDGER, Standing.SOUND, probes=Probes(5, 3)) == verdict
+    assert Verdict(LEDGER, Standing.SOUND, probes=Probes(5, 3), copies=CopyCounts(100, 0, 5, 95)) == verdict
 
 
-def test_of_a_marked_ledger_what_a_bookie_held_that_is_gone_for_good_is_absent() -> None:
-    """With that the entry that the others lack has no copy; of a ledger without a mark it may have one."""
+def test_what_a_bookie_held_that_is_gone_is_absent_whether_the_ledger_is_marked_or_not() -> None:
+    """With that the entry that the others lack has no copy, and all others are short of one; nothing contradicts itself."""
     metadata = ledger(E3)
     answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(set(range(10)) - {4})) for b in ("b2", "b3")}
     answers["b1"] = Answer("b1", LEDGER, 0, 0, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)
     reads = {(b, 4): EntryRead(b, LEDGER, 4, 0, 0, ReadStatus.NO_ENTRY) for b in ("b2", "b3")}
     assert [Kind.UNDERREPLICATED_UNRECOVERABLE] == kinds(judge(record(metadata, YOUNG), answers, reads, TERMS))
-    assert Kind.ENTRY_BELOW_ACK_QUORUM in kinds(judge(record(metadata), answers, reads, TERMS))
+    (finding,) = judge(record(metadata), answers, reads, TERMS).findings
+    assert (Kind.ENTRY_WITHOUT_REPLICA, ("b1",)) == (finding.kind, finding.facts.gone)
+    assert (("b1", ((0, 9),)), ("b2", ((4, 4),)), ("b3", ((4, 4),))) == finding.missing_on
+
+
+def test_a_segment_that_names_a_gone_bookie_and_expects_no_entry_of_it_is_not_reported() -> None:
+    """An empty last segment, or a stripe too short to reach it."""
+    gone = Answer("b9", LEDGER, 0, 0, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)
+    metadata = ledger("e3 w3 a2 0:[b1 b2 b3] 10:[b1 b2 b9] closed 9")
+    answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(set(range(10)))) for b in ("b1", "b2", "b3")}
+    assert (Standing.SOUND, ()) == (
+        (verdict := judge(record(metadata), {**answers, "b9": gone}, {}, TERMS)).standing,
+        verdict.findings,
+    )
+
+
+@pytest.mark.parametrize(
+    ("lost", "at_tail"),
+    [
+        ({"b3": "9"}, True),
+        ({"b3": "7-9"}, True),
+        ({"b2": "8-9", "b3": "9"}, True),
+        ({"b3": "8"}, False),
+        ({"b3": "0-9"}, False),
+        ({"b2": "3", "b3": "9"}, False),
+    ],
+)
+def test_a_copy_that_is_missing_only_at_the_end_is_told_apart_from_a_hole(lost: dict[str, str], at_tail: bool) -> None:
+    """Each bookie that lacks entries holds all that it should before them, and some of it."""
+    (finding,) = told("e3 w3 a1 0:[b1 b2 b3] closed 9", **lost).findings
+    assert at_tail is finding.facts.at_tail
+
+
+def test_the_end_of_a_segment_before_the_last_is_no_tail() -> None:
+    """Writers go on in the next segment only when the ack quorum holds what came before; a copy lost there is a hole."""
+    (finding,) = told("e3 w3 a2 0:[b1 b2 b3] 5:[b1 b2 b3] closed 9", b3="4").findings
+    assert not finding.facts.at_tail
+
+
+@pytest.mark.parametrize(
+    ("held", "listed_by"), [({"b1", "b2"}, ("b1", "b2")), ({"b1", "b2", "b3"}, ("b1", "b2", "b3")), ({"b1"}, ())]
+)
+def test_entries_beyond_the_end_are_a_remark_where_the_ack_quorum_lists_them(
+    held: set[str], listed_by: tuple[str, ...]
+) -> None:
+    """Entries 10 and 11 of a ledger that ends at 9. Fewer copies are usual where a writer died."""
+    metadata = ledger(E3)
+    answers = {
+        b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(set(range(12 if b in (listed_by or "b1") else 10))))
+        for b in ("b1", "b2", "b3")
+    }
+    verdict = judge(record(metadata), answers, {}, TERMS)
+    assert Standing.SOUND is verdict.standing
+    found = [(f.kind, f.facts, f.entries, f.entries_total) for f in verdict.findings]
+    expected = (Kind.ENTRIES_BEYOND_END, BeyondEndFacts(9, 2, listed_by), ((10, 11),), 2)
+    assert ([expected] if listed_by else []) == found
+
+
+def test_one_doubled_first_entry_id_costs_its_own_segments_only() -> None:
+    """Segments at 0, 4, 4 and 7: which bookies hold 4 to 6 is not clear; a copy lost elsewhere is found."""
+    text = "e3 w3 a2 0:[b1 b2 b3] 4:[b1 b2 b3] 4:[b1 b2 b4] 7:[b1 b2 b3] closed 9"
+    assert [Kind.METADATA_MALFORMED] == kinds(told(text))
+    verdict = told(text, b3="2 8")
+    assert [Kind.METADATA_MALFORMED, Kind.ENTRY_BELOW_WRITE_QUORUM] == kinds(verdict)
+    assert ((2, 2), (8, 8)) == verdict.findings[1].entries
 
 
 def test_a_copy_that_is_doubted_is_no_finding() -> None:
@@ -475,7 +586,8 @@ def test_a_lost_entry_without_a_spare_bookie_stands_for_both_reasons() -> None:
     """Why the mark stands: there is no copy to replicate, and nobody to take one."""
     terms = replace(TERMS, around=Surroundings(writable=frozenset({"b1", "b2", "b3"}), auditor="b1"))
     (finding,) = told(E3, YOUNG, terms, b1="4", b2="4", b3="4").findings
-    assert ["no_copy", "no_spare_bookie"] == [value for name, value in finding.facts if name == "stuck"]
+    assert isinstance(finding.facts, UnrecoverableFacts)
+    assert (WhyMarked.NO_COPY, WhyMarked.NO_SPARE_BOOKIE) == finding.facts.mark.why
 
 
 @pytest.mark.parametrize("mark", [None, YOUNG])

@@ -133,8 +133,11 @@ def test_extents_of_metadata_that_makes_sense(text: str, wanted: list[tuple[int,
         ("e3 w2 0:[a b c] 12:[a b d] closed 9", [(0, 9)]),  # a segment beyond the end
         ("e3 w2 0:[a b c] 4:[a b d] 12:[a b e] closed 2", [(0, 2)]),
         ("e3 w2 0:[a b c] 4:[a b] 7:[a b d] closed 9", [(0, 3), (7, 9)]),  # one ensemble of another size
-        ("e3 w2 0:[a b c] 6:[a b d] 6:[a b e] closed 9", []),  # which of the two?
-        ("e3 w2 0:[a b c] 6:[a b d] 3:[a b e] closed 9", []),
+        ("e3 w2 0:[a b c] 6:[a b d] 6:[a b e] closed 9", [(0, 5)]),  # which of the two?
+        ("e3 w2 0:[a b c] 6:[a b d] 3:[a b e] closed 9", [(0, 2)]),  # from 3 on, either of them
+        ("e3 w2 0:[a b c] 6:[a b d] 3:[a b e] 8:[a b f] closed 9", [(0, 2), (8, 9)]),
+        ("e3 w2 0:[a b c] 2:[a b d] 2:[a b e] 8:[a b f] closed", [(0, 1)]),
+        ("e3 w2 0:[a b c] -4:[a b d] 5:[a b e] closed 9", [(5, 9)]),
         ("e3 w2 -1:[a b c] closed 9", []),
         ("e3 w4 0:[a b c] closed 9", []),
         ("e3 w0 0:[a b c] closed 9", []),

@@ -4,16 +4,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.stories import groups
 
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
-from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ReplicationLock, ZnodeStamp
+from auditor.model.facts import MarkFacts, WhyMarked
+from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ReplicationLock, ZnodeStamp
 from auditor.sandbox.notation import ledger
-from auditor.verify import schedule
-from auditor.verify.coverage import ExtentCoverage, coverage
-from auditor.verify.entry_set import EMPTY, EntrySet
-from auditor.verify.shares import BookieShare
-from auditor.verify.underreplication import age_ms, is_beyond_grace, mark_facts, why_stuck
+from auditor.verify.coverage import coverage
+from auditor.verify.entry_set import EntrySet
+from auditor.verify.probing import ProbePlan, planned
+from auditor.verify.underreplication import age_ms, is_beyond_grace, is_stale, mark_facts
 
 
 @pytest.mark.parametrize(
@@ -46,47 +48,59 @@ def test_without_grace_any_age_is_too_much_and_none_is_not() -> None:
     assert is_beyond_grace(Mark(7), 8, 0)
 
 
-def test_the_facts_of_a_mark_are_whole_seconds_and_what_its_znodes_say() -> None:
-    """Age and grace in seconds, rounded down; the times in milliseconds; the replicas it misses; who holds its lock."""
+def test_the_facts_of_a_mark_are_what_its_znodes_say() -> None:
+    """Its age and the grace, both times, the replicas it misses, what is wrong with its bytes, who holds its lock."""
     terms = Terms(judged_at_ms=70_999, underreplication_grace_ms=3_600_999, confirming_reads_max=1, looks_max=2)
     mark = Mark(10_000, 20_000, ("b1", "b2"), "cut off", ReplicationLock("worker", 5))
-    assert {
-        "age_s": "60",
-        "grace_s": "3600",
-        "marked_at_ms": "10000",
-        "mark_changed_at_ms": "20000",
-        "missing_replicas": "b1 b2",
-        "mark_problem": "cut off",
-        "lock_holder": "worker",
-        "lock_since_ms": "5",
-    } == dict(mark_facts(mark, terms))
+    facts = mark_facts(marked(mark), None, terms, has_loss=False)
+    why = (WhyMarked.NO_AUDITOR, WhyMarked.LOCKED)
+    closed = LedgerState.CLOSED
+    assert MarkFacts(60_999, 3_600_999, 10_000, 20_000, ("b1", "b2"), "cut off", "worker", 5, closed, why) == facts
 
 
-def test_what_a_mark_does_not_say_is_empty() -> None:
+def test_what_a_mark_does_not_say_is_none() -> None:
     """No time of its own, no replica, no problem; and without a lock nobody is named as its holder."""
-    facts = dict(mark_facts(Mark(10_000), Terms(70_999, 3_600_999, 1, 2)))
-    assert ["", "", ""] == [facts["mark_changed_at_ms"], facts["missing_replicas"], facts["mark_problem"]]
-    assert not {"lock_holder", "lock_since_ms"} & facts.keys()
+    facts = mark_facts(marked(Mark(10_000)), None, TERMS, has_loss=False)
+    assert (None, (), "", None, None) == (
+        facts.changed_ms,
+        facts.missing_replicas,
+        facts.problem,
+        facts.lock_holder,
+        facts.lock_since_ms,
+    )
 
 
 # Why a mark stands
 
+TERMS = Terms(70_999, 3_600_999, 1, 2)
 E2 = "e2 w2 a2 0:[b1 b2] closed 9"
 WELL = Surroundings(writable=frozenset({"b1", "b2", "b3"}), auditor="b1")
 
 
+def marked(mark: Mark, text: str = E2) -> LedgerRecord:
+    """A ledger with a mark, as ZooKeeper has it."""
+    return LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(text), mark=mark)
+
+
 def reasons(
-    around: Surroundings = WELL, text: str = E2, lock: ReplicationLock | None = None, missing: str = "4", has_loss: bool = False
+    around: Surroundings = WELL,
+    text: str = E2,
+    lock: ReplicationLock | None = None,
+    missing: str = "4",
+    silent: tuple[str, ...] = (),
+    has_loss: bool = False,
 ) -> set[str]:
-    """Of a ledger of which b2 lacks the entries `missing`; no bookie is heard where it is empty."""
+    """Of a ledger of which b2 lacks the entries `missing`, and of which nothing is known from the `silent` bookies."""
     metadata = ledger(text)
-    record = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata, mark=Mark(0, lock=lock))
-    absent = EntrySet.of_entries(int(entry) for entry in missing.split())
-    whole = EntrySet.span(0, 9)
-    shares = (BookieShare("b1", whole, EMPTY, EMPTY, EMPTY), BookieShare("b2", whole, absent, absent, EMPTY))
-    extents = tuple(ExtentCoverage(extent, shares, ()) for extent in schedule.extents(metadata))
-    seen = replace(coverage(metadata, {}, {}), extents=extents)
-    return {reason for name, reason in why_stuck(record, seen, around, has_loss=has_loss) if name == "stuck"}
+    absent = {"b1": set[int](), "b2": {int(entry) for entry in missing.split()}}
+    answers, reads = {}, {}
+    for bookie, gone in absent.items():
+        status = AnswerStatus.SILENT if bookie in silent else AnswerStatus.HELD
+        answers[bookie] = Answer(bookie, 7, 1, 0, status, groups(set(range(10)) - gone))
+        reads |= {(bookie, entry): EntryRead(bookie, 7, entry, 1, 0, ReadStatus.NO_ENTRY) for entry in gone}
+    seen = coverage(metadata, answers, reads)
+    terms = replace(TERMS, around=around)
+    return {reason.value for reason in mark_facts(marked(Mark(0, lock=lock), text), seen, terms, has_loss=has_loss).why}
 
 
 def test_a_mark_for_which_nothing_stands_in_the_way_has_no_reason() -> None:
@@ -98,6 +112,8 @@ def test_a_mark_for_which_nothing_stands_in_the_way_has_no_reason() -> None:
     ("reason", "given"),
     [
         ("no_copy", {"has_loss": True}),
+        ("no_copy_in_reach", {"silent": ("b1", "b2")}),
+        ("no_copy_in_reach", {"silent": ("b1",)}),
         ("replication_disabled", {"around": replace(WELL, replication_disabled=True)}),
         ("no_auditor", {"around": replace(WELL, auditor=None)}),
         ("no_spare_bookie", {"around": replace(WELL, writable=frozenset({"b1", "b2"}), readonly=frozenset({"b3"}))}),
@@ -116,7 +132,27 @@ def test_a_ledger_that_needs_no_copy_needs_no_spare_bookie() -> None:
     assert {"stale"} == reasons(replace(WELL, writable=frozenset()), missing="")
 
 
+def test_a_mark_is_not_stale_while_a_sample_stands_for_some_copies() -> None:
+    """b2 cannot list: its probes were all there, and what was not read is assumed, not seen."""
+    metadata, plan = ledger(E2), ProbePlan(7, 2, 11)
+    due = planned(plan, "b2", [EntrySet.span(0, 9)]).all
+    answers = {
+        "b1": Answer("b1", 7, 1, 0, AnswerStatus.HELD, groups(set(range(10)))),
+        "b2": Answer("b2", 7, 1, 0, AnswerStatus.UNSUPPORTED),
+    }
+    for read, stale in ((due, False), (range(10), True)):
+        reads = {("b2", entry): EntryRead("b2", 7, entry, 1, 0, ReadStatus.PRESENT) for entry in read}
+        assert stale is is_stale(metadata, coverage(metadata, answers, reads, probing=plan))
+
+
+def test_a_mark_is_not_stale_while_it_is_not_clear_where_entries_belong() -> None:
+    """Two segments begin at entry 4: nothing is known of the copies from there on."""
+    metadata = ledger("e2 w2 a2 0:[b1 b2] 4:[b1 b2] 4:[b1 b3] closed 9")
+    answers = {b: Answer(b, 7, 1, 0, AnswerStatus.HELD, groups(set(range(10)))) for b in ("b1", "b2")}
+    assert not is_stale(metadata, coverage(metadata, answers, {}))
+
+
 def test_before_its_bookies_were_heard_nothing_is_said_of_copies() -> None:
     """Neither that they are back nor that there is no place for them."""
-    record = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(E2), mark=Mark(0))
-    assert () == why_stuck(record, None, replace(WELL, writable=frozenset()), has_loss=False)
+    terms = replace(TERMS, around=replace(WELL, writable=frozenset()))
+    assert () == mark_facts(marked(Mark(0)), None, terms, has_loss=False).why
