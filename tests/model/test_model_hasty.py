@@ -121,11 +121,11 @@ def test_a_bookie_that_was_not_asked_twice_is_not_accused():
     assert ["of ledger 7 b2 is said to lack entries, and it was asked at 1 look"] == said_of(first, others, closing)
 
 
-def test_what_a_bookie_held_that_is_gone_is_lost_of_a_marked_ledger():
-    """It was neither registered nor known by a cookie: nobody could be asked. Without a mark that is no word on it."""
+def test_what_a_bookie_held_that_is_gone_is_lost():
+    """It was neither registered nor known by a cookie: nobody could be asked. One that is merely not registered may hold it."""
     gone = replace(answer("b2", 1, AnswerStatus.UNREGISTERED), detail=NO_COOKIE)
     bare = [look(1, gone.status), look(2, gone.status), look(3, None)]
     looks = [replace(one, answers={**one.answers, "b2": gone}) if one.answers else one for one in bare]
     marked = [replace(one, record=replace(one.record, mark=Mark(NOW_MS))) for one in looks]
-    assert [] == said_of(*marked)
-    assert ["of ledger 7 b2 is said to lack entries, and it never said what it holds"] == said_of(*looks)
+    assert [] == said_of(*marked) == said_of(*looks)
+    assert ["of ledger 7 b2 is said to lack entries, and it never said what it holds"] == said_of(*bare)

@@ -14,6 +14,7 @@ import pytest
 from auditor import judgement, single
 from auditor.confirm import recheck
 from auditor.model.cluster import Registration
+from auditor.model.facts import UndecodableFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.verdict import Standing, Verdict
@@ -22,7 +23,6 @@ from auditor.report.run_directory import Place
 from auditor.verify import coverage, entries, ledger, schedule, underreplication
 from auditor.verify.entry_set import EMPTY
 from auditor.verify.shares import BookieShare, Untold
-from auditor.verify.stranded import Elsewhere
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -80,7 +80,7 @@ def deleted_is_violated(monkeypatch: pytest.MonkeyPatch) -> None:
         record: LedgerRecord = looks[-1].record
         if record.status is not RecordStatus.GONE:
             return state(looks, terms)
-        found = (Finding(Kind.METADATA_MALFORMED, ledger_id=record.ledger_id),)
+        found = (Finding(Kind.METADATA_MALFORMED, UndecodableFacts("", 0, 0, ""), ledger_id=record.ledger_id),)
         return Verdict(record.ledger_id, Standing.VIOLATED, findings=found)
 
     monkeypatch.setattr(judgement, "_judge_state", broken)
@@ -97,9 +97,9 @@ def read_only_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def the_forgotten_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a bookie without registration and cookie held is unknown, also of a marked ledger."""
+    """What a bookie without registration and cookie held is unknown."""
     for module in (judgement, ledger):
-        monkeypatch.setattr(module, "gone_bookies", lambda record, answers: frozenset())
+        monkeypatch.setattr(module, "gone_bookies", lambda answers: frozenset())
 
 
 def one_more_copy_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def twice_is_two_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def strays_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """What other bookies were read for does not count."""
-    monkeypatch.setattr(ledger, "found_elsewhere", lambda lost, where, reads: Elsewhere())
+    monkeypatch.setattr(ledger, "_search", lambda *_: None)
 
 
 def marks_stay_young(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from support.entry_by_entry import in_groups
 from support.model.engines import Judged, written_out
 from support.model.truth import UNREGISTERED, Row, Truth
 
-from auditor.confirm.agreement import differences
+from auditor.confirm.agreement import differences, worst_entry_of
 from auditor.judgement import Todo, settle
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, EntryRead, ReadStatus
 from auditor.model.evidence import Look
@@ -70,7 +70,8 @@ def hasty(number: int, one: Judged) -> Iterator[str]:
         yield f"ledger {number} is said to have lost entries, and its bookies were asked at {asked} look of the same metadata"
     if looks[-1].answers:
         yield f"ledger {number} is said to have lost entries, and its metadata was not read again behind the answers"
-    worst = int(dict(found[0].facts)["worst_entry"])
+    worst = worst_entry_of(found[0])
+    assert worst is not None, found
     for bookie, ranges in found[0].missing_on:
         said = _unfounded(looks, bookie, set(written_out(ranges)), worst)
         yield from (f"of ledger {number} {bookie} is said to lack entries, and {sentence}" for sentence in said)
@@ -90,7 +91,7 @@ def _unfounded(looks: Sequence[Look], bookie: str, lacks: set[int], worst: int) 
         yield f"it was asked at {len(answers)} look"
     lists = [answer for answer in answers if answer.status in VALID_ANSWERS]
     if not lists:
-        if not (answers and answers[-1].is_gone and looks[-1].record.mark is not None):
+        if not (answers and answers[-1].is_gone):
             yield "it never said what it holds"
         return
     reads = {read.entry_id: read.status for look in looks for read in look.reads.values() if _tells_of(read, bookie)}

@@ -190,7 +190,7 @@ class Truth:
         exempt = _exempt(ledger)
         if any(one.kind != "LEDGER_STUCK" for one in findings):
             standing = "violated"
-        elif unknowns and ledger.marked_at is None:
+        elif unknowns:
             standing = "indeterminate"
         else:
             standing = "sound" if exempt is None else "exempt"
@@ -248,7 +248,7 @@ class Truth:
         wanted = ledger.write_set(ledger.segment_of(entry), entry)
         for bookie in sorted(set(wanted)):
             found.lost += wanted.count(bookie) - 1
-            if ledger.marked_at is not None and self.is_forgotten(bookie):
+            if self.is_forgotten(bookie):
                 found.lost += 1
                 found.absent_on.append(bookie)
             elif not self.bookies[bookie].can_be_asked:
@@ -289,7 +289,7 @@ class Truth:
         return any(one.can_be_asked and one.has(number, entry) for one in others)
 
     def _on_metadata(self, ledger: Ledger) -> Iterator[Told]:
-        if ledger.flaw or (ledger.marked_at is None and any(self.is_forgotten(b) for b in self._due(ledger))):
+        if ledger.flaw:
             yield Told("METADATA_MALFORMED")
         elif ledger.state == OPEN and self.now - ledger.made_at > STUCK_MINUTES:
             yield Told("LEDGER_STUCK")
