@@ -1,6 +1,7 @@
 """OUTPUT and the directory of a run in it: local, or any file system that pyarrow knows (s3, gs, hdfs).
 
-`latest.json` names the newest finished run and is replaced last, in one step; a run that died leaves the old one in place.
+`latest.json` names the newest finished run. It is replaced behind all other files, in one step; a run that died leaves the old
+one in place.
 """
 
 from __future__ import annotations
