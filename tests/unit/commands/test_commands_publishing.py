@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from faults.carried import breaches_of_carried, summary_of
 from faults.nights import Night, Nights
 
 from auditor.errors import OutputError
@@ -12,6 +13,26 @@ from auditor.model.finding import Kind
 from auditor.report.run_directory import Place
 
 LOST = Night({1: Kind.ENTRY_WITHOUT_REPLICA})
+
+
+def test_sums_go_on_from_run_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A finding counts in the first run that has it, a request in its own."""
+    nights = Nights(tmp_path, monkeypatch)
+    for night in (LOST, LOST, Night({2: Kind.ENTRY_WITHOUT_REPLICA})):
+        nights.run(night)
+    assert [] == breaches_of_carried(nights.chain, nights.samples)
+    summaries = [summary_of(run.directory) for run in nights.chain]
+    assert [1, 1, 2] == [summary["totals"]["ENTRY_WITHOUT_REPLICA"] for summary in summaries]
+    asked = [summary["request_totals"]["bookie_requests"] for summary in summaries]
+    assert [(6, 1), (12, 2), (18, 3)] == [(by["answered"], by["failed"]) for by in asked]
+
+
+def test_metrics_leave_when_latest_json_names_their_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Killed between the two, a run has sent nothing that no later run goes on from."""
+    nights = Nights(tmp_path, monkeypatch)
+    effects = nights.run(LOST)
+    assert "write_text latest.json" == effects[effects.index("metrics sent") - 1]
+    assert "write_text summary.json" == effects[effects.index("write_text latest.json") - 1]
 
 
 def test_old_files_that_cannot_be_removed_change_no_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
