@@ -19,7 +19,8 @@ from auditor.zookeeper.metadata_store import MetadataStore
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Where a run is written: its directory, its journal, and the directory of the last finished run."""
+    """Where a run is written: its directory, its journal, and the directory of the run that its number of ledgers is held
+    against."""
 
     run: Place
     journal: Journal

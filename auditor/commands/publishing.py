@@ -1,40 +1,83 @@
-"""Metrics out of the run: the text file and the Pushgateway. Neither can change what the run found."""
+"""The end of a run: its results are written, it is published, and its metrics are sent out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from auditor.commands.context import Context
 from auditor.errors import OutputError
-from auditor.report import metrics
-from auditor.report.run_directory import Output, Place
+from auditor.report import log, metrics, text
+from auditor.report.conclusion import Conclusion
+from auditor.report.journal import forget
+from auditor.report.run_directory import Output, Place, write_causes, write_json
 
 METRICS_FILE_BYTES_MAX = 16 * 2**20
 """Largest metrics file read back: ours has a few hundred lines."""
 
 
-def publish_metrics(context: Context, directory: Place, summary: Mapping[str, Any], cluster: str, spark_version: str) -> None:
-    """metrics.prom into the run's directory, then wherever the settings say. Failures are logged, never raised.
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The results of a run as its directory has them. `metrics` is the text of metrics.prom."""
 
-    A partial run's numbers stay in its directory: elsewhere they would resolve alerts on ledgers it did not look at.
-    """
+    directory: Place
+    summary: Mapping[str, Any]
+    findings: Sequence[Mapping[str, Any]]
+    report: str
+    metrics: str
+
+
+def write_results(
+    context: Context, output: Output, directory: Place, conclusion: Conclusion, cluster: str, spark_version: str
+) -> Results:
+    """Write what people and programs read into the run's directory, summary.json last. Nothing is published yet."""
+    summary = conclusion.summary
+    findings = [json.loads(line) for line in conclusion.findings]
+    log.violations(context.logger, findings, log_format=context.settings.log_format)
+    directory.write_text("findings.jsonl", "".join(f"{line}\n" for line in conclusion.findings))
+    write_causes(directory, conclusion.cause_files)
+    report = text.render(summary, findings, run_dir=directory.path, width=context.width)
+    directory.write_text("report.txt", report)
     exposition = metrics.exposition(
-        summary, cluster=cluster, spark_version=spark_version, previous_text=_previous(context.settings.metrics_textfile)
+        summary, cluster=cluster, spark_version=spark_version, previous_text=_last_values(context, output)
     )
     directory.write_text("metrics.prom", exposition)
-    if not summary["partial"]:
-        _send(context, exposition, cluster)
+    write_json(directory, "summary.json", summary)
+    return Results(directory, summary, findings, report, exposition)
+
+
+def publish(context: Context, output: Output, results: Results, cluster: str) -> None:
+    """Name the run the newest finished one, then send its metrics out. Metrics that cannot be sent are logged.
+
+    In this order: counters that left for a run which latest.json never names would go back with the next run's. A partial
+    run is not published: its numbers would resolve alerts on ledgers it did not look at.
+    """
+    if not results.summary["partial"]:
+        output.publish(results.directory)
+        _send(context, results.metrics, cluster)
+
+
+def clear_up(context: Context, output: Output, directory: Place) -> None:
+    """Remove what only a run that is not over needs, and old runs. What cannot be removed is logged: the run is published."""
+    try:
+        forget(directory)  # nothing resumes this run, and never without what the journal names
+        directory.remove("steps")
+        for name in output.prune(context.settings.keep_runs):
+            context.logger.info("old run removed", run=name)
+    except OutputError as error:
+        context.logger.warning("old files not removed", problem=str(error))
 
 
 def publish_failure(context: Context, output: Output, outcome: str, cluster: str, now_s: float, version: str) -> None:
     """After a run that failed: the last run's values, only outcome and timestamp replaced.
 
-    They come from the text file, or where only a Pushgateway is used from the newest finished run's own metrics.
+    They come from the newest finished run, also where its own metrics were never sent out.
     """
     if context.settings.metrics_textfile or context.settings.pushgateway:
-        previous = _previous(context.settings.metrics_textfile) or _of_latest(output)
+        previous = _last_values(context, output)
         label = cluster or context.settings.cluster or context.settings.metadata_service_uri or ""
         _send(context, metrics.failed_run(previous, outcome=outcome, now_s=now_s, cluster=label, version=version), label)
 
@@ -49,6 +92,11 @@ def _send(context: Context, exposition: str, cluster: str) -> None:
     for problem in problems:
         if problem:
             context.logger.error("metrics not published", problem=problem)
+
+
+def _last_values(context: Context, output: Output) -> str:
+    """The metrics of the newest finished run; where OUTPUT has none, those in the text file."""
+    return _of_latest(output) or _previous(context.settings.metrics_textfile)
 
 
 def _of_latest(output: Output) -> str:

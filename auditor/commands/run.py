@@ -15,7 +15,7 @@ from auditor.commands.assembly import Written, assemble
 from auditor.commands.context import EXIT_SOUND, Context, Watch, new_run_id
 from auditor.commands.endings import without_verdict
 from auditor.commands.ledger_ids import read_ledger_ids
-from auditor.commands.publishing import publish_failure, publish_metrics
+from auditor.commands.publishing import clear_up, publish, publish_failure, write_results
 from auditor.commands.resumption import begun as begun_run
 from auditor.commands.resumption import same_cluster
 from auditor.commands.surroundings import cluster_and_terms
@@ -34,9 +34,9 @@ from auditor.model.cluster import BookieRecord, Registration
 from auditor.pipeline import Audit, audit, list_ledgers, read_metadata
 from auditor.report import log, text
 from auditor.report.conclusion import Conclusion, conclude
-from auditor.report.journal import Journal, forget
+from auditor.report.journal import Journal
 from auditor.report.plan import plan_text
-from auditor.report.run_directory import Output, Place, place, write_causes, write_json
+from auditor.report.run_directory import Output, Place, place, write_json
 from auditor.stop import Interrupted
 from auditor.tables.session import spark_session
 from auditor.topology.sources import Source, sources_of
@@ -185,7 +185,8 @@ def _opened(this: Run, about: About, watch: Watch) -> Written:
     journal.seconds = watch.so_far
     this.journal = journal
     write_json(directory, "run.json", about.as_json())
-    return Written(directory, journal, this.output.latest())
+    last = about.previous_population
+    return Written(directory, journal, this.output.run(last.run_id) if last else None)
 
 
 def _planned(this: Run, look: Audit, ids: Sequence[int] | None) -> int:
@@ -202,25 +203,14 @@ def _planned(this: Run, look: Audit, ids: Sequence[int] | None) -> int:
 
 
 def _published(this: Run, directory: Place, conclusion: Conclusion) -> int:
-    """Write what people and programs read; latest.json last."""
-    context, summary = this.context, conclusion.summary
-    findings = [json.loads(line) for line in conclusion.findings]
-    log.violations(context.logger, findings, log_format=context.settings.log_format)
-    directory.write_text("findings.jsonl", "".join(f"{line}\n" for line in conclusion.findings))
-    write_causes(directory, conclusion.cause_files)
-    report = text.render(summary, findings, run_dir=directory.path, width=context.width)
-    directory.write_text("report.txt", report)
-    write_json(directory, "summary.json", summary)
-    publish_metrics(context, directory, summary, this.cluster, this.spark_version)
-    if not summary["partial"]:
-        this.output.publish(directory)
+    """Write the results, publish them, print the report; returns the exit code."""
+    context = this.context
+    results = write_results(context, this.output, directory, conclusion, this.cluster, this.spark_version)
+    publish(context, this.output, results, this.cluster)
     this.is_over = True
-    forget(directory)  # nothing will go on with this run, and never without what the journal names
-    directory.remove("steps")
-    for name in this.output.prune(context.settings.keep_runs):
-        context.logger.info("old run removed", run=name)
-    write_report(context, summary, findings, report, directory.path)
-    return int(summary["exit_code"])
+    clear_up(context, this.output, directory)
+    write_report(context, results.summary, results.findings, results.report, directory.path)
+    return int(results.summary["exit_code"])
 
 
 def write_report(

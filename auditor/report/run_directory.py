@@ -1,6 +1,7 @@
 """OUTPUT and the directory of a run in it: local, or any file system that pyarrow knows (s3, gs, hdfs).
 
-`latest.json` names the newest finished run and is replaced last, in one step; a run that died leaves the old one in place.
+`latest.json` names the newest finished run. It is replaced behind all other files, in one step; a run that died leaves the old
+one in place.
 """
 
 from __future__ import annotations
@@ -124,8 +125,9 @@ class Place:
 
     def remove(self, name: str) -> None:
         """Remove a directory below this one, if it is there."""
-        if self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.Directory:
-            self.files.delete_dir(f"{self.path}/{name}")
+        with _told(f"remove {self.uri}/{name}"):
+            if self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.Directory:
+                self.files.delete_dir(f"{self.path}/{name}")
 
 
 def place(text: str) -> Place:
@@ -211,7 +213,7 @@ class Output:
         return _with_population(Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids), summary)
 
     def publish(self, run: Place) -> None:
-        """Name `run` the newest finished one. The last thing a run does."""
+        """Name `run` the newest finished one: all that it has to say is in its directory."""
         name = run.path.rsplit("/", 1)[1]
         self.root.write_text(LATEST, json.dumps({"run": name}) + "\n")
 
@@ -223,7 +225,8 @@ class Output:
         if keep <= 0:
             return []
         latest = self.latest()
-        infos = self.root.files.get_file_info(fs.FileSelector(self.root.path))
+        with _told(f"list {self.root.uri}"):
+            infos = self.root.files.get_file_info(fs.FileSelector(self.root.path))
         names = sorted(i.base_name for i in infos if i.type is fs.FileType.Directory and RUN_NAME.fullmatch(i.base_name))
         finished = [name for name in names if (self.root / name).read_text("summary.json") is not None]
         oldest_kept = finished[-keep] if len(finished) >= keep else ""

@@ -4,12 +4,15 @@ the proxies saw, and derives no verdict.
 What a run goes through is a sequence: the ledgers in the order in which a bookie was asked about them. That order is the one a
 proxy saw. The run's outputs are to be the same sequence again, with the state that belongs to each ledger: the answer that was
 delivered, the verdict that is owed. Sequences are split by ledger id modulo M, so that what happens to one part of the ledgers
-does not hide in the others, and looked at through windows of the last four, as one breach shifts all that follow it:
+does not hide in the others, and each part is held to what is expected window by window (`faults.windows`):
 
     asked    1 4 7 10            told  1 4 10        7 is lost:        [1 4 7 10] became [0 1 4 10]
                                  told  1 4 4 7 10    4 is duplicated
                                  told  1 7 4 10      reordered; also when each of two has the other's state
                                  told  1 4 7 13      13 was never asked, or has a state that nobody delivered: corrupted
+
+An answer that was not heard, and a verdict that says less than the truth, are held to the window of the fault: they are allowed
+at looks at which one is on before that bookie, and nowhere else.
 
     breaches(log, told, owed={7: frozenset({Judged("sound")})})         # `told`: see `told.py`
 """
@@ -17,22 +20,24 @@ does not hide in the others, and looked at through windows of the last four, as 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
+from typing import Protocol
 
 from faults.frames import Said
 from faults.harm import Log, Passed
-from faults.told import Heard, Key, Read, Row, Sampled, State, Told
+from faults.told import Heard, Judged, Key, Partly, Read, Row, Sampled, State, Told
+from faults.windows import AGAIN, LATE, NEVER, UNKNOWN, FaultWindows, Window, fault_windows, strays, windows
 
 M = 3
 """How many parts the ledgers of a sequence are split into."""
-WINDOW = 4
 HEARD = ("held", "no_such_ledger", "present", "no_entry", "no_ledger", "corrupt")
-"""Answers to lists and to reads that say what is there. All others are answers that were not heard: never a breach."""
+"""Answers to lists and to reads that say what is there. All others are answers that were not heard: a breach, unless a fault is
+on."""
 
-May = State | Sampled
+May = State | Sampled | Partly
 """What may be told of a ledger."""
 By = Mapping[tuple[str, int], Sequence[Passed]]
 """Frames by bookie and look."""
@@ -45,14 +50,17 @@ class Sort(StrEnum):
     CORRUPTION = "corruption"
 
 
+SORTS = {UNKNOWN: Sort.CORRUPTION, AGAIN: Sort.DUPLICATION, LATE: Sort.REORDERING, NEVER: Sort.LOSS}
+
+
 @dataclass(frozen=True)
 class Breach:
-    """Of one sequence: what happened, to which ledger, and the window that ends with it as it was told."""
+    """Of one sequence: what happened, to which ledger, and the window in which it shows, as it was told."""
 
     sort: Sort
     sequence: str
     ledger_id: int
-    window: tuple[int, ...]
+    window: Window
 
 
 def breaches(log: Log, told: Told, owed: Mapping[int, frozenset[May]]) -> list[Breach]:
@@ -62,7 +70,7 @@ def breaches(log: Log, told: Told, owed: Mapping[int, frozenset[May]]) -> list[B
     """
     requests = [one.said for one in chain.from_iterable(log.epochs()) if not one.reply]
     named = (ledger for said in requests for ledger in (*said.metadata_of, said.ledger_id) if ledger is not None)
-    return compared(by_look(log), told, owed, order=list(dict.fromkeys(named)))
+    return compared(by_look(log), told, owed, fault_windows(log), order=list(dict.fromkeys(named)))
 
 
 def by_look(log: Log) -> By:
@@ -91,95 +99,133 @@ def by_look(log: Log) -> By:
     return found
 
 
-def compared(seen: By, told: Told, owed: Mapping[int, frozenset[May]], order: Sequence[int] | None = None) -> list[Breach]:
-    """The same, where it is known which frames of a bookie belong to which look. `order`: of the verdicts."""
+def compared(
+    seen: By,
+    told: Told,
+    owed: Mapping[int, frozenset[May]],
+    faults: FaultWindows,
+    order: Sequence[int] | None = None,
+) -> list[Breach]:
+    """The same, where it is known which frames of a bookie belong to which look, and when faults are on. `order`: of the
+    verdicts."""
     places = sorted({*seen, *(row[:2] for row in (*told.answers, *told.reads))})
     found = [
         breach
         for place in places
         for operation, rows, in_order in (("list", told.answers, True), ("read", told.reads, told.reads_in_order))
-        for breach in _answers(operation, place, seen.get(place, ()), rows, in_order)
+        for breach in _answers(operation, place, seen.get(place, ()), rows, in_order, is_on=faults.is_on(*place))
     ]
     expected = [(ledger,) for ledger in dict.fromkeys((*(order or ()), *owed)) if ledger in owed]
-    allowed = {(ledger,): states for ledger, states in owed.items()}
     judged = [((ledger,), verdict) for ledger, verdict in told.verdicts]
+    looks = _looks(seen, told)
+    allowed = {(ledger,): _Verdicts(states, faults, looks.get(ledger, {1})) for ledger, states in owed.items()}
     return found + compare("verdicts", expected, allowed, judged, in_order=told.in_order)
+
+
+def _looks(seen: By, told: Told) -> dict[int, set[int]]:
+    """At which looks anything was asked about each ledger, or is said to have been."""
+    found: dict[int, set[int]] = {}
+    for (_, look), frames in seen.items():
+        for one in frames:
+            if one.said.ledger_id is not None:
+                found.setdefault(one.said.ledger_id, set()).add(look)
+    for _, look, key, _ in (*told.answers, *told.reads):
+        found.setdefault(key[0], set()).add(look)
+    return found
+
+
+class Allowed(Protocol):
+    """What may be told of one key."""
+
+    def has(self, state: State) -> bool:
+        """Whether this may be told."""
+
+
+@dataclass(frozen=True)
+class _Verdicts:
+    """Of a ledger, by the windows in which it was looked at."""
+
+    states: frozenset[May]
+    faults: FaultWindows
+    looks: Collection[int]
+
+    def has(self, state: State) -> bool:
+        partial = [one for one in self.states if isinstance(one, Sampled | Partly)]
+        return state in self.states or any(one.allows(state, self.faults.unheard(one.bookies, self.looks)) for one in partial)
+
+
+@dataclass(frozen=True)
+class _Delivered:
+    """Of one bookie's answer at one look: what was delivered; or none, while a fault is on."""
+
+    states: frozenset[Heard | Read]
+    is_on: bool
+
+    def has(self, state: State) -> bool:
+        assert not isinstance(state, Judged)
+        return self.is_on if state.status not in HEARD else state in self.states
 
 
 def compare(
     sequence: str,
     expected: Sequence[Key],
-    allowed: Mapping[Key, frozenset[May]],
+    allowed: Mapping[Key, Allowed],
     told: Sequence[tuple[Key, State]],
     *,
     in_order: bool = True,
 ) -> list[Breach]:
-    """How what is told departs from what is expected; each part modulo M for itself."""
+    """How what is told departs from what is expected; each part modulo M for itself, window by window. What has no order of
+    its own is put into the expected one first."""
+    place = {key: n for n, key in enumerate(expected)}
+    rows = list(told) if in_order else sorted(told, key=lambda row: place.get(row[0], len(place)))
     found = []
     for part in range(M):
-        mine = [one for one in told if one[0][0] % M == part]
+        name = f"{sequence}, ids {part} modulo {M}"
+        mine = [row for row in rows if row[0][0] % M == part]
+        keys = [key for key, _ in mine]
         wanted = [key for key in expected if key[0] % M == part]
-        found += _part(f"{sequence}, ids {part} modulo {M}", wanted, allowed, mine, in_order)
+        found += [Breach(SORTS[one.what], name, one.key[0], one.window) for one in strays(wanted, keys)]
+        found += _strange(name, mine, {key: allowed[key] for key in wanted})
     return found
 
 
-def _part(
-    name: str,
-    expected: Sequence[Key],
-    allowed: Mapping[Key, frozenset[May]],
-    told: Sequence[tuple[Key, State]],
-    in_order: bool,
-) -> list[Breach]:
-    keys = [key for key, _ in told]
-    known = [key for key in dict.fromkeys(keys) if key in expected]
-
-    def breach(sort: Sort, key: Key) -> Breach:
-        return Breach(sort, name, key[0], _window(keys, keys.index(key) if key in keys else len(keys) - 1))
-
-    found = [breach(Sort.CORRUPTION, key) for key in dict.fromkeys(keys) if key not in expected]
-    found += [breach(Sort.DUPLICATION, key) for key, n in Counter(keys).items() if n > 1 and key in expected]
-    found += [breach(Sort.LOSS, key) for key in expected if key not in keys]
-    kept = [key for key in expected if key in keys]
-    if in_order and kept != known:
-        at = next(n for n, pair in enumerate(zip(kept, known, strict=True)) if pair[0] != pair[1])
-        found.append(breach(Sort.REORDERING, known[at]))
-    return found + [breach(sort, key) for sort, key in _strange(told, allowed, known)]
-
-
-def _strange(
-    told: Sequence[tuple[Key, State]], allowed: Mapping[Key, frozenset[May]], known: Sequence[Key]
-) -> list[tuple[Sort, Key]]:
-    """Ledgers with a state that is not theirs: another's, where that one has lost its own, or nobody's."""
-    wrong = {key: state for key, state in told if key in known and not _may_be(state, allowed[key])}
+def _strange(name: str, told: Sequence[tuple[Key, State]], allowed: Mapping[Key, Allowed]) -> list[Breach]:
+    """Rows with a state that is not their ledger's: another's, where that one has lost its own, or nobody's."""
+    at = windows(key for key, _ in told)
+    wrong = [
+        (key, state, window)
+        for (key, state), window in zip(told, at, strict=True)
+        if key in allowed and not allowed[key].has(state)
+    ]
     found = []
-    for key, state in wrong.items():
-        owners = [other for other in wrong if other != key and _may_be(state, allowed[other])]
-        found.append((Sort.REORDERING if owners else Sort.CORRUPTION, key))
+    for key, state, window in wrong:
+        owners = [other for other, _, _ in wrong if other != key and allowed[other].has(state)]
+        found.append(Breach(Sort.REORDERING if owners else Sort.CORRUPTION, name, key[0], window))
     return found
-
-
-def _may_be(state: State, allowed: frozenset[May]) -> bool:
-    if isinstance(state, Heard | Read) and state.status not in HEARD:
-        return True
-    return state in allowed or any(one.allows(state) for one in allowed if isinstance(one, Sampled))
 
 
 def _answers(
-    operation: str, place: tuple[str, int], seen: Sequence[Passed], told: Sequence[Row], in_order: bool
+    operation: str, place: tuple[str, int], seen: Sequence[Passed], told: Sequence[Row], in_order: bool, *, is_on: bool
 ) -> list[Breach]:
-    """One bookie's answers of one look, to lists or to reads, against what its proxy saw. Answers that were not heard need not
-    have been asked for: the bookie could not be reached."""
+    """One bookie's answers of one look, to lists or to reads, against what its proxy saw. While a fault is on, an answer that
+    was not heard need not have been asked for: the bookie could not be reached."""
     asked = {_exchange(one): _key(one.said) for one in seen if not one.reply and one.said.operation == operation}
     rows = [(key, heard) for bookie, look, key, heard in told if (bookie, look) == place]
-    rows = [(key, heard) for key, heard in rows if key in asked.values() or heard.status in HEARD]
-    delivered: dict[Key, set[May]] = {key: set() for key in asked.values()}
+    unasked = [key for key, heard in rows if is_on and key not in asked.values() and heard.status not in HEARD]
+    rows = [(key, heard) for key, heard in rows if key not in unasked or heard.status in HEARD]
+    delivered: dict[Key, set[Heard | Read]] = {key: set() for key in asked.values()}
     for one in seen:
         state = _delivered(one)
         if state is not None and _exchange(one) in asked:
             delivered[asked[_exchange(one)]].add(state)
-    allowed = {key: frozenset(states) for key, states in delivered.items()}
-    what = "" if operation == "list" else ", reads"
-    return compare(f"{place[0]} at look {place[1]}{what}", list(delivered), allowed, rows, in_order=in_order)
+    allowed = {key: _Delivered(frozenset(states), is_on) for key, states in delivered.items()}
+    name = f"{place[0]} at look {place[1]}" + ("" if operation == "list" else ", reads")
+    twice = [
+        Breach(Sort.DUPLICATION, name, key[0], window)
+        for n, (key, window) in enumerate(zip(unasked, windows(unasked), strict=True))
+        if key in unasked[:n]
+    ]
+    return twice + compare(name, list(delivered), allowed, rows, in_order=in_order)
 
 
 def _delivered(one: Passed) -> Heard | Read | None:
@@ -203,8 +249,3 @@ def _key(said: Said) -> Key:
     """What a question is about."""
     assert said.ledger_id is not None
     return (said.ledger_id,) if said.entry_id is None else (said.ledger_id, said.entry_id)
-
-
-def _window(keys: Sequence[Key], at: int) -> tuple[int, ...]:
-    """The ledgers of the last WINDOW up to a place, zeros before the first."""
-    return tuple(keys[n][0] if n >= 0 else 0 for n in range(at - WINDOW + 1, at + 1))

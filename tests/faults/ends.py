@@ -172,4 +172,4 @@ PLANS: Mapping[str, LivesPlan] = {
 
 
 UNPUBLISHED = LivesPlan("SIGKILL of the driver, its results written", [End(_kill_driver, -signal.SIGKILL, "results", 0, 1)])
-"""Needs a Pushgateway that does not answer: between the results and `latest.json` there is nothing else to wait for."""
+"""Needs a latest.json that cannot be written: between the results and that there is nothing else to wait for."""

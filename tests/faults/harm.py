@@ -92,6 +92,8 @@ class Log:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seen: list[Passed | str] = []
+        self.healed: set[int] = set()
+        """Epochs that begin without the faults of those before them."""
         self.errors: list[BaseException] = []
         """What a `call` raised: then the harm that was meant was not done."""
 
@@ -106,10 +108,12 @@ class Log:
         with self._lock:
             self._seen[one.number] = replace(one, fate="passed")
 
-    def mark(self, moment: str) -> None:
-        """A new epoch begins."""
+    def mark(self, moment: str, *, heals: bool = False) -> None:
+        """A new epoch begins; `heals`: the faults so far are over."""
         with self._lock:
             self._seen.append(moment)
+            if heals:
+                self.healed.add(sum(isinstance(one, str) for one in self._seen))
 
     def epochs(self) -> list[list[Passed]]:
         """The frames between the marks, in the order in which they were seen."""

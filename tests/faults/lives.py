@@ -22,9 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from faults.detector import WINDOW, Breach, May, Sort, compared
+from faults.detector import Breach, May, Sort, compared
 from faults.harm import Passed
 from faults.told import Told, written_files
+from faults.windows import WINDOW, FaultWindows
 
 TABLES = ("evidence/answers", "evidence/reads")
 
@@ -79,13 +80,14 @@ def written(run_dir: Path) -> list[Question]:
 def breaches_of_lives(
     lives: Sequence[Life], told: Told, owed: Mapping[int, frozenset[May]], shard_ledgers: int
 ) -> list[Breach]:
-    """Everything that is wrong with a run of several lives, the last of which finished it."""
+    """Everything that is wrong with a run of several lives, the last of which finished it. What ended a life kept no answer
+    away that was committed: no fault is on."""
     frames: Frames = {(row[0], row[1]): [] for row in told.answers}
     found: list[Breach] = []
     for number, life in enumerate(lives):
         later = {question.key for other in lives[number + 1 :] for question in other.committed}
         found += _asked_for_nothing(f"life {number + 1}", life, later, shard_ledgers, frames)
-    return found + compared(frames, told, owed)
+    return found + compared(frames, told, owed, FaultWindows())
 
 
 def _asked_for_nothing(name: str, life: Life, later: set[Key], shard_ledgers: int, frames: Frames) -> list[Breach]:

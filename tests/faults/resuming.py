@@ -38,11 +38,12 @@ ADVICE = re.compile(r"auditor (run --resume \d{8}T\d{6}Z-[0-9a-f]{6})\b")
 
 
 class Play:
-    """One run of a plan. `more`: settings of every life beside those that all plans share."""
+    """One run of a plan. `before`: what is done to its home before it begins."""
 
-    def __init__(self, plan: LivesPlan, act: Act, home: Path, more: Sequence[str] = ()) -> None:
+    def __init__(self, plan: LivesPlan, act: Act, home: Path, before: Callable[[], object] = lambda: None) -> None:
         self.plan, self.act, self.home = plan, act, home
-        self._settings = ("--metadata-service-uri", act.metadata_service_uri, *SETTINGS, *more)
+        self._before = before
+        self._settings = ("--metadata-service-uri", act.metadata_service_uri, *SETTINGS)
         self._draw = Random(f"{SEED} {plan.name}")
         self._known: list[Question] = []
         self._lives: list[tuple[list[Question], int]] = []
@@ -53,6 +54,7 @@ class Play:
         """What the detector finds when the run is over. `meddle` may do something to its directory before it goes on."""
         (self.home / "out").mkdir(parents=True)
         (self.home / "out" / "latest.json").write_bytes(LATEST)
+        self._before()
         words: Sequence[str] = ("run",)
         with ExitStack() as processes:
             for end in self.plan.ends:
@@ -77,6 +79,7 @@ class Play:
         assert [] == command.survivors()
         nothing_published(command, results=end.of == "results")
         end.over(self.act)
+        (self.home / "out" / ".latest.json.tmp").unlink(missing_ok=True)
         self.act.second_look(0, heal=True)  # an epoch of the log is a life
         now = journalled(run_of(self.home))
         assert self._known == now[: len(self._known)], "the journal forgot something"

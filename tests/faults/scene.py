@@ -15,7 +15,7 @@ from itertools import combinations
 from faults.detector import Breach, May, breaches
 from faults.harm import Log
 from faults.proxy import Proxies, Proxy
-from faults.told import Judged, Loss, Sampled, Told
+from faults.told import Judged, Loss, Partly, Sampled, Told
 from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
@@ -108,43 +108,48 @@ def owed(
 ) -> dict[int, frozenset[May]]:
     """What may be said of each ledger when these are owed their verdict.
 
-    Of one that is not owed: the truth, or as much of it as is heard, with the reason why that is not all. No ledger may ever be
-    accused of more than is true, and nothing is unknown because a ledger is poison or the checkers differ. `hidden`: a wrong
-    answer passed for a right one, so that a loss may be taken for sound. `sampled`: a bookie cannot list, and what is not owed
-    may rest on a sample of what it holds, if it is said to.
+    Of one that is not owed: the truth, or as much of it as is heard, with the reason why that is not all, while a fault is on
+    before the bookies that are not heard. No ledger may ever be accused of more than is true, and nothing is unknown because a
+    ledger is poison or the checkers differ. `hidden`: a wrong answer passed for a right one, so that a loss may be taken for
+    sound. `sampled`: a bookie cannot list, and what is not owed may rest on a sample of what it holds, if it is said to.
     """
     allowed = {}
     for ledger_id, planted in LEDGERS.items():
         may_be: set[May] = {planted.truth}
         if ledger_id not in ledger_ids:
-            may_be |= set(_partly_heard(planted.truth))
-            may_be |= {Sampled(planted.truth)} if sampled else set()
+            may_be |= set(_partly_heard(planted))
+            may_be |= {Sampled(planted.truth, planted.bookies)} if sampled else set()
         if ledger_id in hidden:
             may_be |= {SOUND}
         allowed[ledger_id] = frozenset(may_be)
     return allowed
 
 
-def _partly_heard(truth: Judged) -> Iterator[Judged]:
+def _partly_heard(planted: Planted) -> Iterator[Partly]:
     """What may be said where not every bookie is heard, each with every reason there may be."""
-    known = [()] if truth.losses == () else [(), *((loss,) for loss in _less(*truth.losses))]
-    for losses in known:
+    truth = planted.truth
+    lacking = frozenset(name for loss in truth.losses for name, _ in loss.missing_on)
+    known = [((), lacking, 1), *(((loss,), unheard, n) for whole in truth.losses for loss, unheard, n in _less(whole))]
+    for losses, unheard, count in known:
         standing = "violated" if losses else "exempt" if truth.exempt else "indeterminate"
-        for count in range(1, len(UNHEARD) + 1):
-            for reasons in combinations(UNHEARD, count):
-                yield Judged(standing, truth.exempt, reasons, losses)
+        for number in range(1, len(UNHEARD) + 1):
+            for reasons in combinations(UNHEARD, number):
+                yield Partly(Judged(standing, truth.exempt, reasons, losses), planted.bookies, unheard, count)
 
 
-def _less(truth: Loss) -> Iterator[Loss]:
-    """A loss as it is told while some copies are not heard of: they may be there, so that it is never worse than it is."""
+def _less(truth: Loss) -> Iterator[tuple[Loss, frozenset[str], int]]:
+    """A loss as it is told while some copies are not heard of: they may be there, so that it is never worse than it is. With
+    the bookies that lack it and are not heard, and how many are not in all (one at least: there is a reason)."""
     assert truth.copies is not None
     write, ack, confirmed, _ = truth.copies
     for count in range(1, len(truth.missing_on) + 1):
         there = write - count
         kind = WITHOUT if there == 0 else BELOW_ACK if there < ack else BELOW_WRITE
         for lacking in combinations(truth.missing_on, count):
+            unheard = frozenset(name for name, _ in truth.missing_on) - {name for name, _ in lacking}
             for heard in range(confirmed + 1):
-                yield Loss(kind.value, truth.entries, lacking, truth.segment, (write, ack, heard, there - heard))
+                loss = Loss(kind.value, truth.entries, lacking, truth.segment, (write, ack, heard, there - heard))
+                yield loss, unheard, max(1, there - heard)
 
 
 @contextmanager
@@ -171,7 +176,7 @@ class Act:
 
     def second_look(self, pause: int, *, heal: bool) -> None:
         """What happens in a pause: an epoch ends, and transient faults are over."""
-        self.log.mark(f"pause {pause}")
+        self.log.mark(f"pause {pause}", heals=heal)
         if heal:
             self.proxies.heal()
 

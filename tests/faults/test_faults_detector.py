@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import pytest
-from faults.detector import WINDOW, Breach, Sort, breaches
+from faults.detector import Breach, Sort, breaches
 from faults.frames import Said
 from faults.harm import Log
-from faults.scene import ALL, owed
-from faults.scene import LEDGERS as SCENE
-from faults.told import Heard, Judged, Loss, Read, Row, Told, of_command
+from faults.planting import exchange, harmed, held
+from faults.told import Heard, Judged, Loss, Read, Row, Told
+from faults.windows import WINDOW
 
 LEDGERS = (5, 2, 1, 4, 7, 10, 3, 6, 9, 8, 11, 12)
 """In the order in which they are read and asked about, which is not that of their ids."""
@@ -24,11 +24,6 @@ STORED = b"the entry as it is stored"
 Verdicts = list[tuple[int, Judged]]
 
 
-def held(ledger: int) -> frozenset[int]:
-    """What a bookie holds of a ledger: of none the same as of another."""
-    return frozenset(range(ledger))
-
-
 def verdict(ledger: int) -> Judged:
     """Of none of those with a loss the same as of another."""
     if ledger not in LATER:
@@ -37,11 +32,13 @@ def verdict(ledger: int) -> Judged:
     return Judged("violated", losses=(Loss("ENTRY_WITHOUT_REPLICA", runs, (("b2", runs),), (0, 20), (1, 1, 0, 0)),))
 
 
-def log() -> Log:
-    """The metadata of each ledger read and both bookies asked; at later looks too, with a pause before the second alone."""
+def log(first_look: Callable[[Log], object] = lambda seen: None) -> Log:
+    """The metadata of each ledger read and both bookies asked; at later looks too, with a pause before the second alone. What
+    `first_look` adds is behind the other questions of the first look."""
     seen = Log()
     for look, ledgers in enumerate(LOOKS, start=1):
         if look == 2:
+            first_look(seen)
             seen.mark("pause 1")
         read = Said("multi_read", look, metadata_of=tuple(ledgers))
         seen.add("zookeeper", 0, read, read, "passed", reply=False)
@@ -58,12 +55,6 @@ def log() -> Log:
 
 def read_of(ledgers: Iterable[int]) -> list[tuple[int, int]]:
     return [(ledger, entry) for ledger in ledgers if ledger in LATER for entry in ENTRIES]
-
-
-def exchange(seen: Log, bookie: str, asked: Said, said: Said, sent: Said | None = None) -> None:
-    """A question and its answer, which may be another where it arrives."""
-    seen.add(bookie, 0, asked, asked, "passed", reply=False)
-    seen.add(bookie, 0, said, sent or said, "passed", reply=True)
 
 
 def told() -> Told:
@@ -216,10 +207,10 @@ def test_planted_among_reads(what: str):
 
 def test_an_entry_that_changed_on_the_way_is_not_there():
     """Told as corrupt, or as not heard, it is no breach; told as there, it is one."""
-    seen, outputs = log(), told()
     asked = Said("read", 99, 12, 3)
     said = replace(asked, status="present", body=STORED)
-    exchange(seen, "b1", asked, said, replace(said, body=STORED[:-1] + b"?"))
+    seen = log(lambda seen: exchange(seen, "b1", asked, said, replace(said, body=STORED[:-1] + b"?")))
+    outputs = told()
 
     def breached(status: str) -> list[Sort]:
         row = ("b1", 1, (12, 3), Read(status))
@@ -255,123 +246,71 @@ def test_nothing_planted_is_nothing_found():
     assert [] == found(told())
 
 
-def test_an_answer_that_was_not_heard_is_no_breach():
-    """Silence may follow any request: what a ledger is owed then is the plan's affair."""
-    assert [] == found(replace(told(), answers=said_of(list(told().answers), FIRST, Heard("timed_out"))))
-    assert [] == found(replace(told(), reads=said_of(list(told().reads), READ, Read("timed_out"))))
+def log_with_fault(look: int, *, heals: bool) -> Log:
+    """The log, with a fault before b2 that is first met at a look: 1, or 2 behind the pause."""
+    seen = Log()
+    for number, epoch in enumerate(log().epochs(), start=1):
+        if number > 1:
+            seen.mark("pause 1", heals=heals)
+        if number == look:
+            harmed(seen, "b2")
+        for one in epoch:
+            seen.add(one.proxy, one.connection, one.said, one.sent, one.fate, reply=one.reply)
+    return seen
+
+
+UNHEARD_AT: Mapping[str, tuple[Log, set[int]]] = {
+    "no fault": (log(), set()),
+    "a fault of the first look": (log_with_fault(1, heals=True), {1}),
+    "a fault that stays": (log_with_fault(1, heals=False), {1, 2, 3}),
+    "a fault behind the pause": (log_with_fault(2, heals=False), {2, 3}),
+}
+"""The log, and the looks at which an answer of b2 may be missing."""
+
+
+@pytest.mark.parametrize("fault", UNHEARD_AT)
+@pytest.mark.parametrize("bookie", BOOKIES)
+def test_an_answer_is_missing_only_in_the_window_of_a_fault(fault: str, bookie: str):
+    """Before the fault, behind it, and of another bookie silence is a corruption: taken together they were all one silence."""
+    seen, looks = UNHEARD_AT[fault]
+    for look in (1, 2, 3):
+        silent = replace(told(), answers=said_of(list(told().answers), (bookie, look, (4,)), Heard("timed_out")))
+        expected = [] if bookie == "b2" and look in looks else [Sort.CORRUPTION]
+        assert expected == [breach.sort for breach in found(silent, seen)], look
+        if bookie == "b2":
+            unread = replace(told(), reads=said_of(list(told().reads), (bookie, look, (4, 7)), Read("timed_out")))
+            assert expected == [breach.sort for breach in found(unread, seen)], look
+
+
+def test_an_answer_that_nobody_asked_for_is_missing_once_and_in_the_window_of_a_fault():
+    """The bookie could not be reached; once there is one such row, and with no fault there is none."""
+    row = ("b2", 2, (3,), Heard("silent"))
+    one, two = (replace(told(), answers=[*told().answers, *[row] * times]) for times in (1, 2))
+    faulty, calm = UNHEARD_AT["a fault that stays"][0], UNHEARD_AT["a fault of the first look"][0]
+    assert ([], [Sort.DUPLICATION], [Sort.CORRUPTION]) == tuple(
+        [breach.sort for breach in found(outputs, seen)] for outputs, seen in ((one, faulty), (two, faulty), (one, calm))
+    )
+
+
+def test_each_window_is_held_to_what_is_expected():
+    """Two verdicts in another's place are two breaches, and a wrong one that a right one follows is seen."""
+    outputs = told()
+    turned = swapped(swapped(list(outputs.verdicts), 1, 4), 7, 10)
+    assert [(Sort.REORDERING, 1), (Sort.REORDERING, 7)] == [
+        (breach.sort, breach.ledger_id) for breach in found(replace(outputs, verdicts=turned))
+    ]
+    twice = [(7, Judged("sound")), *outputs.verdicts]
+    assert (
+        {Sort.DUPLICATION, Sort.CORRUPTION, Sort.REORDERING}
+        >= {breach.sort for breach in found(replace(outputs, verdicts=twice)) if breach.ledger_id == 7}
+        >= {Sort.DUPLICATION, Sort.CORRUPTION}
+    )
 
 
 def test_a_window_shows_what_went_before():
     """The last four of the part that the ledger is in, up to it."""
     outputs = told()
     (breach,) = found(replace(outputs, verdicts=[*outputs.verdicts, (10, verdict(10))]))
-    assert (Sort.DUPLICATION, 10, (1, 4, 7, 10), WINDOW) == (breach.sort, breach.ledger_id, breach.window, len(breach.window))
-
-
-def report(**others: Judged) -> dict[str, object]:
-    """What `auditor ledger` would say of the scene; of some ledgers, as `of_9`, something else."""
-    said = {ledger: others.get(f"of_{ledger}", planted.truth) for ledger, planted in SCENE.items()}
-    words = ("write_quorum", "ack_quorum", "confirmed", "unknown")
-    standings = [one.standing for one in said.values()]
-    return {
-        "summary": {"ledgers": {"listed": len(said), **{word: standings.count(word) for word in standings}}},
-        "ledgers": [
-            {
-                "ledger_id": ledger,
-                "standing": one.standing,
-                "exempt": one.exempt,
-                "unknowns": list(one.unknowns),
-                "assurance": one.assurance,
-            }
-            for ledger, one in said.items()
-        ],
-        "findings": [
-            {
-                "ledger_id": ledger,
-                "kind": loss.kind,
-                "entries": loss.entries,
-                "missing_on": dict(loss.missing_on),
-                "segment": dict(zip(("first_entry_id", "last_entry_id"), loss.segment or (), strict=True)),
-                "copies": dict(zip(words, loss.copies or (), strict=True)),
-            }
-            for ledger, one in said.items()
-            for loss in one.losses
-        ],
-    }
-
-
-def of_scene(due: frozenset[int] = ALL, *, sampled: bool = False, **others: Judged) -> dict[int, Sort]:
-    """The breaches in such a report, by ledger."""
-    may_be = owed(due, sampled=sampled)
-    return {breach.ledger_id: breach.sort for breach in breaches(Log(), of_command(report(**others)), may_be)}
-
-
-def test_the_truth_about_the_scene_is_no_breach():
-    """Told in the words of a report."""
-    assert {} == of_scene()
-
-
-def test_each_loss_of_the_scene_is_told_with_its_own_entries_and_bookies():
-    """Made up entries on a made up bookie are a corruption of each of them."""
-    runs = ((1_000_000, 2_000_000),)
-    lossy = {ledger: planted.truth for ledger, planted in SCENE.items() if planted.truth.losses}
-    for made_up in ({"entries": runs}, {"missing_on": (("b9", runs),)}):
-        others = {f"of_{n}": replace(one, losses=(replace(one.losses[0], **made_up),)) for n, one in lossy.items()}  # type: ignore[arg-type]
-        assert dict.fromkeys(lossy, Sort.CORRUPTION) == of_scene(**others)
-
-
-@pytest.mark.parametrize("pair", [(9, 12), (10, 17), (11, 15), (13, 14)])
-def test_ledgers_of_the_same_standing_cannot_swap_their_verdicts(pair: tuple[int, int]):
-    """No loss and no exemption of the scene is another's: a reordering in one part modulo M, a corruption across two."""
-    one, other = pair
-    sort = Sort.REORDERING if one % 3 == other % 3 else Sort.CORRUPTION
-    swapped = {f"of_{one}": SCENE[other].truth, f"of_{other}": SCENE[one].truth}
-    assert dict.fromkeys(pair, sort) == of_scene(**swapped)
-
-
-@pytest.mark.parametrize("reason", ["poison", "checkers_disagree", "metadata_unreadable", "unsettled"])
-def test_what_is_not_owed_is_unknown_for_what_was_not_heard_alone(reason: str):
-    """A bookie that is silent is a reason; a fault of the auditor's own is none, and neither is none at all."""
-    silent = Judged("indeterminate", unknowns=("bookie_silent",))
-    assert {} == of_scene(frozenset(), of_2=silent)
-    assert {2: Sort.CORRUPTION} == of_scene(of_2=silent)
-    assert {2: Sort.CORRUPTION} == of_scene(frozenset(), of_2=Judged("indeterminate", unknowns=(reason,)))
-    assert {2: Sort.CORRUPTION} == of_scene(frozenset(), of_2=Judged("indeterminate", unknowns=("bookie_silent", reason)))
-    assert {2: Sort.CORRUPTION} == of_scene(frozenset(), of_2=Judged("indeterminate"))
-
-
-def test_a_loss_that_is_not_owed_is_told_as_far_as_it_was_heard():
-    """Ledger 11 lost both copies of entry 4: with b4 unheard one of them may be there, and of b3 nothing else may be said."""
-    (whole,) = SCENE[11].truth.losses
-    part = replace(whole, kind="ENTRY_BELOW_ACK_QUORUM", missing_on=(("b3", ((4, 4),)),), copies=(2, 2, 0, 1))
-    silent = Judged("violated", unknowns=("bookie_silent",), losses=(part,))
-    assert {} == of_scene(frozenset(), of_11=silent)
-    for wrong in (
-        replace(part, kind="ENTRY_WITHOUT_REPLICA"),
-        replace(part, entries=((4, 5),)),
-        replace(part, missing_on=(("b1", ((4, 4),)),)),
-        replace(part, copies=(2, 2, 0, 0)),
-    ):
-        assert {11: Sort.CORRUPTION} == of_scene(frozenset(), of_11=replace(silent, losses=(wrong,)))
-    assert {11: Sort.CORRUPTION} == of_scene(frozenset(), of_11=replace(silent, unknowns=()))
-
-
-def test_a_sample_stands_for_what_is_not_owed_where_a_bookie_cannot_list():
-    """It may miss entries, and say so; it can show none that is there, and is no verdict that is owed."""
-    sound = Judged("sound", assurance="probed")
-    (whole,) = SCENE[12].truth.losses
-    some = ((0, 1), (7, 7), (32, 32))
-    part = replace(whole, entries=some, missing_on=(("b2", some),))
-    shown = Judged("violated", losses=(part,), assurance="probed")
-    assert {} == of_scene(frozenset(), sampled=True, of_9=sound, of_12=shown, of_1=sound)
-    assert {9: Sort.CORRUPTION, 12: Sort.CORRUPTION} == of_scene(frozenset(), of_9=sound, of_12=shown)
-    assert {9: Sort.CORRUPTION, 12: Sort.CORRUPTION} == of_scene(sampled=True, of_9=sound, of_12=shown)
-    more = ((0, 1), (33, 33))
-    for wrong in (
-        replace(shown, assurance="listed"),
-        replace(shown, losses=(replace(part, entries=more, missing_on=(("b2", more),)),)),
-        replace(shown, losses=(replace(part, missing_on=(("b4", some),)),)),
-        replace(shown, losses=(part, part)),
-        Judged("sound"),
-    ):
-        assert {12: Sort.CORRUPTION} == of_scene(frozenset(), sampled=True, of_12=wrong)
+    assert (Sort.DUPLICATION, 10, (4, 7, 10, 10), WINDOW) == (breach.sort, breach.ledger_id, breach.window, len(breach.window))
+    (breach,) = found(replace(outputs, verdicts=[row for row in outputs.verdicts if row[0] != 7]))
+    assert (Sort.LOSS, 7, (0, 1, 4, 10)) == (breach.sort, breach.ledger_id, breach.window)

@@ -61,14 +61,30 @@ class Judged:
 
 
 @dataclass(frozen=True)
+class Partly:
+    """Of what may be said of a ledger: this, as long as of its bookies all of `lacking` and `count` in all are not heard."""
+
+    judged: Judged
+    bookies: frozenset[str]
+    lacking: frozenset[str]
+    count: int
+
+    def allows(self, told: State, unheard: frozenset[str]) -> bool:
+        """Whether this is said, and those bookies are unheard."""
+        return told == self.judged and self.lacking <= unheard and self.count <= len(self.bookies & unheard)
+
+
+@dataclass(frozen=True)
 class Sampled:
-    """Of what may be said of a ledger: as much of its truth as a sample shows, if it is said to rest on one."""
+    """Of what may be said of a ledger: as much of its truth as a sample shows, if it is said to rest on one, and as long as one
+    of its bookies does not list."""
 
     truth: Judged
+    bookies: frozenset[str]
 
-    def allows(self, told: State) -> bool:
+    def allows(self, told: State, unheard: frozenset[str]) -> bool:
         """Whether this is said: no loss, or the true ones, of no entry that is not lost."""
-        if not isinstance(told, Judged) or told.assurance != "probed":
+        if not isinstance(told, Judged) or told.assurance != "probed" or not self.bookies & unheard:
             return False
         whole = replace(self.truth, assurance="probed")
         nothing = replace(whole, standing="exempt" if whole.exempt else "sound", losses=())

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from faults.carried import Finished, breaches_of_carried
 from faults.detector import Sort
-from faults.ends import PLANS, UNPUBLISHED
+from faults.ends import FINDINGS, PLANS, UNPUBLISHED, USAGE
 from faults.playing import SEED
-from faults.resuming import SHARD_LEDGERS, Play
+from faults.resuming import ENDS_WITHIN_S, SHARD_LEDGERS, Play, run_of
 from faults.scene import ALL, BOOKIES, act, settle
+from support.started_command import started
 
 from auditor.sandbox.cluster import SandboxCluster
 
@@ -62,8 +66,37 @@ def test_a_resume_that_asks_again_is_noticed(cluster: SandboxCluster, tmp_path: 
 
 @pytest.mark.long
 def test_a_run_that_dies_before_it_is_published_is_published_when_it_goes_on(cluster: SandboxCluster, tmp_path: Path):
-    """A Pushgateway that does not answer keeps it from latest.json; nothing is asked again, no verdict is another."""
-    with act(cluster, SEED) as played, socket.create_server(("127.0.0.1", 0)) as silent:
-        more = ("--pushgateway", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        assert [] == Play(UNPUBLISHED, played, tmp_path / "home", more).breaches()
+    """Killed between summary.json and latest.json; nothing is asked again, no verdict is another, no sum is doubled or lost."""
+    home = tmp_path / "home"
+    with act(cluster, SEED) as played:
+        assert [] == Play(UNPUBLISHED, played, home, before=lambda: hold_latest(home)).breaches()
         assert [] == [one for one in played.log.epochs()[1] if one.said.operation in ("list", "read")]
+    assert [] == breaches_of_carried([Finished(run_of(home))])
+
+
+def hold_latest(home: Path) -> None:
+    """Make a run wait before latest.json until it is killed: the file that it writes first is a pipe that nobody reads."""
+    os.mkfifo(home / "out" / ".latest.json.tmp")
+
+
+@pytest.mark.long
+def test_a_run_that_dies_before_its_metrics_leave_is_counted_by_the_next_one(cluster: SandboxCluster, tmp_path: Path):
+    """Killed behind latest.json, while a Pushgateway does not answer: it is finished, and the next run's sums go on from it."""
+    home, textfile = tmp_path / "home", tmp_path / "auditor.prom"
+    home.mkdir()
+    latest = home / "out" / "latest.json"
+    with act(cluster, SEED) as played, socket.create_server(("127.0.0.1", 0)) as silent:
+        words = ("--metadata-service-uri", played.metadata_service_uri, "--second-look-delay", "0s")
+        pushing = (*words, "--pushgateway", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with started(home, "run", *pushing) as command:
+            command.reach(lambda _: latest.exists(), ENDS_WITHIN_S)
+            os.kill(command.pid, signal.SIGKILL)
+            assert -signal.SIGKILL == command.ended(ENDS_WITHIN_S)
+            assert [] == command.survivors()
+        first = run_of(home)
+        with started(home, "run", "--resume", first.name.removeprefix("run-"), *words) as command:
+            assert (USAGE, True) == (command.ended(ENDS_WITHIN_S), "is finished" in command.said()), command.said()
+        with started(home, "run", *words, "--metrics-textfile", str(textfile)) as command:
+            assert FINDINGS == command.ended(ENDS_WITHIN_S), command.said()
+    (second,) = {path for path in (home / "out").glob("run-*") if path != first}
+    assert [] == breaches_of_carried([Finished(first), Finished(second, first, first)], [textfile.read_text()])

@@ -1,0 +1,186 @@
+"""The detector for what runs hand on to each other: each sum that is carried from run to run counts every run exactly once.
+
+It reads what the runs wrote (summary.json, findings.jsonl, run.json, the evidence) and the metrics that went out, and uses none
+of the auditor's code. A run that was killed and never published counts nothing; what it found is counted by the run that is:
+
+    chain = [Finished(run_1), Finished(run_2, before=run_1, baseline=run_1)]
+    breaches_of_carried(chain, samples)         # `samples`: the metrics as they were after each process, in order
+
+A sum that is too small lost a run, one that is too large counted a run twice. `CARRIED` is the one table of what is carried.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from faults.detector import Sort
+from faults.told import written_files
+
+Json = Mapping[str, Any]
+Numbers = Mapping[tuple[str, ...], int]
+"""A carried field as numbers by their keys."""
+
+VALID = frozenset({"held", "no_such_ledger"})
+CONCLUSIVE = frozenset({"present", "no_entry", "no_ledger"})
+SAMPLE = re.compile(r'^bookkeeper_auditor_(\w+)_total\{.*(?:kind|outcome)="(\w+)".*\} ([0-9.e+]+)$', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A published run. `before`: the newest one that was published before it; `baseline`: the newest one when it began."""
+
+    directory: Path
+    before: Path | None = None
+    baseline: Path | None = None
+
+
+@dataclass(frozen=True)
+class Breach:
+    """What happened to which number of which carried field, in which run (or in which sample of the metrics)."""
+
+    sort: Sort
+    field: str
+    key: tuple[str, ...]
+    where: str
+    expected: object
+    told: object
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A field of summary.json that adds up over runs. `adds`: what a run adds to it, by the run before it."""
+
+    name: str
+    told: Callable[[Path], Numbers]
+    adds: Callable[[Path, Path | None], Numbers]
+
+
+@dataclass(frozen=True)
+class Handed:
+    """A value that a run takes over from a run before it: `told` of the run must be `expected` of its predecessors."""
+
+    name: str
+    told: Callable[[Path], object]
+    expected: Callable[[Finished], object]
+
+
+def summary_of(run: Path) -> dict[str, Any]:
+    """summary.json of a run."""
+    found: dict[str, Any] = json.loads((run / "summary.json").read_text())
+    return found
+
+
+def _findings(run: Path | None) -> Counter[tuple[str, str]]:
+    lines = (run / "findings.jsonl").read_text().splitlines() if run else []
+    return Counter((found["id"], found["kind"]) for found in map(json.loads, lines))
+
+
+def _new_findings(run: Path, before: Path | None) -> Numbers:
+    """Findings by kind that the run before did not have, or not of that kind."""
+    return Counter({(kind,): 0 for _, kind in _findings(run)}) + Counter(
+        (kind,) for found_id, kind in _findings(run) if (found_id, kind) not in _findings(before)
+    )
+
+
+def _requests(run: Path, before: Path | None) -> Numbers:
+    """Requests by service and outcome. Those to bookies are counted from the evidence."""
+    answers, reads = (_rows(run / "evidence" / name) for name in ("answers", "reads"))
+    sent = sum(row["requests"] for row in (*answers, *reads))
+    failed = sum(row["status"] not in VALID for row in answers if row["ledger_id"] is not None)
+    failed += sum(row["status"] not in CONCLUSIVE for row in reads)
+    records = [row["status"] for row in _rows(run / "evidence" / "ledgers")]
+    unread = sum(status in ("unreadable", "not_authorised") for status in records)
+    read = summary_of(run)["requests"]["zookeeper_reads"]
+    return {
+        ("bookie_requests", "answered"): max(0, sent - failed),
+        ("bookie_requests", "failed"): failed,
+        ("zookeeper_reads", "answered"): read - unread,
+        ("zookeeper_reads", "failed"): unread,
+    }
+
+
+def _rows(table: Path) -> list[dict[str, Any]]:
+    return [row for path in written_files(table) for row in pq.read_table(path, partitioning=None).to_pylist()]
+
+
+def _request_totals(run: Path) -> Numbers:
+    return {(name, outcome): n for name, by in summary_of(run)["request_totals"].items() for outcome, n in by.items()}
+
+
+def _baseline(run: Path | None) -> object:
+    """What the next run's number of ledgers is held against."""
+    if run is None:
+        return None
+    summary = summary_of(run)
+    return summary["run_id"], summary["finished_at"], summary["ledgers"]["listed"]
+
+
+def _told_baseline(run: Path) -> object:
+    last = json.loads((run / "run.json").read_text())["previous_population"]
+    return last and (last["run_id"], last["finished_at"], last["listed"])
+
+
+SUMS = (
+    Sum("totals", lambda run: {(kind,): n for kind, n in summary_of(run)["totals"].items()}, _new_findings),
+    Sum("request_totals", _request_totals, _requests),
+)
+HANDED = (Handed("previous_population", _told_baseline, lambda one: _baseline(one.baseline)),)
+CARRIED = (*SUMS, *HANDED)
+"""All that a run hands on to the next one."""
+
+
+def breaches_of_carried(chain: Sequence[Finished], samples: Sequence[str] = ()) -> list[Breach]:
+    """Everything that does not add up, in the order in which the runs were published."""
+    found = [breach for one in chain for carried in CARRIED for breach in _of_run(carried, one)]
+    return [*found, *_of_samples([one.directory for one in chain], samples)]
+
+
+def _of_run(carried: Sum | Handed, one: Finished) -> Iterator[Breach]:
+    where = one.directory.name
+    if isinstance(carried, Handed):
+        told, expected = carried.told(one.directory), carried.expected(one)
+        if told != expected:
+            sort = Sort.LOSS if told is None else Sort.CORRUPTION
+            yield Breach(sort, carried.name, (), where, expected, told)
+        return
+    before = carried.told(one.before) if one.before else {}
+    adds, numbers = carried.adds(one.directory, one.before), carried.told(one.directory)
+    for key in sorted({*before, *adds, *numbers}):
+        due, told_number = before.get(key, 0) + adds.get(key, 0), numbers.get(key, 0)
+        if due != told_number:
+            yield Breach(_sort(due, told_number), carried.name, key, where, due, told_number)
+
+
+def _sort(due: int, told: int) -> Sort:
+    return Sort.LOSS if told < due else Sort.DUPLICATION
+
+
+def _of_samples(published: Sequence[Path], samples: Sequence[str]) -> Iterator[Breach]:
+    """Counters that went out. Each sample is the sums of one published run, and no sample is older than the one before it."""
+    sums = [_counters_due(run) for run in published]
+    at = 0
+    for number, sample in enumerate(map(counters_of, samples), start=1):
+        later = [n for n in range(at, len(sums)) if sums[n] == sample]
+        if later or not sample:  # a run that failed before the first one finished has no counters to show
+            at = later[0] if later else at
+            continue
+        for key in sorted({*sums[at], *sample}):
+            due, told = sums[at].get(key, 0), sample.get(key, 0)
+            if due != told:
+                yield Breach(_sort(due, told), "metrics", key, f"sample {number}", due, told)
+
+
+def _counters_due(run: Path) -> Numbers:
+    return {("violations", *key): n for key, n in SUMS[0].told(run).items()} | dict(SUMS[1].told(run))
+
+
+def counters_of(text: str) -> Numbers:
+    """The counters in a text of metrics, by name and label."""
+    return {(name, label): int(float(value)) for name, label, value in SAMPLE.findall(text)}

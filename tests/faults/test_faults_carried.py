@@ -1,0 +1,278 @@
+"""What runs hand on to each other adds up exactly once, wherever one of them is killed; the detector sees what does not."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from faults.carried import CARRIED, breaches_of_carried
+from faults.detector import Sort
+from faults.nights import Night, Nights
+from faults.playing import PLAYS_ALL, SEED
+
+from auditor.accounting.summary import NO_PREVIOUS, Previous
+from auditor.errors import ConfigError
+from auditor.model.cluster import ClusterFacts
+from auditor.model.finding import Kind
+from auditor.report import metrics
+from auditor.report.run_directory import Output, Place
+
+BELOW, WITHOUT = Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.ENTRY_WITHOUT_REPLICA
+NIGHTS = (
+    Night({1: BELOW, 2: BELOW}, listed=5),
+    Night({2: BELOW, 3: WITHOUT}, listed=6, requests=2),
+    Night({2: WITHOUT, 4: BELOW}, listed=4),
+    Night({1: BELOW, 2: WITHOUT}, listed=7, requests=3),
+)
+"""Findings that stay, go, come back and get worse; no two nights ask the same number of questions."""
+
+INSTANTS = (
+    "write_text run.json",
+    "write_table evidence/listing",
+    "write_table evidence/listings",
+    "create journal",
+    "write_text 000000.json",
+    "write_table evidence/ledgers",
+    "write_table evidence/answers",
+    "write_table evidence/reads",
+    "create journal",
+    "write_text 000001.json",
+    "write_table verdicts",
+    "create journal",
+    "write_text 000002.json",
+    "write_text findings.jsonl",
+    "create causes",
+    "write_text 01-bookie-bookie-3-3181.txt",
+    "write_text report.txt",
+    "write_text metrics.prom",
+    "write_text summary.json",
+    "write_text latest.json",
+    "metrics sent",
+    "remove_file journal/000002.json",
+    "remove_file journal/000001.json",
+    "remove_file journal/000000.json",
+    "remove journal",
+    "remove steps",
+)
+"""All that a run does to files, in order: it can be killed before each of them."""
+PUBLICATION = INSTANTS.index("write_text findings.jsonl")
+PLAYED = [n for n in range(len(INSTANTS)) if PLAYS_ALL or n >= PUBLICATION or n in Random(SEED).sample(range(PUBLICATION), 3)]
+AFTER: dict[str, Callable[[Nights], object]] = {
+    "resumed": lambda nights: nights.resume_or_run(NIGHTS[1]),
+    "followed by a fresh run": lambda nights: nights.run(NIGHTS[2]),
+    "followed by a run that fails": lambda nights: nights.fail(),
+}
+HISTORIES = 60 if PLAYS_ALL else 10
+
+
+def adds_up(nights: Nights, *what: object) -> None:
+    """Nothing is lost and nothing counted twice."""
+    assert [] == breaches_of_carried(nights.chain, nights.samples), f"FAULT_SEED={SEED} {what}"
+
+
+@pytest.mark.parametrize("pushes", [False, True], ids=["text file", "Pushgateway"])
+@pytest.mark.parametrize("after", AFTER)
+def test_a_run_killed_at_any_instant_is_counted_exactly_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str, pushes: bool
+):
+    """Killed before each thing that it does to a file, then resumed, or not; with the runs before and behind it."""
+    for at in PLAYED:
+        with monkeypatch.context() as patch:
+            nights = Nights(tmp_path / f"{at}", patch, pushes=pushes)
+            nights.run(NIGHTS[0])
+            nights.run(NIGHTS[1], cut_at=at)
+            AFTER[after](nights)
+            nights.run(NIGHTS[2])
+            nights.run(NIGHTS[3])
+            adds_up(nights, f"killed before {INSTANTS[at]!r}, then {after}")
+        assert 3 <= len(nights.chain)
+
+
+def test_the_instants_are_all_that_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """In the order in which a run comes to them. Metrics leave the machine only when latest.json names their run."""
+    assert list(INSTANTS) == Nights(tmp_path, monkeypatch).run(NIGHTS[0])
+
+
+def test_runs_killed_again_and_again_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Kills, resumed runs, fresh ones, older ones resumed behind newer ones, and failures, as the seed draws them."""
+    for number in range(HISTORIES):
+        draw = Random(f"{SEED} carried {number}")
+        with monkeypatch.context() as patch:
+            nights = Nights(tmp_path / f"{number}", patch, pushes=draw.random() < 0.3, keep_runs=draw.choice(["0", "1", "2"]))
+            told = [_drawn_step(nights, draw) for _ in range(8)]
+            nights.run(draw.choice(NIGHTS))
+            adds_up(nights, f"history {number}:", *told)
+
+
+def _drawn_step(nights: Nights, draw: Random) -> str:
+    night, begun = draw.choice(NIGHTS), nights.begun
+    cut_at = draw.choice([None, draw.randrange(len(INSTANTS)), draw.randrange(PUBLICATION, len(INSTANTS))])
+    what = draw.choice(["run", "run", "resume", "resume", "fail"])
+    if what == "fail":
+        nights.fail()
+        return what
+    if what == "run" or not begun:
+        nights.run(night, cut_at)
+        return f"run cut at {cut_at}"
+    run_id = draw.choice(begun)
+    try:
+        nights.resume(night, run_id, cut_at)
+    except ConfigError:
+        return f"{run_id} refused"
+    return f"{run_id} resumed, cut at {cut_at}"
+
+
+def three_nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nights:
+    """Three runs that ended well."""
+    nights = Nights(tmp_path, monkeypatch)
+    for night in NIGHTS[:3]:
+        nights.run(night)
+    return nights
+
+
+def rewritten(nights: Nights, name: str, change: Callable[[dict[str, Any]], object], at: int = 1) -> list[tuple[Sort, str]]:
+    """Sort and field of the breaches once a JSON file of a run says something else, the later runs as they are."""
+    file = nights.chain[at].directory / name
+    told = json.loads(file.read_text())
+    change(told)
+    file.write_text(json.dumps(told))
+    return sorted({(found.sort, found.field) for found in breaches_of_carried(nights.chain[: at + 1])})
+
+
+def add(field: str, key: str, count: int) -> Callable[[dict[str, Any]], object]:
+    """What a run found or asked is counted so many times more."""
+
+    def change(summary: dict[str, Any]) -> None:
+        if field == "totals":
+            summary[field][key] += count
+        else:
+            summary[field][key]["answered"] += count
+
+    return change
+
+
+def baseline(**changes: object) -> Callable[[dict[str, Any]], object]:
+    """Another number of ledgers to be held against, or none."""
+    return lambda about: about.update(previous_population={**about["previous_population"], **changes} if changes else None)
+
+
+ONE_NIGHT = 13
+"""What the second night asks bookies and is answered."""
+PLANTED: dict[str, tuple[Sort, str, str, Callable[[dict[str, Any]], object]]] = {
+    "a finding counted twice": (Sort.DUPLICATION, "totals", "summary.json", add("totals", WITHOUT.value, 1)),
+    "a finding never counted": (Sort.LOSS, "totals", "summary.json", add("totals", WITHOUT.value, -1)),
+    "the totals began anew": (Sort.LOSS, "totals", "summary.json", add("totals", BELOW.value, -2)),
+    "a run's requests counted twice": (
+        Sort.DUPLICATION, "request_totals", "summary.json", add("request_totals", "bookie_requests", ONE_NIGHT),
+    ),
+    "a run's requests never counted": (
+        Sort.LOSS, "request_totals", "summary.json", add("request_totals", "bookie_requests", -ONE_NIGHT),
+    ),
+    "a run's reads of znodes counted twice": (
+        Sort.DUPLICATION, "request_totals", "summary.json", add("request_totals", "zookeeper_reads", 6),
+    ),
+    "no number of ledgers to be held against": (Sort.LOSS, "previous_population", "run.json", baseline()),
+    "the number of ledgers of no run": (Sort.CORRUPTION, "previous_population", "run.json", baseline(listed=10)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_planted_among_what_is_carried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str):
+    """A doubled and a lost sum of each field, written into the run's own files: told by sort and field, and nothing else is."""
+    sort, field, name, change = PLANTED[what]
+    assert [(sort, field)] == rewritten(three_nights(tmp_path, monkeypatch), name, change)
+
+
+def test_everything_that_is_carried_has_its_plant():
+    """A field that joins the table of the carried ones is shown to the detector as well."""
+    assert {carried.name for carried in CARRIED} == {field for _, field, _, _ in PLANTED.values()}
+
+
+def test_planted_among_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Counters that go back, that are ahead of every run, or that no run ever had."""
+    nights = three_nights(tmp_path, monkeypatch)
+
+    def found(*samples: str) -> set[Sort]:
+        return {breach.sort for breach in breaches_of_carried(nights.chain, samples)}
+
+    first, second, third = nights.samples
+    assert set() == found(first, second, third) == found(first, third) == found("", first, first, third)
+    assert {Sort.LOSS} == found(first, third, second) == found(second, third, first)
+    doubled = re.sub(r"(_requests_total.*answered.* )([0-9.]+)$", lambda m: f"{m[1]}{2 * float(m[2])}", third, flags=re.M)
+    assert {Sort.DUPLICATION} == found(first, second, doubled)
+
+
+def counts_every_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finding is new in every run that has it."""
+    right = Previous.totals_after
+    monkeypatch.setattr(Previous, "totals_after", lambda self, found: right(replace(self, findings=frozenset()), found))
+
+
+def knows_no_previous(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run begins at nothing."""
+    monkeypatch.setattr(Output, "previous", lambda *_: NO_PREVIOUS)
+
+
+def goes_on_from_any_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run before is the newest with a summary, although latest.json does not name it: after a resume that is itself."""
+
+    def newest(output: Output) -> Place | None:
+        runs = sorted(Path(output.root.path).glob("run-*/summary.json"))
+        return output.root / runs[-1].parent.name if runs else None
+
+    right = Output.previous
+
+    def previous(output: Output, facts: ClusterFacts) -> Previous:
+        with monkeypatch.context() as patch:
+            patch.setattr(Output, "latest", newest)
+            return right(output, facts)
+
+    monkeypatch.setattr(Output, "previous", previous)
+
+
+def sends_metrics_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counters leave before latest.json names their run."""
+    right = Output.publish
+
+    def publish(output: Output, run: Place) -> None:
+        metrics.write_textfile(Path(output.root.path).parent / "auditor.prom", run.read_text("metrics.prom") or "")
+        right(output, run)
+
+    monkeypatch.setattr(Output, "publish", publish)
+
+
+BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], set[tuple[Sort, str]]]] = {
+    "counts every finding": (counts_every_finding, {(Sort.DUPLICATION, "totals")}),
+    "knows no previous": (
+        knows_no_previous,
+        {(Sort.LOSS, field) for field in ("totals", "request_totals", "previous_population")},
+    ),
+    "goes on from any summary": (
+        goes_on_from_any_summary,
+        {(Sort.DUPLICATION, "totals"), (Sort.DUPLICATION, "request_totals"), (Sort.CORRUPTION, "previous_population")},
+    ),
+    "sends metrics first": (sends_metrics_first, {(Sort.DUPLICATION, "metrics")}),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_bug_in_what_is_carried_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str):
+    """A run is killed before latest.json names it, and resumed, or followed by a fresh one: the plan finds the bug."""
+    plant, expected = BUGS[bug]
+    sorts: set[tuple[Sort, str]] = set()
+    for after in ("resumed", "followed by a fresh run"):
+        with monkeypatch.context() as patch:
+            nights = Nights(tmp_path / after, patch)
+            plant(patch)
+            nights.run(NIGHTS[0])
+            nights.run(NIGHTS[1], cut_at=INSTANTS.index("write_text latest.json") + (bug == "sends metrics first"))
+            AFTER[after](nights)
+            nights.run(NIGHTS[3])
+            sorts |= {(found.sort, found.field) for found in breaches_of_carried(nights.chain, nights.samples)}
+    assert expected <= sorts
