@@ -18,28 +18,29 @@ from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Status
 
 SLOWEST_READ_FACTOR = 10
-"""A list is waited for at least this many times as long as the slowest read on the same bookie took: a bookie that is slow at
-everything is slow at listing too, and must not be taken for one that cannot list."""
+"""A list is waited for at least this many times as long as the slowest read on the same bookie took. A
+bookie that is slow at everything is slow at listing too, and must not be taken for one that cannot list."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListPatience:
-    """How long lists are waited for on a bookie that has answered none yet, in milliseconds from sending them.
+    """How long lists are waited for on a bookie that has answered none yet, in milliseconds from sending.
 
-    After `overdue_ms` entries may be read beside the list. After `give_up_ms` the bookie counts as one that cannot list, if
-    GET_BOOKIE_INFO was answered. The time-out of a request bounds both.
+    After `overdue_ms` entries may be read beside the list. After `give_up_ms` the bookie counts as one that
+    cannot list, if GET_BOOKIE_INFO was answered. The time-out of a request bounds both.
     """
 
     overdue_ms: int
     give_up_ms: int
 
 
-UNTRIED = ListPatience(overdue_ms=500, give_up_ms=1_500)
-"""For a bookie of which nothing is known. A real bookie lists a ledger of 800,000 entries in 0.4 s at most, so 500 ms is late
-for any list; 1.5 s is almost four times the slowest list measured and leaves an answer within 3 s."""
+UNTRIED = ListPatience(overdue_ms=500, give_up_ms=1_000)
+"""For a bookie of which nothing is known. A real bookie listed a ledger of 800,000 entries in 0.4 s at
+most, so 500 ms is late for a list. 1 s is more than twice the slowest list measured, and leaves an answer
+within 3 s also where a second look follows a second later."""
 KNOWN_UNABLE = ListPatience(overdue_ms=0, give_up_ms=500)
-"""For a bookie that an earlier run, which waits for the whole time-out, recorded as unable to list. It is asked all the same,
-so that a changed storage is noticed."""
+"""For a bookie that an earlier run, which waits for the whole time-out, recorded as unable to list. It
+is asked all the same, so that a changed storage is noticed."""
 
 
 class LateLists:

@@ -37,7 +37,7 @@ def naming(context: Context, bookie_id: BookieId) -> int:
         with open_store(uri, settings.zookeeper_limits(1)) as store:
             facts = store.cluster_facts()
             context.progress.stage("read ledgers")
-            found = ledgers_naming(store, bookie_id, now_ms, context.progress.advance)
+            found = ledgers_naming(store, bookie_id, now_ms, lambda: _go_on(context))
     except StoreUnavailable as error:
         return _unreachable(context, bookie_id, str(error))
     finally:
@@ -52,6 +52,12 @@ def naming(context: Context, bookie_id: BookieId) -> int:
     for sentence in naming_sentences(found, newest.as_json() if newest else None, _age(newest)):
         context.note(sentence)
     return exit_code
+
+
+def _go_on(context: Context) -> None:
+    """One more ledger was read. Raises Interrupted when the command is to stop."""
+    context.stop.check()
+    context.progress.advance()
 
 
 def _unreachable(context: Context, bookie_id: BookieId, sentence: str) -> int:

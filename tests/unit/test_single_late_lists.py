@@ -196,7 +196,7 @@ def test_a_bookie_whose_storage_was_changed_is_noticed(cluster: SandboxCluster, 
 
 
 def test_the_patience_of_the_product_leaves_an_answer_within_three_seconds():
-    """Two bounds: overdue before a second is over, given up before two are; a bookie known to be unable sooner."""
+    """Overdue after half a second at most, given up after a second; a bookie known to be unable sooner."""
     assert 0 < late_lists.UNTRIED.overdue_ms <= 500
-    assert late_lists.UNTRIED.overdue_ms < late_lists.UNTRIED.give_up_ms <= 1_500
+    assert late_lists.UNTRIED.overdue_ms < late_lists.UNTRIED.give_up_ms <= 1_000
     assert late_lists.KNOWN_UNABLE.give_up_ms < late_lists.UNTRIED.give_up_ms

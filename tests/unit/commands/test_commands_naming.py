@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.audits import Outcome, list_naming
+from support.audits import Outcome, Pauses, list_naming
 from support.newest_runs import RUN_ID, output_with_a_run
 from support.zookeeper_znodes import znodes
 
@@ -19,6 +19,7 @@ from auditor.config import ZooKeeperLimits
 from auditor.errors import ConfigError
 from auditor.model.cluster import ClusterFacts
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.stop import Interrupted
 from auditor.wire import znode_paths
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import open_store
@@ -145,6 +146,17 @@ def test_marks_that_may_not_be_read_are_unknown(cluster: SandboxCluster, capsys)
     assert 3 == outcome.exit_code
     assert ({None}, None) == ({one["is_marked"] for one in outcome.summary["ledgers"]}, outcome.summary["marked"])
     assert "the marks are not all known" in capsys.readouterr().err
+
+
+def test_a_signal_ends_it(cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch):
+    """Between two ledgers; a cluster may have millions."""
+
+    def stopped(_: Pauses) -> None:
+        raise Interrupted(2)
+
+    monkeypatch.setattr(Pauses, "check", stopped)
+    with pytest.raises(Interrupted):
+        list_naming(cluster, cluster.id_of("b3"))
 
 
 def test_no_ledger_at_all_is_most_likely_a_wrong_root(tmp_path: Path, capsys):
