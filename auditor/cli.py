@@ -112,7 +112,7 @@ def run(**flags: Any) -> None:
 
 
 @cli.command()
-@click.argument("ids", nargs=-1, metavar="ID [ID …]")
+@click.argument("ids", nargs=-1, metavar="[ID …]")
 @click.option(
     "--naming",
     metavar="BOOKIE",
@@ -131,7 +131,7 @@ def ledger(ids: Sequence[str], naming: str | None, **flags: Any) -> None:
     if naming is not None and ids:
         raise click.UsageError("--naming lists ledgers and takes no ID: give one or the other")
     if naming is None and not ids:
-        raise click.UsageError("Missing argument 'ID [ID …]', or --naming BOOKIE.")
+        raise click.UsageError("Missing argument 'ID', or --naming BOOKIE.")
 
     def work(context: Any) -> int:
         if naming is not None:

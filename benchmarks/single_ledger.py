@@ -1,10 +1,11 @@
-"""How long `auditor ledger` takes on bookies that cannot list, from the shell's point of view: Python's start included.
+"""How long `auditor ledger` takes on bookies that cannot list, Python's start included.
 
     .venv/bin/python -m benchmarks.single_ledger [--rounds 3]
 
-The cluster is the sandbox: a real ZooKeeper, and three bookies that never answer a list of a ledger they hold, as
-DbLedgerStorage. The settings are the product's own. A sound ledger takes one look. One that lost every copy takes two looks, a
-second apart. With OUTPUT, the newest run knows that the bookies cannot list.
+The cluster is the sandbox: a real ZooKeeper, and three bookies that never answer a list of a ledger
+they hold, as DbLedgerStorage. The settings are the product's own. A sound ledger takes one look.
+One that lost every copy takes two looks, a second apart. With OUTPUT, the newest run knows that the
+bookies cannot list.
 """
 
 from __future__ import annotations

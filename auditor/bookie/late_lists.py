@@ -1,8 +1,8 @@
-"""Lists that are overdue and may still come: how long they are waited for, and what becomes of them.
+"""Lists that are overdue: how long they are waited for, and what becomes of late ones.
 
 A bookie that cannot list never answers (wire-protocol.md section 6.2). A caller with little time
-therefore reads entries beside an overdue list, instead of waiting for the time-out of the request. A
-list that comes after all replaces what the caller assumed.
+therefore reads entries beside an overdue list, instead of waiting for the time-out of the request.
+A list that comes after all replaces what the caller assumed.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Status
 
 SLOWEST_READ_FACTOR = 10
-"""A list is waited for at least this many times as long as the slowest read on the same bookie took. A
-bookie that is slow at everything is slow at listing too, and must not be taken for one that cannot list."""
+"""A list is waited for at least this many times as long as the slowest read on the same bookie
+took. A bookie that is slow at everything is slow at listing too, and must not be taken for one
+that cannot list."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListPatience:
-    """How long lists are waited for on a bookie that has answered none yet, in milliseconds from sending.
+    """How long lists are waited for where a bookie has answered none yet: ms from sending one.
 
-    After `overdue_ms` entries may be read beside the list. After `give_up_ms` the bookie counts as one that
-    cannot list, if GET_BOOKIE_INFO was answered. The time-out of a request bounds both.
+    After `overdue_ms` entries may be read beside the list. After `give_up_ms` the bookie counts as
+    one that cannot list, if GET_BOOKIE_INFO was answered. The time-out of a request bounds both.
     """
 
     overdue_ms: int
@@ -35,16 +36,16 @@ class ListPatience:
 
 
 UNTRIED = ListPatience(overdue_ms=500, give_up_ms=1_000)
-"""For a bookie of which nothing is known. A real bookie listed a ledger of 800,000 entries in 0.4 s at
-most, so 500 ms is late for a list. 1 s is more than twice the slowest list measured, and leaves an answer
-within 3 s also where a second look follows a second later."""
+"""For a bookie of which nothing is known. A real bookie listed a ledger of 800,000 entries in
+0.4 s at most, so 500 ms is late for a list. 1 s is more than twice the slowest list measured,
+and leaves an answer within 3 s also where a second look follows a second later."""
 KNOWN_UNABLE = ListPatience(overdue_ms=0, give_up_ms=500)
-"""For a bookie that an earlier run, which waits for the whole time-out, recorded as unable to list. It
-is asked all the same, so that a changed storage is noticed."""
+"""For a bookie that an earlier run, which waits for the whole time-out, recorded as unable to
+list. It is asked all the same, so that a changed storage is noticed."""
 
 
 class LateLists:
-    """The lists of one conversation that its caller did not wait for. Without patience there are none.
+    """The lists of one conversation that its caller did not wait for; none without patience.
 
     `is_inconclusive`: a connection was lost, or the bookie was too busy, while a list was awaited.
     """
@@ -82,19 +83,21 @@ class LateLists:
         return min(max(self._patience.give_up_ms / 1000, SLOWEST_READ_FACTOR * slowest_read_s), self._timeout_s)
 
     def give_up_at(self, slowest_read_s: float, busy_at: float) -> float:
-        """Until when the awaited lists are waited for, in seconds of the loop's clock. While a large answer comes in, it is
-        not late: `busy_at` is when that was last so."""
+        """Until when the awaited lists are waited for, in seconds of the loop's clock. While a
+        large answer comes in, it is not late: `busy_at` is when that was last so."""
         sent_at = max((ask.sent_at for ask in self._awaited.values()), default=0.0)
         return max(sent_at, busy_at) + self.give_up_s(slowest_read_s)
 
     def keep_awaiting(self, overdue: Sequence[Overdue]) -> None:
-        """Recognise the answers to these if they come. Nothing is kept where their time-out is over."""
+        """Recognise the answers to these if they come. Nothing is kept where their time-out is
+        over."""
         if overdue and self.overdue_s < self._timeout_s:
             self._has_begun = True
             self._awaited.update((txn_id, ask) for txn_id, ask in overdue if ask.is_list)
 
     def add(self, asks: Sequence[Ask]) -> None:
-        """Take over what a call left unanswered, asked or not, if lists were given up before their time-out."""
+        """Take over what a call left unanswered, asked or not, if lists were given up before
+        their time-out."""
         if self._has_begun:
             self._asks += asks
 
@@ -118,7 +121,8 @@ class LateLists:
         self._awaited.clear()
 
     def take(self) -> tuple[list[Ask], list[Ask]]:
-        """Stop waiting. Return every question that was taken over, and those of them that were not answered."""
+        """Stop waiting. Return every question that was taken over, and those of them that were
+        not answered."""
         asks, self._asks = self._asks, []
         self._awaited.clear()
         return asks, [ask for ask in asks if ask not in self._answered]

@@ -11,7 +11,8 @@ from auditor.bookie.questions import Ask
 
 
 class PatientConversation(Conversation):
-    """After a call for lists, `settle_late_lists` must be called: until then the outcomes of overdue lists are assumed."""
+    """After a call for lists, `settle_late_lists` must be called: until then the outcomes of
+    overdue lists are assumed."""
 
     @property
     def has_late_lists(self) -> bool:
@@ -19,9 +20,11 @@ class PatientConversation(Conversation):
         return bool(self._late)
 
     async def settle_late_lists(self) -> list[Ask]:
-        """Wait for the overdue lists as long as patience says; return their questions, each with its final outcome.
+        """Wait for the overdue lists as long as patience says; return their questions, each with
+        its final outcome.
 
-        Those that did not come are asked again, with the whole time-out, unless the bookie has shown that it cannot list.
+        Those that did not come are asked again, with the whole time-out, unless the bookie has
+        shown that it cannot list.
         """
         if not self._late:
             return []

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 
 class Timers:
-    """At most one timer a name. What a timer raises goes to `on_error`: an event loop would only log it."""
+    """At most one timer a name. What a timer raises goes to `on_error`: an event loop would only
+    log it."""
 
     def __init__(self, on_error: Callable[[BaseException], None]) -> None:
         self._on_error = on_error

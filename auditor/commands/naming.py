@@ -1,4 +1,4 @@
-"""`auditor ledger --naming BOOKIE`: which ledgers still name a bookie, with their standing in the newest run."""
+"""`auditor ledger --naming BOOKIE`: the ledgers that name a bookie, each with its standing."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ Json = dict[str, Any]
 
 
 def naming(context: Context, bookie_id: BookieId) -> int:
-    """Print the ledgers that name the bookie; return the exit code. Raises ConfigError for what cannot be a bookie id.
+    """Print the ledgers that name the bookie, and return the exit code.
 
-    0: every ledger was read. 3: some could not be, or nothing at all is known of the bookie. 5: ZooKeeper is unreachable.
+    0: every ledger was read. 3: some could not be, or nothing at all is known of the bookie.
+    5: ZooKeeper is unreachable. Raises ConfigError for what cannot be a bookie id.
     """
     if not is_bookie_id(bookie_id):
         raise ConfigError(f"--naming: {printable(bookie_id)!r} cannot be a bookie id")
@@ -61,7 +62,8 @@ def _go_on(context: Context) -> None:
 
 
 def _unreachable(context: Context, bookie_id: BookieId, sentence: str) -> int:
-    """Say why there is no answer. stdout stays empty in the text form: it may be piped into --ledgers-from."""
+    """Say why there is no answer. stdout stays empty in the text form: it may be piped into
+    --ledgers-from."""
     if context.settings.format == "json":
         said = {"bookie_id": bookie_id, "outcome": "UNREACHABLE", "exit_code": EXIT_UNREACHABLE, "error": sentence}
         context.say(json.dumps(said) + "\n")

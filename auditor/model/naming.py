@@ -13,8 +13,9 @@ from auditor.model.ledger import LedgerState
 class NamingLedger:
     """A ledger whose metadata names the bookie, in `segments_naming` of its `segments`.
 
-    `entries` is how many entries the bookie should hold of it; None where that is not clear: the ledger is not closed, or
-    its metadata contradicts itself. `is_marked` is None where the marks may not be read.
+    `entries` is how many entries the bookie should hold of it; None where that is not clear: the
+    ledger is not closed, or its metadata contradicts itself. `is_marked` is None where the marks
+    may not be read.
     """
 
     ledger_id: LedgerId
@@ -32,10 +33,11 @@ class NamingLedger:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """What the metadata of all ledgers says of one bookie. `bookie` is None where it has neither registration nor cookie.
+    """What the metadata of all ledgers says of one bookie. `bookie` is None where it has neither
+    registration nor cookie.
 
-    `listed` counts the ledger ids; `unread` those whose metadata could not be read or decoded: they may name the bookie too.
-    `unread_shown` are a few of these, each with the reason.
+    `listed` counts the ledger ids; `unread` those whose metadata could not be read or decoded: they
+    may name the bookie too. `unread_shown` are a few of these, each with the reason.
     """
 
     bookie_id: BookieId
@@ -62,7 +64,8 @@ class Naming:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every fact that was asked for is known: some ledger was listed, and all could be read."""
+        """Whether every fact that was asked for is known: some ledger was listed, and all could
+        be read."""
         return self.listed > 0 and self.unread == 0 and not self.marks_problem
 
     @property

@@ -1,4 +1,4 @@
-"""`auditor ledger --naming BOOKIE`: the ledgers that name a bookie, as lines that --ledgers-from reads, and in a sentence."""
+"""The ledgers that name a bookie, as lines that --ledgers-from reads, and in sentences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def naming_lines(naming: Naming, standings: Mapping[LedgerId, str]) -> Iterator[
 
 
 def naming_sentences(naming: Naming, newest_run: Mapping[str, Any] | None, age: str) -> Iterator[str]:
-    """What the answer means, and what is missing of it. `age` is how long ago the newest run finished."""
+    """What the answer means, and what is missing of it. `age` is how long ago the newest run
+    finished."""
     bookie = printable(naming.bookie_id)
     if not naming.listed:
         yield "No ledger was listed at all: check the metadata service URI."

@@ -1,4 +1,4 @@
-"""What the newest finished run in OUTPUT knows of the same cluster, for commands that answer in seconds.
+"""What the newest finished run in OUTPUT knows, for commands that answer in seconds.
 
 Arrow takes a third of a second to load. It is loaded only where a table has to be read.
 """
@@ -37,7 +37,8 @@ class NewestRun:
         return {"run_id": self.run_id, "finished_at": self.finished_at}
 
     def bookies_unable(self) -> frozenset[BookieId]:
-        """Return the bookies that the run recorded as unable to list; none where its files cannot be read."""
+        """Return the bookies that the run recorded as unable to list; none where its files
+        cannot be read."""
         try:
             named = self.summary["assurance"]["bookies_unable"]
             if len(named) >= self.summary["bookies"]["unsupported"]:
@@ -47,7 +48,8 @@ class NewestRun:
             return frozenset()
 
     def standings(self, ids: Iterable[LedgerId]) -> dict[LedgerId, str]:
-        """Return the standing of each of these ledgers that the run judged; none where its files cannot be read."""
+        """Return the standing of each of these ledgers that the run judged; none where its files
+        cannot be read."""
         wanted = list(ids)
         try:
             return _standings(self.path, wanted) if wanted else {}

@@ -1,7 +1,7 @@
 """Which ledgers name a bookie: what stands between it and its decommission.
 
-Memory holds the ledgers that name the bookie, the under-replication marks, and the batches in flight;
-never all ledgers.
+Memory holds the ledgers that name the bookie, the under-replication marks, and the batches in
+flight; never all ledgers.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ def ledgers_naming(
     now_ms: Callable[[], int],
     on_ledger: Callable[[], None] = lambda: None,
 ) -> Naming:
-    """Read the metadata of every ledger and keep those that name the bookie. `on_ledger` is called for each one read.
+    """Read the metadata of every ledger and keep those that name the bookie. `on_ledger` is called
+    for each one read.
 
-    A ledger that vanishes meanwhile names nobody. Costs one read a ledger, and a list and a read a mark. Raises
-    StoreUnavailable.
+    A ledger that vanishes meanwhile names nobody. Costs one read a ledger, and a list and a read a
+    mark. Raises StoreUnavailable.
     """
     store.sync()
     bookie = next((one for one in store.bookies(1, now_ms) if one.bookie_id == bookie_id), None)
