@@ -112,12 +112,32 @@ def run(**flags: Any) -> None:
 
 
 @cli.command()
-@click.argument("ids", nargs=-1, required=True, metavar="ID [ID …]")
+@click.argument("ids", nargs=-1, metavar="[ID …]")
+@click.option(
+    "--naming",
+    metavar="BOOKIE",
+    help="Instead of auditing, list the ledgers whose metadata names this bookie, one id a line, as --ledgers-from reads them.",
+)
 @_options("ledger")
-def ledger(ids: Sequence[str], **flags: Any) -> None:
-    """Audit single ledgers: same engine and verdicts, no Spark, an answer in about a second."""
+def ledger(ids: Sequence[str], naming: str | None, **flags: Any) -> None:
+    """Audit single ledgers: same engine and verdicts, no Spark, an answer in about a second.
+
+    With --naming, show what blocks the decommission of a bookie:
+
+    \b
+      auditor ledger --naming bookie-3:3181 > ids.txt
+      auditor run --ledgers-from ids.txt
+    """
+    if naming is not None and ids:
+        raise click.UsageError("--naming lists ledgers and takes no ID: give one or the other")
+    if naming is None and not ids:
+        raise click.UsageError("Missing argument 'ID', or --naming BOOKIE.")
 
     def work(context: Any) -> int:
+        if naming is not None:
+            from auditor.commands.naming import naming as list_naming
+
+            return list_naming(context, naming)
         from auditor.commands.ledger import ledger as command
         from auditor.commands.ledger_ids import ledger_id
 

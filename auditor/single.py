@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from auditor.bookie.client import AsyncLane
+from auditor.bookie.late_lists import KNOWN_UNABLE, UNTRIED, ListPatience
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.config import BookieLimits, JudgingLimits
 from auditor.judgement import Step, Todo, reading_rounds_max
@@ -35,6 +36,16 @@ class _Looks:
     answers: dict[int, dict[BookieId, Answer]] = field(default_factory=dict)
     reads: dict[int, dict[tuple[BookieId, EntryId], EntryRead]] = field(default_factory=dict)
 
+    def drop_probes(self, look: int, bookie: BookieId) -> None:
+        """Forget what was read on a bookie while its list was overdue, but for wrong digests, which accuse it.
+
+        The ledger is then judged as if the list had come in time. Probes would use up the confirming reads of that bookie.
+        """
+        reads = self.reads.get(look, {})
+        for key, read in list(reads.items()):
+            if key[0] == bookie and read.status is not ReadStatus.CORRUPT:
+                del reads[key]
+
     def evidence(self) -> LedgerEvidence:
         looks = tuple(Look(r, self.answers.get(r.look, {}), self.reads.get(r.look, {})) for r in self.records)
         return LedgerEvidence(self.records[0].ledger_id, looks)
@@ -50,6 +61,8 @@ class Asker:
     wait: Callable[[float], None]
     second_look_delay_ms: int
     judging: JudgingLimits = field(default_factory=JudgingLimits)
+    known_unable: frozenset[BookieId] = frozenset()
+    """Bookies that an earlier run recorded as unable to list: entries are read there at once, beside the lists."""
     set_aside: dict[LedgerId, str] = field(default_factory=dict)
     """Filled on the way: why a ledger could not be judged."""
 
@@ -115,19 +128,27 @@ class _Round:
         }
 
     async def ask(self, ids: Iterable[LedgerId]) -> None:
-        """Lists where they are due, then confirming reads until no ledger wants another."""
+        """Ask for the lists that are due, then read entries until no ledger wants another.
+
+        Where lists are overdue, entries are read beside them. A list that comes late is judged as if it had been in time.
+        """
         ids = list(ids)
         try:
             await self._lists([i for i in ids if self._steps[i].todo is Todo.LISTS])
-            for _ in range(reading_rounds_max(self._terms, len(self._addresses))):
-                lacking = [i for i in ids if self._steps[i].todo is Todo.READS]
-                if not lacking:
-                    return
-                await self._reads(lacking)
-            raise AssertionError("ledgers want more entries read than all bookies together are allowed")
+            await self._read_until_enough(ids)
+            if await self._settle_late_lists():
+                await self._read_until_enough(ids)
         finally:
             for lane in self._lanes.values():
                 await lane.close()
+
+    async def _read_until_enough(self, ids: Sequence[LedgerId]) -> None:
+        for _ in range(reading_rounds_max(self._terms, len(self._addresses))):
+            lacking = [i for i in ids if self._steps[i].todo is Todo.READS]
+            if not lacking:
+                return
+            await self._reads(lacking)
+        raise AssertionError("ledgers want more entries read than all bookies together are allowed")
 
     async def _lists(self, ids: list[LedgerId]) -> None:
         asked: dict[BookieId, list[ListQuestion]] = {}
@@ -148,11 +169,33 @@ class _Round:
             return [Answer(bookie, q.ledger_id, self._look, self._asker.now_ms(), status, detail=why) for q in questions]
         async with self._gate:
             answers = await self._lane(bookie).lists(questions)
+        self._remember_ability(bookie, answers)
+        return answers
+
+    def _remember_ability(self, bookie: BookieId, answers: Iterable[Answer]) -> None:
+        """Remember for the looks to come whether the bookie can list."""
         if self._lane(bookie).greeting()[0] is Greeting.UNSUPPORTED:
             self._unsupported.add(bookie)
+        else:
+            self._unsupported.discard(bookie)
         if any(answer.status is AnswerStatus.HELD for answer in answers):
             self._listed.add(bookie)
-        return answers
+
+    async def _settle_late_lists(self) -> bool:
+        """Wait for the overdue lists; return whether the word of any bookie has changed."""
+        late = [bookie for bookie, lane in self._lanes.items() if lane.has_late_lists]
+        settled = await asyncio.gather(*(self._lanes[bookie].settle_late_lists() for bookie in late))
+        changed: set[LedgerId] = set()
+        for bookie, answers in zip(late, settled, strict=True):
+            self._remember_ability(bookie, answers)
+            for answer in answers:
+                looked = self._looks[answer.ledger_id]
+                looked.answers[self._look][bookie] = answer
+                if answer.status is not AnswerStatus.UNSUPPORTED:
+                    looked.drop_probes(self._look, bookie)
+                    changed.add(answer.ledger_id)
+        self._settle(changed)
+        return bool(changed)
 
     async def _reads(self, ids: list[LedgerId]) -> None:
         asked: dict[BookieId, list[ReadQuestion]] = {}
@@ -191,5 +234,16 @@ class _Round:
             address = self._addresses[bookie]
             assert address is not None, bookie
             asker, can_list = self._asker, bookie in self._listed
-            self._lanes[bookie] = AsyncLane(bookie, *address, asker.limits, self._look, asker.now_ms, has_listed=can_list)
+            self._lanes[bookie] = AsyncLane(
+                bookie,
+                *address,
+                asker.limits,
+                self._look,
+                asker.now_ms,
+                has_listed=can_list,
+                patience=self._patience(bookie),
+            )
         return self._lanes[bookie]
+
+    def _patience(self, bookie: BookieId) -> ListPatience:
+        return KNOWN_UNABLE if bookie in self._asker.known_unable else UNTRIED

@@ -12,8 +12,9 @@ from types import TracebackType
 from typing import Self, cast
 
 from auditor.bookie.answers import Evidence
-from auditor.bookie.conversation import Conversation
+from auditor.bookie.late_lists import LateLists, ListPatience
 from auditor.bookie.listing import ListingProof
+from auditor.bookie.patient_conversation import PatientConversation
 from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.model.availability import Answer, EntryRead, Greeting
@@ -28,6 +29,9 @@ class AsyncLane:
     `now_ms` is the wall clock that dates the evidence; `has_listed` says that the bookie listed a ledger at an earlier time of
     the run: it can, however many questions go unanswered now. What the bookie did in an earlier call holds in the later ones:
     once it is silent, refuses or cannot list, it is not asked again.
+
+    With `patience`, `lists` returns before the time-out of a request where a bookie has listed nothing: what it says of an
+    overdue list is assumed, and `settle_late_lists` says in the end what became of it. Entries may be read in between.
     """
 
     def __init__(
@@ -40,10 +44,12 @@ class AsyncLane:
         now_ms: Callable[[], int],
         *,
         has_listed: bool = False,
+        patience: ListPatience | None = None,
     ) -> None:
         evidence = Evidence(bookie_id, look, limits.groups_max, limits.frame_bytes_max, now_ms)
         proof = ListingProof(has_listed=has_listed, losses_count=look > 1)
-        self._conversation = Conversation(host, port, limits, evidence, proof)
+        late = LateLists(patience, evidence, proof, limits.rpc_timeout_ms / 1000)
+        self._conversation = PatientConversation((host, port), limits, evidence, proof, late)
 
     async def greet(self) -> tuple[Greeting, str]:
         """Connects and asks GET_BOOKIE_INFO, unless that has been done: ANSWERED, SILENT or REFUSED, and why."""
@@ -53,6 +59,15 @@ class AsyncLane:
     async def lists(self, questions: Sequence[ListQuestion]) -> list[Answer]:
         """One Answer a question, in the order of the questions."""
         return cast("list[Answer]", await self._ask(questions))
+
+    @property
+    def has_late_lists(self) -> bool:
+        """Whether `lists` assumed something that `settle_late_lists` has to settle."""
+        return self._conversation.has_late_lists
+
+    async def settle_late_lists(self) -> list[Answer]:
+        """Return the final Answer to each list whose answer was assumed, after waiting for it as long as patience says."""
+        return cast("list[Answer]", [ask.outcome for ask in await self._conversation.settle_late_lists()])
 
     async def reads(self, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
         """One EntryRead a question, in the order of the questions. PRESENT only when ids and digest are right."""
@@ -94,6 +109,10 @@ class Lane:
     def lists(self, questions: Sequence[ListQuestion]) -> list[Answer]:
         """See AsyncLane.lists."""
         return self._loop.run_until_complete(self._lane.lists(questions))
+
+    def settle_late_lists(self) -> list[Answer]:
+        """See AsyncLane.settle_late_lists."""
+        return self._loop.run_until_complete(self._lane.settle_late_lists())
 
     def reads(self, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
         """See AsyncLane.reads."""

@@ -12,9 +12,11 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from auditor.bookie.answers import End, Evidence
 from auditor.bookie.exchange import FRUITLESS_MAX, Exchange
+from auditor.bookie.late_lists import LateLists
 from auditor.bookie.link import Link, open_link
-from auditor.bookie.listing import ListingProof
+from auditor.bookie.listing import ListingProof, unable_text
 from auditor.bookie.questions import Ask
+from auditor.bookie.timers import Timers
 from auditor.config import BookieLimits
 from auditor.errors import BookieUnreachable
 from auditor.model.availability import Greeting
@@ -32,40 +34,44 @@ class Conversation:
     """`end`: set once nothing more will be asked. `cannot_list`: why no list will ever come, or "".
 
     `probes` counts GET_BOOKIE_INFO requests, which belong to no question. One call at a time; one event loop for all of them.
+    A call may end without the lists that are overdue: `late` has them, and `PatientConversation` waits for them.
     """
 
-    def __init__(self, host: str, port: int, limits: BookieLimits, evidence: Evidence, proof: ListingProof) -> None:
-        self._host, self._port = host, port
-        self._limits = limits
-        self._evidence = evidence
+    def __init__(
+        self, address: tuple[str, int], limits: BookieLimits, evidence: Evidence, proof: ListingProof, late: LateLists
+    ) -> None:
+        self._host, self._port = address
+        self._limits, self._evidence = limits, evidence
         self._timeout_s = limits.rpc_timeout_ms / 1000
         self._left_s = limits.deadline_ms / 1000
         self._exchange = Exchange(limits, evidence, 0.0, proof)
+        self._late = late
         self._link: Link | None = None
         self._hello: asyncio.Future[None] | None = None
-        self._info_txn_id = 0
-        self._info_sent_at = 0.0
-        self._info_due = False
-        self._attempts = 0
-        self._trouble = ""
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._info_txn_id, self._info_sent_at, self._info_due = 0, 0.0, False
+        self._attempts, self._trouble = 0, ""
+        self._timers = Timers(self.failed)
         self._bug: BaseException | None = None
-        self._answered = False
+        self._asks_lists = self._answered = False
         self.end: End | None = None
-        self.cannot_list = ""
-        self.probes = 0
+        self.cannot_list, self.probes = "", 0
 
     async def ask(self, asks: Sequence[Ask]) -> None:
         """Give every ask its outcome: all are lists, or all are reads. Raises nothing that a bookie could cause."""
-        lists = bool(asks) and asks[0].is_list
+        lists = self._asks_lists = bool(asks) and asks[0].is_list
         self._exchange.proof.asked += len(asks) if lists else 0
         if asks and self.end is None and not (lists and self.cannot_list):
             self._exchange.begin(asks)
             await self._within_deadline(self._work)
             self._judge_listing()
+        unanswered = [ask for ask in asks if ask.outcome is None]
+        if lists and self.end is None:
+            self._late.add(unanswered)
+        self._explain(unanswered)
+
+    def _explain(self, asks: Sequence[Ask]) -> None:
         for ask in asks:
-            if ask.outcome is None:
-                ask.outcome = self._evidence.without(ask, *self._why_not(ask))
+            ask.outcome = self._evidence.without(ask, *self._why_not(ask))
 
     def _why_not(self, ask: Ask) -> tuple[str, str]:
         """(status, detail) for a question that got no answer."""
@@ -100,7 +106,7 @@ class Conversation:
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
         began = self._loop.time()
-        self._set_timer("tick", self._tick_s, self._tick)
+        self._timers.start("tick", self._tick_s, self._tick)
         try:
             async with asyncio.timeout_at(began + self._left_s):
                 await work()
@@ -109,9 +115,7 @@ class Conversation:
             self._finish(End(greeting, "silent", f"the conversation's deadline of {self._limits.deadline_ms} ms passed"))
         finally:
             self._left_s = max(0.0, self._left_s - (self._loop.time() - began))
-            for timer in self._timers.values():
-                timer.cancel()
-            self._timers.clear()
+            self._timers.cancel_all()
             if not self._exchange.done:
                 self._hang_up()
                 self._exchange.drop(None)
@@ -178,6 +182,7 @@ class Conversation:
                 self._info_answered(link)
             elif event.operation == Operation.GET_LIST_OF_ENTRIES_OF_LEDGER and status == Status.EOK:
                 self._exchange.proof.listed += 1
+            self._late.on_answer(event)
         if refused or self._exchange.refused:
             self._finish(End(Greeting.REFUSED, "refused", "EUA: the bookie does not let this client ask (not authorised)"))
         elif self._exchange.done:
@@ -188,7 +193,9 @@ class Conversation:
         self._info_txn_id = 0
         self._info_due = False
         exchange = self._exchange
-        exchange.give_up(exchange.overdue(link.heard_at, self._timeout_s, link.busy_at), link.wire)
+        overdue = exchange.overdue(link.heard_at, self._due_s, link.busy_at)
+        exchange.give_up(overdue, link.wire)
+        self._late.keep_awaiting(overdue)
         self._judge_listing()
         self._resolve_hello()
 
@@ -196,10 +203,7 @@ class Conversation:
         """To be called when GET_BOOKIE_INFO was answered after every list that counts as unanswered."""
         proof = self._exchange.proof
         if self.end is None and not self.cannot_list and proof.unable():
-            self.cannot_list = (
-                f"GET_BOOKIE_INFO is answered, GET_LIST_OF_ENTRIES_OF_LEDGER is not (asked for {proof.unanswered} ledgers): "
-                "this bookie's storage cannot list, as DbLedgerStorage cannot"
-            )
+            self.cannot_list = unable_text(proof.unanswered, None)
             self._exchange.drop(self._link.wire if self._link else None)
 
     def go_on(self) -> None:
@@ -211,7 +215,7 @@ class Conversation:
             self._attempts = 0
             link.send(frames)
         if wait_s > 0 and "refill" not in self._timers:
-            self._set_timer("refill", wait_s, self.go_on)
+            self._timers.start("refill", wait_s, self.go_on)
 
     def make_out(self) -> None:
         self._exchange.make_out()
@@ -222,6 +226,7 @@ class Conversation:
         self._link = None
         self._info_txn_id = 0
         self._trouble = why
+        self._late.on_connection_lost()
         proof = self._exchange.proof
         unanswered = proof.unanswered
         if self._exchange.outstanding or self._hello is not None:
@@ -240,23 +245,17 @@ class Conversation:
 
     # Time
 
-    def _set_timer(self, name: str, delay_s: float, act: Callable[[], None]) -> None:
-        def due() -> None:
-            self._timers.pop(name, None)
-            try:
-                act()
-            except Exception as error:
-                self.failed(error)
-
-        self._timers[name] = self._loop.call_later(delay_s, due)
-
     @property
     def _tick_s(self) -> float:
         return min(TICK_MAX_S, self._timeout_s / TICKS_PER_TIMEOUT)
 
+    @property
+    def _due_s(self) -> float:
+        return self._late.overdue_s if self._asks_lists else self._timeout_s
+
     def _tick(self) -> None:
         """Looks for what is overdue; asks GET_BOOKIE_INFO first, unless the bookie has spoken since and is known to list."""
-        self._set_timer("tick", self._tick_s, self._tick)
+        self._timers.start("tick", self._tick_s, self._tick)
         link, now = self._link, self._loop.time()
         if link is None or self._hello is not None:
             return
@@ -265,7 +264,7 @@ class Conversation:
                 link.abort()
                 self.lost(link, f"no answer to anything within {self._limits.rpc_timeout_ms} ms", breach=False)
             return
-        overdue = self._exchange.overdue(now, self._timeout_s, link.busy_at)
+        overdue = self._exchange.overdue(now, self._due_s, link.busy_at)
         if not overdue:
             return
         can_list = self._exchange.proof.listed > 0 or not overdue[0].ask.is_list
@@ -287,6 +286,7 @@ class Conversation:
         if self._link is not None:
             self._link.abort()
             self._link = None
+            self._late.on_connection_lost()
         self._info_txn_id = 0
 
     def _resolve_hello(self) -> None:

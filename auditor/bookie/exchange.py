@@ -38,7 +38,7 @@ class Exchange:
     """`proof` counts over all calls whether the bookie can list; `refused`: it said EUA, it lets us ask nothing.
 
     `resume_at`: nothing is sent before. `setbacks`: failures in a row without an answer between them; `fruitless`: how many of
-    them were connections lost while questions were outstanding.
+    them were connections lost while questions were outstanding. `slowest_read_s`: how long the slowest answer to a read took.
     """
 
     def __init__(self, limits: BookieLimits, evidence: Evidence, now: float, proof: ListingProof) -> None:
@@ -56,6 +56,7 @@ class Exchange:
         self.setbacks = 0
         self.fruitless = 0
         self.resume_at = 0.0
+        self.slowest_read_s = 0.0
 
     def begin(self, asks: Sequence[Ask]) -> None:
         """The questions of a new call. Those of the last must be done."""
@@ -131,6 +132,8 @@ class Exchange:
                 strays.append(event)
                 continue
             self._outstanding_bytes -= ask.expected_bytes
+            if not ask.is_list:
+                self.slowest_read_s = max(self.slowest_read_s, now - ask.sent_at)
             status = event.status if isinstance(event, Answered) else _EOK
             if status == _EOK:
                 proof.listed += ask.is_list

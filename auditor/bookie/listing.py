@@ -33,3 +33,12 @@ class ListingProof:
         held = self.asked - self.no_such_ledger
         proven = self.unanswered if self._losses_count else self.unanswered - self.lost
         return self.listed == 0 and 0 < min(UNANSWERED_MIN, held) <= proven
+
+
+def unable_text(unanswered: int, waited_s: float | None) -> str:
+    """Say why a bookie counts as unable to list. `waited_s`: how long it was given, None for the whole time-out."""
+    within = f" within {waited_s * 1000:.0f} ms" if waited_s is not None else ""
+    return (
+        f"GET_BOOKIE_INFO is answered, GET_LIST_OF_ENTRIES_OF_LEDGER is not{within} (asked for {unanswered} ledgers): "
+        "this bookie's storage cannot list, as DbLedgerStorage cannot"
+    )

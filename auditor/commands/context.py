@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -46,6 +47,10 @@ class Context:
         except BrokenPipeError:
             with suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), self.out.fileno())
+
+    def note(self, sentence: str) -> None:
+        """Write a sentence to stderr, where stdout must carry nothing but data."""
+        print(sentence, file=sys.stderr)  # noqa: T201
 
 
 def new_run_id(now: datetime) -> str:

@@ -18,13 +18,16 @@ from auditor.confirm.owner import owner_of
 from auditor.confirm.witness import assurance, finding_line, ledger_look, ledger_testimony
 from auditor.errors import StoreUnavailable
 from auditor.judgement import Step
+from auditor.model.availability import AnswerStatus
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence
+from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, RecordStatus
 from auditor.model.verdict import Standing, Verdict
 from auditor.poison.judge import TooManyPoisoned
 from auditor.report import log
 from auditor.report.ledgers_text import render_ledgers
+from auditor.report.newest_run import NewestRun, newest_run
 from auditor.single import Asker, audit_ledgers
 from auditor.topology.sources import sources_of
 from auditor.wire.service_uri import parse as parse_uri
@@ -43,7 +46,8 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     try:
         with open_store(uri, settings.zookeeper_limits(1)) as store:
             facts, terms = cluster_and_terms(context, store, store.bookies(0, now_ms), sources, run_id)
-            asker = _asker(context, store)
+            newest = newest_run(settings.output, facts)
+            asker = _asker(context, store, newest)
             judged = audit_ledgers(asker, ids, terms)
     except StoreUnavailable as error:
         return without_verdict(context, run_id, "UNREACHABLE", str(error))
@@ -59,6 +63,7 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     told = [(evidence, step.verdict) for evidence, step in judged]
     summary["assurance"] = assurance_of_ledgers(told, terms, findings)
     summary["maintenance"] = maintenance_of_ledgers(told, terms)
+    summary["newest_run"] = _used_of(newest, asker.known_unable, [evidence for evidence, _ in judged])
     _say(context, summary, [_ledger(evidence, step, asker.set_aside) for evidence, step in judged], findings)
     return int(summary["exit_code"])
 
@@ -73,10 +78,21 @@ def _say(context: Context, summary: Json, ledgers: Sequence[Json], findings: Seq
     )
 
 
-def _asker(context: Context, store: MetadataStore) -> Asker:
+def _asker(context: Context, store: MetadataStore, newest: NewestRun | None) -> Asker:
     settings = context.settings
     bookies, judging = settings.bookie_limits(), settings.judging_limits()
-    return Asker(store, bookies, now_ms, context.stop.wait, settings.second_look_delay_ms, judging)
+    known_unable = newest.bookies_unable() if newest and settings.probe_entries else frozenset()
+    return Asker(store, bookies, now_ms, context.stop.wait, settings.second_look_delay_ms, judging, known_unable)
+
+
+def _used_of(newest: NewestRun | None, known_unable: frozenset[BookieId], evidence: Sequence[LedgerEvidence]) -> Json | None:
+    """Which run said of the bookies asked here that they cannot list, and which of them list by now; None where none did."""
+    answers = [a for one in evidence for look in one.looks for a in look.answers.values() if a.bookie_id in known_unable]
+    if newest is None or not answers:
+        return None
+    asked = {answer.bookie_id for answer in answers}
+    listing = {answer.bookie_id for answer in answers if answer.status is AnswerStatus.HELD}
+    return {**newest.as_json(), "bookies_unable": sorted(asked - listing), "bookies_listing_now": sorted(listing)}
 
 
 def _is_missing(evidence: LedgerEvidence) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from auditor.errors import ConfigError
@@ -14,15 +15,20 @@ WORD_SHOWN_MAX = 40
 """Characters quoted of what is no id."""
 
 
-def read_ledger_ids(path: Path) -> list[int]:
-    """Ledger ids from a file, one a line; blank lines and #-comments are passed over, a doubled id counts once.
+STDIN = Path("-")
+"""In place of a file: the ids come from standard input."""
 
-    Raises ConfigError naming the line.
+
+def read_ledger_ids(path: Path) -> list[int]:
+    """Return the ledger ids in a file, one a line; blank lines and #-comments are passed over, a doubled id counts once.
+
+    `-` is standard input. Raises ConfigError naming the line.
     """
     try:
-        if path.stat().st_size > LEDGER_FILE_BYTES_MAX:
+        data = _read(path)
+        if len(data) > LEDGER_FILE_BYTES_MAX:
             raise ConfigError(f"--ledgers-from: {path} is larger than {LEDGER_FILE_BYTES_MAX} bytes")
-        lines = path.read_text("ascii").splitlines()
+        lines = data.decode("ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--ledgers-from: {path} cannot be read as a list of ids: {error}") from None
     ids: dict[int, None] = {}
@@ -31,6 +37,14 @@ def read_ledger_ids(path: Path) -> list[int]:
         if word:
             ids[ledger_id(word, f"--ledgers-from: {path} line {number}")] = None
     return list(ids)
+
+
+def _read(path: Path) -> bytes:
+    """The file's bytes, at most one more than it may have."""
+    if path == STDIN:
+        return sys.stdin.buffer.read(LEDGER_FILE_BYTES_MAX + 1)
+    with path.open("rb") as stream:
+        return stream.read(LEDGER_FILE_BYTES_MAX + 1)
 
 
 def ledger_id(word: str, where: str) -> int:

@@ -13,7 +13,8 @@ from auditor.commands.context import Context, terms_of
 from auditor.errors import ConfigError, OutputError
 from auditor.model.cluster import ClusterFacts
 from auditor.report.journal import JOURNAL, LISTED, entries
-from auditor.report.run_directory import RUN_NAME, Output, Place
+from auditor.report.newest_run import RUN_NAME
+from auditor.report.run_directory import Output, Place
 
 
 def begun(context: Context, output: Output, run_id: str, now: datetime) -> About:

@@ -20,7 +20,7 @@ CLUSTER_SETTINGS = (
     ),
     Setting(
         "ledgers_from", _WHAT, FILE, None,
-        "Audit only the ledger ids in this file, one a line.",
+        "Audit only the ledger ids in this file, one a line; - reads them from standard input.",
         "Not set: every ledger of the cluster is listed and accounted for.",
         commands=ONLY_RUN,
     ),
@@ -141,8 +141,9 @@ OUTPUT_SETTINGS = (
     Setting(
         "output", _OUT, DIRECTORY, "./audits",
         "Where the directory of each run goes: a local path, or anything Spark can write to.",
-        "Beside the caller, so that a first run needs no permission.",
-        commands=WHOLE_RUNS,
+        "Beside the caller, so that a first run needs no permission. `ledger` writes nothing there: it reads what the newest "
+        "run of the cluster knows.",
+        commands=WHOLE_RUNS | {"ledger"},
     ),
     Setting(
         "keep_runs", _OUT, COUNT, "30",

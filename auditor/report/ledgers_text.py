@@ -9,7 +9,7 @@ from auditor.confirm.witness import PROBED
 from auditor.model.verdict import Exempt, Unknown
 from auditor.report.findings_text import FindingRow, matrix, next_section, one_line, owner_text
 from auditor.report.layout import of, paint, printable, span, wrapped
-from auditor.report.surroundings_text import first_screen
+from auditor.report.surroundings_text import first_screen, named
 from auditor.report.text import assemble, cluster_name, fit
 from auditor.report.unjudged_text import bookies_behind, in_maintenance, unheard_at, what_to_do
 from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line
@@ -45,12 +45,27 @@ def render_ledgers(
     return assemble(
         wrapped(f"cluster   {cluster_name(summary)}", width),
         first_screen(summary, width),
+        _newest_run(summary, width),
         [""],
         *(_ledger(ledger, findings, width, color, in_maintenance(summary)) for ledger in ledgers),
         next_section(findings, width, color),
         wrapped(_WITHHELD.format(delay=span(second_look_delay_s)), width),
         [machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])],
     )
+
+
+def _newest_run(summary: Mapping[str, Any], width: int) -> Iterator[str]:
+    """What was used of the newest run in OUTPUT."""
+    used = summary.get("newest_run")
+    if not used:
+        return
+    unable, listing = used["bookies_unable"], used["bookies_listing_now"]
+    head = f"Run {printable(used['run_id'])} ({printable(used['finished_at'])}) found"
+    if unable:
+        said = f"{head} {named(unable)} unable to list: entries were read there at once, while lists were asked for too."
+        yield from wrapped(said, width)
+    if listing:
+        yield from wrapped(f"{head} {named(listing)} unable to list, which can list now.", width)
 
 
 def _ledger(

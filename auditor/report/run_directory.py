@@ -26,14 +26,12 @@ from auditor.accounting.summary import NO_PREVIOUS, Previous
 from auditor.errors import OutputError
 from auditor.model.cluster import ClusterFacts
 from auditor.report import jsonl
+from auditor.report.newest_run import LATEST, RUN_NAME, URI
 
 Json = dict[str, Any]
 
-LATEST = "latest.json"
 LOCK = ".lock"
-RUN_NAME = re.compile(r"run-\d{8}T\d{6}Z-[0-9a-f]{6}")
 _PATTERN = re.compile(r"[][{}*?\\]")
-_URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +130,7 @@ class Place:
 
 def place(text: str) -> Place:
     """A directory named by a local path or a URI. Raises OutputError for a URI no file system is known for."""
-    if not _URI.match(text):
+    if not URI.match(text):
         path = str(Path(text).absolute())
         if _PATTERN.search(path):
             raise OutputError(f"{text} has a character that Spark takes for a pattern (one of []{{}}*?\\): use another path")

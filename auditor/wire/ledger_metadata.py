@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 
 from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from auditor.errors import MalformedMetadata, UnknownMetadataFormat
 from auditor.model.identity import BookieId, is_bookie_id
@@ -37,6 +38,7 @@ _STATE_NUMBERS = {state: number for number, state in _STATES.items()}
 _DIGESTS = {digest.value: digest for digest in DigestType}
 _SEGMENT = LedgerMetadataFormat.DESCRIPTOR.fields_by_name["segment"].number
 _CUSTOM_METADATA = LedgerMetadataFormat.DESCRIPTOR.fields_by_name["customMetadata"].number
+_DIGEST_TYPE = LedgerMetadataFormat.DESCRIPTOR.fields_by_name["digestType"].number
 _MEMBER = LedgerMetadataFormat.Segment.DESCRIPTOR.fields_by_name["ensembleMember"].number
 
 
@@ -208,6 +210,9 @@ def _binary_member_offsets(data: bytes, start: int, end: int) -> Iterator[int]:
 def _digest_type(message: LedgerMetadataFormat) -> DigestType | None:
     if message.HasField("digestType"):
         return _DIGESTS[message.digestType]
+    unknown = UnknownFieldSet(message)
+    if any(unknown[at].field_number == _DIGEST_TYPE for at in range(len(unknown))):
+        return None  # a type newer than ours: protobuf keeps an unknown enum value among the unknown fields
     # Java asks for the type of any ledger with a password, and gets the default of the enum.
     return DigestType.CRC32 if message.HasField("password") else None
 

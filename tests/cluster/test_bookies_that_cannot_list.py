@@ -11,6 +11,7 @@ from support.raw_bookie import RawBookie, info_request, list_request, read_reque
 from support.real_cluster import RealCluster
 
 from auditor.bookie.client import AsyncLane, Lane, ListQuestion, ReadQuestion
+from auditor.bookie.late_lists import UNTRIED
 from auditor.config import BookieLimits
 from auditor.model.availability import AnswerStatus, Greeting, ReadStatus
 from auditor.model.ledger import DigestType
@@ -65,3 +66,18 @@ def test_it_is_found_out_once(bookie: BookieUnderTest) -> None:
     assert [answer.ledger_id for answer in answers if answer.requests] == [UNKNOWN, *HELD[:3]]
     assert [read.status for read in reads] == [ReadStatus.PRESENT, ReadStatus.NO_ENTRY]
     assert greeting is Greeting.UNSUPPORTED
+
+
+def test_it_is_read_beside_a_list_that_is_overdue(bookie: BookieUnderTest) -> None:
+    """With the patience of `auditor ledger`, long before the time-out of a request; the list is asked for once."""
+    limits = BookieLimits(rpc_timeout_ms=120_000)
+    with Lane(AsyncLane("b1", bookie.host, bookie.port, limits, LOOK, lambda: NOW_MS, patience=UNTRIED)) as lane:
+        assumed = lane.lists([ListQuestion(HELD[0])])
+        reads = lane.reads([ReadQuestion(HELD[0], 0, DigestType.CRC32C, b""), ReadQuestion(HELD[0], 3)])
+        (answer,) = lane.settle_late_lists()
+        greeting, detail = lane.greeting()
+
+    assert [read.status for read in reads] == [ReadStatus.PRESENT, ReadStatus.NO_ENTRY]
+    assert [answer.status, 1] == [AnswerStatus.UNSUPPORTED, answer.requests]
+    assert assumed[0].status is AnswerStatus.UNSUPPORTED
+    assert (greeting, detail) == (Greeting.UNSUPPORTED, answer.detail)

@@ -47,6 +47,7 @@ LINE_CHARS_MAX = 128
 MADE = {"docs/configuration.md"}
 
 FLAGS = {s.flag for s in (*SETTINGS, CONFIG_FILE)} | {s.off_flag for s in SETTINGS if s.off_flag} | {"--help", "--version"}
+FLAGS |= {flag for command in cli.commands.values() for one in command.params for flag in one.opts if flag.startswith("--")}
 FOREIGN_FLAGS = {"--master", "--py-files", "--conf", "--deploy-mode", "--archives", "--files", "--name", "--num-executors"}
 """spark-submit's own."""
 KIND_NAME = re.compile(r"\b(?:ENTRY|PLACEMENT|ENSEMBLE|UNDERREPLICATED|BOOKIE|METADATA|LEDGER)_[A-Z]+(?:_[A-Z]+)*\b")

@@ -30,6 +30,7 @@ from structlog.stdlib import BoundLogger
 from auditor.accounting.about import About
 from auditor.clock import now_ms
 from auditor.commands import ledger as ledger_command
+from auditor.commands import naming as naming_command
 from auditor.commands import replay as replay_command
 from auditor.commands import run as run_command
 from auditor.commands.context import Context
@@ -184,6 +185,14 @@ def audit_ledgers(
         for one in told.get("ledgers", ())  # none where no verdict was given
     }
     return said.outcome(code, told["summary"], told.get("findings", []), verdicts, None)
+
+
+def list_naming(cluster: HasCluster | str, bookie_id: str, **settings: object) -> Outcome:
+    """`auditor ledger --naming BOOKIE`, as text unless `format` says otherwise; `summary` is what the JSON form says."""
+    said = _Call("ledger", cluster, settings, Pauses())
+    code = naming_command.naming(said.context, bookie_id)
+    told = json.loads(said.out.getvalue()) if said.context.settings.format == "json" else {}
+    return said.outcome(code, told, [], {}, None)
 
 
 def replay_run(run_dir: Path, **settings: object) -> Outcome:

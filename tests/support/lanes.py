@@ -5,6 +5,7 @@ from __future__ import annotations
 from support.scripted_bookie import LIST, ScriptedBookie
 
 from auditor.bookie.client import AsyncLane, Lane, ListQuestion
+from auditor.bookie.late_lists import ListPatience
 from auditor.config import BookieLimits
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
@@ -32,9 +33,9 @@ LIMITS: dict[str, float] = {
 }
 
 
-def lane(bookie: ScriptedBookie, look: int = LOOK, **changes: float) -> Lane:
+def lane(bookie: ScriptedBookie, look: int = LOOK, patience: ListPatience | None = None, **changes: float) -> Lane:
     limits = BookieLimits(**{**LIMITS, **changes})  # type: ignore[arg-type]
-    return Lane(AsyncLane("b1:3181", "127.0.0.1", bookie.port, limits, look, lambda: NOW_MS))
+    return Lane(AsyncLane("b1:3181", "127.0.0.1", bookie.port, limits, look, lambda: NOW_MS, patience=patience))
 
 
 def ask(

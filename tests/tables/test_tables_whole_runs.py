@@ -8,7 +8,7 @@ import pytest
 from support.audits import accounted, audit
 
 from auditor.model.finding import Kind
-from auditor.report.run_directory import LATEST
+from auditor.report.newest_run import LATEST
 from auditor.sandbox.cluster import SandboxCluster
 
 pytestmark = pytest.mark.spark

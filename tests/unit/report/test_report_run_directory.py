@@ -21,7 +21,8 @@ from auditor.errors import OutputError
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
-from auditor.report.run_directory import LATEST, LOCK, Output, Place, place, read_findings, read_summary, write_json
+from auditor.report.newest_run import LATEST
+from auditor.report.run_directory import LOCK, Output, Place, place, read_findings, read_summary, write_json
 from auditor.verify.population import LastPopulation
 
 NUMBERS = pa.schema([("n", pa.int64()), ("word", pa.string())])

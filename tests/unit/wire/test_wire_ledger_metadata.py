@@ -350,6 +350,13 @@ def test_a_password_without_a_digest_type_means_crc32() -> None:
     assert ledger_metadata.decode(v3(message())).digest_type is None
 
 
+def test_a_digest_type_newer_than_ours_is_unknown_and_not_crc32() -> None:
+    """Else every entry of the ledger would be read as corrupt: what cannot be verified is not wrong."""
+    newer = message(password=b"pw").SerializeToString() + bytes([7 << 3, 9])  # digestType = 9
+    data = b"BookieMetadataFormatVersion\t3\n" + bytes([len(newer)]) + newer
+    assert ledger_metadata.decode(data).digest_type is None
+
+
 @pytest.mark.parametrize("digest_type", DigestType)
 @pytest.mark.parametrize("version", [2, 3])
 def test_each_digest_type_is_read(digest_type: DigestType, version: int) -> None:

@@ -1,0 +1,142 @@
+"""Lists that are overdue: how long they are waited for, and what becomes of late ones.
+
+A bookie that cannot list never answers (wire-protocol.md section 6.2). A caller with little time
+therefore reads entries beside an overdue list, instead of waiting for the time-out of the request.
+A list that comes after all replaces what the caller assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from auditor.bookie.answers import Evidence
+from auditor.bookie.exchange import Overdue
+from auditor.bookie.listing import ListingProof
+from auditor.bookie.questions import Ask
+from auditor.wire.bookie_connection import Answered, AnswerTooLarge
+from auditor.wire.frames import Status
+
+SLOWEST_READ_FACTOR = 10
+"""A list is waited for at least this many times as long as the slowest read on the same bookie
+took. A bookie that is slow at everything is slow at listing too, and must not be taken for one
+that cannot list."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListPatience:
+    """How long lists are waited for where a bookie has answered none yet: ms from sending one.
+
+    After `overdue_ms` entries may be read beside the list. After `give_up_ms` the bookie counts as
+    one that cannot list, if GET_BOOKIE_INFO was answered. The time-out of a request bounds both.
+    """
+
+    overdue_ms: int
+    give_up_ms: int
+
+
+UNTRIED = ListPatience(overdue_ms=500, give_up_ms=1_000)
+"""For a bookie of which nothing is known. A real bookie listed a ledger of 800,000 entries in
+0.4 s at most, so 500 ms is late for a list. 1 s is more than twice the slowest list measured,
+and leaves an answer within 3 s also where a second look follows a second later."""
+KNOWN_UNABLE = ListPatience(overdue_ms=0, give_up_ms=500)
+"""For a bookie that an earlier run, which waits for the whole time-out, recorded as unable to
+list. It is asked all the same, so that a changed storage is noticed."""
+
+
+class LateLists:
+    """The lists of one conversation that its caller did not wait for; none without patience.
+
+    `is_inconclusive`: a connection was lost, or the bookie was too busy, while a list was awaited.
+    """
+
+    def __init__(self, patience: ListPatience | None, evidence: Evidence, proof: ListingProof, timeout_s: float) -> None:
+        self._patience = patience
+        self._evidence = evidence
+        self._proof = proof
+        self._timeout_s = timeout_s
+        self._awaited: dict[int, Ask] = {}
+        self._answered: set[Ask] = set()
+        self._asks: list[Ask] = []
+        self._has_begun = False
+        self.is_inconclusive = False
+
+    def __bool__(self) -> bool:
+        return bool(self._asks)
+
+    @property
+    def has_awaited(self) -> bool:
+        """Whether a list may still come on the connection that it was asked on."""
+        return bool(self._awaited)
+
+    @property
+    def overdue_s(self) -> float:
+        """How long a list is waited for before entries are read beside it, in seconds."""
+        if self._patience is None or self._proof.listed:
+            return self._timeout_s
+        return min(self._patience.overdue_ms / 1000, self._timeout_s)
+
+    def give_up_s(self, slowest_read_s: float) -> float:
+        """How long a list is waited for in all, in seconds, where the slowest read took so long."""
+        if self._patience is None:
+            return self._timeout_s
+        return min(max(self._patience.give_up_ms / 1000, SLOWEST_READ_FACTOR * slowest_read_s), self._timeout_s)
+
+    def give_up_at(self, slowest_read_s: float, busy_at: float) -> float:
+        """Until when the awaited lists are waited for, in seconds of the loop's clock. While a
+        large answer comes in, it is not late: `busy_at` is when that was last so."""
+        sent_at = max((ask.sent_at for ask in self._awaited.values()), default=0.0)
+        return max(sent_at, busy_at) + self.give_up_s(slowest_read_s)
+
+    def keep_awaiting(self, overdue: Sequence[Overdue]) -> None:
+        """Recognise the answers to these if they come. Nothing is kept where their time-out is
+        over."""
+        if overdue and self.overdue_s < self._timeout_s:
+            self._has_begun = True
+            self._awaited.update((txn_id, ask) for txn_id, ask in overdue if ask.is_list)
+
+    def add(self, asks: Sequence[Ask]) -> None:
+        """Take over what a call left unanswered, asked or not, if lists were given up before
+        their time-out."""
+        if self._has_begun:
+            self._asks += asks
+
+    def on_answer(self, event: Answered | AnswerTooLarge) -> None:
+        """Take the answer to a list that is overdue."""
+        ask = self._awaited.pop(event.txn_id, None)
+        if ask is None:
+            return
+        status = event.status if isinstance(event, Answered) else Status.EOK
+        if status == Status.ETOOMANYREQUESTS:
+            self.is_inconclusive = True
+            return
+        self._reopen(ask)
+        self._proof.no_such_ledger += status == Status.ENOLEDGER
+        self._answered.add(ask)
+        ask.outcome = self._evidence.from_event(ask, event)
+
+    def on_connection_lost(self) -> None:
+        """Stop recognising answers: a new connection counts its transactions anew."""
+        self.is_inconclusive = self.is_inconclusive or bool(self._awaited)
+        self._awaited.clear()
+
+    def take(self) -> tuple[list[Ask], list[Ask]]:
+        """Stop waiting. Return every question that was taken over, and those of them that were
+        not answered."""
+        asks, self._asks = self._asks, []
+        self._awaited.clear()
+        return asks, [ask for ask in asks if ask not in self._answered]
+
+    def ask_without_patience(self, asks: Sequence[Ask]) -> None:
+        """Prepare these to be asked anew, each with the whole time-out."""
+        self._patience = None
+        self._has_begun = self.is_inconclusive = False
+        self._proof.asked -= len(asks)
+        for ask in asks:
+            self._reopen(ask)
+
+    def _reopen(self, ask: Ask) -> None:
+        self._proof.unanswered -= ask.unanswered
+        ask.unanswered = False
+        ask.losses = 0
+        ask.outcome = None

@@ -1,0 +1,93 @@
+"""The ledgers that name a bookie, as lines that --ledgers-from reads, and in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from auditor.model.identity import LedgerId
+from auditor.model.ledger import LedgerState
+from auditor.model.naming import Naming, NamingLedger
+from auditor.report.layout import count, of, printable
+
+NOT_AUDITED = "not_audited"
+"""The standing of a ledger that the newest run has no verdict on."""
+
+
+def naming_lines(naming: Naming, standings: Mapping[LedgerId, str]) -> Iterator[str]:
+    """One line a ledger: its id, and behind `#` what is known of it."""
+    for ledger in naming.ledgers:
+        standing = standings.get(ledger.ledger_id, NOT_AUDITED).replace("_", " ")
+        facts = (
+            ledger.state.value,
+            f"named by {ledger.segments_naming} of {of(ledger.segments, 'segment')}",
+            _entries(ledger),
+            {True: "marked", False: "not marked", None: "not known whether marked"}[ledger.is_marked],
+            f"standing: {standing}",
+        )
+        yield f"{ledger.ledger_id}  # {'; '.join(facts)}"
+
+
+def naming_sentences(naming: Naming, newest_run: Mapping[str, Any] | None, age: str) -> Iterator[str]:
+    """What the answer means, and what is missing of it. `age` is how long ago the newest run
+    finished."""
+    bookie = printable(naming.bookie_id)
+    if not naming.listed:
+        yield "No ledger was listed at all: check the metadata service URI."
+        return
+    if naming.is_unheard_of:
+        yield (
+            f"None of {of(naming.listed, 'ledger')} names bookie {bookie}, and it has neither a registration nor a cookie: "
+            "check the id."
+        )
+    else:
+        yield _counts(naming, bookie)
+    if naming.ledgers:
+        yield _waiting(naming)
+        yield (
+            f"Standings are those of run {newest_run['run_id']}, which finished {age} ago."
+            if newest_run
+            else "Standings are not known: OUTPUT has no finished run of this cluster."
+        )
+    if naming.unread:
+        first, why = naming.unread_shown[0]
+        yield (
+            f"The metadata of {of(naming.unread, 'ledger')} could not be read, and may name the bookie too; ledger {first}: "
+            f"{printable(why, 1_000)}."
+        )
+    if naming.marks_problem:
+        yield f"{printable(naming.marks_problem, 1_000)}."
+
+
+def _counts(naming: Naming, bookie: str) -> str:
+    total = len(naming.ledgers)
+    if not total:
+        return f"None of {of(naming.listed, 'ledger')} names bookie {bookie}."
+    is_open, recovering = naming.count(LedgerState.OPEN), naming.count(LedgerState.IN_RECOVERY)
+    closed = naming.count(LedgerState.CLOSED)
+    return (
+        f"{of(total, 'ledger names', 'ledgers name')} bookie {bookie}: {count(is_open)} open, {count(recovering)} in recovery, "
+        f"{count(closed)} closed; {'at least ' if naming.marks_problem else ''}{count(naming.marked)} marked under-replicated."
+    )
+
+
+def _waiting(naming: Naming) -> str:
+    if not naming.waited_for:
+        return "It should hold no entry of any of them: none blocks a decommission."
+    unclosed = len(naming.ledgers) - naming.count(LedgerState.CLOSED)
+    closing = (
+        f" {count(unclosed)} of them {'is' if unclosed == 1 else 'are'} not closed: a segment that is still written to can be "
+        "replicated only after its writer has left it or the ledger is closed."
+        if unclosed
+        else ""
+    )
+    return (
+        f"What blocks a decommission: {of(naming.waited_for, 'ledger')} of which it may hold entries, until another bookie has "
+        f"replaced it there.{closing}"
+    )
+
+
+def _entries(ledger: NamingLedger) -> str:
+    if ledger.entries is None:
+        return "entries there not known"
+    return f"should hold {of(ledger.entries, 'entry', 'entries')}"

@@ -1,0 +1,209 @@
+"""A lane whose caller does not wait for overdue lists: it reads beside them, and a list that comes late counts."""
+
+from __future__ import annotations
+
+from support.lanes import (
+    HELD,
+    NO_SUCH_LEDGER,
+    SILENT,
+    TIMED_OUT,
+    UNSUPPORTED,
+    lane,
+    ledgers,
+    listed,
+    statuses,
+)
+from support.scripted_bookie import (
+    INFO,
+    LIST,
+    READ,
+    Act,
+    Connection,
+    ScriptedBookie,
+    list_answer,
+    read_answer,
+)
+
+from auditor.bookie.client import ListQuestion, ReadQuestion
+from auditor.bookie.late_lists import ListPatience
+from auditor.model.availability import Greeting, ReadStatus
+from auditor.wire.entry_availability import encode_runs
+from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
+
+PATIENCE = ListPatience(overdue_ms=60, give_up_ms=400)
+LONG_MS = 20_000
+"""A time-out of a request that no test here can wait for."""
+
+
+def never_lists(connection: Connection, request: pb.Request) -> bool:
+    """As DbLedgerStorage: no answer to a list, answers to all else."""
+    return listed(request) is not None
+
+
+def lists_after(delay_s: float, *ledger_ids: int) -> Act:
+    """Answers the first list of these ledgers after a while, and no other list."""
+    done: set[int] = set()
+
+    def act(connection: Connection, request: pb.Request) -> bool:
+        ledger_id = listed(request)
+        if ledger_id in ledger_ids and ledger_id not in done:
+            done.add(ledger_id)
+            connection.later(delay_s, list_answer(request.header.txnId, ledger_id, encode_runs([0])))
+        return ledger_id is not None
+
+    return act
+
+
+def test_entries_are_read_before_the_time_out_of_a_list() -> None:
+    """A bookie that never lists is read, and found unable to list, long before the time-out of a request."""
+    with (
+        ScriptedBookie(ledgers(1), never_lists) as bookie,
+        lane(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS) as asker,
+    ):
+        assert [UNSUPPORTED] == statuses(asker.lists([ListQuestion(1)]))
+        assert [ReadStatus.PRESENT] == statuses(asker.reads([ReadQuestion(1, 0)]))
+        (answer,) = asker.settle_late_lists()
+        greeting = asker.greeting()
+    assert [INFO, LIST, INFO, READ] == [operation for _, operation, *_ in bookie.requests]
+    assert (UNSUPPORTED, 1) == (answer.status, answer.requests)
+    assert "GET_LIST_OF_ENTRIES_OF_LEDGER is not within 400 ms" in answer.detail
+    assert (Greeting.UNSUPPORTED, answer.detail) == greeting
+
+
+def test_a_list_that_comes_late_counts() -> None:
+    """It replaces what was assumed, and the bookie is one that can list."""
+    with (
+        ScriptedBookie(ledgers(1), lists_after(0.2, 1)) as bookie,
+        lane(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS) as asker,
+    ):
+        assert [UNSUPPORTED] == statuses(asker.lists([ListQuestion(1)]))
+        assert asker.settle_late_lists()[0].groups
+        assert Greeting.ANSWERED is asker.greeting()[0]
+    assert [1] == bookie.asked(LIST)
+
+
+def test_a_list_that_comes_during_the_reads_counts() -> None:
+    """Nothing is waited for any more then."""
+
+    def act(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation == READ:
+            connection.send(list_answer(asked_by[0], 1, encode_runs([0])))
+        elif listed(request) is not None:
+            asked_by.append(request.header.txnId)
+        return listed(request) is not None
+
+    asked_by: list[int] = []
+    with (
+        ScriptedBookie(ledgers(1), act) as bookie,
+        lane(bookie, patience=ListPatience(60, LONG_MS), rpc_timeout_ms=LONG_MS) as asker,
+    ):
+        asker.lists([ListQuestion(1)])
+        asker.reads([ReadQuestion(1, 0)])
+        assert [HELD] == statuses(asker.settle_late_lists())
+
+
+def test_one_late_list_gives_the_others_the_whole_time_out() -> None:
+    """The bookie can list: the others are asked again, and what never comes has timed out."""
+    with (
+        ScriptedBookie(ledgers(4), lists_after(0.15, 1)) as bookie,
+        lane(bookie, patience=PATIENCE, rpc_timeout_ms=600) as asker,
+    ):
+        assert [UNSUPPORTED] * 4 == statuses(asker.lists([ListQuestion(n) for n in range(1, 5)]))
+        answers = asker.settle_late_lists()
+        assert Greeting.ANSWERED is asker.greeting()[0]
+    assert [HELD, TIMED_OUT, TIMED_OUT, TIMED_OUT] == statuses(answers)
+    assert [1, 2, 3, 4, 2, 3, 4] == bookie.asked(LIST)
+
+
+def test_lists_beyond_the_window_are_asked_once_the_bookie_can_list() -> None:
+    """With more lists than may be outstanding, those never sent are asked too."""
+
+    def act(connection: Connection, request: pb.Request) -> bool:
+        if listed(request) is None or len(bookie.asked(LIST)) > 4:
+            return False
+        ledger_id = listed(request)
+        connection.later(0.2, list_answer(request.header.txnId, ledger_id, encode_runs([0])))
+        return True
+
+    with (
+        ScriptedBookie(ledgers(9), act) as bookie,
+        lane(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS, inflight_max=4) as asker,
+    ):
+        assert [UNSUPPORTED] * 9 == statuses(asker.lists([ListQuestion(n) for n in range(1, 10)]))
+        answers = asker.settle_late_lists()
+    assert list(range(1, 10)) == [answer.ledger_id for answer in answers]
+    assert [HELD] * 9 == statuses(answers)
+    assert list(range(1, 10)) == bookie.asked(LIST)
+
+
+def test_a_late_answer_without_a_list_counts_too() -> None:
+    """ENOLEDGER is a valid answer; the other ledgers were all it may hold, and went unanswered."""
+
+    def act(connection: Connection, request: pb.Request) -> bool:
+        if listed(request) == 2:
+            connection.later(0.15, list_answer(request.header.txnId, 2, None, pb.ENOLEDGER))
+        return listed(request) is not None
+
+    with ScriptedBookie(act=act) as bookie, lane(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS) as asker:
+        asker.lists([ListQuestion(1), ListQuestion(2)])
+        assert [UNSUPPORTED, NO_SUCH_LEDGER] == statuses(asker.settle_late_lists())
+        assert Greeting.UNSUPPORTED is asker.greeting()[0]
+
+
+def test_a_lost_connection_proves_nothing_of_the_lists_awaited_on_it() -> None:
+    """They are asked again on the next connection, and waited for as long as a request may take."""
+
+    def act(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation == READ and connection.number == 1:
+            connection.reset()
+            return True
+        return listed(request) is not None and connection.number == 1
+
+    with (
+        ScriptedBookie(ledgers(1), act) as bookie,
+        lane(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS) as asker,
+    ):
+        assert [UNSUPPORTED] == statuses(asker.lists([ListQuestion(1)]))
+        assert [ReadStatus.PRESENT] == statuses(asker.reads([ReadQuestion(1, 0)]))
+        assert [HELD] == statuses(asker.settle_late_lists())
+        assert Greeting.ANSWERED is asker.greeting()[0]
+
+
+def test_a_bookie_that_is_slow_at_reads_gets_longer_for_its_lists() -> None:
+    """A list is waited for ten times as long as a read took, before the bookie counts as unable to list."""
+
+    def act(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation == READ:
+            connection.later(0.1, read_answer(request.header.txnId, 1, 0, None, pb.ENOENTRY))
+            return True
+        return late(connection, request)
+
+    late = lists_after(0.7, 1)
+    with (
+        ScriptedBookie(ledgers(1), act) as bookie,
+        lane(bookie, patience=ListPatience(60, 100), rpc_timeout_ms=LONG_MS) as asker,
+    ):
+        asker.lists([ListQuestion(1)])
+        asker.reads([ReadQuestion(1, 0)])
+        assert [HELD] == statuses(asker.settle_late_lists())
+
+
+def test_a_bookie_that_says_nothing_at_all_is_silent() -> None:
+    """Without GET_BOOKIE_INFO answered after the lists, no bookie counts as unable to list."""
+    with (
+        ScriptedBookie(act=lambda connection, request: len(bookie.requests) > 1) as bookie,
+        lane(bookie, patience=PATIENCE, rpc_timeout_ms=200, retries_max=0) as asker,
+    ):
+        assert [SILENT] == statuses(asker.lists([ListQuestion(1)]))
+        assert not asker.settle_late_lists()
+        assert Greeting.SILENT is asker.greeting()[0]
+
+
+def test_a_bookie_that_has_listed_is_waited_for_as_ever() -> None:
+    """One list in time settles that it can list: the other has the whole time-out, and nothing is assumed."""
+    with (
+        ScriptedBookie(ledgers(2), lambda connection, request: listed(request) == 2) as bookie,
+        lane(bookie, patience=PATIENCE, rpc_timeout_ms=500) as asker,
+    ):
+        assert [HELD, TIMED_OUT] == statuses(asker.lists([ListQuestion(1), ListQuestion(2)]))
+        assert not asker.settle_late_lists()
