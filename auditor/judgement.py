@@ -47,7 +47,8 @@ class Todo(StrEnum):
 class Step:
     """Where a ledger stands. The verdict is final when nothing is left to do, speculative until then.
 
-    `questions` go with LISTS, `reads` with READS; `wait` with LOOK: the next look is a second opinion, after the delay.
+    `questions` go with LISTS, `reads` with READS (`are_searches`: they look for entries outside their write sets); `wait` with
+    LOOK: the next look is a second opinion, after the delay.
     """
 
     verdict: Verdict
@@ -55,6 +56,7 @@ class Step:
     questions: tuple[Question, ...] = ()
     reads: Wanted = ()
     wait: bool = False
+    are_searches: bool = False
 
 
 def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
@@ -66,9 +68,9 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
         return Step(verdict, Todo.NOTHING)
     ask = questions_of(newest.record)
     if ask and newest.answers:
-        wanted = _wanted(looks, terms)
+        wanted, are_searches = _wanted(looks, terms)
         if wanted:
-            return Step(verdict, Todo.READS, reads=wanted)
+            return Step(verdict, Todo.READS, reads=wanted, are_searches=are_searches)
     suspicion = _suspicion(verdict)
     if suspicion in (Suspicion.NONE, Suspicion.MARKED) and _may_hide_a_loss(looks, verdict, terms):
         suspicion = Suspicion.CURABLE
@@ -132,9 +134,9 @@ def questions_of(record: LedgerRecord) -> tuple[Question, ...]:
     return questions(record.metadata) if record.metadata is not None else ()
 
 
-def _wanted(looks: Sequence[Look], terms: Terms) -> Wanted:
-    """The confirming reads the newest look still needs: of what lists lack, and of each copy that was read with a wrong digest,
-    for that it is listed by now does not make it a good one.
+def _wanted(looks: Sequence[Look], terms: Terms) -> tuple[Wanted, bool]:
+    """Return the reads the newest look still needs: of what lists lack, and of each copy that was read with a wrong digest, for
+    that it is listed by now does not make it a good one; then those that look for entries without a copy elsewhere (True).
 
     Chosen for the verdict that will be given, so from all that was heard; sent to bookies that answered at this look.
     """
@@ -148,9 +150,9 @@ def _wanted(looks: Sequence[Look], terms: Terms) -> Wanted:
     wanted = wanted_reads(seen, metadata.write_quorum, newest.reads, terms.confirming_reads_max)
     mine = tuple((b, e) for b, e in wanted if b in newest.answers and newest.answers[b].status in READABLE_ANSWERS)
     if mine:
-        return mine
+        return mine, False
     lost = Losses.of(metadata, seen).without_replica()
-    return Outside.of(lost, seen, terms.around).wanted(newest.reads, terms.stranded_entries_max)
+    return Outside.of(lost, seen, terms.around).wanted(newest.reads, terms.stranded_entries_max), True
 
 
 def _committed(looks: Sequence[Look], verdict: Verdict) -> Verdict:

@@ -162,7 +162,8 @@ def _read_what_is_lacking(look: Audit, at: int, shard: Shard, directory: Directo
         rounds += 1
         assert rounds <= reading_rounds_max(look.stages.terms, bookies), "ledgers want more entries read than is allowed"
         judging = look.judgings.latest
-        look.journal.once(f"look {at}: reads of judging {judging}", look.stages.read_entries, at, judging, directory)
+        allowed = look.bookies.with_searches_left(directory)
+        look.journal.once(f"look {at}: reads of judging {judging}", look.stages.read_entries, at, judging, allowed)
         look.judgings.judge(at, shard, (judging, Todo.READS))
 
 

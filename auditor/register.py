@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from auditor.accounting.bookies import IS_MARKED, MARK_KEY, TOLD, UNHEARD_OR_GREETING, by_look, unmarked, with_greetings
 from auditor.clock import now_ms
 from auditor.evidence.rows import bookie_records, bookie_row, table
-from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS
-from auditor.model.availability import AnswerStatus, Greeting
+from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, READS
+from auditor.model.availability import AnswerStatus, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.identity import BookieId
 from auditor.report.journal import Journal
@@ -35,6 +35,8 @@ class BookieRegister:
     facts: ClusterFacts
     maintenance: frozenset[BookieId] = frozenset()
     """Bookies that are known to be down: nothing is waited for on their account."""
+    search_reads_max: int = 0
+    """How often one bookie is read in a run for entries that it should not hold."""
     resumptions: int = 0
     """How often the run was gone on with."""
     seen: list[BookieRecord] = field(default_factory=list)
@@ -54,6 +56,18 @@ class BookieRegister:
         }
         listed = self._listed()
         return Directory(addresses, self._unable() - listed, known_by_cookie(self.registered), listed)
+
+    def with_searches_left(self, directory: Directory) -> Directory:
+        """Return the directory with how often each bookie may still be read for entries that it should not hold.
+
+        Counted from the reads that are written, so a run that goes on counts on. Costs a scan of two columns, batch by batch.
+        """
+        left = dict.fromkeys(directory.addresses, self.search_reads_max)
+        for batch in self.run.stream("evidence/reads", READS, ["bookie_id", "is_search", "status"]):
+            sent = batch.filter(pc.and_(batch["is_search"], pc.not_equal(batch["status"], ReadStatus.NOT_ASKED.value)))
+            for row in pc.value_counts(sent["bookie_id"]).to_pylist():
+                left[row["values"]] = max(0, left.get(row["values"], 0) - row["counts"])
+        return replace(directory, searches_left=left)
 
     def greeted(self, look: int) -> None:
         """Keep how each bookie was registered at this look and how it greeted us -> evidence/bookies."""

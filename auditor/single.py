@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from auditor.bookie.client import AsyncLane
 from auditor.bookie.late_lists import KNOWN_UNABLE, UNTRIED, ListPatience
 from auditor.bookie.questions import ListQuestion, ReadQuestion
+from auditor.bookie.searching import SearchBudget, unread
 from auditor.config import BookieLimits, JudgingLimits
 from auditor.judgement import Step, Todo, reading_rounds_max
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
@@ -63,6 +64,8 @@ class Asker:
     judging: JudgingLimits = field(default_factory=JudgingLimits)
     known_unable: frozenset[BookieId] = frozenset()
     """Bookies that an earlier run recorded as unable to list: entries are read there at once, beside the lists."""
+    search_reads_max: int | None = None
+    """Times one bookie is read for entries that it should not hold; None: no bound."""
     set_aside: dict[LedgerId, str] = field(default_factory=dict)
     """Filled on the way: why a ledger could not be judged."""
 
@@ -74,6 +77,9 @@ def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[t
     open_ids = list(looks)
     unsupported: set[BookieId] = set()
     listed: set[BookieId] = set()
+    bound = asker.search_reads_max
+    bookies = terms.around.writable | terms.around.readonly
+    searches = SearchBudget(None if bound is None else dict.fromkeys(bookies, bound))
     for look in range(1, terms.looks_max + 3):
         if look > 1:
             if any(steps[i].wait for i in open_ids):
@@ -82,7 +88,7 @@ def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[t
         for record in asker.store.read_ledgers(open_ids, look, asker.now_ms, with_marks=True):
             looks[record.ledger_id].records.append(record)
         steps |= _settled(asker, [looks[i].evidence() for i in open_ids], terms)
-        asyncio.run(_Round(asker, look, looks, steps, terms, unsupported, listed).ask(open_ids))
+        asyncio.run(_Round(asker, look, looks, steps, terms, unsupported, listed, searches).ask(open_ids))
         open_ids = [i for i in open_ids if steps[i].todo is not Todo.NOTHING]
         if not open_ids:
             break
@@ -114,9 +120,11 @@ class _Round:
         terms: Terms,
         unsupported: set[BookieId],
         listed: set[BookieId],
+        searches: SearchBudget,
     ) -> None:
         self._asker, self._look, self._looks, self._steps = asker, look, looks, steps
         self._terms, self._unsupported, self._listed = terms, unsupported, listed
+        self._searches = searches
         self._lanes: dict[BookieId, AsyncLane] = {}
         self._gate = asyncio.Semaphore(LISTS_AT_ONCE_BOOKIES_MAX)
         records = asker.store.bookies(look, asker.now_ms)
@@ -202,7 +210,8 @@ class _Round:
         passwords = self._asker.store.passwords([i for i in ids if self._digest(i) is DigestType.HMAC])
         for ledger_id in ids:
             for bookie, entry in self._steps[ledger_id].reads:
-                question = ReadQuestion(ledger_id, entry, self._digest(ledger_id), passwords.get(ledger_id))
+                is_search = self._steps[ledger_id].are_searches
+                question = ReadQuestion(ledger_id, entry, self._digest(ledger_id), passwords.get(ledger_id), is_search)
                 asked.setdefault(bookie, []).append(question)
         for reads in await asyncio.gather(*(self._read(b, questions) for b, questions in asked.items())):
             for read in reads:
@@ -213,9 +222,13 @@ class _Round:
         status = self._undialled(bookie)
         if status is not None:
             said = ReadStatus(status.value)
-            return [EntryRead(bookie, q.ledger_id, q.entry_id, self._look, self._asker.now_ms(), said) for q in questions]
+            return [unread(bookie, q, self._look, self._asker.now_ms(), said) for q in questions]
+        asked, refused = self._searches.split(bookie, questions)
+        not_asked = [unread(bookie, q, self._look, self._asker.now_ms(), ReadStatus.NOT_ASKED) for q in refused]
+        if not asked:
+            return not_asked
         async with self._gate:
-            return await self._lane(bookie).reads(questions)
+            return [*await self._lane(bookie).reads(asked), *not_asked]
 
     def _undialled(self, bookie: BookieId) -> AnswerStatus | None:
         if bookie not in self._addresses:

@@ -125,6 +125,7 @@ class Evidence:
             ask.requests,
             ask.retries,
             ask.received_bytes,
+            question.is_search,
         )
 
 

@@ -19,12 +19,16 @@ class ListQuestion(NamedTuple):
 
 
 class ReadQuestion(NamedTuple):
-    """Do you hold this entry? `digest_type` and `password` (never stored, never shown) tell whether what comes back is it."""
+    """Do you hold this entry? `digest_type` and `password` (never stored, never shown) tell whether what comes back is it.
+
+    `is_search`: the bookie should not hold it; the entry has no copy where it should be.
+    """
 
     ledger_id: LedgerId
     entry_id: EntryId
     digest_type: DigestType | None = None
     password: bytes | None = None
+    is_search: bool = False
 
 
 class Ask:

@@ -82,7 +82,16 @@ def _asker(context: Context, store: MetadataStore, newest: NewestRun | None) -> 
     settings = context.settings
     bookies, judging = settings.bookie_limits(), settings.judging_limits()
     known_unable = newest.bookies_unable() if newest and settings.probe_entries else frozenset()
-    return Asker(store, bookies, now_ms, context.stop.wait, settings.second_look_delay_ms, judging, known_unable)
+    return Asker(
+        store,
+        bookies,
+        now_ms,
+        context.stop.wait,
+        settings.second_look_delay_ms,
+        judging,
+        known_unable,
+        settings.search_reads_max,
+    )
 
 
 def _used_of(newest: NewestRun | None, known_unable: frozenset[BookieId], evidence: Sequence[LedgerEvidence]) -> Json | None:

@@ -101,6 +101,13 @@ BOOKIE_SETTINGS = (
         "for a ledger with a loss, and nothing for others.",
         low=0, high=10_000, commands=AUDITING,
     ),
+    Setting(
+        "search_reads_max", _BOOKIES, COUNT, "20000",
+        "Times one bookie is read in a run for entries without a copy that it should not hold.",
+        "A lost ledger costs each other bookie one small read a look: at the default rate this is 10 s of reads on a bookie, "
+        "and enough for 10,000 lost ledgers. Findings beyond it say that the bookie was not asked.",
+        low=0, high=10_000_000, commands=AUDITING,
+    ),
 )  # fmt: skip
 
 ZOOKEEPER_SETTINGS = (

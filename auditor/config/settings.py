@@ -69,6 +69,7 @@ class Settings:
     confirming_reads_max: int
     probe_entries: int
     stranded_entries_max: int
+    search_reads_max: int
     zookeeper_reads_per_second: float
     zookeeper_batch_paths: int
     zookeeper_inflight: int

@@ -88,7 +88,7 @@ def _entry_reads(rows: pa.StructArray) -> list[EntryRead]:
     columns = _columns(
         rows,
         *("bookie_id", "ledger_id", "entry_id", "look", "asked_at_ms", "status"),
-        *("detail", "requests", "retries", "received_bytes"),
+        *("detail", "requests", "retries", "received_bytes", "is_search"),
     )
     return [EntryRead(b, i, e, k, at, _READ_STATUS[s], *rest) for b, i, e, k, at, s, *rest in columns]
 

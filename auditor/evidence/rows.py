@@ -94,6 +94,7 @@ def read_row(read: EntryRead) -> Row:
         read.requests,
         read.retries,
         read.received_bytes,
+        read.is_search,
     )
 
 

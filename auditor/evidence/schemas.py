@@ -90,9 +90,11 @@ READS = pa.schema(
         ("requests", pa.int32()),
         ("retries", pa.int32()),
         ("received_bytes", pa.int64()),
+        ("is_search", pa.bool_()),
     ]
 )
-"""A confirming read. Key: (bookie_id, ledger_id, entry_id, look)."""
+"""An entry read: to confirm that it is lacking, as a probe, or (`is_search`) to look for it elsewhere.
+Key: (bookie_id, ledger_id, entry_id, look)."""
 
 BOOKIES = pa.schema(
     [

@@ -95,7 +95,7 @@ ABSENT_READS = frozenset({ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER})
 
 @dataclass(frozen=True, slots=True)
 class EntryRead:
-    """One entry read on one bookie: to confirm that it is lacking, to look for it elsewhere, or as a probe."""
+    """One entry read on one bookie: to confirm that it is lacking, as a probe, or (`is_search`) to look for it elsewhere."""
 
     bookie_id: BookieId
     ledger_id: LedgerId
@@ -107,6 +107,7 @@ class EntryRead:
     requests: int = 0
     retries: int = 0
     received_bytes: int = 0
+    is_search: bool = False
 
 
 class Greeting(StrEnum):

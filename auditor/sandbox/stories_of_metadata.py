@@ -43,6 +43,14 @@ def _unrecoverable(cluster: SandboxCluster, n: LedgerId) -> Story:
     return story
 
 
+@tells(Kind.ENTRIES_BEYOND_END)
+def _beyond_end(cluster: SandboxCluster, n: LedgerId) -> Story:
+    put(cluster, n, "e3 w2 a2 0:[b1 b2 b3] closed 49", written=59)
+    put(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 59")
+    told = f"Ledger {n} ends at entry 49, and its bookies hold entries up to 59; the metadata of ledger {n + 1} says 59."
+    return Story(Kind.ENTRIES_BEYOND_END, n, n + 1, told, (n, n + 1))
+
+
 @tells(Kind.LEDGER_STUCK)
 def _stuck(cluster: SandboxCluster, n: LedgerId) -> Story:
     now_ms = int(time.time() * 1000)

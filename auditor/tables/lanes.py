@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 
 from auditor.bookie.client import AsyncLane, Lane
 from auditor.bookie.questions import ListQuestion, ReadQuestion
+from auditor.bookie.searching import SearchBudget, unread
 from auditor.clock import now_ms
 from auditor.config import BookieLimits
 from auditor.errors import StoreUnavailable
@@ -32,9 +33,15 @@ QUESTIONS = pa.schema([("bookie_id", pa.string()), ("ledger_id", pa.int64()), ("
 """A bookie to ask about a ledger. Key: (bookie_id, ledger_id). Where ledger_id is null the bookie is only greeted."""
 
 WANTED = pa.schema(
-    [("bookie_id", pa.string()), ("ledger_id", pa.int64()), ("entry_id", pa.int64()), ("digest_type", pa.int32())]
+    [
+        ("bookie_id", pa.string()),
+        ("ledger_id", pa.int64()),
+        ("entry_id", pa.int64()),
+        ("digest_type", pa.int32()),
+        ("is_search", pa.bool_()),
+    ]
 )
-"""A confirming read to make. Key: (bookie_id, ledger_id, entry_id)."""
+"""A read to make. Key: (bookie_id, ledger_id, entry_id)."""
 
 FOUND_OUT_BEFORE = "it showed before that it cannot list: not asked again"
 """Why a bookie that cannot list was not asked again."""
@@ -57,6 +64,9 @@ class Directory:
     """Bookies with a cookie; None where the cookies are not known."""
     listed: frozenset[BookieId] = frozenset()
     """Bookies that listed a ledger earlier in the run: that they can is settled."""
+    searches_left: Mapping[BookieId, int] | None = None
+    """How often each bookie may still be read for entries that it should not hold; 0 for one that is not named. None: as often
+    as it is wanted."""
 
     def lanes(self) -> list[BookieId]:
         """The bookies with a lane of their own; all others share one more, in which nobody is dialled."""
@@ -126,10 +136,11 @@ def entry_reader(directory: Directory, limits: BookieLimits, look: int, address:
         with _Switchboard(directory, limits, look) as board:
             for batch in batches:
                 passwords = _passwords(batch, address)
-                for bookie, columns in _by_bookie(batch, "ledger_id", "entry_id", "digest_type").items():
+                names = ("ledger_id", "entry_id", "digest_type", "is_search")
+                for bookie, columns in _by_bookie(batch, *names).items():
                     questions = [
-                        ReadQuestion(ledger, entry, None if digest is None else DigestType(digest), passwords.get(ledger))
-                        for ledger, entry, digest in zip(*columns, strict=True)
+                        ReadQuestion(i, entry, None if digest is None else DigestType(digest), passwords.get(i), bool(search))
+                        for i, entry, digest, search in zip(*columns, strict=True)
                     ]
                     yield table(READS, [read_row(read) for read in board.reads(bookie, questions)])
 
@@ -165,6 +176,7 @@ class _Switchboard:
 
     def __init__(self, directory: Directory, limits: BookieLimits, look: int) -> None:
         self._directory, self._limits, self._look = directory, limits, look
+        self._searches = SearchBudget(directory.searches_left)
         self._open: dict[BookieId, Lane] = {}
 
     def __enter__(self) -> _Switchboard:
@@ -188,8 +200,12 @@ class _Switchboard:
         undialled = self._undialled(bookie)
         if undialled is not None:
             status = ReadStatus(undialled.value)
-            return [EntryRead(bookie, q.ledger_id, q.entry_id, self._look, now_ms(), status) for q in questions]
-        return self._lane(bookie).reads(questions)
+            yield from [unread(bookie, q, self._look, now_ms(), status) for q in questions]
+            return
+        asked, refused = self._searches.split(bookie, questions)
+        yield from (unread(bookie, q, self._look, now_ms(), ReadStatus.NOT_ASKED) for q in refused)
+        if asked:
+            yield from self._lane(bookie).reads(asked)
 
     def greetings(self) -> list[tuple[object, ...]]:
         """How each dialled bookie as a whole behaved."""
@@ -222,7 +238,9 @@ class _Switchboard:
         return self._open[bookie]
 
 
-def wanted_rows(reads: Iterable[tuple[BookieId, EntryId]], ledger_id: LedgerId, digest: DigestType | None) -> Iterator[Row]:
+def wanted_rows(
+    reads: Iterable[tuple[BookieId, EntryId]], ledger_id: LedgerId, digest: DigestType | None, *, are_searches: bool
+) -> Iterator[Row]:
     """WANTED rows of one ledger."""
     for bookie, entry in reads:
-        yield bookie, ledger_id, entry, None if digest is None else int(digest)
+        yield bookie, ledger_id, entry, None if digest is None else int(digest), are_searches

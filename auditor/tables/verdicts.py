@@ -110,4 +110,5 @@ def _step_row(evidence: LedgerEvidence, step: Step, verdict: Row) -> Row:
 
 def _wanted(evidence: LedgerEvidence, step: Step) -> Iterator[tuple[Any, ...]]:
     metadata = evidence.looks[-1].record.metadata
-    return wanted_rows(step.reads, evidence.ledger_id, metadata.digest_type if metadata else None)
+    digest = metadata.digest_type if metadata else None
+    return wanted_rows(step.reads, evidence.ledger_id, digest, are_searches=step.are_searches)

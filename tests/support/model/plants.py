@@ -88,7 +88,7 @@ def deleted_is_violated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def absence_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a list lacks is never read: no loss can be confirmed."""
-    monkeypatch.setattr(judgement, "_wanted", lambda looks, terms: ())
+    monkeypatch.setattr(judgement, "_wanted", lambda looks, terms: ((), False))
 
 
 def read_only_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
