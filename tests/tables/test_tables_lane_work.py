@@ -40,7 +40,7 @@ def directory(cluster: SandboxCluster, cannot_list: Sequence[str] = (), cookies:
 def reads(cluster: SandboxCluster, where: Directory, wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
     """The status of each read of ledger 7."""
     address = StoreAddress(parse(cluster.metadata_service_uri), cluster.root, cluster.layout, ZooKeeperLimits())
-    rows = table(WANTED, [(cluster.id_of(name), LEDGER, entry, CRC32C) for name, entry in wanted])
+    rows = table(WANTED, [(cluster.id_of(name), LEDGER, entry, CRC32C, False) for name, entry in wanted])
     told = rows_of(entry_reader(where, LIMITS, 1, address)(iter([rows])))
     by_id = {(row["bookie_id"], row["entry_id"]): row["status"] for row in told}
     assert len(by_id) == len(told) == len(wanted)

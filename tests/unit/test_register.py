@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from auditor.config import ZooKeeperLimits
-from auditor.evidence.rows import answer_row, greeting_row, table
-from auditor.evidence.schemas import ANSWERS
-from auditor.model.availability import Answer, AnswerStatus, Greeting
+from auditor.evidence.rows import answer_row, greeting_row, read_row, table
+from auditor.evidence.schemas import ANSWERS, READS
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.register import BookieRegister
 from auditor.report.journal import Journal
 from auditor.report.run_directory import place
@@ -42,6 +42,24 @@ def test_the_directory_has_the_registered_and_the_known(cluster: SandboxCluster,
         second = register.directory(2)
     assert ({b1, b2}, {b1, b2, b3}) == (set(first.addresses), first.cookies)
     assert ({b1}, {b1, b2}) == (set(second.addresses), second.cookies)
+
+
+def test_searches_that_are_left_are_counted_from_what_is_written(cluster: SandboxCluster, tmp_path: Path):
+    """Of each registered bookie: searches that were sent, in whatever stage; no confirming read, and none that was held back."""
+    b1, b2, b3 = cluster.bookie_ids
+    sent, held_back = ReadStatus.NO_ENTRY, ReadStatus.NOT_ASKED
+    reads = [
+        *(EntryRead(b1, 7, entry, 1, 0, sent, is_search=True) for entry in range(3)),
+        *(EntryRead(b2, 7, entry, 1, 0, sent, is_search=True) for entry in range(9)),
+        EntryRead(b1, 8, 0, 2, 0, held_back, is_search=True),
+        EntryRead(b3, 8, 0, 2, 0, sent),
+    ]
+    with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
+        register = register_of(store, tmp_path)
+        register.search_reads_max = 5
+        register.run.write_table("evidence/reads", table(READS, map(read_row, reads)), "some")
+        directory = register.with_searches_left(register.directory(1))
+    assert {b1: 2, b2: 0, b3: 5} == directory.searches_left
 
 
 def test_without_any_cookie_the_known_are_not_known(cluster: SandboxCluster, tmp_path: Path):
