@@ -93,7 +93,7 @@ STORIES = [
             "missing_on": {"b1": [[42, 42]], "b2": [[42, 42]]},
             "copies": {"write_quorum": 2, "ack_quorum": 2, "confirmed": 0, "unknown": 0},
         },
-        ("entry 42 of ledger 100", "write set is b1, b2", "Bookie b1 ", "Bookie b2 ", "it has no such entry", "0 of 2 copies"),
+        ("Entry 42 of ledger 100 belongs on b1 and b2", "b1 does not list it", "READ_ENTRY: ENOENTRY", "0 of 2 copies"),
         {"b1": "42", "b2": "42"},
     ),
     Told(
@@ -110,7 +110,7 @@ STORIES = [
             "missing_on": {"b1": [[42, 42]], "b2": [[42, 42]]},
             "copies": {"write_quorum": 2, "ack_quorum": 2, "confirmed": 0, "unknown": 0},
         },
-        ("entry 42 of ledger 105", f"it is alive on {STRANDED_ON}, which the metadata does not name", "garbage collection"),
+        ("Entry 42 of ledger 105", f"No segment of the ledger names {STRANDED_ON}", "garbage collection"),
         {"b1": "42", "b2": "42"},
     ),
     Told(
@@ -127,7 +127,7 @@ STORIES = [
             "missing_on": {"b2": [[1504, 1504]], "b1": [[1504, 1504]]},
             "copies": {"write_quorum": 3, "ack_quorum": 2, "confirmed": 1, "unknown": 0},
         },
-        ("entry 1504", "segment 1200-1999", "write set is b2, b1, b3", "Bookie b3 ", "1 of 3 copies"),
+        ("Entry 1504", "segment 1200-1999", "belongs on b2 and b1 and b3", "b3 lists it", "1 of 3 copies"),
         {"b1": "1504", "b2": "1504"},
     ),
     Told(
@@ -144,7 +144,7 @@ STORIES = [
             "missing_on": {"b3": [[100, 199]]},
             "copies": {"write_quorum": 3, "ack_quorum": 2, "confirmed": 2, "unknown": 0},
         },
-        ("Bookie b2 ", "Bookie b3 ", "Bookie b4 ", "2 of 3 copies", "100 entries", "100-199"),
+        ("b2 lists it", "b3 does not list it", "b4 lists it", "2 of 3 copies", "100 entries", "100-199"),
         {"b3": "100-199"},
     ),
     Told(
@@ -157,7 +157,7 @@ STORIES = [
             "family": "placement",
             "segment": {"first_entry_id": 0, "last_entry_id": 1, "ensemble": ["b1", "b2", "b1"]},
         },
-        ("b1 at positions 0 and 2",),
+        ("b1 stands at positions 0 and 2",),
         asked=1,
     ),
     Told(
@@ -179,7 +179,7 @@ STORIES = [
         "e3 w2 a2 0:[b1 b2 b3] closed 49",
         "e3 w2 a2 0:[b1 b2 b3] closed 49",
         {"severity": "warning", "family": "mark", "segment": None},
-        ("ledger 140", "marked under-replicated, naming b3", "up to 3 days is acceptable", "no auditor is elected"),
+        ("Ledger 140", "is marked under-replicated (missing b3)", "up to 3 days is acceptable", "no auditor is elected"),
         twin_standing="exempt: marked_underreplicated",
         asked=1,
         members=frozenset({"b1", "b2", "b3"}),
@@ -198,7 +198,7 @@ STORIES = [
             "missing_on": {"b2": [[7, 7]], "b4": [[7, 7]]},
             "copies": {"write_quorum": 2, "ack_quorum": 2, "confirmed": 0, "unknown": 0},
         },
-        ("entry 7 of ledger 145", "write set is b2, b4", "marked under-replicated", "no bookie has a copy", WORKER),
+        ("Entry 7 of ledger 145 belongs on b2 and b4", "marked under-replicated", "has a copy to replicate from", WORKER),
         {"b2": "7", "b4": "7"},
         twin_standing="exempt: marked_underreplicated",
     ),
@@ -217,7 +217,7 @@ STORIES = [
         "undecodable",
         "e3 w2 a2 0:[b1 b2 b4] closed 9",
         {"severity": "warning", "family": "metadata", "segment": None},
-        ("with SHA-256", "decoding fails at byte"),
+        ("SHA-256 of the bytes", "cannot be decoded: at byte"),
         asked=0,
     ),
     Told(
@@ -226,10 +226,19 @@ STORIES = [
         "e3 w2 a2 0:[b1 b2 b3] open",
         "e3 w2 a2 0:[b1 b2 b3] open",
         {"severity": "info", "family": "metadata", "segment": None},
-        ("ledger 165 be OPEN since", "60 days", "30 days is usual at most"),
+        ("Ledger 165 has been OPEN for 60 days", "--stuck-after is 30 days"),
         standing="exempt: open",
         twin_standing="exempt: open",
         asked=0,
+    ),
+    Told(
+        Kind.ENTRIES_BEYOND_END,
+        190,
+        "e3 w2 a2 0:[b1 b2 b3] closed 9",
+        "e3 w2 a2 0:[b1 b2 b3] closed 19",
+        {"severity": "info", "family": "metadata", "segment": None, "entries": [[10, 19]], "entries_total": 10},
+        ("ends at entry 9", "The metadata may have been truncated"),
+        standing="sound",
     ),
 ]
 ON_SILENT, ON_ANSWERING, ON_LOST, ON_LOST_AND_MARKED = 170, 171, 180, 181
