@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from support.findings_by_kind import EXAMPLES, FACTS_TYPES, facts_types, finding_of, kinds_of
 
-from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Finding, FindingSegment, Kind, Severity, Subject
+from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, FindingSegment, Kind, Severity, Subject
 from auditor.model.ledger import Segment
 
 CONTRACT = {
@@ -48,7 +49,7 @@ def test_severities_are_ordered() -> None:
 
 def test_a_finding_knows_its_severity_and_family_by_its_kind() -> None:
     """They are not told twice."""
-    finding = Finding(Kind.ENTRY_WITHOUT_REPLICA, ledger_id=7)
+    finding = finding_of(Kind.ENTRY_WITHOUT_REPLICA)
     assert (Severity.CRITICAL, Family.ENTRY) == (finding.severity, finding.family)
 
 
@@ -60,3 +61,15 @@ def test_a_findings_segment_has_the_end_that_metadata_leaves_implicit() -> None:
 def test_twenty_ranges_are_shown() -> None:
     """The contract's number."""
     assert RANGES_MAX == 20
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_kind_has_facts_that_name_it(kind: Kind) -> None:
+    """The docstring of a dataclass of facts says for which kinds it is: each kind has one at least."""
+    assert facts_types(kind), f"no dataclass of auditor.model.facts names {kind.value}"
+
+
+def test_facts_are_of_some_kind_and_have_an_example() -> None:
+    """No dataclass is left over, and tests can build a finding of each."""
+    assert [] == [facts.__name__ for facts in FACTS_TYPES if not kinds_of(facts)]
+    assert set(FACTS_TYPES) == set(EXAMPLES)
