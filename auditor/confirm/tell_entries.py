@@ -84,7 +84,7 @@ def _search(search: Search) -> Iterator[str]:
         what, each = "it", ""
     else:
         share = f"all {total}" if not search.entries_left else f"{search.entries} of the {total}"
-        what, each = f"{share} entries without a copy", " for each of them"
+        what, each = f"{share} entries without a copy", " for one or more of them"
     if searched:
         others = f"{searched} other {'bookie' if searched == 1 else 'bookies'}"
         yield f"Searched {others} for {what}: {_found(search)}."

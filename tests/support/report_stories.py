@@ -110,15 +110,16 @@ def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
 
 def _ledger_witness(ledger_id: int | str) -> str:
     return (
-        f"Let ledger {ledger_id} be closed at entry 1999; then bookie-3:3181 said at 03:09:00 that it has no such ledger, and "
-        "again at 03:14:05; so entry 0 has two copies of the three promised."
+        f"Entry 0 of ledger {ledger_id} belongs on {', '.join(BOOKIES[:2])} and {BOOKIES[2]}. {BOOKIES[2]} has no such ledger "
+        "(READ_ENTRY: ENOLEDGER). 2 of 3 copies found; ack quorum is 2. Bookies were asked at 2026-01-01 03:09:00 and 03:14:05 "
+        "UTC; metadata was read last at 2026-01-01 03:14:06 UTC: unchanged (version 2), not marked under-replicated."
     )
 
 
 def _bookie_witness(bookie_id: int | str) -> str:
     return (
-        f"Let bookie {bookie_id} not be registered; then 12 closed ledgers name it (160 and 11 more) and none of them is "
-        "marked under-replicated; the bookie has no cookie; all this again 5 min 5 s later."
+        f"Bookie {bookie_id} is not registered and has no cookie. 12 closed ledgers name it and are not marked "
+        "under-replicated (160 and 11 more). This was seen at each look; the first and the last were 5 min 5 s apart."
     )
 
 

@@ -56,9 +56,15 @@ def test_a_holder_that_a_segment_without_entries_names_is_told_as_named() -> Non
     around = Surroundings(writable=frozenset({"b1", "b2", "b3", "x1", "x2"}), auditor="b1")
     named = ledger("e3 w2 a2 0:[b1 b2 b3] 20:[b1 b2 x1] closed 19")
     alone = witness(around=around, metadata=named, x1=Bookie(LOST), x2=Bookie(knows_ledger=False))
-    assert "Outside the write set x1 lists entry 6. Searched 3 other bookies for it: x1 has it. Bookies" in alone
+    assert "Searched 3 other bookies for it: x1 has it. Bookies" in alone
     both = witness(around=around, metadata=named, x1=Bookie(LOST), x2=Bookie(LOST))
     assert "Searched 3 other bookies for it: x1 and x2 have it. No segment of the ledger names x2. Garbage" in both
+
+
+def test_a_holder_of_the_ensemble_is_named_by_its_list() -> None:
+    """A bookie of the ensemble outside the write set of the entry: its list names it, and the search finds it."""
+    said = witness(b3=Bookie(HELD["b3"] | LOST))
+    assert "ack quorum is 2. Outside the write set b3 lists entry 6. Searched 2 other bookies for it: b3 has it. B" in said
 
 
 def test_who_could_not_be_asked_elsewhere_is_named() -> None:
@@ -160,13 +166,13 @@ def test_a_search_for_one_entry_says_who_has_it_and_who_was_not_heard(expected: 
         ),
         (
             "Searched 1 other bookie for 3 of the 9 entries without a copy: x1 has 2 of them. "
-            "x2 and x3 gave no conclusive answer for each of them.",
+            "x2 and x3 gave no conclusive answer for one or more of them.",
             Search(3, 2, 0, 6, ("x1",), ("x1",), unheard=("x2", "x3")),
         ),
         (
             "No other bookie answered every read for 3 of the 9 entries without a copy: x1 has 2 of them. "
-            "x1 gave no conclusive answer for each of them. "
-            "x2 and x3 were not read for each of them, because of the limit for one bookie and run.",
+            "x1 gave no conclusive answer for one or more of them. "
+            "x2 and x3 were not read for one or more of them, because of the limit for one bookie and run.",
             Search(3, 2, 0, 6, (), ("x1",), unheard=("x1",), not_asked=("x2", "x3")),
         ),
     ],
