@@ -111,7 +111,8 @@ def _found(search: Search) -> str:
     if search.entries == 1:
         return f"{joined(search.found_on)} {'has' if is_one else 'have'} it"
     count = "all" if search.entries_found == search.entries else search.entries_found
-    return f"{joined(search.found_on)} {'has' if is_one else 'together have'} {count} of them"
+    of_what = f"these {search.entries}" if search.entries_left else "them"
+    return f"{joined(search.found_on)} {'has' if is_one else 'together have'} {count} of {of_what}"
 
 
 def _corrupt(finding: Finding, facts: CorruptFacts, looks: Sequence[Look]) -> str:

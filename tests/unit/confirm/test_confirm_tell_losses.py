@@ -165,12 +165,12 @@ def test_a_search_for_one_entry_says_who_has_it_and_who_was_not_heard(expected: 
             Search(9, 9, 0, 0, ("x1", "x2"), ("x1", "x2")),
         ),
         (
-            "Searched 1 other bookie for 3 of the 9 entries without a copy: x1 has 2 of them. "
+            "Searched 1 other bookie for 3 of the 9 entries without a copy: x1 has 2 of these 3. "
             "x2 and x3 gave no conclusive answer for one or more of them.",
             Search(3, 2, 0, 6, ("x1",), ("x1",), unheard=("x2", "x3")),
         ),
         (
-            "No other bookie answered every read for 3 of the 9 entries without a copy: x1 has 2 of them. "
+            "No other bookie answered every read for 3 of the 9 entries without a copy: x1 has 2 of these 3. "
             "x1 gave no conclusive answer for one or more of them. "
             "x2 and x3 were not read for one or more of them, because of the limit for one bookie and run.",
             Search(3, 2, 0, 6, (), ("x1",), unheard=("x1",), not_asked=("x2", "x3")),
