@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+from support.findings_by_kind import finding_of
 
 from auditor.accounting.cause_rows import Backdrop, told
 from auditor.accounting.causes import choose
@@ -15,6 +16,7 @@ from auditor.confirm.next_commands import CHANGES
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.facts import facts_json
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.verdict import Exempt, Unknown
 
@@ -92,6 +94,7 @@ def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
         "entries_total": 2000 if on_ledger else 0,
         "missing_on": {"bookie-3:3181": [[0, 1999]]} if on_ledger else {},
         "copies": {"write_quorum": 3, "ack_quorum": 2, "confirmed": 2, "unknown": 0} if on_ledger else None,
+        "facts": facts_json(finding_of(kind).facts),
         "witness": _ledger_witness(subject) if on_ledger else _bookie_witness(subject),
         "looks": [
             {"at": "2026-01-01T03:09:00.000Z", "znode_version": version, "marked": False, "answers": answers},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.findings_by_kind import EXAMPLES, FACTS_TYPES, facts_types, finding_of, kinds_of
+from support.findings_by_kind import finding_of
 
 from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, FindingSegment, Kind, Severity, Subject
 from auditor.model.ledger import Segment
@@ -61,15 +61,3 @@ def test_a_findings_segment_has_the_end_that_metadata_leaves_implicit() -> None:
 def test_twenty_ranges_are_shown() -> None:
     """The contract's number."""
     assert RANGES_MAX == 20
-
-
-@pytest.mark.parametrize("kind", Kind)
-def test_a_kind_has_facts_that_name_it(kind: Kind) -> None:
-    """The docstring of a dataclass of facts says for which kinds it is: each kind has one at least."""
-    assert facts_types(kind), f"no dataclass of auditor.model.facts names {kind.value}"
-
-
-def test_facts_are_of_some_kind_and_have_an_example() -> None:
-    """No dataclass is left over, and tests can build a finding of each."""
-    assert [] == [facts.__name__ for facts in FACTS_TYPES if not kinds_of(facts)]
-    assert set(FACTS_TYPES) == set(EXAMPLES)
