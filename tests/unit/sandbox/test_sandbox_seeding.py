@@ -191,6 +191,14 @@ def test_a_stranded_entry_is_on_a_bookie_that_its_ledger_does_not_name(demo: Dem
     assert ({42}, set()) == (demo.held("b4", story.ledger_or_bookie), demo.held("b4", story.twin))
 
 
+def test_entries_beyond_the_end_are_on_their_whole_write_sets(demo: Demo) -> None:
+    """Entries 50 to 54, above lastEntryId; of the twin there are none."""
+    story = demo.stories[Kind.ENTRIES_BEYOND_END]
+    assert 49 == demo.metadata(story.ledger_or_bookie).last_entry_id
+    assert dict.fromkeys(range(55), 2) == demo.copies(story.ledger_or_bookie, 54)
+    assert {0} == {copies for entry, copies in demo.copies(story.twin, 54).items() if entry > 49}
+
+
 def test_an_unrecoverable_ledger_and_its_twin_are_both_marked(demo: Demo) -> None:
     """They differ in the lost entry alone."""
     story = demo.stories[Kind.UNDERREPLICATED_UNRECOVERABLE]
