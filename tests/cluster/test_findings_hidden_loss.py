@@ -16,6 +16,7 @@ import pytest
 from support.audits import Outcome, audit_ledgers
 from support.real_cluster import RealCluster
 
+from auditor.confirm.witness import gist
 from auditor.model.finding import Kind
 from auditor.wire import znode_paths
 
@@ -26,14 +27,14 @@ ELECTED, WORKER = "b1", "worker-7.example.com"
 DAY_MS = 24 * 3600 * 1000
 LONGER_THAN_THE_MARKS = "720h"
 
-NO_COPY = "no bookie has a copy to replicate from"
-NO_SPARE = "there is no writable bookie outside the ensemble that could take a copy"
+NO_COPY = "an entry has no copy on any bookie of its write set, which is where replication reads"
+NO_SPARE = "there is no writable bookie outside the ensemble to take a copy"
 DISABLED = "auto-recovery is disabled (underreplication/disable exists)"
-NO_AUDITOR = "no auditor is elected"
-EMPTY = "the ledger is empty, so there is nothing to replicate"
-STALE = "every copy is back where the metadata says: the mark is stale"
-WHY = "Why it stands, as far as was seen: "
-NO_REASON = "Nothing that was seen says why it still stands."
+NO_AUDITOR = "no auto-recovery auditor is elected, perhaps because no auto-recovery daemon runs"
+EMPTY = "the ledger is CLOSED without entries: there is nothing to replicate"
+STALE = "every copy is where the metadata says: the mark is stale"
+WHY = "Why it may still stand: "
+NO_REASON = "Nothing that was read says why it still stands."
 
 STRIPED = "e3 w2 a2 0:[b1 b2 b3] closed 49"
 ON_LOST = f"e3 w2 a2 0:[b1 {LOST} b3] closed 49"
@@ -104,7 +105,7 @@ def reasons(outcome: Outcome, ledger_id: int) -> tuple[str, ...]:
     if NO_REASON in witness:
         return ()
     assert WHY in witness, witness
-    return tuple(witness.split(WHY)[1].split(". Again at look")[0].split("; "))
+    return tuple(gist(witness).split(WHY)[1].removesuffix(".").split("; "))
 
 
 @pytest.mark.parametrize("ledger_id", [one for one in LEDGERS if one != LOCKED])
@@ -136,20 +137,21 @@ def test_no_copy_left(beyond: Outcome) -> None:
     }
     found = beyond.one(UNRECOVERABLE)
     assert expected == {key: found[key] for key in expected}
-    assert "looked for on every other registered bookie too, and found on none" in found["witness"]
+    assert "for it: none has it." in found["witness"] and [] == found["facts"]["entries"]["search"]["found_on"]
     assert 2 == sum(bool(look["answers"]) for look in found["looks"])
 
 
 def test_a_copy_outside_the_ensemble_is_named(beyond: Outcome) -> None:
     """The entry is alive where the metadata does not say: unrecoverable for the cluster, and a person learns who has it."""
-    assert "it is alive on b4, which the metadata does not name" in beyond.one(STRANDED)["witness"]
+    witness = beyond.one(STRANDED)["witness"]
+    assert "for it: b4 has it." in witness and "No segment of the ledger names b4." in witness
 
 
 def test_who_holds_the_lock_and_since_when(cluster: RealCluster, beyond: Outcome) -> None:
     """The worker by its name, and the moment at which its lock was made."""
     made_ms = cluster.zk.get(cluster.root + znode_paths.lock_path(LOCKED))[1].ctime
-    since = datetime.fromtimestamp(made_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    assert (f"{WORKER} has held its replication lock since {since}",) == reasons(beyond, LOCKED)
+    since = f"{datetime.fromtimestamp(made_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    assert (f"{WORKER} has held the replication lock since {since}",) == reasons(beyond, LOCKED)
 
 
 def test_no_auditor_elected(cluster: RealCluster) -> None:
@@ -196,6 +198,6 @@ def test_a_forgotten_bookie_has_no_copy_and_a_known_one_may(cluster: RealCluster
 
     found = outcome.one(ON_LOST_BOOKIE)
     assert (Kind.UNDERREPLICATED_UNRECOVERABLE.value, [[LOST_ENTRY, LOST_ENTRY]]) == (found["kind"], found["entries"])
-    assert f"Bookie {LOST} is neither registered nor known by a cookie" in found["witness"]
+    assert f"{LOST} is gone: it has neither a registration nor a cookie." in found["witness"]
     assert (NO_COPY,) == reasons(outcome, ON_LOST_BOOKIE)
     assert ["violated", "exempt: marked_underreplicated"] == outcome.standings(*both)

@@ -14,6 +14,7 @@ import pytest
 from support.audits import Outcome, audit_ledgers
 from support.real_cluster import RealCluster
 
+from auditor.confirm.witness import gist
 from auditor.model.finding import Kind
 
 pytestmark = pytest.mark.real
@@ -145,7 +146,7 @@ def test_what_contradicts_what_is_told(outcome: Outcome, name: str) -> None:
     """METADATA_MALFORMED, a warning, with each contradiction naming both of its sides; the metadata was read twice alike."""
     (found,) = (one for one in outcome.of(IDS[name][0]) if one["family"] == "metadata")
     assert (Kind.METADATA_MALFORMED.value, "warning") == (found["kind"], found["severity"])
-    told = found["witness"].split("it contradicts itself: ")[1].split(". Again at look")[0]
+    told = gist(found["witness"]).split(" contradicts itself: ")[1].removesuffix(".")
     assert CONTRADICTIONS[name].says == tuple(told.split("; "))
     assert 1 == len({look["znode_version"] for look in found["looks"]})
     assert len(found["looks"]) >= 2
@@ -194,7 +195,7 @@ def test_open_for_long_is_stuck(unclosed: RealCluster) -> None:
     outcome = audit_ledgers(unclosed, ALL_UNCLOSED)
     found = outcome.one(OPEN)
     assert (Kind.LEDGER_STUCK.value, "info", "metadata") == (found["kind"], found["severity"], found["family"])
-    for words in ("be OPEN since ", "when it was made by its own metadata", "60 days", "30 days is usual at most"):
+    for words in ("has been OPEN for 60 days, since ", "(its creation, by its own metadata)", "--stuck-after is 30 days."):
         assert words in found["witness"]
     assert [found] == outcome.findings
     assert EXPECTED == outcome.standings(*ALL_UNCLOSED)
@@ -205,7 +206,7 @@ def test_in_recovery_since_its_last_write_is_stuck(unclosed: RealCluster) -> Non
     """With a millisecond of patience what was last written before the audit is stuck, and a closed ledger never is."""
     outcome = audit_ledgers(unclosed, ALL_UNCLOSED, stuck_after="1ms")
     found = outcome.one(RECOVERING)
-    for words in ("be IN_RECOVERY since ", "when its znode was last written"):
+    for words in ("has been IN_RECOVERY for at least ", "(the last write of its znode)"):
         assert words in found["witness"]
     assert [OPEN, OPEN_TWIN, RECOVERING] == sorted(one["ledger_id"] for one in outcome.findings)
     assert {Kind.LEDGER_STUCK} == set(outcome.kinds)
