@@ -59,14 +59,3 @@ def _stuck(cluster: SandboxCluster, n: LedgerId) -> Story:
         cluster.place(ledger_id, replace(metadata, ctime_ms=made_ms))
     told = f"Ledger {n} has been open for sixty days, ledger {n + 1} since just now."
     return Story(Kind.LEDGER_STUCK, n, n + 1, told, (n, n + 1))
-
-
-@tells(Kind.ENTRIES_BEYOND_END)
-def _beyond_end(cluster: SandboxCluster, n: LedgerId) -> Story:
-    for ledger_id in (n, n + 1):
-        put(cluster, ledger_id, "e3 w2 a2 0:[b1 b2 b3] closed 49")
-    cluster.spread(n, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 54"))
-    told = (
-        f"Ledger {n} ends at entry 49 and its bookies hold entries up to 54; those of ledger {n + 1} hold none above its end."
-    )
-    return Story(Kind.ENTRIES_BEYOND_END, n, n + 1, told, (n, n + 1))

@@ -394,7 +394,7 @@ def test_what_a_gone_bookie_should_hold_is_absent(outcome: Outcome) -> None:
     found = outcome.one(ON_LOST)
     assert Kind.ENTRY_BELOW_ACK_QUORUM.value == found["kind"]
     assert [LOST] == found["facts"]["gone"]
-    assert f"{LOST} is gone: neither registered nor known by a cookie" in found["witness"]
+    assert f"{LOST} is gone: it has neither a registration nor a cookie." in found["witness"]
     assert [] == outcome.of(ON_LOST_AND_MARKED)
 
 
