@@ -22,7 +22,8 @@ def _lost_bookie(finding: Finding, facts: LostFacts) -> str:
     ledgers = "1 closed ledger names it and is" if number == 1 else f"{number} closed ledgers name it and are"
     return (
         f"Bookie {finding.bookie_id} is not registered and {cookie}. {ledgers} not marked under-replicated "
-        f"({named(facts.some_ledgers, number)}). Both were so at two looks, {span(facts.apart_ms)} apart.{_recovery(facts)}"
+        f"({named(facts.some_ledgers, number)}). This was seen at each look; the first and the last were "
+        f"{span(facts.apart_ms)} apart.{_recovery(facts)}"
     )
 
 
@@ -38,8 +39,8 @@ def _lost_content(finding: Finding, facts: LostContentFacts) -> str:
     how = " (by reading entries, because it cannot list them)" if facts.was_probed else ""
     return (
         f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address} and answered for {facts.asked} "
-        f"ledgers{how}. In {facts.lacking_most} of them ({named(facts.some_ledgers, facts.lacking_most)}) it lacks more than "
-        f"half of what it should hold, at two looks: {facts.absent} of {facts.expected} entries."
+        f"ledgers{how}. Of {facts.lacking_most} of them ({named(facts.some_ledgers, facts.lacking_most)}) it lacked, at two "
+        f"looks, more than half of the entries it should hold: together {facts.absent} of {facts.expected}."
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from struct import iter_unpack
 
+from auditor.confirm.recheck import settled_from
 from auditor.confirm.telling import TellLedger
-from auditor.confirm.words import named, runs
-from auditor.model.availability import Answer, AnswerStatus, ReadStatus
+from auditor.confirm.words import NAMES_TOLD, joined, named, runs
+from auditor.model.availability import VALID_ANSWERS, Answer, AnswerStatus, ReadStatus
 from auditor.model.evidence import Look
 from auditor.model.facts import CorruptFacts, EntryFacts, Search
 from auditor.model.finding import Finding, Kind
@@ -17,146 +18,158 @@ CORRUPT_BOOKIES_TOLD = 5
 """Bookies with corrupt copies in a sentence; the facts have all."""
 
 GARBAGE_COLLECTION = (
-    "Its garbage collection may delete them once 24 h have passed since the bookie started or last looked for such ledgers "
-    "(gcOverreplicatedLedgerWaitTime): with default settings within 10 min (gcWaitTime), at the earliest."
+    "Garbage collection there may delete these copies at its next check for over-replicated ledgers. Checks are 24 h apart by "
+    "default (gcOverreplicatedLedgerWaitTime), and the next one may be minutes away."
 )
 """When a stranded copy may be gone (ScanAndCompareGarbageCollector)."""
 
 
+_LOST = (Kind.ENTRY_WITHOUT_REPLICA, Kind.UNDERREPLICATED_UNRECOVERABLE)
+
+
 def tell_entries(finding: Finding, facts: EntryFacts, looks: Sequence[Look]) -> str:
     """Return what there is to say of the worst entry, of its bookies, and of all entries that are hit."""
-    copies = finding.copies
-    assert copies is not None, finding
-    unknown = f", {copies.unknown} unknown" if copies.unknown else ""
     lines = [
         _belongs(finding, facts.worst_entry, facts.write_set),
         *_said(facts.worst_entry, facts.write_set, facts.gone, looks),
-        f"{copies.confirmed} of {copies.write_quorum} copies found{unknown}{_sampled(facts, looks)}; "
-        f"ack quorum is {copies.ack_quorum}.",
+        _counted(finding, facts.worst_entry, facts.write_set, looks),
     ]
+    if facts.listed_outside:
+        verb = "lists" if len(facts.listed_outside) == 1 else "list"
+        lines.append(f"Outside the write set {joined(facts.listed_outside)} {verb} entry {facts.worst_entry}.")
     if finding.entries_total > 1:
         lines.append(f"{finding.entries_total} entries are hit: {runs(finding.entries, finding.entries_total)}.")
     if facts.at_tail:
-        lines.append(
-            f"Only the end of the ledger is missing on {named(_lacking(finding))}: a writer closes a ledger once the ack "
-            "quorum holds every entry."
-        )
-    if facts.listed_outside:
-        verb = "lists" if len(facts.listed_outside) == 1 else "list"
-        lines.append(f"Outside the write set {named(facts.listed_outside)} {verb} entry {facts.worst_entry}.")
+        lines.append(_tail(finding))
     if facts.search is not None:
         lines += _search(facts.search)
+    elif finding.kind in _LOST:
+        lines.append("No other bookie was searched.")
     return " ".join(lines)
-
-
-def _lacking(finding: Finding) -> list[BookieId]:
-    return [bookie for bookie, _ in finding.missing_on]
 
 
 def _belongs(finding: Finding, entry: EntryId, write_set: Sequence[BookieId]) -> str:
     segment = finding.segment
     assert segment is not None, finding
     return (
-        f"Entry {entry} of ledger {finding.ledger_id} belongs on {' and '.join(write_set)} (segment {segment.first_entry_id}-"
-        f"{segment.last_entry_id}, ensemble {', '.join(segment.ensemble)})."
+        f"Entry {entry} of ledger {finding.ledger_id} belongs on {joined(write_set)} (segment {segment.first_entry_id}-"
+        f"{segment.last_entry_id}, ensemble {named(segment.ensemble)})."
     )
 
 
-def _sampled(facts: EntryFacts, looks: Sequence[Look]) -> str:
-    """Name the bookies of the write set that cannot list and were not read for this entry: a sample stands for them."""
-    sampled = [b for b in facts.write_set if _rests_on_a_sample(b, facts.worst_entry, _settled(looks))]
-    return f" ({named(sampled)}: by a sample of other entries)" if sampled else ""
+def _counted(finding: Finding, entry: EntryId, write_set: Sequence[BookieId], looks: Sequence[Look]) -> str:
+    """Count the copies of the worst entry. A bookie that cannot list may count by other entries that were read there."""
+    copies = finding.copies
+    assert copies is not None, finding
+    chain = _settled(looks)
+    assumed = " or assumed" if any(_rests_on_a_sample(bookie, entry, chain) for bookie in write_set) else ""
+    unknown = f", {copies.unknown} unknown" if copies.unknown else ""
+    return f"{copies.confirmed} of {copies.write_quorum} copies found{assumed}{unknown}; ack quorum is {copies.ack_quorum}."
 
 
-def _rests_on_a_sample(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> bool:
-    answers = [look.answers[bookie] for look in looks if bookie in look.answers]
-    was_read = any((bookie, entry) in look.reads for look in looks)
-    return bool(answers) and answers[-1].status is AnswerStatus.UNSUPPORTED and not was_read
+def _tail(finding: Finding) -> str:
+    """Say that only the end is missing; where the ack quorum is met, that a writer need not wait for more."""
+    lacking = [bookie for bookie, _ in finding.missing_on]
+    verb = "lacks" if len(lacking) == 1 else "lack"
+    said = f"{joined(lacking)} {verb} only the end of the ledger"
+    if finding.kind is not Kind.ENTRY_BELOW_WRITE_QUORUM:
+        return f"{said}."
+    return f"{said}: a writer may close a ledger when the ack quorum has stored its last entries, and not wait for the rest."
 
 
 def _search(search: Search) -> Iterator[str]:
     """Say how far the entries without a copy were looked for on other bookies, and what came of it."""
-    total = search.entries + search.entries_left
-    what = "" if total == 1 else f" for all {total} of them" if not search.entries_left else (
-        f" for {search.entries} of the {total} entries without a copy"
-    )  # fmt: skip
-    searched = len(search.searched)
+    total, searched = search.entries + search.entries_left, len(search.searched)
+    if total == 1:
+        what, each = "it", ""
+    else:
+        share = f"all {total}" if not search.entries_left else f"{search.entries} of the {total}"
+        what, each = f"{share} entries without a copy", " for one or more of them"
     if searched:
         others = f"{searched} other {'bookie' if searched == 1 else 'bookies'}"
-        yield f"Searched {others}{what}: {_found(search)}."
+        yield f"Searched {others} for {what}: {_found(search)}."
+    elif search.found_on:
+        yield f"No other bookie answered every read for {what}: {_found(search)}."
     elif search.unheard or search.not_asked:
-        yield "No other bookie could be searched."
+        yield f"No other bookie could be searched for {what}."
     if search.corrupt_on:
-        yield f"A copy with a wrong digest or wrong ids came from {named(search.corrupt_on)}."
+        yield f"{joined(search.corrupt_on)} sent a copy with a wrong digest or under other ids."
     if search.unheard:
-        yield f"No conclusive answer came from {named(search.unheard)}."
+        yield f"{joined(search.unheard)} gave no conclusive answer{each}."
     if search.not_asked:
-        yield f"Not asked, because of the limit for one bookie and run: {named(search.not_asked)}."
+        verb = "was" if len(search.not_asked) == 1 else "were"
+        yield f"{joined(search.not_asked)} {verb} not read{each}, because of the limit for one bookie and run."
     if search.found_unnamed:
-        yield f"No segment of the ledger names {named(search.found_unnamed)}. {GARBAGE_COLLECTION}"
+        yield f"No segment of the ledger names {joined(search.found_unnamed)}. {GARBAGE_COLLECTION}"
 
 
 def _found(search: Search) -> str:
     """Say who holds what was looked for."""
     if not search.found_on:
         return "none holds a good copy" if search.corrupt_on else "none has it" if search.entries == 1 else "none has any"
-    verb = "has" if len(search.found_on) == 1 else "have"
+    is_one = len(search.found_on) == 1
     if search.entries == 1:
-        return f"{named(search.found_on)} {verb} it"
-    return f"{named(search.found_on)} {verb} {search.entries_found} of them"
+        return f"{joined(search.found_on)} {'has' if is_one else 'have'} it"
+    count = "all" if search.entries_found == search.entries else search.entries_found
+    of_what = f"these {search.entries}" if search.entries_left else "them"
+    return f"{joined(search.found_on)} {'has' if is_one else 'together have'} {count} of {of_what}"
 
 
 def _corrupt(finding: Finding, facts: CorruptFacts, looks: Sequence[Look]) -> str:
-    copies = finding.copies
-    assert copies is not None, finding
-    told = "; ".join(f"{bookie} entry {named(entries)}" for bookie, entries in facts.copies[:CORRUPT_BOOKIES_TOLD])
-    more = len(facts.copies) - CORRUPT_BOOKIES_TOLD
+    told = [
+        f"{bookie}, {'entry' if len(entries) == 1 else 'entries'} {named(entries[:NAMES_TOLD])}"
+        + (" and others" if len(entries) > NAMES_TOLD else "")
+        for bookie, entries in facts.copies[:CORRUPT_BOOKIES_TOLD]
+    ]
+    more = len(facts.copies) - len(told)
+    others = f"; and copies on {more} other {'bookie' if more == 1 else 'bookies'}" if more > 0 else ""
     return " ".join(
         (
             _belongs(finding, facts.worst_entry, facts.write_set),
             *_said(facts.worst_entry, facts.write_set, (), looks),
-            f"At two looks these copies had the right ids and a digest that does not match their bytes: {told}"
-            + (f" and copies on {more} more bookies." if more > 0 else "."),
-            f"{copies.confirmed} of {copies.write_quorum} copies of entry {facts.worst_entry} found.",
+            _counted(finding, facts.worst_entry, facts.write_set, looks),
+            "Copies that were read at two looks, with the right ids and a digest that does not match their bytes: "
+            f"{'; '.join(told)}{others}.",
         )
     )
 
 
 def _said(entry: EntryId, write_set: Sequence[BookieId], gone: Sequence[BookieId], looks: Sequence[Look]) -> Iterator[str]:
-    """What each bookie of the write set said of the entry: its newest conclusive word, and whether it was silent since."""
+    """Say what each bookie of the write set said of the entry: its newest conclusive word, and whether it was silent since."""
     chain = _settled(looks)
-    for bookie in write_set:
+    for bookie in write_set[:NAMES_TOLD]:
         if bookie in gone:
-            yield f"{bookie} is gone: neither registered nor known by a cookie."
-        elif told := _newest_word(bookie, entry, chain):
-            yield f"{bookie} {told}."
+            yield f"{bookie} is gone: it has neither a registration nor a cookie."
+        else:
+            yield from _newest_word(bookie, entry, chain)
+    more = len(write_set) - NAMES_TOLD
+    if more > 0:
+        yield f"What {more} more said is not shown."
 
 
 def _settled(looks: Sequence[Look]) -> Sequence[Look]:
-    """The looks that saw the newest state of the metadata: nothing else counts."""
-    newest, at = looks[-1].record, len(looks) - 1
-    while at > 0 and (looks[at - 1].record.status, looks[at - 1].record.stamp) == (newest.status, newest.stamp):
-        at -= 1
-    return looks[at:]
+    """Return the looks that saw the newest state of the metadata: nothing else counts."""
+    return looks[settled_from(looks) :]
 
 
-def _newest_word(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> str:
+def _newest_word(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> Iterator[str]:
     heard = [look for look in looks if bookie in look.answers]
     if not heard:
-        return ""
+        return
     newest = heard[-1]
     told = next((look for look in reversed(heard) if _is_conclusive(look, bookie, entry)), newest)
-    said = _word(told, bookie, entry)
     if told is newest:
-        return said
-    return f"{said} at look {told.record.look}; at look {newest.record.look} it {_word(newest, bookie, entry)}"
+        yield f"{bookie} {_word(told, bookie, entry)}{_of_other_entries(bookie, entry, heard)}."
+    else:
+        yield f"At look {told.record.look} {bookie} {_word(told, bookie, entry)}."
+        yield f"At look {newest.record.look} it {_word(newest, bookie, entry)}."
 
 
 def _is_conclusive(look: Look, bookie: BookieId, entry: EntryId) -> bool:
     """Whether the bookie said at this look, by its list or when it was read, what it has."""
     read = look.reads.get((bookie, entry))
-    listed = look.answers[bookie].status in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER)
-    return listed or (read is not None and read.status in _TELLING)
+    listed = look.answers[bookie].status in VALID_ANSWERS
+    return listed or (read is not None and read.status in _CONCLUSIVE)
 
 
 def _word(look: Look, bookie: BookieId, entry: EntryId) -> str:
@@ -168,11 +181,32 @@ def _word(look: Look, bookie: BookieId, entry: EntryId) -> str:
     return listed if read is None else f"{listed} and {_READ[read.status]}"
 
 
+def _of_other_entries(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -> str:
+    """Return what the newest reads say of a bookie that cannot list and was not read for the entry; "" for any other."""
+    if heard[-1].answers[bookie].status is not AnswerStatus.UNSUPPORTED or any((bookie, entry) in look.reads for look in heard):
+        return ""
+    reads = [{at: read.status for (where, at), read in look.reads.items() if where == bookie} for look in heard]
+    newest = next((found for found in reversed(reads) if found), {})
+    without_ledger = [at for at, status in newest.items() if status is ReadStatus.NO_LEDGER]
+    if without_ledger:
+        return f" and, read for entry {min(without_ledger)}, has no such ledger (READ_ENTRY: ENOLEDGER)"
+    return " and was read for other entries, not for this one" if newest else " and was not read"
+
+
+def _rests_on_a_sample(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> bool:
+    """Whether the bookie cannot list, sent other entries, and was not read for this one."""
+    answers = [look.answers[bookie] for look in looks if bookie in look.answers]
+    if not answers or answers[-1].status is not AnswerStatus.UNSUPPORTED:
+        return False
+    reads = {at: read.status for look in looks for (where, at), read in look.reads.items() if where == bookie}
+    return entry not in reads and ReadStatus.PRESENT in reads.values()
+
+
 _ANSWERED: dict[AnswerStatus, str] = {
     AnswerStatus.NO_SUCH_LEDGER: "does not know the ledger (ENOLEDGER)",
     AnswerStatus.SILENT: "did not answer",
     AnswerStatus.TIMED_OUT: "did not answer for this ledger in time",
-    AnswerStatus.REFUSED: "refused to list it",
+    AnswerStatus.REFUSED: "refused to list the ledger",
     AnswerStatus.INVALID: "sent a list that cannot be used",
     AnswerStatus.TOO_LARGE: "sent a list beyond the frame limit",
     AnswerStatus.UNSUPPORTED: "cannot list entries",
@@ -187,7 +221,7 @@ _READ: dict[ReadStatus, str] = {
     ReadStatus.NO_LEDGER: "has no such ledger (READ_ENTRY: ENOLEDGER)",
     ReadStatus.SILENT: "did not answer when it was read",
     ReadStatus.TIMED_OUT: "did not answer in time when it was read",
-    ReadStatus.REFUSED: "refused to read it",
+    ReadStatus.REFUSED: "refused to send it",
     ReadStatus.INVALID: "sent something else when it was read",
     ReadStatus.CORRUPT: "sent it with a digest that does not match",
     ReadStatus.TOO_LARGE: "sent an entry beyond the frame limit",
@@ -197,7 +231,7 @@ _READ: dict[ReadStatus, str] = {
 }
 assert _READ.keys() == set(ReadStatus), "each way a reading ends has its words"
 
-_TELLING = frozenset({ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStatus.CORRUPT})
+_CONCLUSIVE = frozenset({ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStatus.CORRUPT})
 """Ways it ends that say what the bookie has."""
 
 

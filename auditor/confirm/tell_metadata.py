@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.confirm.telling import TellLedger, TellOther
-from auditor.confirm.words import clock, named, runs, span
+from auditor.confirm.words import clock, joined, runs, span
 from auditor.model.evidence import Look
 from auditor.model.facts import BeyondEndFacts, ContradictionFacts, Contradicts, PopulationFacts, StuckFacts, UndecodableFacts
 from auditor.model.finding import Finding, Kind
@@ -35,42 +35,50 @@ def _malformed(finding: Finding, facts: UndecodableFacts | ContradictionFacts, l
             f"The metadata of ledger {finding.ledger_id} cannot be decoded: at byte {facts.offset_bytes} of "
             f"{facts.length_bytes}, {facts.reason} (SHA-256 of the bytes: {facts.sha256})."
         )
-    version = looks[-1].record.stamp.version if looks[-1].record.stamp else "?"
+    stamp = looks[-1].record.stamp
+    version = "" if stamp is None else f" (version {stamp.version})"
     against = "; ".join(_CLAUSES[one.what].format(*one.numbers) for one in facts.contradictions[:CONTRADICTIONS_TOLD])
     more = facts.total - min(len(facts.contradictions), CONTRADICTIONS_TOLD)
     against += f"; and {more} more" if more > 0 else ""
-    return f"The metadata of ledger {finding.ledger_id} (version {version}) contradicts itself: {against}."
+    return f"The metadata of ledger {finding.ledger_id}{version} contradicts itself: {against}."
 
 
 def _stuck(finding: Finding, facts: StuckFacts, _looks: Sequence[Look]) -> str:
+    at_least = "" if facts.state is LedgerState.OPEN else "at least "
     if facts.state is not LedgerState.OPEN:
         since = "the last write of its znode"
     else:
         since = "its creation, by its own metadata" if facts.by_metadata else "the creation of its znode"
     return (
-        f"Ledger {finding.ledger_id} has been {facts.state.value} for {span(facts.age_ms)}, since {clock(facts.since_ms)} UTC "
-        f"({since}). --stuck-after is {span(facts.stuck_after_ms)}."
+        f"Ledger {finding.ledger_id} has been {facts.state.value} for {at_least}{span(facts.age_ms)}, since "
+        f"{clock(facts.since_ms)} UTC ({since}). --stuck-after is {span(facts.stuck_after_ms)}."
     )
 
 
 def _beyond_end(finding: Finding, facts: BeyondEndFacts, _looks: Sequence[Look]) -> str:
-    count, verb = finding.entries_total, "lists" if len(facts.listed_by) == 1 else "list"
-    entries = f"entry {runs(finding.entries, 1)}" if count == 1 else f"entries {runs(finding.entries, count)}"
+    last, count, ack = facts.last_entry_id, finding.entries_total, facts.ack_quorum
+    ends = "says that it has no entry" if last < 0 else f"ends at entry {last}"
+    bookies, verb = ("1 bookie", "lists") if ack == 1 else (f"{ack} bookies", "list")
+    entries = runs(finding.entries, count)
+    if count == 1:
+        listed = f"entry {entries}: {joined(facts.listed_by)}."
+    else:
+        listed = f"each of the {count} entries {entries}. Those that list any of them: {joined(facts.listed_by)}."
     return (
-        f"The metadata of ledger {finding.ledger_id} ends at entry {facts.last_entry_id}. {named(facts.listed_by)} of the last "
-        f"ensemble {verb} {entries} above it, on at least as many bookies as the ack quorum ({facts.ack_quorum}). The metadata "
-        "may have been truncated; the lists do not say whether these entries were acknowledged."
+        f"The metadata of ledger {finding.ledger_id} {ends}. At least {bookies} of the last ensemble (ack quorum "
+        f"{ack}) {verb} {listed} Either the metadata was truncated or the ledger was closed while adds were pending: "
+        "lists do not say whether an entry was acknowledged."
     )
 
 
 def _population(_finding: Finding, facts: PopulationFacts) -> str:
-    gone = f" Among those that are gone: {named(facts.some_gone)}." if facts.some_gone else ""
+    gone = f" Some that are gone: {joined(facts.some_gone)}." if facts.some_gone else ""
     instance = f" (instance {facts.instance_id})" if facts.instance_id else ""
     left = facts.ledgers_again * 100 // facts.previous_ledgers
     return (
         f"Run {facts.previous_run}, finished at {facts.previous_finished_at}, listed {facts.previous_ledgers} ledgers of this "
         f"cluster{instance}. This run listed {facts.ledgers}, and {facts.ledgers_again} when it listed them again "
-        f"{span(facts.apart_ms)} later: {left} % are left, and fewer than {100 - facts.drop_percent} % is reported. "
+        f"{span(facts.apart_ms)} later: {left} % of the earlier number. --population-drop is {facts.drop_percent} %. "
         f"Bookies delete the data of ledgers without metadata.{gone}"
     )
 

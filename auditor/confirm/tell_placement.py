@@ -5,23 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.confirm.telling import TellLedger
-from auditor.confirm.words import named
+from auditor.confirm.words import joined, named
 from auditor.model.evidence import Look
 from auditor.model.facts import DuplicateFacts, PlacementFacts, WriteSetFacts
 from auditor.model.finding import Finding, Kind
 
 WRITE_SETS_TOLD_MAX = 2
 """Write sets in a witness; the facts have more."""
+BOOKIES_TOLD_MAX = 5
+"""Bookies that stand twice in a witness; the facts have all."""
 _ADHERES = {Kind.PLACEMENT_FAILED: "does not adhere", Kind.PLACEMENT_SOFT: "adheres only softly"}
+_MORE_WRITE_SETS = {
+    Kind.PLACEMENT_FAILED: ("does not adhere either", "do not adhere either"),
+    Kind.PLACEMENT_SOFT: ("adheres only softly too", "adhere only softly too"),
+}
+"""What is said of write sets that are counted: of one, of several."""
 
 
 def _duplicate(finding: Finding, facts: DuplicateFacts, _looks: Sequence[Look]) -> str:
-    segment = finding.segment
-    assert segment is not None, finding
-    twice = "; ".join(f"{b} stands at positions {' and '.join(map(str, at))}" for b, at in facts.positions)
+    assert finding.segment is not None, finding
+    twice = [f"{bookie} at positions {joined(at)}" for bookie, at in facts.positions[:BOOKIES_TOLD_MAX]]
+    more = len(facts.positions) - len(twice)
+    others = f"; and {more} more twice" if more > 0 else ""
     return (
-        f"In segment {segment.first_entry_id}-{segment.last_entry_id} of ledger {finding.ledger_id} (ensemble "
-        f"{', '.join(segment.ensemble)}) {twice}. An entry written to both positions has one copy there, not two."
+        f"{_segment(finding)} of ledger {finding.ledger_id} (ensemble {named(finding.segment.ensemble)}) names "
+        f"{'; '.join(twice)}{others}. An entry whose write set has two positions of one bookie has one copy there, not two."
     )
 
 
@@ -30,15 +38,17 @@ def _placement(finding: Finding, facts: PlacementFacts, _looks: Sequence[Look]) 
     more = facts.deciding - len(shown)
     judged = "as the Java auditor judges" if facts.java_mode else "by the locations assigned to the bookies"
     parameters = ", ".join(f"{name}={value}" for name, value in facts.parameters)
+    judged_by = f"{parameters}; {judged}" if parameters else judged
     lines = [
         f"{_segment(finding)} of ledger {finding.ledger_id} {_ADHERES[finding.kind]} to the {facts.policy}-aware policy "
-        f"({parameters}; {judged}).",
+        f"({judged_by}).",
         *(f"{_write_set(one, facts)}." for one in shown),
     ]
     if more > 0:
-        lines.append(f"{more} more of its {facts.write_sets} write sets fail in the same way or another.")
+        too = _MORE_WRITE_SETS[finding.kind][more > 1]
+        lines.append(f"{more} more of its {facts.write_sets} write sets {too}.")
     if facts.without_location:
-        lines.append(f"No location is assigned to {named(facts.without_location)}.")
+        lines.append(f"No location is assigned to {joined(facts.without_location)}.")
     if facts.recorded_policy:
         lines.append(f"Its writer recorded {facts.recorded_policy}: shown, not judged.")
     return " ".join(lines)

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from auditor.confirm import tell_bookies, tell_entries, tell_marks, tell_metadata, tell_placement
 from auditor.confirm.next_commands import next_commands
 from auditor.confirm.owner import owner_of
+from auditor.confirm.recheck import settled_from
 from auditor.confirm.telling import TellLedger, TellOther
-from auditor.confirm.words import clock, moment
+from auditor.confirm.words import clocks, moment
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Look
 from auditor.model.facts import facts_json
@@ -37,7 +39,7 @@ def ledger_testimony(finding: Finding, looks: Sequence[Look], facts: ClusterFact
     """A finding on a ledger, with every look taken at it; `probes` are those of its verdict."""
     told = _TELL[finding.kind](finding, finding.facts, looks)
     owner = owner_of(looks[-1].record.metadata)
-    witness = f"{told} {_seen(looks)}".strip()
+    witness = f"{told} {_asked_at(looks)}".strip()
     return _outside(finding, facts, witness, [ledger_look(look) for look in looks], owner, assurance(probes))
 
 
@@ -54,8 +56,8 @@ def cluster_testimony(finding: Finding, listings: Sequence[tuple[int, int]], fac
 
 
 def gist(witness: str) -> str:
-    """Return a witness without the sentence that says when it was seen: for a screen with a line for it."""
-    return witness.partition(_SEEN_AT)[0]
+    """Return a witness without the sentence that says when bookies and metadata were asked: for a screen with few lines."""
+    return _ASKED_AT.sub("", witness)
 
 
 def finding_id(finding: Finding, facts: ClusterFacts) -> str:
@@ -139,21 +141,25 @@ def _listing(at_ms: int, count: int) -> Json:
     return {"at": moment(at_ms), "znode_version": None, "marked": False, "answers": {"listing": f"{count} ledgers"}}
 
 
-_SEEN_AT = " Seen at "
+_ASKED_AT = re.compile(r" (?:Bookies were asked|Metadata was read) at [^.]*\.$")
 
 
-def _seen(looks: Sequence[Look]) -> str:
-    """Say when it was seen, and what the metadata was when it was read last. Only looks at the newest metadata count."""
-    newest = looks[-1].record
+def _asked_at(looks: Sequence[Look]) -> str:
+    """Say when bookies were asked, and what the metadata was when it was read last. Only looks at the newest metadata count."""
     if len(looks) < 2:
         return ""
-    chain = [look for look in looks if (look.record.status, look.record.stamp) == (newest.status, newest.stamp)]
-    asked = [look for look in chain if look.answers] or chain
-    times = " and ".join(clock(look.record.read_at_ms) for look in asked)
-    state = "marked under-replicated" if newest.mark is not None else "not marked under-replicated"
-    version = "" if newest.stamp is None else f" (version {newest.stamp.version})"
-    unchanged = f"metadata unchanged{version}" if len(chain) > 1 else f"metadata read last{version}"
-    return f"{_SEEN_AT.strip()} {times} UTC; {unchanged} and {state} at {clock(newest.read_at_ms)} UTC."
+    newest, chain = looks[-1].record, looks[settled_from(looks) :]
+    asked = [look.record.read_at_ms for look in chain if look.answers]
+    if newest.stamp is None:
+        state = "it could not be read"
+    else:
+        state = f"{'unchanged' if len(chain) > 1 else 'changed since the look before'} (version {newest.stamp.version})"
+    mark = "marked under-replicated" if newest.mark is not None else "not marked under-replicated"
+    if asked:
+        before, read = f"Bookies were asked at {clocks(asked)} UTC; metadata was read last at", [newest.read_at_ms]
+    else:
+        before, read = "Metadata was read at", [look.record.read_at_ms for look in chain]
+    return f"{before} {clocks(read)} UTC: {state}, {mark}."
 
 
 _TELL: dict[Kind, TellLedger] = {**tell_entries.TELL, **tell_placement.TELL, **tell_marks.TELL, **tell_metadata.TELL}

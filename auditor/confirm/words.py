@@ -29,6 +29,15 @@ def clock(at_ms: int) -> str:
         return f"{at_ms} ms"
 
 
+def clocks(times_ms: Sequence[int]) -> str:
+    """Return times as a list in a sentence, each date once: "2026-11-22 10:05:02 and 10:05:19"."""
+    told, date = [], ""
+    for time in map(clock, times_ms):
+        told.append(time.removeprefix(date))
+        date = time.partition(" ")[0] + " "
+    return joined(told)
+
+
 def span(ms: int) -> str:
     """Return a duration as a person says it, the two largest units at most: "23 s", "1 h 5 min", "10 days"."""
     left = ms // 1000
@@ -52,3 +61,10 @@ def named(names: Sequence[object], total: int | None = None) -> str:
     some = [str(name) for name in names[:NAMES_TOLD]]
     more = (len(names) if total is None else total) - len(some)
     return ", ".join(some) + (f" and {more} more" if more > 0 else "")
+
+
+def joined(names: Sequence[object]) -> str:
+    """Return names as a subject or object of a sentence: "b1", "b1 and b2", "b1, b2 and b3"; long ones as `named` does."""
+    if not 1 < len(names) <= NAMES_TOLD:
+        return named(names)
+    return f"{named(names[:-1])} and {names[-1]}"

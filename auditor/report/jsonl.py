@@ -11,11 +11,11 @@ from auditor.model.finding import Kind
 
 FIELDS = (
     "id", "kind", "family", "severity", "ledger_id", "bookie_id", "owner", "segment", "entries", "entries_total",
-    "missing_on", "copies", "witness", "looks", "next", "runbook", "assurance",
+    "missing_on", "copies", "facts", "witness", "looks", "next", "runbook", "assurance",
 )  # fmt: skip
 """Contract section 4, in the order they are written; fields beyond these follow in alphabetical order."""
 
-LATER_FIELDS = frozenset({"assurance"})
+LATER_FIELDS = frozenset({"assurance", "facts"})
 """Fields that earlier versions did not write: their runs are read all the same."""
 
 LINE_CHARS_MAX = 16 * 2**20

@@ -110,7 +110,7 @@ STORIES = [
             "missing_on": {"b1": [[42, 42]], "b2": [[42, 42]]},
             "copies": {"write_quorum": 2, "ack_quorum": 2, "confirmed": 0, "unknown": 0},
         },
-        ("Entry 42 of ledger 105", f"No segment of the ledger names {STRANDED_ON}", "garbage collection"),
+        ("Entry 42 of ledger 105", f"No segment of the ledger names {STRANDED_ON}", "Garbage collection"),
         {"b1": "42", "b2": "42"},
     ),
     Told(
@@ -127,7 +127,7 @@ STORIES = [
             "missing_on": {"b2": [[1504, 1504]], "b1": [[1504, 1504]]},
             "copies": {"write_quorum": 3, "ack_quorum": 2, "confirmed": 1, "unknown": 0},
         },
-        ("Entry 1504", "segment 1200-1999", "belongs on b2 and b1 and b3", "b3 lists it", "1 of 3 copies"),
+        ("Entry 1504", "segment 1200-1999", "belongs on b2, b1 and b3", "b3 lists it", "1 of 3 copies"),
         {"b1": "1504", "b2": "1504"},
     ),
     Told(
@@ -179,7 +179,7 @@ STORIES = [
         "e3 w2 a2 0:[b1 b2 b3] closed 49",
         "e3 w2 a2 0:[b1 b2 b3] closed 49",
         {"severity": "warning", "family": "mark", "segment": None},
-        ("Ledger 140", "is marked under-replicated (missing b3)", "up to 3 days is acceptable", "no auditor is elected"),
+        ("Ledger 140", "The mark names b3 as missing.", "Up to 3 days is acceptable", "no auto-recovery auditor is elected"),
         twin_standing="exempt: marked_underreplicated",
         asked=1,
         members=frozenset({"b1", "b2", "b3"}),
@@ -198,7 +198,7 @@ STORIES = [
             "missing_on": {"b2": [[7, 7]], "b4": [[7, 7]]},
             "copies": {"write_quorum": 2, "ack_quorum": 2, "confirmed": 0, "unknown": 0},
         },
-        ("Entry 7 of ledger 145 belongs on b2 and b4", "marked under-replicated", "has a copy to replicate from", WORKER),
+        ("Entry 7 of ledger 145 belongs on b2 and b4", "marked under-replicated", "which is where replication reads", WORKER),
         {"b2": "7", "b4": "7"},
         twin_standing="exempt: marked_underreplicated",
     ),
@@ -394,7 +394,7 @@ def test_what_a_gone_bookie_should_hold_is_absent(outcome: Outcome) -> None:
     found = outcome.one(ON_LOST)
     assert Kind.ENTRY_BELOW_ACK_QUORUM.value == found["kind"]
     assert [LOST] == found["facts"]["gone"]
-    assert f"{LOST} is gone: neither registered nor known by a cookie" in found["witness"]
+    assert f"{LOST} is gone: it has neither a registration nor a cookie." in found["witness"]
     assert [] == outcome.of(ON_LOST_AND_MARKED)
 
 

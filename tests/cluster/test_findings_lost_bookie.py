@@ -57,7 +57,7 @@ def test_waits_for_the_recovery_delay(cluster: RealCluster, audited: Audited) ->
     assert [900 + SESSION_S + MARGIN_S] == outcome.pauses_s
     found = outcome.one("b2")
     assert (Kind.BOOKIE_LOST_UNNOTICED.value, "critical") == (found["kind"], found["severity"])
-    for words in ("bookie b2", "still has a cookie", "2 closed ledgers", "(1, 2)", "lostBookieRecoveryDelay"):
+    for words in ("Bookie b2", "still has a cookie", "2 closed ledgers", "(1, 2)", "lostBookieRecoveryDelay"):
         assert words in found["witness"]
     assert [found] == outcome.findings
     assert UNKNOWN == outcome.standings(1, 2, 3)
@@ -74,7 +74,7 @@ def test_says_nothing_where_it_may_not_wait_so_long(cluster: RealCluster, audite
     assert [0.0] == outcome.pauses_s
     assert [] == outcome.findings
     (withheld,) = outcome.summary["withheld"]
-    assert all(words in withheld for words in ("bookie b2", "7210 s apart", "--lost-bookie-wait-max"))
+    assert all(words in withheld for words in ("Bookie b2", "7210 s apart", "--lost-bookie-wait-max"))
     assert "bookie b2 is not registered" in " ".join(outcome.stdout.split())
     assert (3, "INCOMPLETE") == (outcome.exit_code, outcome.summary["outcome"])
     assert UNKNOWN == outcome.standings(1, 2, 3)

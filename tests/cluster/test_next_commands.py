@@ -7,17 +7,20 @@ import shlex
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import real_bookkeeper
+from support.findings_by_kind import EXAMPLES, MARK, facts_types
 from support.real_cluster import RealCluster
 from support.real_jars import PROJECT, bookkeeper_jars
 from support.real_processes import java_command
 
 from auditor.confirm.next_commands import CHANGES, GC_PAUSE_MS, next_commands
+from auditor.model.facts import CorruptFacts, EntryFacts, Facts, LostContentFacts, MarkFacts, Search, UnrecoverableFacts
 from auditor.model.finding import CATALOGUE, Finding, Kind, Subject
 from auditor.model.identity import LedgerId
 
@@ -40,19 +43,23 @@ COLLECTED_TIMEOUT_S = 120.0
 def finding(kind: Kind) -> Finding:
     """A finding of each kind on what the cluster below holds: entry 4 of ledger 7 is not on b2, b4 has it besides."""
     subject = CATALOGUE[kind].subject
+    entry = EntryFacts(WORST, ("b2",), search=Search(1, 1, 1, 0, (KEEPS_STRANDED,), (KEEPS_STRANDED,), (KEEPS_STRANDED,)))
+    mark = replace(MARK, missing_replicas=("b2",))
+    of_kind: dict[type, Facts] = {
+        CorruptFacts: CorruptFacts(WORST, ("b2",), (("b2", (WORST,)),)),
+        EntryFacts: entry,
+        LostContentFacts: LostContentFacts("writable", "h:3181", 4, False, 3, 29, 30, (LEDGER,)),
+        MarkFacts: mark,
+        UnrecoverableFacts: UnrecoverableFacts(entry, mark),
+    }
+    facts_type = facts_types(kind)[-1]
     return Finding(
         kind,
+        of_kind.get(facts_type, EXAMPLES[facts_type]),
         ledger_id=LEDGER if subject is Subject.LEDGER else None,
         bookie_id="b2" if subject is Subject.BOOKIE else None,
         entries=((WORST, WORST),),
         missing_on=(("b2", ((WORST, WORST),)),),
-        facts=(
-            ("worst_entry", str(WORST)),
-            ("holders", KEEPS_STRANDED),
-            ("corrupt_on", f"b2 {WORST}"),
-            ("missing_replicas", "b2"),
-            ("some_ledgers", str(LEDGER)),
-        ),
     )
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import click
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from support.findings_by_kind import finding_of
 
 from auditor.accounting.cause_rows import Causes
 from auditor.accounting.summary import NO_PREVIOUS, Costs, RunFacts, summarise
@@ -24,8 +25,7 @@ from auditor.confirm.witness import ledger_testimony, runbook
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Look, Terms
-from auditor.model.facts import ContradictionFacts
-from auditor.model.finding import CATALOGUE, Family, Finding, Kind, Subject
+from auditor.model.finding import CATALOGUE, Family, Kind, Subject
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report import jsonl, metrics
@@ -377,7 +377,7 @@ def test_fields_of_names():
     assert set(empty_summary()) == set(column("summary.json", "field"))
     facts = ClusterFacts("u", (), "/l", "flat", "i", False, None)
     seen = [Look(LedgerRecord(1, 1, 0, RecordStatus.FOUND))]
-    assert list(jsonl.FIELDS) == list(ledger_testimony(Finding(Kind.METADATA_MALFORMED, ContradictionFacts((), 0), 1), seen, facts))
+    assert list(jsonl.FIELDS) == list(ledger_testimony(finding_of(Kind.METADATA_MALFORMED), seen, facts))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+from support.findings_by_kind import finding_of
 
 from auditor.accounting.cause_rows import Backdrop, told
 from auditor.accounting.causes import choose
@@ -15,6 +16,7 @@ from auditor.confirm.next_commands import CHANGES
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.facts import facts_json
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.verdict import Exempt, Unknown
 
@@ -92,6 +94,7 @@ def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
         "entries_total": 2000 if on_ledger else 0,
         "missing_on": {"bookie-3:3181": [[0, 1999]]} if on_ledger else {},
         "copies": {"write_quorum": 3, "ack_quorum": 2, "confirmed": 2, "unknown": 0} if on_ledger else None,
+        "facts": facts_json(finding_of(kind).facts),
         "witness": _ledger_witness(subject) if on_ledger else _bookie_witness(subject),
         "looks": [
             {"at": "2026-01-01T03:09:00.000Z", "znode_version": version, "marked": False, "answers": answers},
@@ -110,15 +113,16 @@ def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
 
 def _ledger_witness(ledger_id: int | str) -> str:
     return (
-        f"Let ledger {ledger_id} be closed at entry 1999; then bookie-3:3181 said at 03:09:00 that it has no such ledger, and "
-        "again at 03:14:05; so entry 0 has two copies of the three promised."
+        f"Entry 0 of ledger {ledger_id} belongs on {', '.join(BOOKIES[:2])} and {BOOKIES[2]}. {BOOKIES[2]} has no such ledger "
+        "(READ_ENTRY: ENOLEDGER). 2 of 3 copies found; ack quorum is 2. Bookies were asked at 2026-01-01 03:09:00 and 03:14:05 "
+        "UTC; metadata was read last at 2026-01-01 03:14:06 UTC: unchanged (version 2), not marked under-replicated."
     )
 
 
 def _bookie_witness(bookie_id: int | str) -> str:
     return (
-        f"Let bookie {bookie_id} not be registered; then 12 closed ledgers name it (160 and 11 more) and none of them is "
-        "marked under-replicated; the bookie has no cookie; all this again 5 min 5 s later."
+        f"Bookie {bookie_id} is not registered and has no cookie. 12 closed ledgers name it and are not marked "
+        "under-replicated (160 and 11 more). This was seen at each look; the first and the last were 5 min 5 s apart."
     )
 
 

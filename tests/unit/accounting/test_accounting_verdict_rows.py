@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from support.findings_by_kind import finding_of
+
 from auditor.accounting.verdict_rows import verdict_row
 from auditor.evidence.rows import table
 from auditor.evidence.schemas import VERDICTS
 from auditor.judgement import Step, Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Look, Terms
-from auditor.model.finding import Finding, Kind
+from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.verdict import BookieLack, Probes, Standing, Unknown, Verdict
 
@@ -56,6 +58,6 @@ def test_planned_maintenance_is_told() -> None:
 
 def test_findings_are_told_of_a_verdict_that_stands() -> None:
     """As long as anything is left to do they are speculative."""
-    verdict = Verdict(7, Standing.VIOLATED, findings=(Finding(Kind.METADATA_MALFORMED, ledger_id=7),))
+    verdict = Verdict(7, Standing.VIOLATED, findings=(finding_of(Kind.METADATA_MALFORMED),))
     told = {todo: len(row_of(verdict, todo)["findings"]) for todo in Todo}
     assert {Todo.NOTHING: 1, Todo.LISTS: 0, Todo.READS: 0, Todo.LOOK: 0} == told

@@ -6,16 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.findings_by_kind import EXAMPLES, finding_of
 
 from auditor.confirm.agreement import DIFFERENCE_CHARS_MAX, DIFFERENCES_TOLD_MAX, agree, differ_text, differences, is_due
 from auditor.confirm.enumerated_blocks import Block
 from auditor.confirm.enumerated_copies import Entries
-from auditor.confirm.enumerated_findings import Told
+from auditor.confirm.enumerated_findings import CrossCheckFinding
 from auditor.confirm.enumerated_schedule import Stretch
 from auditor.confirm.enumeration import Opinion
 from auditor.judgement import settle
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.facts import EntryFacts, MarkFacts, PlacementFacts
 from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, Kind
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.model.verdict import Exempt, Probes, Standing, Unknown, Verdict
@@ -26,17 +28,25 @@ ENSEMBLE = ("b1", "b2", "b3")
 SEGMENT, LATER = FindingSegment(0, 9, ENSEMBLE), FindingSegment(10, 19, ENSEMBLE)
 COPIES = Copies(write_quorum=2, ack_quorum=2, confirmed=1, unknown=0)
 KIND = Kind.ENTRY_BELOW_WRITE_QUORUM
+FACTS = EntryFacts(worst_entry=3, write_set=("b1", "b2"))
 FINDING = Finding(
     KIND,
+    FACTS,
     ledger_id=7,
     segment=SEGMENT,
     entries=((3, 5), (8, 8)),
     entries_total=4,
     missing_on=(("b1", ((3, 5),)), ("b2", ((8, 8),))),
     copies=COPIES,
-    facts=(("worst_entry", "3"),),
 )
-TOLD = Told(KIND, SEGMENT, Entries(((3, 5), (8, 8)), 4), {"b1": Entries(((3, 5),), 3), "b2": Entries(((8, 8),), 1)}, COPIES, 3)
+TOLD = CrossCheckFinding(
+    KIND,
+    FACTS,
+    SEGMENT,
+    Entries(((3, 5), (8, 8)), 4),
+    {"b1": Entries(((3, 5),), 3), "b2": Entries(((8, 8),), 1)},
+    COPIES,
+)
 OPINION = Opinion(Standing.VIOLATED, told=(TOLD,))
 
 
@@ -59,7 +69,9 @@ def test_the_same_finding_is_no_difference() -> None:
     [
         ({"segment": LATER}, ["its segment"]),
         ({"copies": replace(COPIES, confirmed=0)}, ["copies of the worst entry"]),
-        ({"worst": 4}, ["worst entry"]),
+        ({"facts": replace(FACTS, worst_entry=4)}, ["worst entry"]),
+        ({"facts": replace(FACTS, write_set=("b2", "b3"))}, ["write set"]),
+        ({"facts": EXAMPLES[MarkFacts]}, ["facts"]),
         ({"entries": Entries(((3, 4), (8, 8)), 4)}, ["entries"]),
         ({"entries": Entries(((3, 5), (8, 8)), 5)}, ["entries in all"]),
         ({"missing_on": {"b1": TOLD.missing_on["b1"]}}, ["bookies that lack entries"]),
@@ -74,28 +86,31 @@ def test_each_respect_of_a_finding_is_compared(changed: dict[str, Any], wanted: 
     assert [f"{KIND.value}, {one}" for one in wanted] == respects(verdict(FINDING), second)
 
 
-def test_of_a_finding_that_is_about_no_entries_nothing_but_its_segment_is_compared() -> None:
+def test_of_a_finding_that_is_about_no_entries_its_segment_and_facts_are_compared() -> None:
     """A mark, a remark: the second checker has no entries to tell."""
-    assert () == agree(verdict(FINDING), replace(OPINION, told=(Told(KIND, SEGMENT),)))
-    assert [f"{KIND.value}, its segment"] == respects(verdict(FINDING), replace(OPINION, told=(Told(KIND, LATER),)))
+    assert () == agree(verdict(FINDING), replace(OPINION, told=(CrossCheckFinding(KIND, FACTS, SEGMENT),)))
+    later = CrossCheckFinding(KIND, FACTS, LATER)
+    assert [f"{KIND.value}, its segment"] == respects(verdict(FINDING), replace(OPINION, told=(later,)))
 
 
 def test_a_finding_that_one_of_them_does_not_have_is_told_by_its_kind() -> None:
     """Both lists, in order; a placement with the segment it is about."""
-    late = Finding(Kind.UNDERREPLICATED_BEYOND_GRACE, 7)
+    late = finding_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
     (told,) = agree(verdict(FINDING, late), OPINION)
     assert "findings: the first checker says ENTRY_BELOW_WRITE_QUORUM, UNDERREPLICATED_BEYOND_GRACE, " in told
     assert told.endswith("the second ENTRY_BELOW_WRITE_QUORUM")
     for segment in (SEGMENT, LATER):
-        (told,) = agree(verdict(Finding(Kind.PLACEMENT_FAILED, 7, segment=segment)), Opinion(Standing.VIOLATED))
+        (told,) = agree(verdict(finding_of(Kind.PLACEMENT_FAILED, segment=segment)), Opinion(Standing.VIOLATED))
         placed_badly = f"PLACEMENT_FAILED of the segment at {segment.first_entry_id}"
         assert f"findings: the first checker says {placed_badly}, the second none" == told
 
 
 def test_a_placement_is_compared_segment_by_segment_and_other_kinds_once_a_ledger() -> None:
     """Two segments may be placed badly; two findings of another kind are one too many."""
-    both = [Finding(Kind.PLACEMENT_FAILED, 7, segment=one) for one in (SEGMENT, LATER)]
-    second = Opinion(Standing.VIOLATED, told=tuple(Told(Kind.PLACEMENT_FAILED, one) for one in (SEGMENT, LATER)))
+    both = [finding_of(Kind.PLACEMENT_FAILED, segment=one) for one in (SEGMENT, LATER)]
+    facts = EXAMPLES[PlacementFacts]
+    told = tuple(CrossCheckFinding(Kind.PLACEMENT_FAILED, facts, one) for one in (SEGMENT, LATER))
+    second = Opinion(Standing.VIOLATED, told=told)
     assert () == agree(verdict(*both), second)
     assert ["number of findings of one kind"] == respects(verdict(FINDING, FINDING), OPINION)
 
@@ -209,11 +224,13 @@ def test_what_the_first_checker_claims_of_a_long_ledger_is_looked_at(extra: str)
     right = settle(evidence, terms).verdict
     assert () == differences(right, evidence, terms)
     (one,) = right.findings
+    facts = one.facts
+    assert isinstance(facts, EntryFacts)
     claim = ((4, 4), (CLAIMED, CLAIMED))
     changed: dict[str, Any] = {
         "entries": {"entries": claim, "entries_total": 2},
         "missing_on": {"missing_on": (("b2", claim),)},
-        "worst_entry": {"facts": tuple((k, str(CLAIMED) if k == "worst_entry" else v) for k, v in one.facts)},
+        "worst_entry": {"facts": replace(facts, worst_entry=CLAIMED)},
     }[extra]
     assert differences(replace(right, findings=(replace(one, **changed),)), evidence, terms)
 
@@ -225,7 +242,7 @@ OPEN = Opinion(Standing.SOUND, unjudged=frozenset({10}))
 
 def placed(kind: Kind, segment: FindingSegment = LATER) -> Verdict:
     standing = Standing.VIOLATED if kind is Kind.PLACEMENT_FAILED else Standing.SOUND
-    return Verdict(7, standing, findings=(Finding(kind, 7, segment=segment),))
+    return Verdict(7, standing, findings=(finding_of(kind, segment=segment),))
 
 
 def test_the_first_checkers_word_on_the_placement_of_a_segment_that_was_left_open_is_taken() -> None:
@@ -276,5 +293,5 @@ def test_a_text_of_differences_says_how_many_more_there_are_only_where_there_are
 
 def test_a_sound_ledger_with_a_remark_is_due_whatever_the_sample() -> None:
     """A remark is reported, so it is confirmed."""
-    remarked = Verdict(7, Standing.SOUND, findings=(Finding(Kind.LEDGER_STUCK, 7),))
+    remarked = Verdict(7, Standing.SOUND, findings=(finding_of(Kind.LEDGER_STUCK),))
     assert [True, False] == [is_due(one, Terms(0, 0, 16, 5)) for one in (remarked, Verdict(7, Standing.SOUND))]

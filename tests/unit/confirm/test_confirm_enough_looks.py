@@ -5,22 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.findings_by_kind import finding_of
 from test_confirm_recheck import looks
 
 from auditor.confirm.enough_looks import unsupported
 from auditor.model.evidence import LedgerEvidence, Terms
-from auditor.model.finding import Finding, Kind
+from auditor.model.finding import Kind
 from auditor.model.ledger import Mark
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 
 TERMS = Terms(judged_at_ms=10_000, underreplication_grace_ms=5_000, confirming_reads_max=16, looks_max=3)
 """A mark of the notation is of the time 0, and so beyond grace."""
 
-LOST = Finding(Kind.ENTRY_WITHOUT_REPLICA, 7)
-LATE = Finding(Kind.UNDERREPLICATED_BEYOND_GRACE, 7)
-REMARK = Finding(Kind.LEDGER_STUCK, 7)
+LOST = finding_of(Kind.ENTRY_WITHOUT_REPLICA)
+LATE = finding_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
+REMARK = finding_of(Kind.LEDGER_STUCK)
 LOSS = Verdict(7, Standing.VIOLATED, findings=(LOST,))
-HIDDEN_LOSS = Verdict(7, Standing.VIOLATED, findings=(Finding(Kind.UNDERREPLICATED_UNRECOVERABLE, 7),))
+HIDDEN_LOSS = Verdict(7, Standing.VIOLATED, findings=(finding_of(Kind.UNDERREPLICATED_UNRECOVERABLE),))
 MARKED = Verdict(7, Standing.VIOLATED, findings=(LATE,))
 REMARKED = Verdict(7, Standing.SOUND, findings=(REMARK,))
 SOUND = Verdict(7, Standing.SOUND)

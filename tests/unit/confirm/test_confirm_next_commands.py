@@ -1,11 +1,15 @@
 """What to run next."""
 
 import shlex
+from dataclasses import replace
 
 import pytest
+from support.findings_by_kind import EXAMPLES, facts_types, finding_of
+from support.findings_by_kind import MARK as MARKED
 
 from auditor.confirm.next_commands import CHANGES, next_commands
-from auditor.model.finding import CATALOGUE, Finding, Kind, Subject
+from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, MarkFacts, Search, UnrecoverableFacts
+from auditor.model.finding import CATALOGUE, Kind, Subject
 
 COMMANDS_MAX = 10
 ENABLE = f"{CHANGES}bookkeeper shell autorecovery -e"
@@ -21,23 +25,23 @@ OWNERS = {
 }
 
 
+SEARCH = Search(1, 1, 1, 0, found_on=("h1", "h2", "h3", "h4"), found_unnamed=("h1", "h2", "h3", "h4"))
+ENTRY = EntryFacts(42, ("b1", "b2"), search=SEARCH)
+MARK = replace(MARKED, missing_replicas=("b1", "b2"))
+
+
 def finding(kind, bookies=3, **changes):
-    subject = CATALOGUE[kind].subject
-    facts = {
-        "worst_entry": "42",
-        "holders": "h1 h2 h3 h4",
-        "missing_replicas": "b1 b2",
-        "some_ledgers": " ".join(map(str, range(10))),
+    """A finding on which as much as possible is to be done; `changes` are those of its facts."""
+    of_kind = {
+        CorruptFacts: CorruptFacts(40, ("b1", "b2"), tuple((f"c{n}", (40 + n, 99)) for n in range(bookies))),
+        EntryFacts: ENTRY,
+        MarkFacts: MARK,
+        UnrecoverableFacts: UnrecoverableFacts(ENTRY, MARK),
     }
-    corrupt = tuple(("corrupt_on", f"c{n} {40 + n} 99") for n in range(bookies))
-    return Finding(
-        kind,
-        ledger_id=7 if subject is Subject.LEDGER else None,
-        bookie_id="b1" if subject is Subject.BOOKIE else None,
-        missing_on=tuple((f"b{n}", ((42, 42),)) for n in range(bookies)),
-        entries=((42, 42),),
-        facts=(*(facts | changes).items(), *corrupt),
-    )
+    facts_type = facts_types(kind)[-1]
+    facts = of_kind.get(facts_type, EXAMPLES[facts_type])
+    missing_on = tuple((f"b{n}", ((42, 42),)) for n in range(bookies))
+    return finding_of(kind, replace(facts, **changes), missing_on=missing_on)
 
 
 def commands_of(kind, owner=None, disabled=False, **changes):
@@ -104,7 +108,7 @@ def test_the_worst_entry_is_read_on_each_bookie_that_lacks_it():
 def test_bookies_that_lack_the_worst_entry_come_first():
     """Bookies that lack other entries prove nothing about the one that is named."""
     others = tuple((f"o{n}", ((1, 2),)) for n in range(5))
-    lacking = Finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7, missing_on=(*others, ("b9", ((40, 50),))), facts=(("worst_entry", "42"),))
+    lacking = finding_of(Kind.ENTRY_BELOW_ACK_QUORUM, missing_on=(*others, ("b9", ((40, 50),))))
     commands = next_commands(lacking, replication_disabled=False)
     assert commands.index("bookkeeper shell readledger -l 7 -fe 42 -le 43 -b b9") == 1
     assert f"{CHANGES}bookkeeper shell recover -l 7 b9" == commands[-1]
@@ -129,14 +133,31 @@ def test_a_corrupt_copy_is_read_where_it_is_corrupt():
     commands = commands_of(Kind.ENTRY_CORRUPT, bookies=2)
     assert "bookkeeper shell -entryformat hex readledger -m -l 7 -fe 40 -le 41 -b c0" == commands[1]
     assert "bookkeeper shell -entryformat hex readledger -m -l 7 -fe 41 -le 42 -b c1" == commands[2]
-    assert "bookkeeper shell readledger -l 7 -fe 42 -le 42" == commands[3]
+    assert "bookkeeper shell readledger -l 7 -fe 40 -le 40" == commands[3]
 
 
-def test_holders_are_read_where_some_entry_has_none():
-    """Also where not everything was found: what is alive elsewhere can be read there."""
-    for kind in (Kind.ENTRY_WITHOUT_REPLICA, Kind.UNDERREPLICATED_UNRECOVERABLE):
-        assert "bookkeeper shell readledger -l 7 -fe 42 -le 43 -b h1" in commands_of(kind)
-        assert not [c for c in commands_of(kind, holders="") if "-b h" in c]
+@pytest.mark.parametrize("kind", [Kind.ENTRY_WITHOUT_REPLICA, Kind.UNDERREPLICATED_UNRECOVERABLE])
+def test_a_copy_that_was_found_elsewhere_is_saved_first(kind):
+    """Those that lists name, then those that the search found: what is alive there can be read there."""
+    entry = replace(ENTRY, listed_outside=("l1",))
+    whole = {"entries": entry} if kind is Kind.UNDERREPLICATED_UNRECOVERABLE else {"listed_outside": ("l1",)}
+    saved = [f"bookkeeper shell -entryformat hex readledger -m -l 7 -fe 42 -le 43 -b {holder}" for holder in ("l1", "h1")]
+    assert saved == commands_of(kind, **whole)[:2]
+    nowhere = {"entries": replace(ENTRY, search=None)} if kind is Kind.UNDERREPLICATED_UNRECOVERABLE else {"search": None}
+    assert not [command for command in commands_of(kind, **nowhere) if "-entryformat" in command]
+
+
+def test_a_bookie_that_is_gone_is_not_read():
+    """It lacks the worst entry like the others, and nobody can ask it."""
+    commands = commands_of(Kind.ENTRY_WITHOUT_REPLICA, gone=("b0",))
+    assert [] == [command for command in commands if command.endswith("-b b0")]
+    assert "bookkeeper shell readledger -l 7 -fe 42 -le 43 -b b1" in commands
+
+
+def test_entries_beyond_the_end_are_read_where_they_are_listed():
+    """The lists alone do not say that they can be read."""
+    reads = [c for c in commands_of(Kind.ENTRIES_BEYOND_END) if " readledger " in c]
+    assert [f"bookkeeper shell readledger -l 7 -fe 42 -le 43 -b {b}" for b in ("b1", "b2")] == reads
 
 
 def test_a_dropped_population_stops_collection():
@@ -147,7 +168,7 @@ def test_a_dropped_population_stops_collection():
 
 def test_a_mark_that_names_no_bookie_has_nothing_to_recover():
     """Marks made by placement repair have an empty list."""
-    commands = commands_of(Kind.UNDERREPLICATED_BEYOND_GRACE, missing_replicas="")
+    commands = commands_of(Kind.UNDERREPLICATED_BEYOND_GRACE, missing_replicas=())
     assert not [command for command in commands if " recover " in command]
 
 
@@ -169,15 +190,19 @@ def test_every_ledger_of_pulsars_has_its_topic_looked_at(kind):
 def test_nothing_from_metadata_is_run_by_a_shell(kind):
     """Bookie ids and topics may be anything; pasted, they are still single words."""
     evil = "x;reboot"
-    hostile = finding(kind, holders=evil, missing_replicas=evil)
-    hostile = Finding(
-        kind,
-        hostile.ledger_id,
-        hostile.bookie_id and evil,
-        missing_on=((evil, ((42, 42),)),),
-        entries=hostile.entries,
-        facts=(*hostile.facts, ("corrupt_on", f"{evil} 42")),
-    )
+    entry = EntryFacts(42, (evil,), (evil,), search=Search(1, 1, 1, 0, (evil,), (evil,), (evil,)))
+    mark = replace(MARK, missing_replicas=(evil,))
+    of_kind = {
+        BeyondEndFacts: BeyondEndFacts(9, 1, (evil,)),
+        CorruptFacts: CorruptFacts(42, (evil,), ((evil, (42,)),)),
+        EntryFacts: entry,
+        MarkFacts: mark,
+        UnrecoverableFacts: UnrecoverableFacts(entry, mark),
+    }
+    hostile = finding(kind)
+    facts = of_kind.get(type(hostile.facts), hostile.facts)
+    missing_on = ((evil, ((42, 42),)),)
+    hostile = replace(hostile, facts=facts, bookie_id=hostile.bookie_id and evil, missing_on=missing_on)
     owner = {"application": "pulsar", "component": "managed-ledger", "name": "t/n/persistent/%24%28reboot%29%3Breboot"}
     for command in next_commands(hostile, replication_disabled=False, owner=owner):
         words = list(shlex.shlex(command, posix=True, punctuation_chars=True))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from support.findings_by_kind import finding_of
 
-from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Finding, FindingSegment, Kind, Severity, Subject
+from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, FindingSegment, Kind, Severity, Subject
 from auditor.model.ledger import Segment
 
 CONTRACT = {
@@ -48,7 +49,7 @@ def test_severities_are_ordered() -> None:
 
 def test_a_finding_knows_its_severity_and_family_by_its_kind() -> None:
     """They are not told twice."""
-    finding = Finding(Kind.ENTRY_WITHOUT_REPLICA, ledger_id=7)
+    finding = finding_of(Kind.ENTRY_WITHOUT_REPLICA)
     assert (Severity.CRITICAL, Family.ENTRY) == (finding.severity, finding.family)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from support.findings_by_kind import finding_of
 
-from auditor.model.finding import CATALOGUE, Finding, Kind, Severity, Subject
+from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 
-FINDING = Finding(Kind.ENTRY_BELOW_WRITE_QUORUM, ledger_id=7)
+FINDING = finding_of(Kind.ENTRY_BELOW_WRITE_QUORUM)
 
 
 def test_the_worst_standing_wins() -> None:
@@ -79,12 +80,12 @@ ON_LEDGERS = [kind for kind in Kind if CATALOGUE[kind].subject is Subject.LEDGER
 def test_a_warning_or_worse_on_a_ledger_makes_it_violated(kind: Kind) -> None:
     """It cannot be sound beside it."""
     with pytest.raises(AssertionError):
-        Verdict(7, Standing.SOUND, findings=(Finding(kind, ledger_id=7),))
+        Verdict(7, Standing.SOUND, findings=(finding_of(kind),))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ON_LEDGERS if CATALOGUE[kind].severity is Severity.INFO])
 def test_info_never_changes_a_standing(kind: Kind) -> None:
     """A sound ledger stays sound, and none is violated by it alone."""
-    assert Standing.SOUND is Verdict(7, Standing.SOUND, findings=(Finding(kind, ledger_id=7),)).standing
+    assert Standing.SOUND is Verdict(7, Standing.SOUND, findings=(finding_of(kind),)).standing
     with pytest.raises(AssertionError):
-        Verdict(7, Standing.VIOLATED, findings=(Finding(kind, ledger_id=7),))
+        Verdict(7, Standing.VIOLATED, findings=(finding_of(kind),))

@@ -97,7 +97,8 @@ def test_the_finding_carries_what_was_counted(run: Place):
     """The witness says of how many ledgers it was asked and which it lacks; looks are those at the bookie."""
     (found,) = (json.loads(line) for line in concluded(run).findings if "LOST_CONTENT" in line)
     said = (
-        "it answered for 8 of them, and of 5 (1, 2, 3, 4, 5) it lacks more than half of what it should hold, 50 of 50 entries"
+        "answered for 8 ledgers. Of 5 of them (1, 2, 3, 4, 5) it lacked, at two looks, more than half of the entries it should "
+        "hold: together 50 of 50."
     )
     assert said in found["witness"]
     assert [{"b2": "answered"}] * 2 == [look["answers"] for look in found["looks"]]

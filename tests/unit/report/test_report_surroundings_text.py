@@ -109,7 +109,7 @@ def test_names_are_bounded():
 
 def test_a_finding_on_the_cluster_is_told_as_such():
     """No ledger None, no bookie None; what was listed stands beside the looks."""
-    found = stories.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster", witness="Let it be; then 411 were listed.")
+    found = stories.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster", witness="This run listed 411.")
     said = render(stories.summary(findings=stories.counted([found]), outcome="VIOLATED", exit_code=1), [found])
     assert "None" not in said
     flattened = " ".join(said.split())

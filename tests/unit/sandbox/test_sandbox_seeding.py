@@ -191,6 +191,14 @@ def test_a_stranded_entry_is_on_a_bookie_that_its_ledger_does_not_name(demo: Dem
     assert ({42}, set()) == (demo.held("b4", story.ledger_or_bookie), demo.held("b4", story.twin))
 
 
+def test_entries_beyond_the_end_are_on_their_whole_write_sets(demo: Demo) -> None:
+    """The ledger and its twin hold the same entries; the metadata of one ends before the last of them."""
+    story = demo.stories[Kind.ENTRIES_BEYOND_END]
+    assert [49, 59] == [demo.metadata(one).last_entry_id for one in story.ledger_ids]
+    for one in story.ledger_ids:
+        assert dict.fromkeys(range(60), 2) == demo.copies(one, 59)
+
+
 def test_an_unrecoverable_ledger_and_its_twin_are_both_marked(demo: Demo) -> None:
     """They differ in the lost entry alone."""
     story = demo.stories[Kind.UNDERREPLICATED_UNRECOVERABLE]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.facts import LostContentFacts
 from auditor.model.finding import Finding, Kind, Severity
 from auditor.verify.content import LOST_CONTENT_LEDGERS_MIN, Content, judge_content, withheld_content
 
@@ -36,10 +37,7 @@ def test_the_twin_that_lost_one_ledger_is_not_accused():
     """One bookie is found and the other is not, from one and the same run."""
     (found,) = judge_content(LOOKS, {"b2": content(5, 5), "b1": content(5, 1)})
     assert (Kind.BOOKIE_LOST_CONTENT, "b2", Severity.CRITICAL) == (found.kind, found.bookie_id, found.severity)
-    facts = dict(found.facts)
-    assert ("readonly", "5", "5", "45", "50") == tuple(
-        facts[name] for name in ("registration", "asked", "lacking_most", "absent", "expected")
-    )
+    assert LostContentFacts("readonly", "h:1", 5, False, 5, 45, 50, (0, 1, 2, 3, 4)) == found.facts
 
 
 def test_a_bookie_that_nobody_has_on_record_is_not_accused():
@@ -50,24 +48,25 @@ def test_a_bookie_that_nobody_has_on_record_is_not_accused():
 def test_ledgers_named_in_a_finding_are_few():
     """The rest is counted."""
     (found,) = judge_content(LOOKS, {"b1": content(100, 100)})
-    assert "0 1 2 3 4 5 6 7 8 9" == dict(found.facts)["some_ledgers"]
+    assert isinstance(found.facts, LostContentFacts)
+    assert tuple(range(10)) == found.facts.some_ledgers
 
 
 def test_the_finding_says_what_was_counted_each_under_its_name():
     """Registration and address are those of the last look."""
     moved = BookieRecord("b1", 3, 0, Registration.WRITABLE, "g", 2)
-    facts = (
-        ("registration", "writable"),
-        ("address", "g:2"),
-        ("asked", "7"),
-        ("was_probed", "true"),
-        ("lacking_most", "5"),
-        ("absent", "80"),
-        ("expected", "90"),
-        ("some_ledgers", "3 4"),
+    facts = LostContentFacts(
+        registration="writable",
+        address="g:2",
+        asked=7,
+        was_probed=True,
+        lacking_most=5,
+        absent=80,
+        expected=90,
+        some_ledgers=(3, 4),
     )
     told = Content(7, 5, 90, 80, (3, 4), was_probed=True)
-    expected = [Finding(Kind.BOOKIE_LOST_CONTENT, bookie_id="b1", facts=facts)]
+    expected = [Finding(Kind.BOOKIE_LOST_CONTENT, facts, bookie_id="b1")]
     assert expected == judge_content([*LOOKS, {"b1": moved}], {"b1": told})
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
+from auditor.model.facts import PlacementFacts, WriteSetFacts
 from auditor.model.finding import FindingSegment, Kind
 from auditor.model.placement import Adherence, PlacementRule, Policy
 from auditor.sandbox.notation import ledger
@@ -97,17 +98,15 @@ def test_without_a_rule_nothing_is_found(rule: PlacementRule) -> None:
 def test_a_finding_carries_what_is_needed_to_check_it() -> None:
     """Policy, mode, parameters, the windows that decided, and who has no location."""
     (finding,) = judged("e4 w2 a2 0:[a c x d] closed 9").findings
-    expected = (
-        ("policy", "rack"),
-        ("mode", "assigned"),
-        ("parameters", "minNumRacksPerWriteQuorum=2 enforceMinNumRacksPerWriteQuorum=false"),
-        ("write_quorum", "2"),
-        ("ack_quorum", "2"),
-        ("windows", "4"),
-        ("windows_deciding", "1"),
-        ("window", "the write set from position 0 (a at /r1, c at /r1) has 1 rack (/r1) and needs 2"),
-        ("without_location", "x"),
-        ("recorded_policy", ""),
+    expected = PlacementFacts(
+        policy="rack",
+        java_mode=False,
+        parameters=(("minNumRacksPerWriteQuorum", "2"), ("enforceMinNumRacksPerWriteQuorum", "false")),
+        write_sets=4,
+        deciding=1,
+        shown=(WriteSetFacts(0, ("a", "c"), ("/r1", "/r1"), "has 1 rack (/r1) and needs 2"),),
+        without_location=("x",),
+        recorded_policy="",
     )
     assert expected == finding.facts
 
@@ -158,9 +157,11 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             assert len(module._remembered.judged) <= 2
 
 
-def window_facts(text: str, rule: PlacementRule, around: Surroundings = AROUND) -> dict[str, str]:
-    """The facts of the first finding; of several windows the last one."""
-    return dict(judged(text, rule, around).findings[0].facts)
+def facts_of(text: str, rule: PlacementRule, around: Surroundings = AROUND) -> PlacementFacts:
+    """The facts of the first finding."""
+    facts = judged(text, rule, around).findings[0].facts
+    assert isinstance(facts, PlacementFacts)
+    return facts
 
 
 def test_a_finding_is_on_a_segment_of_the_ledger() -> None:
@@ -176,52 +177,48 @@ def test_a_finding_is_on_a_segment_of_the_ledger() -> None:
     [
         (
             "rack",
-            "minNumRacksPerWriteQuorum=3 enforceMinNumRacksPerWriteQuorum=true",
+            {"minNumRacksPerWriteQuorum": "3", "enforceMinNumRacksPerWriteQuorum": "true"},
             PlacementRule(Policy.RACK, False, 3, True),
         ),
-        ("zone", "minNumZonesPerWriteQuorum=2 desiredNumZonesPerWriteQuorum=3", PlacementRule(Policy.ZONE)),
-        ("region", "reppMinimumRegionsForDurability=2", PlacementRule(Policy.REGION)),
+        ("zone", {"minNumZonesPerWriteQuorum": "2", "desiredNumZonesPerWriteQuorum": "3"}, PlacementRule(Policy.ZONE)),
+        ("region", {"reppMinimumRegionsForDurability": "2"}, PlacementRule(Policy.REGION)),
     ],
 )
-def test_the_settings_that_the_policy_looks_at_are_told(policy: str, parameters: str, rule: PlacementRule) -> None:
+def test_the_settings_that_the_policy_looks_at_are_told(policy: str, parameters: dict[str, str], rule: PlacementRule) -> None:
     """By BookKeeper's names, and no others."""
-    facts = window_facts("e2 w2 a2 0:[a c] closed 9", rule)
-    assert (policy, parameters) == (facts["policy"], facts["parameters"])
+    facts = facts_of("e2 w2 a2 0:[a c] closed 9", rule)
+    assert (policy, tuple(parameters.items())) == (facts.policy, facts.parameters)
 
 
 @pytest.mark.parametrize(
-    ("window", "text", "rule"),
+    ("shown", "text", "rule"),
     [
-        ("the write set from position 0 (a at /r1, x not writable) has 1 rack (/r1) and needs 2", "e2 w2 a2 0:[a x]", JAVA),
+        (WriteSetFacts(0, ("a", "x"), ("/r1", None), "has 1 rack (/r1) and needs 2"), "e2 w2 a2 0:[a x]", JAVA),
         (
-            "the ensemble has a write quorum of 2, and it must be more than the 2 zones needed",
+            WriteSetFacts(
+                None, ("a", "b"), ("/r1", "/r2"), "has a write quorum of 2, and it must be more than the 2 zones needed"
+            ),
             "e2 w2 0:[a b]",
             PlacementRule(Policy.ZONE),
         ),
-        ("the ensemble names no bookie", "e2 w2 0:[]", replace(JAVA, policy=Policy.ZONE)),
+        (WriteSetFacts(None, (), (), "names no bookie"), "e2 w2 0:[]", replace(JAVA, policy=Policy.ZONE)),
     ],
 )
-def test_a_window_is_told_in_one_clause(window: str, text: str, rule: PlacementRule) -> None:
-    """Where it begins and who is in it; where the ensemble's size decided, its members do not matter."""
-    facts = window_facts(f"{text} closed 9", rule)
-    assert (window, "java" if rule.java_compatible else "assigned") == (facts["window"], facts["mode"])
+def test_a_write_set_that_decides_is_shown(shown: WriteSetFacts, text: str, rule: PlacementRule) -> None:
+    """Where it begins, who is in it and where they are, and why it decides; None for the ensemble as a whole."""
+    facts = facts_of(f"{text} closed 9", rule)
+    assert (shown, rule.java_compatible) == (facts.shown[0], facts.java_mode)
 
 
-def test_where_regions_of_an_ensemble_are_too_few_its_members_are_told() -> None:
-    """With their locations, or that they have none; twelve of them at most."""
+def test_where_regions_of_an_ensemble_are_too_few_its_members_are_shown() -> None:
+    """All of them, with their locations or that they have none."""
     rule = PlacementRule(Policy.REGION, repp_minimum_regions_for_durability=9)
-    for size, more in ((12, ""), (13, ", and 1 more"), (14, ", and 2 more")):
-        names = [f"b{n}" for n in range(size)]
-        (window, *_) = [
-            value
-            for name, value in judged(f"e{size} w1 a2 0:[{' '.join(names)}] closed 0", rule, IN_A).findings[0].facts
-            if name == "window"
-        ]
-        members = ", ".join([*(f"b{n} at /a/r" for n in range(11)), "b11 without location"])
-        assert window.startswith(f"the ensemble ({members}{more}) spans 1 region (a)")
-
-
-IN_A = Surroundings(locations={f"b{n}": "/a/r" for n in range(14) if n != 11})
+    names = tuple(f"b{n}" for n in range(14))
+    around = Surroundings(locations={name: "/a/r" for name in names if name != "b11"})
+    whole, *_ = facts_of(f"e14 w1 a2 0:[{' '.join(names)}] closed 0", rule, around).shown
+    assert (None, names) == (whole.position, whole.members)
+    assert tuple(None if name == "b11" else "/a/r" for name in names) == whole.locations
+    assert whole.why.startswith("spans 1 region (a)")
 
 
 def test_where_it_is_not_known_where_a_ledger_ends_its_last_segment_ends_before_entry_0() -> None:

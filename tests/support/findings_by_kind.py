@@ -1,0 +1,122 @@
+"""An example finding of each kind, with facts of its type: for tests that need one and do not care what it says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any, get_args
+
+from auditor.model.facts import (
+    BeyondEndFacts,
+    Contradiction,
+    ContradictionFacts,
+    Contradicts,
+    CorruptFacts,
+    DuplicateFacts,
+    EntryFacts,
+    Facts,
+    LostContentFacts,
+    LostFacts,
+    MarkFacts,
+    PlacementFacts,
+    PopulationFacts,
+    SilentFacts,
+    StuckFacts,
+    UndecodableFacts,
+    UnrecoverableFacts,
+    WriteSetFacts,
+)
+from auditor.model.finding import CATALOGUE, Copies, Family, Finding, FindingSegment, Kind, Subject
+from auditor.model.ledger import LedgerState
+
+DAY_MS = 86_400_000
+
+FACTS_TYPES: tuple[type, ...] = get_args(Facts)
+"""Every dataclass of facts."""
+
+
+def kinds_of(facts: type) -> list[Kind]:
+    """Return the kinds that the docstring of a facts dataclass names."""
+    return [kind for kind in Kind if re.search(rf"\b{kind.value}\b", facts.__doc__ or "")]
+
+
+def facts_types(kind: Kind) -> list[type]:
+    """Return the dataclasses whose docstrings name the kind."""
+    return [facts for facts in FACTS_TYPES if kind in kinds_of(facts)]
+
+
+ENTRY = EntryFacts(worst_entry=42, write_set=("b1", "b2"))
+MARK = MarkFacts(
+    age_ms=10 * DAY_MS,
+    grace_ms=3 * DAY_MS,
+    created_ms=0,
+    changed_ms=None,
+    missing_replicas=("b3",),
+    problem="",
+    lock_holder=None,
+    lock_since_ms=None,
+    state=LedgerState.CLOSED,
+    why=(),
+)
+_FACTS: tuple[Facts, ...] = (
+    ENTRY,
+    CorruptFacts(42, ("b1", "b2"), (("b1", (42,)),)),
+    MARK,
+    UnrecoverableFacts(ENTRY, MARK),
+    DuplicateFacts((("b1", (0, 2)),)),
+    PlacementFacts(
+        policy="rack",
+        java_mode=False,
+        parameters=(("minNumRacksPerWriteQuorum", "2"),),
+        write_sets=3,
+        deciding=1,
+        shown=(WriteSetFacts(2, ("b3", "b1"), ("/r1", "/r1"), "has 1 rack (/r1) and needs 2"),),
+        without_location=(),
+        recorded_policy="",
+    ),
+    UndecodableFacts("no end", 5, 9, "00ff"),
+    ContradictionFacts((Contradiction(Contradicts.NO_LAST_ENTRY),), 1),
+    StuckFacts(LedgerState.OPEN, 0, False, 31 * DAY_MS, 30 * DAY_MS),
+    BeyondEndFacts(last_entry_id=99, ack_quorum=2, listed_by=("b1", "b2")),
+    SilentFacts("writable", "h:3181", 2, "connection refused", None, False),
+    LostFacts(
+        has_cookie=False,
+        unmarked_ledgers=1,
+        some_ledgers=(160,),
+        apart_ms=18_000,
+        lost_bookie_recovery_delay_s=None,
+        replication_disabled=False,
+    ),
+    LostContentFacts(
+        registration="writable",
+        address="h:3181",
+        asked=4,
+        was_probed=False,
+        lacking_most=3,
+        absent=29,
+        expected=30,
+        some_ledgers=(5, 6, 9),
+    ),
+    PopulationFacts("run-1", "2026-01-01T03:00:00Z", 900, 400, 399, 60_000, 50, (7,), "id"),
+)
+EXAMPLES: dict[type, Facts] = {type(facts): facts for facts in _FACTS}
+"""One example of each dataclass. The entry that is hit is 42 in segment 0-99 of ledger 7."""
+
+
+def finding_of(kind: Kind, facts: Facts | None = None, **changes: Any) -> Finding:
+    """Return a finding of this kind, with the example facts of its type unless others are given."""
+    subject, family = CATALOGUE[kind].subject, CATALOGUE[kind].family
+    is_on_entries = family is Family.ENTRY or kind is Kind.UNDERREPLICATED_UNRECOVERABLE
+    has_entries = is_on_entries or kind is Kind.ENTRIES_BEYOND_END
+    found = Finding(
+        kind,
+        facts or EXAMPLES[facts_types(kind)[-1]],
+        ledger_id=7 if subject is Subject.LEDGER else None,
+        bookie_id="b1" if subject is Subject.BOOKIE else None,
+        segment=FindingSegment(0, 99, ("b1", "b2", "b3")) if is_on_entries or family is Family.PLACEMENT else None,
+        entries=((42, 42),) if has_entries else (),
+        entries_total=1 if has_entries else 0,
+        missing_on=(("b1", ((42, 42),)),) if is_on_entries else (),
+        copies=Copies(write_quorum=2, ack_quorum=2, confirmed=1, unknown=0) if is_on_entries else None,
+    )
+    return replace(found, **changes)
