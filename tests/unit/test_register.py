@@ -45,7 +45,7 @@ def test_the_directory_has_the_registered_and_the_known(cluster: SandboxCluster,
 
 
 def test_searches_that_are_left_are_counted_from_what_is_written(cluster: SandboxCluster, tmp_path: Path):
-    """Of each registered bookie: searches that were sent, in whatever stage; no confirming read, and none that was held back."""
+    """Of each registered bookie: searches that were sent, in whatever stage; no confirming read, none held back."""
     b1, b2, b3 = cluster.bookie_ids
     sent, held_back = ReadStatus.NO_ENTRY, ReadStatus.NOT_ASKED
     reads = [
