@@ -143,15 +143,16 @@ class _Ranked(NamedTuple):
 
 
 def _ranked(found: Coverage, write_quorum: int, doubted: set[BookieId]) -> Iterator[_Ranked]:
-    """The extents in which anything is absent or suspected to be. What a doubted bookie lacks is no suspect any more."""
+    """Yield the extents in which anything is absent or suspected to be, and those with a doubled bookie and one that cannot
+    list: there the metadata alone makes an entry the worst. What a doubted bookie lacks is not suspected any more."""
     for one in found.extents:
         suspects = {b.bookie_id: _suspected(b, b.bookie_id in doubted) for b in one.shares}
-        if not any(suspects.values()):
+        if not any(suspects.values()) and not (one.surplus and any(b.is_probed for b in one.shares)):
             continue
         ranked = levels([*one.surplus, *suspects.values()])
         unknown = (share.unknown - suspects[share.bookie_id] for share in one.shares)
         worst = worst_entry(ranked, unknown, write_quorum)
-        assert worst is not None, "there are suspects"
+        assert worst is not None, "some entry has fewer copies than promised"
         listing = {b.bookie_id: suspects[b.bookie_id] & b.lacking for b in one.shares if b.bookie_id not in doubted}
         yield _Ranked(worst, ranked, listing, one.shares)
 

@@ -1,0 +1,45 @@
+"""Ledgers of many segments whose losses go on across their borders: both checkers come to the same verdict."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from support.crowded_stories import total_loss
+from support.stories import drive
+
+from auditor.judgement import settle_or_set_aside
+from auditor.model.finding import RANGES_MAX, Finding, Kind
+from auditor.model.verdict import Standing
+
+
+def committed(segments: int, size: int, write: int, entries: int) -> Finding:
+    """The finding on a ledger that lost everything, as both checkers let it stand."""
+    story = total_loss(segments, size, write, entries)
+    step, why = settle_or_set_aside(drive(story).evidence, story.terms)
+    assert ("", Standing.VIOLATED) == (why, step.verdict.standing)
+    (finding,) = step.verdict.findings
+    return finding
+
+
+@pytest.mark.parametrize("segments", [21, 22, 23, 40, 90, 200])
+def test_a_total_loss_is_one_range_however_many_segments_the_ledger_has(segments: int) -> None:
+    """With as many copies as bookies every segment lost one run, and all runs touch. Up to 22 of them were kept unmerged once,
+    and the ledger of 23 was withheld."""
+    finding = committed(segments, size=3, write=3, entries=4)
+    whole = ((0, 4 * segments - 1),)
+    assert (Kind.ENTRY_WITHOUT_REPLICA, whole, 4 * segments) == (finding.kind, finding.entries, finding.entries_total)
+    missing = dict(finding.missing_on)
+    assert [whole, whole] == [missing["b0"], missing["b1"]]
+    assert tuple((8 * n, 8 * n + 3) for n in range(min(RANGES_MAX, (segments + 1) // 2))) == missing["x"]
+
+
+@pytest.mark.parametrize("segments", [10, 11, 12, 13, 14, 200])
+@pytest.mark.parametrize(("size", "write", "entries"), [(3, 2, 3), (5, 2, 5), (4, 3, 4)])
+def test_a_striped_total_loss_is_told_in_ranges_that_cross_segments(segments: int, size: int, write: int, entries: int) -> None:
+    """A bookie that stays in its place lost two runs of each segment, of which the last touches the first of the next."""
+    finding = committed(segments, size, write, entries)
+    assert (((0, entries * segments - 1),), entries * segments) == (finding.entries, finding.entries_total)
+    ranges = dict(finding.missing_on)["b0"]
+    assert min(RANGES_MAX, segments + 1) == len(ranges)
+    assert all(before[1] + 1 < after[0] for before, after in pairwise(ranges))
