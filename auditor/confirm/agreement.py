@@ -167,13 +167,23 @@ def _of_entries(what: str, ranges: Ranges, total: int | None, other: Entries, se
 
 
 def _looked_at(ranges: Ranges, blocks: Iterable[Block], horizon: EntryId | None) -> list[tuple[EntryId, EntryId]]:
-    """The parts of the ranges that lie within the blocks, up to the horizon."""
+    """Return the parts of the ranges that lie within the blocks, up to the horizon.
+
+    Both ascend and are disjoint. Costs blocks and ranges: each is passed once.
+    """
     found = []
+    at = 0
     for block in blocks:
         high = block.high if horizon is None else min(block.high, horizon)
-        for first, last in ranges:
-            if first <= high and last >= block.low:
+        if high < block.low:
+            break
+        while at < len(ranges) and ranges[at][0] <= high:
+            first, last = ranges[at]
+            if last >= block.low:
                 found.append((max(first, block.low), min(last, high)))
+            if last > high:  # it goes on in the next block
+                break
+            at += 1
     return found
 
 

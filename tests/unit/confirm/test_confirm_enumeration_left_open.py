@@ -135,7 +135,7 @@ def test_of_a_long_ledger_it_looks_where_something_was_listed_read_or_claimed() 
     text = "e2 w2 a1 0:[b1 b2] closed 5000000"
     listed, lacking, claimed = 1_234_567, 3_456_789, 2_345_678
     found = opinion(text, {"b1": {listed}, "b2": {listed}}, {"b2": lacking}, None, TERMS, [claimed])
-    chosen, is_whole = blocks(LEDGER, stretches(ledger(text)), [listed, lacking], [claimed], TERMS)
+    chosen, is_whole = blocks(LEDGER, stretches(ledger(text)), {"b1": [listed]}, [lacking, claimed], TERMS)
     assert not is_whole
     assert (chosen, is_whole) == (found.blocks, found.is_whole)
 

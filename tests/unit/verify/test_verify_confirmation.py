@@ -180,6 +180,29 @@ def test_an_entry_that_a_list_lacks_is_probed_on_those_that_cannot_list() -> Non
     assert {("b1", 40), ("b2", 40), ("b3", 40)} <= first
 
 
+def test_an_entry_with_a_wrong_digest_is_looked_for_where_it_cannot_be_listed() -> None:
+    """A probe on b1 finds it: whether b2 has a good copy is the next question."""
+    story = mute(told(THREE, {}), "b1", "b2")
+    drawn = next(
+        entry for bookie, entry in sorted(rounds(story)[0]) if bookie == "b1" and ("b2", entry) not in rounds(story)[0]
+    )
+    (state,) = story.states
+    bad = {**state.bookies, "b1": replace(state.bookies["b1"], corrupt=frozenset({drawn}))}
+    assert {("b2", drawn)} == rounds(replace(story, states=(replace(state, bookies=bad),)))[1]
+
+
+def test_an_entry_with_a_wrong_digest_is_looked_for_where_a_list_lacks_it() -> None:
+    """b3 lacks entry 40, b2 has it with a wrong digest, and the long run that b1 lacks was read at other entries."""
+    story = mute(told(THREE, {"b1": set(range(17, 80)), "b3": {40}}), "b2")
+    (state,) = story.states
+    bad = {**state.bookies, "b2": replace(state.bookies["b2"], corrupt=frozenset({41}))}
+    first, second, *_ = rounds(
+        replace(story, states=(replace(state, bookies=bad),), more_terms={**PROBED, "probe_entries": 98})
+    )
+    assert ("b2", 41) in first - second
+    assert ("b1", 41) in second - first
+
+
 def test_an_entry_that_a_doubled_bookie_makes_the_worst_is_read_where_it_cannot_be_listed() -> None:
     """Entry 3 stands on b1 twice and nowhere else: if b1 has lost it, it is lost, whatever else is there. Where b1 lists,
     nothing is read."""
