@@ -29,7 +29,7 @@ POINTS_MAX = 1_000
 them, so that the few holes of one list show beside the thousands of another."""
 
 DRAWN_POINTS = 32
-"""Points of one long stretch drawn by the run's seed, so that every run looks somewhere else."""
+"""Points of a ledger drawn by the run's seed, so that every run looks somewhere else; at least one of each long stretch."""
 
 
 class Block(NamedTuple):
@@ -51,23 +51,37 @@ def blocks(
         return tuple(Block(part, part.first, part.last) for part in parts), True
     room, found = ENUMERATED_ENTRIES_MAX, list[Block]()
     ordered, certain = {bookie: sorted(set(its_own)) for bookie, its_own in edges.items()}, sorted(set(certain))
+    whole = set[Stretch]()
     for part in parts:
         if part.entry_count <= room:
             room -= part.entry_count
+            whole.add(part)
+    drawn = _Drawn(terms.probe_seed, ledger, max(1, DRAWN_POINTS // (len(parts) - len(whole))))
+    for part in parts:
+        if part in whole:
             found.append(Block(part, part.first, part.last))
         else:
-            found += _around(part, _points(ledger, part, ordered, certain, terms))
+            found += _around(part, _points(part, ordered, certain, drawn))
     return tuple(found), False
 
 
-def _points(
-    ledger: LedgerId, part: Stretch, edges: Mapping[BookieId, list[EntryId]], certain: list[EntryId], terms: Terms
-) -> Iterator[EntryId]:
+class _Drawn(NamedTuple):
+    """How points are drawn: `each` of every long stretch."""
+
+    seed: int
+    ledger: LedgerId
+    each: int
+
+    def of(self, part: Stretch) -> Iterator[EntryId]:
+        for number in range(self.each):
+            drawn = sha256(f"{self.seed} {self.ledger} {part.first} {number}".encode()).digest()
+            yield part.first + int.from_bytes(drawn) % part.entry_count
+
+
+def _points(part: Stretch, edges: Mapping[BookieId, list[EntryId]], certain: list[EntryId], drawn: _Drawn) -> Iterator[EntryId]:
     yield from (part.first, part.last)
     yield from _within(part, certain)
-    for number in range(DRAWN_POINTS):
-        drawn = sha256(f"{terms.probe_seed} {ledger} {part.first} {number}".encode()).digest()
-        yield part.first + int.from_bytes(drawn) % part.entry_count
+    yield from drawn.of(part)
     for bookie in part.bookies:
         mine = _within(part, edges.get(bookie, []))
         count = min(len(mine), POINTS_MAX // len(part.bookies))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from support.crowded_stories import SEGMENTS_MAX, crowd, crowds
 from support.stories import Story, drive, with_doubts
+from support.vast_stories import vasts
 from test_properties_coverage import Plant, _instead, problems
 from test_properties_second_checker import with_placement
 
@@ -21,6 +22,8 @@ from auditor.model.finding import RANGES_MAX
 
 SWARM = 150
 """Some ten seconds. A bug of how many ranges are kept shows in every fourth story."""
+
+VAST_SWARM = 30
 
 
 def check(told: Iterable[Story], *, is_placed: bool = False) -> Counter[str]:
@@ -80,6 +83,15 @@ def test_many_segments_of_copies_that_are_doubted_are_judged_alike() -> None:
 def test_many_segments_are_placed_alike() -> None:
     """Under each policy, with lost entries looked for elsewhere: a finding for each segment."""
     assert check((with_placement(story) for story in crowds(SWARM // 5)), is_placed=True)
+
+
+def test_ledgers_too_long_to_be_looked_at_whole_are_judged_alike() -> None:
+    """Millions of entries, with holes few and many: nobody can judge these entry by entry, and the two checkers agree."""
+    wrong = {}
+    for story in vasts(VAST_SWARM):
+        driven = drive(story)
+        wrong[story.name] = differences(driven.step.verdict, driven.evidence, story.terms)
+    assert {} == {name: said for name, said in wrong.items() if said}
 
 
 def _bounded_before_they_are_joined(right: Any) -> Any:

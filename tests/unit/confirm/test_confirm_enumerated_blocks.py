@@ -11,6 +11,7 @@ from auditor.model.evidence import Terms
 from auditor.sandbox.notation import ledger
 
 LAST = 10**9
+TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
 PARTS = stretches(ledger(f"e3 w2 a2 0:[b1 b2 b3] closed {LAST}"))
 
 
@@ -53,6 +54,14 @@ def test_another_run_looks_at_other_entries() -> None:
     one, other = ({block.low for block in looked_at(seed)} for seed in (1, 2))
     assert one == {block.low for block in looked_at(1)}
     assert len(one & other) <= 2 + DRAWN_POINTS // 10
+
+
+def test_points_are_drawn_of_the_ledger_not_of_each_segment() -> None:
+    """Beside the two ends of each long segment: DRAWN_POINTS in all, or one of each where these are more."""
+    for segments in (1, 4, 300):
+        text = " ".join(f"{n * 10**7}:[b{n % 2} b2 b3]" for n in range(segments))
+        chosen, _ = blocks(LEDGER, stretches(ledger(f"e3 w2 a2 {text} closed {segments * 10**7}")), {}, (), TERMS)
+        assert 2 * segments + max(segments, DRAWN_POINTS) == len(chosen)
 
 
 def test_of_another_ledger_other_entries_are_looked_at() -> None:

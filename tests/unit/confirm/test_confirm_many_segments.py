@@ -6,11 +6,14 @@ from itertools import pairwise
 
 import pytest
 from support.crowded_stories import total_loss
-from support.stories import drive
+from support.stories import Bookie, State, Story, drive
 
 from auditor.judgement import settle_or_set_aside
+from auditor.model.cluster import Surroundings
 from auditor.model.finding import RANGES_MAX, Finding, Kind
+from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import Standing
+from auditor.sandbox.notation import ledger
 
 
 def committed(segments: int, size: int, write: int, entries: int) -> Finding:
@@ -43,3 +46,19 @@ def test_a_striped_total_loss_is_told_in_ranges_that_cross_segments(segments: in
     ranges = dict(finding.missing_on)["b0"]
     assert min(RANGES_MAX, segments + 1) == len(ranges)
     assert all(before[1] + 1 < after[0] for before, after in pairwise(ranges))
+
+
+@pytest.mark.parametrize(
+    "segments",
+    ["0:[b1 b2] 0:[b3 b4]", "0:[b1 b2] 0:[b1 b2]", "0:[b1 b2] 5:[b1 b1] 5:[b3 b4]", "5:[b1 b2] 0:[b3 b4] 5:[b3 b4]"],
+)
+@pytest.mark.parametrize("is_java", [True, False])
+def test_segments_that_begin_with_the_same_entry_are_placed_each_for_itself(segments: str, is_java: bool) -> None:
+    """Metadata that contradicts itself: as Java judges, two segments at fault are two findings of one kind at one entry."""
+    bookies = ("b1", "b2", "b3", "b4")
+    around = Surroundings(writable=frozenset(bookies), locations=dict.fromkeys(bookies, "/r1"))
+    state = State(ledger(f"e2 w2 a2 {segments} closed 9"), {name: Bookie(frozenset(range(10))) for name in bookies})
+    terms = {"placement": PlacementRule(Policy.RACK, java_compatible=is_java), "around": around}
+    story = Story("twice", (state,), more_terms=terms)
+    step, why = settle_or_set_aside(drive(story).evidence, story.terms)
+    assert ("", Standing.VIOLATED) == (why, step.verdict.standing)
