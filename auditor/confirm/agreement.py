@@ -28,7 +28,7 @@ DIFFERENCES_TOLD_MAX = 5
 DIFFERENCE_CHARS_MAX = 400
 """Characters of each: two lists of ranges are long, and what differs can be judged again from the evidence."""
 
-F = TypeVar("F", Finding, Told)
+F = TypeVar("F", Finding, CrossCheckFinding)
 Key = tuple[str, EntryId]
 """A kind, and the first entry of the segment it is about where it is a placement (-1 elsewhere)."""
 

@@ -8,7 +8,7 @@ from random import Random
 from support.stories import LEDGER, NOW_MS, Bookie, State, Story, drive, list_answer
 from support.vast_stories import VastStory, scattered, with_holes
 
-from auditor.confirm.agreement import differences
+from auditor.confirm.agreement import differences, worst_entry_of
 from auditor.confirm.enumerated_blocks import POINTS_MAX
 from auditor.judgement import settle_or_set_aside
 from auditor.model.availability import AnswerStatus, EntryRead, ReadStatus
@@ -91,7 +91,7 @@ def test_the_worst_entry_is_looked_at_though_nobody_read_it() -> None:
         answers = {b: list_answer(story, state, b, 0) for b in state.bookies}
         reads = {(b, MANY[0]): EntryRead(b, LEDGER, MANY[0], 0, NOW_MS, ReadStatus.NO_ENTRY) for b in lacking}
         verdict = judge(state.record(0), answers, reads, story.terms)
-        assert [str(worst)] == [dict(one.facts)["worst_entry"] for one in verdict.findings]
+        assert [worst] == [worst_entry_of(one) for one in verdict.findings]
         asked = Look(state.record(0), answers, reads)
         looks = (asked, replace(asked, record=state.record(1)), Look(state.record(2)))
         assert () == differences(verdict, LedgerEvidence(LEDGER, looks), story.terms)

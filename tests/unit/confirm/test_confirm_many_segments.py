@@ -55,10 +55,21 @@ def test_a_striped_total_loss_is_told_in_ranges_that_cross_segments(segments: in
 @pytest.mark.parametrize("is_java", [True, False])
 def test_segments_that_begin_with_the_same_entry_are_placed_each_for_itself(segments: str, is_java: bool) -> None:
     """Metadata that contradicts itself: as Java judges, two segments at fault are two findings of one kind at one entry."""
+    assert Standing.VIOLATED is placed(f"{segments} closed 9", is_java=is_java)
+
+
+def test_a_segment_below_every_entry_ends_where_both_checkers_say() -> None:
+    """A negative firstEntryId in a ledger that is closed without lastEntryId: the segment ends at -1, as an empty ledger does."""
+    assert Standing.VIOLATED is placed("-5:[b1 b2] closed", is_java=True)
+
+
+def placed(segments: str, *, is_java: bool) -> Standing:
+    """The standing of a ledger all of whose bookies are in one rack, as both checkers let it stand."""
     bookies = ("b1", "b2", "b3", "b4")
     around = Surroundings(writable=frozenset(bookies), locations=dict.fromkeys(bookies, "/r1"))
-    state = State(ledger(f"e2 w2 a2 {segments} closed 9"), {name: Bookie(frozenset(range(10))) for name in bookies})
+    state = State(ledger(f"e2 w2 a2 {segments}"), {name: Bookie(frozenset(range(10))) for name in bookies})
     terms = {"placement": PlacementRule(Policy.RACK, java_compatible=is_java), "around": around}
     story = Story("twice", (state,), more_terms=terms)
     step, why = settle_or_set_aside(drive(story).evidence, story.terms)
-    assert ("", Standing.VIOLATED) == (why, step.verdict.standing)
+    assert "" == why
+    return step.verdict.standing
