@@ -59,7 +59,7 @@ def test_segments_that_begin_with_the_same_entry_are_placed_each_for_itself(segm
 
 
 def test_a_segment_below_every_entry_ends_where_both_checkers_say() -> None:
-    """A negative firstEntryId in a ledger that is closed without lastEntryId: the segment ends at -1, as an empty ledger does."""
+    """A negative firstEntryId in a ledger that is closed without lastEntryId: the segment ends at -1, as of an empty ledger."""
     assert Standing.VIOLATED is placed("-5:[b1 b2] closed", is_java=True)
 
 
