@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from support.stories import LEDGER, NOW_MS, Bookie, State, Story, drive, list_answer
 from support.vast_stories import VastStory, scattered, with_holes
 
-from auditor.confirm.agreement import differences, worst_entry_of
-from auditor.confirm.enumerated_blocks import POINTS_MAX
+from auditor.confirm.agreement import _looked_at, differences, worst_entry_of
+from auditor.confirm.enumerated_blocks import POINTS_MAX, Block
+from auditor.confirm.enumerated_schedule import stretches
 from auditor.judgement import settle_or_set_aside
 from auditor.model.availability import AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
@@ -95,3 +97,35 @@ def test_the_worst_entry_is_looked_at_though_nobody_read_it() -> None:
         asked = Look(state.record(0), answers, reads)
         looks = (asked, replace(asked, record=state.record(1)), Look(state.record(2)))
         assert () == differences(verdict, LedgerEvidence(LEDGER, looks), story.terms)
+
+
+class Passed(tuple[tuple[EntryId, EntryId], ...]):
+    """Ranges that count how often one of them is looked at."""
+
+    times = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        Passed.times += 1
+        return super().__getitem__(at)
+
+    def __iter__(self) -> Any:
+        for one in super().__iter__():
+            Passed.times += 1
+            yield one
+
+
+def test_comparing_ranges_costs_blocks_and_ranges_not_their_product() -> None:
+    """A list of half a million holes and hundreds of blocks took half a minute."""
+    (part,) = stretches(ledger(f"e1 w1 a1 0:[b1] closed {LAST}"))
+    blocks = [Block(part, low, low + 9) for low in range(0, 20_000, 20)]
+    ranges = Passed((entry, entry + 2) for entry in range(0, 20_000, 4))
+    Passed.times = 0
+    found = _looked_at(ranges, blocks, None)
+    assert Passed.times <= 4 * (len(blocks) + len(ranges))
+    expected = [
+        (max(first, block.low), min(last, block.high))
+        for block in blocks[:20]
+        for first, last in tuple(ranges)
+        if first <= block.high and last >= block.low
+    ]
+    assert expected == found[: len(expected)]
