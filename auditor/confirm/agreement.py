@@ -6,9 +6,10 @@ two differ, with both sides. That is our fault, never the cluster's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import replace
 from hashlib import sha256
+from typing import TypeVar
 
 from auditor.confirm.enough_looks import unsupported
 from auditor.confirm.enumerated_blocks import Block
@@ -27,6 +28,7 @@ DIFFERENCES_TOLD_MAX = 5
 DIFFERENCE_CHARS_MAX = 400
 """Characters of each: two lists of ranges are long, and what differs can be judged again from the evidence."""
 
+F = TypeVar("F", Finding, CrossCheckFinding)
 Key = tuple[str, EntryId]
 """A kind, and the first entry of the segment it is about where it is a placement (-1 elsewhere)."""
 
@@ -119,12 +121,20 @@ def _words(unknowns: Iterable[Unknown]) -> str:
 
 
 def _of_findings(first: Verdict, second: Opinion) -> Iterator[Pair]:
-    ones = {_key(one): one for one in first.findings}
-    others = {_key(one): one for one in second.told}
-    yield "number of findings of one kind", len(first.findings), len(ones)
+    ones, others = _by_key(first.findings), _by_key(second.told)
     yield "findings", _listed(ones), _listed(others)
     for key in sorted(ones.keys() & others.keys()):
-        yield from _of_finding(ones[key], others[key], second)
+        for one, other in zip(ones[key], others[key], strict=False):
+            yield from _of_finding(one, other, second)
+
+
+def _by_key(findings: Iterable[F]) -> dict[Key, list[F]]:
+    """Return the findings of each key, in their order. Metadata that contradicts itself may have two segments that begin with
+    the same entry, so a key may have two findings."""
+    found: dict[Key, list[F]] = {}
+    for one in findings:
+        found.setdefault(_key(one), []).append(one)
+    return found
 
 
 def _key(one: Finding | CrossCheckFinding) -> Key:
@@ -132,8 +142,9 @@ def _key(one: Finding | CrossCheckFinding) -> Key:
     return one.kind.value, one.segment.first_entry_id if about_segment and one.segment else -1
 
 
-def _listed(keys: Iterable[Key]) -> str:
-    return ", ".join(kind if first < 0 else f"{kind} of the segment at {first}" for kind, first in sorted(keys)) or "none"
+def _listed(findings: Mapping[Key, Sized]) -> str:
+    keys = sorted(key for key, of_it in findings.items() for _ in range(len(of_it)))
+    return ", ".join(kind if first < 0 else f"{kind} of the segment at {first}" for kind, first in keys) or "none"
 
 
 def _of_finding(one: Finding, other: CrossCheckFinding, second: Opinion) -> Iterator[Pair]:
@@ -167,13 +178,23 @@ def _of_entries(what: str, ranges: Ranges, total: int | None, other: Entries, se
 
 
 def _looked_at(ranges: Ranges, blocks: Iterable[Block], horizon: EntryId | None) -> list[tuple[EntryId, EntryId]]:
-    """The parts of the ranges that lie within the blocks, up to the horizon."""
+    """Return the parts of the ranges that lie within the blocks, up to the horizon.
+
+    Both ascend and are disjoint. Costs blocks and ranges: each is passed once.
+    """
     found = []
+    at = 0
     for block in blocks:
         high = block.high if horizon is None else min(block.high, horizon)
-        for first, last in ranges:
-            if first <= high and last >= block.low:
+        if high < block.low:
+            break
+        while at < len(ranges) and ranges[at][0] <= high:
+            first, last = ranges[at]
+            if last >= block.low:
                 found.append((max(first, block.low), min(last, high)))
+            if last > high:  # it goes on in the next block
+                break
+            at += 1
     return found
 
 

@@ -19,6 +19,9 @@ from auditor.model.identity import BookieId, EntryId
 Counts: TypeAlias = NDArray[np.int32]
 Mask: TypeAlias = NDArray[np.bool_]
 
+RANGES_KEPT_MAX = RANGES_MAX + 1
+"""Ranges kept of a ledger that is looked at whole. The first RANGES_MAX are compared: each has ended where one more begins."""
+
 
 @dataclass(frozen=True, slots=True)
 class Counted:
@@ -39,7 +42,9 @@ class Entries:
     @classmethod
     def of(cls, entries: Iterable[EntryId]) -> Entries:
         single = sorted(set(entries))
-        return cls(_merged((entry, entry) for entry in single), len(single))
+        ranges: list[tuple[EntryId, EntryId]] = []
+        _append(ranges, ((entry, entry) for entry in single))
+        return cls(tuple(ranges), len(single))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +67,12 @@ class Tally:
     unknown_on: set[BookieId] = field(default_factory=set)
     held: dict[BookieId, int] = field(default_factory=dict)
     """How many of the entries written to a bookie it holds."""
+    ranges_max: int | None = None
+    """Ranges kept of any entries; None: all."""
 
     def with_at_most(self, copies: int) -> Entries:
         """The entries of which at most so many copies can exist."""
-        return _entries((one.block.low, one.possible <= copies) for one in self.counted)
+        return _entries(((one.block.low, one.possible <= copies) for one in self.counted), self.ranges_max)
 
     def can_exist(self, entry: EntryId) -> int | None:
         """How many copies of the entry can exist; None where it was not looked at."""
@@ -84,7 +91,7 @@ class Tally:
 
 def tally(blocks: Sequence[Block], testimonies: Mapping[BookieId, Testimony], *, is_whole: bool) -> Tally:
     """Count every entry of the blocks on the bookies it was written to. Costs entries times write quorum."""
-    found = Tally()
+    found = Tally(ranges_max=RANGES_KEPT_MAX if is_whole else None)
     absent: dict[BookieId, list[tuple[EntryId, Mask]]] = {}
     for block in blocks:
         stretch, length = block.stretch, block.high - block.low + 1
@@ -100,8 +107,7 @@ def tally(blocks: Sequence[Block], testimonies: Mapping[BookieId, Testimony], *,
         found.counted.append(Counted(block, confirmed, possible))
         for bookie, its_own in mine.items():
             _note(found, absent, block, bookie, words[bookie], its_own)
-    ranges_max = RANGES_MAX + 2 if is_whole else None
-    found.absent = {bookie: _entries(masks, ranges_max) for bookie, masks in absent.items()}
+    found.absent = {bookie: _entries(masks, found.ranges_max) for bookie, masks in absent.items()}
     return found
 
 
@@ -125,14 +131,18 @@ def _note(
         found.unknown_on.add(bookie)
 
 
-def _entries(masks: Iterable[tuple[EntryId, Mask]], ranges_max: int | None = None) -> Entries:
+def _entries(masks: Iterable[tuple[EntryId, Mask]], ranges_max: int | None) -> Entries:
+    """Count the entries of ascending blocks, and join their runs into ranges, across blocks too.
+
+    From the block on that brings the ranges to `ranges_max`, entries are only counted. Fewer than twice as many are kept.
+    """
     ranges: list[tuple[EntryId, EntryId]] = []
     total = 0
     for low, mask in masks:
         total += int(np.count_nonzero(mask))
         if ranges_max is None or len(ranges) < ranges_max:
-            ranges += _runs(low, mask, ranges_max)
-    return Entries(_merged(ranges), total)
+            _append(ranges, _runs(low, mask, ranges_max))
+    return Entries(tuple(ranges), total)
 
 
 def _runs(low: EntryId, mask: Mask, runs_max: int | None) -> list[tuple[EntryId, EntryId]]:
@@ -142,14 +152,13 @@ def _runs(low: EntryId, mask: Mask, runs_max: int | None) -> list[tuple[EntryId,
     return [(low + int(first), low + int(stop) - 1) for first, stop in zip(changes[::2], changes[1::2], strict=True)]
 
 
-def _merged(runs: Iterable[tuple[EntryId, EntryId]]) -> Ranges:
-    merged: list[tuple[EntryId, EntryId]] = []
+def _append(ranges: list[tuple[EntryId, EntryId]], runs: Iterable[tuple[EntryId, EntryId]]) -> None:
+    """Add ascending runs behind the ranges. A run that touches the last range makes it longer."""
     for first, last in runs:
-        if merged and merged[-1][1] + 1 == first:
-            merged[-1] = (merged[-1][0], last)
+        if ranges and ranges[-1][1] + 1 == first:
+            ranges[-1] = (ranges[-1][0], last)
         else:
-            merged.append((first, last))
-    return tuple(merged)
+            ranges.append((first, last))
 
 
 def _worst_of(counted: Iterable[Counted]) -> Iterator[Worst]:

@@ -13,7 +13,7 @@ Nothing here is shared with `auditor.verify` but the model.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -184,7 +184,8 @@ def _count(
 ) -> _Count:
     """Every bookie's word, written out and counted."""
     ledger = heard.record.ledger_id
-    chosen, is_whole = blocks(ledger, parts, _edges(heard), claimed, terms)
+    edges = {bookie: edges_of(answer) for bookie, answer in heard.answers.items()}
+    chosen, is_whole = blocks(ledger, parts, edges, (*claimed, *(entry for _, entry in heard.reads)), terms)
     testimonies, dues = dict[BookieId, Testimony](), dict[BookieId, Due]()
     parts_of, blocks_of = _by_bookie((part, part) for part in parts), _by_bookie((one.stretch, one) for one in chosen)
     reads_of: dict[BookieId, dict[EntryId, EntryRead]] = {bookie: {} for bookie in parts_of}
@@ -231,10 +232,3 @@ def is_written(parts: Sequence[Stretch], bookie: BookieId, entry: EntryId) -> bo
     """Whether the entry was written to the bookie; the stretches ascend."""
     at = bisect_left(parts, entry, key=lambda part: part.last)
     return at < len(parts) and parts[at].first <= entry and bookie in parts[at].bookies_of(entry)
-
-
-def _edges(heard: Words) -> Iterator[EntryId]:
-    """Entries at which a list begins or ends to name entries, and those that were read."""
-    for answer in heard.answers.values():
-        yield from edges_of(answer)
-    yield from (entry for _, entry in heard.reads)

@@ -97,13 +97,13 @@ def _candidates(
 
     In the first round the tails stand before them, and behind them the ends of each level of loss, and the ends and a sample
     of what each bookie lacks. Behind all stand entries that were read somewhere in vain: they may lack on those that cannot
-    list, too.
+    list, too. Entries with a wrong digest stand behind the worst of all: the lowest is named where nothing is worse.
     """
     if first_round:
         yield from (_Candidate(tail, [bookie]) for bookie, tail in tails.items())
     ranked = sorted(_ranked(found, write_quorum, doubted), key=lambda one: one.worst)
-    for one in ranked:
-        yield _Candidate(one.worst.entry_id, one.askable(one.worst.entry_id), is_worst=True)
+    worst = [_Candidate(one.worst.entry_id, one.askable(one.worst.entry_id), is_worst=True) for one in ranked]
+    yield from (*worst[:1], *_of_corrupt(found), *worst[1:])
     for one in ranked if first_round else ():
         for entry in (end for level in reversed(one.levels) for end in (level.first(), level.last())):
             yield _Candidate(entry, one.askable(entry))
@@ -115,6 +115,15 @@ def _candidates(
     for extent in found.extents if found.probed else ():
         for entry in _within(extent.extent, found.read_absent):
             yield _Candidate(entry, [share.bookie_id for share in extent.shares if _is_open_to_probes(share, entry)])
+
+
+def _of_corrupt(found: Coverage) -> Iterator[_Candidate]:
+    """Entries with a corrupt copy, each with the bookies that are said to lack it or cannot list."""
+    corrupt = sorted({entry for _, entry in found.corrupt})
+    for extent in found.extents if corrupt else ():
+        for entry in _within(extent.extent, corrupt):
+            askable = [b.bookie_id for b in extent.shares if entry in b.lacking or _is_open_to_probes(b, entry)]
+            yield _Candidate(entry, askable, is_worst=entry == corrupt[0])
 
 
 def _is_open_to_probes(share: BookieShare, entry: EntryId) -> bool:
@@ -143,15 +152,16 @@ class _Ranked(NamedTuple):
 
 
 def _ranked(found: Coverage, write_quorum: int, doubted: set[BookieId]) -> Iterator[_Ranked]:
-    """The extents in which anything is absent or suspected to be. What a doubted bookie lacks is no suspect any more."""
+    """Yield the extents in which anything is absent or suspected to be, and those with a doubled bookie and one that cannot
+    list: there the metadata alone makes an entry the worst. What a doubted bookie lacks is not suspected any more."""
     for one in found.extents:
         suspects = {b.bookie_id: _suspected(b, b.bookie_id in doubted) for b in one.shares}
-        if not any(suspects.values()):
+        if not any(suspects.values()) and not (one.surplus and any(b.is_probed for b in one.shares)):
             continue
         ranked = levels([*one.surplus, *suspects.values()])
         unknown = (share.unknown - suspects[share.bookie_id] for share in one.shares)
         worst = worst_entry(ranked, unknown, write_quorum)
-        assert worst is not None, "there are suspects"
+        assert worst is not None, "some entry has fewer copies than promised"
         listing = {b.bookie_id: suspects[b.bookie_id] & b.lacking for b in one.shares if b.bookie_id not in doubted}
         yield _Ranked(worst, ranked, listing, one.shares)
 

@@ -15,6 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "properties"))
 
+from support.crowded_stories import crowd
 from support.stories import NOW_MS, Story, drive, tails_in_a_crowd, tell, with_doubts
 from test_properties_coverage import problems
 from test_properties_placement import as_java, java
@@ -56,6 +57,13 @@ def test_stories_are_judged_as_the_contract_says_and_both_checkers_agree(part: i
 def test_a_crowd_is_judged_as_the_contract_says() -> None:
     """The story that no seed tells."""
     assert [] == wrong(tails_in_a_crowd())
+
+
+@pytest.mark.parametrize("part", range(PARTS // 2))
+def test_ledgers_of_many_segments_are_judged_as_the_contract_says_and_both_checkers_agree(part: int) -> None:
+    """Up to 200 segments, with losses across their borders."""
+    for seed in range(part * STORIES // 2, (part + 1) * STORIES // 2):
+        assert [] == wrong(crowd(seed)), seed
 
 
 @pytest.mark.parametrize("part", range(PARTS // 4))

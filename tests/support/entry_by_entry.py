@@ -7,8 +7,10 @@ below `base` every entry is known to be held by its whole write set, and is not 
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from support.entry_by_probe import ABSENT, HELD, READ_REASON, UNKNOWN, by_probes, probes_due
 
@@ -70,11 +72,12 @@ def entries_of(metadata: LedgerMetadata, base: int = 0) -> list[tuple[int, Segme
         return []
     if last is None:
         last = segments[-1].first_entry_id - 1
-    found = []
-    for entry in range(max(base, min(segment.first_entry_id for segment in segments)), last + 1):
-        if (mine := _segment_of(segments, entry)) is not None:
-            found.append((entry, mine))
-    return found
+    lowest = max(base, min(segment.first_entry_id for segment in segments))
+    if all(one.first_entry_id < ahead.first_entry_id for one, ahead in pairwise(segments)):
+        firsts = [segment.first_entry_id for segment in segments]  # in order there is no doubt, and there may be hundreds
+        return [(entry, segments[bisect_right(firsts, entry) - 1]) for entry in range(lowest, last + 1)]
+    told = ((entry, _segment_of(segments, entry)) for entry in range(lowest, last + 1))
+    return [(entry, segment) for entry, segment in told if segment is not None]
 
 
 def _segment_of(segments: tuple[Segment, ...], entry: int) -> Segment | None:

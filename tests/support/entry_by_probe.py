@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Mapping
 
 from auditor.model.availability import EntryRead
@@ -10,6 +11,9 @@ from auditor.model.evidence import Terms
 from auditor.model.ledger import LedgerMetadata
 
 HELD, ABSENT, UNKNOWN = "held", "absent", "unknown"
+
+ENDS_MAX = 128
+"""Ends of segments that are read on one bookie (docs/decisions/0014)."""
 
 READ_REASON = {
     "silent": "bookie_silent",
@@ -28,27 +32,32 @@ _NOTHING_THERE = {"no_entry", "no_ledger"}
 def segment_ends(metadata: LedgerMetadata, wanted: set[int]) -> set[int]:
     """The first and the last of the wanted entries in each segment."""
     firsts = [segment.first_entry_id for segment in metadata.segments]
-    ends = set()
-    for at, first in enumerate(firsts):
-        mine = [e for e in wanted if e >= first and (at + 1 == len(firsts) or e < firsts[at + 1])]
-        ends |= {min(mine), max(mine)} if mine else set()
-    return ends
+    shares: dict[int, list[int]] = {}
+    for entry in sorted(wanted):
+        shares.setdefault(bisect_right(firsts, entry), []).append(entry)
+    return {end for mine in shares.values() for end in (mine[0], mine[-1])}
 
 
 def probes_due(metadata: LedgerMetadata, bookie: str, wanted: set[int], ledger_id: int, terms: Terms) -> set[int]:
     """The entries that have to be read on a bookie that should hold these: ends, and a sample of the rest.
 
-    For each of the highest positions among the rest, in turn, a position up to it is drawn by a hash; itself where that was
-    drawn before. There are never too many ends in a story.
+    Of more than ENDS_MAX ends the outer two are read, and a sample of those between them.
     """
-    ends = segment_ends(metadata, wanted)
-    rest = sorted(wanted - ends)
+    ends, key = segment_ends(metadata, wanted), f"{terms.probe_seed}/{ledger_id}/{bookie}"
+    if len(ends) > ENDS_MAX:
+        low, *inner, high = sorted(ends)
+        ends = {low, high} | _drawn(f"{key}/ends", inner, ENDS_MAX - 2)
+    return ends | _drawn(f"{key}/entries", sorted(wanted - ends), terms.probe_entries)
+
+
+def _drawn(key: str, entries: list[int], count: int) -> set[int]:
+    """For each of the highest `count` positions in turn, a position up to it is drawn by a hash; itself where that was drawn
+    before."""
     drawn: set[int] = set()
-    for top in range(max(0, len(rest) - terms.probe_entries), len(rest)):
-        key = f"{terms.probe_seed}/{ledger_id}/{bookie}/entries/{top}".encode()
-        at = int(hashlib.blake2b(key, digest_size=16).hexdigest(), 16) % (top + 1)
+    for top in range(max(0, len(entries) - count), len(entries)):
+        at = int(hashlib.blake2b(f"{key}/{top}".encode(), digest_size=16).hexdigest(), 16) % (top + 1)
         drawn.add(at if at not in drawn else top)
-    return ends | {rest[at] for at in drawn}
+    return {entries[at] for at in drawn}
 
 
 def by_probes(wanted: set[int], due: set[int], reads: Mapping[int, EntryRead]) -> tuple[dict[int, str], set[str]]:

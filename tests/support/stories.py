@@ -67,6 +67,8 @@ class Bookie:
 
     is_forgotten: bool = False
     """It is not registered and has no cookie."""
+    groups: bytes | None = None
+    """Its list, where it holds too much for a set of entries."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,7 @@ def list_answer(story: Story, state: State, bookie: str, look: int) -> Answer:
     if status is AnswerStatus.HELD:
         assert state.metadata is not None
         whole = quiet_groups(state.metadata, bookie, story.base) if story.base else []
-        said = groups(truth.holds - truth.unlisted, whole)
+        said = groups(truth.holds - truth.unlisted, whole) if truth.groups is None else truth.groups
     why = NO_COOKIE if truth.is_forgotten else ""
     return Answer(bookie, LEDGER, look, NOW_MS, status, said, why, requests=1)
 
@@ -388,7 +390,7 @@ def with_doubts(story: Story) -> Story:
     told = []
     for state in states:
         bookies = dict(state.bookies)
-        for name in doubted.keys() & bookies.keys():
+        for name in sorted(doubted.keys() & bookies.keys()):
             entry = frozenset({doubted[name]}) & bookies[name].holds
             bookies[name] = replace(
                 bookies[name],

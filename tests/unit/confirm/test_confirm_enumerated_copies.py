@@ -80,6 +80,25 @@ def test_what_a_bookie_lacks_is_one_range_across_blocks() -> None:
     assert (RANGES_MAX, last) == (len(found := tally(chosen, said, is_whole=True).absent["b1"].ranges), found[-1])
 
 
+def test_ranges_that_touch_across_blocks_count_once_towards_those_that_are_kept() -> None:
+    """Every block begins and ends with an entry that b1 lacks: two runs a block, and one range a border."""
+    blocks = [Block(PAIR, low, low + 3) for low in range(0, 4000, 4)]
+    entries = [entry for entry in range(4000) if entry % 4 in (0, 3)]
+    said = {"b1": Said(HELD, told=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
+    found = tally(blocks, said, is_whole=True)
+    for kept in (found.absent["b1"], found.with_at_most(1)):
+        assert (2000, runs(entries)[:RANGES_MAX]) == (kept.total, kept.ranges[:RANGES_MAX])
+        assert RANGES_MAX + 1 == len(kept.ranges)
+
+
+def test_behind_the_blocks_that_bring_enough_ranges_entries_are_only_counted() -> None:
+    """One range a block: no block is taken apart that can change none of the ranges compared."""
+    blocks = [Block(PAIR, low, low + 1) for low in range(0, 200, 2)]
+    said = {"b1": Said(HELD, told=dict.fromkeys(range(0, 200, 2), ABSENT)), "b2": Said(HELD)}
+    found = tally(blocks, said, is_whole=True).absent["b1"]
+    assert (RANGES_MAX + 1, 100) == (len(found.ranges), found.total)
+
+
 def test_some_entries_are_told_by_their_runs() -> None:
     """In whatever order, and however often, they are given."""
     assert Entries(((1, 3), (5, 5), (8, 9)), 6) == Entries.of([9, 5, 1, 3, 2, 8, 8])

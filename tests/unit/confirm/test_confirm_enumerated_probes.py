@@ -20,7 +20,7 @@ TOO_LONG = f"e3 w2 a2 0:[b1 b2 b3] 100:[b4 b2 b3] closed {10**9}"
 
 def due_of(text: str, bookie: str, terms: Terms) -> Due:
     parts = stretches(ledger(text))
-    chosen, _ = blocks(LEDGER, parts, (), (), terms)
+    chosen, _ = blocks(LEDGER, parts, {}, (), terms)
     return due(LEDGER, bookie, parts, chosen, terms)
 
 

@@ -135,7 +135,7 @@ def test_of_a_long_ledger_a_bounded_number_of_entries_is_looked_at() -> None:
     """However many edges the lists have; and those that the first checker claims are among them."""
     parts = stretches(ledger(f"e3 w2 a2 0:[b1 b2 b3] closed {ENTRY_ID_MAX}"))
     claimed = [2**40 + 7]
-    chosen, is_whole = blocks(LEDGER, parts, range(0, 10**7, 50), claimed, TERMS)
+    chosen, is_whole = blocks(LEDGER, parts, {"b1": range(0, 10**7, 50)}, claimed, TERMS)
     assert not is_whole
     assert sum(block.high - block.low + 1 for block in chosen) <= 7 * (POINTS_MAX + 100)
     assert [(0, ENTRY_ID_MAX)] == [(chosen[0].low, chosen[-1].high)]
@@ -146,7 +146,7 @@ def test_of_a_long_ledger_a_bounded_number_of_entries_is_looked_at() -> None:
 def test_a_ledger_that_is_short_enough_is_looked_at_whole() -> None:
     """Up to the bound every entry."""
     parts = stretches(ledger(f"e3 w2 a2 0:[b1 b2 b3] 500:[b4 b2 b3] closed {ENUMERATED_ENTRIES_MAX - 1}"))
-    chosen, is_whole = blocks(LEDGER, parts, (), (), TERMS)
+    chosen, is_whole = blocks(LEDGER, parts, {}, (), TERMS)
     assert is_whole
     assert ENUMERATED_ENTRIES_MAX == sum(block.high - block.low + 1 for block in chosen)
 

@@ -11,6 +11,7 @@ from support.entry_by_entry import expected_on
 from support.stories import LEDGER, Bookie, State, Story, drive, groups, judged_from_truth, unconfirmed
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.finding import Family
 from auditor.model.ledger import LedgerMetadata
 from auditor.sandbox.notation import ledger
 from auditor.verify.confirmation import RESERVED_READS, wanted_reads
@@ -177,6 +178,45 @@ def test_an_entry_that_a_list_lacks_is_probed_on_those_that_cannot_list() -> Non
     """In the round in which it is confirmed on the one that lists."""
     first, *_ = rounds(mute(told(THREE, {"b1": {40}}), "b2", "b3"))
     assert {("b1", 40), ("b2", 40), ("b3", 40)} <= first
+
+
+def test_an_entry_with_a_wrong_digest_is_looked_for_where_it_cannot_be_listed() -> None:
+    """A probe on b1 finds it: whether b2 has a good copy is the next question."""
+    story = mute(told(THREE, {}), "b1", "b2")
+    drawn = next(
+        entry for bookie, entry in sorted(rounds(story)[0]) if bookie == "b1" and ("b2", entry) not in rounds(story)[0]
+    )
+    (state,) = story.states
+    bad = {**state.bookies, "b1": replace(state.bookies["b1"], corrupt=frozenset({drawn}))}
+    assert {("b2", drawn)} == rounds(replace(story, states=(replace(state, bookies=bad),)))[1]
+
+
+def test_an_entry_with_a_wrong_digest_is_looked_for_where_a_list_lacks_it() -> None:
+    """b3 lacks entry 40, b2 has it with a wrong digest, and the long run that b1 lacks was read at other entries."""
+    story = mute(told(THREE, {"b1": set(range(17, 80)), "b3": {40}}), "b2")
+    (state,) = story.states
+    bad = {**state.bookies, "b2": replace(state.bookies["b2"], corrupt=frozenset({41}))}
+    first, second, *_ = rounds(
+        replace(story, states=(replace(state, bookies=bad),), more_terms={**PROBED, "probe_entries": 98})
+    )
+    assert ("b2", 41) in first - second
+    assert ("b1", 41) in second - first
+
+
+def test_an_entry_that_a_doubled_bookie_makes_the_worst_is_read_where_it_cannot_be_listed() -> None:
+    """Entry 3 stands on b1 twice and nowhere else: if b1 has lost it, it is lost, whatever else is there. Where b1 lists,
+    nothing is read."""
+    metadata = ledger("e3 w2 a1 0:[b3 b4 b5] 1:[b1 b1 b2] closed 99")
+    assert ("b1", 3) in rounds(mute(told(metadata, {}), "b1"))[0]
+    assert ("ENTRY_WITHOUT_REPLICA", 3) == worst_of(mute(told(metadata, {"b1": {3}}), "b1"))
+    assert [] == rounds(told(metadata, {}))
+    assert {"b3"} == {bookie for one in rounds(mute(told(metadata, {}), "b3")) for bookie, _ in one}
+
+
+def worst_of(story: Story) -> tuple[str, int]:
+    """The kind and the lowest entry of the finding on entries."""
+    (found,) = (one for one in drive(story).step.verdict.findings if one.family is Family.ENTRY)
+    return found.kind.value, found.entries[0][0]
 
 
 @pytest.mark.parametrize("reads_max", [2, 4, 16])

@@ -1,0 +1,118 @@
+"""Ledgers of up to 200 segments: the first checker, the second and the judgement entry by entry come to the same verdict.
+
+Every failure names its seed: `support.crowded_stories.crowd(seed)` tells that story again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from support.crowded_stories import SEGMENTS_MAX, crowd, crowds
+from support.stories import Story, drive, with_doubts
+from support.vast_stories import vasts
+from test_properties_coverage import Plant, _instead, problems
+from test_properties_second_checker import with_placement
+
+from auditor.confirm.agreement import differences
+from auditor.confirm.enumerated_copies import Entries
+from auditor.model.finding import RANGES_MAX
+
+SWARM = 150
+"""Some ten seconds. A bug of how many ranges are kept shows in every fourth story."""
+
+VAST_SWARM = 30
+
+
+def check(told: Iterable[Story], *, is_placed: bool = False) -> Counter[str]:
+    """Drive each story and compare the three judgements. Raises at the first difference. Returns what the stories were about.
+
+    The judgement entry by entry knows nothing of placement.
+    """
+    seen: Counter[str] = Counter()
+    for story in told:
+        driven = drive(story)
+        verdict = driven.step.verdict
+        wrong = [*differences(verdict, driven.evidence, story.terms), *([] if is_placed else problems(driven))]
+        assert not wrong, f"{story.name}: {wrong}"
+        metadata = story.states[0].metadata
+        assert metadata is not None
+        seen[verdict.standing.word] += 1
+        seen.update(finding.kind.value for finding in verdict.findings)
+        seen["as many segments as there are"] += len(metadata.segments) == SEGMENTS_MAX
+        seen["striped"] += metadata.write_quorum < metadata.ensemble_size
+        ranges = [ranges for finding in verdict.findings for _, ranges in finding.missing_on]
+        seen["as many ranges as are told"] += any(len(one) == RANGES_MAX for one in ranges)
+        firsts = {segment.first_entry_id for segment in metadata.segments[1:]}
+        crossing = any(first < border <= last for one in ranges for first, last in one for border in firsts)
+        seen["ranges across segments"] += crossing
+    return seen
+
+
+@pytest.fixture(scope="module")
+def swarm() -> Counter[str]:
+    """Every story of the swarm judged alike; what they were about."""
+    return check(crowds(SWARM))
+
+
+def test_many_segments_are_judged_alike_by_both_checkers_and_entry_by_entry(swarm: Counter[str]) -> None:
+    """Ranges, totals, copies, the worst entry and what each bookie lacks, at every step."""
+    assert SWARM == swarm["sound"] + swarm["exempt"] + swarm["indeterminate"] + swarm["violated"]
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        *("sound", "indeterminate", "violated"),
+        *("ENTRY_WITHOUT_REPLICA", "ENTRY_BELOW_ACK_QUORUM", "ENTRY_BELOW_WRITE_QUORUM", "UNDERREPLICATED_UNRECOVERABLE"),
+        *("as many segments as there are", "striped", "as many ranges as are told", "ranges across segments"),
+    ],
+)
+def test_the_crowds_are_about_everything(swarm: Counter[str], subject: str) -> None:
+    """A swarm that never tells of a standing, a kind or a shape would prove nothing about it."""
+    assert swarm[subject] >= 3
+
+
+def test_many_segments_of_copies_that_are_doubted_are_judged_alike() -> None:
+    """Lists, digests and reads of a copy say something else at each look."""
+    assert check(with_doubts(story) for story in crowds(SWARM // 5))
+
+
+def test_many_segments_are_placed_alike() -> None:
+    """Under each policy, with lost entries looked for elsewhere: a finding for each segment."""
+    assert check((with_placement(story) for story in crowds(SWARM // 5)), is_placed=True)
+
+
+def test_ledgers_too_long_to_be_looked_at_whole_are_judged_alike() -> None:
+    """Millions of entries, with holes few and many: nobody can judge these entry by entry, and the two checkers agree."""
+    wrong = {}
+    for story in vasts(VAST_SWARM):
+        driven = drive(story)
+        wrong[story.name] = differences(driven.step.verdict, driven.evidence, story.terms)
+    assert {} == {name: said for name, said in wrong.items() if said}
+
+
+def _bounded_before_they_are_joined(right: Any) -> Any:
+    def entries(masks: Any, ranges_max: int | None) -> Entries:
+        told = list(masks)
+        return Entries(right(told if ranges_max is None else told[:ranges_max], None).ranges, right(told, None).total)
+
+    return entries
+
+
+COPIES = "auditor.confirm.enumerated_copies"
+PLANTED: dict[str, Plant] = {
+    "runs are bounded before they are joined": _instead(f"{COPIES}._entries", _bounded_before_they_are_joined),
+    "the last range compared may go on": _instead(f"{COPIES}.RANGES_KEPT_MAX", lambda right: RANGES_MAX),
+    "ranges end with their segment": _instead(f"{COPIES}._append", lambda right: lambda ranges, runs: ranges.extend(runs)),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_the_check_of_many_segments_notices_a_planted_bug(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What holds of the second checker would not hold of one with this bug."""
+    PLANTED[bug](monkeypatch)
+    with pytest.raises(AssertionError, match="crowd"):
+        check(map(crowd, range(2 * SWARM)))
