@@ -160,7 +160,7 @@ def _bookie(candidate: Candidate, hits: Hits, backdrop: Backdrop) -> str:
     state = "is not registered" if record is None or record.registration is Registration.NONE else _greeted(record)
     away = ", in planned maintenance," if bookie in backdrop.maintenance else ""
     does = " and ".join(filter(None, (state, *_does(candidate, [bookie], hits))))
-    return f"bookie {bookie}{away} {does} ({_shares(candidate, 'bookies')})"
+    return f"bookie {bookie}{away} {does} ({_shares(candidate)})"
 
 
 def _does(candidate: Candidate, bookies: Sequence[BookieId], hits: Hits) -> Iterator[str]:
@@ -174,10 +174,10 @@ def _does(candidate: Candidate, bookies: Sequence[BookieId], hits: Hits) -> Iter
         open_ledgers = np.setdiff1d(open_ledgers, mine, assume_unique=True)
 
 
-def _shares(candidate: Candidate, peers: str) -> str:
-    """Both shares: "97 % of its 412 ledgers, 0.31 % on the remaining bookies"."""
+def _shares(candidate: Candidate) -> str:
+    """Return both shares: "97 % of its 412 ledgers, 0.31 % on the rest". The rest are bookies or racks that are no causes."""
     share = candidate.contrast.share_others
-    others = f"on the remaining {peers}"
+    others = "on the rest"
     if candidate.kind is CauseKind.BOOKIE and candidate.family == Family.PLACEMENT:
         others = "of the ledgers without it"
     compared = "" if share is None else f", {percent(share)} {others}"
@@ -201,7 +201,7 @@ def percent(share: float) -> str:
 
 
 def _rack(candidate: Candidate, hits: Hits) -> str:
-    members, shares = candidate.members, _shares(candidate, "racks")
+    members, shares = candidate.members, _shares(candidate)
     if not members:
         count = _ledgers(len(candidate.ledgers))
         return f"rack {candidate.subject} has two bookies or more in segments of {count} that fail placement ({shares})"

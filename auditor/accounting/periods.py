@@ -15,6 +15,8 @@ from auditor.accounting.contrast import CONTRAST_MIN, Contrast, compare
 from auditor.accounting.last_words import Ids
 from auditor.confirm.words import moment
 
+PERIOD_SHARE_MIN = 0.5
+"""More than this share of the ledgers of a period are hit: where most are sound, their time explains little."""
 PERIOD_EDGES_MAX = 1_024
 """Creation times of hit ledgers at which a period may begin or end: bounds the search, half a million periods."""
 
@@ -83,15 +85,16 @@ def find_period(hit_ms: Ids, all_in: Callable[[Ids], Ids], candidates: int) -> P
 def _most_unlikely(
     hit_before: Ids, hit_behind: Ids, created_before: Ids, created_behind: Ids, hit: int, created: int
 ) -> tuple[int, int] | None:
-    """Return the first and last start of the period with the largest likelihood ratio among those with enough contrast; the
-    earliest of equals. Costs a pass over all later ends for each start."""
+    """Return the first and last start of the period with the largest likelihood ratio among those with enough contrast;
+    the earliest of equals. Costs a pass over all later ends for each start."""
     best, at = 0.0, None
     for first in range(len(hit_before)):
         mine = (hit_behind[first:] - hit_before[first]).astype(np.float64)
         there = (created_behind[first:] - created_before[first]).astype(np.float64)
         others_hit, others = hit - mine, created - there
         ratio = _likelihood(mine, there) + _likelihood(others_hit, others)
-        ratio[(mine * others < CONTRAST_MIN * others_hit * there) | (others <= 0)] = -np.inf
+        is_candidate = (mine * others >= CONTRAST_MIN * others_hit * there) & (others > 0) & (mine > PERIOD_SHARE_MIN * there)
+        ratio[~is_candidate] = -np.inf
         ratio -= float(_likelihood(np.array([hit], np.float64), np.array([created], np.float64))[0])
         last = int(np.argmax(ratio))
         if ratio[last] > best:

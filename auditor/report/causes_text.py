@@ -29,7 +29,7 @@ def causes_section(summary: Mapping[str, Any], width: int, color: bool) -> Itera
     for number, row in enumerate(rows, start=1):
         says = printable(row["says"], SAYS_CHARS_MAX)
         yield from wrapped(f"{number}. {says}", width, "  ", SAYS_LINES_MAX, hang="   ")
-        explained = f"{of(int(row['ledgers']), 'ledger')}, {percent(float(row['share']))} of all that are hit"
+        explained = f"{of(int(row['ledgers']), 'ledger')} ({percent(float(row['share']))} of all hit)"
         yield from wrapped(f"{explained}: {_kinds(row['kinds'])}", width, "     ", 2, hang="  ")
         yield f"     ids: {printable(row['file'])}"
     rest = summary.get("causes_rest") or {}
@@ -45,14 +45,15 @@ def _without_cause(summary: Mapping[str, Any], unexplained: int, has_causes: boo
     unjudged = int(summary.get("unjudged_without_cause") or 0)
     found = unexplained - unjudged
     more = "more " if has_causes else ""
+    alone = " without a common cause" if has_causes else ""
     said = []
     if found:
-        said.append(of(found, f"{more}ledger has findings", f"{more}ledgers have findings"))
+        said.append(of(found, f"{more}ledger has findings{alone}", f"{more}ledgers have findings{alone}"))
     if unjudged:
         said.append(of(unjudged, f"{more}ledger could not be judged", f"{more}ledgers could not be judged"))
-    told = " and ".join(said)
+    told = ", and ".join(said)
     if has_causes:
-        return told and f"{told} without a common cause"
+        return told
     if unexplained < CAUSE_LEDGERS_MIN:
         return f"{told}: too few to have a common cause."
     return (

@@ -192,9 +192,11 @@ def test_a_period_in_which_a_bug_lost_entries_is_a_cause():
 
 
 def test_a_period_may_have_sound_ledgers_and_other_times_may_have_hits():
-    """Every third ledger of the period, and some at all times: the share is three times the others', beyond chance."""
+    """Two of three ledgers of the period, and some at all times. Its twin, in which one of three is hit, explains little."""
     world = spread(6, 3_000, seed=14)
-    hit = [*range(1_000, 1_300, 3), *range(0, 1_000, 100), *range(1_300, 3_000, 100)]
+    rest = [*range(0, 1_000, 100), *range(1_300, 3_000, 100)]
+    hit = [*(n for n in range(1_000, 1_300) if n % 3), *rest]
+    assert [] == world.causes(scattered(world, [*range(1_000, 1_300, 3), *rest], random.Random(14)))
     (found,) = world.causes(scattered(world, hit, random.Random(14)))
     when = found.candidate.period
     assert when is not None
