@@ -212,10 +212,11 @@ def _rack(candidate: Candidate, hits: Hits) -> str:
 
 def _period(candidate: Candidate) -> str:
     one, (first, last) = candidate.contrast, candidate.subject.split("/")
-    assert one.share_others is not None, "a period without other times does not stand out"
+    assert one.share_others is not None and candidate.period is not None, "a period without other times does not stand out"
+    beside = ", ledgers with another cause not counted" if candidate.period.explained else ""
     return (
         f"ledgers created from {first} to {last}: {one.touched_hit:,} of {one.touched:,} are hit ({_touched(candidate)}), and "
-        f"{one.others_hit:,} of the {one.others:,} created at other times ({percent(one.share_others)})"
+        f"{one.others_hit:,} of the {one.others:,} created at other times ({percent(one.share_others)}){beside}"
     )
 
 

@@ -173,7 +173,13 @@ class _Family:
         if self._family == UNJUDGED or len(ids) < CAUSE_LEDGERS_MIN:
             return
         births = self._around.births
-        found = find_period(births.times_of(ids), self._around.all_in, self._number)
+        # Ledgers with a plainer reason say nothing of a period: they count neither as hit nor as created.
+        explained = births.times_of(np.setdiff1d(self._ids, ids, assume_unique=True))
+
+        def all_others_in(edges: Ids) -> Ids:
+            return self._around.all_in(edges) - np.diff(np.searchsorted(explained, edges), prepend=0, append=len(explained))
+
+        found = find_period(births.times_of(ids), all_others_in, self._number, len(explained))
         if found is not None:
             within = births.within(ids, found)
             if _plainer_reason(within, plain) is None:

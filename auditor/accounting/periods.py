@@ -15,8 +15,9 @@ from auditor.accounting.contrast import CONTRAST_MIN, Contrast, compare
 from auditor.accounting.last_words import Ids
 from auditor.confirm.words import moment
 
-PERIOD_SHARE_MIN = 0.5
-"""More than this share of the ledgers of a period are hit: where most are sound, their time explains little."""
+PERIOD_SHARE_MIN = 0.75
+"""Share of the ledgers of a period that are hit, at least. Where more are sound, their time explains little:
+neighbours in time are often of one client or one topic, and hit for another reason."""
 PERIOD_EDGES_MAX = 1_024
 """Creation times of hit ledgers at which a period may begin or end: bounds the search, half a million periods."""
 
@@ -25,11 +26,13 @@ _Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From `first_ms` to `last_ms`, both inclusive, compared with all other times."""
+    """From `first_ms` to `last_ms`, both inclusive, compared with all other times. `explained`: hit ledgers that are left out
+    of both, because something else explains them."""
 
     first_ms: int
     last_ms: int
     contrast: Contrast
+    explained: int = 0
 
     def name(self) -> str:
         """Return both ends as one word: an ISO 8601 interval."""
@@ -53,11 +56,12 @@ class Births:
         return np.intersect1d(ids, self.ledger_ids[inside], assume_unique=True)
 
 
-def find_period(hit_ms: Ids, all_in: Callable[[Ids], Ids], candidates: int) -> Period | None:
+def find_period(hit_ms: Ids, all_in: Callable[[Ids], Ids], candidates: int, explained: int = 0) -> Period | None:
     """Return the period that is least likely by chance (largest likelihood ratio, as in Kulldorff's scan), if it stands out.
 
     `hit_ms`: creation times of the ledgers hit, ascending; `all_in` counts all ledgers between edges (`causes.AllIn`). Every
     period that begins and ends at a hit ledger is searched, and so each of them counts as a candidate beside the `candidates`.
+    `explained`: hit ledgers that are among neither.
     """
     if len(hit_ms) == 0:
         return None
@@ -79,7 +83,7 @@ def find_period(hit_ms: Ids, all_in: Callable[[Ids], Ids], candidates: int) -> P
     mine, there = int(hit[behind[last]] - hit[before[first]]), int(created[behind[last]] - created[before[first]])
     searched = len(starts) * (len(starts) + 1) // 2
     contrast = compare(mine, there, len(hit_ms) - mine, int(counts.sum()) - there, candidates * searched)
-    return Period(int(starts[first]), int(starts[last]), contrast) if contrast.stands_out() else None
+    return Period(int(starts[first]), int(starts[last]), contrast, explained) if contrast.stands_out() else None
 
 
 def _most_unlikely(
@@ -93,7 +97,7 @@ def _most_unlikely(
         there = (created_behind[first:] - created_before[first]).astype(np.float64)
         others_hit, others = hit - mine, created - there
         ratio = _likelihood(mine, there) + _likelihood(others_hit, others)
-        is_candidate = (mine * others >= CONTRAST_MIN * others_hit * there) & (others > 0) & (mine > PERIOD_SHARE_MIN * there)
+        is_candidate = (mine * others >= CONTRAST_MIN * others_hit * there) & (others > 0) & (mine >= PERIOD_SHARE_MIN * there)
         ratio[~is_candidate] = -np.inf
         ratio -= float(_likelihood(np.array([hit], np.float64), np.array([created], np.float64))[0])
         last = int(np.argmax(ratio))

@@ -158,6 +158,9 @@ def test_a_period_is_told_with_what_is_outside():
         "created at other times (0.35 %)"
     )
     assert [expected] == says(scattered(SIX, [*range(100, 120), 250], random.Random(2)))
+    beside = [n for n in range(100, 160) if n not in set(SIX.naming("b1"))]
+    _, said = says(both(lacking(b1=SIX.naming("b1")), scattered(SIX, beside, random.Random(2))))
+    assert said.endswith("created at other times (0 %), ledgers with another cause not counted")
 
 
 def test_marks_that_wait_are_told_with_what_they_wait_for():
