@@ -13,7 +13,9 @@ def main() -> None:
     """Run the command line and exit with its code. Ctrl-C before a command has begun counts as Ctrl-C too."""
     try:
         from auditor.cli import run_command_line
+        from auditor.console import secure_standard_streams
 
+        secure_standard_streams()
         sys.exit(run_command_line())
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

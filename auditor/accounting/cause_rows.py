@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from auditor.accounting.causes import CAUSES_MAX, CauseKind, Chosen, Hits, Via
+from auditor.accounting.causes import CAUSES_MAX, Candidate, CauseKind, Chosen
+from auditor.accounting.contrast import Contrast
+from auditor.accounting.hits import UNJUDGED, VIAS, Hits, Via, family_of
 from auditor.accounting.last_words import Ids
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.finding import Family
 from auditor.model.identity import BookieId
 
 SLUG_CHARS_MAX = 60
@@ -32,7 +35,7 @@ _DOES = {
     Via.LACKING: ("lacks entries of {}", "lack entries of {}"),
     Via.UNHEARD: ("leaves {} unjudged", "leave {} unjudged"),
     Via.MARKED: ("is named missing by the marks of {}", "are named missing by the marks of {}"),
-    Via.MISPLACED: ("is in every segment that fails placement, in {}", "are in every segment that fails placement, in {}"),
+    Via.MISPLACED: ("is in segments of {} that fail placement", "are in segments of {} that fail placement"),
 }
 
 
@@ -42,57 +45,89 @@ class Backdrop:
 
     facts: ClusterFacts
     bookies: Mapping[BookieId, BookieRecord]
-    asked: Mapping[BookieId, int]
-    """Ledgers each bookie answered for."""
     maintenance: frozenset[BookieId]
 
 
 @dataclass(frozen=True, slots=True)
 class Causes:
-    """`rows` for summary.json: [{id, cause, subject, kinds {kind or reason: ledgers}, ledgers, share, says, file}], those with
-    most ledgers first, at most CAUSES_MAX; `rest` {causes, ledgers} of those beyond; `unexplained` ledgers without a cause;
-    `files`: name -> the ledger ids that belong to a cause, ascending.
+    """`rows` for summary.json (docs/names.md), those with most ledgers first, at most CAUSES_MAX; `rest` {causes, ledgers} of
+    those beyond. `unexplained`: ledgers that belong to no cause, `unexplained_unjudged` of them without a finding. `files`: by
+    name the ledger ids that belong to a cause, ascending.
     """
 
     rows: list[dict[str, Any]]
     rest: dict[str, int]
     unexplained: int
+    unexplained_unjudged: int
     files: dict[str, Ids]
 
     def as_json(self) -> dict[str, Any]:
         """The fields of summary.json."""
-        return {"causes": self.rows, "causes_rest": self.rest, "ledgers_without_cause": self.unexplained}
+        return {
+            "causes": self.rows,
+            "causes_rest": self.rest,
+            "ledgers_without_cause": self.unexplained,
+            "unjudged_without_cause": self.unexplained_unjudged,
+        }
 
 
 def told(chosen: Sequence[Chosen], hits: Hits, backdrop: Backdrop) -> Causes:
-    """The chosen causes in their outside form."""
-    affected = len(hits.affected())
+    """Return the chosen causes in their outside form."""
+    affected = hits.affected()
     shown, beyond = chosen[:CAUSES_MAX], chosen[CAUSES_MAX:]
-    rows = [_row(number, one, affected, hits, backdrop) for number, one in enumerate(shown, start=1)]
-    rest = {"causes": len(beyond), "ledgers": sum(len(one.own) for one in beyond)}
-    unexplained = affected - sum(len(one.own) for one in chosen)
-    return Causes(rows, rest, unexplained, {row["file"]: one.own for row, one in zip(rows, shown, strict=True)})
+    rows = [_row(number, one, len(affected), hits, backdrop) for number, one in enumerate(shown, start=1)]
+    rest = {"causes": len(beyond), "ledgers": len(_owned(beyond))}
+    unexplained = np.setdiff1d(affected, _owned(chosen), assume_unique=True)
+    judged = [ids for word, ids in hits.by_kind.items() if family_of(word) != UNJUDGED]
+    silent = np.setdiff1d(unexplained, np.concatenate([unexplained[:0], *judged]))
+    files = {row["file"]: one.own for row, one in zip(rows, shown, strict=True)}
+    return Causes(rows, rest, len(unexplained), len(silent), files)
+
+
+def _owned(chosen: Sequence[Chosen]) -> Ids:
+    """Return the ledgers that belong to one of these causes. A ledger hit in two families may belong to two."""
+    return np.unique(np.concatenate([np.empty(0, np.int64), *(one.own for one in chosen)]))
 
 
 def _row(number: int, one: Chosen, affected: int, hits: Hits, backdrop: Backdrop) -> dict[str, Any]:
-    kind, subject = one.candidate.kind, one.candidate.subject
-    kinds = {word: int(np.isin(ids, one.own, assume_unique=True).sum()) for word, ids in hits.by_kind.items()}
+    candidate = one.candidate
+    words = {word: ids for word, ids in hits.by_kind.items() if family_of(word) == candidate.family}
+    kinds = {word: int(np.isin(ids, one.own, assume_unique=True).sum()) for word, ids in words.items()}
     return {
-        "id": cause_id(kind, subject, backdrop.facts),
-        "cause": kind.value,
-        "subject": subject,
+        "id": cause_id(candidate.kind, candidate.subject, candidate.family, backdrop.facts),
+        "cause": candidate.kind.value,
+        "subject": candidate.subject,
+        "family": candidate.family,
         "kinds": {word: n for word, n in sorted(kinds.items(), key=lambda item: (-item[1], item[0])) if n},
         "ledgers": len(one.own),
-        "share": round(len(one.own) / affected, 4),
+        "share": _rounded(len(one.own) / affected),
+        **_contrast_fields(candidate.contrast),
         "says": _says(one, hits, backdrop),
-        "file": f"causes/{number:02d}-{kind.value}-{_slug(subject)}.txt",
+        "file": f"causes/{number:02d}-{candidate.kind.value}-{_slug(candidate.subject)}.txt",
     }
 
 
-def cause_id(kind: CauseKind, subject: str, facts: ClusterFacts) -> str:
-    """Stable over runs: the cluster, what the cause is, and which."""
+def _contrast_fields(contrast: Contrast) -> dict[str, Any]:
+    return {
+        "touched": contrast.touched,
+        "touched_hit": contrast.touched_hit,
+        "share_touched": _rounded(contrast.share_touched),
+        "others": contrast.others,
+        "others_hit": contrast.others_hit,
+        "share_others": None if contrast.share_others is None else _rounded(contrast.share_others),
+        "p_value": None if contrast.p_value is None else _rounded(contrast.p_value),
+    }
+
+
+def _rounded(number: float) -> float:
+    """Return `number` with 4 significant digits: a share below 1 % stays one."""
+    return float(f"{number:.4g}")
+
+
+def cause_id(kind: CauseKind, subject: str, family: str, facts: ClusterFacts) -> str:
+    """Return an id that is stable over runs: the cluster, what the cause is, which, and of which family."""
     cluster = facts.instance_id or f"{facts.root} {' '.join(sorted(facts.hosts))}"
-    return hashlib.sha256("\n".join((cluster, "cause", kind.value, subject)).encode()).hexdigest()[:16]
+    return hashlib.sha256("\n".join((cluster, "cause", kind.value, subject, family)).encode()).hexdigest()[:16]
 
 
 def _slug(subject: str) -> str:
@@ -101,66 +136,87 @@ def _slug(subject: str) -> str:
 
 
 def _says(one: Chosen, hits: Hits, backdrop: Backdrop) -> str:
-    kind, subject, count = one.candidate.kind, one.candidate.subject, len(one.candidate.ledgers)
+    candidate = one.candidate
+    kind, subject, count = candidate.kind, candidate.subject, len(candidate.ledgers)
     if kind is CauseKind.BOOKIE:
-        said = _bookie(subject, hits, backdrop)
+        said = _bookie(candidate, hits, backdrop)
     elif kind is CauseKind.RACK:
-        said = _rack(one, hits)
+        said = _rack(candidate, hits)
     elif kind is CauseKind.AUTORECOVERY:
-        said = f"auto-recovery is disabled: the marks of {_ledgers(count)} wait for it"
+        marked = _ledgers(candidate.contrast.touched).replace(" ", " marked ", 1)
+        said = f"auto-recovery is disabled: the marks of {_ledgers(count)} wait for it ({_touched(candidate)} of {marked})"
     elif kind is CauseKind.WORKER:
-        said = f"replication worker {subject} holds the locks of {_ledgers(count)} whose marks are too old"
+        locked = f"{_touched(candidate)} of the {_ledgers(candidate.contrast.touched)} that it locks"
+        said = f"replication worker {subject} holds the locks of {_ledgers(count)} whose marks are too old ({locked})"
     else:
-        said = _period(one)
+        said = _period(candidate)
     above = count - len(one.own)
     return said + (f" ({above:,} of them {'belongs' if above == 1 else 'belong'} to a stronger cause)" if above else "")
 
 
-def _bookie(bookie: BookieId, hits: Hits, backdrop: Backdrop) -> str:
+def _bookie(candidate: Candidate, hits: Hits, backdrop: Backdrop) -> str:
+    bookie = candidate.subject
     record = backdrop.bookies.get(bookie)
     state = "is not registered" if record is None or record.registration is Registration.NONE else _greeted(record)
     away = ", in planned maintenance," if bookie in backdrop.maintenance else ""
-    parts = []
-    for via, by_bookie in hits.via.items():
-        if bookie in by_bookie:
-            number = len(by_bookie[bookie])
-            of_asked = _of_asked(number, backdrop.asked.get(bookie, 0)) if via is Via.LACKING else ""
-            parts.append(_DOES[via][0].format(_ledgers(number)) + of_asked)
-    return f"bookie {bookie}{away} " + " and ".join(filter(None, (state, *parts)))
+    does = " and ".join(filter(None, (state, *_does(candidate, [bookie], hits))))
+    return f"bookie {bookie}{away} {does} ({_shares(candidate)})"
+
+
+def _does(candidate: Candidate, bookies: Sequence[BookieId], hits: Hits) -> Iterator[str]:
+    """What these bookies do to ledgers of the family; each ledger is told once, by the first way that fits."""
+    open_ledgers = candidate.ledgers
+    for via in VIAS[candidate.family]:
+        parts = [ids for bookie, ids in hits.via.get(via, {}).items() if bookie in bookies]
+        mine = np.intersect1d(open_ledgers, np.concatenate([open_ledgers[:0], *parts]))
+        if len(mine):
+            yield _DOES[via][len(bookies) > 1].format(_ledgers(len(mine)))
+        open_ledgers = np.setdiff1d(open_ledgers, mine, assume_unique=True)
+
+
+def _shares(candidate: Candidate) -> str:
+    """Return both shares: "97 % of its 412 ledgers, 0.31 % on the rest". The rest are bookies or racks that are no causes."""
+    share = candidate.contrast.share_others
+    others = "on the rest"
+    if candidate.kind is CauseKind.BOOKIE and candidate.family == Family.PLACEMENT:
+        others = "of the ledgers without it"
+    compared = "" if share is None else f", {percent(share)} {others}"
+    return f"{_touched(candidate)} of its {_ledgers(candidate.contrast.touched)}{compared}"
+
+
+def _touched(candidate: Candidate) -> str:
+    return percent(candidate.contrast.share_touched)
 
 
 def _greeted(record: BookieRecord) -> str:
     return _GREETED.get(record.greeting, "") if record.greeting else ""
 
 
-def _of_asked(number: int, asked: int) -> str:
-    """Of the ledgers it answered for: rounded down, so that it is never told as all where it is not; nothing below 1 %."""
-    percent = min(100, number * 100 // asked) if asked else 0
-    return f" ({percent} % of its ledgers)" if percent else ""
+def percent(share: float) -> str:
+    """Return a share in per cent, rounded down: "100 %" is all, and what is more than none is never "0 %"."""
+    hundredths = int(share * 10_000 + 1e-6)
+    if share == 0 or hundredths >= 100:
+        return f"{hundredths // 100} %"
+    return f"{hundredths / 100:g} %" if hundredths else "below 0.01 %"
 
 
-def _rack(one: Chosen, hits: Hits) -> str:
-    members = one.candidate.members
+def _rack(candidate: Candidate, hits: Hits) -> str:
+    members, shares = candidate.members, _shares(candidate)
     if not members:
-        count = _ledgers(len(one.candidate.ledgers))
-        return f"rack {one.candidate.subject} has two bookies or more in every segment that fails placement, in {count}"
+        count = _ledgers(len(candidate.ledgers))
+        return f"rack {candidate.subject} has two bookies or more in segments of {count} that fail placement ({shares})"
     named = ", ".join(members[:MEMBERS_NAMED_MAX])
     more = f" and {len(members) - MEMBERS_NAMED_MAX} more" if len(members) > MEMBERS_NAMED_MAX else ""
-    parts = []
-    for via, by_bookie in hits.via.items():
-        mine = [by_bookie[bookie] for bookie in members if bookie in by_bookie]
-        if mine:
-            parts.append(_DOES[via][1].format(_ledgers(len(np.unique(np.concatenate(mine))))))
-    return f"rack {one.candidate.subject}: its bookies {named}{more} {' and '.join(parts)}"
+    return f"rack {candidate.subject}: its bookies {named}{more} {' and '.join(_does(candidate, members, hits))} ({shares})"
 
 
-def _period(one: Chosen) -> str:
-    when = one.candidate.period
-    assert when is not None, one.candidate.subject
-    first, last = one.candidate.subject.split("/")
+def _period(candidate: Candidate) -> str:
+    one, (first, last) = candidate.contrast, candidate.subject.split("/")
+    assert one.share_others is not None and candidate.period is not None, "a period without other times does not stand out"
+    beside = ", ledgers with another cause not counted" if candidate.period.explained else ""
     return (
-        f"ledgers created from {first} to {last}: {when.hit:,} of {when.created:,} are hit, and {when.others_hit:,} of the "
-        f"{when.others:,} created at other times"
+        f"ledgers created from {first} to {last}: {one.touched_hit:,} of {one.touched:,} are hit ({_touched(candidate)}), and "
+        f"{one.others_hit:,} of the {one.others:,} created at other times ({percent(one.share_others)}){beside}"
     )
 
 

@@ -1,49 +1,40 @@
 """Why so many: affected ledgers grouped by what explains most of them, so that a person reads causes and not ledgers.
 
-One bookie, one rack, one creation period; for marks that nobody's absence explains, what keeps them from being worked off. Each
-ledger belongs to one cause, the one that explained most when it was chosen. Pure; ids in arrays, 8 bytes a ledger and bookie.
+A candidate is a bookie, a rack, a creation period, or recovery (auto-recovery that is disabled, a worker that holds locks). It
+is a cause where it has contrast (`contrast`) and explains CAUSE_LEDGERS_MIN ledgers. Findings of one cause share a family;
+ledgers that a bookie's silence left unjudged are a family of their own. Decision 0023 says why. Pure; ids in arrays, 8 bytes a
+ledger and bookie.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
 
+from auditor.accounting.contrast import Contrast, Group, compare, outliers
+from auditor.accounting.hits import UNJUDGED, VIAS, Hits, union
 from auditor.accounting.last_words import Ids
-from auditor.accounting.periods import PERIOD_LEDGERS_MIN, Births, Period, period
-from auditor.model.finding import CATALOGUE, Family
+from auditor.accounting.periods import Births, Period, find_period
+from auditor.accounting.touches import Touches
+from auditor.model.finding import Family
 from auditor.model.identity import BookieId
 
-CAUSE_LEDGERS_MIN = 2
-"""Ledgers a cause explains, at least: what explains one ledger is that ledger's finding."""
+CAUSE_LEDGERS_MIN = 3
+"""Ledgers a cause explains, at least: fewer are told one by one."""
 CAUSES_MAX = 10
 """Causes told and given a file; beyond a screenful nobody reads on, so the rest is counted."""
 RACK_MEMBER_SHARE_MIN = 0.25
-"""A rack is a cause where two of its bookies are, each with at least this share of the ledgers of its worst: a neighbour that
-lost a few entries does not make a wiped bookie a lost rack."""
-RACK_CONTRAST_MIN = 2.0
-"""Ledgers hit for each bookie of the rack against those for each bookie elsewhere: random loss hits all racks alike."""
+"""A bookie of a rack is a member of the cause where its share of hits is at least this much of the worst one's: a neighbour
+that lost a few entries does not make a wiped bookie a lost rack."""
 PERIOD_BOOKIE_SHARE_MAX = 0.5
 """A period is no cause where one bookie or rack explains this share of its ledgers: that is the plainer reason."""
-
-_KINDS = {family: {kind.value for kind, facts in CATALOGUE.items() if facts.family is family} for family in Family}
-
 AllIn = Callable[[Ids], Ids]
 """Ascending edges in ms -> of all ledgers, how many were created before the first edge, from each to the next, and after."""
-
-
-class Via(StrEnum):
-    """How a bookie has to do with a ledger that is hit."""
-
-    LACKING = "lacking"
-    UNHEARD = "unheard"
-    MARKED = "marked"
-    MISPLACED = "misplaced"
 
 
 class CauseKind(StrEnum):
@@ -57,76 +48,177 @@ class CauseKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Hits:
-    """What hit which ledgers, and who may be behind it.
-
-    `by_kind`: by the kind of a finding, or the reason a ledger could not be judged. `via`: by bookie. `crowded`: the rack of
-    which every segment that fails placement has two bookies or more, and these ledgers. `locked`: marked ledgers by the worker
-    that holds their lock.
-    """
-
-    by_kind: Mapping[str, Ids]
-    via: Mapping[Via, Mapping[BookieId, Ids]]
-    crowded: tuple[str, Ids] | None = None
-    locked: Mapping[str, Ids] = field(default_factory=dict)
-
-    def affected(self) -> Ids:
-        """Every ledger hit by anything."""
-        return _union(self.by_kind.values())
-
-    def of_bookie(self, bookie: BookieId) -> Ids:
-        """Every ledger that the bookie may have to do with."""
-        return _union(ids[bookie] for ids in self.via.values() if bookie in ids)
-
-    def bookies(self) -> list[BookieId]:
-        """Every bookie that may have to do with any."""
-        return sorted(set().union(*self.via.values()))
-
-    def of_family(self, family: Family) -> Ids:
-        """The ledgers with a finding of that family."""
-        return _union(ids for kind, ids in self.by_kind.items() if kind in _KINDS[family])
-
-
-@dataclass(frozen=True, slots=True)
 class Candidate:
-    """What would explain these ledgers. `members`: of a rack, its bookies that are hit."""
+    """What explains these ledgers of a family. `members`: of a rack, its bookies that are hit."""
 
     kind: CauseKind
     subject: str
+    family: str
     ledgers: Ids
+    contrast: Contrast
     members: tuple[BookieId, ...] = ()
     period: Period | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A candidate, and the ledgers that belong to it because nothing stronger explained them."""
+    """A candidate, and the ledgers that belong to it because nothing stronger of its family explained them."""
 
     candidate: Candidate
     own: Ids
 
 
-def choose(
-    hits: Hits, locations: Mapping[BookieId, str], births: Births, all_in: AllIn, *, replication_disabled: bool
-) -> list[Chosen]:
-    """The causes, the one with most ledgers first. `births`: when the affected ledgers were created.
+@dataclass(frozen=True, slots=True)
+class Backgrounds:
+    """What hits are compared with: all ledgers, by what they name, by rack, and by when they were created.
 
-    Costs a sort of the affected ledgers for each bookie, and at most two calls of `all_in` a family of findings.
+    `births`: when the affected ledgers were created.
     """
-    left = _Left(hits.affected())
-    bookies = {bookie: hits.of_bookie(bookie) for bookie in hits.bookies()}
-    plain = [Candidate(CauseKind.BOOKIE, bookie, ids) for bookie, ids in bookies.items()]
-    plain += _racks(bookies, locations)
-    if hits.crowded is not None:
-        plain.append(Candidate(CauseKind.RACK, *hits.crowded))
-    chosen = left.explain([*plain, *_periods(hits, births, all_in, plain, None)])
-    chosen += left.explain(_stuck_marks(hits, replication_disabled))
-    chosen += left.explain(_periods(hits, births, all_in, plain, left.ledgers()))
-    return sorted(chosen, key=lambda one: -len(one.own))
+
+    touches: Touches
+    locations: Mapping[BookieId, str]
+    births: Births
+    all_in: AllIn
+    replication_disabled: bool = False
+
+
+def choose(hits: Hits, around: Backgrounds) -> list[Chosen]:
+    """Return the causes, the one with most ledgers first.
+
+    Costs a sort of the affected ledgers for each bookie and family, and at most two calls of `all_in` a family.
+    """
+    families = [family for family in hits.families() if len(hits.of_family(family)) >= CAUSE_LEDGERS_MIN]
+    number = sum(_count_candidates(hits, around, family) for family in families)
+    chosen = [one for family in families for one in _Family(hits, around, family, number).causes()]
+    order = list(CauseKind)
+    return sorted(chosen, key=lambda one: (-len(one.own), order.index(one.candidate.kind), one.candidate.subject))
+
+
+def _count_candidates(hits: Hits, around: Backgrounds, family: str) -> int:
+    """Every bookie, rack and worker there is, hit or not, and two searches for a period: what was not hit was looked at too."""
+    bookies = len(around.touches.by_bookie) + len(around.touches.by_rack) if family in VIAS else 0
+    return bookies + (0 if family == UNJUDGED else 2) + (len(hits.locked) if family == Family.MARK else 0)
+
+
+class _Family:
+    """The search for the causes of one family."""
+
+    def __init__(self, hits: Hits, around: Backgrounds, family: str, candidates: int) -> None:
+        self._hits, self._around, self._family, self._number = hits, around, family, candidates
+        self._ids = hits.of_family(family)
+
+    def causes(self) -> list[Chosen]:
+        """Return the causes of this family. Why marks are not worked off goes before when their ledgers were created."""
+        left = _Left(self._ids)
+        plain = self._bookies_and_racks()
+        if self._family == Family.MARK:
+            chosen = left.explain(plain) + left.explain(self._recovery())
+        else:
+            chosen = left.explain([*plain, *self._periods(self._ids, plain)])
+        return chosen + left.explain(self._periods(left.ledgers(), plain))
+
+    def _bookies_and_racks(self) -> list[Candidate]:
+        by_bookie = self._hits.by_bookie(self._family)
+        if self._family == Family.PLACEMENT:
+            return [*self._misplaced(by_bookie), *self._crowded()]
+        touches = self._around.touches
+        groups = {bookie: Group(0, number) for bookie, number in touches.by_bookie.items()}
+        groups |= {bookie: Group(len(ids), touches.of_bookie(bookie, ids)) for bookie, ids in by_bookie.items()}
+        found = outliers(groups, self._number)
+        bookies = [self._candidate(CauseKind.BOOKIE, bookie, by_bookie[bookie], one) for bookie, one in found.items()]
+        return bookies + list(self._racks(by_bookie, groups))
+
+    def _racks(self, by_bookie: Mapping[BookieId, Ids], groups: Mapping[BookieId, Group]) -> Iterator[Candidate]:
+        """Racks with contrast of which two bookies and more than half are members."""
+        bookies_of: dict[str, list[BookieId]] = {}
+        for bookie in sorted(groups):
+            if bookie in self._around.locations:
+                bookies_of.setdefault(self._around.locations[bookie], []).append(bookie)
+        hit = {rack: union(by_bookie[b] for b in here if b in by_bookie) for rack, here in bookies_of.items()}
+        found = self._outlying_racks(hit, bookies_of)
+        for rack, contrast in found.items():
+            shares = {b: groups[b].hit / groups[b].touched for b in bookies_of[rack] if groups[b].touched}
+            members = tuple(b for b, share in shares.items() if share >= RACK_MEMBER_SHARE_MIN * max(shares.values()))
+            if len(members) > 1 and 2 * len(members) > len(shares):
+                yield self._candidate(CauseKind.RACK, rack, hit[rack], contrast, members)
+
+    def _outlying_racks(self, hit: Mapping[str, Ids], bookies_of: Mapping[str, list[BookieId]]) -> dict[str, Contrast]:
+        touches = self._around.touches
+        racks = {rack: Group(len(ids), touches.of_rack(rack, bookies_of.get(rack, ()), ids)) for rack, ids in hit.items()}
+        rest = {rack: Group(0, number) for rack, number in touches.by_rack.items() if rack not in racks}
+        return outliers(racks | rest, self._number)
+
+    def _misplaced(self, by_bookie: Mapping[BookieId, Ids]) -> Iterator[Candidate]:
+        """Bookies of failing segments. An ensemble fails as a whole, so ledgers that name the bookie are compared with those
+        that do not, and not bookies with each other."""
+        touches = self._around.touches
+        for bookie, mine in by_bookie.items():
+            touched = touches.of_bookie(bookie, mine)
+            failing = len(np.union1d(mine, np.intersect1d(self._ids, touches.named_by([bookie]), assume_unique=True)))
+            one = self._against_all(failing, touched)
+            if one.stands_out():
+                yield self._candidate(CauseKind.BOOKIE, bookie, mine, one)
+
+    def _crowded(self) -> Iterator[Candidate]:
+        bookies_of: dict[str, list[BookieId]] = {}
+        for bookie, rack in self._around.locations.items():
+            bookies_of.setdefault(rack, []).append(bookie)
+        for rack, one in self._outlying_racks(self._hits.crowds, bookies_of).items():
+            yield self._candidate(CauseKind.RACK, rack, self._hits.crowds[rack], one)
+
+    def _periods(self, ids: Ids, plain: Sequence[Candidate]) -> Iterator[Candidate]:
+        """The creation period in which most of these ledgers are hit, if no bookie or rack is the plainer reason."""
+        while (reason := _plainer_reason(ids, plain)) is not None:  # ends: each reason takes half of the ledgers away
+            ids = np.setdiff1d(ids, reason, assume_unique=True)
+        if self._family == UNJUDGED or len(ids) < CAUSE_LEDGERS_MIN:
+            return
+        births = self._around.births
+        # Ledgers with a plainer reason say nothing of a period: they count neither as hit nor as created.
+        explained = births.times_of(np.setdiff1d(self._ids, ids, assume_unique=True))
+
+        def all_others_in(edges: Ids) -> Ids:
+            return self._around.all_in(edges) - np.diff(np.searchsorted(explained, edges), prepend=0, append=len(explained))
+
+        found = find_period(births.times_of(ids), all_others_in, self._number, len(explained))
+        if found is not None:
+            within = births.within(ids, found)
+            if _plainer_reason(within, plain) is None:
+                yield self._candidate(CauseKind.PERIOD, found.name(), within, found.contrast, period=found)
+
+    def _recovery(self) -> Iterator[Candidate]:
+        """Why marks are not worked off. Disabled auto-recovery is a fact of the cluster and not a correlation: it is not
+        tested, and needs no unmarked ledgers to be compared with."""
+        if self._around.replication_disabled:
+            marked = max(self._hits.marked, len(self._ids))
+            fact = Contrast(len(self._ids), marked, 0, max(0, self._around.touches.ledgers - marked))
+            yield self._candidate(CauseKind.AUTORECOVERY, "disabled", self._ids, fact)
+            return
+        for holder, locked in sorted(self._hits.locked.items()):
+            mine = np.intersect1d(locked, self._ids, assume_unique=True)
+            one = self._against_all(len(mine), len(locked))
+            if len(mine) and one.stands_out():
+                yield self._candidate(CauseKind.WORKER, holder, mine, one)
+
+    def _against_all(self, hit: int, touched: int) -> Contrast:
+        """Compare ledgers that a candidate touches with all other ledgers."""
+        others_hit = len(self._ids) - hit
+        return compare(hit, touched, others_hit, max(others_hit, self._around.touches.ledgers - touched), self._number)
+
+    def _candidate(
+        self,
+        kind: CauseKind,
+        subject: str,
+        ledgers: Ids,
+        contrast: Contrast,
+        members: tuple[BookieId, ...] = (),
+        *,
+        period: Period | None = None,
+    ) -> Candidate:
+        return Candidate(kind, subject, self._family, ledgers, contrast, members, period)
 
 
 class _Left:
-    """The affected ledgers that no cause explains yet."""
+    """The affected ledgers of a family that no cause explains yet."""
 
     def __init__(self, affected: Ids) -> None:
         self._affected = affected
@@ -158,52 +250,8 @@ class _Left:
         return chosen
 
 
-def _racks(bookies: Mapping[BookieId, Ids], locations: Mapping[BookieId, str]) -> Iterator[Candidate]:
-    """Racks of which two bookies are causes, where the other racks are hit less."""
-    counts = {bookie: len(bookies.get(bookie, ())) for bookie in locations}
-    for rack in sorted(set(locations.values())):
-        here = {bookie: n for bookie, n in counts.items() if locations[bookie] == rack}
-        elsewhere = [n for bookie, n in counts.items() if bookie not in here]
-        enough = max(CAUSE_LEDGERS_MIN, RACK_MEMBER_SHARE_MIN * max(here.values()))
-        members = tuple(sorted(bookie for bookie, n in here.items() if n >= enough))
-        if len(members) > 1 and elsewhere and _mean(here.values()) >= RACK_CONTRAST_MIN * _mean(elsewhere):
-            yield Candidate(CauseKind.RACK, rack, _union(bookies[bookie] for bookie in members), members)
-
-
-def _periods(hits: Hits, births: Births, all_in: AllIn, plain: Sequence[Candidate], only: Ids | None) -> Iterator[Candidate]:
-    """For each family of findings the creation period in which most ledgers are hit; `only`: of these ledgers."""
-    for family in (Family.ENTRY, Family.PLACEMENT, Family.MARK, Family.METADATA):
-        ids = hits.of_family(family)
-        ids = ids if only is None else np.intersect1d(ids, only, assume_unique=True)
-        while (reason := _plainer_reason(ids, plain)) is not None:  # ends: each reason takes half of the ledgers away
-            ids = np.setdiff1d(ids, reason, assume_unique=True)
-        found = period(births.times_of(ids), all_in) if len(ids) >= PERIOD_LEDGERS_MIN else None
-        if found is not None:
-            within = births.within(ids, found)
-            if _plainer_reason(within, plain) is None:
-                yield Candidate(CauseKind.PERIOD, found.name(), within, period=found)
-
-
 def _plainer_reason(ids: Ids, plain: Sequence[Candidate]) -> Ids | None:
     """The ledgers of a bookie or rack that explains half of these, if one does."""
     enough = PERIOD_BOOKIE_SHARE_MAX * len(ids)
     large = (one.ledgers for one in plain if len(ids) and len(one.ledgers) >= enough)
     return next((mine for mine in large if np.isin(ids, mine, assume_unique=True).sum() >= enough), None)
-
-
-def _stuck_marks(hits: Hits, replication_disabled: bool) -> Iterator[Candidate]:
-    marked = hits.of_family(Family.MARK)
-    if replication_disabled and len(marked):
-        yield Candidate(CauseKind.AUTORECOVERY, "disabled", marked)
-        return
-    for holder, ids in sorted(hits.locked.items()):
-        yield Candidate(CauseKind.WORKER, holder, np.intersect1d(ids, marked, assume_unique=True))
-
-
-def _mean(counts: Collection[int]) -> float:
-    return sum(counts) / len(counts)
-
-
-def _union(parts: Iterable[Ids]) -> Ids:
-    kept = list(parts)
-    return np.unique(np.concatenate(kept)) if kept else np.empty(0, np.int64)

@@ -1,10 +1,10 @@
-"""From findings and verdicts to what `accounting.causes` groups: which ledgers are hit, and which bookies may be behind it."""
+"""From findings and verdicts to `accounting.hits`: which ledgers are hit, and which bookies may be behind it."""
 
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.accounting.causes import Hits, Via
+from auditor.accounting.hits import Hits, Via
 from auditor.accounting.last_words import Ids, by_word
 from auditor.accounting.periods import Births
 from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
@@ -36,10 +36,10 @@ class Clues:
     locations: Mapping[BookieId, str]
     by_kind: dict[str, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
     missing_on: dict[BookieId, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
-    _shared: set[BookieId] | None = None
-    """The bookies that every segment failing placement has in common."""
-    _crowded: set[str] | None = None
-    """The racks of which every such segment has two bookies or more."""
+    failing: dict[BookieId, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
+    """By bookie, the ledgers with a segment that names it and fails placement."""
+    crowds: dict[str, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
+    """By rack, the ledgers with such a segment that has two bookies of it or more."""
 
     def add(self, finding: Mapping[str, Any]) -> None:
         """A finding as contract section 4 writes it. Those on bookies and those for information hit no ledger."""
@@ -51,14 +51,15 @@ class Clues:
         for bookie in finding.get("missing_on") or ():
             self.missing_on[bookie].append(ledger)
         if kind == Kind.PLACEMENT_FAILED.value and finding.get("segment"):
-            self._fails(finding["segment"]["ensemble"])
+            self._add_failing(ledger, set(finding["segment"]["ensemble"]))
 
-    def _fails(self, ensemble: Sequence[BookieId]) -> None:
-        bookies = set(ensemble)
-        racks = [self.locations[bookie] for bookie in bookies if bookie in self.locations]
-        crowded = {rack for rack in racks if racks.count(rack) > 1}
-        self._shared = bookies if self._shared is None else self._shared & bookies
-        self._crowded = crowded if self._crowded is None else self._crowded & crowded
+    def _add_failing(self, ledger: LedgerId, ensemble: set[BookieId]) -> None:
+        for bookie in ensemble:
+            self.failing[bookie].append(ledger)
+        racks = Counter(self.locations[bookie] for bookie in ensemble if bookie in self.locations)
+        for rack, bookies in racks.items():
+            if bookies > 1:
+                self.crowds[rack].append(ledger)
 
     def hits(
         self,
@@ -67,11 +68,13 @@ class Clues:
         lacking: Mapping[BookieId, Ids],
         unheard: Mapping[BookieId, Ids],
         marks: pa.Table,
+        marked: Ids,
+        locked: Mapping[str, Ids],
     ) -> Hits:
-        """All together. `marks`: the rows that `newest_marks` gives."""
+        """Return what hit which ledgers. `marks`: the rows that `newest_marks` gives of the ledgers found for their mark.
+        `marked`: all marked ledgers; `locked`: by worker, all whose lock it held at any look (`locked_by`)."""
         by_kind = {kind: _ids(ids) for kind, ids in self.by_kind.items()} | unjudged_by_reason(verdicts)
-        failing = by_kind.get(Kind.PLACEMENT_FAILED.value, _ids(()))
-        missing = {bookie: _ids(ids) for bookie, ids in self.missing_on.items()}
+        missing = _all_ids(self.missing_on)
         # Of a run that died after one look nothing is reported of ledgers whose verdicts say all the same what they lack.
         hit = np.unique(np.concatenate([_ids(()), *by_kind.values()]))
         known = {bookie: np.intersect1d(ids, hit, assume_unique=True) for bookie, ids in lacking.items()}
@@ -80,11 +83,13 @@ class Clues:
             Via.LACKING: {b: np.union1d(missing.get(b, _ids(())), lacking.get(b, _ids(()))) for b in {*missing, *lacking}},
             Via.UNHEARD: unheard,
             Via.MARKED: _of_each(marks, "missing_replicas"),
-            Via.MISPLACED: {next(iter(self._shared)): failing} if self._shared and len(self._shared) == 1 else {},
+            Via.MISPLACED: _all_ids(self.failing),
         }
-        crowded = (next(iter(self._crowded)), failing) if self._crowded and len(self._crowded) == 1 else None
-        locked = {holder: np.unique(ids) for holder, ids in by_word(*_where(marks, "holder"))}
-        return Hits(by_kind, via, crowded, locked)
+        found = {holder: np.unique(ids) for holder, ids in by_word(*_where(marks, "holder"))}
+        beside = {holder: np.setdiff1d(ids, marks["ledger_id"].to_numpy()) for holder, ids in locked.items()}
+        holders = {h: np.union1d(found.get(h, _ids(())), beside.get(h, _ids(()))) for h in {*found, *beside}}
+        locks = {holder: ids for holder, ids in sorted(holders.items()) if len(ids)}
+        return Hits(by_kind, via, _all_ids(self.crowds), locks, len(marked))
 
     def marked(self) -> Ids:
         """The ledgers found for their mark."""
@@ -116,6 +121,17 @@ def newest_marks(ledgers: pa.Table) -> pa.Table:
     ids = rows["ledger_id"].to_numpy()
     is_last = np.append(ids[1:] != ids[:-1], True)[: len(ids)]
     return rows.filter(pa.array(is_last))
+
+
+def locked_by(marked: Iterable[pa.RecordBatch]) -> dict[str, Ids]:
+    """Return by worker the ledgers whose lock it held at any look, from rows of LEDGERS with `ledger_id` and `mark`."""
+    found: dict[str, Ids] = {}
+    for batch in marked:
+        kept = batch.filter(pc.is_valid(batch["mark"]))
+        rows = pa.table({"ledger_id": kept["ledger_id"], "holder": pc.struct_field(kept["mark"], ["lock", "holder"])})
+        for holder, ids in by_word(*_where(rows, "holder")):
+            found[holder] = np.union1d(found.get(holder, _ids(())), ids)
+    return found
 
 
 def _mark_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -163,6 +179,10 @@ def _of_each(rows: pa.Table, column: str) -> dict[str, Ids]:
         for word, ids in by_word(batch[column].flatten(), batch["ledger_id"].take(pc.list_parent_indices(batch[column]))):
             found[word] = np.union1d(found.get(word, _ids(())), ids)
     return found
+
+
+def _all_ids(by_name: Mapping[str, Iterable[LedgerId]]) -> dict[str, Ids]:
+    return {name: _ids(ledgers) for name, ledgers in by_name.items()}
 
 
 def _ids(ledgers: Iterable[LedgerId]) -> Ids:

@@ -1,4 +1,4 @@
-"""The creation period in which most ledgers are hit, while outside it few are: a bad deployment, a misconfigured client.
+"""The creation period in which ledgers are hit more often than at other times: a bad deployment, a misconfigured client.
 
 Pure. Exact up to PERIOD_EDGES_MAX hit ledgers; beyond, the ends of the period are among so many of them.
 """
@@ -9,31 +9,33 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
+from auditor.accounting.contrast import CONTRAST_MIN, Contrast, compare
 from auditor.accounting.last_words import Ids
 from auditor.confirm.words import moment
 
-PERIOD_LEDGERS_MIN = 5
-"""Ledgers hit in a period, at least: two neighbours are chance."""
-PERIOD_OUTSIDE_SHARE_MAX = 0.05
-"""Share of the ledgers created at other times that may be hit too: "few"."""
+PERIOD_SHARE_MIN = 0.75
+"""Share of the ledgers of a period that are hit, at least. Where more are sound, their time explains little:
+neighbours in time are often of one client or one topic, and hit for another reason."""
 PERIOD_EDGES_MAX = 1_024
-"""Creation times of hit ledgers at which a period may begin or end: bounds the counting, 8 bytes each."""
+"""Creation times of hit ledgers at which a period may begin or end: bounds the search, half a million periods."""
+
+_Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From `first_ms` to `last_ms`, both inclusive: of `created` ledgers then, `hit` are hit; of all others, `others_hit` of
-    `others`."""
+    """From `first_ms` to `last_ms`, both inclusive, compared with all other times. `explained`: hit ledgers that are left out
+    of both, because something else explains them."""
 
     first_ms: int
     last_ms: int
-    created: int
-    hit: int
-    others: int
-    others_hit: int
+    contrast: Contrast
+    explained: int = 0
 
     def name(self) -> str:
+        """Return both ends as one word: an ISO 8601 interval."""
         return f"{moment(self.first_ms)}/{moment(self.last_ms)}"
 
 
@@ -45,47 +47,72 @@ class Births:
     at_ms: Ids
 
     def times_of(self, ids: Ids) -> Ids:
-        """Creation times, ascending, of those of `ids` that have one."""
+        """Return the creation times, ascending, of those of `ids` that have one."""
         return np.sort(self.at_ms[np.isin(self.ledger_ids, ids)])
 
     def within(self, ids: Ids, when: Period) -> Ids:
-        """Those of `ids` created in the period."""
+        """Return those of `ids` that were created in the period."""
         inside = (self.at_ms >= when.first_ms) & (self.at_ms <= when.last_ms)
         return np.intersect1d(ids, self.ledger_ids[inside], assume_unique=True)
 
 
-def period(hit_ms: Ids, all_in: Callable[[Ids], Ids]) -> Period | None:
-    """The period with the largest surplus of hit ledgers over others, if it stands out; None if none does.
+def find_period(hit_ms: Ids, all_in: Callable[[Ids], Ids], candidates: int, explained: int = 0) -> Period | None:
+    """Return the period that is least likely by chance (largest likelihood ratio, as in Kulldorff's scan), if it stands out.
 
-    `hit_ms`: creation times of the ledgers hit, ascending; `all_in` counts all ledgers between edges (`causes.AllIn`).
+    `hit_ms`: creation times of the ledgers hit, ascending; `all_in` counts all ledgers between edges (`causes.AllIn`). Every
+    period that begins and ends at a hit ledger is searched, and so each of them counts as a candidate beside the `candidates`.
+    `explained`: hit ledgers that are among neither.
     """
-    if len(hit_ms) < PERIOD_LEDGERS_MIN:
+    if len(hit_ms) == 0:
         return None
     picked = hit_ms[np.unique(np.linspace(0, len(hit_ms) - 1, PERIOD_EDGES_MAX).astype(np.int64))]
-    edges = np.unique(np.concatenate([picked, picked + 1]))
+    starts = np.unique(picked)
+    edges = np.unique(np.concatenate([starts, starts + 1]))
     counts = all_in(edges)
     assert len(counts) == len(edges) + 1, (len(counts), len(edges))
-    total, between = int(counts.sum()), counts[1:-1]
-    hit = np.histogram(hit_ms, edges)[0]  # the last edge is one beyond the last time, so no bin is closed at its end
-    first, last = _largest_surplus(2 * hit - between)
-    created, mine = int(between[first : last + 1].sum()), int(hit[first : last + 1].sum())
-    found = Period(int(edges[first]), int(edges[last + 1]) - 1, created, mine, total - created, len(hit_ms) - mine)
-    return found if _stands_out(found) else None
+    before = np.searchsorted(
+        edges, starts
+    )  # a period begins at the edge of its first ledger, and ends at the one behind its last
+    behind = np.searchsorted(edges, starts + 1)
+    created = np.cumsum(counts)  # ledgers created before each edge
+    hit = np.searchsorted(hit_ms, edges)
+    found = _most_unlikely(hit[before], hit[behind], created[before], created[behind], len(hit_ms), int(counts.sum()))
+    if found is None:
+        return None
+    first, last = found
+    mine, there = int(hit[behind[last]] - hit[before[first]]), int(created[behind[last]] - created[before[first]])
+    searched = len(starts) * (len(starts) + 1) // 2
+    contrast = compare(mine, there, len(hit_ms) - mine, int(counts.sum()) - there, candidates * searched)
+    return Period(int(starts[first]), int(starts[last]), contrast, explained) if contrast.stands_out() else None
 
 
-def _stands_out(one: Period) -> bool:
-    """Most are hit in it, few outside, and there is an outside to compare with."""
-    few = one.others_hit <= PERIOD_OUTSIDE_SHARE_MAX * one.others
-    return one.hit >= PERIOD_LEDGERS_MIN and 2 * one.hit > one.created and one.others >= one.created and few
-
-
-def _largest_surplus(gains: Ids) -> tuple[int, int]:
-    """The first and last index of the stretch with the largest sum, the earliest of equals (Kadane). Costs one pass."""
-    best, at, running, start = int(gains[0]), (0, 0), 0, 0
-    for index, gain in enumerate(gains.tolist()):
-        if running <= 0:
-            running, start = 0, index
-        running += gain
-        if running > best:
-            best, at = running, (start, index)
+def _most_unlikely(
+    hit_before: Ids, hit_behind: Ids, created_before: Ids, created_behind: Ids, hit: int, created: int
+) -> tuple[int, int] | None:
+    """Return the first and last start of the period with the largest likelihood ratio among those with enough contrast;
+    the earliest of equals. Costs a pass over all later ends for each start."""
+    best, at = 0.0, None
+    for first in range(len(hit_before)):
+        mine = (hit_behind[first:] - hit_before[first]).astype(np.float64)
+        there = (created_behind[first:] - created_before[first]).astype(np.float64)
+        others_hit, others = hit - mine, created - there
+        ratio = _likelihood(mine, there) + _likelihood(others_hit, others)
+        is_candidate = (mine * others >= CONTRAST_MIN * others_hit * there) & (others > 0) & (mine >= PERIOD_SHARE_MIN * there)
+        ratio[~is_candidate] = -np.inf
+        ratio -= float(_likelihood(np.array([hit], np.float64), np.array([created], np.float64))[0])
+        last = int(np.argmax(ratio))
+        if ratio[last] > best:
+            best, at = float(ratio[last]), (first, first + last)
     return at
+
+
+def _likelihood(hit: _Floats, of: _Floats) -> _Floats:
+    """Return the logarithm of the likelihood that so many are hit where each is hit with their share."""
+    return _times_log(hit, of) + _times_log(of - hit, of)
+
+
+def _times_log(part: _Floats, whole: _Floats) -> _Floats:
+    """Return part * log(part / whole), 0 where a part is 0."""
+    share = np.divide(part, whole, out=np.ones_like(part), where=(part > 0) & (whole > 0))
+    result: _Floats = part * np.log(share)
+    return result

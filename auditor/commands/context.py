@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TextIO
@@ -40,13 +38,9 @@ class Context:
     color: bool = False
 
     def say(self, words: str) -> None:
-        """Write to stdout. Who stopped listening (`| head`) has heard enough: that is no failure of the command."""
-        try:
-            self.out.write(words)
-            self.out.flush()
-        except BrokenPipeError:
-            with suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), self.out.fileno())
+        """Write `words` to stdout at once. `auditor.console` sees to encodings and to readers that went away."""
+        self.out.write(words)
+        self.out.flush()
 
     def note(self, sentence: str) -> None:
         """Write a sentence to stderr, where stdout must carry nothing but data."""

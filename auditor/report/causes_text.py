@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from auditor.accounting.cause_rows import percent
+from auditor.accounting.causes import CAUSE_LEDGERS_MIN
 from auditor.report.layout import count, of, paint, printable, wrapped
 
 KINDS_SHOWN_MAX = 4
@@ -15,23 +17,49 @@ SAYS_LINES_MAX = 4
 
 
 def causes_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
-    """Three lines or so a cause, at most ten causes (`accounting.causes`), however many ledgers are hit."""
+    """Yield three lines or so a cause, at most ten causes (`accounting.causes`), however many ledgers are hit.
+
+    Where ledgers are hit and have no cause, it says so.
+    """
     rows = list(summary.get("causes") or ())
-    if not rows:
+    unexplained = int(summary.get("ledgers_without_cause") or 0)
+    if not rows and not unexplained:
         return
-    yield paint("Causes, the one that explains most first", "bold", color)
+    yield paint("Causes, the one that explains most first" if rows else "Causes", "bold", color)
     for number, row in enumerate(rows, start=1):
         says = printable(row["says"], SAYS_CHARS_MAX)
         yield from wrapped(f"{number}. {says}", width, "  ", SAYS_LINES_MAX, hang="   ")
-        yield from wrapped(f"{of(int(row['ledgers']), 'ledger')}: {_kinds(row['kinds'])}", width, "     ", 2, hang="  ")
+        explained = f"{of(int(row['ledgers']), 'ledger')} ({percent(float(row['share']))} of all hit)"
+        yield from wrapped(f"{explained}: {_kinds(row['kinds'])}", width, "     ", 2, hang="  ")
         yield f"     ids: {printable(row['file'])}"
-    rest, unexplained = summary.get("causes_rest") or {}, int(summary.get("ledgers_without_cause") or 0)
+    rest = summary.get("causes_rest") or {}
     if rest.get("causes"):
         more = of(int(rest["causes"]), "more cause"), of(int(rest["ledgers"]), "ledger")
         yield f"  ... and {more[0]} of {more[1]}, without a file"
-    if unexplained:
-        yield f"  {of(unexplained, 'ledger is', 'ledgers are')} hit beside these, for no cause in common"
+    yield from wrapped(_without_cause(summary, unexplained, bool(rows)), width, "  ")
     yield ""
+
+
+def _without_cause(summary: Mapping[str, Any], unexplained: int, has_causes: bool) -> str:
+    """What is hit beside the causes, or all there is where nothing has one."""
+    unjudged = int(summary.get("unjudged_without_cause") or 0)
+    found = unexplained - unjudged
+    more = "more " if has_causes else ""
+    alone = " without a common cause" if has_causes else ""
+    said = []
+    if found:
+        said.append(of(found, f"{more}ledger has findings{alone}", f"{more}ledgers have findings{alone}"))
+    if unjudged:
+        said.append(of(unjudged, f"{more}ledger could not be judged", f"{more}ledgers could not be judged"))
+    told = ", and ".join(said)
+    if has_causes:
+        return told
+    if unexplained < CAUSE_LEDGERS_MIN:
+        return f"{told}: too few to have a common cause."
+    return (
+        f"{told}. As far as their number can show, they are spread evenly over bookies, racks and creation times: "
+        "no common cause found."
+    )
 
 
 def _kinds(kinds: Mapping[str, int]) -> str:

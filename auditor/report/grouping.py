@@ -10,11 +10,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.accounting.about import About
+from auditor.accounting.bookies import IS_MARKED
 from auditor.accounting.cause_rows import Backdrop, Causes, told
-from auditor.accounting.causes import choose
-from auditor.accounting.clues import BIRTHS, Clues, births, created_between, newest_marks, unjudged_by_reason
+from auditor.accounting.causes import Backgrounds, choose
+from auditor.accounting.clues import (
+    BIRTHS,
+    Clues,
+    births,
+    created_between,
+    locked_by,
+    newest_marks,
+    unjudged_by_reason,
+)
 from auditor.accounting.content import contents, lacking, lacks_of
 from auditor.accounting.last_words import SPOKEN, Ids, LastWords, last_words, probed_ledgers
+from auditor.accounting.touches import TOUCHING, Touches, count_touches
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord
@@ -53,31 +63,54 @@ def heard(run: Place, verdicts: pa.Table, bookies: Sequence[BookieRecord]) -> He
 def causes(
     run: Place, about: About, verdicts: pa.Table, looks: Sequence[BookieLook], findings: Iterable[str], words: Heard
 ) -> Causes:
-    """The causes of what was found. `findings` are lines of findings.jsonl; each is forgotten when the next is read.
+    """Return the causes of what was found. `findings` are lines of findings.jsonl; each is forgotten when the next is read.
 
-    Reads the affected ledgers' creation times and marks, and counts all ledgers created in between. Where no bookie answered,
-    that is our network: no bookie's silence is a cause.
+    Where anything is hit: reads the affected ledgers' creation times and the marks, counts all ledgers by the bookies that
+    they name and by creation time (a scan of the ledgers each). Where no bookie answered, that is our network: no bookie's
+    silence is a cause.
     """
     around = about.terms.around
     clues = Clues(around.locations)
     for line in findings:
         clues.add(json.loads(line))
     unheard = {} if nobody_answered(looks) else words.words.unheard
-    hits = clues.hits(verdicts, lacking=lacking(words.lacks), unheard=unheard, marks=_marks(run, clues.marked()))
-    affected = hits.affected()
+    found = clues.marked()
+    hits = clues.hits(
+        verdicts,
+        lacking=lacking(words.lacks),
+        unheard=unheard,
+        marks=_marks(run, found),
+        marked=_marked(run) if len(found) else found,
+        locked=locked_by(run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "mark"])) if len(found) else {},
+    )
+    backgrounds = _backgrounds(run, about, hits.affected())
+    last = {bookie: record for look in looks for bookie, record in look.items()}
+    return told(choose(hits, backgrounds), hits, Backdrop(about.facts, last, around.maintenance))
+
+
+def _backgrounds(run: Place, about: About, affected: Ids) -> Backgrounds:
+    """Return what the hits are compared with. Nothing is read where no ledger is affected."""
+    locations = about.terms.around.locations
     born = births(run.stream("evidence/ledgers", LEDGERS, BIRTHS) if len(affected) else (), affected)
-    chosen = choose(
-        hits,
-        around.locations,
+    touches = Touches()
+    if len(affected):
+        touches = count_touches(run.stream("evidence/ledgers", LEDGERS, TOUCHING), locations, affected)
+    return Backgrounds(
+        touches,
+        locations,
         born,
         lambda edges: created_between(run.stream("evidence/ledgers", LEDGERS, BIRTHS), edges),
         replication_disabled=about.facts.replication_disabled,
     )
-    last = {bookie: record for look in looks for bookie, record in look.items()}
-    return told(chosen, hits, Backdrop(about.facts, last, words.words.asked, around.maintenance))
+
+
+def _marked(run: Place) -> Ids:
+    """Return all ledgers that were marked at any look."""
+    ids: Ids = pc.unique(run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, ["ledger_id"])["ledger_id"]).to_numpy()
+    return ids
 
 
 def _marks(run: Place, marked: Ids) -> pa.Table:
-    """What the marks that were found said, as they were read last."""
+    """Return what the marks that were found said, as they were read last."""
     keep = pc.field("ledger_id").isin(pa.array(marked)) if len(marked) else pc.scalar(False)
     return newest_marks(run.read_table("evidence/ledgers", LEDGERS, keep, ["ledger_id", "look", "mark"]))

@@ -129,7 +129,10 @@ class Place:
 
 
 def place(text: str) -> Place:
-    """A directory named by a local path or a URI. Raises OutputError for a URI no file system is known for."""
+    """Return the directory named by a local path or a URI. Raises OutputError for a URI no file system is known for, and for a
+    name that is not valid UTF-8."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise OutputError(f"{text} is not valid UTF-8, in which Parquet and Spark name files: use another path")
     if not URI.match(text):
         path = str(Path(text).absolute())
         if _PATTERN.search(path):

@@ -309,7 +309,7 @@ def empty_summary() -> dict[str, object]:
     terms = Terms(judged_at_ms=0, underreplication_grace_ms=0, confirming_reads_max=16, looks_max=5)
     run = RunFacts("r", facts, moment, moment, {}, "warning", True, **told, terms=terms)
     counted = summarise(run, VERDICTS.empty_table(), [], Costs(0, 0, 0, 0, 0, 0, 0, 0), [], NO_PREVIOUS)
-    return counted | Causes([], {"causes": 0, "ledgers": 0}, 0, {}).as_json()
+    return counted | Causes([], {"causes": 0, "ledgers": 0}, 0, 0, {}).as_json()
 
 
 def test_commands_of_names():

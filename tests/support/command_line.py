@@ -49,9 +49,14 @@ def at(cluster: SandboxCluster) -> list[str]:
 
 def command(*arguments: str, **environment: str) -> Done:
     """`python -m auditor`."""
-    env = {**_without_settings(), "PYTHONPATH": str(PROJECT), **environment}
+    env = environment_of(**environment)
     line = [sys.executable, "-m", "auditor", *arguments]
     return subprocess.run(line, cwd=PROJECT, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+
+
+def environment_of(**environment: str) -> dict[str, str]:
+    """The environment of such a process."""
+    return {**_without_settings(), "PYTHONPATH": str(PROJECT), **environment}
 
 
 def command_here(*arguments: str, **environment: str) -> Done:

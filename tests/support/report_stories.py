@@ -9,9 +9,10 @@ import numpy as np
 from support.findings_by_kind import finding_of
 
 from auditor.accounting.cause_rows import Backdrop, told
-from auditor.accounting.causes import choose
+from auditor.accounting.causes import Backgrounds, choose
 from auditor.accounting.clues import MARKS, Clues
 from auditor.accounting.periods import Births
+from auditor.accounting.touches import Touches
 from auditor.confirm.next_commands import CHANGES
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.availability import Greeting
@@ -67,6 +68,7 @@ def summary(**changes: Any) -> dict[str, Any]:
         "causes",
         "causes_rest",
         "ledgers_without_cause",
+        "unjudged_without_cause",
     }, changes
     return document | changes
 
@@ -142,17 +144,21 @@ def counted(findings: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
     return {k.value: {"ledgers": ledgers[k], "bookies": bookies[k], "findings": every[k]} for k in Kind}
 
 
-def caused(findings: list[dict[str, Any]], *, asked: dict[str, int] | None = None) -> dict[str, Any]:
-    """The fields of a summary that tell the causes of these findings; bookie-3 is registered and answers."""
-    clues = Clues({})
+def caused(findings: list[dict[str, Any]], *, beside: dict[str, int] | None = None) -> dict[str, Any]:
+    """The fields of a summary that tell the causes of these findings; bookie-3 is registered and answers.
+
+    `beside`: how many ledgers a bookie touches that are not hit. Ten other bookies touch 1,000 ledgers each.
+    """
+    clues, none = Clues({}), np.empty(0, np.int64)
     for found in findings:
         clues.add(found)
-    hits = clues.hits(VERDICTS.empty_table(), lacking={}, unheard={}, marks=MARKS.empty_table())
-    none = np.empty(0, np.int64)
-    chosen = choose(hits, {}, Births(none, none), lambda edges: np.zeros(len(edges) + 1, np.int64), replication_disabled=False)
+    hits = clues.hits(VERDICTS.empty_table(), lacking={}, unheard={}, marks=MARKS.empty_table(), marked=none, locked={})
+    by_bookie = {f"other-{n}:3181": 1_000 for n in range(10)}
+    touches = Touches(100_000, by_bookie | (beside or {}))
+    around = Backgrounds(touches, {}, Births(none, none), lambda edges: np.zeros(len(edges) + 1, np.int64))
     up = BookieRecord("bookie-3:3181", 2, 0, Registration.WRITABLE, "h", 3181, True, "", Greeting.ANSWERED)
     facts = ClusterFacts("zk://h/ledgers", ("h",), "/ledgers", "hierarchical", "inst", False, None)
-    return told(chosen, hits, Backdrop(facts, {up.bookie_id: up}, asked or {}, frozenset())).as_json()
+    return told(choose(hits, around), hits, Backdrop(facts, {up.bookie_id: up}, frozenset())).as_json()
 
 
 def wiped_bookie(ledgers: int = 40_000) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -161,7 +167,7 @@ def wiped_bookie(ledgers: int = 40_000) -> tuple[dict[str, Any], list[dict[str, 
     found.append(finding(Kind.BOOKIE_LOST_UNNOTICED, "bookie-9:3181"))
     total = 812_345
     return summary(
-        **caused(found, asked={"bookie-3:3181": ledgers + ledgers // 40}),
+        **caused(found, beside={"bookie-3:3181": ledgers // 40}),
         ledgers={
             "listed": total,
             "sound": total - ledgers - 120 - 700,

@@ -54,7 +54,7 @@ def test_the_wiped_bookie_is_found_and_its_twin_is_not(outcome: Outcome):
 def test_the_report_leads_with_the_bookie(outcome: Outcome):
     """The cause stands before every count, and the summary says the same."""
     (cause,) = outcome.summary["causes"]
-    assert "bookie b2 answers and lacks entries of 6 ledgers (100 % of its ledgers)" == cause["says"]
+    assert "bookie b2 answers and lacks entries of 6 ledgers (100 % of its 6 ledgers, 3 % on the rest)" == cause["says"]
     assert outcome.stdout.index(f"  1. {cause['says']}") < outcome.stdout.index("\nLedgers\n")
     assert 1 == outcome.summary["ledgers_without_cause"], "the twin's ledger is a ledger's loss"
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from support.report_stories import finding
 
-from auditor.accounting.causes import Hits, Via
-from auditor.accounting.clues import BIRTHS, MARKS, Clues, births, created_between, newest_marks
+from auditor.accounting.clues import BIRTHS, MARKS, Clues, births, created_between, locked_by, newest_marks
+from auditor.accounting.hits import Hits, Via
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.schemas import LEDGERS, VERDICTS
 from auditor.model.finding import Kind
@@ -17,14 +17,16 @@ from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ReplicationLo
 
 RACKS = {"b1": "/r1", "b2": "/r1", "b3": "/r2", "b4": "/r3"}
 NO_VERDICTS = VERDICTS.empty_table()
-NO_MARKS = MARKS.empty_table()
+NOTHING_ELSE: dict[str, Any] = {
+    "lacking": {}, "unheard": {}, "marks": MARKS.empty_table(), "marked": np.array([], np.int64), "locked": {},
+}  # fmt: skip
 
 
 def hits(*findings: dict[str, Any], verdicts: pa.Table = NO_VERDICTS, **more: Any) -> Hits:
     clues = Clues(RACKS)
     for one in findings:
         clues.add(one)
-    return clues.hits(verdicts, **({"lacking": {}, "unheard": {}, "marks": NO_MARKS} | more))
+    return clues.hits(verdicts, **(NOTHING_ELSE | more))
 
 
 def told(by_bookie: Any) -> dict[str, list[int]]:
@@ -75,19 +77,36 @@ def test_a_silence_hits_the_ledgers_it_leaves_unjudged():
     assert {"bookie_silent": [1]} == told(hits(verdicts=verdicts).by_kind)
 
 
-def test_the_one_bookie_that_all_failing_segments_share_is_told():
-    """Two in common, or none, and nobody is."""
-    assert {"b1": [1, 2]} == told(hits(failing(1, "b1", "b2"), failing(2, "b3", "b1")).via[Via.MISPLACED])
-    assert {} == told(hits(failing(1, "b1", "b2"), failing(2, "b2", "b1")).via[Via.MISPLACED])
-    assert {} == told(hits(failing(1, "b1", "b2"), failing(2, "b3", "b4")).via[Via.MISPLACED])
+def test_bookies_of_failing_segments_are_told():
+    """Each with its ledgers; who is behind them is decided by contrast."""
+    seen = hits(failing(1, "b1", "b2"), failing(2, "b3", "b1"), failing(2, "b3", "b4"))
+    assert {"b1": [1, 2], "b2": [1], "b3": [2], "b4": [2]} == told(seen.via[Via.MISPLACED])
 
 
-def test_the_one_rack_that_all_failing_segments_crowd_is_told():
-    """Two of its bookies or more in each; one segment without, and it is not."""
-    crowded = hits(failing(1, "b1", "b2", "b3"), failing(2, "b2", "b1")).crowded
-    assert crowded is not None
-    assert ("/r1", [1, 2]) == (crowded[0], crowded[1].tolist())
-    assert hits(failing(1, "b1", "b2"), failing(2, "b3", "b4")).crowded is None
+def test_racks_that_failing_segments_crowd_are_told():
+    """Two of their bookies or more in one segment."""
+    assert {"/r1": [1, 2]} == told(hits(failing(1, "b1", "b2", "b3"), failing(2, "b2", "b1")).crowds)
+    assert {} == told(hits(failing(1, "b3", "b4"), failing(1, "b1", "b9")).crowds)
+
+
+def test_all_locks_of_a_worker_are_told_and_those_found_as_last_read():
+    """What it locks beside is what the worker is compared by. Ledger 1 was taken over by w2."""
+    before, after = (Mark(0, lock=ReplicationLock(worker, 5)) for worker in ("w1", "w2"))
+    read = rows(record(1, 1, mark=before), record(1, 2, mark=after), record(2, 1, mark=before), record(3, 1, mark=Mark(0)))
+    locked = locked_by(read.to_batches())
+    assert {"w1": [1, 2], "w2": [1]} == told(locked)
+    found = newest_marks(rows(record(1, 1, mark=before), record(1, 2, mark=after)))
+    seen = hits(marks=found, locked=locked, marked=np.array([1, 2, 3]))
+    assert ({"w1": [2], "w2": [1]}, 3) == (told(seen.locked), seen.marked)
+
+
+def test_hits_are_kept_apart_by_family():
+    """What a bookie does to ledgers of one family is no hit of another."""
+    entry = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={"b1": [[0, 1]]})
+    mark = finding(Kind.UNDERREPLICATED_BEYOND_GRACE, 8, missing_on={"b1": [[0, 1]]})
+    seen = hits(entry, mark, finding(Kind.METADATA_MALFORMED, 9, missing_on={}))
+    assert ["entry", "mark", "metadata"] == seen.families()
+    assert [{"b1": [7]}, {"b1": [8]}, {}] == [told(seen.by_bookie(family)) for family in seen.families()]
 
 
 def test_the_newest_mark_counts():

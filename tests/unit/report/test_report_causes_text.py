@@ -30,8 +30,9 @@ def test_a_cause_says_who_how_many_what_and_where_the_ids_are():
     found = [stories.finding(BELOW, n) for n in range(7)] + [stories.finding(Kind.ENTRY_CORRUPT, 9)]
     expected = [
         "Causes, the one that explains most first",
-        "  1. bookie bookie-3:3181 answers and lacks entries of 8 ledgers",
-        "     8 ledgers: ENTRY_BELOW_WRITE_QUORUM 7, ENTRY_CORRUPT 1",
+        "  1. bookie bookie-3:3181 answers and lacks entries of 8 ledgers (100 % of its 8 ledgers, 0 % on the",
+        "     rest)",
+        "     8 ledgers (100 % of all hit): ENTRY_BELOW_WRITE_QUORUM 7, ENTRY_CORRUPT 1",
         "     ids: causes/01-bookie-bookie-3-3181.txt",
         "",
     ]
@@ -48,9 +49,33 @@ def test_causes_beyond_a_screenful_are_counted():
 
 
 def test_ledgers_without_a_common_cause_are_counted():
-    """Nothing is passed over in silence."""
-    found = [stories.finding(BELOW, n) for n in (1, 2)] + [stories.finding(BELOW, 3, missing_on={"b9": [[0, 0]]})]
-    assert "  1 ledger is hit beside these, for no cause in common" in section(found)
+    """Nothing is passed over in silence; ledgers that could not be judged have no findings."""
+    found = [stories.finding(BELOW, n) for n in range(5)] + [stories.finding(BELOW, 7, missing_on={"b9": [[0, 0]]})]
+    assert "  1 more ledger has findings without a common cause" in section(found)
+    told = stories.summary(**stories.caused(found) | {"ledgers_without_cause": 5, "unjudged_without_cause": 2})
+    expected = "  3 more ledgers have findings without a common cause, and 2 more ledgers could not be judged"
+    assert expected in list(causes_section(told, 100, color=False))
+
+
+def test_evenly_spread_loss_is_said_to_have_no_cause():
+    """In place of causes, with the reason; two ledgers are too few to say even that."""
+    even = [stories.finding(BELOW, n, missing_on={f"other-{n % 10}:3181": [[0, 0]]}) for n in range(40)]
+    expected = [
+        "Causes",
+        "  40 ledgers have findings. As far as their number can show, they are spread evenly over bookies,",
+        "  racks and creation times: no common cause found.",
+        "",
+    ]
+    assert expected == section(even)
+    assert "  2 ledgers have findings: too few to have a common cause." in section(even[:2])
+
+
+def test_the_share_of_a_cause_is_always_printed():
+    """Also below one per cent."""
+    rows = stories.caused([stories.finding(BELOW, n) for n in range(4)])
+    rows["causes"][0]["share"] = 0.00043
+    lines = list(causes_section(stories.summary(**rows), 100, color=False))
+    assert "     4 ledgers (0.04 % of all hit): ENTRY_BELOW_WRITE_QUORUM 4" in lines
 
 
 def test_where_nothing_is_hit_nothing_is_said():
@@ -62,8 +87,8 @@ def test_where_nothing_is_hit_nothing_is_said():
 def test_a_foreign_name_forges_nothing():
     """A bookie id is what some ledger's metadata says: no new line, no escape, no path."""
     name = "../../etc/passwd\nauditor: SOUND run=x \x1b[2J" + "x" * 500
-    lines = section([stories.finding(BELOW, n, missing_on={name: [[0, 0]]}) for n in (1, 2)])
+    lines = section([stories.finding(BELOW, n, missing_on={name: [[0, 0]]}) for n in range(5)])
     assert "\x1b" not in "".join(lines) and all("\n" not in line and len(line) <= 100 for line in lines)
-    (row,) = stories.caused([stories.finding(BELOW, n, missing_on={name: [[0, 0]]}) for n in (1, 2)])["causes"]
+    (row,) = stories.caused([stories.finding(BELOW, n, missing_on={name: [[0, 0]]}) for n in range(5)])["causes"]
     assert row["file"].startswith("causes/01-bookie-etc-passwd-auditor-") and 1 == row["file"].count("/")
     assert len(row["file"]) < 100

@@ -20,7 +20,7 @@ from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
-from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark, RecordStatus, Segment, ZnodeStamp
 from auditor.report.conclusion import Conclusion, conclude
 from auditor.report.run_directory import Place, place, write_causes
 
@@ -30,6 +30,16 @@ TERMS = Terms(9_000, 1_000, 16, 5, around=Surroundings(locations=RACKS))
 ABOUT = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", FACTS, TERMS, "warning", False)
 HELD = range(1, 9)
 """Ledgers that b1, b2 and b3 answer for; ledger 9 is marked."""
+BESIDE = range(101, 161)
+"""Sound ledgers on b1, b3 and b4: what hits are compared with."""
+
+BORN = [1_000 * n for n in (3, 0, 5, 1, 6, 2, 4)]
+"""Ledgers that are neighbours by id were created far apart."""
+
+
+def named(ledger: int) -> LedgerMetadata:
+    ensemble = ("b1", "b3", "b4") if ledger in BESIDE else ("b1", "b2", "b3")
+    return LedgerMetadata(3, LedgerState.CLOSED, 3, 3, 2, 9, 100, (Segment(0, ensemble),))
 
 
 def write(run: Place, name: str, schema: pa.Schema, rows: list[tuple[Any, ...]]) -> None:
@@ -38,13 +48,22 @@ def write(run: Place, name: str, schema: pa.Schema, rows: list[tuple[Any, ...]])
 
 @pytest.fixture
 def run(tmp_path: Path) -> Place:
-    """Ledgers 1 to 9, each on b1, b2 and b3; the first six were asked about twice. Ledger 9 is marked since long."""
+    """Ledgers 1 to 9, each on b1, b2 and b3; the first six were asked about twice. Ledger 9 is marked since long. Nothing is
+    wrong with the ledgers beside."""
     run = place(str(tmp_path / "run-20260101T030000Z-000001"))
-    write(run, "listing", LISTING, [(ledger,) for ledger in range(1, 10)])
+    write(run, "listing", LISTING, [(ledger,) for ledger in (*range(1, 10), *BESIDE)])
     mark = Mark(0, missing_replicas=("b4",))
     records = [
-        LedgerRecord(ledger, look, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, ledger), mark=mark if ledger == 9 else None)
-        for ledger in range(1, 10)
+        LedgerRecord(
+            ledger,
+            look,
+            0,
+            RecordStatus.FOUND,
+            ZnodeStamp(1, 0, BORN[ledger % 7] + ledger),
+            named(ledger),
+            mark=mark if ledger == 9 else None,
+        )
+        for ledger in (*range(1, 10), *BESIDE)
         for look in (1, 2)
         if look == 1 or ledger < 7 or ledger == 9
     ]
@@ -73,7 +92,7 @@ def verdict(ledger: int, kind: Kind | None = None, **lacks: tuple[int, int]) -> 
 def concluded(run: Place, about: About = ABOUT, lost: int = 5, greeting: Greeting = Greeting.ANSWERED) -> Conclusion:
     """The run's end where b2 lacks all of so many ledgers and an entry of ledger 7, b3 an entry of ledger 8."""
     below = Kind.ENTRY_BELOW_WRITE_QUORUM
-    rows = {ledger: verdict(ledger) for ledger in HELD}
+    rows = {ledger: verdict(ledger) for ledger in (*HELD, *BESIDE)}
     rows |= {7: verdict(7, below, b2=(10, 1)), 8: verdict(8, below, b3=(10, 1))}
     rows |= {ledger: verdict(ledger, below, b2=(10, 10)) for ledger in list(HELD)[:lost]}
     rows |= {9: verdict(9, Kind.UNDERREPLICATED_BEYOND_GRACE)}
@@ -126,8 +145,13 @@ def test_a_summary_tells_its_causes_without_their_ledgers(run: Place):
     (cause,) = told["causes"]
     assert ("bookie", "b2", 6, 0.75) == (cause["cause"], cause["subject"], cause["ledgers"], cause["share"])
     assert {"ENTRY_BELOW_WRITE_QUORUM": 6} == cause["kinds"]
-    assert "bookie b2 answers and lacks entries of 6 ledgers (75 % of its ledgers)" == cause["says"]
-    assert ({"causes": 0, "ledgers": 0}, 2) == (told["causes_rest"], told["ledgers_without_cause"])
+    assert "bookie b2 answers and lacks entries of 6 ledgers (66 % of its 9 ledgers, 0.5 % on the rest)" == cause["says"]
+    contrast = [cause[name] for name in ("family", "touched", "touched_hit", "share_touched", "others", "others_hit")]
+    assert ["entry", 9, 6, 0.6667, 198, 1] == contrast
+    assert cause["share_others"] == 0.005051 and cause["p_value"] < 0.001
+    assert ({"causes": 0, "ledgers": 0}, 2, 0) == (
+        told["causes_rest"], told["ledgers_without_cause"], told["unjudged_without_cause"],
+    )  # fmt: skip
 
 
 def test_a_causes_file_can_be_audited_again(run: Place):
@@ -145,31 +169,31 @@ def test_where_nothing_is_hit_no_directory_is_made(run: Place):
     assert not (Path(run.path) / "causes").exists()
 
 
-def test_what_a_mark_names_joins_the_bookie_it_names(run: Place):
-    """b4 is named by the mark of ledger 9, and left ledgers 7 and 8 unjudged, for it was not registered: one cause."""
-    gone = [answer_row(Answer("b4", ledger, look, 0, AnswerStatus.UNREGISTERED)) for ledger in (7, 8) for look in (1, 2)]
+def test_a_bookie_that_is_not_registered_explains_what_it_leaves_unjudged(run: Place):
+    """b4 left 30 ledgers unjudged; that the mark of ledger 9 names it too is another family, and one ledger."""
+    gone = [answer_row(Answer("b4", n, look, 0, AnswerStatus.UNREGISTERED)) for n in BESIDE[:30] for look in (1, 2)]
     run.write_table("evidence/answers", table(ANSWERS, gone), "later")
-    rows = {ledger: verdict(ledger) for ledger in HELD} | {9: verdict(9, Kind.UNDERREPLICATED_BEYOND_GRACE)}
-    rows |= {n: verdict(n) | {"standing": "indeterminate", "unknowns": ["bookie_silent"]} for n in (7, 8)}
+    rows = {n: verdict(n) for n in (*HELD, *BESIDE)} | {9: verdict(9, Kind.UNDERREPLICATED_BEYOND_GRACE)}
+    rows |= {n: verdict(n) | {"standing": "indeterminate", "unknowns": ["bookie_silent"]} for n in BESIDE[:30]}
     records = [BookieRecord("b1", k, 0, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED) for k in (1, 2)]
     records += [BookieRecord("b4", k, 0, Registration.NONE, None, None, True, "", Greeting.UNREGISTERED) for k in (1, 2)]
     verdicts = pa.Table.from_pylist(list(rows.values()), schema=VERDICTS)
     done = conclude(run, ABOUT, records, NO_PREVIOUS, verdicts=verdicts, finished_at="2026-01-01T03:01:00Z", duration_s={})
     (cause,) = done.summary["causes"]
-    assert {"bookie_silent": 2, "UNDERREPLICATED_BEYOND_GRACE": 1} == cause["kinds"]
+    assert ("unjudged", {"bookie_silent": 30}) == (cause["family"], cause["kinds"])
     assert (
-        "bookie b4 is not registered and leaves 2 ledgers unjudged and is named missing by the marks of 1 ledger"
-        == cause["says"]
+        "bookie b4 is not registered and leaves 30 ledgers unjudged (50 % of its 60 ledgers, 0 % on the rest)" == cause["says"]
     )
+    assert (1, 0) == (done.summary["ledgers_without_cause"], done.summary["unjudged_without_cause"])
 
 
 def test_where_no_bookie_answered_no_silence_is_a_cause(run: Place):
     """That is our network or our credentials: no bookie is blamed for what it leaves unjudged."""
     silent = [answer_row(Answer("b1", ledger, look, 0, AnswerStatus.SILENT)) for ledger in (7, 8) for look in (3, 4)]
     run.write_table("evidence/answers", table(ANSWERS, silent), "later")
-    rows = {ledger: verdict(ledger) for ledger in range(1, 10)}
+    rows = {ledger: verdict(ledger) for ledger in (*HELD, 9, *BESIDE)}
     rows |= {n: verdict(n) | {"standing": "indeterminate", "unknowns": ["bookie_silent"]} for n in (7, 8)}
     records = [BookieRecord("b1", k, 0, Registration.WRITABLE, "h", 1, True, "", Greeting.SILENT) for k in (1, 2)]
     verdicts = pa.Table.from_pylist(list(rows.values()), schema=VERDICTS)
     done = conclude(run, ABOUT, records, NO_PREVIOUS, verdicts=verdicts, finished_at="2026-01-01T03:01:00Z", duration_s={})
-    assert ([], 2) == (done.summary["causes"], done.summary["ledgers_without_cause"])
+    assert ([], 2, 2) == tuple(done.summary[name] for name in ("causes", "ledgers_without_cause", "unjudged_without_cause"))

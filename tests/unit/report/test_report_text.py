@@ -56,7 +56,8 @@ def test_a_wiped_bookie_is_one_cause_and_a_short_report():
     assert text.count("\n") <= 120
     said = "VIOLATED: 40,000 of 812,345 ledgers in violation, 1 bookie needs attention (critical: 1, warning: 40,000)."
     assert flat(text).startswith(said)
-    cause = "1. bookie bookie-3:3181 answers and lacks entries of 40,000 ledgers (97 % of its ledgers)"
+    shares = "(97 % of its 41,000 ledgers, 0 % on the rest)"
+    cause = f"1. bookie bookie-3:3181 answers and lacks entries of 40,000 ledgers {shares}"
     assert cause in flat(text) and 1 == flat(text).count("lacks entries of")
     assert text.index("1. bookie bookie-3:3181") < text.index("\nLedgers\n"), "before any count"
     assert "... and 39,995 more ledgers in findings.jsonl" in text

@@ -1,0 +1,76 @@
+"""Standard output and error of this process: text that can always be written, whoever reads it."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+from typing import TextIO
+
+
+class ConsoleStream(io.TextIOBase):
+    """Write text to `stream` and never fail because of its encoding or its reader.
+
+    Characters that the encoding cannot carry are written as backslash escapes (`\\u65e5`). After the reader has closed the pipe
+    (`| head`) all output is discarded. It has no `buffer`: click would write UTF-8 there, whatever the encoding is.
+    """
+
+    def __init__(self, stream: io.TextIOWrapper) -> None:
+        stream.reconfigure(errors="backslashreplace")
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The encoding of the stream."""
+        return self._stream.encoding
+
+    @property
+    def errors(self) -> str | None:  # type: ignore[override]
+        """What happens to characters that the encoding cannot carry."""
+        return self._stream.errors
+
+    def write(self, text: str) -> int:
+        """Write `text`; return its length."""
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError:
+            self._discard()
+            return len(text)
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            self._discard()
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def isatty(self) -> bool:
+        """Return whether a person watches."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """Return the file descriptor."""
+        return self._stream.fileno()
+
+    def _discard(self) -> None:
+        """Send what is buffered and what follows to the null device."""
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, self._stream.fileno())
+        os.close(null)
+
+
+def secure_standard_streams() -> None:
+    """Replace `sys.stdout` and `sys.stderr` by streams that never fail. A stream that is closed becomes the null device."""
+    sys.stdout, sys.stderr = _secured(sys.stdout), _secured(sys.stderr)
+
+
+def _secured(stream: TextIO | None) -> TextIO:
+    if stream is None:
+        return Path(os.devnull).open("w", encoding="utf-8", errors="backslashreplace")
+    # The signature of TextIO has a `buffer`, which a stream need not have.
+    return ConsoleStream(stream) if isinstance(stream, io.TextIOWrapper) else stream  # type: ignore[return-value]
