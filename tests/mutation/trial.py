@@ -5,6 +5,7 @@ Used by `try_mutants.py`, which says in the environment which files are on trial
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import hashlib
@@ -213,6 +214,7 @@ class Trial:
             os._exit(3)
 
     def _child(self, plant: Any, items: list[pytest.Item], watch: Watch, tell: int) -> None:
+        os.setsid()  # a mutant that takes itself for its own child ends the whole process group
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 1)
         os.dup2(nothing, 2)
@@ -256,6 +258,8 @@ def _end(fd: int, pid: int, has_told: bool = True) -> Outcome:
     told = os.read(fd, 65536) if has_told else b""
     if not told:
         os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)  # what the tests left behind; while the child is not waited for, no other has its id
     os.close(fd)
     _, status = os.waitpid(pid, 0)
     if told:
