@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.findings_by_kind import finding_of
 
-from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
+from auditor.model.finding import CATALOGUE, Finding, Kind, Severity, Subject
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 
 FINDING = finding_of(Kind.ENTRY_BELOW_WRITE_QUORUM)
