@@ -124,7 +124,7 @@ class Trial:
 
     def __init__(self, files: list[str], tests: dict[str, list[str]], cache: Path, out: Path, again: bool) -> None:
         self.files, self.out, self.again, self.seen = files, out, again, cache / "seen.json"
-        self.tests = {place: tuple(places) for place, places in tests.items()}
+        self.tests = {file: tuple(places) for file, places in tests.items()}
         killers = cache / "killers.json"
         self.killers: dict[str, str] = json.loads(killers.read_text()) if killers.exists() else {}
         self.failed: list[str] = []
@@ -180,7 +180,7 @@ class Trial:
         while len(outcomes) < len(mutants):
             while len(running) < CHILDREN and (following := next(waiting, None)):
                 number, mutant = following
-                mine = tests_of(mutant.file, self.tests)
+                mine = self.tests[mutant.file]
                 reaching = [one for one in watch.reaching(mutant.file, mutant.function) if one.nodeid.startswith(mine)]
                 plant = planted(mutant) if reaching else None
                 if plant is None:
@@ -237,11 +237,6 @@ class Trial:
         if os.getpid() == self.child:
             os.write(tell, json.dumps(["survived", ""]).encode())
         os._exit(0)
-
-
-def tests_of(file: str, tests: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the tests that a module is tried with: its own, else those of its package."""
-    return tests[file] if file in tests else tests[str(Path(file).parent)]
 
 
 def text_of(item: pytest.Item) -> str:

@@ -16,7 +16,7 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
-from auditor.model.verdict import BookieLack, Exempt, Probes, Standing, Unknown, Verdict
+from auditor.model.verdict import BookieLack, CopyCounts, Exempt, Probes, Standing, Unknown, Verdict
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
 EVIDENCE = LedgerEvidence(7, (Look(LedgerRecord(7, 1, 0, RecordStatus.GONE)),))
@@ -82,3 +82,11 @@ def test_a_finding_says_what_it_rests_on() -> None:
     assert [("METADATA_MALFORMED", 7, one) for one in ("listed", "probed")] == [
         (one["kind"], one["ledger_id"], one["assurance"]) for one in told
     ]
+
+
+def test_copies_are_told_as_far_as_sums_over_them_can_be_held() -> None:
+    """Four counts, each at most 2^53; none where no bookie had to be asked."""
+    names = ("copies_expected", "copies_listed", "copies_read", "copies_assumed")
+    row = row_of(Verdict(7, Standing.SOUND, copies=CopyCounts(2**63 - 1, 2**53, 3, 0)))
+    assert (2**53, 2**53, 3, 0) == tuple(row[name] for name in names)
+    assert (None,) * 4 == tuple(row_of(Verdict(7, Standing.SOUND))[name] for name in names)

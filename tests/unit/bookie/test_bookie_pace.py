@@ -118,3 +118,20 @@ def test_who_listed_before_can_list_however_much_goes_unanswered_now() -> None:
     for proof in proofs:
         proof.asked = proof.unanswered = 10
     assert [True, False] == [proof.unable() for proof in proofs]
+
+
+@pytest.mark.parametrize(("given", "unable"), [({}, True), ({"losses_count": True}, True), ({"losses_count": False}, False)])
+def test_lists_lost_with_their_connections_count_unless_it_is_said_not_to(given: dict[str, bool], unable: bool) -> None:
+    """And a proof begins with no list."""
+    proof = ListingProof(**given)
+    assert (0, 0, 0, 0) == (proof.listed, proof.asked, proof.unanswered, proof.lost)
+    proof.asked = proof.unanswered = proof.lost = 3
+    assert unable is proof.unable()
+
+
+def test_the_wait_is_for_what_lacks_and_no_longer() -> None:
+    """Half a request is missing: half its time."""
+    bucket = TokenBucket(1_000.0, 0.0)
+    assert 20 == bucket.take(20, 0.0)
+    assert 0 == bucket.take(0, 0.0195)
+    assert pytest.approx(0.0005) == bucket.wait_s(20)

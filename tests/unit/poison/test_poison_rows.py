@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
 
 from auditor.accounting import verdict_rows
+from auditor.config import JudgingLimits
 from auditor.evidence.rows import Row, table
 from auditor.evidence.schemas import VERDICTS
 from auditor.judgement import Step, Todo
@@ -15,9 +17,11 @@ from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 from auditor.poison import rows, settling
+from auditor.poison.judge import Judge
 
 LEDGER, JUDGED_AT_MS, MARKED_AT_MS = 7, 1_000, 400
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
+LIMITS = JudgingLimits(ledger_time_max_ms=60_000, ledger_memory_max=256 * 2**20)
 TERMS = Terms(JUDGED_AT_MS, 0, 1, 2)
 POISONED = Step(Verdict(LEDGER, Standing.INDETERMINATE, unknowns=(Unknown.POISON,)), Todo.NOTHING)
 DELETED = Step(Verdict(LEDGER, Standing.EXEMPT, Exempt.DELETED), Todo.NOTHING)
@@ -126,3 +130,25 @@ def test_what_was_stopped_is_told_once(why: str) -> None:
     detail = "judging was stopped: it took longer than 0.4 s"
     assert (POISONED, expected("indeterminate", ["poison"], detail)) == (step, told(row))
     assert (settling.is_stopped(detail), settling.is_stopped("it took longer than 0.4 s")) == (True, False)
+
+
+def test_every_row_is_told_with_the_facts_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Witnesses name it."""
+    given: list[object] = []
+    monkeypatch.setattr(rows, "verdict_row", lambda *these: given.append(these[3]))
+    rows.judged(seen(), TERMS, FACTS)
+    rows.withheld(seen(), "differs", TERMS, FACTS)
+    rows.set_aside(seen(), "stopped", TERMS, FACTS)
+    monkeypatch.setattr(settling, "settle_or_set_aside", raising(ValueError("odd")))
+    rows.judged(seen(), TERMS, FACTS)
+    monkeypatch.setattr(rows, "settled", raising(ValueError("odd")))
+    rows.judged(seen(), TERMS, FACTS)
+    assert [FACTS] * 5 == given
+
+
+@pytest.mark.parametrize("careful", [True, False])
+def test_only_a_careful_judge_works_in_a_child(careful: bool) -> None:
+    """A fork costs more than most ledgers do."""
+    judge = Judge(lambda _: os.getpid(), lambda _, why: why, LIMITS, careful=careful)
+    (pid,) = judge.each([seen()])
+    assert careful is (pid != os.getpid())
