@@ -87,6 +87,25 @@ def test_the_last_try_is_first_in_line_and_alone() -> None:
     assert not waiting
 
 
+def test_a_question_begins_unasked() -> None:
+    """Never sent, no trouble, no bytes, no outcome."""
+    ask = Ask(ListQuestion(7))
+    assert (0, 0.0, 0, 0, 0) == (ask.asked_at_ms, ask.sent_at, ask.requests, ask.losses, ask.received_bytes)
+    assert ("", False, None) == (ask.trouble, ask.unanswered, ask.outcome)
+
+
+def test_nothing_waits_behind_a_drain() -> None:
+    """Neither a last try, nor one more, nor a fresh question."""
+    waiting = Waiting([Ask(ListQuestion(n)) for n in range(3)], retries_max=1)
+    again, last = waiting.pop(), waiting.pop()
+    last.losses = 1
+    waiting.put_back(again)
+    waiting.put_back(last)
+    assert 3 == len(waiting)
+    waiting.drain()
+    assert (0, False) == (len(waiting), waiting.one_alone)
+
+
 @pytest.mark.parametrize(
     ("asked", "listed", "no_such_ledger", "unanswered", "unable"),
     [
