@@ -62,7 +62,7 @@ TESTS = {
     "auditor/verify": ("tests/unit/verify", *STORIES),
     "auditor/confirm": ("tests/unit/confirm", *STORIES),
     "auditor/wire": ("tests/unit/wire",),
-    "auditor/judgement.py": STORIES,
+    "auditor/judgement.py": ("tests/unit/test_judgement_outcomes.py", *STORIES),
     "auditor/accounting": ("tests/unit/accounting",),
     "auditor/evidence": ("tests/unit/evidence",),
     "auditor/poison": ("tests/unit/poison",),

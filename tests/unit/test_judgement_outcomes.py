@@ -1,0 +1,88 @@
+"""What becomes of a ledger once it was judged: committed, withheld, set aside, looked at again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.stories import GRACE_MS, NOW_MS, Bookie, State, Story, drive
+
+from auditor import judgement
+from auditor.confirm.agreement import differ_text
+from auditor.judgement import Step, Todo, lists_demanded, settle_or_set_aside, unjudged
+from auditor.model.availability import Answer, AnswerStatus
+from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
+from auditor.model.verdict import Standing, Unknown, Verdict
+from auditor.sandbox.notation import ledger
+
+LEDGER = 7
+TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
+SOUND = Step(Verdict(LEDGER, Standing.SOUND), Todo.NOTHING)
+
+
+def look(number: int, bookies: str, *answered: str) -> Look:
+    """A ledger of these bookies, each of whose entries is on all of them; `answered` gave a list."""
+    metadata = ledger(f"e2 w2 a2 0:[{bookies}] closed 9")
+    record = LedgerRecord(LEDGER, number, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, number, 0), metadata)
+    return Look(record, {one: Answer(one, LEDGER, number, NOW_MS, AnswerStatus.HELD) for one in answered})
+
+
+def test_an_unjudged_ledger_is_unknown_for_one_reason() -> None:
+    """Nothing is left to do."""
+    expected = Step(Verdict(LEDGER, Standing.INDETERMINATE, unknowns=(Unknown.POISON,)), Todo.NOTHING)
+    assert expected == unjudged(LEDGER, Unknown.POISON)
+
+
+def test_lists_are_demanded_of_the_bookies_that_the_newest_look_names() -> None:
+    """Unless one of them answered at that look."""
+    asked = LedgerEvidence(LEDGER, (look(1, "b1 b2", "b1", "b2"),))
+    changed = LedgerEvidence(LEDGER, (*asked.looks, look(2, "b3 b4")))
+    assert () == lists_demanded(asked)
+    assert ["b3", "b4"] == sorted(question.bookie_id for question in lists_demanded(changed))
+
+
+def returning(value: Any, *, given: list[Any] | None = None) -> Any:
+    def answer(*these: Any) -> Any:
+        if given is not None:
+            given.append(these)
+        if isinstance(value, BaseException):
+            raise value
+        return value
+
+    return answer
+
+
+def test_a_ledger_on_which_judging_raises_is_poison_by_its_own_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what was raised."""
+    monkeypatch.setattr(judgement, "settle", returning(ValueError("odd")))
+    evidence = LedgerEvidence(LEDGER, (look(1, "b1 b2"),))
+    assert (unjudged(LEDGER, Unknown.POISON), "ValueError: odd") == settle_or_set_aside(evidence, TERMS)
+
+
+@pytest.mark.parametrize(
+    ("due", "differ", "expected"),
+    [
+        (True, ("entries",), (unjudged(LEDGER, Unknown.CHECKERS_DISAGREE), differ_text(("entries",)))),
+        (True, (), (SOUND, "")),
+        (False, ("entries",), (SOUND, "")),
+    ],
+)
+def test_what_the_second_checker_says_is_asked_where_it_is_due(
+    monkeypatch: pytest.MonkeyPatch, due: bool, differ: tuple[str, ...], expected: tuple[Step, str]
+) -> None:
+    """By the terms of the run, of the verdict that would be given."""
+    asked: list[Any] = []
+    monkeypatch.setattr(judgement, "settle", returning(SOUND))
+    monkeypatch.setattr(judgement, "is_due", returning(due, given=asked))
+    monkeypatch.setattr(judgement, "differences", returning(differ, given=asked))
+    evidence = LedgerEvidence(LEDGER, (look(1, "b1 b2"),))
+    assert expected == settle_or_set_aside(evidence, TERMS)
+    assert [(SOUND.verdict, TERMS), (SOUND.verdict, evidence, TERMS)][: 1 + due] == asked
+
+
+def test_only_the_second_opinion_on_a_suspect_waits() -> None:
+    """The metadata is read behind it at once."""
+    lost = {"b1": Bookie(frozenset(range(9))), "b2": Bookie(frozenset(range(9)))}
+    driven = drive(Story("lost", (State(ledger("e2 w2 a2 0:[b1 b2] closed 9"), lost),)))
+    assert [True, False] == [step.wait for _, step in driven.steps if step.todo is Todo.LOOK]
