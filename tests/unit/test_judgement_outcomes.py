@@ -9,12 +9,14 @@ from support.stories import GRACE_MS, NOW_MS, Bookie, State, Story, drive
 
 from auditor import judgement
 from auditor.confirm.agreement import differ_text
-from auditor.judgement import Step, Todo, lists_demanded, settle_or_set_aside, unjudged
+from auditor.judgement import Step, Todo, lists_demanded, reading_rounds_max, settle, settle_or_set_aside, unjudged
 from auditor.model.availability import Answer, AnswerStatus
 from auditor.model.evidence import LedgerEvidence, Look, Terms
-from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
-from auditor.model.verdict import Standing, Unknown, Verdict
+from auditor.model.finding import Kind
+from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
+from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 from auditor.sandbox.notation import ledger
+from auditor.verify.probing import SEGMENT_ENDS_MAX
 
 LEDGER = 7
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
@@ -86,3 +88,48 @@ def test_only_the_second_opinion_on_a_suspect_waits() -> None:
     lost = {"b1": Bookie(frozenset(range(9))), "b2": Bookie(frozenset(range(9)))}
     driven = drive(Story("lost", (State(ledger("e2 w2 a2 0:[b1 b2] closed 9"), lost),)))
     assert [True, False] == [step.wait for _, step in driven.steps if step.todo is Todo.LOOK]
+
+
+def test_rounds_of_reading_are_bounded_by_what_may_be_read_of_each_bookie() -> None:
+    """Confirming reads, ends of segments, probes, entries looked for elsewhere; and a round that finds nothing to read."""
+    terms = Terms(0, 0, confirming_reads_max=3, looks_max=2, probe_entries=50, stranded_entries_max=700)
+    assert 4 * (3 + SEGMENT_ENDS_MAX + 50 + 700) + 1 == reading_rounds_max(terms, 4)
+
+
+YOUNG, OLD = Mark(NOW_MS - GRACE_MS // 2), Mark(NOW_MS - 2 * GRACE_MS)
+
+
+def unsettled(*marks: Mark | None, text: str = "e2 w2 a2 0:[b1 b2] closed 9", **more: Any) -> Verdict:
+    """A ledger whose metadata was another at each look, asked about at each but the last."""
+    metadata = ledger(text)
+    looks = []
+    for number, mark in enumerate(marks, 1):
+        stamp = ZnodeStamp(1, number, 0)
+        record = LedgerRecord(LEDGER, number, NOW_MS, RecordStatus.FOUND, stamp, metadata, mark=mark)
+        silent = {one: Answer(one, LEDGER, number, NOW_MS, AnswerStatus.SILENT) for one in ("b1", "b2")}
+        looks.append(Look(record, silent if number < len(marks) else {}))
+    step = settle(LedgerEvidence(LEDGER, tuple(looks)), Terms(NOW_MS, GRACE_MS, 16, len(marks) - 1, **more))
+    assert step.todo is Todo.NOTHING
+    return step.verdict
+
+
+@pytest.mark.parametrize(
+    "marks", [(None, None, None), (OLD, OLD, None), (None, None, OLD), (OLD, None, OLD), (None, OLD, None), (None, None)]
+)
+def test_a_ledger_that_keeps_changing_is_unknown(marks: tuple[Mark | None, ...]) -> None:
+    """Also where it is marked, unless both of the newest looks saw the mark."""
+    expected = Verdict(LEDGER, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
+    assert expected == unsettled(*marks)
+
+
+@pytest.mark.parametrize("marks", [(None, OLD, OLD), (OLD, OLD), (YOUNG, OLD, OLD)])
+def test_a_mark_beyond_grace_stands_through_every_change(marks: tuple[Mark, ...]) -> None:
+    """It accuses, beside what is unsettled; nothing else does."""
+    verdict = unsettled(*marks)
+    assert (LEDGER, Standing.VIOLATED, Exempt.MARKED_UNDERREPLICATED, (Unknown.UNSETTLED,)) == (
+        verdict.ledger_id,
+        verdict.standing,
+        verdict.exempt,
+        verdict.unknowns,
+    )
+    assert [Kind.UNDERREPLICATED_BEYOND_GRACE] == [finding.kind for finding in verdict.findings]

@@ -6,7 +6,9 @@ import pytest
 from support.lanes import LIMITS, LOOK, NOW_MS, lane, ledgers, listed
 from support.scripted_bookie import Connection, ScriptedBookie
 
+from auditor.bookie import client
 from auditor.bookie.client import AsyncLane, Lane, ListQuestion
+from auditor.bookie.late_lists import LateLists
 from auditor.config import BookieLimits
 from auditor.model.availability import AnswerStatus, Greeting
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
@@ -32,6 +34,15 @@ def test_who_listed_earlier_in_the_run_has_only_timed_out(has_listed: bool, gree
         with Lane(made) as asker:
             answers = asker.lists([ListQuestion(ledger_id) for ledger_id in (1, 2, 3)])
             assert (greeting, [status] * 3) == (asker.greeting()[0], [one.status for one in answers])
+
+
+def test_late_lists_have_the_time_out_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In seconds."""
+    given: list[object] = []
+    monkeypatch.setattr(client, "LateLists", lambda *these: (given.append(these[3]), LateLists(*these))[1])
+    limits = BookieLimits(**{**LIMITS, "rpc_timeout_ms": 250})  # type: ignore[arg-type]
+    AsyncLane("b1:3181", "h", 1, limits, LOOK, lambda: NOW_MS)
+    assert [0.25] == given
 
 
 def test_the_host_that_was_named_is_the_one_that_is_called() -> None:

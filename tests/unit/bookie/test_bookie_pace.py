@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from auditor.bookie.listing import ListingProof
+from auditor.bookie.listing import ListingProof, unable_text
 from auditor.bookie.pace import BURST_S, TokenBucket, Window
 from auditor.bookie.questions import Ask, ListQuestion, Waiting
 
@@ -154,3 +154,10 @@ def test_the_wait_is_for_what_lacks_and_no_longer() -> None:
     assert 20 == bucket.take(20, 0.0)
     assert 0 == bucket.take(0, 0.0195)
     assert pytest.approx(0.0005) == bucket.wait_s(20)
+
+
+def test_a_bookie_that_cannot_list_is_told_by_what_it_answers_and_how_long_it_was_given() -> None:
+    """Without a time where it was given the whole time-out."""
+    texts = [unable_text(3, waited_s).partition(" (asked for 3 ledgers)")[0] for waited_s in (None, 0.25)]
+    answered = "GET_BOOKIE_INFO is answered, GET_LIST_OF_ENTRIES_OF_LEDGER is not"
+    assert [answered, f"{answered} within 250 ms"] == texts
