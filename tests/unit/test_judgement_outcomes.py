@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,14 +10,18 @@ from support.stories import GRACE_MS, NOW_MS, Bookie, State, Story, drive
 
 from auditor import judgement
 from auditor.confirm.agreement import differ_text
+from auditor.confirm.recheck import Suspicion
 from auditor.judgement import Step, Todo, lists_demanded, reading_rounds_max, settle, settle_or_set_aside, unjudged
-from auditor.model.availability import Answer, AnswerStatus
+from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
+from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
-from auditor.model.finding import Kind
-from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
-from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+from auditor.model.facts import UndecodableFacts
+from auditor.model.finding import CATALOGUE, Finding, Kind, Severity
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, Mark, RecordStatus, ZnodeStamp
+from auditor.model.verdict import AWAY, Exempt, Standing, Unknown, Verdict
 from auditor.sandbox.notation import ledger
 from auditor.verify.probing import SEGMENT_ENDS_MAX
+from auditor.wire.entry_availability import canonical
 
 LEDGER = 7
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
@@ -133,3 +138,103 @@ def test_a_mark_beyond_grace_stands_through_every_change(marks: tuple[Mark, ...]
         verdict.unknowns,
     )
     assert [Kind.UNDERREPLICATED_BEYOND_GRACE] == [finding.kind for finding in verdict.findings]
+
+
+# What a verdict is suspected of
+
+UNSUPPORTED, TOPOLOGY, SILENT = Unknown.BOOKIE_UNSUPPORTED, Unknown.TOPOLOGY_UNKNOWN, Unknown.BOOKIE_SILENT
+MALFORMED = Finding(Kind.METADATA_MALFORMED, UndecodableFacts("not UTF-8", 17, 99, "ab" * 32), LEDGER)
+REMARK = Finding(next(kind for kind in Kind if CATALOGUE[kind].severity is Severity.INFO), MALFORMED.facts, LEDGER)
+
+
+@pytest.mark.parametrize(
+    ("unknowns", "findings", "static", "unknown"),
+    [
+        ((), (MALFORMED,), Suspicion.STATIC, None),
+        ((UNSUPPORTED, TOPOLOGY), (MALFORMED,), Suspicion.STATIC, Suspicion.INCURABLE),
+        ((UNSUPPORTED,), (MALFORMED,), Suspicion.STATIC, Suspicion.INCURABLE),
+        ((UNSUPPORTED, SILENT), (MALFORMED,), Suspicion.CURABLE, Suspicion.CURABLE),
+    ],
+)
+def test_what_no_other_look_can_change_is_no_reason_for_one(
+    unknowns: tuple[Unknown, ...], findings: tuple[Finding, ...], static: Suspicion, unknown: Suspicion | None
+) -> None:
+    """A bookie that cannot list and a topology that is not known stay so for the whole run, one or both."""
+    assert static is judgement._suspicion(Verdict(LEDGER, Standing.VIOLATED, None, unknowns, findings))
+    if unknown is not None:
+        assert unknown is judgement._suspicion(Verdict(LEDGER, Standing.INDETERMINATE, None, unknowns))
+
+
+def test_a_remark_on_a_ledger_that_is_unknown_for_good_is_read_twice() -> None:
+    """As one on a sound ledger is."""
+    unknown = Verdict(LEDGER, Standing.INDETERMINATE, None, (UNSUPPORTED,), (REMARK,))
+    assert Suspicion.REMARK is judgement._suspicion(unknown)
+    assert Suspicion.REMARK is judgement._suspicion(Verdict(LEDGER, Standing.SOUND, findings=(REMARK,)))
+
+
+@pytest.mark.parametrize(
+    ("answered", "read", "maintenance", "hides"),
+    [
+        ({"b1": "silent", "b2": "held"}, {}, {"b1"}, False),
+        ({"b1": "silent", "b2": "held"}, {}, {"b2"}, True),
+        ({"b1": "silent"}, {"b2": "silent"}, {"b1", "b2"}, False),
+        ({"b1": "silent"}, {"b2": "silent"}, {"b2"}, True),
+        ({"b1": "silent"}, {"b2": "silent"}, {"b1"}, True),
+        ({"b1": "silent"}, {"b3": "present"}, {"b1"}, False),
+        ({"b1": "unregistered"}, {}, {"b1"}, True),
+    ],
+)
+@pytest.mark.parametrize("unknowns", [(SILENT,), tuple(AWAY)])
+def test_a_bookie_in_maintenance_is_not_waited_for(
+    answered: dict[str, str], read: dict[str, str], maintenance: set[str], hides: bool, unknowns: tuple[Unknown, ...]
+) -> None:
+    """Of a marked ledger, whether it gave no list or no entry; any other that was not heard may hide a loss."""
+    answers = {one: Answer(one, LEDGER, 1, NOW_MS, AnswerStatus(said)) for one, said in answered.items()}
+    reads = {(one, 0): EntryRead(one, LEDGER, 0, 1, NOW_MS, ReadStatus(said)) for one, said in read.items()}
+    terms = replace(TERMS, around=Surroundings(maintenance=frozenset(maintenance)))
+    verdict = Verdict(LEDGER, Standing.EXEMPT, Exempt.MARKED_UNDERREPLICATED, unknowns)
+    marked = Look(replace(look(1, "b1 b2").record, mark=YOUNG), answers, reads)
+    assert hides is judgement._may_hide_a_loss((marked,), verdict, terms)
+    assert not judgement._may_hide_a_loss((Look(look(1, "b1 b2").record, answers, reads),), verdict, terms)
+
+
+def test_a_remark_is_dropped_when_the_newest_looks_differ() -> None:
+    """However many looks there were before them."""
+    text, terms = "e2 w2 a2 0:[b1 b2] open", replace(TERMS, stuck_after_ms=10_000)
+    since = [ZnodeStamp(1, number, NOW_MS - 20_000, NOW_MS - 20_000) for number in (1, 2, 3)]
+    records = [replace(look(1, "b1 b2").record, metadata=ledger(text), stamp=stamp) for stamp in since]
+    steps = [settle(LedgerEvidence(LEDGER, tuple(map(Look, chain))), terms) for chain in (records, [*records, records[2]])]
+    assert [(Todo.NOTHING, ()), (Todo.NOTHING, (Kind.LEDGER_STUCK,))] == [
+        (step.todo, tuple(finding.kind for finding in step.verdict.findings)) for step in steps
+    ]
+
+
+def test_a_bookie_that_listed_is_believed_although_it_cannot_list_at_the_next_look() -> None:
+    """Where nothing is probed, that it cannot is no answer."""
+    healthy = expected_groups(look(1, "b1 b2").record.metadata)
+    first = {one: Answer(one, LEDGER, 1, NOW_MS, AnswerStatus.HELD, healthy) for one in ("b1", "b2")}
+    then = {**first, "b1": Answer("b1", LEDGER, 2, NOW_MS, AnswerStatus.UNSUPPORTED)}
+    record = look(1, "b1 b2").record
+    evidence = LedgerEvidence(LEDGER, (Look(record, first), Look(replace(record, look=2), then)))
+    step = settle(evidence, replace(TERMS, probe_entries=0))
+    assert (Standing.SOUND, ()) == (step.verdict.standing, step.verdict.unknowns)
+
+
+def test_entries_that_a_gone_bookie_took_with_it_are_looked_for_elsewhere() -> None:
+    """Its copies are lost, so what the other one lacks has no copy left."""
+    around = Surroundings(writable=frozenset({"b2", "b3"}))
+    gone = Answer("b1", LEDGER, 1, NOW_MS, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)
+    seen = Look(replace(look(1, "b1 b2").record, mark=YOUNG), {"b1": gone, **look(1, "b1 b2", "b2").answers})
+    asked: set[str] = set()
+    for _ in range(reading_rounds_max(TERMS, 3)):
+        step = settle(LedgerEvidence(LEDGER, (seen,)), replace(TERMS, around=around, stranded_entries_max=10))
+        asked |= {bookie for bookie, _ in step.reads}
+        read = {key: EntryRead(key[0], LEDGER, key[1], 1, NOW_MS, ReadStatus.NO_ENTRY) for key in step.reads}
+        seen = replace(seen, reads={**seen.reads, **read})
+    assert {"b2", "b3"} == asked
+
+
+def expected_groups(metadata: LedgerMetadata | None) -> bytes:
+    """What each of two bookies that hold all ten entries lists."""
+    assert metadata is not None and metadata.last_entry_id == 9
+    return canonical([SequenceGroup(0, 0, 10, 0)])
