@@ -119,7 +119,8 @@ def unsettled(*marks: Mark | None, text: str = "e2 w2 a2 0:[b1 b2] closed 9", **
 
 
 @pytest.mark.parametrize(
-    "marks", [(None, None, None), (OLD, OLD, None), (None, None, OLD), (OLD, None, OLD), (None, OLD, None), (None, None)]
+    "marks",
+    [(OLD,), (None, None, None), (OLD, OLD, None), (None, None, OLD), (OLD, None, OLD), (None, OLD, None), (None, None)],
 )
 def test_a_ledger_that_keeps_changing_is_unknown(marks: tuple[Mark | None, ...]) -> None:
     """Also where it is marked, unless both of the newest looks saw the mark."""
@@ -238,3 +239,16 @@ def expected_groups(metadata: LedgerMetadata | None) -> bytes:
     """What each of two bookies that hold all ten entries lists."""
     assert metadata is not None and metadata.last_entry_id == 9
     return canonical([SequenceGroup(0, 0, 10, 0)])
+
+
+def test_a_ledger_that_is_well_at_every_look_is_no_less_well_for_changing() -> None:
+    """Only the remark on it is dropped, which takes two looks that agree."""
+    record = replace(look(1, "b1 b2").record, metadata=ledger("e2 w2 a2 0:[b1 b2] 10:[b1 b2] open"))
+    held = canonical([SequenceGroup(0, 0, 10, 0)])
+    answers = {one: Answer(one, LEDGER, 1, NOW_MS, AnswerStatus.HELD, held) for one in ("b1", "b2")}
+    since = [ZnodeStamp(1, number, NOW_MS - 20_000, NOW_MS - 20_000) for number in (1, 2, 3, 4)]
+    looks = tuple(Look(replace(record, look=number, stamp=stamp), answers) for number, stamp in enumerate(since, 1))
+    step = settle(LedgerEvidence(LEDGER, looks), Terms(NOW_MS, GRACE_MS, 16, looks_max=2, stuck_after_ms=10_000))
+    assert Step(Verdict(LEDGER, Standing.EXEMPT, Exempt.OPEN), Todo.NOTHING) == step
+    again = settle(LedgerEvidence(LEDGER, looks[:1]), Terms(NOW_MS, GRACE_MS, 16, looks_max=2, stuck_after_ms=10_000))
+    assert (Todo.LOOK, [Kind.LEDGER_STUCK]) == (again.todo, [finding.kind for finding in again.verdict.findings])
