@@ -243,12 +243,11 @@ def expected_groups(metadata: LedgerMetadata | None) -> bytes:
 
 def test_a_ledger_that_is_well_at_every_look_is_no_less_well_for_changing() -> None:
     """Only the remark on it is dropped, which takes two looks that agree."""
-    record = replace(look(1, "b1 b2").record, metadata=ledger("e2 w2 a2 0:[b1 b2] 10:[b1 b2] open"))
-    held = canonical([SequenceGroup(0, 0, 10, 0)])
-    answers = {one: Answer(one, LEDGER, 1, NOW_MS, AnswerStatus.HELD, held) for one in ("b1", "b2")}
-    since = [ZnodeStamp(1, number, NOW_MS - 20_000, NOW_MS - 20_000) for number in (1, 2, 3, 4)]
-    looks = tuple(Look(replace(record, look=number, stamp=stamp), answers) for number, stamp in enumerate(since, 1))
-    step = settle(LedgerEvidence(LEDGER, looks), Terms(NOW_MS, GRACE_MS, 16, looks_max=2, stuck_after_ms=10_000))
-    assert Step(Verdict(LEDGER, Standing.EXEMPT, Exempt.OPEN), Todo.NOTHING) == step
-    again = settle(LedgerEvidence(LEDGER, looks[:1]), Terms(NOW_MS, GRACE_MS, 16, looks_max=2, stuck_after_ms=10_000))
-    assert (Todo.LOOK, [Kind.LEDGER_STUCK]) == (again.todo, [finding.kind for finding in again.verdict.findings])
+    beyond = canonical([SequenceGroup(0, 0, 12, 0)])
+    answers = {one: Answer(one, LEDGER, 1, NOW_MS, AnswerStatus.HELD, beyond) for one in ("b1", "b2")}
+    looks = tuple(replace(look(number, "b1 b2"), answers=answers) for number in (1, 2, 3, 4))
+    terms = Terms(NOW_MS, GRACE_MS, 16, looks_max=2)
+    first, last = (settle(LedgerEvidence(LEDGER, seen), terms) for seen in (looks[:1], looks))
+    assert (Todo.LOOK, [Kind.ENTRIES_BEYOND_END]) == (first.todo, [finding.kind for finding in first.verdict.findings])
+    assert Step(replace(first.verdict, findings=()), Todo.NOTHING) == last
+    assert Standing.SOUND is last.verdict.standing
