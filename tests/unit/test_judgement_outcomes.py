@@ -222,17 +222,17 @@ def test_a_bookie_that_listed_is_believed_although_it_cannot_list_at_the_next_lo
 
 
 def test_entries_that_a_gone_bookie_took_with_it_are_looked_for_elsewhere() -> None:
-    """Its copies are lost, so what the other one lacks has no copy left."""
+    """Its copies are lost, so what the other one lacks has no copy left: reading that on a third one is a search."""
     around = Surroundings(writable=frozenset({"b2", "b3"}))
     gone = Answer("b1", LEDGER, 1, NOW_MS, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)
     seen = Look(replace(look(1, "b1 b2").record, mark=YOUNG), {"b1": gone, **look(1, "b1 b2", "b2").answers})
-    asked: set[str] = set()
+    asked: set[tuple[str, bool]] = set()
     for _ in range(reading_rounds_max(TERMS, 3)):
         step = settle(LedgerEvidence(LEDGER, (seen,)), replace(TERMS, around=around, stranded_entries_max=10))
-        asked |= {bookie for bookie, _ in step.reads}
+        asked |= {(bookie, step.are_searches) for bookie, _ in step.reads}
         read = {key: EntryRead(key[0], LEDGER, key[1], 1, NOW_MS, ReadStatus.NO_ENTRY) for key in step.reads}
         seen = replace(seen, reads={**seen.reads, **read})
-    assert {"b2", "b3"} == asked
+    assert {("b2", False), ("b3", True)} == asked
 
 
 def expected_groups(metadata: LedgerMetadata | None) -> bytes:

@@ -107,3 +107,11 @@ def test_what_was_never_sent_is_dated_now(question: ListQuestion | ReadQuestion)
     """By the wall clock, asked once; what was sent keeps its date."""
     assert NOW_MS == evidence().without(ask(question, asked_at_ms=0), "silent", "").asked_at_ms
     assert ASKED_AT_MS == evidence().without(ask(question), "silent", "").asked_at_ms
+
+
+@pytest.mark.parametrize("is_search", [False, True])
+def test_a_read_says_whether_it_was_a_search(is_search: bool) -> None:
+    """As its question does."""
+    question = ReadQuestion(LEDGER, ENTRY, is_search=is_search)
+    found = evidence().from_event(ask(question), answered(Operation.READ_ENTRY, Status.ENOENTRY))
+    assert replace(the_read(ReadStatus.NO_ENTRY, ""), is_search=is_search) == found
