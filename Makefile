@@ -20,7 +20,7 @@ help:
 	@echo "make soak    the model for MINUTES=$(MINUTES), new histories each time; SEED=... draws the same again"
 	@echo "make faults  every fault plan, on the wire, of processes, of Spark and of the disk; SEED=... draws others (1)"
 	@echo "make mutants  bugs planted one by one in a copy of the product, each to be caught by the tests named for it"
-	@echo "make mutation  every small change of the core: killed by a test, or explained; ONLY=auditor/verify/schedule.py, AGAIN=1"
+	@echo "make mutation  every small change: killed by a test, or explained; ONLY=auditor/verify/schedule.py, AGAIN=1"
 	@echo "make check   ruff, mypy --strict, import contracts, generated code up to date"
 	@echo "make bench   the benchmarks, each MET or MISSED (needs Java and Maven)"
 

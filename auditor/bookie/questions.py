@@ -102,9 +102,7 @@ class Waiting:
     def pop(self) -> Ask:
         return (self._alone or self._again or self._fresh).popleft()
 
-    def drain(self) -> list[Ask]:
-        """Everything that waits; nothing waits afterwards."""
-        asks = [*self._alone, *self._again, *self._fresh]
+    def drain(self) -> None:
+        """Leave nothing waiting."""
         for queue in (self._alone, self._again, self._fresh):
             queue.clear()
-        return asks

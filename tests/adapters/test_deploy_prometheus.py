@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -154,64 +155,86 @@ def check_firing(tmp_path: Path, text: str, expected: Mapping[str, str]) -> None
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("kind", list(CATALOGUE), ids=lambda kind: kind.value)
-def test_a_finding_in_a_real_run_raises_its_alert_alone(tmp_path, kind):
-    """What the auditor exports with one finding of a kind, and nothing else, raises that kind's alert and no other."""
+@dataclass(frozen=True)
+class Export:
+    """What the auditor exports after one run, and the alerts it must raise: name -> severity."""
+
+    text: str
+    firing: Mapping[str, str]
+
+
+INCOMPLETE = {"outcome": "INCOMPLETE", "exit_code": 3}
+MOSTLY_UNKNOWN = {
+    "ledgers": {"listed": 1000, "sound": 600, "exempt": 0, "indeterminate": 400, "violated": 0},
+    "coverage": 0.6,
+    "complete": False,
+}
+
+
+def export_of_kind(kind: Kind) -> Export:
+    """One finding of this kind and nothing else raises the alert of the kind and no other."""
     found = [stories.finding(kind, 7 if CATALOGUE[kind].subject.value == "ledger" else "b1:3181")]
     summary = stories.summary(findings=stories.counted(found), outcome="VIOLATED", exit_code=1)
     text = metrics.exposition(summary, cluster="prod", spark_version="4.3.0")
-    check_firing(tmp_path, text, {alert_of(kind): CATALOGUE[kind].severity.word})
+    return Export(text, {alert_of(kind): CATALOGUE[kind].severity.word})
 
 
-def test_a_sound_run_raises_nothing(tmp_path):
-    """What the auditor exports of a sound cluster is silent."""
-    check_firing(tmp_path, metrics.exposition(stories.summary(), cluster="prod", spark_version="4.3.0"), {})
+def export_of_run(firing: Mapping[str, str], **fields: Any) -> Export:
+    return Export(metrics.exposition(stories.summary(**fields), cluster="prod", spark_version="4.3.0"), firing)
 
 
-def test_a_run_that_failed_raises_its_alert_and_keeps_those_of_the_run_before(tmp_path):
-    """ZooKeeper out of reach, a fault of ours: said beside what was found before."""
-    before = metrics.exposition(stories.wiped_bookie(9)[0], cluster="prod")
-    kept = {alert_of(Kind(k)): CATALOGUE[Kind(k)].severity.word for k in violated(before)}
-    assert kept
-    for outcome, alert in (("UNREACHABLE", "BookKeeperAuditUnreachable"), ("AUDITOR_FAULT", "BookKeeperAuditorFault")):
-        after = metrics.failed_run(before, outcome=outcome, now_s=1.8e9, cluster="prod", version="0.1.0")
-        check_firing(tmp_path, after, {**kept, alert: "warning"})
+def export_of_failure(outcome: str, firing: Mapping[str, str], before: str = "") -> Export:
+    """What a run that failed exports, over what the run before it did."""
+    return Export(metrics.failed_run(before, outcome=outcome, now_s=1.8e9, cluster="prod", version="0.1.0"), firing)
 
 
-def violated(text: str) -> list[str]:
-    return [s.labels["kind"] for s in samples(text) if s.name.endswith("last_run_violations") and s.value > 0]
+def violated(text: str) -> list[Kind]:
+    return [Kind(s.labels["kind"]) for s in samples(text) if s.name.endswith("last_run_violations") and s.value > 0]
 
 
-def test_an_audit_that_never_succeeded_is_stale(tmp_path):
-    """A first run that fails leaves a last success of 0, never: unreachable, and stale."""
-    text = metrics.failed_run("", outcome="UNREACHABLE", now_s=1.8e9, cluster="prod", version="0.1.0")
-    check_firing(tmp_path, text, {"BookKeeperAuditUnreachable": "warning", "BookKeeperAuditStale": "warning"})
+WIPED = metrics.exposition(stories.wiped_bookie(9)[0], cluster="prod")
+OF_WIPED = {alert_of(kind): CATALOGUE[kind].severity.word for kind in violated(WIPED)}
+"""The alerts of a run with a wiped bookie."""
+UNREACHABLE, STALE = {"BookKeeperAuditUnreachable": "warning"}, {"BookKeeperAuditStale": "warning"}
+COVERAGE_LOW = {"BookKeeperAuditCoverageLow": "warning"}
+
+EXPORTS = {
+    **{f"one finding: {kind.value}": export_of_kind(kind) for kind in CATALOGUE},
+    "a sound run raises nothing": export_of_run({}),
+    "no ledger under the root that was given": export_of_run(
+        {"BookKeeperAuditEmpty": "warning"},
+        ledgers=dict.fromkeys(("listed", "sound", "exempt", "indeterminate", "violated"), 0),
+        **INCOMPLETE,
+    ),
+    "most ledgers unknown": export_of_run(COVERAGE_LOW, coverage=0.4, complete=False, **INCOMPLETE),
+    "unknown for planned maintenance alone": export_of_run(
+        {}, maintenance={"bookies": ["b1:3181"], "ledgers": 400}, **MOSTLY_UNKNOWN, **INCOMPLETE
+    ),
+    "unknown for more than planned maintenance": export_of_run(
+        COVERAGE_LOW, maintenance={"bookies": ["b1:3181"], "ledgers": 340}, **MOSTLY_UNKNOWN, **INCOMPLETE
+    ),
+    "ZooKeeper out of reach, after findings": export_of_failure("UNREACHABLE", {**OF_WIPED, **UNREACHABLE}, WIPED),
+    "a fault of the auditor, after findings": export_of_failure(
+        "AUDITOR_FAULT", {**OF_WIPED, "BookKeeperAuditorFault": "warning"}, WIPED
+    ),
+    "the first run failed: the last success is 0, never": export_of_failure("UNREACHABLE", {**UNREACHABLE, **STALE}),
+}
+"""Every run whose metrics Prometheus is fed with here."""
 
 
-def test_a_run_that_listed_nothing_or_judged_little_is_told(tmp_path):
-    """No ledger under the root that was given; most ledgers unknown."""
-    none = stories.summary(
-        ledgers=dict.fromkeys(("listed", "sound", "exempt", "indeterminate", "violated"), 0), outcome="INCOMPLETE", exit_code=3
-    )
-    check_firing(tmp_path, metrics.exposition(none, cluster="prod"), {"BookKeeperAuditEmpty": "warning"})
-    little = stories.summary(coverage=0.4, complete=False, outcome="INCOMPLETE", exit_code=3)
-    check_firing(tmp_path, metrics.exposition(little, cluster="prod"), {"BookKeeperAuditCoverageLow": "warning"})
+@pytest.mark.parametrize("name", EXPORTS)
+def test_what_a_run_exports_raises_its_alerts_and_no_other(tmp_path, name):
+    """Findings stay beside the failure of the run that came after them."""
+    check_firing(tmp_path, EXPORTS[name].text, EXPORTS[name].firing)
 
 
-def test_planned_maintenance_is_no_low_coverage(tmp_path):
-    """What only bookies in maintenance left unknown does not count; what stands beside it does."""
-    ledgers = {"listed": 1000, "sound": 600, "exempt": 0, "indeterminate": 400, "violated": 0}
-    incomplete = {"ledgers": ledgers, "coverage": 0.6, "complete": False, "outcome": "INCOMPLETE", "exit_code": 3}
-    known = stories.summary(**incomplete, maintenance={"bookies": ["b1:3181"], "ledgers": 400})
-    check_firing(tmp_path, metrics.exposition(known, cluster="prod"), {})
-    more = stories.summary(**incomplete, maintenance={"bookies": ["b1:3181"], "ledgers": 340})
-    check_firing(tmp_path, metrics.exposition(more, cluster="prod"), {"BookKeeperAuditCoverageLow": "warning"})
+def test_a_wiped_bookie_raises_an_alert():
+    """Else nothing would show that a failed run keeps the alerts of the run before."""
+    assert OF_WIPED
 
 
-def test_every_alert_was_raised_by_a_real_export_or_is_about_silence():
-    """The tests above reach every alert but those on metrics that are absent."""
-    reached = {alert_of(kind) for kind in CATALOGUE} | {
-        "BookKeeperAuditUnreachable", "BookKeeperAuditorFault", "BookKeeperAuditStale",
-        "BookKeeperAuditEmpty", "BookKeeperAuditCoverageLow",
-    }  # fmt: skip
-    assert set(alerts()) == reached | ABOUT_SILENCE
+def test_every_alert_is_raised_by_an_export_or_is_about_silence():
+    """The exports above, which the test before feeds to Prometheus, reach every alert but those on metrics that are absent."""
+    raised = {name for export in EXPORTS.values() for name in export.firing}
+    assert set(alerts()) == raised | ABOUT_SILENCE
+    assert set() == raised & ABOUT_SILENCE

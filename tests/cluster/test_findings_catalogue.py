@@ -7,9 +7,11 @@ are lost with registration and cookie, and only b7's ledger is marked. What take
 
 from __future__ import annotations
 
+import ast
 import json
-import re
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -38,13 +40,16 @@ STRANDED_ON = "b4"
 WORKER = "worker-7.example.com"
 """Who holds the lock of the marked ledger that cannot be replicated."""
 ELSEWHERE = {
-    Kind.ENTRY_CORRUPT: "test_findings_probed.py",
-    Kind.PLACEMENT_SOFT: "test_findings_placement.py",
-    Kind.BOOKIE_LOST_CONTENT: "test_findings_lost_content.py",
-    Kind.LEDGER_POPULATION_DROPPED: "test_findings_population.py",
+    Kind.ENTRY_CORRUPT: "test_findings_probed.py::test_a_wrong_digest_is_read_at_two_looks_before_it_accuses",
+    Kind.PLACEMENT_SOFT: "test_findings_placement.py::test_zones_softly",
+    Kind.BOOKIE_LOST_CONTENT: "test_findings_lost_content.py::test_a_bookie_that_lost_its_content_is_found",
+    Kind.LEDGER_POPULATION_DROPPED: "test_findings_population.py::test_ledgers_that_vanished_are_found_and_a_few_are_not",
 }
-"""Kinds that take another cluster, another policy or a second run, and the module here that provokes each."""
+"""Kinds that take another cluster, another policy or a second run, and the test here that provokes each."""
 
+HERE = Path(__file__).parent
+COLLECT_REAL = ("--collect-only", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-m", "real")
+COLLECT_TIMEOUT_S = 120
 CUT_BYTES = 3
 """Bytes taken from the end of the metadata that cannot be decoded: in the middle of its last field."""
 
@@ -327,11 +332,39 @@ def test_every_kind_of_the_catalogue_is_provoked(outcome: Outcome) -> None:
 
 @pytest.mark.parametrize("kind", ELSEWHERE)
 def test_what_is_provoked_elsewhere_is_provoked_there(kind: Kind) -> None:
-    """The module beside this one runs on real bookies and asserts that kind."""
-    text = (Path(__file__).parent / ELSEWHERE[kind]).read_text()
-    assert re.search(rf"\bKind\.{kind.name}\b", text)
-    assert "pytest.mark.real" in text
-    assert "RealCluster" in text
+    """The test runs on real bookies, and fails unless it finds that kind."""
+    module, _, name = ELSEWHERE[kind].partition("::")
+    tree = ast.parse((HERE / module).read_text())
+    (test,) = (one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == name)
+    assert kind.name in kinds_found(test)
+    command = [sys.executable, "-m", "pytest", *COLLECT_REAL, module]
+    collected = subprocess.run(command, capture_output=True, text=True, timeout=COLLECT_TIMEOUT_S, cwd=HERE, check=True)
+    assert f"::{name}" in collected.stdout
+
+
+def kinds_found(test: ast.FunctionDef) -> set[str]:
+    """Return the names of the kinds that `test` asserts something to be equal to."""
+    asserted = [node.test for node in ast.walk(test) if isinstance(node, ast.Assert)]
+    equal = [one for one in asserted if isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.Eq)]
+    named = [node for one in equal for node in ast.walk(one) if isinstance(node, ast.Attribute)]
+    return {node.attr for node in named if ast.unparse(node.value) == "Kind"}
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("assert Kind.ENTRY_CORRUPT.value == one['kind']", {"ENTRY_CORRUPT"}),
+        ("assert {Kind.ENTRY_CORRUPT} == kinds", {"ENTRY_CORRUPT"}),
+        ("assert Kind.ENTRY_CORRUPT not in kinds", set()),
+        ("'Kind.ENTRY_CORRUPT'", set()),
+        ("names = [name for name in CASES if name.kind is Kind.ENTRY_CORRUPT]", set()),
+    ],
+)
+def test_naming_a_kind_is_not_finding_it(line: str, found: set[str]) -> None:
+    """A comparison for equality in an assertion is; a mention beside it is not."""
+    (test,) = ast.parse(f"def test_it():\n    {line}").body
+    assert isinstance(test, ast.FunctionDef)
+    assert found == kinds_found(test)
 
 
 @by_kind

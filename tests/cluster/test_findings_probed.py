@@ -157,6 +157,7 @@ def test_a_wrong_digest_is_read_at_two_looks_before_it_accuses(outcome: Outcome)
     corrupt = {(row["ledger_id"], row["bookie_id"], row["entry_id"], row["look"]) for row in rows}
     names = [name for name, case in CASES.items() if case.kind is Kind.ENTRY_CORRUPT]
     assert {(IDS[name], "b2", 9, look) for name in names for look in (1, 2)} == corrupt
+    assert [Kind.ENTRY_CORRUPT.value] * 3 == [outcome.one(IDS[name])["kind"] for name in names]
 
 
 def test_what_was_not_sampled_is_found_by_probing_more(cluster: Cluster) -> None:

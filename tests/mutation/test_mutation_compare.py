@@ -1,13 +1,16 @@
 """That `make mutation` bites: what it says of survivors and of explanations that nothing needs any more."""
 
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from try_mutants import SURVIVORS, Explained, compared, explained
+import patience
+from try_mutants import GONE_THROUGH, SURVIVORS, TESTS, TO_GO, Explained, compared, explained, selection_of
 
 HERE = ("auditor/verify/a.py", "f", "return n + 1", "return n - 1")
 ENTRY = """[[survivor]]
@@ -81,3 +84,43 @@ def test_the_explained_survivors_are_of_code_that_is_there() -> None:
 def test_an_explanation_is_a_named_tuple_of_one_mutant() -> None:
     """One mutant, if nothing else is said."""
     assert [Explained(HERE, "equivalent: nobody calls it")] == explained(ENTRY)
+
+
+def test_each_place_on_trial_is_there_and_has_tests() -> None:
+    """What was gone through, and what is to go."""
+    project = Path(__file__).parents[2]
+    for place in (*GONE_THROUGH, *TO_GO):
+        assert (project / place).exists(), place
+        tests = selection_of(place if place.endswith(".py") else f"{place}/any.py")
+        assert tests and all((project / test).exists() or [*project.glob(f"{test}*.py")] for test in tests), place
+    assert [] == [place for place in TESTS if not (project / place).exists()]
+
+
+def test_every_explanation_is_of_a_module_gone_through() -> None:
+    """One of another module would never be looked at by `make mutation`."""
+    files = {one.identity[0] for one in explained(SURVIVORS.read_text())}
+    assert [] == sorted(file for file in files if not file.startswith(GONE_THROUGH))
+
+
+def test_a_module_has_the_tests_of_its_package_unless_it_has_its_own() -> None:
+    """By the longest name that is known."""
+    assert ("tests/unit/wire",) == selection_of("auditor/wire/frames.py")
+    assert ("tests/unit/zookeeper",) == selection_of("auditor/zookeeper/pace.py")
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux shows what a process waits for")
+@pytest.mark.parametrize(("waits", "runs_out"), [(True, True), (False, False)])
+def test_a_child_that_waits_is_ended_and_one_that_computes_is_not(
+    monkeypatch: pytest.MonkeyPatch, waits: bool, runs_out: bool
+) -> None:
+    """However long either takes: a busy machine ends nobody."""
+    monkeypatch.setattr(patience, "WAIT_S", 0.5)
+    program = "import time; time.sleep(600)" if waits else "while True: pass"
+    with subprocess.Popen([sys.executable, "-S", "-c", program]) as child:
+        watched, ends = patience.Patience(child.pid), time.monotonic() + 3.0
+        found = False
+        while not found and time.monotonic() < ends:
+            found = watched.has_run_out()
+            time.sleep(0.05)
+        child.kill()
+    assert runs_out is found

@@ -5,6 +5,7 @@ Used by `try_mutants.py`, which says in the environment which files are on trial
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import hashlib
@@ -14,6 +15,7 @@ import resource
 import select
 import signal
 import sys
+import threading
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -24,14 +26,17 @@ from hypothesis import HealthCheck, Phase, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from patience import Patience, adopt_orphans, end_orphans
 from small_changes import Mutant, mutants_of, planted
 
 CHILDREN = int(os.environ.get("MUTATION_CHILDREN", "2"))
 FREE_CPU_S = 2.0
 """CPU seconds a test may take beside SLOWER times what it took when it was watched: then it counts as endless."""
 SLOWER = 5
-WALL_S = 600
-"""After so long without a word from a child it is ended, whatever it does."""
+WALL_S = 1800
+"""After so long without a word from a child it is ended, whatever it does; one that waits is ended by `Patience`."""
+TIMED = ("auditor/bookie/", "auditor/zookeeper/", "auditor/poison/")
+"""Modules whose tests have time-outs, which may run out on a busy machine: there a test must fail twice."""
 MEMORY_BYTES = 2 * 2**30
 """What a mutant may take beyond what is there when it is forked."""
 
@@ -74,12 +79,14 @@ class Watch:
     def run(self, item: pytest.Item, following: pytest.Item | None) -> None:
         self.called.clear()
         began = time.process_time()
+        threading.settrace(self._saw)
         sys.settrace(self._saw)
         try:
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         finally:
             sys.settrace(None)
-        called = {(code.co_filename, code.co_qualname) for code in self.called}
+            threading.settrace(None)  # type: ignore[arg-type]  # as documented
+        called = {(code.co_filename, code.co_qualname) for code in list(self.called)}
         reached = sorted([file.removeprefix(self.root), name] for file, name in called if file.startswith(self.root))
         self.seen[item.nodeid] = {"text": text_of(item), "cost_s": time.process_time() - began, "reached": reached}
         self._know(item)
@@ -91,6 +98,15 @@ class Watch:
         self.seen[item.nodeid] = seen[item.nodeid]
         self._know(item)
         return True
+
+    def reaching(self, file: str, function: str) -> list[pytest.Item]:
+        """Return the tests that call the function; where none is seen to, those that call anything of its module.
+
+        What a test does in another process is not seen.
+        """
+        found = self.reached.get((file, function))
+        others = [one for (where, _), items in self.reached.items() if where == file for one in items]
+        return found or list(dict.fromkeys(others))
 
     def _know(self, item: pytest.Item) -> None:
         seen = self.seen[item.nodeid]
@@ -108,15 +124,22 @@ class Trial:
 
     def __init__(self, files: list[str], tests: dict[str, list[str]], cache: Path, out: Path, again: bool) -> None:
         self.files, self.out, self.again, self.seen = files, out, again, cache / "seen.json"
-        self.tests = {package: tuple(places) for package, places in tests.items()}
+        self.tests = {file: tuple(places) for file, places in tests.items()}
         killers = cache / "killers.json"
         self.killers: dict[str, str] = json.loads(killers.read_text()) if killers.exists() else {}
         self.failed: list[str] = []
         self.ends_at_failure: int | None = None
+        self.child: int | None = None
+        self.failures, self.failures_max = 0, 1
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             if self.ends_at_failure is not None:
+                if os.getpid() != self.child:  # a process of the test's own, which a mutant let out of the test
+                    os._exit(3)
+                self.failures += 1
+                if self.failures < self.failures_max:
+                    return
                 os.write(self.ends_at_failure, json.dumps(["killed", report.nodeid]).encode())
                 os._exit(0)
             self.failed.append(report.nodeid)
@@ -139,6 +162,8 @@ class Trial:
         print(f"\n{len(session.items)} tests, {sum(watch.cost_s.values()):.0f} CPU seconds; {len(mutants)} mutants", flush=True)
         _forget()
         gc.freeze()
+        adopt_orphans()
+        self.failures_max = 2 if any(file.startswith(TIMED) for file in self.files) else 1
         fd, pid = self._fork(lambda: None, session.items, watch)
         if (outcome := _end(fd, pid)).how != "survived":
             pytest.exit(f"a child without any mutant: {outcome}", 1)
@@ -150,24 +175,26 @@ class Trial:
     def _all(self, mutants: list[Mutant], watch: Watch, told: TextIO) -> None:
         """Tell each mutant's outcome, a line each, as soon as it is known; CHILDREN at a time."""
         outcomes = Outcomes(mutants, told)
-        running: dict[int, tuple[int, int, float]] = {}
+        running: dict[int, tuple[int, int, float, Patience]] = {}
         waiting = iter(enumerate(mutants))
         while len(outcomes) < len(mutants):
             while len(running) < CHILDREN and (following := next(waiting, None)):
                 number, mutant = following
-                mine = self.tests[str(Path(mutant.file).parent)]
-                reaching = [one for one in watch.reached.get((mutant.file, mutant.function), []) if one.nodeid.startswith(mine)]
+                mine = self.tests[mutant.file]
+                reaching = [one for one in watch.reaching(mutant.file, mutant.function) if one.nodeid.startswith(mine)]
                 plant = planted(mutant) if reaching else None
                 if plant is None:
                     outcomes[number] = Outcome("unplanted" if reaching else "unreached")
                 else:
+                    self.failures_max = 2 if mutant.file.startswith(TIMED) else 1
                     fd, pid = self._fork(plant, self._in_order(mutant, reaching, watch), watch)
-                    running[fd] = number, pid, time.monotonic()
+                    running[fd] = number, pid, time.monotonic(), Patience(pid)
             ready, _, _ = select.select(list(running), [], [], 1.0) if running else ([], [], [])
-            for fd, (number, pid, since) in list(running.items()):
-                if fd in ready or time.monotonic() - since > WALL_S:
+            for fd, (number, pid, since, patience) in list(running.items()):
+                if fd in ready or time.monotonic() - since > WALL_S or patience.has_run_out():
                     outcomes[number] = _end(fd, pid, fd in ready)
                     del running[fd]
+                    end_orphans([one[1] for one in running.values()])
 
     def _in_order(self, mutant: Mutant, reaching: list[pytest.Item], watch: Watch) -> list[pytest.Item]:
         """What killed it last time, the tests of its own module, then the cheap ones first."""
@@ -187,18 +214,28 @@ class Trial:
             os._exit(3)
 
     def _child(self, plant: Any, items: list[pytest.Item], watch: Watch, tell: int) -> None:
+        os.setsid()  # a mutant that takes itself for its own child ends the whole process group
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 1)
         os.dup2(nothing, 2)
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         resource.setrlimit(resource.RLIMIT_DATA, (used + MEMORY_BYTES, used + MEMORY_BYTES))
-        self.ends_at_failure = tell
+        self.ends_at_failure, self.child = tell, os.getpid()
         items[0].config.pluginmanager.unregister(name="terminalreporter")
         plant()
         for item, following in zip(items, [*items[1:], None], strict=True):
-            signal.setitimer(signal.ITIMER_PROF, FREE_CPU_S + SLOWER * watch.cost_s[item.nodeid])
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        os.write(tell, json.dumps(["survived", ""]).encode())
+            self.failures = 0
+            limit = FREE_CPU_S + SLOWER * watch.cost_s[item.nodeid]
+            for tries_left in reversed(range(self.failures_max)):
+                signal.setitimer(signal.ITIMER_PROF, limit)
+                following_or_again = item.parent if tries_left else following
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following_or_again)
+                if not self.failures:
+                    break
+                item._initrequest()  # type: ignore[attr-defined]  # fixtures made anew, as pytest itself makes them
+            item.session._setupstate.teardown_exact(following)
+        if os.getpid() == self.child:
+            os.write(tell, json.dumps(["survived", ""]).encode())
         os._exit(0)
 
 
@@ -216,6 +253,8 @@ def _end(fd: int, pid: int, has_told: bool = True) -> Outcome:
     told = os.read(fd, 65536) if has_told else b""
     if not told:
         os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)  # what the tests left behind; while the child is not waited for, no other has its id
     os.close(fd)
     _, status = os.waitpid(pid, 0)
     if told:

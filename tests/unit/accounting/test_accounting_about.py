@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from auditor.errors import OutputError
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.placement import PlacementRule, Policy
+from auditor.verify.population import LastPopulation
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
 COUNT = st.integers(0, 2**53)
@@ -37,6 +39,27 @@ def test_what_was_written_is_read_as_it_was(terms: Terms) -> None:
     assert about(terms) == again
     assert isinstance(again.terms.placement.policy, Policy)
     assert isinstance(again.terms.around.writable, frozenset)
+
+
+def test_what_a_run_went_through_is_read_as_it_was() -> None:
+    """Another version's run of a part, held against the run before, with its waits, gone on with twice."""
+    told = replace(
+        about(Terms(1, 2, 3, 4)),
+        partial=True,
+        previous_population=LastPopulation("20251231T030000Z-000001", "2025-12-31T03:10:00Z", 200, 50),
+        auditor_version="0.0.9",
+        waits_ms=(5, 6),
+        resumed_at=("2026-01-01T04:00:00Z", "2026-01-01T05:00:00Z"),
+    )
+    assert told == About.from_json(json.loads(json.dumps(told.as_json())))
+
+
+def test_what_an_older_version_did_not_write_is_left_out() -> None:
+    """No run before, no waits, never gone on with; and its version is not known."""
+    late = ("previous_population", "auditor_version", "waits_ms", "resumed_at")
+    old = {name: value for name, value in about(Terms(1, 2, 3, 4)).as_json().items() if name not in late}
+    again = About.from_json(old)
+    assert (None, "", (0, 0), ()) == tuple(getattr(again, name) for name in late)
 
 
 def test_the_file_does_not_depend_on_the_order_of_a_set() -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
-from auditor.accounting.content import contents, lacking, lacks_of
-from auditor.accounting.last_words import SPOKEN, last_words, probed_ledgers
+from auditor.accounting.content import LACKS, contents, lacking, lacks_of
+from auditor.accounting.last_words import SPOKEN, by_word, last_words, probed_ledgers
 from auditor.evidence.rows import answer_row, greeting_row, read_row, table
 from auditor.evidence.schemas import ANSWERS, READS, VERDICTS
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
@@ -91,3 +92,33 @@ def test_a_probed_bookie_is_said_to_be_probed():
     lacks = lacks_of(verdicts((1, "violated", [("b1", 2, 2)])))
     assert contents(lacks, {"b1": 1}, {"b1": np.array([1])})["b1"].was_probed
     assert not contents(lacks, {"b1": 1}, {})["b1"].was_probed
+
+
+def test_where_nothing_was_judged_nothing_is_lacking():
+    """Not even a batch of verdicts: an empty table of the same columns."""
+    assert LACKS.empty_table() == lacks_of(pa.Table.from_batches([], schema=VERDICTS))
+
+
+def test_a_bookie_that_answered_for_nothing_answered_for_0_ledgers():
+    """What it lacks was read on it at an earlier look."""
+    lacks = lacks_of(verdicts((1, "violated", [("b1", 2, 2)])))
+    assert {"b1": Content(0, 1, 2, 2, (1,))} == contents(lacks, {}, {})
+
+
+def test_where_every_bookie_lists_no_read_is_looked_at():
+    """There are millions of them."""
+    reads = (pytest.fail("a read was looked at") for _ in range(1))
+    assert {} == probed_ledgers(reads, ())
+
+
+def test_a_bookie_that_was_only_read_from_is_counted_by_that():
+    """No word of its own about any ledger is needed."""
+    assert {"b1": 2} == last_words(said(), NOBODY, NOBODY, {"b1": np.array([1, 2])}).asked
+
+
+def test_the_ledgers_of_each_word_keep_their_order_and_the_words_have_theirs():
+    """However many there are, in whatever order the words first come."""
+    count = 3_000
+    words = pa.array(["c", "a", "b"] * count)
+    found = [(word, ids.tolist()) for word, ids in by_word(words, pa.array(range(3 * count)))]
+    assert [(word, list(range(first, 3 * count, 3))) for word, first in (("a", 1), ("b", 2), ("c", 0))] == found

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from auditor.bookie.listing import ListingProof
+from auditor.bookie.listing import ListingProof, unable_text
 from auditor.bookie.pace import BURST_S, TokenBucket, Window
 from auditor.bookie.questions import Ask, ListQuestion, Waiting
 
@@ -87,6 +87,25 @@ def test_the_last_try_is_first_in_line_and_alone() -> None:
     assert not waiting
 
 
+def test_a_question_begins_unasked() -> None:
+    """Never sent, no trouble, no bytes, no outcome."""
+    ask = Ask(ListQuestion(7))
+    assert (0, 0.0, 0, 0, 0) == (ask.asked_at_ms, ask.sent_at, ask.requests, ask.losses, ask.received_bytes)
+    assert ("", False, None) == (ask.trouble, ask.unanswered, ask.outcome)
+
+
+def test_nothing_waits_behind_a_drain() -> None:
+    """Neither a last try, nor one more, nor a fresh question."""
+    waiting = Waiting([Ask(ListQuestion(n)) for n in range(3)], retries_max=1)
+    again, last = waiting.pop(), waiting.pop()
+    last.losses = 1
+    waiting.put_back(again)
+    waiting.put_back(last)
+    assert 3 == len(waiting)
+    waiting.drain()
+    assert (0, False) == (len(waiting), waiting.one_alone)
+
+
 @pytest.mark.parametrize(
     ("asked", "listed", "no_such_ledger", "unanswered", "unable"),
     [
@@ -118,3 +137,27 @@ def test_who_listed_before_can_list_however_much_goes_unanswered_now() -> None:
     for proof in proofs:
         proof.asked = proof.unanswered = 10
     assert [True, False] == [proof.unable() for proof in proofs]
+
+
+@pytest.mark.parametrize(("given", "unable"), [({}, True), ({"losses_count": True}, True), ({"losses_count": False}, False)])
+def test_lists_lost_with_their_connections_count_unless_it_is_said_not_to(given: dict[str, bool], unable: bool) -> None:
+    """And a proof begins with no list."""
+    proof = ListingProof(**given)
+    assert (0, 0, 0, 0) == (proof.listed, proof.asked, proof.unanswered, proof.lost)
+    proof.asked = proof.unanswered = proof.lost = 3
+    assert unable is proof.unable()
+
+
+def test_the_wait_is_for_what_lacks_and_no_longer() -> None:
+    """Half a request is missing: half its time."""
+    bucket = TokenBucket(1_000.0, 0.0)
+    assert 20 == bucket.take(20, 0.0)
+    assert 0 == bucket.take(0, 0.0195)
+    assert pytest.approx(0.0005) == bucket.wait_s(20)
+
+
+def test_a_bookie_that_cannot_list_is_told_by_what_it_answers_and_how_long_it_was_given() -> None:
+    """Without a time where it was given the whole time-out."""
+    texts = [unable_text(3, waited_s).partition(" (asked for 3 ledgers)")[0] for waited_s in (None, 0.25)]
+    answered = "GET_BOOKIE_INFO is answered, GET_LIST_OF_ENTRIES_OF_LEDGER is not"
+    assert [answered, f"{answered} within 250 ms"] == texts

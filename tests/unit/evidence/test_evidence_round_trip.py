@@ -184,6 +184,16 @@ def test_a_null_list_with_hidden_values_is_empty() -> None:
     assert ledgers[7] == again[7]
 
 
+def test_custom_metadata_that_is_null_is_empty() -> None:
+    """A column that a run did not write is read as null, beside metadata that is there."""
+    (one,) = sample(2)[1:]
+    row = dict(zip(LEDGERS.names, ledger_row(one.looks[0].record), strict=True)) | {"custom_metadata": None}
+    columns = {"ledger_id": [1], "records": [[row]], "answers": [None], "reads": [None]}
+    batch = pa.RecordBatch.from_arrays([pa.array(columns[f.name], type=f.type) for f in SEEN], schema=SEEN)
+    (found,) = gathered(batch)
+    assert one.looks[0].record == found.looks[0].record
+
+
 def test_looks_come_oldest_first_whatever_the_order_of_rows() -> None:
     """Answers and reads go to the look they were made at."""
     records = [LedgerRecord(7, look, look, RecordStatus.GONE) for look in (2, 0, 1)]
@@ -233,9 +243,10 @@ def test_bookies_come_back_as_they_were(records: list[BookieRecord]) -> None:
 def test_a_greeting_is_a_row_without_a_ledger() -> None:
     """Its null ledger id tells it from an answer; it comes back as text."""
     row = table(ANSWERS, [greeting_row("b", 1, 5, Greeting.UNSUPPORTED, "cannot list")]).to_pylist()[0]
-    assert ("b", None, 1, 5, "unsupported", "cannot list") == tuple(
-        row[name] for name in ("bookie_id", "ledger_id", "look", "asked_at_ms", "status", "detail")
-    )
+    identity = {"bookie_id": "b", "ledger_id": None, "look": 1, "asked_at_ms": 5}
+    said = {"status": "unsupported", "groups": b"", "detail": "cannot list"}
+    cost = {"requests": 1, "retries": 0, "received_bytes": 0, "non_canonical": False}
+    assert {**identity, **said, **cost} == row
 
 
 @pytest.mark.parametrize("schema", [LEDGERS, ANSWERS, READS, BOOKIES])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.findings_by_kind import finding_of
 
-from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
+from auditor.model.finding import CATALOGUE, Finding, Kind, Severity, Subject
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 
 FINDING = finding_of(Kind.ENTRY_BELOW_WRITE_QUORUM)
@@ -35,22 +35,33 @@ def test_the_reasons_are_the_contracts_words() -> None:
     } == {reason.value for reason in Unknown}
 
 
+SILENT, UNREADABLE = (Unknown.BOOKIE_SILENT,), (Unknown.METADATA_UNREADABLE,)
+
+
 @pytest.mark.parametrize(
-    "verdict",
+    ("standing", "exempt", "unknowns", "findings"),
     [
-        lambda: Verdict(7, Standing.SOUND),
-        lambda: Verdict(7, Standing.SOUND, listing_false_negatives=3),
-        lambda: Verdict(7, Standing.EXEMPT, Exempt.OPEN),
-        lambda: Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,)),
-        lambda: Verdict(7, Standing.INDETERMINATE, Exempt.MARKED_UNDERREPLICATED, (Unknown.METADATA_UNREADABLE,)),
-        lambda: Verdict(7, Standing.VIOLATED, findings=(FINDING,)),
-        lambda: Verdict(7, Standing.VIOLATED, Exempt.OPEN, (Unknown.BOOKIE_SILENT,), (FINDING,)),
+        (Standing.SOUND, None, (), ()),
+        (Standing.EXEMPT, Exempt.OPEN, (), ()),
+        (Standing.INDETERMINATE, None, SILENT, ()),
+        (Standing.INDETERMINATE, Exempt.MARKED_UNDERREPLICATED, UNREADABLE, ()),
+        (Standing.VIOLATED, None, (), (FINDING,)),
+        (Standing.VIOLATED, Exempt.OPEN, SILENT, (FINDING,)),
     ],
+    ids=lambda value: getattr(value, "word", None),
 )
-def test_a_verdict_keeps_every_reason_beside_its_standing(verdict: object) -> None:
+def test_a_verdict_keeps_every_reason_beside_its_standing(
+    standing: Standing, exempt: Exempt | None, unknowns: tuple[Unknown, ...], findings: tuple[Finding, ...]
+) -> None:
     """Reasons do not exclude each other; only the standing is one."""
-    assert callable(verdict)
-    assert verdict() == verdict()
+    verdict = Verdict(7, standing, exempt, unknowns, findings)
+    assert (7, standing, exempt) == (verdict.ledger_id, verdict.standing, verdict.exempt)
+    assert (unknowns, findings) == (verdict.unknowns, verdict.findings)
+
+
+def test_entries_that_a_list_left_out_change_no_standing() -> None:
+    """They are counted beside a sound standing."""
+    assert 3 == Verdict(7, Standing.SOUND, listing_false_negatives=3).listing_false_negatives
 
 
 @pytest.mark.parametrize(

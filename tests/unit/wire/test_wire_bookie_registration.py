@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from auditor.errors import MalformedMetadata
@@ -134,8 +134,19 @@ def test_the_offset_points_at_the_broken_field(data: str, offset: int) -> None:
     assert offset == error.value.offset
 
 
+def registrations() -> st.SearchStrategy[bytes]:
+    """Any bytes, and endpoints with any host and port: bytes alone never make an endpoint that can be read."""
+    hosts, ports = st.text(max_size=4), st.integers(-2, 70_000)
+    made = st.builds(lambda host, port: registration({"host": host, "port": port}), hosts, ports)
+    return st.one_of(st.binary(max_size=80), made, st.builds(bytes.__add__, made, st.binary(max_size=4)))
+
+
 @settings(deadline=None, print_blob=True)
-@given(st.binary(max_size=80))
+@given(registrations())
+@example(WRITTEN)
+@example(registration({"port": 0}))
+@example(registration({"port": 65_536}))
+@example(registration({"host": ""}))
 def test_arbitrary_registrations_raise_only_malformed(data: bytes) -> None:
     """Whatever a registration znode holds: an endpoint that can be dialled, or MalformedMetadata."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
 
 import pytest
@@ -54,6 +55,20 @@ def test_hmac_without_a_password_is_unverified() -> None:
     assert BodyCheck.UNVERIFIED is check_body(found, ledger_id, 0, DigestType.HMAC, None)
     assert BodyCheck.WRONG_DIGEST is check_body(found, ledger_id, 0, DigestType.HMAC, b"")
     assert BodyCheck.WRONG_DIGEST is check_body(found, ledger_id, 0, DigestType.HMAC, b"other")
+
+
+def test_an_hmac_is_verified_where_sha1_is_kept_from_security(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A FIPS policy refuses SHA-1 unless it is said not to be for security: here it finds damage, no attacker."""
+    ledger_id, digest, password = REAL[DigestType.HMAC]
+    sha1 = hashlib.sha1
+
+    def under_policy(data: bytes, *, usedforsecurity: bool = True) -> object:
+        if usedforsecurity:
+            raise ValueError("disabled for FIPS")
+        return sha1(data, usedforsecurity=False)
+
+    monkeypatch.setattr(hashlib, "sha1", under_policy)
+    assert BodyCheck.OK is check_body(body(ledger_id, bytes.fromhex(digest)), ledger_id, 0, DigestType.HMAC, password)
 
 
 def test_an_empty_password_is_a_password() -> None:

@@ -328,6 +328,18 @@ def test_disorder_elsewhere_does_not_expand_a_long_progression(first: int) -> No
     assert [(0, 0, 6, 0), long] == decoded(payload(long, (0, 0, 4, 0), (2, 2, 4, 0)))
 
 
+def test_a_long_progression_behind_the_first_entry_is_not_expanded() -> None:
+    """Entry 0 alone ends where the progression begins: the two stand clear of each other, whatever else is out of order."""
+    long = (1, 1 + 4 * 2**60, 1, 4)
+    assert [(0, 0, 2, 0), (5, 1 + 4 * 2**60, 1, 4)] == decoded(payload(long, (0, 0, 1, 0)))
+
+
+def test_a_list_in_order_is_never_too_long_to_sort(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A period with nothing to repeat is put right where it stands: it is no disorder."""
+    monkeypatch.setattr(entry_availability, "DISORDER_MAX", 1)
+    assert [(0, 0, 1, 0), (2, 2, 3, 0)] == decoded(payload((0, 0, 1, 1), (2, 2, 3, 0)))
+
+
 def test_disorder_beyond_the_bound_is_refused() -> None:
     """Interleaving progressions are expanded up to a named bound, however few bytes they take."""
     runs = DISORDER_MAX
