@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from auditor.accounting.causes import CAUSES_MAX, Candidate, CauseKind, Chosen
-from auditor.accounting.contrast import Contrast
+from auditor.accounting.contrast import Contrast, percent
 from auditor.accounting.hits import UNJUDGED, VIAS, Hits, Via, family_of
 from auditor.accounting.last_words import Ids
 from auditor.model.availability import Greeting
@@ -190,14 +190,6 @@ def _touched(candidate: Candidate) -> str:
 
 def _greeted(record: BookieRecord) -> str:
     return _GREETED.get(record.greeting, "") if record.greeting else ""
-
-
-def percent(share: float) -> str:
-    """Return a share in per cent, rounded down: "100 %" is all, and what is more than none is never "0 %"."""
-    hundredths = int(share * 10_000 + 1e-6)
-    if share == 0 or hundredths >= 100:
-        return f"{hundredths // 100} %"
-    return f"{hundredths / 100:g} %" if hundredths else "below 0.01 %"
 
 
 def _rack(candidate: Candidate, hits: Hits) -> str:

@@ -16,7 +16,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from auditor.accounting.contrast import Contrast, Group, compare, outliers
+from auditor.accounting.contrast import CAUSE_LEDGERS_MIN, Contrast, Group, compare, outliers
 from auditor.accounting.hits import UNJUDGED, VIAS, Hits, union
 from auditor.accounting.last_words import Ids
 from auditor.accounting.periods import Births, Period, find_period
@@ -24,8 +24,6 @@ from auditor.accounting.touches import Touches
 from auditor.model.finding import Family
 from auditor.model.identity import BookieId
 
-CAUSE_LEDGERS_MIN = 3
-"""Ledgers a cause explains, at least: fewer are told one by one."""
 CAUSES_MAX = 10
 """Causes told and given a file; beyond a screenful nobody reads on, so the rest is counted."""
 RACK_MEMBER_SHARE_MIN = 0.25

@@ -12,6 +12,8 @@ from auditor.accounting.exact_test import upper_tail
 
 CONTRAST_MIN = 3
 """Share of hits among what a candidate touches, at least this many times their share among all others."""
+CAUSE_LEDGERS_MIN = 3
+"""Ledgers a cause explains, at least: fewer are told one by one."""
 SIGNIFICANCE = 0.001
 """Probability of one false cause in a whole run, at most."""
 
@@ -86,3 +88,11 @@ def _share(group: Group) -> float:
 
 def _against(group: Group, rest: Group, candidates: int) -> Contrast:
     return compare(group.hit, group.touched, rest.hit, rest.touched, candidates)
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, rounded down: "100 %" is all, and what is more than none is never "0 %"."""
+    hundredths = int(share * 10_000 + 1e-6)
+    if share == 0 or hundredths >= 100:
+        return f"{hundredths // 100} %"
+    return f"{hundredths / 100:g} %" if hundredths else "below 0.01 %"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from auditor.accounting.cause_rows import percent
-from auditor.accounting.causes import CAUSE_LEDGERS_MIN
+from auditor.accounting.contrast import CAUSE_LEDGERS_MIN, percent
 from auditor.report.layout import count, of, paint, printable, wrapped
 
 KINDS_SHOWN_MAX = 4

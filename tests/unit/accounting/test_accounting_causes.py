@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import pytest
 from support.cause_worlds import BELOW, FAILED, MALFORMED, MARKED, World, both, ids, lacking, said, scattered, spread
 
-from auditor.accounting.causes import CAUSE_LEDGERS_MIN, CauseKind
+from auditor.accounting.causes import CauseKind
+from auditor.accounting.contrast import CAUSE_LEDGERS_MIN
 from auditor.accounting.hits import UNJUDGED, Hits, Via
 
 RACKS = {f"b{n}": f"/r{(n + 1) // 2}" for n in range(1, 7)}
