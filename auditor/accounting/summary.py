@@ -15,6 +15,7 @@ from auditor import __version__
 from auditor.accounting import circumstances
 from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.accounting.poisoned import poison_told
+from auditor.accounting.verdict_counts import copies_of_verdicts
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.finding import CATALOGUE, Kind
@@ -23,7 +24,7 @@ from auditor.verify.population import LastPopulation
 
 Json = dict[str, Any]
 
-STAGES = ("load", "place", "ask", "judge", "second_look", "report")
+STAGES = ("load", "ask", "judge", "second_look", "report")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ def summarise(
         "totals": previous.totals_after(told),
         "request_totals": previous.request_totals_after(costs),
         "coverage": _coverage(verdicts),
+        **copies_of_verdicts(verdicts),
         "oldest_underreplicated_s": _oldest_mark_s(verdicts),
         "nobody_answered": run.nobody_answered,
         "replication_disabled": facts.replication_disabled,

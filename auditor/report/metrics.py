@@ -10,6 +10,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http.client import HTTPException
+from math import nan
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -147,6 +148,13 @@ def _certainty(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
         PREFIX + "last_run_assurance_ledgers", "Ledgers judged by lists of entries, and by entries read instead.", cluster,
         [({"assurance": word}, float(assurance.get(word, 0))) for word in (LISTED, PROBED)],
     )  # fmt: skip
+    verified = summary.get("verified_ratio")
+    yield _gauge(
+        PREFIX + "last_run_verified_copies_ratio",
+        "Share of the promised copies that were listed or read; NaN where none was promised.",
+        cluster,
+        [({}, nan if verified is None else float(verified))],
+    )
 
 
 def _requests(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:

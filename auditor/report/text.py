@@ -129,11 +129,20 @@ def _ledgers(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
         if ledgers["listed"]
         else "there was nothing to judge"
     )
-    head = f"  {'coverage':<14}{share(float(summary['coverage'])):>13}  "
+    yield from _share_line("coverage", float(summary["coverage"]), meaning, width)
+    copies = summary.get("copies") or {}
+    if copies.get("expected"):
+        verified = copies["listed"] + copies["read"]
+        meaning = f"of the copies were listed or read ({count(verified)} of {count(copies['expected'])})"
+        yield from _share_line("verified", float(summary["verified_ratio"]), meaning, width)
+    yield ""
+
+
+def _share_line(name: str, ratio: float, meaning: str, width: int) -> Iterator[str]:
+    head = f"  {name:<14}{share(ratio):>13}  "
     first, *rest = wrapped(meaning, width, " " * len(head))
     yield head + first.strip()
     yield from rest
-    yield ""
 
 
 def _exempt(reasons: Mapping[str, int]) -> Iterator[str]:

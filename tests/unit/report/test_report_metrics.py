@@ -42,14 +42,14 @@ def test_every_series_of_the_contract_is_there_at_zero():
     expected |= {(LAST + "exempt_ledgers", frozenset({r.value})) for r in Exempt}
     expected |= {(LAST + "outcome", frozenset({o})) for o in OUTCOMES}
     expected |= {
-        (LAST + "duration_seconds", frozenset({s})) for s in ("load", "place", "ask", "judge", "second_look", "report")
+        (LAST + "duration_seconds", frozenset({s})) for s in ("load", "ask", "judge", "second_look", "report")
     }
     expected |= {
         (P + f"{n}_total", frozenset({o})) for n in ("bookie_requests", "zookeeper_reads") for o in ("answered", "failed")
     }
     single = (
         LAST + "coverage_ratio", LAST + "oldest_underreplicated_seconds", LAST + "timestamp_seconds",
-        P + "last_success_timestamp_seconds", LAST + "maintenance_ledgers",
+        P + "last_success_timestamp_seconds", LAST + "maintenance_ledgers", LAST + "verified_copies_ratio",
     )  # fmt: skip
     expected |= {(name, frozenset()) for name in single}
     expected |= {(LAST + "assurance_ledgers", frozenset({word})) for word in ("listed", "probed")}
