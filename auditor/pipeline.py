@@ -14,6 +14,7 @@ from auditor.evidence.schemas import LISTING, READS
 from auditor.evidence.shards import Shard, cut
 from auditor.judgement import Todo, reading_rounds_max
 from auditor.judgings import Judgings
+from auditor.mark_looks import MarkLooks
 from auditor.model.cluster import BookieRecord
 from auditor.register import BookieRegister
 from auditor.relisting import Relisting
@@ -43,6 +44,7 @@ class Audit:
     bookies: BookieRegister
     judgings: Judgings
     relisting: Relisting
+    mark_looks: MarkLooks
     waits_ms: tuple[int, int]
     shard_ledgers: int
 
@@ -59,6 +61,7 @@ def audit(look: Audit, ledger_ids: Sequence[int] | None) -> list[BookieRecord]:
     first_look(look, shards)
     look.progress.stage("second look")
     further_looks(look, shards)
+    look.journal.once("marks again", _look_at_marks_again, look)
     look.journal.once("listing again", _relist, look)
     look.judgings.commit()
     keep_poison(look.run)
@@ -93,6 +96,7 @@ def read_metadata(look: Audit, shard: Shard) -> Told:
     look.stages.read_ledgers(1, shard, marks=None if marks.problem else marks.by_ledger)
     if shard.number > 0:
         return {}
+    look.mark_looks.record_first(marks)
     problems = _odd(marks.unexpected_znodes, "znodes among the under-replication marks mark nothing at their place")
     return {PROBLEMS: [*problems, *(problem for problem in (marks.problem, marks.lock_problem) if problem)]}
 
@@ -165,6 +169,11 @@ def _read_what_is_lacking(look: Audit, at: int, shard: Shard, directory: Directo
         allowed = look.bookies.with_searches_left(directory)
         look.journal.once(f"look {at}: reads of judging {judging}", look.stages.read_entries, at, judging, allowed)
         look.judgings.judge(at, shard, (judging, Todo.READS))
+
+
+def _look_at_marks_again(look: Audit) -> Told:
+    problem = look.mark_looks.look_again(look.waits_ms[0], look.stop.wait)
+    return {PROBLEMS: [problem] if problem else []}
 
 
 def _relist(look: Audit) -> Told:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from auditor import __version__
 from auditor.accounting import circumstances
+from auditor.accounting.mark_counts import UnlistedMark, marks_of, oldest_mark_s
 from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.accounting.poisoned import poison_told
 from auditor.accounting.verdict_counts import copies_of_verdicts
@@ -67,6 +68,8 @@ class RunFacts:
     """The listing that was audited lacked ledgers that were there after all, or may have."""
     resumed_at: tuple[str, ...] = ()
     """When the run was gone on with after it had been cut down."""
+    unlisted_marks: tuple[UnlistedMark, ...] = ()
+    """Marks whose ledgers the listing did not name; none in a run of a part."""
 
 
 def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]:
@@ -114,7 +117,8 @@ def summarise(
         "request_totals": previous.request_totals_after(costs),
         "coverage": _coverage(verdicts),
         **copies_of_verdicts(verdicts),
-        "oldest_underreplicated_s": _oldest_mark_s(verdicts),
+        "oldest_underreplicated_s": oldest_mark_s(verdicts),
+        **marks_of(verdicts, run.unlisted_marks, run.terms.underreplication_grace_ms),
         "nobody_answered": run.nobody_answered,
         "replication_disabled": facts.replication_disabled,
         "partial": run.partial,
@@ -202,8 +206,3 @@ def _coverage(verdicts: pa.Table) -> float:
     marked = pc.and_(standing, pc.fill_null(pc.equal(verdicts["exempt"], Exempt.MARKED_UNDERREPLICATED.value), False))
     uncovered = int(pc.sum(pc.or_(unknown, marked)).as_py() or 0)
     return round(1 - uncovered / int(verdicts.num_rows), 6)
-
-
-def _oldest_mark_s(verdicts: pa.Table) -> float:
-    oldest: int | None = pc.max(verdicts["mark_age_ms"]).as_py()
-    return 0.0 if oldest is None else float(oldest / 1000)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from auditor.accounting.about import About
 from auditor.commands.context import Context, Watch
 from auditor.judgings import Judgings
+from auditor.mark_looks import MarkLooks
 from auditor.pipeline import Audit
 from auditor.register import BookieRegister
 from auditor.relisting import Relisting
@@ -61,6 +62,7 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
         ),
         judgings=Judgings(stages, at.run, at.journal),
         relisting=Relisting(stages, store, at.run, about.previous_population, at.last_run),
+        mark_looks=MarkLooks(store, at.run, about.terms, is_partial=about.partial),
         waits_ms=about.waits_ms,
         shard_ledgers=settings.shard_ledgers,
     )

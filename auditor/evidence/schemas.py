@@ -30,6 +30,20 @@ MARK = pa.struct(
     ]
 )
 """A mark; `lock` is null where no worker replicates the ledger."""
+MARKS = pa.schema(
+    [
+        ("ledger_id", pa.int64()),
+        ("look", pa.int32()),
+        ("read_at_ms", pa.int64()),
+        ("created_ms", pa.int64()),
+        ("changed_ms", pa.int64()),
+        ("has_metadata", pa.bool_()),
+        ("problem", pa.string()),
+    ]
+)
+"""A mark of a ledger that the listing did not name, with whether the ledger has metadata. Key: (ledger_id, look); at look 0 it
+was only listed. `created_ms` is null where the mark was gone, `has_metadata` where that is not known. Where ledger_id is null,
+`problem` says why not all marks could be listed."""
 CUSTOM = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
 LEDGERS = pa.schema(

@@ -277,6 +277,23 @@ class PopulationFacts:
     instance_id: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class MarkWithoutLedgerFacts:
+    """MARK_WITHOUT_LEDGER. `marks` older than `grace_ms` whose ledgers had no metadata at two looks, `apart_ms` apart."""
+
+    marks: int
+    some_ledgers: tuple[LedgerId, ...]
+    """The ids in the oldest of these marks, at most 20, the oldest first."""
+    oldest_age_ms: int
+    oldest_path: str
+    """The znode of the oldest mark."""
+    grace_ms: int
+    unchecked: int
+    """Marks of other ledgers that were not listed, and that were not looked at because there were too many."""
+    apart_ms: int
+    replication_disabled: bool
+
+
 Facts: TypeAlias = (
     EntryFacts
     | CorruptFacts
@@ -292,6 +309,7 @@ Facts: TypeAlias = (
     | LostFacts
     | LostContentFacts
     | PopulationFacts
+    | MarkWithoutLedgerFacts
 )
 
 

@@ -20,6 +20,7 @@ from prometheus_client.exposition import basic_auth_handler, default_handler, ge
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
+from auditor.accounting.mark_counts import MARK_STATES
 from auditor.accounting.summary import STAGES
 from auditor.config import without_credentials
 from auditor.confirm.witness import LISTED, PROBED
@@ -148,6 +149,13 @@ def _certainty(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
         PREFIX + "last_run_assurance_ledgers", "Ledgers judged by lists of entries, and by entries read instead.", cluster,
         [({"assurance": word}, float(assurance.get(word, 0))) for word in (LISTED, PROBED)],
     )  # fmt: skip
+    marks = summary.get("marks") or {}
+    yield _gauge(
+        PREFIX + "last_run_marks",
+        "Under-replication marks; within_grace and beyond_grace add up to total, the others are counted beside.",
+        cluster,
+        [({"state": state}, float(marks.get(state, 0))) for state in MARK_STATES],
+    )
     verified = summary.get("verified_ratio")
     yield _gauge(
         PREFIX + "last_run_verified_copies_ratio",

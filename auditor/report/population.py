@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from auditor.accounting.about import About
 from auditor.accounting.population import WHERE, listings_of
-from auditor.confirm.witness import cluster_testimony, finding_line
+from auditor.confirm.witness import ClusterLook, cluster_testimony, finding_line
 from auditor.evidence.schemas import LISTING, LISTINGS
 from auditor.model.identity import LedgerId
 from auditor.report.run_directory import Place
@@ -30,7 +30,8 @@ def population(run: Place, about: About) -> Population:
     listings, gone = _listings(run)
     finding = judge_population(last, listings, gone, about.facts.instance_id)
     if finding is not None:
-        told = cluster_testimony(finding, [(one.began_at_ms, one.count) for one in listings], about.facts)
+        looks = [ClusterLook(one.began_at_ms, "listing", f"{one.count} ledgers") for one in listings]
+        told = cluster_testimony(finding, looks, about.facts)
         return Population(findings=(finding_line(told),))
     short = bool(listings) and has_dropped(last, listings[0].count)
     return Population(withheld=(_short(last, listings),)) if short else Population()

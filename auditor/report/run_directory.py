@@ -264,8 +264,8 @@ def read_findings(run: Place) -> list[Json]:
     return list(jsonl.parse((run.read_text("findings.jsonl") or "").splitlines()))
 
 
-def write_causes(run: Place, files: Mapping[str, Ids]) -> None:
-    """The ledgers of each cause, one id a line as --ledgers-from reads them. No directory is made for none."""
+def write_ledger_files(run: Place, files: Mapping[str, Ids]) -> None:
+    """Write ledger ids to the named files, one a line as --ledgers-from reads them. No directory is made for none."""
     for name, ids in files.items():
         folder, _, file = name.rpartition("/")
         (run / folder).create()

@@ -127,9 +127,7 @@ def _sound_claim(summary: Mapping[str, Any], sound: int) -> str:
     if copies is None:
         return f"nothing wrong was found in {of(sound, 'sound ledger')}."
     if copies["assumed"]:
-        return (
-            f"nothing wrong in the {verified_words(copies)}; the other {count(copies['assumed'])} are assumed from a sample."
-        )
+        return f"nothing wrong in the {verified_words(copies)}; the other {count(copies['assumed'])} are assumed from a sample."
     return (
         f"{of(sound, 'ledger has', 'ledgers have')} every acknowledged entry where the metadata says it is, "
         "in as many copies as was promised; nothing wrong was found."

@@ -55,6 +55,8 @@ def summary(**changes: Any) -> dict[str, Any]:
     assert set(changes) <= {
         *document,
         "oldest_underreplicated_s",
+        "marks",
+        "marks_by_age",
         "request_totals",
         "nobody_answered",
         "bookies_unheard",
