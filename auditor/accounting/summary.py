@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -70,6 +70,8 @@ class RunFacts:
     """When the run was gone on with after it had been cut down."""
     unlisted_marks: tuple[UnlistedMark, ...] = ()
     """Marks whose ledgers the listing did not name; none in a run of a part."""
+    baseline: LastPopulation | None = None
+    """What the next run's number of ledgers is held against; None: this run's."""
 
 
 def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]:
@@ -122,11 +124,24 @@ def summarise(
         "nobody_answered": run.nobody_answered,
         "replication_disabled": facts.replication_disabled,
         "partial": run.partial,
+        "population": None if run.partial else _population(run, verdicts.num_rows),
         **poison_told(verdicts),
         "withheld": list(run.withheld),
         "complete": complete,
         "outcome": outcome_of(told, complete=all_judged, fault=is_fault(unknowns)),
         "exit_code": exit_code(told, run.fail_on, incomplete=not all_judged, fault=is_fault(unknowns)),
+    }
+
+
+def _population(run: RunFacts, listed: int) -> Json:
+    """What the next whole run is held against: this run, or an earlier one where this run lists far fewer ledgers."""
+    baseline = run.baseline or LastPopulation(run.run_id, run.finished_at, listed, 0)
+    return {
+        "baseline_run": baseline.run_id,
+        "baseline_finished_at": baseline.finished_at,
+        "baseline_listed": baseline.listed,
+        "low_listed": list(baseline.low_listed),
+        "low_runs": baseline.low_runs,
     }
 
 
@@ -140,19 +155,17 @@ def _cluster(facts: ClusterFacts) -> Json:
 class Previous:
     """What the newest finished run left behind: its totals, and its findings by id and kind (a worse kind is a new finding).
 
-    `run_id` is empty where there is none, or where nothing is known of how many ledgers it `listed`.
+    `baseline` is what the next run's number of ledgers is held against; None where nothing is known of it.
     """
 
     totals: Mapping[str, int]
     request_totals: Mapping[str, Mapping[str, int]]
     findings: frozenset[tuple[str, str]]
-    run_id: str = ""
-    finished_at: str = ""
-    listed: int = 0
+    baseline: LastPopulation | None = None
 
     def population(self, drop_percent: int) -> LastPopulation | None:
-        """What the next run's number of ledgers is held against."""
-        return LastPopulation(self.run_id, self.finished_at, self.listed, drop_percent) if self.run_id else None
+        """Return what the next run's number of ledgers is held against, with the share that run may lose."""
+        return replace(self.baseline, drop_percent=drop_percent) if self.baseline else None
 
     def totals_after(self, findings: Sequence[Json]) -> dict[str, int]:
         """Each kind's findings that were new in a run, added up over runs: what the counters go on from."""

@@ -140,7 +140,8 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         about = _about(this, store, bookies_at_first)
         previous = this.output.previous(about.facts)
         if not about.partial and this.begun is None:
-            about = replace(about, previous_population=previous.population(settings.population_drop))
+            population = None if settings.accept_population else previous.population(settings.population_drop)
+            about = replace(about, previous_population=population)
         this.cluster = settings.cluster or about.facts.instance_id or about.facts.metadata_service_uri
         for problem in store.problems:
             context.logger.warning("metadata service", problem=problem)
@@ -185,8 +186,8 @@ def _opened(this: Run, about: About, watch: Watch) -> Written:
     journal.seconds = watch.so_far
     this.journal = journal
     write_json(directory, "run.json", about.as_json())
-    last = about.previous_population
-    return Written(directory, journal, this.output.run(last.run_id) if last else None)
+    baseline = about.previous_population
+    return Written(directory, journal, this.output.run(baseline.run_id) if baseline else None)
 
 
 def _planned(this: Run, look: Audit, ids: Sequence[int] | None) -> int:

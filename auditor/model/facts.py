@@ -275,6 +275,8 @@ class PopulationFacts:
     drop_percent: int
     some_gone: tuple[LedgerId, ...]
     instance_id: str | None
+    runs_in_a_row: int = 1
+    """Whole runs in a row that were held against the same run and listed so few, this one among them."""
 
 
 @dataclass(frozen=True, slots=True)

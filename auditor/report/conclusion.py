@@ -77,6 +77,7 @@ def conclude(
         listing_was_short=bool(listed.withheld),
         resumed_at=about.resumed_at,
         unlisted_marks=marked.unlisted,
+        baseline=listed.baseline,
     )
     why = causes(run, about, verdicts, looks, findings, held)
     summary = summarise(facts, verdicts, bookies, _costs(run), findings, previous) | why.as_json()
