@@ -21,6 +21,7 @@ from auditor.relisting import Relisting
 from auditor.report.journal import LISTED, PROBLEMS, Journal, Told
 from auditor.report.poison_evidence import keep_poison
 from auditor.report.progress import Progress
+from auditor.report.read_counts import count_silent_parents
 from auditor.report.run_directory import Place
 from auditor.stop import StopRequest
 from auditor.tables.lanes import Directory
@@ -82,6 +83,7 @@ def _listed(look: Audit, ledger_ids: Sequence[int] | None) -> Told:
         listing = look.store.listing_partitions()
         problems = _odd(listing.unexpected_znodes, "znodes above the ledgers belong to no ledger of this layout")
         look.stages.list_ledgers(listing.partitions)
+        count_silent_parents(look.run, "evidence/listing", listing, look.stages.counts)
         look.relisting.ended()
     else:
         look.stages.take_listing(ledger_ids)

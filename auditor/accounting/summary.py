@@ -30,8 +30,7 @@ STAGES = ("load", "ask", "judge", "second_look", "report")
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What the written evidence says was asked. A ZooKeeper read is one ledger's znode, its
-    mark or the lock on it."""
+    """What the written evidence says was asked. A ZooKeeper read is one znode's data or its children, each time."""
 
     zookeeper_reads: int
     zookeeper_reads_failed: int

@@ -43,6 +43,7 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
         judging=settings.judging_limits(),
         readers=readers,
         tick=watch.done,
+        counts=store.counts,
     )
     return Audit(
         stages=stages,

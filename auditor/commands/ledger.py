@@ -50,6 +50,7 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
             newest = newest_run(settings.output, facts)
             asker = _asker(context, store, newest)
             judged = audit_ledgers(asker, ids, terms)
+            reads = store.counts.reads
     except StoreUnavailable as error:
         return without_verdict(context, run_id, "UNREACHABLE", str(error))
     except TooManyPoisoned as error:
@@ -64,6 +65,7 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     told = [(evidence, step.verdict) for evidence, step in judged]
     summary["assurance"] = assurance_of_ledgers(told, terms, findings)
     summary |= copies_of_ledgers([step.verdict for _, step in judged])
+    summary["requests"] = {"zookeeper_reads": reads}
     summary["maintenance"] = maintenance_of_ledgers(told, terms)
     summary["newest_run"] = _used_of(newest, asker.known_unable, [evidence for evidence, _ in judged])
     _say(context, summary, [_ledger(evidence, step, asker.set_aside) for evidence, step in judged], findings)

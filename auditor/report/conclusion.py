@@ -26,6 +26,7 @@ from auditor.model.verdict import Exempt
 from auditor.report.grouping import Heard, causes, heard
 from auditor.report.mark_findings import mark_findings
 from auditor.report.population import population
+from auditor.report.read_counts import znodes_read
 from auditor.report.run_directory import Place
 from auditor.verify.content import judge_content, withheld_content
 from auditor.verify.reachability import BookieLook, Orphans, judge_bookies, nobody_answered, withheld
@@ -155,11 +156,10 @@ def _costs(run: Place) -> Costs:
         retries += _sum(batch, "retries")
         confirming += batch.num_rows
         unanswered += batch.num_rows - _sum_of(pc.is_in(batch["status"], conclusive))
-    later = run.count("evidence/ledgers", LEDGERS, pc.field("look") > 1)
-    failed = [RecordStatus.UNREADABLE.value, RecordStatus.NOT_AUTHORISED.value]
+    znodes, unread = znodes_read(run)
     return Costs(
-        zookeeper_reads=run.count("evidence/ledgers", LEDGERS) + 2 * later,  # its mark and the lock on it as well
-        zookeeper_reads_failed=run.count("evidence/ledgers", LEDGERS, pc.field("status").isin(failed)),
+        zookeeper_reads=znodes,
+        zookeeper_reads_failed=unread,
         bookie_requests=requests,
         bookie_bytes=received,
         retries=retries,
