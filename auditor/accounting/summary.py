@@ -116,19 +116,26 @@ def summarise(
         "requests": _requests(costs, verdicts),
         "totals": previous.totals_after(told),
         "request_totals": previous.request_totals_after(costs),
-        "coverage": _coverage(verdicts),
-        **copies_of_verdicts(verdicts),
-        "oldest_underreplicated_s": oldest_mark_s(verdicts),
-        **marks_of(verdicts, run.unlisted_marks, run.terms.underreplication_grace_ms),
+        **_of_verdicts(run, verdicts),
         "nobody_answered": run.nobody_answered,
         "replication_disabled": facts.replication_disabled,
         "partial": run.partial,
-        "population": None if run.partial else _population(run, verdicts.num_rows),
         **poison_told(verdicts),
         "withheld": list(run.withheld),
         "complete": complete,
         "outcome": outcome_of(told, complete=all_judged, fault=is_fault(unknowns)),
         "exit_code": exit_code(told, run.fail_on, incomplete=not all_judged, fault=is_fault(unknowns)),
+    }
+
+
+def _of_verdicts(run: RunFacts, verdicts: pa.Table) -> Json:
+    """What is counted of the verdicts beside standings, reasons and findings."""
+    return {
+        "coverage": _coverage(verdicts),
+        **copies_of_verdicts(verdicts),
+        "oldest_underreplicated_s": oldest_mark_s(verdicts),
+        **marks_of(verdicts, run.unlisted_marks, run.terms.underreplication_grace_ms),
+        "population": None if run.partial else _population(run, verdicts.num_rows),
     }
 
 

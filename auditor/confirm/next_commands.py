@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from auditor.confirm import pulsar_commands
 from auditor.confirm.pulsar_commands import Owner, PulsarLedger, pulsar_ledger
+from auditor.model.cluster_facts import MarkWithoutLedgerFacts
 from auditor.model.facts import (
     BeyondEndFacts,
     CorruptFacts,
     EntryFacts,
     LostContentFacts,
     MarkFacts,
-    MarkWithoutLedgerFacts,
     UnrecoverableFacts,
 )
 from auditor.model.finding import CATALOGUE, Finding, Kind

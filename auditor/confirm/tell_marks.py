@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from auditor.confirm.tell_entries import tell_entries
 from auditor.confirm.telling import TellLedger, TellOther
 from auditor.confirm.words import clock, joined, named, span
+from auditor.model.cluster_facts import MarkWithoutLedgerFacts
 from auditor.model.evidence import Look
-from auditor.model.facts import MarkFacts, MarkWithoutLedgerFacts, UnrecoverableFacts, WhyMarked
+from auditor.model.facts import MarkFacts, UnrecoverableFacts, WhyMarked
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerState
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from auditor.confirm.telling import TellLedger, TellOther
 from auditor.confirm.words import clock, joined, runs, span
+from auditor.model.cluster_facts import PopulationFacts
 from auditor.model.evidence import Look
-from auditor.model.facts import BeyondEndFacts, ContradictionFacts, Contradicts, PopulationFacts, StuckFacts, UndecodableFacts
+from auditor.model.facts import BeyondEndFacts, ContradictionFacts, Contradicts, StuckFacts, UndecodableFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerState
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum, StrEnum
 from typing import Any, TypeAlias
 
+from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerState
 
@@ -260,40 +261,6 @@ class LostContentFacts:
     absent: int
     expected: int
     some_ledgers: tuple[LedgerId, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PopulationFacts:
-    """LEDGER_POPULATION_DROPPED. `ledgers` were listed, and `ledgers_again` when they were listed again `apart_ms` later."""
-
-    previous_run: str
-    previous_finished_at: str
-    previous_ledgers: int
-    ledgers: int
-    ledgers_again: int
-    apart_ms: int
-    drop_percent: int
-    some_gone: tuple[LedgerId, ...]
-    instance_id: str | None
-    runs_in_a_row: int = 1
-    """Whole runs in a row that were held against the same run and listed so few, this one among them."""
-
-
-@dataclass(frozen=True, slots=True)
-class MarkWithoutLedgerFacts:
-    """MARK_WITHOUT_LEDGER. `marks` older than `grace_ms` whose ledgers had no metadata at two looks, `apart_ms` apart."""
-
-    marks: int
-    some_ledgers: tuple[LedgerId, ...]
-    """The ids in the oldest of these marks, at most 20, the oldest first."""
-    oldest_age_ms: int
-    oldest_path: str
-    """The znode of the oldest mark."""
-    grace_ms: int
-    unchecked: int
-    """Marks of other ledgers that were not listed, and that were not looked at because there were too many."""
-    apart_ms: int
-    replication_disabled: bool
 
 
 Facts: TypeAlias = (

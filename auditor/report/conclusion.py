@@ -59,8 +59,7 @@ def conclude(
     lost = orphans(run.read_table("evidence/answers", TOLD, UNHEARD_OR_GREETING), verdicts, marks)
     held = heard(run, verdicts, bookies)
     listed, marked = population(run, about), mark_findings(run, about)
-    on_cluster = [*listed.findings, *marked.findings]
-    findings = findings_of(verdicts, [*_on_bookies(bookies, looks, lost, about, held), *on_cluster])
+    findings = findings_of(verdicts, [*_on_bookies(bookies, looks, lost, about, held), *listed.findings, *marked.findings])
     not_there = _not_there(run, verdicts) if about.partial else []
     facts = RunFacts(
         run_id=about.run_id,

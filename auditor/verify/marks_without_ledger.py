@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from auditor.model.facts import MarkWithoutLedgerFacts
+from auditor.model.cluster_facts import MarkWithoutLedgerFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark

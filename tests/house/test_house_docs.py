@@ -381,7 +381,11 @@ def test_fields_of_names():
 
 
 @pytest.mark.parametrize(
-    "field", ["cluster", "duration_s", "ledgers", "bookies", "maintenance", "placement", "assurance", "causes_rest", "requests"]
+    "field",
+    [
+        *("cluster", "duration_s", "ledgers", "bookies", "maintenance", "placement", "assurance", "causes_rest", "requests"),
+        *("copies", "marks", "marks_by_age", "population"),
+    ],
 )
 def test_inner_fields_of_the_summary(field: str):
     """What names.md says is in an object of summary.json is what is there."""

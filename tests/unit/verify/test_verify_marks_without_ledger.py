@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.model.facts import MarkWithoutLedgerFacts
+from auditor.model.cluster_facts import MarkWithoutLedgerFacts
 from auditor.model.finding import Kind
 from auditor.verify.marks_without_ledger import (
     LEDGERS_NAMED_MAX,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.model.facts import PopulationFacts
+from auditor.model.cluster_facts import PopulationFacts
 from auditor.verify.population import RUNS_TO_AGREE, LastPopulation, Listing, judge_population, kept_baseline
 
 BASELINE = LastPopulation("20260101T030000Z-000001", "2026-01-01T03:00:00Z", 1_000, 50)
