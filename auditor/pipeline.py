@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.evidence.schemas import LISTING, READS
+from auditor.evidence.schemas import LISTING, READS, with_read_counts
 from auditor.evidence.shards import Shard, cut
 from auditor.judgement import Todo, reading_rounds_max
 from auditor.judgings import Judgings
@@ -87,7 +87,7 @@ def _listed(look: Audit, ledger_ids: Sequence[int] | None) -> Told:
         look.relisting.ended()
     else:
         look.stages.take_listing(ledger_ids)
-    look.run.write_table("evidence/reads", READS.empty_table(), "none")
+    look.run.write_table("evidence/reads", with_read_counts(READS).empty_table(), "none")
     return {"began_at_ms": look.relisting.began_at_ms, "shard_ledgers": look.shard_ledgers, PROBLEMS: problems}
 
 

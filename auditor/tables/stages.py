@@ -70,7 +70,8 @@ class Stages:
 
     def take_listing(self, ids: Sequence[LedgerId], name: str = "evidence/listing") -> None:
         """The ledger ids an operator named -> evidence/listing."""
-        rows = pa.RecordBatch.from_arrays([pa.array(ids, pa.int64())], schema=LISTING)
+        none = pa.nulls(len(ids), pa.int64())
+        rows = pa.RecordBatch.from_arrays([pa.array(ids, pa.int64()), none, none], schema=ledger_table.COUNTED_LISTING)
         keep(rows, f"{self.uri}/{name}")
 
     def read_ledgers(self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None) -> None:
