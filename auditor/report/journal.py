@@ -117,7 +117,7 @@ def _entry(run: Place, name: str) -> dict[str, Any]:
     try:
         entry = json.loads(run.read_text(name) or "")
         return {"reads": entry.get("reads", {}), **{key: entry[key] for key in ("stage", "told", "files", "seconds")}}
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{run.uri}/{name} is damaged ({error}): that run cannot go on, start a new one") from None
 
 
