@@ -21,7 +21,7 @@ from auditor.wire.layout import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 from auditor.zookeeper.multi_read import CONNECTION_LOSS, MULTI_READ, NO_AUTH, NO_NODE, OK
 from auditor.zookeeper.pace import Pace
-from auditor.zookeeper.reading import REQUEST_BYTES_MAX, children_of_many, read_many
+from auditor.zookeeper.reading import REQUEST_BYTES_MAX, children_of_many, read_many, supports_multi_read
 from auditor.zookeeper.session import Session, connect
 
 H = LedgerLayout.HIERARCHICAL
