@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.evidence.schemas import LISTING, READS
+from auditor.evidence.schemas import LISTING, READS, with_read_counts
 from auditor.evidence.shards import Shard, cut
 from auditor.judgement import Todo, reading_rounds_max
 from auditor.judgings import Judgings
+from auditor.mark_looks import MarkLooks
 from auditor.model.cluster import BookieRecord
 from auditor.register import BookieRegister
 from auditor.relisting import Relisting
 from auditor.report.journal import LISTED, PROBLEMS, Journal, Told
 from auditor.report.poison_evidence import keep_poison
 from auditor.report.progress import Progress
+from auditor.report.read_counts import count_silent_parents
 from auditor.report.run_directory import Place
 from auditor.stop import StopRequest
 from auditor.tables.lanes import Directory
@@ -43,6 +45,7 @@ class Audit:
     bookies: BookieRegister
     judgings: Judgings
     relisting: Relisting
+    mark_looks: MarkLooks
     waits_ms: tuple[int, int]
     shard_ledgers: int
 
@@ -59,6 +62,7 @@ def audit(look: Audit, ledger_ids: Sequence[int] | None) -> list[BookieRecord]:
     first_look(look, shards)
     look.progress.stage("second look")
     further_looks(look, shards)
+    look.journal.once("marks again", _look_at_marks_again, look)
     look.journal.once("listing again", _relist, look)
     look.judgings.commit()
     keep_poison(look.run)
@@ -79,10 +83,11 @@ def _listed(look: Audit, ledger_ids: Sequence[int] | None) -> Told:
         listing = look.store.listing_partitions()
         problems = _odd(listing.unexpected_znodes, "znodes above the ledgers belong to no ledger of this layout")
         look.stages.list_ledgers(listing.partitions)
+        count_silent_parents(look.run, "evidence/listing", listing, look.stages.counts)
         look.relisting.ended()
     else:
         look.stages.take_listing(ledger_ids)
-    look.run.write_table("evidence/reads", READS.empty_table(), "none")
+    look.run.write_table("evidence/reads", with_read_counts(READS).empty_table(), "none")
     return {"began_at_ms": look.relisting.began_at_ms, "shard_ledgers": look.shard_ledgers, PROBLEMS: problems}
 
 
@@ -93,6 +98,7 @@ def read_metadata(look: Audit, shard: Shard) -> Told:
     look.stages.read_ledgers(1, shard, marks=None if marks.problem else marks.by_ledger)
     if shard.number > 0:
         return {}
+    look.mark_looks.record_first(marks)
     problems = _odd(marks.unexpected_znodes, "znodes among the under-replication marks mark nothing at their place")
     return {PROBLEMS: [*problems, *(problem for problem in (marks.problem, marks.lock_problem) if problem)]}
 
@@ -165,6 +171,11 @@ def _read_what_is_lacking(look: Audit, at: int, shard: Shard, directory: Directo
         allowed = look.bookies.with_searches_left(directory)
         look.journal.once(f"look {at}: reads of judging {judging}", look.stages.read_entries, at, judging, allowed)
         look.judgings.judge(at, shard, (judging, Todo.READS))
+
+
+def _look_at_marks_again(look: Audit) -> Told:
+    problem = look.mark_looks.look_again(look.waits_ms[0], look.stop.wait)
+    return {PROBLEMS: [problem] if problem else []}
 
 
 def _relist(look: Audit) -> Told:

@@ -10,6 +10,7 @@ from auditor.clock import now_ms
 from auditor.errors import OutputError, StoreUnavailable
 from auditor.evidence.rows import table
 from auditor.evidence.schemas import LISTING, LISTINGS
+from auditor.report.read_counts import count_silent_parents
 from auditor.report.run_directory import Place
 from auditor.tables.stages import Stages
 from auditor.verify.population import LastPopulation, has_dropped
@@ -47,7 +48,9 @@ class Relisting:
         self.began_at_ms = now_ms()
         try:
             self.store.sync()
-            self.stages.list_ledgers(self.store.listing_partitions().partitions, WHERE[AGAIN])
+            listing = self.store.listing_partitions()
+            self.stages.list_ledgers(listing.partitions, WHERE[AGAIN])
+            count_silent_parents(self.run, WHERE[AGAIN], listing, self.stages.counts)
         except StoreUnavailable as error:
             return f"the ledgers could not be listed again: {error}"
         self._write(AGAIN)

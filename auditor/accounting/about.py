@@ -68,7 +68,7 @@ def _pair(value: Sequence[int]) -> tuple[int, int]:
 
 
 def _population(value: Mapping[str, Any] | None) -> LastPopulation | None:
-    return None if value is None else LastPopulation(**value)
+    return None if value is None else LastPopulation(**{**value, "low_listed": tuple(value.get("low_listed", ()))})
 
 
 def _terms(value: Mapping[str, Any]) -> Terms:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +13,10 @@ import pyarrow.compute as pc
 
 from auditor import __version__
 from auditor.accounting import circumstances
+from auditor.accounting.mark_counts import UnlistedMark, marks_of, oldest_mark_s
 from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.accounting.poisoned import poison_told
+from auditor.accounting.verdict_counts import copies_of_verdicts
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.finding import CATALOGUE, Kind
@@ -23,13 +25,12 @@ from auditor.verify.population import LastPopulation
 
 Json = dict[str, Any]
 
-STAGES = ("load", "place", "ask", "judge", "second_look", "report")
+STAGES = ("load", "ask", "judge", "second_look", "report")
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What the written evidence says was asked. A ZooKeeper read is one ledger's znode, its
-    mark or the lock on it."""
+    """What the written evidence says was asked. A ZooKeeper read is one znode's data or its children, each time."""
 
     zookeeper_reads: int
     zookeeper_reads_failed: int
@@ -66,6 +67,10 @@ class RunFacts:
     """The listing that was audited lacked ledgers that were there after all, or may have."""
     resumed_at: tuple[str, ...] = ()
     """When the run was gone on with after it had been cut down."""
+    unlisted_marks: tuple[UnlistedMark, ...] = ()
+    """Marks whose ledgers the listing did not name; none in a run of a part."""
+    baseline: LastPopulation | None = None
+    """What the next run's number of ledgers is held against; None: this run's."""
 
 
 def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]:
@@ -111,8 +116,7 @@ def summarise(
         "requests": _requests(costs, verdicts),
         "totals": previous.totals_after(told),
         "request_totals": previous.request_totals_after(costs),
-        "coverage": _coverage(verdicts),
-        "oldest_underreplicated_s": _oldest_mark_s(verdicts),
+        **_of_verdicts(run, verdicts),
         "nobody_answered": run.nobody_answered,
         "replication_disabled": facts.replication_disabled,
         "partial": run.partial,
@@ -121,6 +125,29 @@ def summarise(
         "complete": complete,
         "outcome": outcome_of(told, complete=all_judged, fault=is_fault(unknowns)),
         "exit_code": exit_code(told, run.fail_on, incomplete=not all_judged, fault=is_fault(unknowns)),
+    }
+
+
+def _of_verdicts(run: RunFacts, verdicts: pa.Table) -> Json:
+    """What is counted of the verdicts beside standings, reasons and findings."""
+    return {
+        "coverage": _coverage(verdicts),
+        **copies_of_verdicts(verdicts),
+        "oldest_underreplicated_s": oldest_mark_s(verdicts),
+        **marks_of(verdicts, run.unlisted_marks, run.terms.underreplication_grace_ms),
+        "population": None if run.partial else _population(run, verdicts.num_rows),
+    }
+
+
+def _population(run: RunFacts, listed: int) -> Json:
+    """What the next whole run is held against: this run, or an earlier one where this run lists far fewer ledgers."""
+    baseline = run.baseline or LastPopulation(run.run_id, run.finished_at, listed, 0)
+    return {
+        "baseline_run": baseline.run_id,
+        "baseline_finished_at": baseline.finished_at,
+        "baseline_listed": baseline.listed,
+        "low_listed": list(baseline.low_listed),
+        "low_runs": baseline.low_runs,
     }
 
 
@@ -134,19 +161,17 @@ def _cluster(facts: ClusterFacts) -> Json:
 class Previous:
     """What the newest finished run left behind: its totals, and its findings by id and kind (a worse kind is a new finding).
 
-    `run_id` is empty where there is none, or where nothing is known of how many ledgers it `listed`.
+    `baseline` is what the next run's number of ledgers is held against; None where nothing is known of it.
     """
 
     totals: Mapping[str, int]
     request_totals: Mapping[str, Mapping[str, int]]
     findings: frozenset[tuple[str, str]]
-    run_id: str = ""
-    finished_at: str = ""
-    listed: int = 0
+    baseline: LastPopulation | None = None
 
     def population(self, drop_percent: int) -> LastPopulation | None:
-        """What the next run's number of ledgers is held against."""
-        return LastPopulation(self.run_id, self.finished_at, self.listed, drop_percent) if self.run_id else None
+        """Return what the next run's number of ledgers is held against, with the share that run may lose."""
+        return replace(self.baseline, drop_percent=drop_percent) if self.baseline else None
 
     def totals_after(self, findings: Sequence[Json]) -> dict[str, int]:
         """Each kind's findings that were new in a run, added up over runs: what the counters go on from."""
@@ -200,8 +225,3 @@ def _coverage(verdicts: pa.Table) -> float:
     marked = pc.and_(standing, pc.fill_null(pc.equal(verdicts["exempt"], Exempt.MARKED_UNDERREPLICATED.value), False))
     uncovered = int(pc.sum(pc.or_(unknown, marked)).as_py() or 0)
     return round(1 - uncovered / int(verdicts.num_rows), 6)
-
-
-def _oldest_mark_s(verdicts: pa.Table) -> float:
-    oldest: int | None = pc.max(verdicts["mark_age_ms"]).as_py()
-    return 0.0 if oldest is None else float(oldest / 1000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from auditor.accounting.copies import capped
 from auditor.confirm.witness import assurance, finding_line, ledger_testimony
 from auditor.evidence.rows import Row
 from auditor.judgement import Step, Todo
@@ -41,8 +42,5 @@ def _copies(counts: CopyCounts | None) -> Row:
     """The four counts of copies, each at most COPIES_MAX; nulls where no bookie had to be asked."""
     if counts is None:
         return (None, None, None, None)
-    return tuple(min(count, COPIES_MAX) for count in (counts.expected, counts.listed, counts.read, counts.assumed))
-
-
-COPIES_MAX = 2**53
-"""What one ledger counts for, at most: its metadata may claim 2^63 entries, and sums over all ledgers must not overflow."""
+    counts = capped(counts)
+    return (counts.expected, counts.listed, counts.read, counts.assumed)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from auditor.accounting.about import About
 from auditor.commands.context import Context, Watch
 from auditor.judgings import Judgings
+from auditor.mark_looks import MarkLooks
 from auditor.pipeline import Audit
 from auditor.register import BookieRegister
 from auditor.relisting import Relisting
@@ -19,12 +20,12 @@ from auditor.zookeeper.metadata_store import MetadataStore
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Where a run is written: its directory, its journal, and the directory of the run that its number of ledgers is held
-    against."""
+    """Where a run is written: its directory and its journal. `baseline`: the directory of the run that its number of ledgers
+    is held against."""
 
     run: Place
     journal: Journal
-    last_run: Place | None
+    baseline: Place | None
 
 
 def assemble(context: Context, about: About, store: MetadataStore, spark: Session, at: Written, watch: Watch) -> Audit:
@@ -42,6 +43,7 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
         judging=settings.judging_limits(),
         readers=readers,
         tick=watch.done,
+        counts=store.counts,
     )
     return Audit(
         stages=stages,
@@ -60,7 +62,8 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
             resumptions=len(about.resumed_at),
         ),
         judgings=Judgings(stages, at.run, at.journal),
-        relisting=Relisting(stages, store, at.run, about.previous_population, at.last_run),
+        relisting=Relisting(stages, store, at.run, about.previous_population, at.baseline),
+        mark_looks=MarkLooks(store, at.run, about.terms, is_partial=about.partial),
         waits_ms=about.waits_ms,
         shard_ledgers=settings.shard_ledgers,
     )

@@ -40,7 +40,7 @@ def _introduction(stories: list[Story], settings: Settings) -> str:
     delay, timeout = span(settings.second_look_delay_ms / 1000), span(settings.rpc_timeout_ms / 1000)
     lines = [
         "An embedded cluster was started: a real ZooKeeper, and bookies that speak the real protocol. It holds one case of",
-        "every kind of finding on a ledger or a bookie, each beside a twin that differs in one fact:",
+        "every kind of finding that one run can show, each beside a twin that differs in one fact:",
         "",
         *(
             f"  {story.kind.value:<30} {story.ledger_or_bookie!s:>6}  twin {story.twin!s:>6}   {story.told}"

@@ -9,6 +9,7 @@ from typing import Any
 
 from auditor import __version__
 from auditor.accounting.assurance import assurance_of_ledgers, maintenance_of_ledgers
+from auditor.accounting.copies import copies_of_ledgers, counts_json
 from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.clock import now_ms, utc_now
 from auditor.commands.context import Context, new_run_id
@@ -49,6 +50,7 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
             newest = newest_run(settings.output, facts)
             asker = _asker(context, store, newest)
             judged = audit_ledgers(asker, ids, terms)
+            reads = store.counts.reads
     except StoreUnavailable as error:
         return without_verdict(context, run_id, "UNREACHABLE", str(error))
     except TooManyPoisoned as error:
@@ -62,6 +64,8 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     summary = _summary(run_id, facts, judged, settings.fail_on, findings)
     told = [(evidence, step.verdict) for evidence, step in judged]
     summary["assurance"] = assurance_of_ledgers(told, terms, findings)
+    summary |= copies_of_ledgers([step.verdict for _, step in judged])
+    summary["requests"] = {"zookeeper_reads": reads}
     summary["maintenance"] = maintenance_of_ledgers(told, terms)
     summary["newest_run"] = _used_of(newest, asker.known_unable, [evidence for evidence, _ in judged])
     _say(context, summary, [_ledger(evidence, step, asker.set_aside) for evidence, step in judged], findings)
@@ -151,6 +155,7 @@ def _ledger(evidence: LedgerEvidence, step: Step, set_aside: Mapping[int, str]) 
         "assurance": assurance(verdict.probes),
         "probes": verdict.probes.read if verdict.probes else 0,
         "random_probes": verdict.probes.random if verdict.probes else 0,
+        "copies": None if verdict.copies is None else counts_json(verdict.copies),
         "only_maintenance": verdict.only_maintenance,
         "detail": set_aside.get(evidence.ledger_id, record.detail),
     }

@@ -13,7 +13,7 @@ from auditor.errors import OutputError
 from auditor.report import log, metrics, text
 from auditor.report.conclusion import Conclusion
 from auditor.report.journal import forget
-from auditor.report.run_directory import Output, Place, write_causes, write_json
+from auditor.report.run_directory import Output, Place, write_json, write_ledger_files
 
 METRICS_FILE_BYTES_MAX = 16 * 2**20
 """Largest metrics file read back: ours has a few hundred lines."""
@@ -38,7 +38,7 @@ def write_results(
     findings = [json.loads(line) for line in conclusion.findings]
     log.violations(context.logger, findings, log_format=context.settings.log_format)
     directory.write_text("findings.jsonl", "".join(f"{line}\n" for line in conclusion.findings))
-    write_causes(directory, conclusion.cause_files)
+    write_ledger_files(directory, conclusion.ledger_files)
     report = text.render(summary, findings, run_dir=directory.path, width=context.width)
     directory.write_text("report.txt", report)
     exposition = metrics.exposition(

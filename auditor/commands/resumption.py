@@ -44,6 +44,8 @@ def begun(context: Context, output: Output, run_id: str, now: datetime) -> About
         raise ConfigError(f"--resume: run {run_id} was begun by version {about.auditor_version or 'unknown'}: start a new run")
     if other := _changed(context, about):
         raise ConfigError(f"--resume: run {run_id} was begun under other settings ({', '.join(other)}): give it the same")
+    if settings.accept_population and about.previous_population is not None:
+        raise ConfigError(f"--resume: run {run_id} was begun without --accept-population: start a new run")
     return replace(about, resumed_at=(*about.resumed_at, rfc3339(now)))
 
 

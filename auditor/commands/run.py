@@ -36,6 +36,7 @@ from auditor.report import log, text
 from auditor.report.conclusion import Conclusion, conclude
 from auditor.report.journal import Journal
 from auditor.report.plan import plan_text
+from auditor.report.read_counts import add_kept_counts, kept_reads, write_read_counts
 from auditor.report.run_directory import Output, Place, place, write_json
 from auditor.stop import Interrupted
 from auditor.tables.session import spark_session
@@ -140,7 +141,8 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         about = _about(this, store, bookies_at_first)
         previous = this.output.previous(about.facts)
         if not about.partial and this.begun is None:
-            about = replace(about, previous_population=previous.population(settings.population_drop))
+            population = None if settings.accept_population else previous.population(settings.population_drop)
+            about = replace(about, previous_population=population)
         this.cluster = settings.cluster or about.facts.instance_id or about.facts.metadata_service_uri
         for problem in store.problems:
             context.logger.warning("metadata service", problem=problem)
@@ -149,7 +151,7 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         heard = settings.verbose and settings.log_format == "console"
         with spark_session(len(registered), settings.spark_master, context.stop, verbose=heard, lock=this.lock) as spark:
             this.spark_version = spark.version
-            at = _opened(this, about, watch)
+            at = _opened(this, about, watch, store)
             look = assemble(context, about, store, spark, at, watch)
             if settings.dry_run:
                 return _planned(this, look, ids)
@@ -158,6 +160,7 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
                 context.logger.warning("metadata service", problem=problem)
             watch.stage("report")
             verdicts = at.run.read_table("verdicts", VERDICTS)
+            write_read_counts(at.run, store.counts)
     watch.close()
     conclusion = conclude(
         at.run, about, bookies, previous, verdicts=verdicts, finished_at=rfc3339(utc_now()), duration_s=watch.durations()
@@ -177,16 +180,18 @@ def _about(this: Run, store: MetadataStore, bookies: Sequence[BookieRecord]) -> 
     return About(this.run_id, this.started_at, facts, terms, settings.fail_on, settings.allow_empty, partial, waits_ms=waits)
 
 
-def _opened(this: Run, about: About, watch: Watch) -> Written:
+def _opened(this: Run, about: About, watch: Watch, store: MetadataStore) -> Written:
     """The run's directory, made anew or as it was left, with what the run is judged by in it."""
     directory = this.directory = this.output.start(this.run_id)
     journal = Journal.reopened(directory)
     watch.goes_on(journal.began_with)
     journal.seconds = watch.so_far
+    add_kept_counts(store.counts, journal.began_with_reads)
+    journal.reads = lambda: kept_reads(store.counts)
     this.journal = journal
     write_json(directory, "run.json", about.as_json())
-    last = about.previous_population
-    return Written(directory, journal, this.output.run(last.run_id) if last else None)
+    baseline = about.previous_population
+    return Written(directory, journal, this.output.run(baseline.run_id) if baseline else None)
 
 
 def _planned(this: Run, look: Audit, ids: Sequence[int] | None) -> int:

@@ -94,10 +94,18 @@ JUDGEMENT_SETTINGS = (
     ),
     Setting(
         "population_drop", _HOW, PERCENT, "50%",
-        "The share of ledgers by which a run may list fewer than the last; more is a finding on the cluster. 0: not looked at.",
+        "The share of ledgers by which a run may list fewer than the last; more is a finding on the cluster, until three whole "
+        "runs agree about the new number. 0: not looked at.",
         "Retention moves the number by a few percent a day. Half of all ledgers gone at once is a wrong root or lost metadata, "
         "and bookies collect what metadata does not name.",
         low=0, high=100, commands=WHOLE_RUNS,
+    ),
+    Setting(
+        "accept_population", _HOW, SWITCH, "false",
+        "Accept the number of ledgers that this run lists, however few: it is what the next run is held against. For one run, "
+        "after many ledgers were deleted on purpose.",
+        "Off: a drop is found again until three whole runs agree about the new number, so that nobody misses it.",
+        commands=ONLY_RUN,
     ),
     Setting(
         "sound_sample", _HOW, PERCENT, "1%",

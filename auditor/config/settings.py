@@ -29,6 +29,7 @@ class Settings:
     lost_bookie_wait_max_ms: int
     stuck_after_ms: int
     population_drop: int
+    accept_population: bool
     sound_sample: int
     """Percent."""
     maintenance: tuple[str, ...] | None

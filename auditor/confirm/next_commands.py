@@ -12,7 +12,15 @@ from typing import NamedTuple
 
 from auditor.confirm import pulsar_commands
 from auditor.confirm.pulsar_commands import Owner, PulsarLedger, pulsar_ledger
-from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, LostContentFacts, MarkFacts, UnrecoverableFacts
+from auditor.model.cluster_facts import MarkWithoutLedgerFacts
+from auditor.model.facts import (
+    BeyondEndFacts,
+    CorruptFacts,
+    EntryFacts,
+    LostContentFacts,
+    MarkFacts,
+    UnrecoverableFacts,
+)
 from auditor.model.finding import CATALOGUE, Finding, Kind
 from auditor.model.identity import BookieId, EntryId
 
@@ -58,10 +66,11 @@ _HEALED_BY_AUTORECOVERY = frozenset(
         Kind.ENTRY_BELOW_ACK_QUORUM,
         Kind.ENTRY_BELOW_WRITE_QUORUM,
         Kind.UNDERREPLICATED_BEYOND_GRACE,
+        Kind.MARK_WITHOUT_LEDGER,
         Kind.BOOKIE_LOST_UNNOTICED,
     }
 )
-"""Kinds for which auto-recovery has copies to make, once it is enabled."""
+"""Kinds for which auto-recovery has copies to make, or marks to remove, once it is enabled."""
 
 
 def _shell(command: str) -> str:
@@ -186,6 +195,15 @@ def _marked(finding: Finding, topic: PulsarLedger | None) -> Steps:
     return Steps(look, [_recover(finding, bookie) for bookie in named])
 
 
+def _mark_without_ledger(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+    """BookKeeper's shell removes no mark: ZooKeeper's does."""
+    facts = finding.facts
+    assert isinstance(facts, MarkWithoutLedgerFacts), finding
+    again = [_shell(f"ledgermetadata -l {ledger}") for ledger in facts.some_ledgers[:_LEDGERS_MAX]]
+    look = [_shell("listunderreplicated -pmr -prw"), *again, _shell("queryautorecoverystatus"), _shell("clusterinfo")]
+    return Steps(look, [f"zkCli.sh -server ZOOKEEPER delete {shlex.quote(facts.oldest_path)}"])
+
+
 def _unrecoverable(finding: Finding, topic: PulsarLedger | None) -> Steps:
     entry = _entry_facts(finding).worst_entry
     look = [
@@ -255,6 +273,7 @@ _NEXT: dict[Kind, Callable[[Finding, PulsarLedger | None], Steps]] = {
     Kind.PLACEMENT_SOFT: _placement,
     Kind.UNDERREPLICATED_UNRECOVERABLE: _unrecoverable,
     Kind.UNDERREPLICATED_BEYOND_GRACE: _marked,
+    Kind.MARK_WITHOUT_LEDGER: _mark_without_ledger,
     Kind.BOOKIE_SILENT_YET_REGISTERED: _silent_bookie,
     Kind.BOOKIE_LOST_UNNOTICED: _lost_bookie,
     Kind.BOOKIE_LOST_CONTENT: _lost_content,

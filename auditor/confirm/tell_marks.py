@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from auditor.confirm.tell_entries import tell_entries
-from auditor.confirm.telling import TellLedger
-from auditor.confirm.words import clock, joined, span
+from auditor.confirm.telling import TellLedger, TellOther
+from auditor.confirm.words import clock, joined, named, span
+from auditor.model.cluster_facts import MarkWithoutLedgerFacts
 from auditor.model.evidence import Look
 from auditor.model.facts import MarkFacts, UnrecoverableFacts, WhyMarked
 from auditor.model.finding import Finding, Kind
@@ -70,7 +71,21 @@ def _marked(finding: Finding, facts: MarkFacts, _looks: Sequence[Look]) -> str:
     )
 
 
+def _without_ledger(_finding: Finding, facts: MarkWithoutLedgerFacts) -> str:
+    ids = named(facts.some_ledgers, facts.marks)
+    which = f"Ledger {ids} is" if facts.marks == 1 else f"{facts.marks} ledgers ({ids}) are"
+    has = "it has" if facts.marks == 1 else "they have"
+    rest = f" {facts.unchecked} more marks of ledgers that were not listed were not looked at." if facts.unchecked else ""
+    disabled = " Auto-recovery is disabled (underreplication/disable exists)." if facts.replication_disabled else ""
+    return (
+        f"{which} marked under-replicated, and {has} no metadata (NONODE after a sync). Both were so at two looks, "
+        f"{span(facts.apart_ms)} apart. The oldest mark is {span(facts.oldest_age_ms)} old ({facts.oldest_path}); up to "
+        f"{span(facts.grace_ms)} is acceptable.{rest}{disabled}"
+    )
+
+
 TELL: dict[Kind, TellLedger] = {
     Kind.UNDERREPLICATED_UNRECOVERABLE: _unrecoverable,
     Kind.UNDERREPLICATED_BEYOND_GRACE: _marked,
 }
+TELL_CLUSTER: dict[Kind, TellOther] = {Kind.MARK_WITHOUT_LEDGER: _without_ledger}

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from auditor.confirm.telling import TellLedger, TellOther
 from auditor.confirm.words import clock, joined, runs, span
+from auditor.model.cluster_facts import PopulationFacts
 from auditor.model.evidence import Look
-from auditor.model.facts import BeyondEndFacts, ContradictionFacts, Contradicts, PopulationFacts, StuckFacts, UndecodableFacts
+from auditor.model.facts import BeyondEndFacts, ContradictionFacts, Contradicts, StuckFacts, UndecodableFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerState
 
@@ -75,11 +76,12 @@ def _population(_finding: Finding, facts: PopulationFacts) -> str:
     gone = f" Some that are gone: {joined(facts.some_gone)}." if facts.some_gone else ""
     instance = f" (instance {facts.instance_id})" if facts.instance_id else ""
     left = facts.ledgers_again * 100 // facts.previous_ledgers
+    repeated = f" It is run {facts.runs_in_a_row} in a row that lists so few." if facts.runs_in_a_row > 1 else ""
     return (
         f"Run {facts.previous_run}, finished at {facts.previous_finished_at}, listed {facts.previous_ledgers} ledgers of this "
         f"cluster{instance}. This run listed {facts.ledgers}, and {facts.ledgers_again} when it listed them again "
         f"{span(facts.apart_ms)} later: {left} % of the earlier number. --population-drop is {facts.drop_percent} %. "
-        f"Bookies delete the data of ledgers without metadata.{gone}"
+        f"Bookies delete the data of ledgers without metadata.{repeated}{gone}"
     )
 
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from auditor.confirm import tell_bookies, tell_entries, tell_marks, tell_metadata, tell_placement
 from auditor.confirm.next_commands import next_commands
@@ -20,10 +20,18 @@ from auditor.confirm.words import clocks, moment
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Look
 from auditor.model.facts import facts_json
-from auditor.model.finding import CATALOGUE, Finding, Kind
+from auditor.model.finding import CATALOGUE, Family, Finding, Kind
 from auditor.model.verdict import Probes
 
 Json = dict[str, Any]
+
+
+class ClusterLook(NamedTuple):
+    """One look at the whole cluster: when it began, in ms, what was looked at and what was seen ("listing", "411 ledgers")."""
+
+    at_ms: int
+    what: str
+    seen: str
 
 
 LISTED, PROBED = "listed", "probed"
@@ -49,10 +57,10 @@ def bookie_testimony(finding: Finding, looks: Sequence[BookieRecord], facts: Clu
     return _outside(finding, facts, told, [_bookie_look(record) for record in looks])
 
 
-def cluster_testimony(finding: Finding, listings: Sequence[tuple[int, int]], facts: ClusterFacts) -> Json:
-    """A finding on the cluster, with every listing of all ledgers: when it began, in ms, and how many there were."""
+def cluster_testimony(finding: Finding, looks: Sequence[ClusterLook], facts: ClusterFacts) -> Json:
+    """Return the outside form of a finding on the cluster, with what was seen at each look."""
     told = _TELL_OTHER[finding.kind](finding, finding.facts)
-    return _outside(finding, facts, told, [_listing(at_ms, count) for at_ms, count in listings])
+    return _outside(finding, facts, told, [_cluster_look(look, is_mark=finding.family is Family.MARK) for look in looks])
 
 
 def gist(witness: str) -> str:
@@ -137,8 +145,8 @@ def _bookie_look(record: BookieRecord) -> Json:
     return {"at": moment(record.read_at_ms), "znode_version": None, "marked": False, "answers": {record.bookie_id: greeting}}
 
 
-def _listing(at_ms: int, count: int) -> Json:
-    return {"at": moment(at_ms), "znode_version": None, "marked": False, "answers": {"listing": f"{count} ledgers"}}
+def _cluster_look(look: ClusterLook, *, is_mark: bool) -> Json:
+    return {"at": moment(look.at_ms), "znode_version": None, "marked": is_mark, "answers": {look.what: look.seen}}
 
 
 _ASKED_AT = re.compile(r" (?:Bookies were asked|Metadata was read) at [^.]*\.$")
@@ -163,5 +171,5 @@ def _asked_at(looks: Sequence[Look]) -> str:
 
 
 _TELL: dict[Kind, TellLedger] = {**tell_entries.TELL, **tell_placement.TELL, **tell_marks.TELL, **tell_metadata.TELL}
-_TELL_OTHER: dict[Kind, TellOther] = {**tell_bookies.TELL, **tell_metadata.TELL_CLUSTER}
+_TELL_OTHER: dict[Kind, TellOther] = {**tell_bookies.TELL, **tell_metadata.TELL_CLUSTER, **tell_marks.TELL_CLUSTER}
 assert _TELL.keys() | _TELL_OTHER.keys() == CATALOGUE.keys(), "each kind of the catalogue has its witness"

@@ -15,6 +15,17 @@ LISTINGS = pa.schema([("listing", pa.int32()), ("began_at_ms", pa.int64()), ("go
 """A listing of all ledgers: when it began, and some ids that the last run listed and it lacks. Key: listing (1: the one that is
 audited, 2: the one again at the end)."""
 
+READ_COUNTS = pa.schema([("zookeeper_reads", pa.int64()), ("zookeeper_reads_failed", pa.int64())])
+"""Znodes that were asked for, and those of them that were not answered. Columns of evidence/zookeeper_reads, where each process
+of the run's driver has what it read itself; and beside the columns of LISTING, LEDGERS and READS, null but in one row of each
+task that reads ZooKeeper, which has what that task read."""
+
+
+def with_read_counts(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with the columns of READ_COUNTS behind its own."""
+    return pa.schema([*schema, *READ_COUNTS])
+
+
 SEGMENT = pa.struct([("first_entry_id", pa.int64()), ("ensemble", pa.list_(pa.string()))])
 MALFORMED = pa.struct(
     [("reason", pa.string()), ("offset_bytes", pa.int64()), ("length_bytes", pa.int64()), ("sha256", pa.string())]
@@ -30,6 +41,20 @@ MARK = pa.struct(
     ]
 )
 """A mark; `lock` is null where no worker replicates the ledger."""
+MARKS = pa.schema(
+    [
+        ("ledger_id", pa.int64()),
+        ("look", pa.int32()),
+        ("read_at_ms", pa.int64()),
+        ("created_ms", pa.int64()),
+        ("changed_ms", pa.int64()),
+        ("has_metadata", pa.bool_()),
+        ("problem", pa.string()),
+    ]
+)
+"""A mark of a ledger that the listing did not name, with whether the ledger has metadata. Key: (ledger_id, look); at look 0 it
+was only listed. `created_ms` is null where the mark was gone, `has_metadata` where that is not known. Where ledger_id is null,
+`problem` says why not all marks could be listed."""
 CUSTOM = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
 LEDGERS = pa.schema(

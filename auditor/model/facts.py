@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum, StrEnum
 from typing import Any, TypeAlias
 
+from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerState
 
@@ -262,21 +263,6 @@ class LostContentFacts:
     some_ledgers: tuple[LedgerId, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PopulationFacts:
-    """LEDGER_POPULATION_DROPPED. `ledgers` were listed, and `ledgers_again` when they were listed again `apart_ms` later."""
-
-    previous_run: str
-    previous_finished_at: str
-    previous_ledgers: int
-    ledgers: int
-    ledgers_again: int
-    apart_ms: int
-    drop_percent: int
-    some_gone: tuple[LedgerId, ...]
-    instance_id: str | None
-
-
 Facts: TypeAlias = (
     EntryFacts
     | CorruptFacts
@@ -292,6 +278,7 @@ Facts: TypeAlias = (
     | LostFacts
     | LostContentFacts
     | PopulationFacts
+    | MarkWithoutLedgerFacts
 )
 
 

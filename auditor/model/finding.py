@@ -53,6 +53,7 @@ class Kind(StrEnum):
     PLACEMENT_SOFT = "PLACEMENT_SOFT"
     UNDERREPLICATED_UNRECOVERABLE = "UNDERREPLICATED_UNRECOVERABLE"
     UNDERREPLICATED_BEYOND_GRACE = "UNDERREPLICATED_BEYOND_GRACE"
+    MARK_WITHOUT_LEDGER = "MARK_WITHOUT_LEDGER"
     BOOKIE_LOST_UNNOTICED = "BOOKIE_LOST_UNNOTICED"
     BOOKIE_LOST_CONTENT = "BOOKIE_LOST_CONTENT"
     BOOKIE_SILENT_YET_REGISTERED = "BOOKIE_SILENT_YET_REGISTERED"
@@ -132,6 +133,12 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Family.MARK,
         Subject.LEDGER,
         "marked under-replicated for longer than acceptable",
+    ),
+    Kind.MARK_WITHOUT_LEDGER: KindFacts(
+        Severity.WARNING,
+        Family.MARK,
+        Subject.CLUSTER,
+        "marked under-replicated for longer than acceptable, and the ledger has no metadata: nothing can replicate it",
     ),
     Kind.BOOKIE_LOST_UNNOTICED: KindFacts(
         Severity.CRITICAL,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,16 +14,19 @@ from auditor.accounting.about import About
 from auditor.accounting.bookies import IS_MARKED, MARK_KEY, TOLD, UNHEARD_OR_GREETING, by_look, orphans
 from auditor.accounting.last_words import Ids
 from auditor.accounting.ledgers import account
+from auditor.accounting.mark_counts import stale_ledgers
 from auditor.accounting.summary import Costs, Previous, RunFacts, findings_of, summarise
 from auditor.confirm.witness import bookie_testimony, finding_line
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, ReadStatus
 from auditor.model.cluster import BookieRecord
-from auditor.model.identity import BookieId
+from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import RecordStatus
 from auditor.model.verdict import Exempt
 from auditor.report.grouping import Heard, causes, heard
+from auditor.report.mark_findings import mark_findings
 from auditor.report.population import population
+from auditor.report.read_counts import znodes_read
 from auditor.report.run_directory import Place
 from auditor.verify.content import judge_content, withheld_content
 from auditor.verify.reachability import BookieLook, Orphans, judge_bookies, nobody_answered, withheld
@@ -30,12 +34,12 @@ from auditor.verify.reachability import BookieLook, Orphans, judge_bookies, nobo
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """`summary` as in summary.json; `findings` as the lines of findings.jsonl, the worst first; `cause_files` by name the
-    ledgers of each cause."""
+    """`summary` as in summary.json; `findings` as the lines of findings.jsonl, the worst first; `ledger_files` by name the ids
+    of ledgers: those of each cause, and those whose marks mean nothing any more."""
 
     summary: dict[str, Any]
     findings: list[str]
-    cause_files: Mapping[str, Ids] = field(default_factory=dict)
+    ledger_files: Mapping[str, Ids] = field(default_factory=dict)
 
 
 def conclude(
@@ -54,8 +58,8 @@ def conclude(
     marks = run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, MARK_KEY)
     lost = orphans(run.read_table("evidence/answers", TOLD, UNHEARD_OR_GREETING), verdicts, marks)
     held = heard(run, verdicts, bookies)
-    listed = population(run, about)
-    findings = findings_of(verdicts, [*_on_bookies(bookies, looks, lost, about, held), *listed.findings])
+    listed, marked = population(run, about), mark_findings(run, about)
+    findings = findings_of(verdicts, [*_on_bookies(bookies, looks, lost, about, held), *listed.findings, *marked.findings])
     not_there = _not_there(run, verdicts) if about.partial else []
     facts = RunFacts(
         run_id=about.run_id,
@@ -68,14 +72,26 @@ def conclude(
         partial=about.partial,
         nobody_answered=nobody_answered(looks),
         not_there=len(not_there),
-        withheld=(*_missing(not_there), *listed.withheld, *_of_bookies(looks, lost, about, held)),
+        withheld=(*_missing(not_there), *listed.withheld, *marked.withheld, *_of_bookies(looks, lost, about, held)),
         terms=about.terms,
         listing_was_short=bool(listed.withheld),
         resumed_at=about.resumed_at,
+        unlisted_marks=marked.unlisted,
+        baseline=listed.baseline,
     )
     why = causes(run, about, verdicts, looks, findings, held)
     summary = summarise(facts, verdicts, bookies, _costs(run), findings, previous) | why.as_json()
-    return Conclusion(summary, findings, why.files)
+    return Conclusion(summary, findings, {**why.files, **_mark_files(verdicts, marked.ledger_ids)})
+
+
+STALE_MARKS, MARKS_WITHOUT_LEDGER = "marks/stale.txt", "marks/without_ledger.txt"
+"""The ids of ledgers whose marks mean nothing any more, one a line."""
+
+
+def _mark_files(verdicts: pa.Table, without_ledger: Sequence[LedgerId]) -> Mapping[str, Ids]:
+    """Return the files that have anything in them."""
+    files = {STALE_MARKS: stale_ledgers(verdicts), MARKS_WITHOUT_LEDGER: np.array(without_ledger, np.int64)}
+    return {name: ids for name, ids in files.items() if len(ids)}
 
 
 def _on_bookies(
@@ -139,11 +155,10 @@ def _costs(run: Place) -> Costs:
         retries += _sum(batch, "retries")
         confirming += batch.num_rows
         unanswered += batch.num_rows - _sum_of(pc.is_in(batch["status"], conclusive))
-    later = run.count("evidence/ledgers", LEDGERS, pc.field("look") > 1)
-    failed = [RecordStatus.UNREADABLE.value, RecordStatus.NOT_AUTHORISED.value]
+    znodes, unread = znodes_read(run)
     return Costs(
-        zookeeper_reads=run.count("evidence/ledgers", LEDGERS) + 2 * later,  # its mark and the lock on it as well
-        zookeeper_reads_failed=run.count("evidence/ledgers", LEDGERS, pc.field("status").isin(failed)),
+        zookeeper_reads=znodes,
+        zookeeper_reads_failed=unread,
         bookie_requests=requests,
         bookie_bytes=received,
         retries=retries,

@@ -34,12 +34,14 @@ Args = ParamSpec("Args")
 
 @dataclass(slots=True)
 class Journal:
-    """What is written of one run. `seconds` tells how long each stage for people took so far; `began_with` what it told when
-    the run was cut down."""
+    """What is written of one run. `seconds` tells how long each stage for people took so far, `reads` what the driver read
+    from ZooKeeper; `began_with` and `began_with_reads` what they told when the run was cut down."""
 
     run: Place
     seconds: Callable[[], Mapping[str, float]] = dict
     began_with: Mapping[str, float] = field(default_factory=dict)
+    reads: Callable[[], Mapping[str, int]] = dict
+    began_with_reads: Mapping[str, int] = field(default_factory=dict)
     _told: dict[str, Told] = field(default_factory=dict)
     _files: set[str] = field(default_factory=set)
 
@@ -50,7 +52,7 @@ class Journal:
         for entry in entries(run):
             journal._told[entry["stage"]] = entry["told"]
             journal._files.update(entry["files"])
-            journal.began_with = entry["seconds"]
+            journal.began_with, journal.began_with_reads = entry["seconds"], entry["reads"]
         if lost := journal._files - run.files_in(*TABLES):
             raise OutputError(
                 f"{run.uri}: {min(lost)} is gone, which the journal names: that run cannot go on, start a new one"
@@ -80,7 +82,7 @@ class Journal:
         if stage not in self._told:
             told = work(*args, **options) or {}
             new = self.run.files_in(*TABLES) - self._files
-            entry = {"stage": stage, "told": told, "files": sorted(new), "seconds": self.seconds()}
+            entry = {"stage": stage, "told": told, "files": sorted(new), "seconds": self.seconds(), "reads": self.reads()}
             (self.run / JOURNAL).create()
             name = _entry_name(len(self._told)).removeprefix(f"{JOURNAL}/")
             (self.run / JOURNAL).write_text(name, json.dumps(entry) + "\n")
@@ -114,8 +116,8 @@ def _entry_name(number: int) -> str:
 def _entry(run: Place, name: str) -> dict[str, Any]:
     try:
         entry = json.loads(run.read_text(name) or "")
-        return {key: entry[key] for key in ("stage", "told", "files", "seconds")}
-    except (ValueError, KeyError, TypeError) as error:
+        return {"reads": entry.get("reads", {}), **{key: entry[key] for key in ("stage", "told", "files", "seconds")}}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{run.uri}/{name} is damaged ({error}): that run cannot go on, start a new one") from None
 
 

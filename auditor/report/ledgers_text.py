@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from auditor.confirm.witness import PROBED
+from auditor.model.ledger import LedgerState
 from auditor.model.verdict import Exempt, Unknown
 from auditor.report.findings_text import FindingRow, matrix, next_section, one_line, owner_text
-from auditor.report.layout import of, paint, printable, span, wrapped
+from auditor.report.layout import count, of, paint, printable, span, wrapped
 from auditor.report.surroundings_text import first_screen, named
 from auditor.report.text import assemble, cluster_name, fit
 from auditor.report.unjudged_text import bookies_behind, in_maintenance, unheard_at, what_to_do
-from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line
+from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line, sampled_words
 
 SEGMENTS_SHOWN_MAX = 20
 """Segments listed for one ledger: the first and last ten of more."""
@@ -46,6 +47,7 @@ def render_ledgers(
         wrapped(f"cluster   {cluster_name(summary)}", width),
         first_screen(summary, width),
         _newest_run(summary, width),
+        wrapped(sampled_words(summary), width) if sampled_words(summary) else [],
         [""],
         *(_ledger(ledger, findings, width, color, in_maintenance(summary)) for ledger in ledgers),
         next_section(findings, width, color),
@@ -112,6 +114,7 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
             width,
             "  ",
         )
+    yield from wrapped(_copies(ledger.get("copies") or {}), width, "  ")
     if ledger.get("detail"):
         yield from wrapped(printable(ledger["detail"], 1_000), width, "  ")
     if back := int(ledger.get("listing_false_negatives") or 0):
@@ -120,16 +123,34 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
         )
 
 
+def _end(metadata: Mapping[str, Any]) -> str:
+    """Say where the ledger ends. BookKeeper writes lastEntryId -1 until a ledger is closed: before that it says nothing."""
+    if metadata["state"] != LedgerState.CLOSED:
+        return "last entry not known yet"
+    last = metadata.get("last_entry_id")
+    return "last entry unknown" if last is None else "no entry" if last < 0 else f"last entry {last}"
+
+
+def _copies(copies: Mapping[str, int]) -> str:
+    """Say how many copies were verified; "" where none is expected."""
+    if not copies.get("expected"):
+        return ""
+    verified = copies["listed"] + copies["read"]
+    assumed = f", {count(copies['assumed'])} assumed from a sample" if copies["assumed"] else ""
+    return (
+        f"copies    {count(verified)} of {count(copies['expected'])} verified "
+        f"({count(copies['listed'])} listed, {count(copies['read'])} read){assumed}"
+    )
+
+
 def _metadata(ledger: Mapping[str, Any], width: int) -> Iterator[str]:
     if owner := ledger.get("owner"):
         yield from wrapped(f"owner     {owner_text(owner)}", width, "  ")
     metadata = ledger.get("metadata")
     if not metadata:
         return
-    last = metadata.get("last_entry_id")
-    end = "last entry unknown" if last is None else "no entry" if last < 0 else f"last entry {last}"
     yield (
-        f"  metadata  {printable(metadata['state'])}, {end}, ensemble {metadata['ensemble_size']}, write quorum "
+        f"  metadata  {printable(metadata['state'])}, {_end(metadata)}, ensemble {metadata['ensemble_size']}, write quorum "
         f"{metadata['write_quorum']}, ack quorum {metadata['ack_quorum']}, format {metadata['format_version']}"
     )
     segments = list(metadata["segments"])

@@ -10,6 +10,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http.client import HTTPException
+from math import nan
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -19,6 +20,7 @@ from prometheus_client.exposition import basic_auth_handler, default_handler, ge
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
+from auditor.accounting.mark_counts import MARK_STATES
 from auditor.accounting.summary import STAGES
 from auditor.config import without_credentials
 from auditor.confirm.witness import LISTED, PROBED
@@ -147,6 +149,20 @@ def _certainty(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
         PREFIX + "last_run_assurance_ledgers", "Ledgers judged by lists of entries, and by entries read instead.", cluster,
         [({"assurance": word}, float(assurance.get(word, 0))) for word in (LISTED, PROBED)],
     )  # fmt: skip
+    marks = summary.get("marks") or {}
+    yield _gauge(
+        PREFIX + "last_run_marks",
+        "Under-replication marks; within_grace and beyond_grace add up to total, the others are counted beside.",
+        cluster,
+        [({"state": state}, float(marks.get(state, 0))) for state in MARK_STATES],
+    )
+    verified = summary.get("verified_ratio")
+    yield _gauge(
+        PREFIX + "last_run_verified_copies_ratio",
+        "Share of the promised copies that were listed or read; NaN where none was promised.",
+        cluster,
+        [({}, nan if verified is None else float(verified))],
+    )
 
 
 def _requests(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:

@@ -6,20 +6,21 @@ from dataclasses import dataclass
 
 from auditor.accounting.about import About
 from auditor.accounting.population import WHERE, listings_of
-from auditor.confirm.witness import cluster_testimony, finding_line
+from auditor.confirm.witness import ClusterLook, cluster_testimony, finding_line
 from auditor.evidence.schemas import LISTING, LISTINGS
 from auditor.model.identity import LedgerId
 from auditor.report.run_directory import Place
-from auditor.verify.population import LastPopulation, Listing, has_dropped, judge_population
+from auditor.verify.population import LastPopulation, Listing, has_dropped, judge_population, kept_baseline
 
 
 @dataclass(frozen=True, slots=True)
 class Population:
     """`findings`: one line, or none. `withheld`: a sentence where the listing that was audited lacked what is there after all,
-    or could not be made again: such a run is not complete."""
+    or could not be made again: such a run is not complete. `baseline`: what the next run is held against, None: this run."""
 
     findings: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
+    baseline: LastPopulation | None = None
 
 
 def population(run: Place, about: About) -> Population:
@@ -28,12 +29,14 @@ def population(run: Place, about: About) -> Population:
     if last is None:
         return Population()
     listings, gone = _listings(run)
+    baseline = kept_baseline(last, listings)
     finding = judge_population(last, listings, gone, about.facts.instance_id)
     if finding is not None:
-        told = cluster_testimony(finding, [(one.began_at_ms, one.count) for one in listings], about.facts)
-        return Population(findings=(finding_line(told),))
+        looks = [ClusterLook(one.began_at_ms, "listing", f"{one.count} ledgers") for one in listings]
+        told = cluster_testimony(finding, looks, about.facts)
+        return Population(findings=(finding_line(told),), baseline=baseline)
     short = bool(listings) and has_dropped(last, listings[0].count)
-    return Population(withheld=(_short(last, listings),)) if short else Population()
+    return Population(withheld=(_short(last, listings),), baseline=baseline) if short else Population(baseline=baseline)
 
 
 def _listings(run: Place) -> tuple[list[Listing], list[LedgerId]]:

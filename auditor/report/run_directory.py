@@ -27,6 +27,7 @@ from auditor.errors import OutputError
 from auditor.model.cluster import ClusterFacts
 from auditor.report import jsonl
 from auditor.report.newest_run import LATEST, RUN_NAME, URI
+from auditor.verify.population import LastPopulation
 
 Json = dict[str, Any]
 
@@ -209,9 +210,9 @@ class Output:
             if run is None or not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts", ())):
                 return NO_PREVIOUS
             ids = frozenset((str(found["id"]), str(found["kind"])) for found in read_findings(run))
-        except (OutputError, KeyError, TypeError):
+            return _with_population(Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids), summary)
+        except (OutputError, KeyError, TypeError, ValueError, AttributeError):
             return NO_PREVIOUS
-        return _with_population(Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids), summary)
 
     def publish(self, run: Place) -> None:
         """Name `run` the newest finished one: all that it has to say is in its directory."""
@@ -238,11 +239,16 @@ class Output:
 
 
 def _with_population(previous: Previous, summary: Mapping[str, Any]) -> Previous:
-    """Which run it was and how many ledgers it listed, if it says so and listed all there were."""
-    run_id, finished_at, listed = (summary.get("run_id"), summary.get("finished_at"), summary.get("ledgers", {}).get("listed"))
+    """Add what the summary says the next run is held against; a summary that does not say so means its own run."""
+    told = summary.get("population") or {}
+    run_id = told.get("baseline_run", summary.get("run_id"))
+    finished_at = told.get("baseline_finished_at", summary.get("finished_at"))
+    listed = told.get("baseline_listed", summary.get("ledgers", {}).get("listed"))
     if summary.get("partial") or not (isinstance(run_id, str) and isinstance(finished_at, str) and isinstance(listed, int)):
         return previous
-    return replace(previous, run_id=run_id, finished_at=finished_at, listed=listed)
+    low = tuple(int(count) for count in told.get("low_listed", ()))
+    baseline = LastPopulation(run_id, finished_at, listed, 0, low, int(told.get("low_runs", 0)))
+    return replace(previous, baseline=baseline)
 
 
 def read_summary(run: Place) -> Json | None:
@@ -264,8 +270,8 @@ def read_findings(run: Place) -> list[Json]:
     return list(jsonl.parse((run.read_text("findings.jsonl") or "").splitlines()))
 
 
-def write_causes(run: Place, files: Mapping[str, Ids]) -> None:
-    """The ledgers of each cause, one id a line as --ledgers-from reads them. No directory is made for none."""
+def write_ledger_files(run: Place, files: Mapping[str, Ids]) -> None:
+    """Write ledger ids to the named files, one a line as --ledgers-from reads them. No directory is made for none."""
     for name, ids in files.items():
         folder, _, file = name.rpartition("/")
         (run / folder).create()

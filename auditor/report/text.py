@@ -10,6 +10,7 @@ from auditor.model.verdict import Exempt
 from auditor.report.causes_text import causes_section
 from auditor.report.findings_text import FindingRow, findings_section, next_section
 from auditor.report.layout import count, moment, of, paint, printable, share, size, span, table, wrapped
+from auditor.report.marks_text import marks_section
 from auditor.report.surroundings_text import first_screen, gone_words, placement_words
 from auditor.report.unjudged_text import unjudged_section
 from auditor.report.words import EXEMPT_WORDS, machine_line, outcome_sentences
@@ -42,6 +43,7 @@ def render(
         _heading(summary, width, color),
         causes_section(summary, width, color),
         _ledgers(summary, width, color),
+        marks_section(summary, width, color),
         findings_section(summary, findings, width, color),
         unjudged_section(summary, width, color),
         _cost(summary, width, color),
@@ -129,11 +131,20 @@ def _ledgers(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
         if ledgers["listed"]
         else "there was nothing to judge"
     )
-    head = f"  {'coverage':<14}{share(float(summary['coverage'])):>13}  "
+    yield from _share_line("coverage", float(summary["coverage"]), meaning, width)
+    copies = summary.get("copies") or {}
+    if copies.get("expected"):
+        verified = copies["listed"] + copies["read"]
+        meaning = f"of the copies were listed or read ({count(verified)} of {count(copies['expected'])})"
+        yield from _share_line("verified", float(summary["verified_ratio"]), meaning, width)
+    yield ""
+
+
+def _share_line(name: str, ratio: float, meaning: str, width: int) -> Iterator[str]:
+    head = f"  {name:<14}{share(ratio):>13}  "
     first, *rest = wrapped(meaning, width, " " * len(head))
     yield head + first.strip()
     yield from rest
-    yield ""
 
 
 def _exempt(reasons: Mapping[str, int]) -> Iterator[str]:
@@ -175,5 +186,8 @@ def _files(summary: Mapping[str, Any], run_dir: str, color: bool) -> Iterator[st
     yield f"  findings.jsonl ({of(found, 'finding')}), summary.json, metrics.prom"
     if summary.get("causes"):
         yield "  causes/ (the ledgers of each cause, for --ledgers-from)"
+    marks = summary.get("marks") or {}
+    if marks.get("stale") or marks.get("without_ledger"):
+        yield "  marks/ (the ledgers of stale marks, and of marks without a ledger)"
     yield "  evidence/ (what ZooKeeper and the bookies said, and when), verdicts/"
     yield ""

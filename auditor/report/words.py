@@ -14,7 +14,7 @@ OUTCOMES = ("SOUND", "VIOLATED", "INCOMPLETE", "AUDITOR_FAULT", "UNREACHABLE")
 
 EXEMPT_WORDS: dict[Exempt, str] = {
     Exempt.DELETED: "deleted while we looked",
-    Exempt.MARKED_UNDERREPLICATED: "marked under-replicated, within grace",
+    Exempt.MARKED_UNDERREPLICATED: "marked under-replicated",
     Exempt.IN_RECOVERY: "in recovery: its last entry is being agreed on",
     Exempt.OPEN: "open: still being written",
     Exempt.EMPTY: "closed without entries",
@@ -100,11 +100,12 @@ _COUNTED = {Subject.LEDGER: "ledgers", Subject.BOOKIE: "bookies", Subject.CLUSTE
 
 
 def outcome_sentences(summary: Mapping[str, Any]) -> str:
-    """What was found, in one to three sentences. Pure."""
+    """Say what was found, and how little was verified where a sample speaks for the rest. At most four sentences. Pure."""
     outcome = str(summary["outcome"])
     say = {"SOUND": _sound, "VIOLATED": _violated, "INCOMPLETE": _incomplete, "AUDITOR_FAULT": _fault}
     assert outcome in say, f"{outcome} has no counts to speak of"
-    return say[outcome](summary)
+    said = say[outcome](summary)
+    return said if outcome == "SOUND" else f"{said} {sampled_words(summary)}".rstrip()
 
 
 def _sound(summary: Mapping[str, Any]) -> str:
@@ -117,10 +118,35 @@ def _sound(summary: Mapping[str, Any]) -> str:
         exempt = of(ledgers["exempt"], "ledger is exempt", "ledgers are exempt")
         return f"nothing wrong was found, and there was no entry to judge: {exempt}{why}."
     exempt = f" {of(ledgers['exempt'], 'ledger is', 'ledgers are')} exempt." if ledgers["exempt"] else ""
+    return f"{_sound_claim(summary, ledgers['sound'])}{exempt}"
+
+
+def _sound_claim(summary: Mapping[str, Any], sound: int) -> str:
+    """Say "every acknowledged entry" only where each copy was listed or read."""
+    copies = summary.get("copies")
+    if copies is None:
+        return f"nothing wrong was found in {of(sound, 'sound ledger')}."
+    if copies["assumed"]:
+        return f"nothing wrong in the {verified_words(copies)}; the other {count(copies['assumed'])} are assumed from a sample."
     return (
-        f"{of(ledgers['sound'], 'ledger has', 'ledgers have')} every acknowledged entry where the metadata says it is, "
-        f"in as many copies as was promised; nothing wrong was found.{exempt}"
+        f"{of(sound, 'ledger has', 'ledgers have')} every acknowledged entry where the metadata says it is, "
+        "in as many copies as was promised; nothing wrong was found."
     )
+
+
+def verified_words(copies: Mapping[str, int]) -> str:
+    """Return "600 of 40,000 copies that were read"."""
+    how = "listed or read" if copies["listed"] else "read"
+    return f"{count(copies['listed'] + copies['read'])} of {of(copies['expected'], 'copy', 'copies')} that were {how}"
+
+
+def sampled_words(summary: Mapping[str, Any]) -> str:
+    """Say how few copies were verified where a sample speaks for some; "" where each was listed or read."""
+    copies = summary.get("copies") or {}
+    if not copies.get("assumed"):
+        return ""
+    were = verified_words(copies).replace(" that were ", " were ")
+    return f"Only {were}; {count(copies['assumed'])} are assumed from a sample."
 
 
 def _violated(summary: Mapping[str, Any]) -> str:

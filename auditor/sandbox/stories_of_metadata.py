@@ -25,6 +25,15 @@ def _beyond_grace(cluster: SandboxCluster, n: LedgerId) -> Story:
     return Story(Kind.UNDERREPLICATED_BEYOND_GRACE, n, n + 1, told, (n, n + 1))
 
 
+@tells(Kind.MARK_WITHOUT_LEDGER)
+def _mark_without_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
+    now_ms = int(time.time() * 1000)
+    for ledger_id, marked_ms in ((n, now_ms - MARK_AGE_MS), (n + 1, now_ms)):
+        cluster.mark(ledger_id, ["b3"], marked_ms)
+    told = f"Ledgers {n} and {n + 1} do not exist. {n} was marked under-replicated ten days ago, {n + 1} just now."
+    return Story(Kind.MARK_WITHOUT_LEDGER, n, n + 1, told, ())
+
+
 @tells(Kind.METADATA_MALFORMED)
 def _malformed(cluster: SandboxCluster, n: LedgerId) -> Story:
     put(cluster, n, "e3 w2 a2 0:[b3 b4 b5] closed", written=49)

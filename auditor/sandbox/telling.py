@@ -19,7 +19,8 @@ SILENT, LOST, LOST_AND_MARKED, BESIDE_B1, WIPED, SCRATCHED, UNLISTABLE = "b6", "
 class Story:
     """Something that has a finding of `kind`, and a twin that has none and differs in one fact, which `told` names.
 
-    Both are ledger ids or both bookie ids, as the catalogue has it. `ledger_ids` are the ledgers that tell it, the twin's last.
+    Both are ledger ids or both bookie ids, as the catalogue has it; of a finding on the cluster they are ids of ledgers that do
+    not exist. `ledger_ids` are the ledgers that tell it, the twin's last.
     """
 
     kind: Kind

@@ -21,13 +21,14 @@ from auditor.clock import now_ms
 from auditor.config import BookieLimits
 from auditor.errors import StoreUnavailable
 from auditor.evidence.rows import Row, answer_row, greeting_row, read_row, table
-from auditor.evidence.schemas import ANSWERS, READS
+from auditor.evidence.schemas import ANSWERS, READS, with_read_counts
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType
-from auditor.tables.ledgers import Batches, Work
+from auditor.tables.ledgers import Batches, Work, with_counts
 from auditor.zookeeper.metadata_store import StoreAddress
 from auditor.zookeeper.registrations import unregistered_detail
+from auditor.zookeeper.session import ReadCounts
 
 QUESTIONS = pa.schema([("bookie_id", pa.string()), ("ledger_id", pa.int64()), ("expected_bytes", pa.int64())])
 """A bookie to ask about a ledger. Key: (bookie_id, ledger_id). Where ledger_id is null the bookie is only greeted."""
@@ -42,6 +43,9 @@ WANTED = pa.schema(
     ]
 )
 """A read to make. Key: (bookie_id, ledger_id, entry_id)."""
+
+COUNTED_READS = with_read_counts(READS)
+"""What the run writes."""
 
 FOUND_OUT_BEFORE = "it showed before that it cannot list: not asked again"
 """Why a bookie that cannot list was not asked again."""
@@ -130,32 +134,37 @@ def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
 
 
 def entry_reader(directory: Directory, limits: BookieLimits, look: int, address: StoreAddress) -> Work:
-    """Work on WANTED rows of one lane: a READS row for each."""
+    """Work on WANTED rows of one lane: a READS row for each, with read counts."""
 
     def work(batches: Batches) -> Batches:
         with _Switchboard(directory, limits, look) as board:
             for batch in batches:
-                passwords = _passwords(batch, address)
+                counts = ReadCounts()
+                passwords = _passwords(batch, address, counts)
                 names = ("ledger_id", "entry_id", "digest_type", "is_search")
+                rows = []
                 for bookie, columns in _by_bookie(batch, *names).items():
                     questions = [
                         ReadQuestion(i, entry, None if digest is None else DigestType(digest), passwords.get(i), bool(search))
                         for i, entry, digest, search in zip(*columns, strict=True)
                     ]
-                    yield table(READS, [read_row(read) for read in board.reads(bookie, questions)])
+                    rows += [read_row(read) for read in board.reads(bookie, questions)]
+                yield table(COUNTED_READS, with_counts(rows, counts))
 
     return work
 
 
-def _passwords(batch: pa.RecordBatch, address: StoreAddress) -> dict[LedgerId, bytes | None]:
-    """The passwords that HMAC digests need, read from ZooKeeper for this batch and kept nowhere."""
+def _passwords(batch: pa.RecordBatch, address: StoreAddress, counts: ReadCounts) -> dict[LedgerId, bytes | None]:
+    """The passwords that HMAC digests need, read from ZooKeeper for this batch and kept nowhere. Adds to `counts`."""
     pairs = zip(batch.column("ledger_id").to_pylist(), batch.column("digest_type").to_pylist(), strict=True)
     ledgers = sorted({ledger for ledger, digest in pairs if digest == DigestType.HMAC})
     if not ledgers:
         return {}
     try:
         with address.open() as store:
-            return store.passwords(ledgers)
+            passwords = store.passwords(ledgers)
+            counts.add(store.counts)
+            return passwords
     except StoreUnavailable:
         return {}  # then the ids alone tell whether what is read is the entry
 

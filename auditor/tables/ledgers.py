@@ -10,11 +10,12 @@ import pyarrow as pa
 from auditor.clock import now_ms
 from auditor.errors import StoreUnavailable
 from auditor.evidence.rows import Row, ledger_row, table
-from auditor.evidence.schemas import LEDGERS, LISTING
+from auditor.evidence.schemas import LEDGERS, LISTING, with_read_counts
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
 from auditor.zookeeper.ledger_listing import ListingPartition
 from auditor.zookeeper.metadata_store import MetadataStore, StoreAddress
+from auditor.zookeeper.session import ReadCounts
 
 ROWS_PER_BATCH = 2_000
 """Ledgers in one Arrow batch: memory stays flat, and a batch is worth its overhead."""
@@ -22,21 +23,38 @@ ROWS_PER_BATCH = 2_000
 PARENTS = pa.schema([("parents", pa.list_(pa.string()))])
 """A portion of the listing: paths of znodes whose children are ledgers."""
 
+COUNTED_LISTING, COUNTED_LEDGERS = with_read_counts(LISTING), with_read_counts(LEDGERS)
+"""What the run writes: whoever reads these tables by LISTING or LEDGERS does not see the counts."""
+
 Batches = Iterator[pa.RecordBatch]
 Work = Callable[[Batches], Batches]
 
 
 def lister(address: StoreAddress) -> Work:
-    """Work on PARENTS rows: list the ids below them, as LISTING rows."""
+    """Work on PARENTS rows: list the ids below them, as LISTING rows with read counts."""
+
+    def ids(store: MetadataStore, batches: Batches) -> Iterator[Row]:
+        for batch in batches:
+            for parents in batch.column("parents").to_pylist():
+                yield from ((i,) for i in listed_ids(store, ListingPartition(tuple(parents))))
 
     def work(batches: Batches) -> Batches:
         with address.open() as store:
             store.sync()
-            for batch in batches:
-                for parents in batch.column("parents").to_pylist():
-                    yield from in_batches(((i,) for i in listed_ids(store, ListingPartition(tuple(parents)))), LISTING)
+            yield from in_batches(with_counts(ids(store, batches), store.counts), COUNTED_LISTING)
 
     return work
+
+
+def with_counts(rows: Iterable[Row], counts: ReadCounts) -> Iterator[Row]:
+    """Return the rows with the cells of READ_COUNTS: nulls, and in the last row what was counted by then."""
+    last: Row | None = None
+    for row in rows:
+        if last is not None:
+            yield (*last, None, None)
+        last = row
+    if last is not None:
+        yield (*last, counts.reads, counts.reads_failed)
 
 
 def listed_ids(store: MetadataStore, partition: ListingPartition) -> Iterator[LedgerId]:
@@ -46,7 +64,7 @@ def listed_ids(store: MetadataStore, partition: ListingPartition) -> Iterator[Le
 
 
 def reader(address: StoreAddress, look: int, marks: Mapping[LedgerId, Mark] | None) -> Work:
-    """Work on rows with a ledger_id: read each ledger, as LEDGERS rows.
+    """Work on rows with a ledger_id: read each ledger, as LEDGERS rows with read counts.
 
     At the first look the marks were read before, all at once (`marks`). Later each ledger's own mark is read just before its
     metadata (`marks` is None), after a sync, so that nothing older than this look is seen.
@@ -58,12 +76,12 @@ def reader(address: StoreAddress, look: int, marks: Mapping[LedgerId, Mark] | No
             if marks is None:
                 store.sync()
         except StoreUnavailable as error:
-            for batch in batches:
-                yield from in_batches(_unreadable(batch, look, str(error)), LEDGERS)
+            rows = (row for batch in batches for row in _unreadable(batch, look, str(error)))
+            yield from in_batches(((*row, None, None) for row in rows), COUNTED_LEDGERS)
             return
         with store:
-            for batch in batches:
-                yield from ledger_batches(store, batch.column("ledger_id").to_pylist(), look, marks)
+            ids = (ledger_id for batch in batches for ledger_id in batch.column("ledger_id").to_pylist())
+            yield from in_batches(with_counts(_ledger_rows(store, ids, look, marks), store.counts), COUNTED_LEDGERS)
 
     return work
 
@@ -75,12 +93,18 @@ def _unreadable(batch: pa.RecordBatch, look: int, why: str) -> Iterator[Row]:
 
 
 def ledger_batches(store: MetadataStore, ids: Iterable[LedgerId], look: int, marks: Mapping[LedgerId, Mark] | None) -> Batches:
-    """One LEDGERS row for each of `ids`, in order: what the run and the public source read ledgers with.
+    """One LEDGERS row for each of `ids`, in order: what the public source reads ledgers with, and the run as well.
 
     `marks` as in `reader`. Costs one read a ledger, two where the marks are None. Never raises for a ledger.
     """
+    return in_batches(_ledger_rows(store, ids, look, marks), LEDGERS)
+
+
+def _ledger_rows(
+    store: MetadataStore, ids: Iterable[LedgerId], look: int, marks: Mapping[LedgerId, Mark] | None
+) -> Iterator[Row]:
     records = store.read_ledgers(ids, look, now_ms, with_marks=marks is None)
-    return in_batches((ledger_row(_marked(record, marks) if marks else record) for record in records), LEDGERS)
+    return (ledger_row(_marked(record, marks) if marks else record) for record in records)
 
 
 def _marked(record: LedgerRecord, marks: Mapping[LedgerId, Mark]) -> LedgerRecord:

@@ -27,11 +27,12 @@ from auditor.model.ledger import Mark
 from auditor.stop import StopRequest
 from auditor.tables import ledgers as ledger_table
 from auditor.tables import verdicts
-from auditor.tables.lanes import QUESTIONS, WANTED, Directory, by_lane, entry_reader, list_asker
+from auditor.tables.lanes import COUNTED_READS, QUESTIONS, WANTED, Directory, by_lane, entry_reader, list_asker
 from auditor.tables.session import renew_workers, run_job
 from auditor.tables.store import append, keep, local_rows, mapped, spark_type, written
 from auditor.zookeeper.ledger_listing import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress
+from auditor.zookeeper.session import ReadCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class Stages:
     tick: Callable[[int], None]
     """Told the finished tasks of the job at work, now and then."""
     judging: JudgingLimits = field(default_factory=JudgingLimits)
+    counts: ReadCounts = field(default_factory=ReadCounts)
+    """What this process reads from ZooKeeper is added here; what tasks read stands in the rows they write."""
 
     def list_ledgers(self, partitions: Sequence[ListingPartition], name: str = "evidence/listing") -> None:
         """Every ledger id there is -> evidence/listing, or another table. Counted before any metadata is read.
@@ -59,21 +62,23 @@ class Stages:
             with self.address.open() as store:
                 store.sync()
                 self.take_listing(list(ledger_table.listed_ids(store, partitions[0])), name)
+                self.counts.add(store.counts)
             return
         portions = pa.RecordBatch.from_arrays([pa.array([list(p.parents) for p in partitions])], schema=ledger_table.PARENTS)
         rows = self._spread(local_rows(self.spark, portions)) if partitions else self._none(ledger_table.PARENTS)
-        self._write(mapped(rows, ledger_table.lister(self.address), LISTING), name)
+        self._write(mapped(rows, ledger_table.lister(self.address), ledger_table.COUNTED_LISTING), name)
 
     def take_listing(self, ids: Sequence[LedgerId], name: str = "evidence/listing") -> None:
         """The ledger ids an operator named -> evidence/listing."""
-        rows = pa.RecordBatch.from_arrays([pa.array(ids, pa.int64())], schema=LISTING)
+        none = pa.nulls(len(ids), pa.int64())
+        rows = pa.RecordBatch.from_arrays([pa.array(ids, pa.int64()), none, none], schema=ledger_table.COUNTED_LISTING)
         keep(rows, f"{self.uri}/{name}")
 
     def read_ledgers(self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None) -> None:
         """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""
         ids = _within(self._read("evidence/listing", LISTING), shard) if look == 1 else self._open(look - 1, shard)
         work = ledger_table.reader(self.address, look, marks)
-        self._write(mapped(self._spread(ids), work, LEDGERS), "evidence/ledgers")
+        self._write(mapped(self._spread(ids), work, ledger_table.COUNTED_LEDGERS), "evidence/ledgers")
 
     def plan(self) -> list[BookieCost]:
         """What the first look would ask each bookie: nothing is asked."""
@@ -98,7 +103,7 @@ class Stages:
         steps = self._steps(look, judging).where(f.col("todo") == Todo.READS.value)
         wanted = steps.select(f.explode("wanted").alias("one")).select("one.*")
         lanes = by_lane(wanted.select(*WANTED.names), directory)
-        self._write(mapped(lanes, entry_reader(directory, self.limits, look, self.address), READS), "evidence/reads")
+        self._write(mapped(lanes, entry_reader(directory, self.limits, look, self.address), COUNTED_READS), "evidence/reads")
 
     def judge(
         self,

@@ -8,12 +8,14 @@ whether on purpose; ledgers that were created meanwhile hide as many that are go
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from auditor.model.facts import PopulationFacts
+from auditor.model.cluster_facts import PopulationFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId
 
+RUNS_TO_AGREE = 3
+"""Whole runs in a row that must list about as few ledgers before their number is what the next run is held against."""
 POPULATION_MIN = 100
 """Ledgers the last run must have listed: of three ledgers two may go on any day, of a hundred not half of them at once."""
 GONE_NAMED_MAX = 10
@@ -22,12 +24,17 @@ GONE_NAMED_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class LastPopulation:
-    """The last finished whole run of the same cluster, and by how many percent a run may list fewer ledgers; 0: by any."""
+    """The finished whole run of the same cluster that a run is held against, and by how many percent a run may list fewer
+    ledgers; 0: by any. It is the last one, unless the last ones listed far fewer than it."""
 
     run_id: str
     finished_at: str
     listed: int
     drop_percent: int
+    low_listed: tuple[int, ...] = ()
+    """What the whole runs since then listed, oldest first, where each had the finding and agreed with the first of them."""
+    low_runs: int = 0
+    """Whole runs in a row since then that had the finding, whether they agree or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,24 @@ def has_dropped(last: LastPopulation | None, count: int) -> bool:
     if last is None or last.drop_percent == 0 or last.listed < POPULATION_MIN:
         return False
     return count * 100 < last.listed * (100 - last.drop_percent)
+
+
+def kept_baseline(last: LastPopulation | None, listings: Sequence[Listing]) -> LastPopulation | None:
+    """Return what the next run is held against, None where that is this run.
+
+    After a drop it stays what it was until RUNS_TO_AGREE runs agree: none of them lists fewer than the first of them by more
+    than `drop_percent`.
+    """
+    if last is None or not listings or not has_dropped(last, listings[0].count):
+        return None
+    if len(listings) < 2:
+        return last
+    if not has_dropped(last, listings[-1].count):
+        return replace(last, low_listed=(), low_runs=0)
+    count = listings[0].count
+    first = replace(last, listed=last.low_listed[0] if last.low_listed else count)
+    low = (count,) if has_dropped(first, count) else (*last.low_listed, count)
+    return None if len(low) >= RUNS_TO_AGREE else replace(last, low_listed=low, low_runs=last.low_runs + 1)
 
 
 def judge_population(
@@ -65,5 +90,6 @@ def judge_population(
         drop_percent=last.drop_percent,
         some_gone=tuple(gone[:GONE_NAMED_MAX]),
         instance_id=instance_id,
+        runs_in_a_row=last.low_runs + 1,
     )
     return Finding(Kind.LEDGER_POPULATION_DROPPED, facts)

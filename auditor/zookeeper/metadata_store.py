@@ -73,7 +73,7 @@ class MetadataStore:
 
     @property
     def counts(self) -> ReadCounts:
-        """Znodes read and failed, repeats, and znode bytes received by this store so far."""
+        """What this store has read so far. Add to it what other sessions of this process read for the same run."""
         return self._session.counts
 
     def cluster_facts(self) -> ClusterFacts:

@@ -122,6 +122,7 @@ def _probe(session: Session) -> bool | None:
     while True:
         try:
             session.answer(session.submit(MultiRead(GET_DATA, ["/"])))
+            session.counts.reads_ok += 1
             return True
         except (UnimplementedError, MarshallingError):
             await_close_by_server(session)
@@ -147,6 +148,7 @@ def _answers_single_reads(session: Session) -> bool:
         return False
     except KazooException:
         return True  # refused is answered
+    session.counts.reads_ok += 1
     return True
 
 
@@ -206,8 +208,6 @@ def _ask_lost_again(session: Session, window: deque[_Batch]) -> None:
 
 def _count(session: Session, items: Sequence[Item]) -> None:
     counts = session.counts
-    failed = sum(item.error not in (OK, NO_NODE) for item in items)
-    counts.reads_failed += failed
-    counts.reads_ok += len(items) - failed
+    counts.reads_ok += sum(item.error in (OK, NO_NODE) for item in items)
     for item in items:
         counts.received_bytes += len(item.data) if isinstance(item, Znode) else sum(map(len, item.names))

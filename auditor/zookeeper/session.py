@@ -22,12 +22,13 @@ from kazoo.exceptions import (
     ThrottledOpError,
 )
 from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
-from kazoo.protocol.serialization import Sync
+from kazoo.protocol.serialization import GetChildren, GetData, Sync
 from kazoo.protocol.states import KazooState, KeeperState
 
 from auditor.config import ZooKeeperLimits
 from auditor.errors import StoreUnavailable
 from auditor.wire.service_uri import ServiceUri
+from auditor.zookeeper.multi_read import MultiRead
 from auditor.zookeeper.pace import Pace
 
 LOSSES: Final = (
@@ -65,12 +66,27 @@ class Request(Protocol):
 
 @dataclass(slots=True)
 class ReadCounts:
-    """What this session has asked for. A missing znode is an answer, so it counts as ok; bytes are znode data received."""
+    """What this session has asked for. A missing znode is an answer, so it counts as ok; bytes are znode data received.
 
+    `reads` counts each znode each time it is asked for: its data or its children, also where the connection was lost.
+    """
+
+    reads: int = 0
     reads_ok: int = 0
-    reads_failed: int = 0
     repeats: int = 0
     received_bytes: int = 0
+
+    @property
+    def reads_failed(self) -> int:
+        """Reads that brought neither data nor the word that there is no such znode."""
+        return self.reads - self.reads_ok
+
+    def add(self, other: ReadCounts) -> None:
+        """Count what another session has asked for as well."""
+        self.reads += other.reads
+        self.reads_ok += other.reads_ok
+        self.repeats += other.repeats
+        self.received_bytes += other.received_bytes
 
 
 @dataclass(slots=True)
@@ -163,6 +179,7 @@ class Session:
     def submit(self, request: Request) -> Any:
         """Send `request`; returns kazoo's AsyncResult. While not connected it fails at once instead of waiting in a queue."""
         result = self._client.handler.async_result()
+        self.counts.reads += _znodes_read(request)
         if self.connected:
             if self._moved and self._synced_path is not None:
                 # A new session may have landed on a server that is behind the one we had synced with.
@@ -255,6 +272,13 @@ class Session:
                 step()
             except Exception as error:  # kazoo raises bare Exception here; there is nothing left to save
                 self._log.last_problem = str(error)
+
+
+def _znodes_read(request: Request) -> int:
+    """How many znodes a request reads."""
+    if isinstance(request, MultiRead):
+        return len(request.paths)
+    return int(isinstance(request, GetData | GetChildren))
 
 
 def connect(uri: ServiceUri, limits: ZooKeeperLimits) -> Session:

@@ -206,6 +206,8 @@ EXPORTS = {
         ledgers=dict.fromkeys(("listed", "sound", "exempt", "indeterminate", "violated"), 0),
         **INCOMPLETE,
     ),
+    "little was verified": export_of_run({"BookKeeperAuditVerifiedLow": "info"}, verified_ratio=0.4999),
+    "no copy was promised": export_of_run({}, verified_ratio=None),
     "most ledgers unknown": export_of_run(COVERAGE_LOW, coverage=0.4, complete=False, **INCOMPLETE),
     "unknown for planned maintenance alone": export_of_run(
         {}, maintenance={"bookies": ["b1:3181"], "ledgers": 400}, **MOSTLY_UNKNOWN, **INCOMPLETE

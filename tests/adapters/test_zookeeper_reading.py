@@ -21,7 +21,7 @@ from auditor.wire.layout import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 from auditor.zookeeper.multi_read import CONNECTION_LOSS, MULTI_READ, NO_AUTH, NO_NODE, OK
 from auditor.zookeeper.pace import Pace
-from auditor.zookeeper.reading import REQUEST_BYTES_MAX, children_of_many, read_many
+from auditor.zookeeper.reading import REQUEST_BYTES_MAX, children_of_many, read_many, supports_multi_read
 from auditor.zookeeper.session import Session, connect
 
 H = LedgerLayout.HIERARCHICAL
@@ -118,8 +118,10 @@ def test_a_request_stays_below_what_servers_take(server: ZooKeeperProcess, tree:
 def test_reads_are_counted_by_outcome(server: ZooKeeperProcess, tree: Znodes) -> None:
     """A missing znode is an answer; one that may not be read is a failed read; bytes are the data received."""
     with session(server) as reader:
+        assert supports_multi_read(reader)
+        assert (reader.counts.reads, reader.counts.reads_ok) == (1, 1), "to find that out takes a read"
         list(read_many(reader, ["/odd/shut", "/odd/nope", PATHS[0], "/odd/large"]))
-        assert (reader.counts.reads_ok, reader.counts.reads_failed) == (3, 1)
+        assert (reader.counts.reads, reader.counts.reads_ok, reader.counts.reads_failed) == (5, 4, 1)
         assert len(PATHS[0]) + 500_000 == reader.counts.received_bytes
 
 

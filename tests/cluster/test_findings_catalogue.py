@@ -44,6 +44,7 @@ ELSEWHERE = {
     Kind.PLACEMENT_SOFT: "test_findings_placement.py::test_zones_softly",
     Kind.BOOKIE_LOST_CONTENT: "test_findings_lost_content.py::test_a_bookie_that_lost_its_content_is_found",
     Kind.LEDGER_POPULATION_DROPPED: "test_findings_population.py::test_ledgers_that_vanished_are_found_and_a_few_are_not",
+    Kind.MARK_WITHOUT_LEDGER: "test_findings_marks.py::test_the_mark_of_a_deleted_ledger_is_found",
 }
 """Kinds that take another cluster, another policy or a second run, and the test here that provokes each."""
 

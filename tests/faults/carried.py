@@ -27,6 +27,8 @@ Json = Mapping[str, Any]
 Numbers = Mapping[tuple[str, ...], int]
 """A carried field as numbers by their keys."""
 
+AGREEING_RUNS = 3
+"""Runs in a row that found the number of ledgers dropped, about to the same one: then it is what the next is held against."""
 VALID = frozenset({"held", "no_such_ledger"})
 CONCLUSIVE = frozenset({"present", "no_entry", "no_ledger"})
 SAMPLE = re.compile(r'^bookkeeper_auditor_(\w+)_total\{.*(?:kind|outcome)="(\w+)".*\} ([0-9.e+]+)$', re.MULTILINE)
@@ -95,15 +97,19 @@ def _requests(run: Path, before: Path | None) -> Numbers:
     sent = sum(row["requests"] for row in (*answers, *reads))
     failed = sum(row["status"] not in VALID for row in answers if row["ledger_id"] is not None)
     failed += sum(row["status"] not in CONCLUSIVE for row in reads)
-    records = [row["status"] for row in _rows(run / "evidence" / "ledgers")]
-    unread = sum(status in ("unreadable", "not_authorised") for status in records)
-    read = summary_of(run)["requests"]["zookeeper_reads"]
+    read, unread = (_znodes(run, name) for name in ("zookeeper_reads", "zookeeper_reads_failed"))
     return {
         ("bookie_requests", "answered"): max(0, sent - failed),
         ("bookie_requests", "failed"): failed,
         ("zookeeper_reads", "answered"): read - unread,
         ("zookeeper_reads", "failed"): unread,
     }
+
+
+def _znodes(run: Path, column: str) -> int:
+    """Reads of znodes as the tables that have them say."""
+    tables = [path for path in sorted((run / "evidence").iterdir()) if path.is_dir()]
+    return sum(row.get(column) or 0 for table in tables for row in _rows(table))
 
 
 def _rows(table: Path) -> list[dict[str, Any]]:
@@ -119,12 +125,19 @@ def _baseline(run: Path | None) -> object:
     if run is None:
         return None
     summary = summary_of(run)
-    return summary["run_id"], summary["finished_at"], summary["ledgers"]["listed"]
+    listed = summary["ledgers"]["listed"]
+    last = json.loads((run / "run.json").read_text())["previous_population"]
+    if last and "LEDGER_POPULATION_DROPPED" in {kind for _, kind in _findings(run)}:
+        low = [*last["low_listed"], listed]
+        low = low if listed * 100 >= low[0] * (100 - last["drop_percent"]) else [listed]
+        if len(low) < AGREEING_RUNS:
+            return last["run_id"], last["finished_at"], last["listed"], low
+    return summary["run_id"], summary["finished_at"], listed, []
 
 
 def _told_baseline(run: Path) -> object:
     last = json.loads((run / "run.json").read_text())["previous_population"]
-    return last and (last["run_id"], last["finished_at"], last["listed"])
+    return last and (last["run_id"], last["finished_at"], last["listed"], list(last["low_listed"]))
 
 
 SUMS = (

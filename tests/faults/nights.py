@@ -29,7 +29,7 @@ from support import report_stories
 
 from auditor import __version__
 from auditor.accounting.about import About
-from auditor.accounting.population import FIRST, listing_row
+from auditor.accounting.population import AGAIN, FIRST, WHERE, listing_row
 from auditor.clock import rfc3339
 from auditor.commands.context import Context, terms_of
 from auditor.commands.publishing import clear_up, publish, publish_failure, write_results
@@ -37,7 +37,7 @@ from auditor.commands.resumption import begun
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
 from auditor.evidence.rows import answer_row, ledger_row, read_row, table
-from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, LISTINGS, READS, VERDICTS
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, LISTINGS, MARKS, READS, VERDICTS
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
 from auditor.model.finding import Kind
@@ -46,14 +46,19 @@ from auditor.report import metrics
 from auditor.report.conclusion import conclude
 from auditor.report.journal import Journal
 from auditor.report.progress import Silent
+from auditor.report.read_counts import add_kept_counts, kept_reads, write_read_counts
 from auditor.report.run_directory import Output, Place, place, write_json
 from auditor.stop import StopRequest
+from auditor.verify.population import has_dropped
+from auditor.zookeeper.session import ReadCounts
 
 FACTS = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "an id", False, None)
 EFFECTS = ("create", "write_text", "write_table", "remove_file", "remove")
 """What a run does to files, all through Place."""
 FIRST_NIGHT = datetime(2026, 3, 1, 2, tzinfo=UTC)
 CLUSTER = "test"
+READ_A_STAGE = ReadCounts(reads=5, reads_ok=4)
+"""What the driver reads from ZooKeeper in each stage behind the listing."""
 
 
 class Killed(BaseException):
@@ -154,13 +159,20 @@ class Nights:
             about = replace(about, previous_population=previous.population(50))
         directory = self.output.start(about.run_id)
         journal = Journal.reopened(directory)
+        counts = ReadCounts()
+        add_kept_counts(counts, journal.began_with_reads)
+        journal.reads = lambda: kept_reads(counts)
         write_json(directory, "run.json", about.as_json())
         journal.once("listing", _write, directory, _listing(night))
         ids = directory.read_table("evidence/listing", LISTING)["ledger_id"].to_pylist()
         for stage, tables in _stages(night, ids).items():
+            counts.add(ReadCounts() if journal.has(stage) else READ_A_STAGE)
             journal.once(stage, _write, directory, tables)
+        if has_dropped(about.previous_population, night.listed):
+            journal.once("listing again", _write, directory, _listing(night, AGAIN))
         bookies = [BookieRecord(b, 1, 0, Registration.WRITABLE, "h", 1, True, "") for b in ("b1", "b2")]
         verdicts = directory.read_table("verdicts", VERDICTS)
+        write_read_counts(directory, counts)
         done = conclude(
             directory, about, bookies, previous, verdicts=verdicts, finished_at=rfc3339(now), duration_s={"ask": 1.0}
         )
@@ -209,12 +221,12 @@ Tables = Mapping[str, tuple[pa.Schema, list[Any]]]
 
 def _write(directory: Place, tables: Tables) -> None:
     for name, (schema, rows) in tables.items():
-        directory.write_table(name, table(schema, rows), "all")
+        directory.write_table(name, table(schema, rows), f"all-{len(directory.files_in(name))}")
 
 
-def _listing(night: Night) -> Tables:
+def _listing(night: Night, listing: int = FIRST) -> Tables:
     ids = [(n,) for n in range(1, night.listed + 1)]
-    return {"evidence/listing": (LISTING, ids), "evidence/listings": (LISTINGS, [listing_row(FIRST, 0, [])])}
+    return {WHERE[listing]: (LISTING, ids), "evidence/listings": (LISTINGS, [listing_row(listing, listing, [])])}
 
 
 def _stages(night: Night, ids: Sequence[int]) -> Mapping[str, Tables]:
@@ -227,6 +239,7 @@ def _stages(night: Night, ids: Sequence[int]) -> Mapping[str, Tables]:
     return {
         "look": {
             "evidence/ledgers": (LEDGERS, [ledger_row(record) for record in records]),
+            "evidence/marks": (MARKS, []),
             "evidence/answers": (ANSWERS, [answer_row(answer) for answer in answers]),
             "evidence/reads": (READS, [read_row(read) for read in reads]),
         },

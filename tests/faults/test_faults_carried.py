@@ -11,9 +11,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from faults.carried import CARRIED, breaches_of_carried
+from faults.carried import CARRIED, breaches_of_carried, summary_of
 from faults.detector import Sort
-from faults.nights import Night, Nights
+from faults.nights import READ_A_STAGE, Night, Nights
 from faults.playing import PLAYS_ALL, SEED
 
 from auditor.accounting.summary import NO_PREVIOUS, Previous
@@ -31,6 +31,8 @@ NIGHTS = (
     Night({1: BELOW, 2: WITHOUT}, listed=7, requests=3),
 )
 """Findings that stay, go, come back and get worse; no two nights ask the same number of questions."""
+MANY, FEW = Night({}, listed=200), Night({}, listed=90)
+"""The number of ledgers drops, and stays there."""
 
 INSTANTS = (
     "write_text run.json",
@@ -39,6 +41,7 @@ INSTANTS = (
     "create journal",
     "write_text 000000.json",
     "write_table evidence/ledgers",
+    "write_table evidence/marks",
     "write_table evidence/answers",
     "write_table evidence/reads",
     "create journal",
@@ -46,6 +49,7 @@ INSTANTS = (
     "write_table verdicts",
     "create journal",
     "write_text 000002.json",
+    "write_table evidence/zookeeper_reads",
     "write_text findings.jsonl",
     "create causes",
     "write_text 01-bookie-bookie-3-3181.txt",
@@ -92,6 +96,35 @@ def test_a_run_killed_at_any_instant_is_counted_exactly_once(
             nights.run(NIGHTS[3])
             adds_up(nights, f"killed before {INSTANTS[at]!r}, then {after}")
         assert 3 <= len(nights.chain)
+
+
+@pytest.mark.parametrize("after", ["resumed", "followed by a fresh run"])
+def test_a_drop_is_held_against_the_same_run_wherever_one_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str
+):
+    """Two hundred ledgers, then ninety: three runs say so, and none of them twice for being killed in between."""
+    for at in PLAYED:
+        with monkeypatch.context() as patch:
+            nights = Nights(tmp_path / f"{at}", patch)
+            nights.run(MANY)
+            nights.run(FEW)
+            nights.run(FEW, cut_at=at)
+            nights.resume_or_run(FEW) if after == "resumed" else nights.run(FEW)
+            while len(nights.chain) < 5:
+                nights.run(FEW)
+            adds_up(nights, f"killed before {at}, then {after}")
+        kinds = [summary_of(run.directory)["findings"]["LEDGER_POPULATION_DROPPED"]["findings"] for run in nights.chain]
+        assert [0, 1, 1, 1, 0] == kinds[:5]
+
+
+@pytest.mark.parametrize("at", PLAYED)
+def test_reads_of_znodes_are_counted_once_for_each_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int):
+    """Whoever did the stage: what was read for a stage that was not written is not in the sum."""
+    nights = Nights(tmp_path, monkeypatch)
+    nights.run(NIGHTS[0], cut_at=at)
+    nights.resume_or_run(NIGHTS[0])
+    stages = 2
+    assert {stages * READ_A_STAGE.reads} == {summary_of(run.directory)["requests"]["zookeeper_reads"] for run in nights.chain}
 
 
 def test_the_instants_are_all_that_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any, get_args
 
+from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
 from auditor.model.facts import (
     BeyondEndFacts,
     Contradiction,
@@ -19,7 +20,6 @@ from auditor.model.facts import (
     LostFacts,
     MarkFacts,
     PlacementFacts,
-    PopulationFacts,
     SilentFacts,
     StuckFacts,
     UndecodableFacts,
@@ -98,6 +98,16 @@ _FACTS: tuple[Facts, ...] = (
         some_ledgers=(5, 6, 9),
     ),
     PopulationFacts("run-1", "2026-01-01T03:00:00Z", 900, 400, 399, 60_000, 50, (7,), "id"),
+    MarkWithoutLedgerFacts(
+        marks=2,
+        some_ledgers=(70, 71),
+        oldest_age_ms=864_000_000,
+        oldest_path="/ledgers/underreplication/ledgers/0000/0000/0000/0046/urL0000000070",
+        grace_ms=259_200_000,
+        unchecked=0,
+        apart_ms=300_000,
+        replication_disabled=False,
+    ),
 )
 EXAMPLES: dict[type, Facts] = {type(facts): facts for facts in _FACTS}
 """One example of each dataclass. The entry that is hit is 42 in segment 0-99 of ledger 7."""

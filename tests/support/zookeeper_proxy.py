@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 FRAME_BYTES_MAX = 4 * 2**20
 ACCEPT_POLL_S = 0.1
-EXISTS = 3
+EXISTS, GET_DATA, GET_CHILDREN, MULTI_READ = 3, 4, 8, 22
 
 
 class DroppingProxy:
@@ -27,6 +27,8 @@ class DroppingProxy:
         self.error = error
         self.renumbered = renumbered
         self.refused = 0
+        self.reads: list[int] = []
+        """Znodes asked for by each request that reads any."""
         self._server_port = server_port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._listener.settimeout(ACCEPT_POLL_S)
@@ -60,6 +62,7 @@ class DroppingProxy:
     def _requests(self, client: socket.socket, server: socket.socket, to_fail: set[int]) -> None:
         for position, frame in enumerate(_frames(client)):
             xid, opcode = struct.unpack_from("!ii", frame) if position > 0 else (0, 0)  # the first frame has no header
+            self.reads.extend([count] if (count := znodes_read(opcode, frame)) else [])
             if opcode in self.opcodes:
                 self.refused += 1
                 if self.renumbered:
@@ -82,6 +85,21 @@ class DroppingProxy:
             shifted = struct.pack("!i", xid + 1) + frame[4:]
             _send(client, shifted if xid in to_fail and self.renumbered else frame)
         _hang_up(client, server)
+
+
+def znodes_read(opcode: int, frame: bytes) -> int:
+    """How many znodes a request frame asks for; a multiRead has a header before each operation and one that is the end."""
+    if opcode in (GET_DATA, GET_CHILDREN):
+        return 1
+    if opcode != MULTI_READ:
+        return 0
+    count, offset = 0, 8
+    while True:
+        _, done, _ = struct.unpack_from("!iBi", frame, offset)
+        if done:
+            return count
+        (length,) = struct.unpack_from("!i", frame, offset + 9)
+        count, offset = count + 1, offset + 9 + 4 + length + 1
 
 
 def _send(sock: socket.socket, frame: bytes) -> None:

@@ -18,7 +18,17 @@ import pytest
 from pyspark.sql import SparkSession
 from support.audits import Outcome, audit, replay_run
 
-from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, LISTING, READS, VERDICTS
+from auditor.evidence.schemas import (
+    ANSWERS,
+    BOOKIES,
+    LEDGERS,
+    LISTING,
+    MARKS,
+    READ_COUNTS,
+    READS,
+    VERDICTS,
+    with_read_counts,
+)
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.tables.store import spark_type
 
@@ -27,11 +37,13 @@ pytestmark = pytest.mark.spark
 PASSWORD = b"kennwort-8315-of-the-ledger"
 REPLAY_TIMEOUT_S = 120
 TABLES = {
-    "evidence/listing": LISTING,
-    "evidence/ledgers": LEDGERS,
+    "evidence/listing": with_read_counts(LISTING),
+    "evidence/ledgers": with_read_counts(LEDGERS),
     "evidence/answers": ANSWERS,
-    "evidence/reads": READS,
+    "evidence/reads": with_read_counts(READS),
     "evidence/bookies": BOOKIES,
+    "evidence/marks": MARKS,
+    "evidence/zookeeper_reads": READ_COUNTS,
     "verdicts": VERDICTS,
 }
 HMAC, LOST, BROKEN = 11, 12, 13

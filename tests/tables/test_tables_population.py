@@ -133,6 +133,32 @@ def test_the_finding_outlives_the_evidence_it_was_compared_with(ledgers: Ledgers
     assert LINE - 1 == place(str(outcome.run_dir)).count(WHERE[FIRST], LISTING)
 
 
+def test_a_drop_is_found_until_three_runs_agree_about_it(ledgers: Ledgers, tmp_path: Path):
+    """Each is held against the run before the drop, also in a replay; then the new number holds."""
+    before = json.loads((tmp_path / "audits" / "latest.json").read_text())["run"].removeprefix("run-")
+    ledgers.leave(LINE - 1)
+    for number in (1, 2, 3):
+        outcome = accounted(audit(ledgers, tmp_path))
+        (found,) = outcome.findings
+        assert (before, THEN, number) == tuple(
+            found["facts"][name] for name in ("previous_run", "previous_ledgers", "runs_in_a_row")
+        )
+        baseline = outcome.summary["population"]["baseline_run"]
+        assert (before if number < 3 else outcome.summary["run_id"]) == baseline
+    assert 1 == outcome.summary["totals"]["LEDGER_POPULATION_DROPPED"], "one finding, however often it is repeated"
+    assert ([], None) == ((last := accounted(audit(ledgers, tmp_path))).findings, listed_again(last))
+
+
+def test_a_number_that_an_operator_accepts_is_the_measure_at_once(ledgers: Ledgers, tmp_path: Path):
+    """That run finds nothing, and the next is held against it."""
+    ledgers.leave(LINE - 1)
+    assert [Kind.LEDGER_POPULATION_DROPPED] == accounted(audit(ledgers, tmp_path)).kinds
+    accepted = accounted(audit(ledgers, tmp_path, accept_population="true"))
+    assert ([], None) == (accepted.findings, listed_again(accepted))
+    assert LINE - 1 == accepted.summary["population"]["baseline_listed"]
+    assert [] == accounted(audit(ledgers, tmp_path)).findings
+
+
 def test_a_listing_in_portions_is_made_again_in_portions(ledgers: Ledgers, tmp_path: Path):
     """Where the ledgers lie under many parents each listing is a Spark job of its own."""
     ledgers.leave(0)

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.findings_by_kind import FACTS_TYPES, facts_types, finding_of
 
-from auditor.confirm.witness import bookie_testimony, cluster_testimony, gist, ledger_testimony
+from auditor.confirm.witness import ClusterLook, bookie_testimony, cluster_testimony, gist, ledger_testimony
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
 from auditor.model.evidence import Look
 from auditor.model.facts import (
     BeyondEndFacts,
@@ -27,7 +28,6 @@ from auditor.model.facts import (
     LostFacts,
     MarkFacts,
     PlacementFacts,
-    PopulationFacts,
     Search,
     SilentFacts,
     StuckFacts,
@@ -167,6 +167,18 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
         st.integers(1, 100),
         some(numbers, 0, 10),
         st.none() | st.just("id"),
+        st.integers(1, 100),
+    ),
+    MarkWithoutLedgerFacts: st.builds(
+        MarkWithoutLedgerFacts,
+        st.integers(20, 10**6),
+        some(numbers, 1, 20),
+        ms,
+        st.just("/ledgers/underreplication/ledgers/0000/0000/0000/0046/urL0000000070"),
+        ms,
+        counts,
+        ms,
+        flags,
     ),
 }
 
@@ -209,7 +221,7 @@ def witness_of(finding: Finding, taken: tuple[Look, ...]) -> str:
     tell: dict[Subject, Callable[[], dict[str, Any]]] = {
         Subject.LEDGER: lambda: ledger_testimony(finding, taken, FACTS),
         Subject.BOOKIE: lambda: bookie_testimony(finding, records, FACTS),
-        Subject.CLUSTER: lambda: cluster_testimony(finding, [(1, 400), (2, 399)], FACTS),
+        Subject.CLUSTER: lambda: cluster_testimony(finding, [ClusterLook(n, "listing", "400 ledgers") for n in (1, 2)], FACTS),
     }
     return str(tell[CATALOGUE[finding.kind].subject]()["witness"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,21 @@ import pyarrow as pa
 import pytest
 
 from auditor.accounting.about import About
+from auditor.accounting.seen_marks import AGAIN, FIRST, LISTED, mark_row
 from auditor.accounting.summary import NO_PREVIOUS, Previous
+from auditor.confirm.witness import finding_id
 from auditor.errors import AccountingError
 from auditor.evidence.rows import answer_row, greeting_row, ledger_row, read_row, table
-from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, VERDICTS
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, MARKS, READS, VERDICTS
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
-from auditor.model.ledger import LedgerRecord, RecordStatus
+from auditor.model.finding import Finding, Kind
+from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
 from auditor.report.conclusion import Conclusion, conclude
+from auditor.report.read_counts import write_read_counts
 from auditor.report.run_directory import Place, place
+from auditor.zookeeper.session import ReadCounts
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
 ABOUT = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", FACTS, Terms(9_000, 1_000, 16, 5), "warning", False)
@@ -36,6 +42,7 @@ def run(tmp_path: Path) -> Place:
     run = place(str(tmp_path / "run-20260101T030000Z-000001"))
     gone, held, timed = AnswerStatus.UNREGISTERED, AnswerStatus.HELD, AnswerStatus.TIMED_OUT
     write(run, "listing", LISTING, (1,), (2,))
+    write(run, "marks", MARKS)
     found, shut = RecordStatus.FOUND, RecordStatus.NOT_AUTHORISED
     records = [(1, 1, found), (2, 1, found), (2, 2, found), (2, 3, shut)]
     write(run, "ledgers", LEDGERS, *(ledger_row(LedgerRecord(i, look, 0, status)) for i, look, status in records))
@@ -95,10 +102,11 @@ def test_a_ledger_without_a_verdict_is_no_conclusion(run: Place):
 
 
 def test_costs_are_what_was_written(run: Place):
-    """Each row once; later looks read the mark and its lock as well; greetings count as requests and as no ledger's answer."""
+    """Each row once; greetings count as requests and as no ledger's answer; what the driver read is among the znodes."""
+    write_read_counts(run, ReadCounts(reads=8, reads_ok=7))
     said = concluded(run, BOTH).summary
     expected = {
-        "zookeeper_reads": 4 + 2 * 2, "bookie_requests": 1 + 1 + 3 + 1 + 3, "bookie_bytes": 180, "retries": 3,
+        "zookeeper_reads": 8, "bookie_requests": 1 + 1 + 3 + 1 + 3, "bookie_bytes": 180, "retries": 3,
         "confirming_reads": 3, "listing_false_negatives": 0,
     }  # fmt: skip
     assert expected == said["requests"]
@@ -148,3 +156,59 @@ def test_when_no_bookie_answered_none_is_accused(run: Place):
         done.findings,
         *(done.summary[k] for k in ("nobody_answered", "outcome", "exit_code")),
     )
+
+
+DAY_MS = 24 * 3600 * 1000
+MARKED_ABOUT = replace(ABOUT, terms=replace(ABOUT.terms, judged_at_ms=100 * DAY_MS, underreplication_grace_ms=3 * DAY_MS))
+
+
+def marked(run: Place, about: About = MARKED_ABOUT) -> Conclusion:
+    """Ledger 1 is marked and its mark is stale. Of other marks 7 and 8 have no metadata, and 8 is young; 9 has metadata."""
+    old, young = Mark(90 * DAY_MS), Mark(99 * DAY_MS)
+    seen = [(7, old, False), (8, young, False), (9, old, True)]
+    rows = [mark_row(i, FIRST, 100 * DAY_MS, mark, has) for i, mark, has in seen]
+    write(run, "marks", MARKS, *rows, mark_row(7, AGAIN, 100 * DAY_MS + 300_000, old, False), mark_row(5, LISTED, 0, old, None))
+    told = [
+        {"ledger_id": 1, "standing": "exempt", "exempt": "marked_underreplicated", "unknowns": [], "findings": [],
+         "mark_age_ms": DAY_MS, "is_mark_stale": True},
+        {"ledger_id": 2, "standing": "sound", "unknowns": [], "findings": []},
+    ]  # fmt: skip
+    return conclude(
+        run, about, bookies(), NO_PREVIOUS,
+        verdicts=pa.Table.from_pylist(told, schema=VERDICTS), finished_at="2026-01-01T03:01:00Z", duration_s={},
+    )  # fmt: skip
+
+
+def test_marks_without_a_ledger_are_one_finding_on_the_cluster(run: Place):
+    """The old one that nobody has metadata of, at both looks; the others are only counted."""
+    done = marked(run)
+    (found,) = map(json.loads, done.findings)
+    assert ("MARK_WITHOUT_LEDGER", "mark", "warning", None, None) == tuple(
+        found[name] for name in ("kind", "family", "severity", "ledger_id", "bookie_id")
+    )
+    assert [{"marks": "1 without a ledger"}] * 2 == [look["answers"] for look in found["looks"]]
+    assert "Ledger 7 is marked under-replicated, and it has no metadata" in found["witness"]
+    assert "/ledgers/underreplication/ledgers/0000/0000/0000/0007/urL0000000007" in found["witness"]
+    assert ("VIOLATED", 0) == (done.summary["outcome"], done.summary["ledgers"]["violated"])
+    expected = {"total": 5, "within_grace": 2, "beyond_grace": 3, "stale": 1, "without_ledger": 2}
+    assert expected == done.summary["marks"]
+    assert 86_400 == done.summary["oldest_underreplicated_s"], "marks without a ledger are no measure of replication"
+    assert {"marks/stale.txt": [1], "marks/without_ledger.txt": [7]} == {
+        name: ids.tolist() for name, ids in done.ledger_files.items()
+    }
+    (sentence,) = done.summary["withheld"]
+    assert "1 more marks" in sentence
+
+
+def test_a_run_of_a_part_says_nothing_of_marks_of_others(run: Place):
+    """It listed only what was named."""
+    done = marked(run, replace(MARKED_ABOUT, partial=True))
+    assert ([], 1) == (done.findings, done.summary["marks"]["total"])
+
+
+def test_the_finding_on_marks_is_the_same_one_in_every_run(run: Place):
+    """And another than that on the population of the same cluster."""
+    (line,) = marked(run).findings
+    dropped = Finding(Kind.LEDGER_POPULATION_DROPPED, json.loads(line)["facts"])
+    assert json.loads(line)["id"] == finding_id(Finding(Kind.MARK_WITHOUT_LEDGER, dropped.facts), FACTS)
+    assert json.loads(line)["id"] != finding_id(dropped, FACTS)

@@ -15,14 +15,14 @@ from auditor.accounting.about import About
 from auditor.accounting.summary import NO_PREVIOUS
 from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.evidence.rows import answer_row, greeting_row, ledger_row, read_row, table
-from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, VERDICTS
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, MARKS, READS, VERDICTS
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark, RecordStatus, Segment, ZnodeStamp
 from auditor.report.conclusion import Conclusion, conclude
-from auditor.report.run_directory import Place, place, write_causes
+from auditor.report.run_directory import Place, place, write_ledger_files
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
 RACKS = {"b1": "/r1", "b2": "/r1", "b3": "/r2", "b4": "/r2"}
@@ -44,6 +44,7 @@ def named(ledger: int) -> LedgerMetadata:
 
 def write(run: Place, name: str, schema: pa.Schema, rows: list[tuple[Any, ...]]) -> None:
     run.write_table(f"evidence/{name}", table(schema, rows), "all")
+    run.write_table("evidence/marks", MARKS.empty_table(), "none")
 
 
 @pytest.fixture
@@ -157,7 +158,7 @@ def test_a_summary_tells_its_causes_without_their_ledgers(run: Place):
 def test_a_causes_file_can_be_audited_again(run: Place):
     """One id a line, ascending, as --ledgers-from reads it; written under the name that the summary gives."""
     done = concluded(run)
-    write_causes(run, done.cause_files)
+    write_ledger_files(run, done.ledger_files)
     (name,) = (cause["file"] for cause in done.summary["causes"])
     assert [1, 2, 3, 4, 5, 7] == read_ledger_ids(Path(run.path) / name)
     assert ["01-bookie-b2.txt"] == [file.name for file in (Path(run.path) / "causes").iterdir()]
@@ -165,7 +166,7 @@ def test_a_causes_file_can_be_audited_again(run: Place):
 
 def test_where_nothing_is_hit_no_directory_is_made(run: Place):
     """An empty directory would look like something that was lost."""
-    write_causes(run, {})
+    write_ledger_files(run, {})
     assert not (Path(run.path) / "causes").exists()
 
 

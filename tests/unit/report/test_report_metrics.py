@@ -1,5 +1,6 @@
 """The metrics of a run."""
 
+import math
 import os
 import re
 import stat
@@ -41,17 +42,17 @@ def test_every_series_of_the_contract_is_there_at_zero():
     expected |= {(LAST + "indeterminate_ledgers", frozenset({r.value})) for r in Unknown}
     expected |= {(LAST + "exempt_ledgers", frozenset({r.value})) for r in Exempt}
     expected |= {(LAST + "outcome", frozenset({o})) for o in OUTCOMES}
-    expected |= {
-        (LAST + "duration_seconds", frozenset({s})) for s in ("load", "place", "ask", "judge", "second_look", "report")
-    }
+    expected |= {(LAST + "duration_seconds", frozenset({s})) for s in ("load", "ask", "judge", "second_look", "report")}
     expected |= {
         (P + f"{n}_total", frozenset({o})) for n in ("bookie_requests", "zookeeper_reads") for o in ("answered", "failed")
     }
     single = (
         LAST + "coverage_ratio", LAST + "oldest_underreplicated_seconds", LAST + "timestamp_seconds",
-        P + "last_success_timestamp_seconds", LAST + "maintenance_ledgers",
+        P + "last_success_timestamp_seconds", LAST + "maintenance_ledgers", LAST + "verified_copies_ratio",
     )  # fmt: skip
     expected |= {(name, frozenset()) for name in single}
+    states = ("total", "within_grace", "beyond_grace", "stale", "without_ledger")
+    expected |= {(LAST + "marks", frozenset({state})) for state in states}
     expected |= {(LAST + "assurance_ledgers", frozenset({word})) for word in ("listed", "probed")}
     expected.add((P + "build_info", frozenset({"0.1.0", "4.3.0"})))
     assert expected == found
@@ -79,6 +80,15 @@ def test_what_verdicts_rest_on_and_what_maintenance_costs_are_gauges():
     series = told(maintenance=maintenance, assurance={"listed": 900, "probed": 80})
     assert 12 == series[LAST + "maintenance_ledgers", frozenset()]
     assert (900, 80) == tuple(series[LAST + "assurance_ledgers", frozenset({word})] for word in ("listed", "probed"))
+
+
+def test_marks_and_verified_copies_are_gauges():
+    """Each state of the summary; a share of no copy at all is no number, so that no alert takes it for one."""
+    marks = {"total": 7, "within_grace": 4, "beyond_grace": 3, "stale": 2, "without_ledger": 1}
+    series = told(marks=marks, verified_ratio=0.015)
+    assert marks == {state: series[LAST + "marks", frozenset({state})] for state in marks}
+    assert 0.015 == series[LAST + "verified_copies_ratio", frozenset()]
+    assert math.isnan(told(verified_ratio=None)[LAST + "verified_copies_ratio", frozenset()])
 
 
 def test_counters_go_on_from_the_totals():

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from auditor.model.cluster_facts import PopulationFacts
 from auditor.model.finding import Finding, Kind
 from auditor.verify.population import (
     GONE_NAMED_MAX,
@@ -65,28 +66,26 @@ def test_two_listings_below_the_line_are_found() -> None:
     finding = judge_population(LAST, [FEW, Listing(61_500, 480)], range(50), "id")
     assert finding is not None
     assert (Kind.LEDGER_POPULATION_DROPPED, None, None) == (finding.kind, finding.ledger_id, finding.bookie_id)
-    facts = dict(finding.facts)
-    told = {name: facts[name] for name in ("previous_ledgers", "ledgers", "ledgers_again", "apart_s", "left_percent")}
-    expected = {"previous_ledgers": "1000", "ledgers": "499", "ledgers_again": "480", "apart_s": "60", "left_percent": "48"}
-    assert expected == told
-    assert [str(i) for i in range(GONE_NAMED_MAX)] == facts["some_gone"].split()
+    facts = finding.facts
+    assert isinstance(facts, PopulationFacts)
+    assert (1_000, 499, 480, 60_500) == (facts.previous_ledgers, facts.ledgers, facts.ledgers_again, facts.apart_ms)
+    assert tuple(range(GONE_NAMED_MAX)) == facts.some_gone
 
 
 def test_the_finding_says_what_was_listed_each_under_its_name() -> None:
     """The first listing and the last one, whatever lies between; a cluster without an instance id has none."""
     listings = [Listing(1_000, 400), Listing(5_000, 300), Listing(63_000, 489)]
-    facts = (
-        ("previous_run", LAST.run_id),
-        ("previous_finished_at", LAST.finished_at),
-        ("previous_ledgers", "1000"),
-        ("ledgers", "400"),
-        ("ledgers_again", "489"),
-        ("apart_s", "62"),
-        ("left_percent", "48"),
-        ("drop_percent", "50"),
-        ("some_gone", "7 9"),
-        ("instance_id", "id"),
+    facts = PopulationFacts(
+        previous_run=LAST.run_id,
+        previous_finished_at=LAST.finished_at,
+        previous_ledgers=1_000,
+        ledgers=400,
+        ledgers_again=489,
+        apart_ms=62_000,
+        drop_percent=50,
+        some_gone=(7, 9),
+        instance_id="id",
     )
     assert Finding(Kind.LEDGER_POPULATION_DROPPED, facts=facts) == judge_population(LAST, listings, [7, 9], "id")
-    nameless = Finding(Kind.LEDGER_POPULATION_DROPPED, facts=(*facts[:-1], ("instance_id", "")))
+    nameless = Finding(Kind.LEDGER_POPULATION_DROPPED, facts=replace(facts, instance_id=None))
     assert nameless == judge_population(LAST, listings, [7, 9], None)

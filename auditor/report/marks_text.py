@@ -1,0 +1,32 @@
+"""What a report says of under-replication marks: how many, how old, and how many mean nothing any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from auditor.report.layout import count, of, paint, wrapped
+
+_AGES = {"under_1h": "under 1 h", "under_1d": "1 h to 1 d", "under_1w": "1 d to 1 w", "older": "older"}
+"""The classes of age, each as a person says it."""
+
+
+def marks_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
+    """Lines about the marks, none where there is no mark or the summary does not count them."""
+    marks = summary.get("marks") or {}
+    if not marks.get("total"):
+        return
+    yield paint("Marks (under-replicated)", "bold", color)
+    of_what = " of the named ledgers" if summary.get("partial") else ""
+    head = f"{of(marks['total'], 'mark')}{of_what}: {count(marks['within_grace'])} within grace, "
+    yield from wrapped(f"{head}{count(marks['beyond_grace'])} beyond it", width, "  ")
+    ages = summary["marks_by_age"]
+    told = ", ".join(f"{words} {count(ages[name])}" for name, words in _AGES.items() if ages[name])
+    yield from wrapped(f"by age: {told}", width, "  ")
+    if marks["stale"]:
+        are = "mark is" if marks["stale"] == 1 else "marks are"
+        yield from wrapped(f"{count(marks['stale'])} {are} stale: every copy is where the metadata says", width, "  ")
+    if marks["without_ledger"]:
+        have = "mark has" if marks["without_ledger"] == 1 else "marks have"
+        yield from wrapped(f"{count(marks['without_ledger'])} {have} no ledger: its metadata does not exist", width, "  ")
+    yield ""

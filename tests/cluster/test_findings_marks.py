@@ -1,0 +1,56 @@
+"""Marks of ledgers that were deleted, on real BookKeeper: an old one beside the twin that was made just now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.audits import accounted, audit
+from support.real_cluster import RealCluster
+
+from auditor.model.finding import Kind
+
+pytestmark = [pytest.mark.real, pytest.mark.spark]
+
+SOUND, OLD, YOUNG, STALE = 1, 70, 71, 72
+TEN_DAYS_MS = 10 * 24 * 3600 * 1000
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    """Three marked ledgers, two of which are deleted: their marks stay, for no worker runs."""
+    with RealCluster(tmp_path_factory.mktemp("marks"), bookies=2) as made:
+        long_ago = int(time.time() * 1000) - TEN_DAYS_MS
+        for ledger_id, ctime_ms in ((SOUND, 0), (OLD, long_ago), (YOUNG, None), (STALE, None)):
+            made.place(ledger_id, made.ledger("e2 w2 a2 0:[b1 b2] closed 9"))
+            if ledger_id != SOUND:
+                made.mark(ledger_id, ["b2"], ctime_ms)
+        for ledger_id in (OLD, YOUNG):
+            made.delete_ledger(ledger_id)
+        yield made
+
+
+def test_the_mark_of_a_deleted_ledger_is_found(spark: object, cluster: RealCluster, tmp_path: Path) -> None:
+    """Beyond its grace, at two looks; the young one is counted, and so is the stale one, whose copies real bookies list."""
+    outcome = accounted(audit(cluster, tmp_path))
+    assert [Kind.MARK_WITHOUT_LEDGER] == outcome.kinds
+    (found,) = outcome.findings
+    assert ([OLD], "warning") == (found["facts"]["some_ledgers"], found["severity"])
+    expected = {"total": 3, "within_grace": 2, "beyond_grace": 1, "stale": 1, "without_ledger": 2}
+    assert expected == outcome.summary["marks"]
+    assert {"expected": 20, "listed": 20, "read": 0, "assumed": 0} == outcome.summary["copies"]
+    assert ["sound", "exempt: marked_underreplicated"] == outcome.standings(SOUND, STALE)
+
+
+def test_a_mark_that_is_removed_meanwhile_is_no_finding(spark: object, cluster: RealCluster, tmp_path: Path) -> None:
+    """As a replication worker does with the mark of a ledger that does not exist."""
+    path = found_path(accounted(audit(cluster, tmp_path)).findings)
+    outcome = accounted(audit(cluster, tmp_path, between=lambda _: cluster.delete_raw(path), second_look_delay="60s"))
+    assert ([], 2) == (outcome.findings, outcome.summary["marks"]["total"])
+
+
+def found_path(findings: list[dict[str, dict[str, str]]]) -> str:
+    """The znode that the finding names."""
+    return findings[0]["facts"]["oldest_path"]

@@ -1,0 +1,110 @@
+"""What a report may say of copies that were verified, and of those that a sample speaks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support import report_stories as stories
+
+from auditor.model.verdict import Exempt
+from auditor.report.ledgers_text import render_ledgers
+from auditor.report.text import render
+from auditor.report.words import EXEMPT_WORDS
+
+ALL = {"expected": 40_000, "listed": 40_000, "read": 0, "assumed": 0}
+SAMPLED = {"expected": 40_000, "listed": 0, "read": 600, "assumed": 39_400}
+MIXED = {"expected": 40_000, "listed": 20_000, "read": 600, "assumed": 19_400}
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def report(copies: dict[str, int] | None, **changes: Any) -> str:
+    counted = stories.summary(copies=copies, verified_ratio=copies and verified(copies), **changes)
+    return flat(render(counted if copies else {k: v for k, v in counted.items() if k not in ("copies", "verified_ratio")}, []))
+
+
+def verified(copies: dict[str, int]) -> float | None:
+    return (copies["listed"] + copies["read"]) / copies["expected"] if copies["expected"] else None
+
+
+def test_every_entry_is_only_said_where_every_copy_was_listed_or_read() -> None:
+    """One copy that a sample speaks for, and the sentence is another."""
+    assert report(ALL).startswith("SOUND: 990 ledgers have every acknowledged entry where the metadata says it is")
+    one_less = ALL | {"listed": 39_999, "assumed": 1}
+    for copies in (one_less, SAMPLED, MIXED):
+        assert "every acknowledged entry" not in report(copies)
+
+
+def test_a_sampled_cluster_is_told_how_little_was_read() -> None:
+    """The share stands in the first sentence, and what the rest rests on."""
+    said = "SOUND: nothing wrong in the 600 of 40,000 copies that were read; the other 39,400 are assumed from a sample."
+    assert report(SAMPLED).startswith(said)
+    mixed = "SOUND: nothing wrong in the 20,600 of 40,000 copies that were listed or read; the other 19,400 are assumed"
+    assert report(MIXED).startswith(mixed)
+
+
+@pytest.mark.parametrize(("outcome", "code"), [("VIOLATED", 1), ("INCOMPLETE", 3)])
+def test_other_outcomes_say_what_rests_on_a_sample(outcome: str, code: int) -> None:
+    """Three damaged ledgers found among twenty: whoever reads that must know that most copies were not looked at."""
+    counts = {"listed": 1000, "sound": 987, "exempt": 10, "indeterminate": 0, "violated": 3}
+    told = report(SAMPLED, outcome=outcome, exit_code=code, ledgers=counts)
+    assert "Only 600 of 40,000 copies were read; 39,400 are assumed from a sample." in told.partition("cluster ")[0]
+    whole = report(ALL, outcome=outcome, exit_code=code, ledgers=counts)
+    assert "assumed" not in whole.partition("cluster ")[0]
+
+
+def test_the_verified_share_stands_beside_the_coverage() -> None:
+    """`coverage 100 %` alone reads as if everything had been verified."""
+    assert "verified 1.50 % of the copies were listed or read (600 of 40,000)" in report(SAMPLED)
+    assert "verified 100 % of the copies were listed or read (40,000 of 40,000)" in report(ALL)
+    assert "verified" not in report({"expected": 0, "listed": 0, "read": 0, "assumed": 0})
+
+
+def test_a_summary_without_these_counts_claims_nothing() -> None:
+    """A run of an older version does not say what was verified."""
+    told = report(None)
+    assert "every acknowledged entry" not in told and "verified" not in told
+
+
+def one_ledger(standing: str, state: str, last: int | None, **more: Any) -> dict[str, Any]:
+    metadata = {
+        "state": state, "format_version": 3, "ensemble_size": 3, "write_quorum": 3, "ack_quorum": 2, "last_entry_id": last,
+        "segments": [{"first_entry_id": 0, "ensemble": stories.BOOKIES[:3]}],
+    }  # fmt: skip
+    return {"ledger_id": 7, "standing": standing, "metadata": metadata} | more
+
+
+def single(ledger: dict[str, Any], **changes: Any) -> str:
+    return flat(render_ledgers(stories.summary(**changes), [ledger], [], second_look_delay_s=1.0))
+
+
+@pytest.mark.parametrize("state", ["OPEN", "IN_RECOVERY"])
+@pytest.mark.parametrize("last", [-1, None, 5])
+def test_the_end_of_a_ledger_that_is_not_closed_is_not_known_yet(state: str, last: int | None) -> None:
+    """BookKeeper writes lastEntryId -1 while a ledger is open: nobody may delete it for having no entry."""
+    told = single(one_ledger("exempt", state, last, exempt=state.lower()))
+    assert f"{state}, last entry not known yet," in told and "no entry" not in told
+
+
+@pytest.mark.parametrize(("last", "words"), [(-1, "CLOSED, no entry,"), (4, "CLOSED, last entry 4,")])
+def test_the_end_of_a_closed_ledger_is_a_fact(last: int, words: str) -> None:
+    """Empty is said of closed ledgers, and of those alone."""
+    assert words in single(one_ledger("sound", "CLOSED", last))
+
+
+def test_a_mark_beyond_grace_is_not_called_within_it() -> None:
+    """The reason is printed of violated ledgers too, so its words say nothing of the mark's age."""
+    violated = one_ledger("violated", "CLOSED", 9, exempt="marked_underreplicated")
+    assert "marked under-replicated" in single(violated) and "within grace" not in single(violated)
+    assert "grace" not in EXEMPT_WORDS[Exempt.MARKED_UNDERREPLICATED]
+
+
+def test_single_ledgers_say_what_was_verified() -> None:
+    """For all of them, and for each."""
+    copies = {"expected": 300, "listed": 100, "read": 9, "assumed": 191}
+    told = single(one_ledger("sound", "CLOSED", 99, copies=copies), copies=copies, verified_ratio=109 / 300)
+    assert "Only 109 of 300 copies were listed or read; 191 are assumed from a sample." in told
+    assert "copies 109 of 300 verified (100 listed, 9 read), 191 assumed from a sample" in told
