@@ -17,6 +17,7 @@ from auditor.judgings import Judgings
 from auditor.model.cluster import BookieRecord
 from auditor.register import BookieRegister
 from auditor.relisting import Relisting
+from auditor.renaming import RenameSearch
 from auditor.report.journal import LISTED, PROBLEMS, Journal, Told
 from auditor.report.poison_evidence import keep_poison
 from auditor.report.progress import Progress
@@ -43,6 +44,7 @@ class Audit:
     bookies: BookieRegister
     judgings: Judgings
     relisting: Relisting
+    renaming: RenameSearch
     waits_ms: tuple[int, int]
     shard_ledgers: int
 
@@ -60,6 +62,7 @@ def audit(look: Audit, ledger_ids: Sequence[int] | None) -> list[BookieRecord]:
     look.progress.stage("second look")
     further_looks(look, shards)
     look.journal.once("listing again", _relist, look)
+    look.journal.once("renames", look.renaming.ask, look.bookies.silent())
     look.judgings.commit()
     keep_poison(look.run)
     return look.bookies.seen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,8 @@ class Backdrop:
     asked: Mapping[BookieId, int]
     """Ledgers each bookie answered for."""
     maintenance: frozenset[BookieId]
+    renamed_to: Mapping[BookieId, BookieId] = field(default_factory=dict)
+    """Gone bookies that are probably there under another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,8 @@ def _bookie(bookie: BookieId, hits: Hits, backdrop: Backdrop) -> str:
             number = len(by_bookie[bookie])
             of_asked = _of_asked(number, backdrop.asked.get(bookie, 0)) if via is Via.LACKING else ""
             parts.append(_DOES[via][0].format(_ledgers(number)) + of_asked)
-    return f"bookie {bookie}{away} " + " and ".join(filter(None, (state, *parts)))
+    renamed = f" (probably renamed to {backdrop.renamed_to[bookie]})" if bookie in backdrop.renamed_to else ""
+    return f"bookie {bookie}{renamed}{away} " + " and ".join(filter(None, (state, *parts)))
 
 
 def _greeted(record: BookieRecord) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -143,6 +143,8 @@ class Previous:
     run_id: str = ""
     finished_at: str = ""
     listed: int = 0
+    unregistered_since_ms: Mapping[str, int] = field(default_factory=dict)
+    """Since when each bookie that was not registered had not been."""
 
     def population(self, drop_percent: int) -> LastPopulation | None:
         """What the next run's number of ledgers is held against."""

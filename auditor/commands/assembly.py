@@ -10,6 +10,7 @@ from auditor.judgings import Judgings
 from auditor.pipeline import Audit
 from auditor.register import BookieRegister
 from auditor.relisting import Relisting
+from auditor.renaming import RenameSearch
 from auditor.report.journal import Journal
 from auditor.report.run_directory import Place
 from auditor.tables.session import Session
@@ -43,6 +44,16 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
         readers=readers,
         tick=watch.done,
     )
+    bookies = BookieRegister(
+        store,
+        at.run,
+        at.journal,
+        about.facts,
+        about.terms.around.maintenance,
+        search_reads_max=settings.search_reads_max,
+        resumptions=len(about.resumed_at),
+    )
+    can_read = about.terms.probe_entries > 0
     return Audit(
         stages=stages,
         store=store,
@@ -50,17 +61,10 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
         journal=at.journal,
         stop=context.stop,
         progress=watch,
-        bookies=BookieRegister(
-            store,
-            at.run,
-            at.journal,
-            about.facts,
-            about.terms.around.maintenance,
-            search_reads_max=settings.search_reads_max,
-            resumptions=len(about.resumed_at),
-        ),
+        bookies=bookies,
         judgings=Judgings(stages, at.run, at.journal),
         relisting=Relisting(stages, store, at.run, about.previous_population, at.last_run),
+        renaming=RenameSearch(store, at.run, settings.bookie_limits(), bookies.directory_behind, can_read),
         waits_ms=about.waits_ms,
         shard_ledgers=settings.shard_ledgers,
     )

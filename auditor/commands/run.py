@@ -139,6 +139,8 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         bookies_at_first = store.bookies(0, now_ms)
         about = _about(this, store, bookies_at_first)
         previous = this.output.previous(about.facts)
+        if this.begun is None:
+            about = replace(about, unregistered_since_ms=previous.unregistered_since_ms)
         if not about.partial and this.begun is None:
             about = replace(about, previous_population=previous.population(settings.population_drop))
         this.cluster = settings.cluster or about.facts.instance_id or about.facts.metadata_service_uri

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.accounting.about import About
-from auditor.accounting.bookies import IS_MARKED, MARK_KEY, TOLD, UNHEARD_OR_GREETING, by_look, orphans
+from auditor.accounting.absences import UNREGISTERED, unregistered_json, unregistered_since
+from auditor.accounting.bookies import (
+    IS_MARKED,
+    MARK_KEY,
+    STATE,
+    TOLD,
+    UNHEARD_OR_GREETING,
+    bookies_missed,
+    by_look,
+    named_ledgers,
+)
 from auditor.accounting.last_words import Ids
 from auditor.accounting.ledgers import account
 from auditor.accounting.summary import Costs, Previous, RunFacts, findings_of, summarise
 from auditor.confirm.witness import bookie_testimony, finding_line
-from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, RENAMES
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, ReadStatus
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId
@@ -23,9 +33,14 @@ from auditor.model.ledger import RecordStatus
 from auditor.model.verdict import Exempt
 from auditor.report.grouping import Heard, causes, heard
 from auditor.report.population import population
+from auditor.report.refusals import refusals_of
+from auditor.report.renames import NAME as RENAMES_NAME
+from auditor.report.renames import renames
 from auditor.report.run_directory import Place
 from auditor.verify.content import judge_content, withheld_content
-from auditor.verify.reachability import BookieLook, Orphans, judge_bookies, nobody_answered, withheld
+from auditor.verify.failing import Refusals, judge_failing, withheld_failing
+from auditor.verify.reachability import BookieLook, Missed, judge_bookies, nobody_answered, withheld
+from auditor.verify.renaming import Renamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +66,13 @@ def conclude(
     """Account for every listed ledger, then count. Raises AccountingError, and then nothing is counted."""
     account(run.read_table("evidence/listing", LISTING)["ledger_id"], verdicts["ledger_id"])
     looks = by_look(bookies)
-    marks = run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, MARK_KEY)
-    lost = orphans(run.read_table("evidence/answers", TOLD, UNHEARD_OR_GREETING), verdicts, marks)
+    since = unregistered_since(looks, about.unregistered_since_ms)
+    renamed = renames(run)
+    missed = _missed(run, since, renamed)
     held = heard(run, verdicts, bookies)
+    refused = {} if nobody_answered(looks) else refusals_of(run)
     listed = population(run, about)
-    findings = findings_of(verdicts, [*_on_bookies(bookies, looks, lost, about, held), *listed.findings])
+    findings = findings_of(verdicts, [*_on_bookies(bookies, looks, missed, about, held, refused), *listed.findings])
     not_there = _not_there(run, verdicts) if about.partial else []
     facts = RunFacts(
         run_id=about.run_id,
@@ -68,32 +85,63 @@ def conclude(
         partial=about.partial,
         nobody_answered=nobody_answered(looks),
         not_there=len(not_there),
-        withheld=(*_missing(not_there), *listed.withheld, *_of_bookies(looks, lost, about, held)),
+        withheld=(*_missing(not_there), *listed.withheld, *_of_bookies(looks, missed, about, held, refused)),
         terms=about.terms,
         listing_was_short=bool(listed.withheld),
         resumed_at=about.resumed_at,
     )
-    why = causes(run, about, verdicts, looks, findings, held)
+    why = causes(run, about, verdicts, looks, findings, held, renamed)
     summary = summarise(facts, verdicts, bookies, _costs(run), findings, previous) | why.as_json()
+    summary |= {UNREGISTERED: unregistered_json(since), "bookies_renamed": _renamed(renamed)}
     return Conclusion(summary, findings, why.files)
 
 
+def _missed(run: Place, since: Mapping[BookieId, int], renamed: Mapping[BookieId, Renamed]) -> dict[BookieId, Missed]:
+    """Return what is known of the bookies that are not registered and that closed, non-empty ledgers name."""
+    answers = run.read_table("evidence/answers", TOLD, UNHEARD_OR_GREETING)
+    mine = pc.field("ledger_id").isin(named_ledgers(answers))
+    states = run.read_table("evidence/ledgers", LEDGERS, mine, STATE)
+    found = bookies_missed(answers, states, run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, MARK_KEY))
+    return {
+        bookie: replace(one, since_ms=since.get(bookie), renamed_to=renamed[bookie].renamed_to if bookie in renamed else None)
+        for bookie, one in found.items()
+    }
+
+
+def _renamed(renamed: Mapping[BookieId, Renamed]) -> list[dict[str, Any]]:
+    return [{"bookie_id": b, "renamed_to": one.renamed_to, "ledgers": list(one.ledgers)} for b, one in sorted(renamed.items())]
+
+
 def _on_bookies(
-    bookies: Sequence[BookieRecord], looks: Sequence[BookieLook], lost: Mapping[BookieId, Orphans], about: About, held: Heard
+    bookies: Sequence[BookieRecord],
+    looks: Sequence[BookieLook],
+    missed: Mapping[BookieId, Missed],
+    about: About,
+    held: Heard,
+    refused: Mapping[BookieId, Refusals],
 ) -> list[str]:
     """The findings on bookies as lines. Most of the ledgers that an operator named is not most of what a bookie should hold."""
-    contents = {} if about.partial else {b: one for b, one in held.contents.items() if b not in _away(about)}
-    found = [*judge_bookies(looks, lost, about.facts, _away(about)), *judge_content(looks, contents)]
+    away = _away(about)
+    found = judge_bookies(looks, missed, about.facts, away)
+    if not about.partial:
+        contents = {b: one for b, one in held.contents.items() if b not in away}
+        found += [*judge_content(looks, contents), *judge_failing(looks, refused, away)]
     return [
         finding_line(bookie_testimony(finding, [b for b in bookies if b.bookie_id == finding.bookie_id], about.facts))
         for finding in found
     ]
 
 
-def _of_bookies(looks: Sequence[BookieLook], lost: Mapping[BookieId, Orphans], about: About, held: Heard) -> list[str]:
+def _of_bookies(
+    looks: Sequence[BookieLook],
+    missed: Mapping[BookieId, Missed],
+    about: About,
+    held: Heard,
+    refused: Mapping[BookieId, Refusals],
+) -> list[str]:
     """What could not be said of bookies."""
-    alone = withheld_content(held.contents) if about.partial else []
-    return [*withheld(looks, lost, about.facts, _away(about)), *alone]
+    alone = [*withheld_content(held.contents), *withheld_failing(refused)] if about.partial else []
+    return [*withheld(looks, missed, about.facts, _away(about)), *alone]
 
 
 def _away(about: About) -> frozenset[BookieId]:
@@ -139,6 +187,10 @@ def _costs(run: Place) -> Costs:
         retries += _sum(batch, "retries")
         confirming += batch.num_rows
         unanswered += batch.num_rows - _sum_of(pc.is_in(batch["status"], conclusive))
+    for batch in run.stream(RENAMES_NAME, RENAMES, columns[3:]) if run.has_table(RENAMES_NAME) else ():
+        requests += _sum(batch, "requests")
+        received += _sum(batch, "received_bytes")
+        retries += _sum(batch, "retries")
     later = run.count("evidence/ledgers", LEDGERS, pc.field("look") > 1)
     failed = [RecordStatus.UNREADABLE.value, RecordStatus.NOT_AUTHORISED.value]
     return Costs(

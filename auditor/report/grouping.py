@@ -22,6 +22,7 @@ from auditor.model.identity import BookieId
 from auditor.report.run_directory import Place
 from auditor.verify.content import Content
 from auditor.verify.reachability import BookieLook, nobody_answered
+from auditor.verify.renaming import Renamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,13 @@ def heard(run: Place, verdicts: pa.Table, bookies: Sequence[BookieRecord]) -> He
 
 
 def causes(
-    run: Place, about: About, verdicts: pa.Table, looks: Sequence[BookieLook], findings: Iterable[str], words: Heard
+    run: Place,
+    about: About,
+    verdicts: pa.Table,
+    looks: Sequence[BookieLook],
+    findings: Iterable[str],
+    words: Heard,
+    renamed: Mapping[BookieId, Renamed],
 ) -> Causes:
     """The causes of what was found. `findings` are lines of findings.jsonl; each is forgotten when the next is read.
 
@@ -74,7 +81,8 @@ def causes(
         replication_disabled=about.facts.replication_disabled,
     )
     last = {bookie: record for look in looks for bookie, record in look.items()}
-    return told(chosen, hits, Backdrop(about.facts, last, words.words.asked, around.maintenance))
+    renamed_to = {bookie: one.renamed_to for bookie, one in renamed.items()}
+    return told(chosen, hits, Backdrop(about.facts, last, words.words.asked, around.maintenance, renamed_to))
 
 
 def _marks(run: Place, marked: Ids) -> pa.Table:

@@ -21,6 +21,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from auditor.accounting.absences import UNREGISTERED, since_from
 from auditor.accounting.last_words import Ids
 from auditor.accounting.summary import NO_PREVIOUS, Previous
 from auditor.errors import OutputError
@@ -208,7 +209,8 @@ class Output:
             ids = frozenset((str(found["id"]), str(found["kind"])) for found in read_findings(run))
         except (OutputError, KeyError, TypeError):
             return NO_PREVIOUS
-        return _with_population(Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids), summary)
+        known = Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids)
+        return replace(_with_population(known, summary), unregistered_since_ms=since_from(summary.get(UNREGISTERED)))
 
     def publish(self, run: Place) -> None:
         """Name `run` the newest finished one: all that it has to say is in its directory."""
