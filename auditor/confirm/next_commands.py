@@ -12,16 +12,8 @@ from typing import NamedTuple
 
 from auditor.confirm import pulsar_commands
 from auditor.confirm.pulsar_commands import Owner, PulsarLedger, pulsar_ledger
-from auditor.model.facts import (
-    BeyondEndFacts,
-    CorruptFacts,
-    EntryFacts,
-    FailingFacts,
-    LostContentFacts,
-    LostFacts,
-    MarkFacts,
-    UnrecoverableFacts,
-)
+from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts
+from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, MarkFacts, UnrecoverableFacts
 from auditor.model.finding import CATALOGUE, Finding, Kind
 from auditor.model.identity import BookieId, EntryId
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.confirm.telling import TellOther
 from auditor.confirm.words import named, span
-from auditor.model.facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
+from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
 from auditor.model.finding import Finding, Kind
 
 

@@ -65,14 +65,9 @@ def conclude(
 ) -> Conclusion:
     """Account for every listed ledger, then count. Raises AccountingError, and then nothing is counted."""
     account(run.read_table("evidence/listing", LISTING)["ledger_id"], verdicts["ledger_id"])
-    looks = by_look(bookies)
-    since = unregistered_since(looks, about.unregistered_since_ms)
-    renamed = renames(run)
-    missed = _missed(run, since, renamed)
-    held = heard(run, verdicts, bookies)
-    refused = {} if nobody_answered(looks) else refusals_of(run)
+    seen = _bookies(run, about, bookies, verdicts)
     listed = population(run, about)
-    findings = findings_of(verdicts, [*_on_bookies(bookies, looks, missed, about, held, refused), *listed.findings])
+    findings = findings_of(verdicts, [*_on_bookies(seen, about), *listed.findings])
     not_there = _not_there(run, verdicts) if about.partial else []
     facts = RunFacts(
         run_id=about.run_id,
@@ -83,17 +78,39 @@ def conclude(
         fail_on=about.fail_on,
         allow_empty=about.allow_empty,
         partial=about.partial,
-        nobody_answered=nobody_answered(looks),
+        nobody_answered=nobody_answered(seen.looks),
         not_there=len(not_there),
-        withheld=(*_missing(not_there), *listed.withheld, *_of_bookies(looks, missed, about, held, refused)),
+        withheld=(*_missing(not_there), *listed.withheld, *_of_bookies(seen, about)),
         terms=about.terms,
         listing_was_short=bool(listed.withheld),
         resumed_at=about.resumed_at,
     )
-    why = causes(run, about, verdicts, looks, findings, held, renamed)
+    why = causes(run, about, verdicts, seen.looks, findings, seen.held, seen.renamed)
     summary = summarise(facts, verdicts, bookies, _costs(run), findings, previous) | why.as_json()
-    summary |= {UNREGISTERED: unregistered_json(since), "bookies_renamed": _renamed(renamed)}
+    summary |= {UNREGISTERED: unregistered_json(seen.since), "bookies_renamed": _renamed(seen.renamed)}
     return Conclusion(summary, findings, why.files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bookies:
+    """What a run knows of the bookies. `since`: since when each was not registered, in ms."""
+
+    records: Sequence[BookieRecord]
+    looks: Sequence[BookieLook]
+    since: Mapping[BookieId, int]
+    missed: Mapping[BookieId, Missed]
+    renamed: Mapping[BookieId, Renamed]
+    held: Heard
+    refused: Mapping[BookieId, Refusals]
+
+
+def _bookies(run: Place, about: About, records: Sequence[BookieRecord], verdicts: pa.Table) -> _Bookies:
+    looks = by_look(records)
+    since = unregistered_since(looks, about.unregistered_since_ms)
+    renamed = renames(run)
+    refused = {} if nobody_answered(looks) else refusals_of(run)
+    missed = _missed(run, since, renamed)
+    return _Bookies(records, looks, since, missed, renamed, heard(run, verdicts, records), refused)
 
 
 def _missed(run: Place, since: Mapping[BookieId, int], renamed: Mapping[BookieId, Renamed]) -> dict[BookieId, Missed]:
@@ -112,36 +129,23 @@ def _renamed(renamed: Mapping[BookieId, Renamed]) -> list[dict[str, Any]]:
     return [{"bookie_id": b, "renamed_to": one.renamed_to, "ledgers": list(one.ledgers)} for b, one in sorted(renamed.items())]
 
 
-def _on_bookies(
-    bookies: Sequence[BookieRecord],
-    looks: Sequence[BookieLook],
-    missed: Mapping[BookieId, Missed],
-    about: About,
-    held: Heard,
-    refused: Mapping[BookieId, Refusals],
-) -> list[str]:
+def _on_bookies(seen: _Bookies, about: About) -> list[str]:
     """The findings on bookies as lines. Most of the ledgers that an operator named is not most of what a bookie should hold."""
     away = _away(about)
-    found = judge_bookies(looks, missed, about.facts, away)
+    found = judge_bookies(seen.looks, seen.missed, about.facts, away)
     if not about.partial:
-        contents = {b: one for b, one in held.contents.items() if b not in away}
-        found += [*judge_content(looks, contents), *judge_failing(looks, refused, away)]
+        contents = {b: one for b, one in seen.held.contents.items() if b not in away}
+        found += [*judge_content(seen.looks, contents), *judge_failing(seen.looks, seen.refused, away)]
     return [
-        finding_line(bookie_testimony(finding, [b for b in bookies if b.bookie_id == finding.bookie_id], about.facts))
+        finding_line(bookie_testimony(finding, [b for b in seen.records if b.bookie_id == finding.bookie_id], about.facts))
         for finding in found
     ]
 
 
-def _of_bookies(
-    looks: Sequence[BookieLook],
-    missed: Mapping[BookieId, Missed],
-    about: About,
-    held: Heard,
-    refused: Mapping[BookieId, Refusals],
-) -> list[str]:
+def _of_bookies(seen: _Bookies, about: About) -> list[str]:
     """What could not be said of bookies."""
-    alone = [*withheld_content(held.contents), *withheld_failing(refused)] if about.partial else []
-    return [*withheld(looks, missed, about.facts, _away(about)), *alone]
+    alone = [*withheld_content(seen.held.contents), *withheld_failing(seen.refused)] if about.partial else []
+    return [*withheld(seen.looks, seen.missed, about.facts, _away(about)), *alone]
 
 
 def _away(about: About) -> frozenset[BookieId]:

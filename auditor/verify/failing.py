@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from auditor.model.availability import Greeting
+from auditor.model.bookie_facts import FailingFacts
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.model.facts import FailingFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, LedgerId
 from auditor.verify.reachability import BookieLook, nobody_answered

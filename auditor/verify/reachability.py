@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from auditor.model.availability import Greeting
+from auditor.model.bookie_facts import LostFacts, SilentFacts
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
-from auditor.model.facts import LostFacts, SilentFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, LedgerId
 

@@ -7,8 +7,8 @@ import pytest
 
 from auditor.confirm.witness import bookie_testimony
 from auditor.model.availability import Greeting
+from auditor.model.bookie_facts import FailingFacts
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
-from auditor.model.facts import FailingFacts
 from auditor.model.finding import Finding, Kind, Severity
 from auditor.verify.failing import FAILING_LEDGERS_MIN, Refusals, judge_failing, withheld_failing
 

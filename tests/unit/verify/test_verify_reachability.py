@@ -7,8 +7,8 @@ import pytest
 
 from auditor.confirm.witness import bookie_testimony
 from auditor.model.availability import Greeting
+from auditor.model.bookie_facts import LostFacts, SilentFacts
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
-from auditor.model.facts import LostFacts, SilentFacts
 from auditor.model.finding import Finding, Kind
 from auditor.verify.reachability import (
     LEDGERS_NAMED_MAX,
