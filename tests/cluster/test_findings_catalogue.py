@@ -41,6 +41,7 @@ ELSEWHERE = {
     Kind.ENTRY_CORRUPT: "test_findings_probed.py",
     Kind.PLACEMENT_SOFT: "test_findings_placement.py",
     Kind.BOOKIE_LOST_CONTENT: "test_findings_lost_content.py",
+    Kind.BOOKIE_FAILING_REQUESTS: "test_findings_failing_bookie.py",
     Kind.LEDGER_POPULATION_DROPPED: "test_findings_population.py",
 }
 """Kinds that take another cluster, another policy or a second run, and the module here that provokes each."""
