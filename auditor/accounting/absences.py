@@ -42,6 +42,11 @@ def unregistered_json(since: Mapping[BookieId, int]) -> list[dict[str, str]]:
     return [{"bookie_id": bookie, "since": moment(since[bookie])} for bookie in sorted(longest)]
 
 
+def absences_json(since: Mapping[BookieId, int], renamed: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the fields of summary.json on bookies that are not registered. `since` in ms; `renamed` as it is told."""
+    return {UNREGISTERED: [*unregistered_json(since)], "bookies_renamed": renamed}
+
+
 def since_from(rows: Any) -> dict[BookieId, int]:
     """Return what `unregistered_json` told of each bookie, in ms; rows that it did not write are left out."""
     found = {}

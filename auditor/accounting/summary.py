@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from auditor import __version__
 from auditor.accounting import circumstances
-from auditor.accounting.absences import UNREGISTERED
+from auditor.accounting.absences import absences_json
 from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.accounting.poisoned import poison_told
 from auditor.model.cluster import BookieRecord, ClusterFacts
@@ -67,8 +67,8 @@ class RunFacts:
     """The listing that was audited lacked ledgers that were there after all, or may have."""
     resumed_at: tuple[str, ...] = ()
     """When the run was gone on with after it had been cut down."""
-    bookies_unregistered: Sequence[Json] = ()
-    bookies_renamed: Sequence[Json] = ()
+    absences: Mapping[str, list[Json]] = field(default_factory=lambda: absences_json({}, []))
+    """What the summary says of bookies that are not registered (`accounting.absences`)."""
 
 
 def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]:
@@ -111,8 +111,7 @@ def summarise(
         **counts_of(standings, _counted(_exempt(verdicts)), unknowns),
         "findings": findings_by_kind(told),
         **circumstances.told(bookies, costs.bookies_named, run.terms, verdicts, told),
-        UNREGISTERED: list(run.bookies_unregistered),
-        "bookies_renamed": list(run.bookies_renamed),
+        **run.absences,
         "requests": _requests(costs, verdicts),
         "totals": previous.totals_after(told),
         "request_totals": previous.request_totals_after(costs),

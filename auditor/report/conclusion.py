@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.accounting.about import About
-from auditor.accounting.absences import unregistered_json, unregistered_since
+from auditor.accounting.absences import absences_json, unregistered_since
 from auditor.accounting.bookies import (
     IS_MARKED,
     MARK_KEY,
@@ -84,8 +84,7 @@ def conclude(
         terms=about.terms,
         listing_was_short=bool(listed.withheld),
         resumed_at=about.resumed_at,
-        bookies_unregistered=unregistered_json(seen.since),
-        bookies_renamed=_renamed(seen.renamed),
+        absences=absences_json(seen.since, _renamed(seen.renamed)),
     )
     why = causes(run, about, verdicts, seen.looks, findings, seen.held, seen.renamed)
     summary = summarise(facts, verdicts, bookies, _costs(run), findings, previous) | why.as_json()

@@ -34,7 +34,7 @@ def refusals_of(run: Place) -> dict[BookieId, Refusals]:
     theirs = pc.field("bookie_id").isin(pa.array(sorted(some)))
     return refusals(
         run.read_table("evidence/answers", ANSWERS, theirs, REQUESTED.names),
-        run.read_table("evidence/reads", READS, theirs, REQUESTED.names),
+        run.read_table("evidence/reads", READS, theirs & ~pc.field("is_search").isin([True]), REQUESTED.names),
     )
 
 
