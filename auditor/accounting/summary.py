@@ -99,11 +99,10 @@ def summarise(
     told = [json.loads(line) for line in findings]
     complete = not unknowns and not run.nobody_answered
     all_judged = complete and not run.not_there and not run.listing_was_short and (verdicts.num_rows > 0 or run.allow_empty)
-    facts = run.facts
     return {
         "run_id": run.run_id,
         "auditor_version": __version__,
-        "cluster": _cluster(facts),
+        "cluster": _cluster(run.facts),
         "started_at": run.started_at,
         "finished_at": run.finished_at,
         "resumed_at": list(run.resumed_at),
@@ -118,7 +117,7 @@ def summarise(
         "coverage": _coverage(verdicts),
         "oldest_underreplicated_s": _oldest_mark_s(verdicts),
         "nobody_answered": run.nobody_answered,
-        "replication_disabled": facts.replication_disabled,
+        "replication_disabled": run.facts.replication_disabled,
         "partial": run.partial,
         **poison_told(verdicts),
         "withheld": list(run.withheld),
