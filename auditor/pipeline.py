@@ -18,6 +18,7 @@ from auditor.mark_looks import MarkLooks
 from auditor.model.cluster import BookieRecord
 from auditor.register import BookieRegister
 from auditor.relisting import Relisting
+from auditor.renaming import RenameSearch
 from auditor.report.journal import LISTED, PROBLEMS, Journal, Told
 from auditor.report.poison_evidence import keep_poison
 from auditor.report.progress import Progress
@@ -46,6 +47,7 @@ class Audit:
     judgings: Judgings
     relisting: Relisting
     mark_looks: MarkLooks
+    renaming: RenameSearch
     waits_ms: tuple[int, int]
     shard_ledgers: int
 
@@ -64,6 +66,7 @@ def audit(look: Audit, ledger_ids: Sequence[int] | None) -> list[BookieRecord]:
     further_looks(look, shards)
     look.journal.once("marks again", _look_at_marks_again, look)
     look.journal.once("listing again", _relist, look)
+    look.journal.once("renames", look.renaming.ask, look.bookies.silent())
     look.judgings.commit()
     keep_poison(look.run)
     return look.bookies.seen

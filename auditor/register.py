@@ -21,6 +21,8 @@ from auditor.verify.reachability import recovery_gap_ms
 from auditor.zookeeper.metadata_store import MetadataStore
 from auditor.zookeeper.registrations import known_by_cookie
 
+LAST = 0
+"""The look of what is read behind all looks."""
 GAP_MARGIN_MS = 1_000
 """Beyond the gap two looks at a lost bookie must have, so that rounding does not undercut it."""
 
@@ -46,7 +48,7 @@ class BookieRegister:
 
     def directory(self, look: int) -> Directory:
         """Where the bookies are now, and which the cluster knows; which can list, and which cannot, was found out before."""
-        if look > 1 or self._was_asked():
+        if look != 1 or self._was_asked():
             self.store.sync()
         self.registered = self.store.bookies(look, now_ms)
         addresses = {
@@ -68,6 +70,10 @@ class BookieRegister:
             for row in pc.value_counts(sent["bookie_id"]).to_pylist():
                 left[row["values"]] = max(0, left.get(row["values"], 0) - row["counts"])
         return replace(directory, searches_left=left)
+
+    def directory_behind(self) -> Directory:
+        """Where the bookies are behind the last look."""
+        return self.directory(LAST)
 
     def greeted(self, look: int) -> None:
         """Keep how each bookie was registered at this look and how it greeted us -> evidence/bookies."""
@@ -99,14 +105,19 @@ class BookieRegister:
         """Whether a registered bookie must be asked again although no ledger may need it."""
         return any(record.greeting is Greeting.SILENT and record.bookie_id not in self.maintenance for record in self.seen)
 
+    def silent(self) -> frozenset[BookieId]:
+        """The bookies that did not answer, or refused, at the last look that is over."""
+        return frozenset(one.bookie_id for one in self._newest() if one.greeting in (Greeting.SILENT, Greeting.REFUSED))
+
     def pause_ms(self, look: int, delay_ms: int, longest_ms: int) -> int:
         """How long to wait before `look`: the delay, or longer where a bookie that has a cookie is gone.
 
-        It may be restarting, and the cluster may know. Where telling that would take longer than `longest_ms`, nothing is said
-        of the bookie (`verify.reachability.withheld` says so) and nothing is waited for.
+        It may be restarting, and the cluster may know. Nothing is waited for where telling that would take longer than
+        `longest_ms`: then the bookie is accused by a later run, which knows since when it is gone. Nor while auto-recovery is
+        disabled: then a bookie that has a cookie is not accused at all (`verify.reachability.withheld` says so).
         """
         gap_ms = recovery_gap_ms(self.facts) + GAP_MARGIN_MS
-        if look > 2 or gap_ms > longest_ms or not self._may_be_restarting(look - 1):
+        if look > 2 or gap_ms > longest_ms or self.facts.replication_disabled or not self._may_be_restarting(look - 1):
             return delay_ms
         return max(delay_ms, gap_ms)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from auditor import __version__
 from auditor.errors import OutputError
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import Terms
+from auditor.model.identity import BookieId
 from auditor.model.placement import PlacementRule, Policy
 from auditor.verify.population import LastPopulation
 
@@ -32,6 +33,8 @@ class About:
     """Of the auditor that began the run."""
     waits_ms: tuple[int, int] = (0, 0)
     """The second-look delay, and the longest wait for a bookie that may be restarting."""
+    unregistered_since_ms: Mapping[BookieId, int] = field(default_factory=dict)
+    """Since when each bookie was not registered, as the last whole run left it."""
     resumed_at: tuple[str, ...] = ()
     """When the run was gone on with after it had been cut down, oldest first."""
 
@@ -56,6 +59,7 @@ class About:
                 _population(value.get("previous_population")),
                 value.get("auditor_version", ""),
                 _pair(value.get("waits_ms", (0, 0))),
+                {str(b): int(at) for b, at in value.get("unregistered_since_ms", {}).items()},
                 tuple(value.get("resumed_at", ())),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:

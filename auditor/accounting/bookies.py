@@ -12,8 +12,8 @@ from auditor.evidence.schemas import ANSWERS
 from auditor.model.availability import AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.identity import BookieId
-from auditor.model.verdict import Standing, Unknown
-from auditor.verify.reachability import LEDGERS_NAMED_MAX, BookieLook, Orphans
+from auditor.model.ledger import RecordStatus
+from auditor.verify.reachability import LEDGERS_NAMED_MAX, BookieLook, Missed
 
 TOLD = pa.schema([ANSWERS.field(name) for name in ("bookie_id", "ledger_id", "look", "asked_at_ms", "status", "detail")])
 """Of ANSWERS what says how bookies behaved, without what they hold."""
@@ -81,27 +81,57 @@ def unmarked(asked: pa.Table, marks: pa.Table) -> pa.Table:
     return asked.join(marks, MARK_KEY, join_type="left anti")
 
 
-def orphans(answers: pa.Table, verdicts: pa.Table, marks: pa.Table) -> dict[BookieId, Orphans]:
-    """For each unregistered bookie the closed, non-empty ledgers that were unmarked at every look and name it.
+STATE = [*MARK_KEY, "status", "czxid", "znode_version"]
+"""The columns of LEDGERS that tell one state of a ledger's metadata from another."""
+LEDGER_LOOKS_MIN = 2
+"""Looks at which a ledger must have needed a bookie, and been unmarked, before it counts as unmarked."""
 
-    Asked at a look means closed and non-empty then; so: asked in vain while unmarked at two looks at least, and still unknown
-    in the end. Costs the rows of unregistered bookies.
+
+def bookies_missed(answers: pa.Table, states: pa.Table, marks: pa.Table) -> dict[BookieId, Missed]:
+    """Return for each unregistered bookie how many closed, non-empty ledgers name it, by their marks.
+
+    `answers` holds TOLD rows, `states` the STATE of the ledgers in `named_ledgers`, `marks` the MARK_KEY of every marked
+    ledger at every look. A ledger counts while the metadata that named the bookie is the metadata as it was read last: one
+    that was deleted or no longer names the bookie does not. Costs the rows of unregistered bookies.
     """
-    asked = unmarked(answers.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value), marks)
-    looks = asked.group_by(["bookie_id", "ledger_id"]).aggregate([("look", "count_distinct")])
-    twice = looks.filter(pc.field("look_count_distinct") >= 2)
-    open_ones = set(_still_silent(verdicts))
-    found: dict[BookieId, list[int]] = {}
-    for bookie, ledger in zip(twice["bookie_id"].to_pylist(), twice["ledger_id"].to_pylist(), strict=True):
-        if ledger in open_ones:
-            found.setdefault(bookie, []).append(ledger)
-    return {bookie: Orphans(len(ids), tuple(sorted(ids)[:LEDGERS_NAMED_MAX])) for bookie, ids in found.items()}
+    asked = answers.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value).select(["bookie_id", *MARK_KEY])
+    if not asked.num_rows:
+        return {}
+    looks = asked.group_by(["bookie_id", "ledger_id"]).aggregate([("look", "count_distinct"), ("look", "max")])
+    read_then = states.select([*MARK_KEY, *_STAMP]).rename_columns([*MARK_KEY, "czxid_then", "version_then"])
+    named = looks.join(_histories(states, marks), "ledger_id", join_type="inner").join(
+        read_then, ["ledger_id", "look_max"], ["ledger_id", "look"], join_type="inner"
+    )
+    still = (pc.field("czxid_last") == pc.field("czxid_then")) & (pc.field("znode_version_last") == pc.field("version_then"))
+    named = named.filter((pc.field("status_last") == RecordStatus.FOUND.value) & still)
+    return {
+        bookie: _missed(named.filter(pc.field("bookie_id") == bookie)) for bookie in pc.unique(named["bookie_id"]).to_pylist()
+    }
 
 
-def _still_silent(verdicts: pa.Table) -> list[int]:
-    """Ledgers that in the end still lack a bookie's word."""
-    worst = (Standing.INDETERMINATE.word, Standing.VIOLATED.word)
-    rows = verdicts.filter(pc.is_in(pc.field("standing"), pa.array(worst))).select(["ledger_id", "unknowns", "exempt"])
-    return [
-        row["ledger_id"] for row in rows.to_pylist() if Unknown.BOOKIE_SILENT.value in row["unknowns"] and row["exempt"] is None
-    ]
+_STAMP = STATE[-2:]
+
+
+def named_ledgers(answers: pa.Table) -> pa.Array:
+    """Return the ids of the ledgers that needed an unregistered bookie at some look. `answers` holds TOLD rows."""
+    return pc.unique(answers.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value)["ledger_id"])
+
+
+def _histories(states: pa.Table, marks: pa.Table) -> pa.Table:
+    """Return one row a ledger: its newest state, and whether it was marked first, last and ever."""
+    marked = marks.append_column("marked", pa.array([True] * marks.num_rows, pa.bool_()))
+    rows = states.join(marked, MARK_KEY, join_type="left outer")
+    rows = rows.set_column(rows.schema.get_field_index("marked"), "marked", pc.fill_null(rows["marked"], False))
+    ordered = rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")])
+    last = [(name, "last") for name in STATE[2:]]
+    return ordered.group_by("ledger_id", use_threads=False).aggregate(
+        [*last, ("marked", "first"), ("marked", "last"), ("marked", "any")]
+    )
+
+
+def _missed(rows: pa.Table) -> Missed:
+    """Return the counts of one bookie's ledgers."""
+    never = rows.filter(~pc.field("marked_any") & (pc.field("look_count_distinct") >= LEDGER_LOOKS_MIN))
+    kept = rows.filter(pc.field("marked_last"))
+    some = sorted(never["ledger_id"].to_pylist())[:LEDGERS_NAMED_MAX]
+    return Missed(never.num_rows, tuple(some), int(pc.sum(kept["marked_first"]).as_py() or 0), kept.num_rows)

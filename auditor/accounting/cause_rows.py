@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,8 @@ class Backdrop:
     facts: ClusterFacts
     bookies: Mapping[BookieId, BookieRecord]
     maintenance: frozenset[BookieId]
+    renamed_to: Mapping[BookieId, BookieId] = field(default_factory=dict)
+    """Gone bookies that are probably there under another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,8 @@ def _bookie(candidate: Candidate, hits: Hits, backdrop: Backdrop) -> str:
     state = "is not registered" if record is None or record.registration is Registration.NONE else _greeted(record)
     away = ", in planned maintenance," if bookie in backdrop.maintenance else ""
     does = " and ".join(filter(None, (state, *_does(candidate, [bookie], hits))))
-    return f"bookie {bookie}{away} {does} ({_shares(candidate)})"
+    renamed = f" (probably renamed to {backdrop.renamed_to[bookie]})" if bookie in backdrop.renamed_to else ""
+    return f"bookie {bookie}{renamed}{away} {does} ({_shares(candidate)})"
 
 
 def _does(candidate: Candidate, bookies: Sequence[BookieId], hits: Hits) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from auditor import __version__
 from auditor.accounting import circumstances
+from auditor.accounting.absences import absences_json
 from auditor.accounting.mark_counts import UnlistedMark, marks_of, oldest_mark_s
 from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.accounting.poisoned import poison_told
@@ -71,6 +72,8 @@ class RunFacts:
     """Marks whose ledgers the listing did not name; none in a run of a part."""
     baseline: LastPopulation | None = None
     """What the next run's number of ledgers is held against; None: this run's."""
+    absences: Mapping[str, list[Json]] = field(default_factory=lambda: absences_json({}, []))
+    """What the summary says of bookies that are not registered (`accounting.absences`)."""
 
 
 def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]:
@@ -101,11 +104,10 @@ def summarise(
     told = [json.loads(line) for line in findings]
     complete = not unknowns and not run.nobody_answered
     all_judged = complete and not run.not_there and not run.listing_was_short and (verdicts.num_rows > 0 or run.allow_empty)
-    facts = run.facts
     return {
         "run_id": run.run_id,
         "auditor_version": __version__,
-        "cluster": _cluster(facts),
+        "cluster": _cluster(run.facts),
         "started_at": run.started_at,
         "finished_at": run.finished_at,
         "resumed_at": list(run.resumed_at),
@@ -113,12 +115,13 @@ def summarise(
         **counts_of(standings, _counted(_exempt(verdicts)), unknowns),
         "findings": findings_by_kind(told),
         **circumstances.told(bookies, costs.bookies_named, run.terms, verdicts, told),
+        **run.absences,
         "requests": _requests(costs, verdicts),
         "totals": previous.totals_after(told),
         "request_totals": previous.request_totals_after(costs),
         **_of_verdicts(run, verdicts),
         "nobody_answered": run.nobody_answered,
-        "replication_disabled": facts.replication_disabled,
+        "replication_disabled": run.facts.replication_disabled,
         "partial": run.partial,
         **poison_told(verdicts),
         "withheld": list(run.withheld),
@@ -168,6 +171,8 @@ class Previous:
     request_totals: Mapping[str, Mapping[str, int]]
     findings: frozenset[tuple[str, str]]
     baseline: LastPopulation | None = None
+    unregistered_since_ms: Mapping[str, int] = field(default_factory=dict)
+    """Since when each bookie that was not registered had not been."""
 
     def population(self, drop_percent: int) -> LastPopulation | None:
         """Return what the next run's number of ledgers is held against, with the share that run may lose."""

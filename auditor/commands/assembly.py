@@ -11,6 +11,7 @@ from auditor.mark_looks import MarkLooks
 from auditor.pipeline import Audit
 from auditor.register import BookieRegister
 from auditor.relisting import Relisting
+from auditor.renaming import RenameSearch
 from auditor.report.journal import Journal
 from auditor.report.run_directory import Place
 from auditor.tables.session import Session
@@ -45,6 +46,16 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
         tick=watch.done,
         counts=store.counts,
     )
+    bookies = BookieRegister(
+        store,
+        at.run,
+        at.journal,
+        about.facts,
+        about.terms.around.maintenance,
+        search_reads_max=settings.search_reads_max,
+        resumptions=len(about.resumed_at),
+    )
+    can_read = about.terms.probe_entries > 0
     return Audit(
         stages=stages,
         store=store,
@@ -52,18 +63,11 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
         journal=at.journal,
         stop=context.stop,
         progress=watch,
-        bookies=BookieRegister(
-            store,
-            at.run,
-            at.journal,
-            about.facts,
-            about.terms.around.maintenance,
-            search_reads_max=settings.search_reads_max,
-            resumptions=len(about.resumed_at),
-        ),
+        bookies=bookies,
         judgings=Judgings(stages, at.run, at.journal),
         relisting=Relisting(stages, store, at.run, about.previous_population, at.baseline),
         mark_looks=MarkLooks(store, at.run, about.terms, is_partial=about.partial),
+        renaming=RenameSearch(store, at.run, settings.bookie_limits(), bookies.directory_behind, can_read),
         waits_ms=about.waits_ms,
         shard_ledgers=settings.shard_ledgers,
     )

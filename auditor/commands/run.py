@@ -140,6 +140,8 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         bookies_at_first = store.bookies(0, now_ms)
         about = _about(this, store, bookies_at_first)
         previous = this.output.previous(about.facts)
+        if this.begun is None:
+            about = replace(about, unregistered_since_ms=previous.unregistered_since_ms)
         if not about.partial and this.begun is None:
             population = None if settings.accept_population else previous.population(settings.population_drop)
             about = replace(about, previous_population=population)

@@ -12,15 +12,9 @@ from typing import NamedTuple
 
 from auditor.confirm import pulsar_commands
 from auditor.confirm.pulsar_commands import Owner, PulsarLedger, pulsar_ledger
+from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts
-from auditor.model.facts import (
-    BeyondEndFacts,
-    CorruptFacts,
-    EntryFacts,
-    LostContentFacts,
-    MarkFacts,
-    UnrecoverableFacts,
-)
+from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, MarkFacts, UnrecoverableFacts
 from auditor.model.finding import CATALOGUE, Finding, Kind
 from auditor.model.identity import BookieId, EntryId
 
@@ -243,7 +237,10 @@ def _silent_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
 
 def _lost_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     bookie = shlex.quote(str(finding.bookie_id))
+    assert isinstance(finding.facts, LostFacts), finding
     look = ["listbookies -a -h", f"listledgers -bookieid {bookie}", "clusterinfo", "lostbookierecoverydelay -g"]
+    if finding.facts.renamed_to:  # to copy what is there under another name would take hours for nothing
+        return Steps([_shell(one) for one in (*look, f"endpointinfo -b {shlex.quote(finding.facts.renamed_to)}")], [])
     change = ["triggeraudit", f"recover {bookie}"]
     return Steps([_shell(command) for command in look], [_shell(command) for command in change])
 
@@ -254,6 +251,16 @@ def _lost_content(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     assert isinstance(finding.facts, LostContentFacts), finding
     again = [f"auditor ledger {ledger}" for ledger in finding.facts.some_ledgers[:_LEDGERS_MAX]]
     return Steps([*(_shell(command) for command in look), *again], [_shell(f"recover {bookie}")])
+
+
+def _failing_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+    """Look whether it fails others too. Nothing is changed from outside: what to do is in the bookie's own log."""
+    assert isinstance(finding.facts, FailingFacts), finding
+    bookie = shlex.quote(str(finding.bookie_id))
+    read = [f"readledger -l {ledger} -fe 0 -le 1 -b {bookie}" for ledger in finding.facts.some_ledgers[:1]]
+    look = ["listbookies -a -h", f"endpointinfo -b {bookie}", *read]
+    again = [f"auditor ledger {ledger}" for ledger in finding.facts.some_ledgers[:_LEDGERS_MAX]]
+    return Steps([*(_shell(command) for command in look), *again], [])
 
 
 def _population(_finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
@@ -277,6 +284,7 @@ _NEXT: dict[Kind, Callable[[Finding, PulsarLedger | None], Steps]] = {
     Kind.BOOKIE_SILENT_YET_REGISTERED: _silent_bookie,
     Kind.BOOKIE_LOST_UNNOTICED: _lost_bookie,
     Kind.BOOKIE_LOST_CONTENT: _lost_content,
+    Kind.BOOKIE_FAILING_REQUESTS: _failing_bookie,
     Kind.METADATA_MALFORMED: _malformed,
     Kind.LEDGER_STUCK: _stuck,
     Kind.ENTRIES_BEYOND_END: _beyond_end,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.confirm.telling import TellOther
 from auditor.confirm.words import named, span
-from auditor.model.facts import LostContentFacts, LostFacts, SilentFacts
+from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
 from auditor.model.finding import Finding, Kind
 
 
@@ -20,10 +20,32 @@ def _lost_bookie(finding: Finding, facts: LostFacts) -> str:
     cookie = "still has a cookie" if facts.has_cookie else "has no cookie"
     number = facts.unmarked_ledgers
     ledgers = "1 closed ledger names it and is" if number == 1 else f"{number} closed ledgers name it and are"
+    marked = facts.marked_ledgers_last
+    others = (
+        f" {marked} more that {'names' if marked == 1 else 'name'} it {'is' if marked == 1 else 'are'} marked, and "
+        f"{'was' if marked == 1 else 'were'} at the first look."
+        if marked
+        else ""
+    )
+    before = (
+        f" Earlier runs saw it unregistered too, first {span(facts.unregistered_ms)} before the last look."
+        if facts.unregistered_ms > facts.apart_ms
+        else ""
+    )
     return (
         f"Bookie {finding.bookie_id} is not registered and {cookie}. {ledgers} not marked under-replicated "
         f"({named(facts.some_ledgers, number)}). This was seen at each look; the first and the last were "
-        f"{span(facts.apart_ms)} apart.{_recovery(facts)}"
+        f"{span(facts.apart_ms)} apart.{before}{others}"
+        f"{_renamed(facts)}{_recovery(facts)}"
+    )
+
+
+def _renamed(facts: LostFacts) -> str:
+    if not facts.renamed_to:
+        return ""
+    return (
+        f" It was probably renamed to {facts.renamed_to}, which holds what it should hold of the ledgers that were compared, "
+        "though none of their segments names it."
     )
 
 
@@ -44,8 +66,24 @@ def _lost_content(finding: Finding, facts: LostContentFacts) -> str:
     )
 
 
+def _failing_bookie(finding: Finding, facts: FailingFacts) -> str:
+    parts = []
+    if facts.lists_refused:
+        parts.append(f"{facts.lists_refused} lists")
+    if facts.reads_refused:
+        parts.append(f"{facts.reads_refused} reads")
+    how = "" if facts.lists_refused else " (by reading entries, because it cannot list them)"
+    statuses = ", ".join(f"{name}: {count}" for name, count in facts.statuses)
+    return (
+        f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address} and accepts connections. It was "
+        f"asked about ledgers that it should hold{how}: each of {' and '.join(parts)} ended in an error status ({statuses}). "
+        f"{facts.ledgers} ledgers were refused at two looks or more ({named(facts.some_ledgers, facts.ledgers)})."
+    )
+
+
 TELL: dict[Kind, TellOther] = {
     Kind.BOOKIE_SILENT_YET_REGISTERED: _silent_bookie,
     Kind.BOOKIE_LOST_UNNOTICED: _lost_bookie,
     Kind.BOOKIE_LOST_CONTENT: _lost_content,
+    Kind.BOOKIE_FAILING_REQUESTS: _failing_bookie,
 }

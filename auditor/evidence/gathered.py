@@ -57,6 +57,15 @@ def evidence_of(
     return LedgerEvidence(ledger_id, tuple(looks))
 
 
+def ledger_records(rows: pa.Table) -> list[LedgerRecord]:
+    """Return LEDGERS rows as values, in their order."""
+    combined = rows.combine_chunks()
+    columns = [
+        pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type) for column in combined.columns
+    ]
+    return _ledger_records(pa.StructArray.from_arrays(columns, fields=list(rows.schema))) if rows.num_rows else []
+
+
 class _Nested:
     """A list<struct> column, decoded once; index it by row for that row's values."""
 

@@ -137,6 +137,24 @@ BOOKIES = pa.schema(
 )
 """A bookie as the metadata service had it and as it greeted us. Key: (bookie_id, look)."""
 
+RENAMES = pa.schema(
+    [
+        ("gone", pa.list_(pa.string())),
+        ("bookie_id", pa.string()),
+        ("ledger_id", pa.int64()),
+        ("entry_id", pa.int64()),
+        ("asked_at_ms", pa.int64()),
+        ("status", pa.string()),
+        ("groups", pa.binary()),
+        ("detail", pa.string()),
+        ("requests", pa.int32()),
+        ("retries", pa.int32()),
+        ("received_bytes", pa.int64()),
+    ]
+)
+"""What a registered bookie said of a ledger that names gone bookies (`gone`), and not it: a list (entry_id null, `groups`
+canonical) or an entry read. Key: (bookie_id, ledger_id, entry_id). Where ledger_id is null the row is the bookie's greeting."""
+
 LACK = pa.struct([("bookie_id", pa.string()), ("expected", pa.int64()), ("absent", pa.int64())])
 VERDICTS = pa.schema(
     [

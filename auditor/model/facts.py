@@ -11,8 +11,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum, StrEnum
 from typing import Any, TypeAlias
 
+from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
-from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerState
 
 Parameters: TypeAlias = tuple[tuple[str, str], ...]
@@ -224,45 +225,6 @@ class BeyondEndFacts:
     """The bookies of the last ensemble that list one of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class SilentFacts:
-    """BOOKIE_SILENT_YET_REGISTERED. `address`: host and port of its registration; `detail`: how the last try ended."""
-
-    registration: str
-    address: str
-    looks: int
-    detail: str
-    lost_bookie_recovery_delay_s: int | None
-    replication_disabled: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LostFacts:
-    """BOOKIE_LOST_UNNOTICED. `unmarked_ledgers`: closed, non-empty, naming it and unmarked at each look."""
-
-    has_cookie: bool
-    unmarked_ledgers: int
-    some_ledgers: tuple[LedgerId, ...]
-    apart_ms: int
-    """Time between the first and the last look at which it was not registered."""
-    lost_bookie_recovery_delay_s: int | None
-    replication_disabled: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LostContentFacts:
-    """BOOKIE_LOST_CONTENT. Of `asked` ledgers it lacks more than half in `lacking_most`: `absent` of `expected` entries."""
-
-    registration: str
-    address: str
-    asked: int
-    was_probed: bool
-    lacking_most: int
-    absent: int
-    expected: int
-    some_ledgers: tuple[LedgerId, ...]
-
-
 Facts: TypeAlias = (
     EntryFacts
     | CorruptFacts
@@ -275,6 +237,7 @@ Facts: TypeAlias = (
     | StuckFacts
     | BeyondEndFacts
     | SilentFacts
+    | FailingFacts
     | LostFacts
     | LostContentFacts
     | PopulationFacts

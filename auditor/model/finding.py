@@ -57,6 +57,7 @@ class Kind(StrEnum):
     BOOKIE_LOST_UNNOTICED = "BOOKIE_LOST_UNNOTICED"
     BOOKIE_LOST_CONTENT = "BOOKIE_LOST_CONTENT"
     BOOKIE_SILENT_YET_REGISTERED = "BOOKIE_SILENT_YET_REGISTERED"
+    BOOKIE_FAILING_REQUESTS = "BOOKIE_FAILING_REQUESTS"
     LEDGER_POPULATION_DROPPED = "LEDGER_POPULATION_DROPPED"
     METADATA_MALFORMED = "METADATA_MALFORMED"
     LEDGER_STUCK = "LEDGER_STUCK"
@@ -157,6 +158,12 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Family.BOOKIE,
         Subject.BOOKIE,
         "registered in the metadata service, yet silent at every look",
+    ),
+    Kind.BOOKIE_FAILING_REQUESTS: KindFacts(
+        Severity.WARNING,
+        Family.BOOKIE,
+        Subject.BOOKIE,
+        "registered, accepts connections, and ends every list and read of what it should hold in an error status",
     ),
     Kind.LEDGER_POPULATION_DROPPED: KindFacts(
         Severity.CRITICAL,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.accounting.about import About
-from auditor.accounting.bookies import IS_MARKED, MARK_KEY, TOLD, UNHEARD_OR_GREETING, by_look, orphans
+from auditor.accounting.absences import absences_json, unregistered_since
+from auditor.accounting.bookies import (
+    IS_MARKED,
+    MARK_KEY,
+    STATE,
+    TOLD,
+    UNHEARD_OR_GREETING,
+    bookies_missed,
+    by_look,
+    named_ledgers,
+)
 from auditor.accounting.last_words import Ids
 from auditor.accounting.ledgers import account
 from auditor.accounting.mark_counts import stale_ledgers
 from auditor.accounting.summary import Costs, Previous, RunFacts, findings_of, summarise
 from auditor.confirm.witness import bookie_testimony, finding_line
-from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, RENAMES
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, ReadStatus
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId, LedgerId
@@ -27,9 +37,14 @@ from auditor.report.grouping import Heard, causes, heard
 from auditor.report.mark_findings import mark_findings
 from auditor.report.population import population
 from auditor.report.read_counts import znodes_read
+from auditor.report.refusals import refusals_of
+from auditor.report.renames import NAME as RENAMES_NAME
+from auditor.report.renames import renames
 from auditor.report.run_directory import Place
 from auditor.verify.content import judge_content, withheld_content
-from auditor.verify.reachability import BookieLook, Orphans, judge_bookies, nobody_answered, withheld
+from auditor.verify.failing import Refusals, judge_failing, withheld_failing
+from auditor.verify.reachability import BookieLook, Missed, judge_bookies, nobody_answered, withheld
+from auditor.verify.renaming import Renamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +69,9 @@ def conclude(
 ) -> Conclusion:
     """Account for every listed ledger, then count. Raises AccountingError, and then nothing is counted."""
     account(run.read_table("evidence/listing", LISTING)["ledger_id"], verdicts["ledger_id"])
-    looks = by_look(bookies)
-    marks = run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, MARK_KEY)
-    lost = orphans(run.read_table("evidence/answers", TOLD, UNHEARD_OR_GREETING), verdicts, marks)
-    held = heard(run, verdicts, bookies)
+    seen = _bookies(run, about, bookies, verdicts)
     listed, marked = population(run, about), mark_findings(run, about)
-    findings = findings_of(verdicts, [*_on_bookies(bookies, looks, lost, about, held), *listed.findings, *marked.findings])
+    findings = findings_of(verdicts, [*_on_bookies(seen, about), *listed.findings, *marked.findings])
     not_there = _not_there(run, verdicts) if about.partial else []
     facts = RunFacts(
         run_id=about.run_id,
@@ -70,16 +82,17 @@ def conclude(
         fail_on=about.fail_on,
         allow_empty=about.allow_empty,
         partial=about.partial,
-        nobody_answered=nobody_answered(looks),
+        nobody_answered=nobody_answered(seen.looks),
         not_there=len(not_there),
-        withheld=(*_missing(not_there), *listed.withheld, *marked.withheld, *_of_bookies(looks, lost, about, held)),
+        withheld=(*_missing(not_there), *listed.withheld, *marked.withheld, *_of_bookies(seen, about)),
         terms=about.terms,
         listing_was_short=bool(listed.withheld),
         resumed_at=about.resumed_at,
         unlisted_marks=marked.unlisted,
         baseline=listed.baseline,
+        absences=absences_json(seen.since, _renamed(seen.renamed)),
     )
-    why = causes(run, about, verdicts, looks, findings, held)
+    why = causes(run, about, verdicts, seen.looks, findings, seen.held, seen.renamed)
     summary = summarise(facts, verdicts, bookies, _costs(run), findings, previous) | why.as_json()
     return Conclusion(summary, findings, {**why.files, **_mark_files(verdicts, marked.ledger_ids)})
 
@@ -94,22 +107,61 @@ def _mark_files(verdicts: pa.Table, without_ledger: Sequence[LedgerId]) -> Mappi
     return {name: ids for name, ids in files.items() if len(ids)}
 
 
-def _on_bookies(
-    bookies: Sequence[BookieRecord], looks: Sequence[BookieLook], lost: Mapping[BookieId, Orphans], about: About, held: Heard
-) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Bookies:
+    """What a run knows of the bookies. `since`: since when each was not registered, in ms."""
+
+    records: Sequence[BookieRecord]
+    looks: Sequence[BookieLook]
+    since: Mapping[BookieId, int]
+    missed: Mapping[BookieId, Missed]
+    renamed: Mapping[BookieId, Renamed]
+    held: Heard
+    refused: Mapping[BookieId, Refusals]
+
+
+def _bookies(run: Place, about: About, records: Sequence[BookieRecord], verdicts: pa.Table) -> _Bookies:
+    looks = by_look(records)
+    since = unregistered_since(looks, about.unregistered_since_ms)
+    renamed = renames(run)
+    refused = {} if nobody_answered(looks) else refusals_of(run)
+    missed = _missed(run, since, renamed)
+    return _Bookies(records, looks, since, missed, renamed, heard(run, verdicts, records), refused)
+
+
+def _missed(run: Place, since: Mapping[BookieId, int], renamed: Mapping[BookieId, Renamed]) -> dict[BookieId, Missed]:
+    """Return what is known of the bookies that are not registered and that closed, non-empty ledgers name."""
+    answers = run.read_table("evidence/answers", TOLD, UNHEARD_OR_GREETING)
+    mine = pc.field("ledger_id").isin(named_ledgers(answers))
+    states = run.read_table("evidence/ledgers", LEDGERS, mine, STATE)
+    found = bookies_missed(answers, states, run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, MARK_KEY))
+    return {
+        bookie: replace(one, since_ms=since.get(bookie), renamed_to=renamed[bookie].renamed_to if bookie in renamed else None)
+        for bookie, one in found.items()
+    }
+
+
+def _renamed(renamed: Mapping[BookieId, Renamed]) -> list[dict[str, Any]]:
+    return [{"bookie_id": b, "renamed_to": one.renamed_to, "ledgers": list(one.ledgers)} for b, one in sorted(renamed.items())]
+
+
+def _on_bookies(seen: _Bookies, about: About) -> list[str]:
     """The findings on bookies as lines. Most of the ledgers that an operator named is not most of what a bookie should hold."""
-    contents = {} if about.partial else {b: one for b, one in held.contents.items() if b not in _away(about)}
-    found = [*judge_bookies(looks, lost, about.facts, _away(about)), *judge_content(looks, contents)]
+    away = _away(about)
+    found = judge_bookies(seen.looks, seen.missed, about.facts, away)
+    if not about.partial:
+        contents = {b: one for b, one in seen.held.contents.items() if b not in away}
+        found += [*judge_content(seen.looks, contents), *judge_failing(seen.looks, seen.refused, away)]
     return [
-        finding_line(bookie_testimony(finding, [b for b in bookies if b.bookie_id == finding.bookie_id], about.facts))
+        finding_line(bookie_testimony(finding, [b for b in seen.records if b.bookie_id == finding.bookie_id], about.facts))
         for finding in found
     ]
 
 
-def _of_bookies(looks: Sequence[BookieLook], lost: Mapping[BookieId, Orphans], about: About, held: Heard) -> list[str]:
+def _of_bookies(seen: _Bookies, about: About) -> list[str]:
     """What could not be said of bookies."""
-    alone = withheld_content(held.contents) if about.partial else []
-    return [*withheld(looks, lost, about.facts, _away(about)), *alone]
+    alone = [*withheld_content(seen.held.contents), *withheld_failing(seen.refused)] if about.partial else []
+    return [*withheld(seen.looks, seen.missed, about.facts, _away(about)), *alone]
 
 
 def _away(about: About) -> frozenset[BookieId]:
@@ -155,6 +207,10 @@ def _costs(run: Place) -> Costs:
         retries += _sum(batch, "retries")
         confirming += batch.num_rows
         unanswered += batch.num_rows - _sum_of(pc.is_in(batch["status"], conclusive))
+    for batch in run.stream(RENAMES_NAME, RENAMES, columns[3:]) if run.has_table(RENAMES_NAME) else ():
+        requests += _sum(batch, "requests")
+        received += _sum(batch, "received_bytes")
+        retries += _sum(batch, "retries")
     znodes, unread = znodes_read(run)
     return Costs(
         zookeeper_reads=znodes,

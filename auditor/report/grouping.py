@@ -32,6 +32,7 @@ from auditor.model.identity import BookieId
 from auditor.report.run_directory import Place
 from auditor.verify.content import Content
 from auditor.verify.reachability import BookieLook, nobody_answered
+from auditor.verify.renaming import Renamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,13 @@ def heard(run: Place, verdicts: pa.Table, bookies: Sequence[BookieRecord]) -> He
 
 
 def causes(
-    run: Place, about: About, verdicts: pa.Table, looks: Sequence[BookieLook], findings: Iterable[str], words: Heard
+    run: Place,
+    about: About,
+    verdicts: pa.Table,
+    looks: Sequence[BookieLook],
+    findings: Iterable[str],
+    words: Heard,
+    renamed: Mapping[BookieId, Renamed],
 ) -> Causes:
     """Return the causes of what was found. `findings` are lines of findings.jsonl; each is forgotten when the next is read.
 
@@ -85,7 +92,8 @@ def causes(
     )
     backgrounds = _backgrounds(run, about, hits.affected())
     last = {bookie: record for look in looks for bookie, record in look.items()}
-    return told(choose(hits, backgrounds), hits, Backdrop(about.facts, last, around.maintenance))
+    renamed_to = {bookie: one.renamed_to for bookie, one in renamed.items()}
+    return told(choose(hits, backgrounds), hits, Backdrop(about.facts, last, around.maintenance, renamed_to))
 
 
 def _backgrounds(run: Place, about: About, affected: Ids) -> Backgrounds:

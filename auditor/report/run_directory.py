@@ -21,6 +21,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from auditor.accounting.absences import UNREGISTERED, since_from
 from auditor.accounting.last_words import Ids
 from auditor.accounting.summary import NO_PREVIOUS, Previous
 from auditor.errors import OutputError
@@ -210,7 +211,8 @@ class Output:
             if run is None or not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts", ())):
                 return NO_PREVIOUS
             ids = frozenset((str(found["id"]), str(found["kind"])) for found in read_findings(run))
-            return _with_population(Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids), summary)
+            known = Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids)
+            return replace(_with_population(known, summary), unregistered_since_ms=since_from(summary.get(UNREGISTERED)))
         except (OutputError, KeyError, TypeError, ValueError, AttributeError):
             return NO_PREVIOUS
 

@@ -15,6 +15,8 @@ from auditor.report.layout import count, of, printable, wrapped
 BOOKIES_NAMED_MAX = 10
 """Bookies named in one sentence; the rest is counted."""
 SENTENCE_LINES_MAX = 6
+RENAMED_SHOWN_MAX = 3
+"""Renamed bookies that get a sentence; all are in summary.json."""
 
 _FOUND: dict[str, str] = {
     NOT_REGISTERED: "not registered",
@@ -29,7 +31,8 @@ _FOUND: dict[str, str] = {
 
 def first_screen(summary: Mapping[str, Any], width: int) -> Iterator[str]:
     """Bookies that cannot list, and bookies that are known to be down: what a reader must know before the counts."""
-    for sentence in (assurance_sentence(summary), *maintenance_sentences(summary)):
+    absent = (upgrade_sentence(summary), *renamed_sentences(summary))
+    for sentence in (assurance_sentence(summary), *maintenance_sentences(summary), *absent):
         yield from wrapped(sentence, width, "", SENTENCE_LINES_MAX) if sentence else ()
 
 
@@ -84,6 +87,30 @@ def maintenance_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
         yield f"{named(answering)} {'answers' if len(answering) == 1 else 'answer'}: take what is back out of --maintenance."
     if unknown:
         yield f"WARNING: no bookie of this cluster is named {named(unknown)}, as --maintenance has it."
+
+
+def upgrade_sentence(summary: Mapping[str, Any]) -> str:
+    """Bookies that are not accused because auto-recovery is disabled; empty where there are none."""
+    away = {str(one["bookie_id"]) for one in (summary.get("maintenance") or {}).get("bookies") or ()}
+    gone = [str(bookie) for bookie in summary.get("bookies_gone") or () if bookie not in away]
+    if not gone or not summary.get("replication_disabled"):
+        return ""
+    are = "is not registered and has" if len(gone) == 1 else "are not registered and have"
+    return (
+        f"{named(gone)} {are} a cookie. While auto-recovery is disabled, as during an upgrade, that is not reported as a lost "
+        "bookie: enable it when the upgrade is over."
+    )
+
+
+def renamed_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Bookies that are gone and probably there under another name; a few of them."""
+    for one in (summary.get("bookies_renamed") or ())[:RENAMED_SHOWN_MAX]:
+        ledgers = ("ledger " if len(one["ledgers"]) == 1 else "ledgers ") + ", ".join(map(str, one["ledgers"]))
+        old, new = printable(str(one["bookie_id"])), printable(str(one["renamed_to"]))
+        yield (
+            f"{old} was probably renamed to {new}, which holds what {old} should hold of {ledgers}. Clients cannot read there "
+            "until the metadata of the ledgers names it."
+        )
 
 
 def gone_words(summary: Mapping[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """The cluster of `auditor demo`: for each kind of finding something that has it, beside a twin that differs in one fact.
 
-The stories use twelve bookies: b1 to b5 are well, b6 is registered and nobody listens, b7 and b8 are lost, b9 stands where b1
-does, b10 lost its content, b11 a little of it, and b12 cannot list. A kind that joins the catalogue needs a story in one of
-the modules `stories_of_*`, or nothing is seeded.
+The stories use fourteen bookies: b1 to b5 are well, b6 is registered and nobody listens, b7 and b8 are lost, b9 stands where
+b1 does, b10 lost its content, b11 a little of it, b12 cannot list, b13 fails every request and b14 those about one ledger. A
+kind that joins the catalogue needs a story in one of the modules `stories_of_*`, or nothing is seeded.
 """
 
 from __future__ import annotations

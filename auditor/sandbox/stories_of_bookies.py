@@ -1,11 +1,24 @@
-"""Stories of the demo about bookies: mute, gone, without their content."""
+"""Stories of the demo about bookies: mute, gone, without their content, failing every request."""
 
 from __future__ import annotations
 
 from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
+from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.sandbox.telling import LOST, LOST_AND_MARKED, SCRATCHED, SILENT, WIPED, Story, put, tells
+from auditor.sandbox.telling import (
+    FAILING,
+    FAILING_ONCE,
+    LOST,
+    LOST_AND_MARKED,
+    SCRATCHED,
+    SILENT,
+    WIPED,
+    Story,
+    put,
+    tells,
+)
+from auditor.verify.failing import FAILING_LEDGERS_MIN
 
 LEDGERS_OF_A_CONTENT = 4
 """Ledgers of the bookie that lost its content, and of its twin."""
@@ -45,3 +58,18 @@ def _lost_content(cluster: SandboxCluster, n: LedgerId) -> Story:
         f" lacks one ledger of as many, {n + LEDGERS_OF_A_CONTENT}."
     )
     return Story(Kind.BOOKIE_LOST_CONTENT, cluster.id_of(WIPED), cluster.id_of(SCRATCHED), told, ids)
+
+
+@tells(Kind.BOOKIE_FAILING_REQUESTS)
+def _failing_requests(cluster: SandboxCluster, n: LedgerId) -> Story:
+    ids = tuple(range(n, n + 2 * FAILING_LEDGERS_MIN))
+    for ledger_id in ids:
+        bookie = FAILING if ledger_id < n + FAILING_LEDGERS_MIN else FAILING_ONCE
+        put(cluster, ledger_id, f"e3 w2 a2 0:[b1 b2 {bookie}] closed 49")
+        if bookie == FAILING or ledger_id == n + FAILING_LEDGERS_MIN:
+            cluster.fault(bookie, ledger_id, LedgerFault.EIO)
+    told = (
+        f"Bookie {FAILING} answers each request about ledgers {n} to {n + FAILING_LEDGERS_MIN - 1}, which name it, with EIO. "
+        f"{FAILING_ONCE} does about one of as many, {n + FAILING_LEDGERS_MIN}."
+    )
+    return Story(Kind.BOOKIE_FAILING_REQUESTS, cluster.id_of(FAILING), cluster.id_of(FAILING_ONCE), told, ids)

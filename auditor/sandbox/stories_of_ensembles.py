@@ -7,12 +7,11 @@ from auditor.model.identity import LedgerId
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.telling import BESIDE_B1, Story, put, tells
 
-LOCATIONS = {
-    f"b{number}": f"/zone{zone}/domain{domain}"
-    for number, (zone, domain) in enumerate(
-        [(1, 1), (2, 1), (3, 1), (1, 2), (2, 2), (3, 2), (1, 3), (2, 3), (1, 1), (3, 3), (2, 4), (3, 4)], start=1
-    )
-}
+_ZONES_AND_DOMAINS = (
+    *((1, 1), (2, 1), (3, 1), (1, 2), (2, 2), (3, 2), (1, 3)),
+    *((2, 3), (1, 1), (3, 3), (2, 4), (3, 4), (3, 5), (3, 6)),
+)
+LOCATIONS = {f"b{number}": f"/zone{zone}/domain{domain}" for number, (zone, domain) in enumerate(_ZONES_AND_DOMAINS, start=1)}
 """Where the demo's bookies stand: b1 and b9 share a place. The policy rack compares whole places, zone their two parts."""
 
 

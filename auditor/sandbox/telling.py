@@ -13,6 +13,8 @@ from auditor.sandbox.cluster import SandboxCluster
 
 SILENT, LOST, LOST_AND_MARKED, BESIDE_B1, WIPED, SCRATCHED, UNLISTABLE = "b6", "b7", "b8", "b9", "b10", "b11", "b12"
 """Bookies of the stories: registered and mute; gone twice; at b1's location; without its content; twin of that; cannot list."""
+FAILING, FAILING_ONCE = "b13", "b14"
+"""Bookies that answer with an error status: about every ledger, and about one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from auditor.model.bookie_facts import LostContentFacts
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.model.facts import LostContentFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, LedgerId
 from auditor.verify.reachability import BookieLook

@@ -1,8 +1,9 @@
 """The fourth check of BP-34: a bookie that does not answer should not be registered, and the cluster should know of it.
 
 Verified: registered bookies answered at some look; unregistered bookies that closed ledgers still name have those ledgers
-marked. Not verified: why a bookie is silent; that a marked ledger is being worked on (its age is judged elsewhere); bookies in
-planned maintenance, which are known to be down.
+marked, or the cluster is marking them. Not verified: why a bookie is silent; that a marked ledger is being worked on (its age
+is judged elsewhere); bookies in planned maintenance, which are known to be down; whether a bookie that two runs saw
+unregistered was back between them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from auditor.model.availability import Greeting
+from auditor.model.bookie_facts import LostFacts, SilentFacts
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
-from auditor.model.facts import LostFacts, SilentFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, LedgerId
 
@@ -23,11 +24,22 @@ BookieLook = Mapping[BookieId, BookieRecord]
 
 
 @dataclass(frozen=True, slots=True)
-class Orphans:
-    """Closed, non-empty ledgers that name a bookie and were unmarked at every look: how many, and a few of them."""
+class Missed:
+    """What a run knows of a bookie that is not registered, beside its records.
 
-    count: int
+    Of the closed, non-empty ledgers that name it still: `unmarked` were not marked at any look, two at least; `some` are the
+    first of them; `marked_last` were marked when their mark was read last, `marked_first` of these at the first look already.
+    So `marked_last` is larger where the cluster is marking. A ledger whose mark was taken away counts nowhere.
+    """
+
+    unmarked: int
     some: tuple[LedgerId, ...]
+    marked_first: int = 0
+    marked_last: int = 0
+    since_ms: int | None = None
+    """Since when it is known to be unregistered, from earlier runs too; None: since the first look of this run."""
+    renamed_to: BookieId | None = None
+    """The registered bookie that holds what this one should, where there is one."""
 
 
 def nobody_answered(looks: Sequence[BookieLook]) -> bool:
@@ -44,7 +56,7 @@ def recovery_gap_ms(facts: ClusterFacts) -> int:
 
 def judge_bookies(
     looks: Sequence[BookieLook],
-    orphans: Mapping[BookieId, Orphans],
+    missed: Mapping[BookieId, Missed],
     facts: ClusterFacts,
     maintenance: frozenset[BookieId] = frozenset(),
 ) -> list[Finding]:
@@ -59,38 +71,62 @@ def judge_bookies(
             continue
         if all(r.registration is not Registration.NONE and r.greeting is Greeting.SILENT for r in records):
             found.append(_silent(records, facts))
-        gone = all(r.registration is Registration.NONE for r in records)
-        if gone and bookie in orphans and _gap_is_wide_enough(records, facts):
-            found.append(_lost(records, orphans[bookie], facts))
+        if _is_missed(records, missed.get(bookie)) and not _why_withheld(records, missed[bookie], facts):
+            found.append(_lost(records, missed[bookie], facts))
     return found
 
 
 def withheld(
     looks: Sequence[BookieLook],
-    orphans: Mapping[BookieId, Orphans],
+    missed: Mapping[BookieId, Missed],
     facts: ClusterFacts,
     maintenance: frozenset[BookieId] = frozenset(),
 ) -> list[str]:
-    """Sentences on bookies that are gone and not accused, because the looks lay too close together to tell a slow restart;
-    bookies in `maintenance` are told elsewhere."""
+    """Return a sentence for each bookie that is gone and not accused, in order of bookie id; bookies in `maintenance` are
+    told elsewhere."""
     found = []
-    for bookie in sorted(orphans.keys() - maintenance):
+    for bookie in sorted(missed.keys() - maintenance):
         records = [look[bookie] for look in looks if bookie in look]
-        gone = all(record.registration is Registration.NONE for record in records)
-        if len(records) > 1 and gone and not _gap_is_wide_enough(records, facts):
-            found.append(
-                f"bookie {bookie} is not registered and {orphans[bookie].count} closed ledgers that name it are unmarked, but "
-                "it has a cookie and may be restarting: to tell, the looks must lie "
-                f"{recovery_gap_ms(facts) // 1000} s apart (lostBookieRecoveryDelay and a session time-out; "
-                "--lost-bookie-wait-max bounds the wait)"
-            )
+        if _is_missed(records, missed[bookie]) and (why := _why_withheld(records, missed[bookie], facts)):
+            found.append(f"bookie {bookie} is not registered and closed ledgers that name it are unmarked: {why}")
     return found
 
 
-def _gap_is_wide_enough(records: Sequence[BookieRecord], facts: ClusterFacts) -> bool:
-    if not any(record.has_cookie for record in records):
-        return True
-    return records[-1].read_at_ms - records[0].read_at_ms >= recovery_gap_ms(facts)
+def _is_missed(records: Sequence[BookieRecord], missed: Missed | None) -> bool:
+    """Return whether it was unregistered at each of two looks or more, and unmarked ledgers need it."""
+    gone = len(records) > 1 and all(record.registration is Registration.NONE for record in records)
+    return gone and missed is not None and missed.unmarked > 0
+
+
+def _why_withheld(records: Sequence[BookieRecord], missed: Missed, facts: ClusterFacts) -> str:
+    """Return why the cluster may know of the bookie all the same, or "" where nothing speaks for that (contract 8.2)."""
+    has_cookie = any(record.has_cookie for record in records)
+    if missed.marked_last > missed.marked_first:
+        named = missed.marked_last + missed.unmarked
+        return (
+            f"replication is being arranged: {missed.marked_last} of {named} ledgers are marked, {missed.marked_first} of them "
+            "were at the first look"
+        )
+    if has_cookie and facts.replication_disabled:
+        return (
+            "it has a cookie and auto-recovery is disabled, as during an upgrade: it is reported when auto-recovery is enabled "
+            "and the bookie is still not registered"
+        )
+    if has_cookie and _unregistered_ms(records, missed) < recovery_gap_ms(facts):
+        return (
+            "it has a cookie and may be restarting. It is reported once it has not been registered for "
+            f"{recovery_gap_ms(facts) // 1000} s (lostBookieRecoveryDelay and a session time-out). So far it is known to be "
+            f"unregistered for {_unregistered_ms(records, missed) // 1000} s; whole runs remember since when, and "
+            "--lost-bookie-wait-max bounds how long one run waits"
+        )
+    return ""
+
+
+def _unregistered_ms(records: Sequence[BookieRecord], missed: Missed) -> int:
+    """Return for how long the bookie is known to be unregistered, up to the last look."""
+    first = records[0].read_at_ms
+    since = first if missed.since_ms is None else min(missed.since_ms, first)
+    return records[-1].read_at_ms - since
 
 
 def _silent(records: Sequence[BookieRecord], cluster: ClusterFacts) -> Finding:
@@ -106,14 +142,18 @@ def _silent(records: Sequence[BookieRecord], cluster: ClusterFacts) -> Finding:
     return Finding(Kind.BOOKIE_SILENT_YET_REGISTERED, facts, bookie_id=last.bookie_id)
 
 
-def _lost(records: Sequence[BookieRecord], orphans: Orphans, cluster: ClusterFacts) -> Finding:
+def _lost(records: Sequence[BookieRecord], missed: Missed, cluster: ClusterFacts) -> Finding:
     last = records[-1]
     facts = LostFacts(
         has_cookie=last.has_cookie,
-        unmarked_ledgers=orphans.count,
-        some_ledgers=orphans.some[:LEDGERS_NAMED_MAX],
+        unmarked_ledgers=missed.unmarked,
+        some_ledgers=missed.some[:LEDGERS_NAMED_MAX],
+        marked_ledgers_first=missed.marked_first,
+        marked_ledgers_last=missed.marked_last,
         apart_ms=last.read_at_ms - records[0].read_at_ms,
+        unregistered_ms=_unregistered_ms(records, missed),
         lost_bookie_recovery_delay_s=cluster.lost_bookie_recovery_delay_s,
         replication_disabled=cluster.replication_disabled,
+        renamed_to=missed.renamed_to,
     )
     return Finding(Kind.BOOKIE_LOST_UNNOTICED, facts, bookie_id=last.bookie_id)

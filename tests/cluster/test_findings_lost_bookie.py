@@ -74,7 +74,7 @@ def test_says_nothing_where_it_may_not_wait_so_long(cluster: RealCluster, audite
     assert [0.0] == outcome.pauses_s
     assert [] == outcome.findings
     (withheld,) = outcome.summary["withheld"]
-    assert all(words in withheld for words in ("Bookie b2", "7210 s apart", "--lost-bookie-wait-max"))
+    assert all(words in withheld for words in ("bookie b2", "for 7210 s", "--lost-bookie-wait-max"))
     assert "bookie b2 is not registered" in " ".join(outcome.stdout.split())
     assert (3, "INCOMPLETE") == (outcome.exit_code, outcome.summary["outcome"])
     assert UNKNOWN == outcome.standings(1, 2, 3)
@@ -90,8 +90,36 @@ def test_the_second_look_delay_may_be_longer(cluster: RealCluster, audited: Audi
     assert [Kind.BOOKIE_LOST_UNNOTICED] == outcome.kinds
 
 
+def test_a_later_run_accuses_where_one_may_not_wait_so_long(
+    cluster: RealCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: object
+) -> None:
+    """Two hours and a session later, by the clock: the last run saw it unregistered already."""
+    cluster.lost_bookie_recovery_delay(7200)
+    pauses = Pauses()
+    monkeypatch.setattr("auditor.register.now_ms", pauses.skipped_clock())
+    first = accounted(audit(cluster, tmp_path, stop=pauses))
+    assert ([], ["b2"]) == (first.findings, [row["bookie_id"] for row in first.summary["bookies_unregistered"]])
+    pauses.seconds.append(7200 + SESSION_S)
+    second = accounted(audit(cluster, tmp_path, stop=pauses))
+    assert [Kind.BOOKIE_LOST_UNNOTICED] == second.kinds
+    assert "Earlier runs saw it unregistered too, first 2 h" in second.one("b2")["witness"]
+
+
+def test_while_the_cluster_marks_its_ledgers_nobody_is_accused(cluster: RealCluster, audited: Audited) -> None:
+    """One of two is marked during the wait: withheld, and said."""
+    cluster.lost_bookie_recovery_delay(0)
+    try:
+        outcome = audited(lambda _: cluster.mark(1, ["b2"]))
+    finally:
+        cluster.unmark(1)
+
+    assert [] == outcome.findings
+    (withheld,) = outcome.summary["withheld"]
+    assert "replication is being arranged: 1 of 2 ledgers are marked, 0 of them were at the first look" in withheld
+
+
 def test_disabled_replication_is_named(cluster: RealCluster, audited: Audited) -> None:
-    """With auto-recovery off nobody will notice: the witness, the summary and the report say so."""
+    """With auto-recovery off a bookie that has its cookie is not accused, as in an upgrade: the report says so first."""
     cluster.lost_bookie_recovery_delay(0)
     cluster.disable_replication()
     try:
@@ -99,9 +127,11 @@ def test_disabled_replication_is_named(cluster: RealCluster, audited: Audited) -
     finally:
         cluster.enable_replication()
 
-    assert "Auto-recovery is disabled" in outcome.one("b2")["witness"]
+    assert ([], [0.0]) == (outcome.findings, outcome.pauses_s)
     assert outcome.summary["replication_disabled"] is True
-    assert "Auto-recovery is disabled in this cluster" in " ".join(outcome.stdout.split())
+    first_screen = " ".join(outcome.stdout.split("\nLedgers\n")[0].split())
+    assert "Auto-recovery is disabled in this cluster" in first_screen
+    assert "b2 is not registered and has a cookie. While auto-recovery is disabled" in first_screen
 
 
 def test_ledgers_marked_meanwhile(cluster: RealCluster, audited: Audited) -> None:

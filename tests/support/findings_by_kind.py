@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any, get_args
 
+from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
 from auditor.model.facts import (
     BeyondEndFacts,
@@ -16,11 +17,8 @@ from auditor.model.facts import (
     DuplicateFacts,
     EntryFacts,
     Facts,
-    LostContentFacts,
-    LostFacts,
     MarkFacts,
     PlacementFacts,
-    SilentFacts,
     StuckFacts,
     UndecodableFacts,
     UnrecoverableFacts,
@@ -79,11 +77,24 @@ _FACTS: tuple[Facts, ...] = (
     StuckFacts(LedgerState.OPEN, 0, False, 31 * DAY_MS, 30 * DAY_MS),
     BeyondEndFacts(last_entry_id=99, ack_quorum=2, listed_by=("b1", "b2")),
     SilentFacts("writable", "h:3181", 2, "connection refused", None, False),
+    FailingFacts(
+        registration="writable",
+        address="h:3181",
+        looks=2,
+        ledgers=3,
+        some_ledgers=(4, 5, 6),
+        lists_refused=6,
+        reads_refused=0,
+        statuses=(("EIO", 6),),
+    ),
     LostFacts(
         has_cookie=False,
         unmarked_ledgers=1,
         some_ledgers=(160,),
+        marked_ledgers_first=0,
+        marked_ledgers_last=0,
         apart_ms=18_000,
+        unregistered_ms=18_000,
         lost_bookie_recovery_delay_s=None,
         replication_disabled=False,
     ),

@@ -31,6 +31,7 @@ the process that started it.
 from __future__ import annotations
 
 import re
+import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,6 +50,8 @@ from auditor.wire import znode_paths
 
 START_TIMEOUT_S = 90.0
 """How long ZooKeeper or the bookies may take to be up, in seconds: many times what it takes, for a busy machine."""
+END_TIMEOUT_S = 30.0
+"""How long a bookie may take to flush and end, in seconds."""
 POLL_S = 0.05
 """Pause between two looks at something that will be so soon."""
 ZOOKEEPER_SESSION_S = 30.0
@@ -137,6 +140,12 @@ class RealCluster(RealLedgers):
     def kill_bookie(self, bookie_id: BookieId) -> None:
         """SIGKILL and nothing else: ZooKeeper drops the registration after ZOOKEEPER_SESSION_MS."""
         self._bookies[bookie_id].kill()
+
+    def end_bookie(self, bookie_id: BookieId) -> Path:
+        """End it in good order, so that all it stored lies in its folders; returns the directory that these are in."""
+        self._process(bookie_id).end(signal.SIGTERM, END_TIMEOUT_S)
+        self.unregister(bookie_id)
+        return self._bookies[bookie_id].directory
 
     def lose_bookie(self, bookie_id: BookieId, *, cookie: bool = False) -> None:
         """Killed and unregistered; cookie and folders are gone too, unless `cookie` says that both stay (a slow restart)."""

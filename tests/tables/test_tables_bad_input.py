@@ -238,7 +238,12 @@ def test_every_ledger_is_accounted_for(told: Told):
 
 def test_what_cannot_be_understood_accuses_nobody_of_missing_entries(told: Told):
     """Beside metadata, bookies that say nothing and a wrong digest, only the marked ledger that lost an entry is accused."""
-    expected = {Kind.METADATA_MALFORMED, Kind.BOOKIE_SILENT_YET_REGISTERED, Kind.ENTRY_CORRUPT}
+    expected = {
+        Kind.METADATA_MALFORMED,
+        Kind.BOOKIE_SILENT_YET_REGISTERED,
+        Kind.BOOKIE_FAILING_REQUESTS,
+        Kind.ENTRY_CORRUPT,
+    }
     assert {*expected, Kind.UNDERREPLICATED_UNRECOVERABLE} == set(told.outcome.kinds)
     assert ["a mark of garbage"] == [told.names[one["ledger_id"]] for one in told.outcome.findings if one["missing_on"]]
 

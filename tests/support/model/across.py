@@ -89,12 +89,24 @@ def wrong_bookies_across(parts: Sequence[Truth], found: Iterable[tuple[str, str]
     told = {(kind, bookie) for kind, bookie in found if kind != "BOOKIE_LOST_CONTENT"}
     ever = set().union(*(one.true_of_bookies() for one in parts))
     same = [number for number in parts[0].listed() if len({_needs(one, number) for one in parts}) == 1]
-    always = set.intersection(*(_only(one, same).owed_on_bookies() for one in parts))
+    being_marked = {("BOOKIE_LOST_UNNOTICED", bookie) for bookie in _marked_meanwhile(parts)}
+    always = set.intersection(*(_only(one, same).owed_on_bookies() for one in parts)) - being_marked
     yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(told - ever))
     yield from (f"a miss: {kind} on {bookie}" for kind, bookie in sorted(always - told))
     for kind, bookie in found:
         if kind == "BOOKIE_LOST_CONTENT" and not any(one.lacks_most(bookie) for one in parts):
             yield f"a false alarm: {kind} on {bookie}"
+
+
+def _marked_meanwhile(parts: Sequence[Truth]) -> set[str]:
+    """The bookies of ledgers that were marked in some part and not in one before: of these the cluster is marking."""
+    found: set[str] = set()
+    for at, later in enumerate(parts):
+        for number, ledger in later.ledgers.items():
+            before = (one.ledgers[number] for one in parts[:at] if number in one.ledgers)
+            if ledger.marked_at is not None and any(one.marked_at is None for one in before):
+                found |= later._due(ledger)
+    return found
 
 
 def _needs(truth: Truth, number: int) -> str:

@@ -16,15 +16,16 @@ from auditor.accounting.summary import NO_PREVIOUS, Previous
 from auditor.confirm.witness import finding_id
 from auditor.errors import AccountingError
 from auditor.evidence.rows import answer_row, greeting_row, ledger_row, read_row, table
-from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, MARKS, READS, VERDICTS
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, MARKS, READS, RENAMES, VERDICTS
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus, SequenceGroup
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
 from auditor.model.finding import Finding, Kind
-from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark, RecordStatus, Segment, ZnodeStamp
 from auditor.report.conclusion import Conclusion, conclude
 from auditor.report.read_counts import write_read_counts
 from auditor.report.run_directory import Place, place
+from auditor.wire.entry_availability import canonical
 from auditor.zookeeper.session import ReadCounts
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
@@ -43,9 +44,8 @@ def run(tmp_path: Path) -> Place:
     gone, held, timed = AnswerStatus.UNREGISTERED, AnswerStatus.HELD, AnswerStatus.TIMED_OUT
     write(run, "listing", LISTING, (1,), (2,))
     write(run, "marks", MARKS)
-    found, shut = RecordStatus.FOUND, RecordStatus.NOT_AUTHORISED
-    records = [(1, 1, found), (2, 1, found), (2, 2, found), (2, 3, shut)]
-    write(run, "ledgers", LEDGERS, *(ledger_row(LedgerRecord(i, look, 0, status)) for i, look, status in records))
+    shut = LedgerRecord(1, 1, 0, RecordStatus.NOT_AUTHORISED)
+    write(run, "ledgers", LEDGERS, *map(ledger_row, (shut, *(seen(look) for look in (1, 2, 3)))))
     write(
         run, "answers", ANSWERS,
         greeting_row("b1", 1, 0, Greeting.ANSWERED, ""),
@@ -61,6 +61,11 @@ def run(tmp_path: Path) -> Place:
         *(read_row(EntryRead(b, 2, n, 1, 0, s, requests=1, received_bytes=10)) for n, (b, s) in enumerate(reads)),
     )  # fmt: skip
     return run
+
+
+def seen(look: int, **changes: Any) -> LedgerRecord:
+    """Ledger 2 at one look."""
+    return replace(LedgerRecord(2, look, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0)), **changes)
 
 
 def bookies(*, gone_at: tuple[int, int] = (0, 20_000), cookie: bool = False) -> list[BookieRecord]:
@@ -84,9 +89,9 @@ def concluded(run: Place, standings: dict[int, tuple[str, list[str]]], **changes
         }
         for i, (s, u) in standings.items()
     ]
-    arguments: dict[str, Any] = {"bookies": bookies(), "previous": NO_PREVIOUS} | changes
+    arguments: dict[str, Any] = {"about": ABOUT, "bookies": bookies(), "previous": NO_PREVIOUS} | changes
     return conclude(
-        run, ABOUT, arguments["bookies"], arguments["previous"],
+        run, arguments["about"], arguments["bookies"], arguments["previous"],
         verdicts=pa.Table.from_pylist(rows, schema=VERDICTS), finished_at="2026-01-01T03:01:00Z", duration_s={"ask": 1.0},
     )  # fmt: skip
 
@@ -117,12 +122,11 @@ def test_costs_are_what_was_written(run: Place):
 
 
 def test_a_bookie_that_nobody_misses_is_found(run: Place):
-    """Gone at both looks, no cookie, its ledger unmarked and still unknown."""
-    done = concluded(run, BOTH)
+    """Gone at both looks, no cookie, its ledger unmarked; the ledger is violated, because its copies there are absent."""
+    done = concluded(run, {1: ("sound", []), 2: ("violated", [])})
     (line,) = done.findings
     assert ("BOOKIE_LOST_UNNOTICED", "gone") == (json.loads(line)["kind"], json.loads(line)["bookie_id"])
     assert ("VIOLATED", 1) == (done.summary["outcome"], done.summary["exit_code"])
-    assert 0 == done.summary["ledgers"]["violated"], "a finding on a bookie changes no ledger's standing"
 
 
 @pytest.mark.parametrize(("count", "gap_ms"), [(0, 9_999), (1, 10_000)])
@@ -131,9 +135,82 @@ def test_a_bookie_with_a_cookie_may_be_restarting(run: Place, count: int, gap_ms
     assert count == len(concluded(run, BOTH, bookies=bookies(gone_at=(0, gap_ms), cookie=True)).findings)
 
 
-def test_a_ledger_that_was_settled_meanwhile_accuses_nobody(run: Place):
-    """Sound in the end: its bookie came back, or it was repaired."""
-    assert [] == concluded(run, {1: ("sound", []), 2: ("sound", [])}).findings
+@pytest.mark.parametrize(
+    "last",
+    [
+        seen(4, stamp=ZnodeStamp(1, 1, 0)),
+        seen(4, status=RecordStatus.GONE, stamp=None),
+        seen(4, status=RecordStatus.NOT_AUTHORISED, stamp=None),
+    ],
+)
+def test_a_ledger_that_names_it_no_longer_accuses_nobody(run: Place, last: LedgerRecord):
+    """Repaired, deleted, or not to be read any more."""
+    run.write_table("evidence/ledgers", table(LEDGERS, [ledger_row(last)]), "last")
+    assert [] == concluded(run, BOTH).findings
+
+
+def test_while_the_cluster_marks_its_ledgers_nobody_is_accused(run: Place):
+    """Unmarked at the first look, marked since: withheld while another is unmarked, and nothing to say where none is."""
+    marked = seen(4, mark=Mark(0))
+    run.write_table("evidence/ledgers", table(LEDGERS, [ledger_row(marked)]), "last")
+    done = concluded(run, BOTH)
+    assert ([], []) == (done.findings, done.summary["withheld"])
+    rows = [ledger_row(replace(seen(look), ledger_id=1)) for look in (2, 3)]
+    run.write_table("evidence/ledgers", table(LEDGERS, rows), "first")
+    asked = [answer_row(Answer("gone", 1, look, 0, AnswerStatus.UNREGISTERED)) for look in (2, 3)]
+    run.write_table("evidence/answers", table(ANSWERS, asked), "more")
+    done = concluded(run, BOTH)
+    assert [] == done.findings
+    assert any("replication is being arranged: 1 of 2 ledgers are marked" in sentence for sentence in done.summary["withheld"])
+
+
+def test_what_earlier_runs_saw_of_a_bookie_is_used_and_passed_on(run: Place):
+    """Since then it is unregistered: the delay is over although this run's looks lie close together."""
+    records = bookies(gone_at=(100_000, 101_000), cookie=True)
+    fresh = concluded(run, BOTH, bookies=records)
+    assert ([], [{"bookie_id": "gone", "since": "1970-01-01T00:01:40.000Z"}]) == (
+        fresh.findings,
+        fresh.summary["bookies_unregistered"],
+    )
+    later = concluded(run, BOTH, bookies=records, about=replace(ABOUT, unregistered_since_ms={"gone": 91_000}))
+    assert ["BOOKIE_LOST_UNNOTICED"] == [json.loads(line)["kind"] for line in later.findings]
+    assert [{"bookie_id": "gone", "since": "1970-01-01T00:01:31.000Z"}] == later.summary["bookies_unregistered"]
+
+
+def refuse(run: Place, ledgers: range) -> None:
+    """b1 refuses lists of so many ledgers more, at two looks; b3 serves one of them."""
+    asked = [answer_row(Answer("b9", i, look, 0, AnswerStatus.REFUSED, detail="EIO: x")) for i in ledgers for look in (1, 2)]
+    run.write_table("evidence/answers", table(ANSWERS, asked), "refused")
+
+
+@pytest.mark.parametrize(("ledgers", "found"), [(2, []), (3, ["BOOKIE_FAILING_REQUESTS"])])
+def test_a_bookie_that_fails_every_request_is_found(run: Place, ledgers: int, found: list[str]):
+    """With its lists counted; in a run over named ledgers it is withheld."""
+    refuse(run, range(10, 10 + ledgers))
+    records = [BookieRecord("b9", k, 0, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED) for k in (1, 2)]
+    served = [one for one in bookies() if one.bookie_id == "b1"]
+    done = concluded(run, BOTH, bookies=[*served, *records])
+    assert found == [json.loads(line)["kind"] for line in done.findings]
+    part = concluded(run, BOTH, bookies=[*served, *records], about=replace(ABOUT, partial=True))
+    assert ([], len(found)) == (part.findings, sum("bookie b9 refused" in sentence for sentence in part.summary["withheld"]))
+
+
+def test_a_renamed_bookie_is_told_with_the_finding_and_in_the_summary(run: Place):
+    """What registered bookies said of its ledger is in the evidence: the same conclusion whenever it is judged."""
+    metadata = LedgerMetadata(3, LedgerState.CLOSED, 2, 2, 2, 9, 99, (Segment(0, ("b1", "gone")),))
+    run.write_table("evidence/ledgers", table(LEDGERS, [ledger_row(seen(4, metadata=metadata))]), "last")
+    held = canonical([SequenceGroup(0, 0, 10, 0)])
+    rows = [
+        (["gone"], "new", 2, None, 0, "held", held, "", 1, 0, 240),
+        (["gone"], "other", 2, None, 0, "no_such_ledger", b"", "", 1, 0, 20),
+        ([], "new", None, None, 0, "answered", b"", "", 1, 0, 0),
+    ]
+    run.write_table("evidence/renames", table(RENAMES, rows), "asked")
+    done = concluded(run, BOTH)
+    assert [{"bookie_id": "gone", "renamed_to": "new", "ledgers": [2]}] == done.summary["bookies_renamed"]
+    (facts,) = [json.loads(line)["facts"] for line in done.findings]
+    assert "new" == facts["renamed_to"]
+    assert 9 + 3 == done.summary["requests"]["bookie_requests"], "what was asked counts"
 
 
 def test_a_finding_that_was_there_before_is_not_new(run: Place):

@@ -234,6 +234,20 @@ def test_the_bookie_without_content_answers_and_has_nothing_of_its_ledgers(demo:
     assert [0] * half + [0] + [50] * (half - 1) == held
 
 
+def test_the_failing_bookie_answers_every_question_with_an_error_status(demo: Demo) -> None:
+    """Registered and listening; lists and reads. Its twin does so about one ledger of as many."""
+    story = demo.stories[Kind.BOOKIE_FAILING_REQUESTS]
+    half = len(story.ledger_ids) // 2
+    said = []
+    for ledger_id, bookie in zip(story.ledger_ids, ["b13"] * half + ["b14"] * half, strict=True):
+        assert demo.registered(bookie) and bookie in demo.metadata(ledger_id).segments[0].ensemble
+        with RawBookie(*demo.cluster.address(bookie)) as connection:
+            listed = connection.ask(list_request(ledger_id, 1)).status
+            read = connection.ask(read_request(ledger_id, 1, 2)).status
+        said.append((status_name(listed), status_name(read)))
+    assert [("EIO", "EIO")] * (half + 1) + [("EOK", "EOK")] * (half - 1) == said
+
+
 def test_malformed_metadata_is_closed_without_an_end(demo: Demo) -> None:
     """The bytes decode and contradict themselves; every entry is there all the same."""
     story = demo.stories[Kind.METADATA_MALFORMED]

@@ -7,11 +7,12 @@ import pytest
 
 from auditor.confirm.witness import bookie_testimony
 from auditor.model.availability import Greeting
+from auditor.model.bookie_facts import LostFacts, SilentFacts
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.finding import Finding, Kind
 from auditor.verify.reachability import (
     LEDGERS_NAMED_MAX,
-    Orphans,
+    Missed,
     judge_bookies,
     nobody_answered,
     recovery_gap_ms,
@@ -19,7 +20,7 @@ from auditor.verify.reachability import (
 )
 
 FACTS = ClusterFacts("zk://h/ledgers", ("h",), "/ledgers", "hierarchical", "id", False, None)
-ORPHANS = {"lost": Orphans(3, (4, 5, 6))}
+MISSED = {"lost": Missed(3, (4, 5, 6))}
 WRITABLE, READONLY, NONE = Registration.WRITABLE, Registration.READONLY, Registration.NONE
 
 
@@ -35,7 +36,7 @@ def look(*records: BookieRecord) -> Mapping[str, BookieRecord]:
 
 
 def kinds(looks: list[Mapping[str, BookieRecord]], facts: ClusterFacts = FACTS) -> list[tuple[Kind, str | None]]:
-    return [(finding.kind, finding.bookie_id) for finding in judge_bookies(looks, ORPHANS, facts)]
+    return [(finding.kind, finding.bookie_id) for finding in judge_bookies(looks, MISSED, facts)]
 
 
 WELL = bookie("well")
@@ -137,9 +138,9 @@ def test_without_a_cookie_there_is_nothing_to_wait_for() -> None:
 def test_the_finding_names_some_ledgers_and_counts_all() -> None:
     """At most LEDGERS_NAMED_MAX are named."""
     looks = [look(WELL, LOST), look(WELL, LOST)]
-    (found,) = judge_bookies(looks, {"lost": Orphans(40_000, tuple(range(50)))}, FACTS)
-    facts = dict(found.facts)
-    assert ("40000", LEDGERS_NAMED_MAX) == (facts["unmarked_ledgers"], len(facts["some_ledgers"].split()))
+    (found,) = judge_bookies(looks, {"lost": Missed(40_000, tuple(range(50)))}, FACTS)
+    assert isinstance(found.facts, LostFacts)
+    assert (40_000, LEDGERS_NAMED_MAX) == (found.facts.unmarked_ledgers, len(found.facts.some_ledgers))
 
 
 def test_a_lost_bookie_counts_at_the_looks_that_know_it() -> None:
@@ -154,10 +155,10 @@ def test_what_is_not_said_of_a_bookie_that_may_be_restarting_is_named() -> None:
     """Gone with a cookie, and the looks too close together: no finding, and a sentence that says so."""
     cooked = replace(LOST, has_cookie=True)
     near = [look(WELL, cooked), look(WELL, replace(cooked, read_at_ms=9_999))]
-    (sentence,) = withheld(near, ORPHANS, FACTS)
-    assert all(word in sentence for word in ("bookie lost", "3 closed ledgers", "10 s apart"))
+    (sentence,) = withheld(near, MISSED, FACTS)
+    assert all(word in sentence for word in ("bookie lost", "for 10 s (lostBookieRecoveryDelay", "for 9 s;"))
     far = [look(WELL, cooked), look(WELL, replace(cooked, read_at_ms=10_000))]
-    assert [] == withheld(far, ORPHANS, FACTS) == withheld(near, {}, FACTS)
+    assert [] == withheld(far, MISSED, FACTS) == withheld(near, {}, FACTS)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +167,7 @@ def test_what_is_not_said_of_a_bookie_that_may_be_restarting_is_named() -> None:
 def test_nothing_is_found_on_a_bookie_in_maintenance(away: frozenset[str]) -> None:
     """Silent or lost: known to be. The others are found as ever."""
     looks = [look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)]
-    found = [(finding.kind, finding.bookie_id) for finding in judge_bookies(looks, ORPHANS, FACTS, away)]
+    found = [(finding.kind, finding.bookie_id) for finding in judge_bookies(looks, MISSED, FACTS, away)]
     assert [one for one in (LOST_FOUND, SILENT_FOUND) if one[1] not in away] == found
 
 
@@ -174,48 +175,35 @@ def test_a_bookie_in_maintenance_need_not_be_told_from_a_restarting_one() -> Non
     """No sentence on looks that lie too close together."""
     cooked = replace(LOST, has_cookie=True)
     near = [look(WELL, cooked), look(WELL, cooked)]
-    assert (1, 0) == (len(withheld(near, ORPHANS, FACTS)), len(withheld(near, ORPHANS, FACTS, frozenset({"lost"}))))
+    assert (1, 0) == (len(withheld(near, MISSED, FACTS)), len(withheld(near, MISSED, FACTS, frozenset({"lost"}))))
 
 
 @pytest.mark.parametrize("kind", [SILENT_FOUND[0], LOST_FOUND[0]])
 def test_both_findings_say_what_the_cluster_will_do_about_it(kind: Kind) -> None:
     """Whether auto-recovery is disabled, and how long the cluster's own auditor waits."""
     facts = replace(FACTS, replication_disabled=True, lost_bookie_recovery_delay_s=900)
-    found = judge_bookies([look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)], ORPHANS, facts)
+    found = judge_bookies([look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)], MISSED, facts)
     (told,) = [bookie_testimony(one, [WELL], facts)["witness"] for one in found if one.kind is kind]
     assert "lostBookieRecoveryDelay is 15 min" in told and "Auto-recovery is disabled" in told
-    (quiet,) = [f for f in judge_bookies([look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)], ORPHANS, FACTS) if f.kind is kind]
+    (quiet,) = [f for f in judge_bookies([look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)], MISSED, FACTS) if f.kind is kind]
     assert not any(word in bookie_testimony(quiet, [WELL], FACTS)["witness"] for word in ("lostBookie", "Auto-recovery"))
 
 
 def test_the_finding_on_a_silent_bookie_says_what_was_seen_of_it() -> None:
     """As it was at the last look; how often; and what the cluster will do about it."""
     last = replace(MUTE, registration=READONLY, host="g", port=1, greeting_detail="no route")
-    facts = (
-        ("registration", "readonly"),
-        ("address", "g:1"),
-        ("looks", "3"),
-        ("detail", "no route"),
-        ("lost_bookie_recovery_delay_s", ""),
-        ("replication_disabled", "false"),
-    )
-    expected = [Finding(SILENT_FOUND[0], bookie_id="mute", facts=facts)]
+    facts = SilentFacts("readonly", "g:1", 3, "no route", None, False)
+    expected = [Finding(SILENT_FOUND[0], facts, bookie_id="mute")]
     assert expected == judge_bookies([look(WELL, MUTE), look(WELL, MUTE), look(WELL, last)], {}, FACTS)
 
 
 def test_the_finding_on_a_lost_bookie_says_what_was_seen_of_it() -> None:
     """Its cookie, the ledgers that miss it, how long it is gone from first look to last."""
     looks = [look(WELL, replace(LOST, has_cookie=at > 5_000, read_at_ms=at)) for at in (2_000, 4_000, 905_000)]
-    facts = (
-        ("has_cookie", "true"),
-        ("unmarked_ledgers", "3"),
-        ("some_ledgers", "4 5 6"),
-        ("apart_s", "903"),
-        ("lost_bookie_recovery_delay_s", "893"),
-        ("replication_disabled", "true"),
-    )
-    told = replace(FACTS, replication_disabled=True, lost_bookie_recovery_delay_s=893)
-    assert [Finding(LOST_FOUND[0], bookie_id="lost", facts=facts)] == judge_bookies(looks, ORPHANS, told)
+    facts = LostFacts(True, 3, (4, 5, 6), 2, 2, 903_000, 903_000, 893, False, "new")
+    told = replace(FACTS, lost_bookie_recovery_delay_s=893)
+    missed = {"lost": Missed(3, (4, 5, 6), 2, 2, renamed_to="new")}
+    assert [Finding(LOST_FOUND[0], facts, bookie_id="lost")] == judge_bookies(looks, missed, told)
 
 
 def test_behind_a_bookie_that_was_seen_once_the_others_are_judged() -> None:
@@ -228,4 +216,66 @@ def test_behind_a_bookie_that_was_seen_once_the_others_are_judged() -> None:
 def test_a_bookie_that_is_not_gone_at_two_looks_is_not_withheld(looks: list[Registration]) -> None:
     """Seen once, or registered: there is nothing that a wider gap would tell."""
     records = [bookie("lost", registration, has_cookie=True) for registration in looks]
-    assert [] == withheld([look(WELL, record) for record in records], ORPHANS, FACTS)
+    assert [] == withheld([look(WELL, record) for record in records], MISSED, FACTS)
+
+
+GONE_TWICE = [look(WELL, LOST), look(WELL, LOST)]
+
+
+@pytest.mark.parametrize(
+    ("marked_first", "marked_last", "found"), [(0, 0, True), (39, 39, True), (0, 39, False), (38, 39, False)]
+)
+def test_while_the_cluster_is_marking_nobody_is_accused(marked_first: int, marked_last: int, found: bool) -> None:
+    """More ledgers marked than at the first look: it knows. As many as then: it knows of these, and not of the rest."""
+    missed = {"lost": Missed(1, (4,), marked_first, marked_last)}
+    assert ([LOST_FOUND] if found else []) == [(f.kind, f.bookie_id) for f in judge_bookies(GONE_TWICE, missed, FACTS)]
+    told = withheld(GONE_TWICE, missed, FACTS)
+    assert found == (told == [])
+    assert all("replication is being arranged: 39 of 40 ledgers are marked" in sentence for sentence in told)
+
+
+def test_a_bookie_whose_ledgers_are_all_marked_is_no_matter() -> None:
+    """Marked before or while we looked: neither a finding nor a sentence."""
+    missed = {"lost": Missed(0, (), 3, 40)}
+    assert ([], []) == (judge_bookies(GONE_TWICE, missed, FACTS), withheld(GONE_TWICE, missed, FACTS))
+
+
+@pytest.mark.parametrize(("disabled", "has_cookie", "found"), [(True, True, False), (True, False, True), (False, True, True)])
+def test_while_replication_is_disabled_a_bookie_with_a_cookie_is_not_accused(
+    disabled: bool, has_cookie: bool, found: bool
+) -> None:
+    """An upgrade looks like that, however long it takes; without a cookie the bookie does not come back."""
+    facts = replace(FACTS, replication_disabled=disabled)
+    first = replace(LOST, has_cookie=has_cookie)
+    looks = [look(WELL, first), look(WELL, replace(first, read_at_ms=86_400_000))]
+    assert ([LOST_FOUND] if found else []) == kinds(looks, facts)
+    told = withheld(looks, MISSED, facts)
+    assert found == (told == []) and all("auto-recovery is disabled" in sentence for sentence in told)
+
+
+@pytest.mark.parametrize(("before_ms", "found"), [(None, False), (290_001, False), (290_000, True), (10_000_000, False)])
+def test_what_earlier_runs_saw_counts_for_the_delay(before_ms: int | None, found: bool) -> None:
+    """Unregistered since long enough, as runs remember it: accused, however close this run's looks lie. A time in the future,
+    from a clock that was put back, makes it no younger."""
+    facts = replace(FACTS, lost_bookie_recovery_delay_s=300)
+    first = replace(LOST, has_cookie=True, read_at_ms=595_000)
+    looks = [look(WELL, first), look(WELL, replace(first, read_at_ms=600_000))]
+    missed = {"lost": Missed(3, (4, 5, 6), since_ms=before_ms)}
+    assert ([LOST_FOUND] if found else []) == [(f.kind, f.bookie_id) for f in judge_bookies(looks, missed, facts)]
+    assert found == (withheld(looks, missed, facts) == [])
+    for one in judge_bookies(looks, missed, facts):
+        assert isinstance(one.facts, LostFacts)
+        assert (5_000, 310_000) == (one.facts.apart_ms, one.facts.unregistered_ms)
+        assert (
+            "Earlier runs saw it unregistered too, first 5 min 10 s before" in bookie_testimony(one, [WELL], facts)["witness"]
+        )
+
+
+def test_the_witness_has_the_marked_ledgers_and_the_new_name() -> None:
+    """Both are facts of the finding; a copy of what is there under another name is not proposed."""
+    missed = {"lost": Missed(1, (4,), 39, 39, renamed_to="new")}
+    (found,) = judge_bookies(GONE_TWICE, missed, FACTS)
+    told = bookie_testimony(found, [WELL], FACTS)
+    assert "39 more that name it are marked, and were at the first look." in told["witness"]
+    assert "It was probably renamed to new" in told["witness"]
+    assert not any("recover lost" in command for command in told["next"])
