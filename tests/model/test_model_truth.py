@@ -8,7 +8,8 @@ import pytest
 from support.model import actions
 from support.model.history import shortest, told
 from support.model.properties import differing, wrong_bookies
-from support.model.truth import Row, Told, Truth
+from support.model.rows import Row, Told
+from support.model.truth import Truth
 from support.model.worlds import notation, runs
 
 WRITTEN = "create 1 e3 w2 a2 b1 b2 b3; append 1 5; close 1"
@@ -58,7 +59,7 @@ def test_a_new_segment_goes_on_with_the_same_entry_ids():
 )
 def test_what_is_owed_without_a_word_on_entries(row: Row, history: str):
     """Standing, exemption and reasons."""
-    assert row == owed(history)
+    assert row == owed(history).bare()
 
 
 SAID = {
@@ -94,7 +95,7 @@ LOST_4 = (("b2", (4,)), ("b3", (4,)))
 )
 def test_what_is_owed_on_entries(told: Told, history: str):
     """The strongest kind, its entries, what each bookie lacks, and the worst entry's copies."""
-    assert (told,) == owed(history).findings
+    assert (told,) == owed(history).bare().findings
 
 
 def test_a_bookie_that_stands_twice_holds_one_copy():
@@ -112,7 +113,7 @@ def test_an_old_mark_excuses_nothing():
 
 def test_re_replication_copies_what_can_be_read():
     """The metadata names the new bookie, the entries are there, and what was lost nowhere stays lost."""
-    assert Row("sound") == owed(f"{WRITTEN}; crash b1 gone; rereplicate 1 b1 b4")
+    assert Row("sound") == owed(f"{WRITTEN}; crash b1 gone; rereplicate 1 b1 b4").bare()
     truth = after(f"{WRITTEN}; lose 1 0 b2; crash b1 gone; rereplicate 1 b1 b4")
     assert ["b1", "b2", "b3"] == truth.ledgers[1].segments[0].ensemble, "entry 0 can be read nowhere"
 
@@ -135,10 +136,10 @@ def test_each_seed_tells_a_history_that_can_happen():
         assert lines == told(seed, 20, Truth.of())
         truth = Truth.of()
         for line in lines:
-            before = {number: truth.owed(number) for number in truth.ledgers}
+            before = {number: truth.owed(number).bare() for number in truth.ledgers}
             assert actions.happen(truth, line), f"seed {seed}: {line}"
             for number in before.keys() - actions.touched(truth, line):
-                assert before[number] == truth.owed(number), f"seed {seed}: {line} moved ledger {number}"
+                assert before[number] == truth.owed(number).bare(), f"seed {seed}: {line} moved ledger {number}"
 
 
 def test_the_swarm_reaches_everything():

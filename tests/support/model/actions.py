@@ -15,23 +15,21 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from typing import NamedTuple, Protocol, TypeVar
 
-from support.model.truth import (
+from support.model.state import (
     BYTES,
     CLOSED,
     ENDLESS,
     ENTRIES_MAX,
     IN_RECOVERY,
-    LEFT,
     OPEN,
     READONLY,
     UNREGISTERED,
     WRITABLE,
     Bookie,
-    Cut,
     Ledger,
     Segment,
-    Truth,
 )
+from support.model.truth import LEFT, Cut, Truth
 
 T = TypeVar("T")
 Words = list[str]

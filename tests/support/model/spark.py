@@ -111,6 +111,6 @@ def _broken_on_spark(cluster: Cluster, workdir: Path) -> list[str]:
     found = [(one["kind"], one["bookie_id"]) for one in run.outcome.findings if one["bookie_id"] is not None]
     return [
         *differing(cluster.rows, run.rows),
-        *wrong_verdicts(cluster.truth, run.rows),
+        *wrong_verdicts(cluster.truth, run.rows, is_reported=True),
         *wrong_bookies(cluster.truth, found),
     ]
