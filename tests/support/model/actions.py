@@ -138,7 +138,7 @@ def _append(truth: Truth, words: Words) -> None:
         if len(takers) < ledger.ack_quorum:
             return
         for name in takers:
-            truth.bookies[name].holds.setdefault(number, set()).add(entry)
+            truth.bookies[name].store(number, [entry])
         ledger.written = entry + 1
 
 
@@ -203,13 +203,13 @@ def _rereplicate(truth: Truth, words: Words) -> None:
     for segment in ledger.segments:
         mine = [e for e in range(ledger.written) if ledger.segment_of(e) is segment and source in ledger.write_set(segment, e)]
         if source in segment.ensemble and all(_is_readable(truth, number, ledger, segment, entry) for entry in mine):
-            target.holds.setdefault(number, set()).update(mine)
+            target.store(number, mine)
             segment.ensemble = [words[2] if name == source else name for name in segment.ensemble]
 
 
 def _is_readable(truth: Truth, number: int, ledger: Ledger, segment: Segment, entry: int) -> bool:
     copies = (truth.bookies[name] for name in ledger.write_set(segment, entry))
-    return any(one.can_be_asked and one.has(number, entry) for one in copies)
+    return any(one.can_be_asked and one.can_read(number, entry) for one in copies)
 
 
 def _draw_mark(chooser: Chooser, truth: Truth) -> Words:
@@ -248,7 +248,7 @@ def _lose(truth: Truth, words: Words) -> None:
     number, entry = int(words[0]), int(words[1])
     require(any(truth.bookies[name].has(number, entry) for name in words[2:]))
     for name in words[2:]:
-        truth.bookies[name].holds.get(number, set()).discard(entry)
+        truth.bookies[name].drop(number, entry)
 
 
 def _draw_stripe(chooser: Chooser, truth: Truth) -> Words:
@@ -261,9 +261,8 @@ def _stripe(truth: Truth, words: Words) -> None:
     """All that one bookie holds of one ledger; the ledger is still known there, or not."""
     number, holds = int(words[0]), truth.bookies[words[1]].holds
     require(number in holds)
-    if words[2] == "forgotten":
-        del holds[number]
-    else:
+    truth.bookies[words[1]].forget(number)
+    if words[2] != "forgotten":
         holds[number] = set()
 
 
@@ -280,11 +279,44 @@ def _stray(truth: Truth, words: Words) -> None:
     entry, bookie = int(words[1]), words[2]
     require(entry < ledger.written and not ledger.names(bookie))
     for one in truth.bookies.values():
-        one.holds.get(number, set()).discard(entry)
-    truth.bookies[bookie].holds.setdefault(number, set()).add(entry)
+        one.drop(number, entry)
+    truth.bookies[bookie].store(number, [entry])
+
+
+def _draw_spoil(chooser: Chooser, truth: Truth) -> Words:
+    require(not truth.is_real)
+    number = some(chooser, ledgers(truth, entries=True))
+    holders = {name: one for name, one in truth.bookies.items() if one.holds.get(number)}
+    name = some(chooser, [name for name, one in holders.items() if not one.lists] or holders)
+    entry = chooser.pick(sorted(truth.bookies[name].holds[number]))
+    return [str(number), name, chooser.pick(["digest", "ids"]), str(entry)]
+
+
+def _spoil(truth: Truth, words: Words) -> None:
+    """A bookie's copy of an entry does not match its `digest` any more; or what it sends of the ledger has the `ids` of other
+    entries."""
+    number, bookie, entry = int(words[0]), truth.bookies[words[1]], int(words[3])
+    require(not truth.is_real and bookie.has(number, entry))
+    if words[2] == "digest":
+        bookie.wrong.setdefault(number, set()).add(entry)
+    else:
+        bookie.mixed_up.add(number)
 
 
 # What goes wrong with metadata
+
+
+def _draw_truncate(chooser: Chooser, truth: Truth) -> Words:
+    number = some(chooser, ledgers(truth, CLOSED, entries=True))
+    return [str(number), str(chooser.pick(range(1, truth.ledgers[number].written + 1)))]
+
+
+def _truncate(truth: Truth, words: Words) -> None:
+    """The metadata of a closed ledger promises so many entries fewer; the bookies keep them."""
+    _, ledger = of(truth, words[0], CLOSED)
+    require(0 < int(words[1]) <= ledger.written)
+    ledger.written -= int(words[1])
+    ledger.segments = [one for one in ledger.segments if one.first < ledger.written] or ledger.segments[:1]
 
 
 def _draw_swap(chooser: Chooser, truth: Truth) -> Words:
@@ -375,8 +407,96 @@ def _draw_wipe(chooser: Chooser, truth: Truth) -> Words:
 
 def _wipe(truth: Truth, words: Words) -> None:
     """It holds nothing any more, and goes on."""
-    require(truth.bookies[words[0]].listens and truth.bookies[words[0]].holds)
-    truth.bookies[words[0]].holds.clear()
+    bookie = truth.bookies[words[0]]
+    require(bookie.listens and bookie.holds)
+    for number in list(bookie.holds):
+        bookie.forget(number)
+
+
+def _draw_unlist(chooser: Chooser, truth: Truth) -> Words:
+    require(not truth.is_real)
+    return [some(chooser, truth.bookies)]
+
+
+def _unlist(truth: Truth, words: Words) -> None:
+    """The bookie stops to answer which entries it holds, as Pulsar's storage does; or answers again."""
+    require(not truth.is_real and not truth.cut)
+    truth.bookies[words[0]].lists ^= True
+
+
+def _draw_decommission(chooser: Chooser, truth: Truth) -> Words:
+    return [some(chooser, (name for name in truth.bookies if _may_crash(truth, name)))]
+
+
+def _decommission(truth: Truth, words: Words) -> None:
+    """An operator takes the bookie out: its closed ledgers are copied elsewhere as far as possible, its cookie is deleted."""
+    require(_may_crash(truth, words[0]))
+    for number in ledgers(truth, CLOSED, entries=True):
+        spare = [name for name, one in truth.bookies.items() if takes_entries(one) and not truth.ledgers[number].names(name)]
+        if truth.ledgers[number].names(words[0]) and spare:
+            _rereplicate(truth, [str(number), words[0], spare[0]])
+    _crash(truth, [words[0], "gone"])
+
+
+def _draw_rename(chooser: Chooser, truth: Truth) -> Words:
+    named = some(chooser, (name for name in truth.bookies if _may_crash(truth, name) and truth.bookies[name].holds))
+    return [named, some(chooser, (name for name, one in truth.bookies.items() if takes_entries(one) and not one.holds))]
+
+
+def _rename(truth: Truth, words: Words) -> None:
+    """What a bookie holds is under another id from now on, and its own is gone; the metadata still names that."""
+    require(_may_crash(truth, words[0]) and not truth.is_real)
+    bookie, other = truth.bookies[words[0]], truth.bookies[words[1]]
+    require(bookie.holds and takes_entries(other) and not other.holds and words[0] != words[1])
+    other.holds, other.wrong, other.mixed_up, other.lists = bookie.holds, bookie.wrong, bookie.mixed_up, bookie.lists
+    bookie.holds, bookie.wrong, bookie.mixed_up = {}, {}, set()
+    _crash(truth, [words[0], "gone"])
+
+
+def _draw_rack(chooser: Chooser, truth: Truth) -> Words:
+    return [some(chooser, truth.bookies), chooser.pick(sorted(truth.racks.values()))]
+
+
+def _rack(truth: Truth, words: Words) -> None:
+    """The bookie stands in that rack from now on."""
+    require(words[0] in truth.bookies and words[1].startswith("/") and not truth.cut)
+    truth.racks[words[0]] = words[1]
+
+
+# Auto-recovery's switches
+
+
+def _draw_elect(chooser: Chooser, truth: Truth) -> Words:
+    require(not truth.is_real)
+    return [chooser.pick([*truth.bookies, "nobody"])]
+
+
+def _elect(truth: Truth, words: Words) -> None:
+    """The bookie is BookKeeper's auditor from now on, or nobody is."""
+    require(not truth.is_real and (words[0] in truth.bookies or words[0] == "nobody"))
+    truth.auditor = "" if words[0] == "nobody" else words[0]
+
+
+def _draw_replication(chooser: Chooser, truth: Truth) -> Words:
+    require(not truth.is_real)
+    return ["on" if truth.replication_disabled else "off"]
+
+
+def _replication(truth: Truth, words: Words) -> None:
+    """Auto-recovery is switched on or off."""
+    require(not truth.is_real and words[0] in ("on", "off"))
+    truth.replication_disabled = words[0] == "off"
+
+
+def _draw_patience(chooser: Chooser, truth: Truth) -> Words:
+    require(not truth.is_real)
+    return [chooser.pick(["0", "60", "86400"])]
+
+
+def _patience(truth: Truth, words: Words) -> None:
+    """lostBookieRecoveryDelay is so many seconds from now on."""
+    require(not truth.is_real)
+    truth.lost_bookie_recovery_delay_s = int(words[0])
 
 
 # Audits
@@ -443,6 +563,15 @@ ACTIONS = (
     Action("unmark", 3, _draw_unmark, _unmark),
     Action("delete", 1, _draw_delete, _delete),
     Action("corrupt", 2, _draw_corrupt, _corrupt),
+    Action("spoil", 6, _draw_spoil, _spoil),
+    Action("truncate", 3, _draw_truncate, _truncate),
+    Action("unlist", 5, _draw_unlist, _unlist),
+    Action("decommission", 2, _draw_decommission, _decommission),
+    Action("rename", 3, _draw_rename, _rename),
+    Action("rack", 3, _draw_rack, _rack),
+    Action("elect", 2, _draw_elect, _elect),
+    Action("replication", 2, _draw_replication, _replication),
+    Action("patience", 1, _draw_patience, _patience),
     Action("time", 4, _draw_time, _time),
     Action("audit", 1, _draw_nothing, _nothing),
     Action("again", 1, _draw_nothing, _nothing),
@@ -510,13 +639,13 @@ def happen(truth: Truth, line: str) -> bool:
 def touched(truth: Truth, line: str) -> set[int]:
     """The ledgers whose verdict the action may change, generously; of all others it must stay. `truth` is that after it."""
     name, *words = line.split()
-    if name in ("audit", "again", "cut", "resume"):
+    if name in ("audit", "again", "cut", "resume", "elect", "replication", "patience"):
         return set()
     if name == "time":
         return {number for number, one in truth.ledgers.items() if one.marked_at is not None or one.state == OPEN}
     if words[0] in truth.bookies:
         bookie = truth.bookies[words[0]]
-        forgets_all = name == "wipe"
+        forgets_all = name in ("wipe", "rename", "decommission")
         return {n for n, one in truth.ledgers.items() if forgets_all or one.names(words[0]) or n in bookie.holds}
     return {int(words[0])}
 

@@ -62,6 +62,12 @@ class Bookie:
         self.holds.setdefault(ledger, set()).update(entries)
         self.wrong.get(ledger, set()).difference_update(entries)
 
+    def forget(self, ledger: int) -> None:
+        """The ledger is not known here any more."""
+        self.holds.pop(ledger, None)
+        self.wrong.pop(ledger, None)
+        self.mixed_up.discard(ledger)
+
     def drop(self, ledger: int, entry: int) -> None:
         """The copy of the entry is gone, good or not."""
         self.holds.get(ledger, set()).discard(entry)
