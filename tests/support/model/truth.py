@@ -102,7 +102,7 @@ class Truth:
 
     def silent(self) -> set[str]:
         """The bookies that are `down`, of those that an audit has to ask."""
-        return {name for number in self.listed() for name in self.due(self.ledgers[number])} & self.down()
+        return {name for number in self.listed() for name in self._due(self.ledgers[number])} & self.down()
 
     def down(self) -> set[str]:
         """The registered bookies at which nobody listens. An audit may ask any of them, for an entry that is lost elsewhere."""
@@ -116,7 +116,7 @@ class Truth:
         """The bookies that are not registered, of those that unmarked ledgers need. One that left a cookie may be restarting:
         it depends on the time between two looks whether an audit tells that it is gone."""
         unmarked = [one for number in self.listed() if (one := self.ledgers[number]).marked_at is None]
-        due = {name for ledger in unmarked for name in self.due(ledger)}
+        due = {name for ledger in unmarked for name in self._due(ledger)}
         return {name for name in due if self.bookies[name].registered == UNREGISTERED}
 
     def true_of_bookies(self) -> set[tuple[str, str]]:
@@ -227,9 +227,13 @@ class Truth:
 
     def listing(self, ledger: Ledger) -> set[str]:
         """The bookies whose list of the ledger an audit has: those that should hold some entry, answer, and can list."""
-        return {name for name in self.due(ledger) if self.bookies[name].can_be_asked and self.bookies[name].lists}
+        return {name for name in self._due(ledger) if self.bookies[name].can_be_asked and self.bookies[name].lists}
 
-    def due(self, ledger: Ledger) -> set[str]:
+    def needed_by(self, number: int) -> set[str]:
+        """The bookies that a closed, non-empty ledger needs."""
+        return self._due(self.ledgers[number])
+
+    def _due(self, ledger: Ledger) -> set[str]:
         """The bookies that should hold some entry of the ledger."""
         return {b for entry in ledger.judged_entries() for b in ledger.write_set(ledger.segment_of(entry), entry)}
 
