@@ -46,6 +46,10 @@ class RecoveryZnodes(ABC):
         """The bookie is BookKeeper's elected auditor from now on; None: nobody is. Only the vote is here, no auditor."""
         self._seeder.elect(None if bookie is None else self.id_of(bookie))
 
-    def lost_bookie_recovery_delay(self, seconds: int) -> None:
-        """How long BookKeeper's auditor waits before it takes a bookie for lost."""
-        self._seeder.write(self.root + znode_paths.LOST_BOOKIE_RECOVERY_DELAY, str(seconds).encode())
+    def lost_bookie_recovery_delay(self, seconds: int | None) -> None:
+        """Set how long BookKeeper's auditor waits before it takes a bookie for lost; None: as by default, no znode."""
+        path = self.root + znode_paths.LOST_BOOKIE_RECOVERY_DELAY
+        if seconds is None:
+            self._seeder.delete(path)
+        else:
+            self._seeder.write(path, str(seconds).encode())

@@ -93,7 +93,9 @@ class Outside:
             return None
         words = {bookie: _BookieWords.of(self, bookie, said) for bookie, said in self._reads(reads, empty=True).items()}
         if all(one.speaks_for_all for one in words.values()):
-            held = EntrySet.joined(one.listed & one.scope for one in words.values())
+            held = EMPTY
+            for one in words.values():
+                held = held | (one.listed & one.scope)
             return _search(words, (self.lost.count(), held.count(), 0, 0), named)
         entries = sorted({self.lost.first(), *(entry for one in words.values() for entry in one.reads)})
         holders = [{b for b, one in words.items() if one.holds(entry)} for entry in entries]

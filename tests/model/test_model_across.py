@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from support.model import actions
 from support.model.across import Heard, owed_across, wrong_across, wrong_bookies_across
-from support.model.truth import Row, Told, Truth
+from support.model.rows import Row, Told
+from support.model.truth import Truth
 
 WRITTEN = "create 1 e3 w2 a2 b1 b2 b3; append 1 5; close 1"
 """Entry e on positions e and e + 1: b1 has 0 2 3, b2 has 0 1 3 4, b3 has 1 2 4."""

@@ -19,8 +19,9 @@ from support.model.history import Broken, Cluster, first_broken, told
 from support.model.machine import FLEETING, QUICK_HISTORIES, QUICK_SEED, drawn, run_machine
 from support.model.on_spark import SparkRun
 from support.model.plants import PLANTS, PLANTS_BETWEEN, Plant
+from support.model.rows import Row
 from support.model.spark import each_through_spark, end_through_spark, through_spark
-from support.model.truth import Row, Truth
+from support.model.truth import Truth
 from support.model.worlds import World
 
 from auditor import single

@@ -12,8 +12,8 @@ from typing import NamedTuple
 PRODUCT = "auditor"
 
 SCHEDULE, COVERAGE, CODEC, RECHECK, ACCOUNTING = "schedule", "coverage", "codec", "recheck", "accounting"
-SECOND = "second checker"
-GROUPS = (SCHEDULE, COVERAGE, CODEC, RECHECK, ACCOUNTING, SECOND)
+SECOND, FACTS = "second checker", "facts"
+GROUPS = (SCHEDULE, COVERAGE, CODEC, RECHECK, ACCOUNTING, SECOND, FACTS)
 
 
 class Mutant(NamedTuple):
@@ -917,5 +917,129 @@ MUTANTS: tuple[Mutant, ...] = (
         "if verdict.standing is not Standing.SOUND or verdict.findings:",
         "if verdict.standing > Standing.EXEMPT or verdict.findings:",
         ("tests/unit/confirm/test_confirm_agreement.py::test_all_but_the_sound_go_to_the_second_checker",),
+    ),
+    Mutant(
+        "a bookie that was not heard counts as searched",
+        FACTS,
+        "verify/stranded.py",
+        "(searched if _Word.NOTHING not in said else not_asked if one.was_not_asked else unheard)",
+        "(searched if _Word.NOTHING not in said else not_asked if one.was_not_asked else searched)",
+        ("tests/unit/verify/test_verify_stranded.py::test_a_bookie_that_gave_no_conclusive_answer_is_unheard",),
+    ),
+    Mutant(
+        "who was not heard is left out of the search",
+        FACTS,
+        "verify/stranded.py",
+        "not_asked if one.was_not_asked else unheard).append",
+        "not_asked if one.was_not_asked else []).append",
+        ("tests/unit/verify/test_verify_stranded.py::test_a_bookie_that_gave_no_conclusive_answer_is_unheard",),
+    ),
+    Mutant(
+        "a bookie that holds some of what was looked for does not count",
+        FACTS,
+        "verify/stranded.py",
+        "if _Word.HELD in said:",
+        "if said == {_Word.HELD}:",
+        ("tests/unit/verify/test_verify_stranded.py::test_an_entry_is_found_where_some_bookie_holds_it",),
+    ),
+    Mutant(
+        "a corrupt copy elsewhere is no copy at all",
+        FACTS,
+        "verify/stranded.py",
+        "if read.status is ReadStatus.PRESENT else _Word.CORRUPT",
+        "if read.status is ReadStatus.PRESENT else _Word.ABSENT",
+        ("tests/unit/verify/test_verify_stranded.py::test_a_copy_with_a_wrong_digest_or_wrong_ids_is_told_apart",),
+    ),
+    Mutant(
+        "entries that were looked for are left",
+        FACTS,
+        "verify/stranded.py",
+        "self.lost.count() - len(entries))",
+        "self.lost.count())",
+        (
+            "tests/unit/verify/test_verify_entries.py::test_of_entries_that_are_only_elsewhere_all_are_counted_and_the_search_says_how_far_it_went",
+        ),
+    ),
+    Mutant(
+        "an entry found on two bookies counts twice",
+        FACTS,
+        "verify/stranded.py",
+        "held = held | (one.listed & one.scope)",
+        "held = EntrySet.joined((held, one.listed & one.scope))",
+        ("tests/unit/verify/test_verify_stranded.py::test_an_entry_that_two_bookies_list_is_one_entry",),
+    ),
+    Mutant(
+        "a hole is called a tail",
+        FACTS,
+        "verify/entries.py",
+        "all(rest and rest.last() < share.absent.first()",
+        "all(rest and rest.first() < share.absent.first()",
+        ("tests/unit/verify/test_verify_ledger.py::test_a_copy_that_is_missing_only_at_the_end_is_told_apart_from_a_hole",),
+    ),
+    Mutant(
+        "a gone bookie is left out of the facts",
+        FACTS,
+        "verify/entries.py",
+        "gone=tuple(bookie for bookie in write_set if bookie in losses.seen.gone)",
+        "gone=()",
+        (
+            "tests/unit/verify/test_verify_ledger.py::test_what_a_bookie_held_that_is_gone_is_absent_whether_the_ledger_is_marked_or_not",
+        ),
+    ),
+    Mutant(
+        "listed outside includes the write set",
+        FACTS,
+        "verify/entries.py",
+        "b for b in held if b not in write_set and worst.entry_id in held[b]",
+        "b for b in held if worst.entry_id in held[b]",
+        ("tests/unit/verify/test_verify_ledger.py::test_the_worst_entry_is_named_with_its_write_set_by_absolute_ids",),
+    ),
+    Mutant(
+        "only the entries shown are counted",
+        FACTS,
+        "verify/entries.py",
+        "entries_total=entries.count()",
+        "entries_total=sum(last - first + 1 for first, last in entries.ranges(RANGES_MAX))",
+        ("tests/unit/verify/test_verify_ledger.py::test_ranges_are_cut_and_totals_are_not",),
+    ),
+    Mutant(
+        "a mark is stale while copies are assumed",
+        FACTS,
+        "verify/underreplication.py",
+        "return copies.listed + copies.read == copies.expected",
+        "return copies.listed + copies.read + copies.assumed == copies.expected",
+        ("tests/unit/verify/test_verify_underreplication.py::test_a_mark_is_not_stale_while_a_sample_stands_for_some_copies",),
+    ),
+    Mutant(
+        "an open ledger is called empty",
+        FACTS,
+        "verify/underreplication.py",
+        "return metadata is not None and metadata.state is LedgerState.CLOSED and metadata.last_entry_id == -1",
+        "return metadata is not None and metadata.last_entry_id == -1",
+        ("tests/unit/verify/test_verify_ledger.py::test_a_marked_ledger_that_is_not_closed_is_never_called_empty",),
+    ),
+    Mutant(
+        "that no copy is in reach is never said",
+        FACTS,
+        "verify/underreplication.py",
+        "if len(unconfirmed) >= metadata.write_quorum:",
+        "if len(unconfirmed) > metadata.write_quorum:",
+        ("tests/unit/verify/test_verify_underreplication.py::test_each_reason_for_a_mark_to_stand_is_told_alone",),
+    ),
+    Mutant(
+        "a copy that is assumed was read",
+        FACTS,
+        "verify/coverage.py",
+        "assumed += held.count() - seen",
+        "read += held.count() - seen",
+        ("tests/unit/verify/test_verify_underreplication.py::test_a_mark_is_not_stale_while_a_sample_stands_for_some_copies",),
+    ),
+    Mutant(
+        "one bookie is enough for entries beyond the end",
+        FACTS,
+        "verify/beyond_end.py",
+        "entries = level[ack - 1]",
+        "entries = level[0]",
+        ("tests/unit/verify/test_verify_ledger.py::test_an_entry_beyond_the_end_needs_the_ack_quorum_itself",),
     ),
 )

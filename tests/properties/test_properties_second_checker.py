@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from support.entry_by_entry import expected_on
+from support.falsehoods import FALSEHOODS, FIRST, NOT_IN_THE_MODEL, SECOND
 from support.stories import NOW_MS, Bookie, Story, drive, stories, tell, with_doubts
 from test_properties_coverage import PLANTED, Plant, _instead, _of_class
 from test_properties_placement import Story as PlacementStory
@@ -80,10 +81,19 @@ def with_placement(story: Story) -> Story:
         held = frozenset(entry for state in states for bookie in state.bookies.values() for entry in bookie.holds)
         idle = [name for name in names if not any(expected_on(metadata, story.base).get(name) for metadata in told)]
         holders = [one for one in ("outside", *idle) if draw.random() < 0.7]
-        found = {name: Bookie(held) for name in holders}
+        corrupt = [name for name in holders if draw.random() < 0.3]
+        found = {name: Bookie(held, corrupt=held if name in corrupt else frozenset()) for name in holders}
         states = tuple(replace(state, bookies={**state.bookies, **found}) for state in states)
+    around = replace(around, replication_disabled=draw.random() < 0.3)
     terms = {**story.more_terms, "around": around, "placement": rule, "stranded_entries_max": STRANDED}
     return replace(story, states=states, reads_max=max(STRANDED, story.reads_max), more_terms=terms)
+
+
+def left_open(story: Story) -> Story:
+    """The story of a ledger that may be stuck, if it is not closed."""
+    since = NOW_MS - Random(story.name).choice((5_000, 20_000))
+    states = tuple(replace(state, ctime_ms=since, mtime_ms=since) for state in story.states)
+    return replace(story, states=states, more_terms={**story.more_terms, "stuck_after_ms": 10_000})
 
 
 def test_both_checkers_agree_on_every_story() -> None:
@@ -103,12 +113,7 @@ def test_both_checkers_agree_where_placement_is_judged_and_lost_entries_are_look
 
 def test_both_checkers_agree_on_ledgers_left_open() -> None:
     """A ledger that is open or in recovery for too long is a remark to both."""
-    told: list[Story] = []
-    for story in stories(SWARM // 4):
-        since = NOW_MS - Random(story.name).choice((5_000, 20_000))
-        states = tuple(replace(state, ctime_ms=since, mtime_ms=since) for state in story.states)
-        told.append(replace(story, states=states, more_terms={**story.more_terms, "stuck_after_ms": 10_000}))
-    assert {} == disagreements(told)
+    assert {} == disagreements(map(left_open, stories(SWARM // 4)))
 
 
 def test_ensembles_are_placed_alike_by_both_checkers() -> None:
@@ -144,6 +149,32 @@ def test_the_second_checker_differs_where_the_first_has_a_bug(bug: str, monkeypa
     """What one checker gets wrong is not committed."""
     PLANTED[bug](monkeypatch)
     assert first_disagreement(), bug
+
+
+# A false fact in either of them
+
+STATED = (0, 1, 10, 11, 15, 18, 26, 51, 57, 72, 75, 136, 149, 260, 327, 469, 583, 722, 1_159)
+"""Seeds of stories, told first, in which facts of each sort are stated."""
+
+
+def first_contradiction() -> tuple[str, ...]:
+    """What the second checker says against the facts of the first, as soon as a story shows anything."""
+    for plain in chain(map(tell, STATED), stories(PLANT_SWARM)):
+        for story in (plain, with_placement(plain), left_open(plain)):
+            driven = drive(story)
+            if said := differences(driven.step.verdict, driven.evidence, story.terms):
+                return said
+    return ()
+
+
+@pytest.mark.parametrize("checker", [FIRST, SECOND], ids=["first", "second"])
+@pytest.mark.parametrize("name", [*FALSEHOODS, *NOT_IN_THE_MODEL])
+def test_a_false_fact_of_one_checker_is_contradicted(
+    name: str, checker: dict[type, tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither states a fact of any sort that the other did not derive as well."""
+    {**FALSEHOODS, **NOT_IN_THE_MODEL}[name].plant(monkeypatch, checker)
+    assert first_contradiction(), name
 
 
 # A bug in the second one

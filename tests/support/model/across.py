@@ -18,7 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from support.model.truth import OPEN, Bookie, Ledger, Row, Truth
+from support.model.rows import Row
+from support.model.state import OPEN, REMARKS, Bookie, Ledger
+from support.model.truth import Truth
 
 
 @dataclass
@@ -31,17 +33,20 @@ class Heard:
 
 
 def owed_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
-    """The verdicts that are right of a ledger; one, where nothing changed that concerns it."""
+    """The verdicts that are right of a ledger, without facts; one, where nothing changed that concerns it."""
     truth = parts[heard.read]
     ledger = truth.ledgers[number]
     same = [number in one.ledgers and written(one, number) == written(truth, number) for one in parts]
     chain = [at for at, is_same in enumerate(same) if is_same or at >= heard.read]
     names = list(truth.bookies)
     states = (_states(parts, name, number, heard, chain, is_named=ledger.names(name)) for name in names)
-    rows = [Truth(dict(zip(names, some, strict=True)), {number: ledger}, truth.now).owed(number) for some in product(*states)]
+    clusters = (
+        replace(truth, bookies=dict(zip(names, some, strict=True)), ledgers={number: ledger}) for some in product(*states)
+    )
+    rows = [one.owed(number).bare() for one in clusters]
     if not all(same):
         rows += [row for one in rows if (row := _without_remarks(one)) != one]
-    return list(dict.fromkeys(rows))
+    return list(dict.fromkeys(row.bare() for row in rows))
 
 
 def written(truth: Truth, number: int) -> tuple[Ledger, int]:
@@ -66,19 +71,24 @@ def _states(
 
 def _for(number: int, bookie: Bookie) -> Bookie:
     """The bookie as far as one ledger knows it."""
-    return replace(bookie, holds={number: bookie.holds[number]} if number in bookie.holds else {})
+    return replace(
+        bookie,
+        holds={number: bookie.holds[number]} if number in bookie.holds else {},
+        wrong={number: bookie.wrong[number]} if number in bookie.wrong else {},
+        mixed_up=bookie.mixed_up & {number},
+    )
 
 
 def _without_remarks(row: Row) -> Row:
     """A remark is only made of what was read twice alike."""
-    return row._replace(findings=tuple(one for one in row.findings if one.kind != "LEDGER_STUCK"))
+    return row._replace(findings=tuple(one for one in row.findings if one.kind not in REMARKS))
 
 
 def wrong_across(parts: Sequence[Truth], rows: Mapping[int, Row], heard: Mapping[int, Heard]) -> Iterator[str]:
     """No false alarm, no miss, and what nothing happened to keeps its verdict; a sentence where that does not hold."""
     for number, row in rows.items():
         owed = owed_across(parts, number, heard[number])
-        if row not in owed:
+        if row.bare() not in owed:
             right = "\n  or ".join(map(str, owed))
             yield f"the audit that went on says of ledger {number} {row}\n  and the truth is {right}\n  ({heard[number]})"
 

@@ -11,374 +11,18 @@ it was left out, does nothing: so any part of a history is a history.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
-from typing import NamedTuple, Protocol, TypeVar
 
-from support.model.truth import (
-    BYTES,
-    CLOSED,
-    ENDLESS,
-    ENTRIES_MAX,
-    IN_RECOVERY,
-    LEFT,
-    OPEN,
-    READONLY,
-    UNREGISTERED,
-    WRITABLE,
-    Bookie,
-    Cut,
-    Ledger,
-    Segment,
-    Truth,
-)
+from support.model import bookie_actions, client_actions, damage_actions
+from support.model.acting import Action, Chooser, Impossible, Words, require
+from support.model.state import OPEN
+from support.model.truth import LEFT, Cut, Truth
 
-T = TypeVar("T")
-Words = list[str]
-
-LEDGERS_MAX = 5
-"""Ledgers of one history: few enough that they meet the same bookies again and again."""
 TIME_STEPS = (150, 25, 50)
 """Minutes (`truth.GRACE_MINUTES` says why these)."""
 CUT_STAGES = (5, 3, 4, 2, 6, 7, 9, 11, 14, 18, 23, 29, 36, 1)
 """Stages at which an audit is cut down; one of few ledgers in shards of two has some forty on Spark, some ten without."""
-BYSTANDERS_MIN = 2
-"""Bookies that keep their cookie and can be asked, at least: a cluster of which nobody answers is another story."""
-
-
-class Chooser(Protocol):
-    """Whoever draws a history: Hypothesis, which can shrink what it drew, or a seeded generator."""
-
-    def pick(self, options: Sequence[T]) -> T:
-        """One of them; the first is the simplest."""
-
-
-class Impossible(Exception):
-    """The action can't happen in this state."""
-
-
-class Action(NamedTuple):
-    """`draw` gives the words behind the name, or raises Impossible; `happen` changes the truth, or raises Impossible."""
-
-    name: str
-    weight: int
-    draw: Callable[[Chooser, Truth], Words]
-    happen: Callable[[Truth, Words], None]
-
-
-def require(holds: object) -> None:
-    if not holds:
-        raise Impossible
-
-
-# What an action meets
-
-
-def ledgers(truth: Truth, *states: str, entries: bool = False) -> list[int]:
-    """The ledgers whose znode is there and can be read, by state."""
-    return [
-        number
-        for number, one in truth.ledgers.items()
-        if not one.deleted
-        and not one.flaw
-        and one.state in (states or (OPEN, IN_RECOVERY, CLOSED))
-        and (one.written or not entries)
-    ]
-
-
-def of(truth: Truth, word: str, *states: str) -> tuple[int, Ledger]:
-    """The ledger that a word names, in one of these states."""
-    number = int(word)
-    require(number in ledgers(truth, *states))
-    return number, truth.ledgers[number]
-
-
-def some(chooser: Chooser, options: Iterable[T]) -> T:
-    options = list(options)
-    require(options)
-    return chooser.pick(options)
-
-
-def takes_entries(bookie: Bookie) -> bool:
-    return bookie.listens and bookie.registered == WRITABLE
-
-
-# Clients
-
-
-def _draw_create(chooser: Chooser, truth: Truth) -> Words:
-    up = [name for name, one in truth.bookies.items() if takes_entries(one)]
-    require(up and len(truth.ledgers) < LEDGERS_MAX)
-    size = chooser.pick([one for one in (3, 2, 1, 4, 5) if one <= len(up)] or [1])
-    write = chooser.pick([one for one in (2, 3, 1, 4, 5) if one <= size])
-    ack = chooser.pick(range(write, 0, -1))
-    ensemble: Words = []
-    while len(ensemble) < size:
-        ensemble.append(chooser.pick([name for name in up if name not in ensemble]))
-    return [str(len(truth.ledgers) + 1), f"e{size}", f"w{write}", f"a{ack}", *ensemble]
-
-
-def _create(truth: Truth, words: Words) -> None:
-    number, (size, write, ack), ensemble = int(words[0]), (int(word[1:]) for word in words[1:4]), words[4:]
-    require(number not in truth.ledgers and len(ensemble) == size and all(takes_entries(truth.bookies[b]) for b in ensemble))
-    truth.ledgers[number] = Ledger(size, write, ack, [Segment(0, ensemble)], made_at=truth.now)
-
-
-def _draw_append(chooser: Chooser, truth: Truth) -> Words:
-    number = some(chooser, ledgers(truth, OPEN))
-    room = ENTRIES_MAX - truth.ledgers[number].written
-    return [str(number), str(some(chooser, [count for count in (1, 2, 3, 5, 9, 14) if count <= room]))]
-
-
-def _append(truth: Truth, words: Words) -> None:
-    """Entry by entry, as long as enough bookies take it to be acknowledged."""
-    number, ledger = of(truth, words[0], OPEN)
-    require(ledger.written + int(words[1]) <= ENTRIES_MAX)
-    for entry in range(ledger.written, ledger.written + int(words[1])):
-        # A bookie that stands twice is sent the entry twice, and acknowledges both.
-        takers = [name for name in ledger.write_set(ledger.last_segment(), entry) if takes_entries(truth.bookies[name])]
-        if len(takers) < ledger.ack_quorum:
-            return
-        for name in takers:
-            truth.bookies[name].holds.setdefault(number, set()).add(entry)
-        ledger.written = entry + 1
-
-
-def _draw_close(chooser: Chooser, truth: Truth) -> Words:
-    return [str(some(chooser, ledgers(truth, OPEN, IN_RECOVERY)))]
-
-
-def _close(truth: Truth, words: Words) -> None:
-    _, ledger = of(truth, words[0], OPEN, IN_RECOVERY)
-    ledger.state = CLOSED
-    if ledger.last_segment().first >= ledger.written > 0:
-        ledger.segments.pop()  # a segment without entries is dropped when its ledger is closed
-
-
-def _draw_fence(chooser: Chooser, truth: Truth) -> Words:
-    return [str(some(chooser, ledgers(truth, OPEN)))]
-
-
-def _fence(truth: Truth, words: Words) -> None:
-    of(truth, words[0], OPEN)[1].state = IN_RECOVERY
-
-
-def _draw_ensemble(chooser: Chooser, truth: Truth) -> Words:
-    number = some(chooser, ledgers(truth, OPEN))
-    ensemble = truth.ledgers[number].last_segment().ensemble
-    position = chooser.pick(range(len(ensemble)))
-    others = (name for name, one in truth.bookies.items() if takes_entries(one) and name != ensemble[position])
-    return [str(number), str(position), some(chooser, others)]
-
-
-def _ensemble(truth: Truth, words: Words) -> None:
-    """From the next entry on another bookie stands at one position; by mistake it may stand in the ensemble already."""
-    _, ledger = of(truth, words[0], OPEN)
-    position, bookie = int(words[1]), words[2]
-    before = ledger.last_segment()
-    require(position < ledger.ensemble_size and takes_entries(truth.bookies[bookie]) and before.ensemble[position] != bookie)
-    after = [*before.ensemble]
-    after[position] = bookie
-    if before.first == ledger.written:
-        before.ensemble = after
-    else:
-        ledger.segments.append(Segment(ledger.written, after))
-
-
-# Auto-recovery
-
-
-def _draw_rereplicate(chooser: Chooser, truth: Truth) -> Words:
-    number = some(chooser, ledgers(truth, CLOSED, entries=True))
-    ledger = truth.ledgers[number]
-    source = some(chooser, dict.fromkeys(b for segment in ledger.segments for b in segment.ensemble))
-    spare = (name for name, one in truth.bookies.items() if takes_entries(one) and not ledger.names(name))
-    return [str(number), source, some(chooser, spare)]
-
-
-def _rereplicate(truth: Truth, words: Words) -> None:
-    """Segment by segment: what one bookie should hold is copied to another from wherever a copy can be read, and the metadata
-    names the other; a segment of which an entry can be read nowhere stays as it is."""
-    number, ledger = of(truth, words[0], CLOSED)
-    source, target = words[1], truth.bookies[words[2]]
-    require(ledger.names(source) and not ledger.names(words[2]) and takes_entries(target))
-    for segment in ledger.segments:
-        mine = [e for e in range(ledger.written) if ledger.segment_of(e) is segment and source in ledger.write_set(segment, e)]
-        if source in segment.ensemble and all(_is_readable(truth, number, ledger, segment, entry) for entry in mine):
-            target.holds.setdefault(number, set()).update(mine)
-            segment.ensemble = [words[2] if name == source else name for name in segment.ensemble]
-
-
-def _is_readable(truth: Truth, number: int, ledger: Ledger, segment: Segment, entry: int) -> bool:
-    copies = (truth.bookies[name] for name in ledger.write_set(segment, entry))
-    return any(one.can_be_asked and one.has(number, entry) for one in copies)
-
-
-def _draw_mark(chooser: Chooser, truth: Truth) -> Words:
-    return [str(some(chooser, (number for number in truth.listed() if truth.ledgers[number].marked_at is None)))]
-
-
-def _mark(truth: Truth, words: Words) -> None:
-    require(int(words[0]) in truth.listed() and truth.ledgers[int(words[0])].marked_at is None)
-    truth.ledgers[int(words[0])].marked_at = truth.now
-
-
-def _draw_unmark(chooser: Chooser, truth: Truth) -> Words:
-    return [str(some(chooser, (number for number in truth.listed() if truth.ledgers[number].marked_at is not None)))]
-
-
-def _unmark(truth: Truth, words: Words) -> None:
-    require(int(words[0]) in truth.listed() and truth.ledgers[int(words[0])].marked_at is not None)
-    truth.ledgers[int(words[0])].marked_at = None
-
-
-# What goes wrong with entries
-
-
-def _draw_lose(chooser: Chooser, truth: Truth) -> Words:
-    number = some(chooser, ledgers(truth, entries=True))
-    ledger = truth.ledgers[number]
-    entry = chooser.pick([0, ledger.written - 1, ledger.written // 2, *range(ledger.written)])
-    wanted = dict.fromkeys(ledger.write_set(ledger.segment_of(entry), entry))
-    holders = [name for name in wanted if truth.bookies[name].has(number, entry)]
-    require(holders)
-    return [str(number), str(entry), *holders[: chooser.pick(range(1, len(holders) + 1))]]
-
-
-def _lose(truth: Truth, words: Words) -> None:
-    """One entry, on one bookie or several."""
-    number, entry = int(words[0]), int(words[1])
-    require(any(truth.bookies[name].has(number, entry) for name in words[2:]))
-    for name in words[2:]:
-        truth.bookies[name].holds.get(number, set()).discard(entry)
-
-
-def _draw_stripe(chooser: Chooser, truth: Truth) -> Words:
-    held = [(number, name) for name, one in truth.bookies.items() for number in one.holds if number in truth.listed()]
-    number, name = some(chooser, held)
-    return [str(number), name, chooser.pick(["emptied", "forgotten"])]
-
-
-def _stripe(truth: Truth, words: Words) -> None:
-    """All that one bookie holds of one ledger; the ledger is still known there, or not."""
-    number, holds = int(words[0]), truth.bookies[words[1]].holds
-    require(number in holds)
-    if words[2] == "forgotten":
-        del holds[number]
-    else:
-        holds[number] = set()
-
-
-def _draw_stray(chooser: Chooser, truth: Truth) -> Words:
-    number = some(chooser, ledgers(truth, CLOSED, entries=True))
-    ledger = truth.ledgers[number]
-    outside = [name for name in truth.bookies if not ledger.names(name)]
-    return [str(number), str(chooser.pick(range(ledger.written))), some(chooser, outside)]
-
-
-def _stray(truth: Truth, words: Words) -> None:
-    """The only copies of an entry lie on a bookie that the metadata does not name."""
-    number, ledger = of(truth, words[0], CLOSED)
-    entry, bookie = int(words[1]), words[2]
-    require(entry < ledger.written and not ledger.names(bookie))
-    for one in truth.bookies.values():
-        one.holds.get(number, set()).discard(entry)
-    truth.bookies[bookie].holds.setdefault(number, set()).add(entry)
-
-
-# What goes wrong with metadata
-
-
-def _draw_swap(chooser: Chooser, truth: Truth) -> Words:
-    number = some(chooser, (n for n in ledgers(truth, CLOSED) if truth.ledgers[n].ensemble_size > 1))
-    ledger = truth.ledgers[number]
-    one = chooser.pick(range(ledger.ensemble_size))
-    other = chooser.pick([position for position in range(ledger.ensemble_size) if position != one])
-    return [str(number), str(chooser.pick(range(len(ledger.segments)))), str(one), str(other)]
-
-
-def _swap(truth: Truth, words: Words) -> None:
-    """Two positions of one segment change their places in the metadata; the entries stay where they are."""
-    _, ledger = of(truth, words[0], CLOSED)
-    index, one, other = map(int, words[1:])
-    require(index < len(ledger.segments) and max(one, other) < ledger.ensemble_size)
-    ensemble = ledger.segments[index].ensemble
-    ensemble[one], ensemble[other] = ensemble[other], ensemble[one]
-
-
-def _draw_corrupt(chooser: Chooser, truth: Truth) -> Words:
-    number = some(chooser, ledgers(truth))
-    return [str(number), chooser.pick([BYTES, ENDLESS] if truth.ledgers[number].state == CLOSED else [BYTES])]
-
-
-def _corrupt(truth: Truth, words: Words) -> None:
-    _, ledger = of(truth, words[0])
-    require(words[1] == BYTES or ledger.state == CLOSED)
-    ledger.flaw = words[1]
-
-
-def _draw_delete(chooser: Chooser, truth: Truth) -> Words:
-    return [str(some(chooser, truth.listed()))]
-
-
-def _delete(truth: Truth, words: Words) -> None:
-    require(int(words[0]) in truth.listed())
-    truth.ledgers[int(words[0])].deleted = True
-
-
-# Bookies
-
-
-def _may_crash(truth: Truth, name: str) -> bool:
-    sound = [one for one in truth.bookies.values() if one.can_be_asked and one.cookie and one is not truth.bookies[name]]
-    return truth.bookies[name].listens and len(sound) >= BYSTANDERS_MIN
-
-
-def _draw_crash(chooser: Chooser, truth: Truth) -> Words:
-    return [
-        some(chooser, (name for name in truth.bookies if _may_crash(truth, name))),
-        chooser.pick(["silent", "lost", "gone"]),
-    ]
-
-
-def _crash(truth: Truth, words: Words) -> None:
-    """Nobody listens any more: `silent` leaves the registration, `lost` the cookie, `gone` nothing."""
-    require(_may_crash(truth, words[0]))
-    bookie = truth.bookies[words[0]]
-    bookie.listens = False
-    if words[1] != "silent":
-        bookie.registered = UNREGISTERED
-        bookie.cookie = words[1] != "gone"
-
-
-def _draw_restart(chooser: Chooser, truth: Truth) -> Words:
-    return [some(chooser, (n for n, one in truth.bookies.items() if not one.listens or one.registered != WRITABLE))]
-
-
-def _restart(truth: Truth, words: Words) -> None:
-    """With all that it held."""
-    bookie = truth.bookies[words[0]]
-    require(not bookie.listens or bookie.registered != WRITABLE)
-    bookie.listens, bookie.registered, bookie.cookie = True, WRITABLE, True
-
-
-def _draw_readonly(chooser: Chooser, truth: Truth) -> Words:
-    return [some(chooser, (name for name, one in truth.bookies.items() if takes_entries(one)))]
-
-
-def _readonly(truth: Truth, words: Words) -> None:
-    require(takes_entries(truth.bookies[words[0]]))
-    truth.bookies[words[0]].registered = READONLY
-
-
-def _draw_wipe(chooser: Chooser, truth: Truth) -> Words:
-    return [some(chooser, (name for name, one in truth.bookies.items() if one.listens and one.holds))]
-
-
-def _wipe(truth: Truth, words: Words) -> None:
-    """It holds nothing any more, and goes on."""
-    require(truth.bookies[words[0]].listens and truth.bookies[words[0]].holds)
-    truth.bookies[words[0]].holds.clear()
 
 
 # Audits
@@ -427,24 +71,33 @@ def _nothing(truth: Truth, words: Words) -> None:
 
 
 ACTIONS = (
-    Action("create", 3, _draw_create, _create),
-    Action("append", 8, _draw_append, _append),
-    Action("close", 8, _draw_close, _close),
-    Action("fence", 4, _draw_fence, _fence),
-    Action("ensemble", 5, _draw_ensemble, _ensemble),
-    Action("rereplicate", 5, _draw_rereplicate, _rereplicate),
-    Action("lose", 8, _draw_lose, _lose),
-    Action("stripe", 4, _draw_stripe, _stripe),
-    Action("stray", 2, _draw_stray, _stray),
-    Action("swap", 4, _draw_swap, _swap),
-    Action("wipe", 3, _draw_wipe, _wipe),
-    Action("crash", 6, _draw_crash, _crash),
-    Action("restart", 5, _draw_restart, _restart),
-    Action("readonly", 3, _draw_readonly, _readonly),
-    Action("mark", 6, _draw_mark, _mark),
-    Action("unmark", 3, _draw_unmark, _unmark),
-    Action("delete", 1, _draw_delete, _delete),
-    Action("corrupt", 2, _draw_corrupt, _corrupt),
+    Action("create", 3, client_actions.draw_create, client_actions.create),
+    Action("append", 8, client_actions.draw_append, client_actions.append),
+    Action("close", 8, client_actions.draw_close, client_actions.close),
+    Action("fence", 4, client_actions.draw_fence, client_actions.fence),
+    Action("ensemble", 5, client_actions.draw_ensemble, client_actions.ensemble),
+    Action("rereplicate", 5, client_actions.draw_rereplicate, client_actions.rereplicate),
+    Action("lose", 8, damage_actions.draw_lose, damage_actions.lose),
+    Action("stripe", 4, damage_actions.draw_stripe, damage_actions.stripe),
+    Action("stray", 2, damage_actions.draw_stray, damage_actions.stray),
+    Action("swap", 4, damage_actions.draw_swap, damage_actions.swap),
+    Action("wipe", 3, bookie_actions.draw_wipe, bookie_actions.wipe),
+    Action("crash", 6, bookie_actions.draw_crash, bookie_actions.crash),
+    Action("restart", 5, bookie_actions.draw_restart, bookie_actions.restart),
+    Action("readonly", 3, bookie_actions.draw_readonly, bookie_actions.readonly),
+    Action("mark", 6, client_actions.draw_mark, client_actions.mark),
+    Action("unmark", 3, client_actions.draw_unmark, client_actions.unmark),
+    Action("delete", 1, damage_actions.draw_delete, damage_actions.delete),
+    Action("corrupt", 2, damage_actions.draw_corrupt, damage_actions.corrupt),
+    Action("spoil", 6, damage_actions.draw_spoil, damage_actions.spoil),
+    Action("truncate", 3, damage_actions.draw_truncate, damage_actions.truncate),
+    Action("unlist", 5, bookie_actions.draw_unlist, bookie_actions.unlist),
+    Action("decommission", 2, bookie_actions.draw_decommission, bookie_actions.decommission),
+    Action("rename", 3, bookie_actions.draw_rename, bookie_actions.rename),
+    Action("rack", 3, bookie_actions.draw_rack, bookie_actions.rack),
+    Action("elect", 2, bookie_actions.draw_elect, bookie_actions.elect),
+    Action("replication", 2, bookie_actions.draw_replication, bookie_actions.replication),
+    Action("patience", 1, bookie_actions.draw_patience, bookie_actions.patience),
     Action("time", 4, _draw_time, _time),
     Action("audit", 1, _draw_nothing, _nothing),
     Action("again", 1, _draw_nothing, _nothing),
@@ -512,13 +165,13 @@ def happen(truth: Truth, line: str) -> bool:
 def touched(truth: Truth, line: str) -> set[int]:
     """The ledgers whose verdict the action may change, generously; of all others it must stay. `truth` is that after it."""
     name, *words = line.split()
-    if name in ("audit", "again", "cut", "resume"):
+    if name in ("audit", "again", "cut", "resume", "elect", "replication", "patience"):
         return set()
     if name == "time":
         return {number for number, one in truth.ledgers.items() if one.marked_at is not None or one.state == OPEN}
     if words[0] in truth.bookies:
         bookie = truth.bookies[words[0]]
-        forgets_all = name == "wipe"
+        forgets_all = name in ("wipe", "rename", "decommission")
         return {n for n, one in truth.ledgers.items() if forgets_all or one.names(words[0]) or n in bookie.holds}
     return {int(words[0])}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support.model.engines import SparkFree
 from support.model.history import Cluster
-from support.model.truth import BOOKIES
+from support.model.state import BOOKIES
 from support.model.worlds import Real, Sandbox
 from support.real_cluster import RealCluster
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple
 from types import TracebackType
 from typing import Any, NamedTuple, Self, cast
 from unittest.mock import patch
@@ -12,20 +13,24 @@ from unittest.mock import patch
 import structlog
 from support.audits import Pauses
 from support.model.across import Heard
-from support.model.truth import ENTRIES_MAX, GRACE_MINUTES, STUCK_MINUTES, Row, Told
+from support.model.rows import CopyFacts, Row, Told, flat
+from support.model.state import ENTRIES_MAX, GRACE_MINUTES, STUCK_MINUTES
 
 from auditor import single
+from auditor.bookie.late_lists import ListPatience
 from auditor.clock import now_ms
 from auditor.commands.context import Context, terms_of
 from auditor.commands.surroundings import around
 from auditor.config import Layers, parse
 from auditor.judgement import Step
 from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.facts import facts_json
 from auditor.model.finding import Finding
 from auditor.model.verdict import Verdict
 from auditor.poison.judge import Judge
 from auditor.report.progress import Silent
 from auditor.single import Asker
+from auditor.topology.sources import sources_of
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import MetadataStore, open_store
 
@@ -33,12 +38,18 @@ SETTINGS: dict[str, object] = {
     "underreplication_grace": f"{GRACE_MINUTES}m",
     "stuck_after": f"{STUCK_MINUTES}m",
     "stranded_entries_max": ENTRIES_MAX,
+    "probe_entries": ENTRIES_MAX,
+    "placement_policy": "rack",
+    "topology": "zookeeper",
     "second_look_delay": "0s",
     "rpc_timeout": "2s",
     "bookie_connect_timeout": "1s",
     "bookie_connect_attempts": 1,
 }
-"""Of both engines. A bookie that is down refuses connections at once, so one attempt tells."""
+"""Of both engines. A bookie that is down refuses connections at once, so one attempt tells. All entries of a bookie that
+cannot list are read, so the truth is exact."""
+LIST_PATIENCE = ListPatience(overdue_ms=0, give_up_ms=30)
+"""Of a bookie that cannot list. The engine knows which these are, as a run before it would."""
 
 
 class Judged(NamedTuple):
@@ -105,6 +116,9 @@ class SparkFree:
         flags = {**SETTINGS, "metadata_service_uri": metadata_service_uri}
         settings = parse(Layers(flags=flags), command="ledger")
         self._context = Context(settings, io.StringIO(), structlog.get_logger(), Silent(), Pauses())
+        self._sources = sources_of(settings)
+        self.known_unable: frozenset[str] = frozenset()
+        """The bookies that an earlier run found unable to list."""
         self._store = open_store(parse_uri(metadata_service_uri), settings.zookeeper_limits(1))
 
     def audit(self, numbers: Sequence[int]) -> dict[int, Judged]:
@@ -124,10 +138,12 @@ class SparkFree:
         settings = self._context.settings
         self._store.sync()
         facts = self._store.cluster_facts()
-        surroundings, _ = around(self._store, facts, self._store.bookies(0, now_ms), (), settings)
+        surroundings, _ = around(self._store, facts, self._store.bookies(0, now_ms), self._sources, settings)
         terms = terms_of(self._context, "model", surroundings)
-        asker = Asker(store, settings.bookie_limits(), now_ms, self._context.stop.wait, settings.second_look_delay_ms)
-        with patch.object(single, "Judge", _Here):
+        limits, delay_ms = settings.bookie_limits(), settings.second_look_delay_ms
+        unable = self.known_unable
+        asker = Asker(store, limits, now_ms, self._context.stop.wait, delay_ms, known_unable=unable)
+        with patch.object(single, "Judge", _Here), patch.object(single, "KNOWN_UNABLE", LIST_PATIENCE):
             judged = single.audit_ledgers(asker, numbers, terms)
         assert list(numbers) == [evidence.ledger_id for evidence, _ in judged], "each ledger is judged once, in order"
         return {evidence.ledger_id: Judged(evidence, step, terms) for evidence, step in judged}
@@ -161,6 +177,8 @@ def row_of(verdict: Verdict) -> Row:
         verdict.exempt.value if verdict.exempt else None,
         tuple(unknown.value for unknown in verdict.unknowns),
         tuple(ordered(_told(one) for one in verdict.findings)),
+        CopyFacts(*astuple(verdict.copies)) if verdict.copies is not None else None,
+        verdict.is_mark_stale,
     )
 
 
@@ -178,6 +196,7 @@ def _told(found: Finding) -> Told:
         tuple(sorted((bookie, written_out(ranges)) for bookie, ranges in found.missing_on)),
         found.copies.confirmed if found.copies else None,
         found.copies.unknown if found.copies else None,
+        flat(facts_json(found.facts)),
     )
 
 

@@ -15,7 +15,8 @@ from support.model import actions
 from support.model.across import wrong_across
 from support.model.engines import Judged, SparkFree
 from support.model.properties import broken, broken_by_one
-from support.model.truth import Cut, Row, Truth
+from support.model.rows import Row
+from support.model.truth import Cut, Truth
 from support.model.worlds import World
 
 T = TypeVar("T")
@@ -125,8 +126,13 @@ class Cluster:
 
     def judged(self) -> dict[int, Judged]:
         """All ledgers as the Spark-free engine judges them now."""
-        self.world.become(self.truth)
+        self._become(self.truth)
         return self.auditor.audit(list(self.truth.ledgers))
+
+    def _become(self, truth: Truth) -> None:
+        """The world becomes what the model says, and the engine knows of the bookies that cannot list."""
+        self.world.become(truth)
+        self.auditor.known_unable = frozenset(name for name, one in truth.bookies.items() if not one.lists)
 
     def gone_on_with(self, cut: Cut) -> list[str]:
         """What is broken, as sentences, where an audit stood still while the cluster became what it is now.
@@ -134,7 +140,7 @@ class Cluster:
         The engine without Spark keeps nothing of an audit that ends early. It stands still instead, before its question number
         `cut.stage` to ZooKeeper, and goes on.
         """
-        self.world.become(cut.cluster)
+        self._become(cut.cluster)
         numbers = list(cut.cluster.ledgers)
         judged, heard = self.auditor.audit_across(numbers, cut.stage, lambda: self.world.become(self.truth))
         self.went_on = rows = {number: one.row for number, one in judged.items()}

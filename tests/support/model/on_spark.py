@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from support.audits import Outcome, accounted, audit
 from support.model.engines import SETTINGS, ordered, written_out
-from support.model.truth import Row, Told
+from support.model.rows import Row, Told, flat
 
 Json = dict[str, Any]
 
@@ -46,4 +46,5 @@ def _told_in_json(found: Json) -> Told:
         tuple(sorted((bookie, written_out(ranges)) for bookie, ranges in found["missing_on"].items())),
         copies["confirmed"] if copies else None,
         copies["unknown"] if copies else None,
+        flat(found["facts"]),
     )

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from support.entry_by_entry import in_groups
 from support.model.engines import Judged, written_out
-from support.model.truth import UNREGISTERED, Row, Truth
+from support.model.rows import Row, wrong_facts
+from support.model.state import UNREGISTERED
+from support.model.truth import Truth
 
 from auditor.confirm.agreement import differences, worst_entry_of
 from auditor.judgement import Todo, settle
-from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, EntryRead, ReadStatus
+from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import Look
 from auditor.model.finding import Family, Kind
 
@@ -34,12 +36,17 @@ def broken_by_one(number: int, one: Judged) -> Iterator[str]:
     yield from disputed(number, one)
 
 
-def wrong_verdicts(truth: Truth, rows: Mapping[int, Row]) -> Iterator[str]:
-    """No false alarm and no miss: each ledger gets exactly the verdict that the truth owes it."""
+def wrong_verdicts(truth: Truth, rows: Mapping[int, Row], *, is_reported: bool = False) -> Iterator[str]:
+    """No false alarm, no miss and no false fact: each ledger gets exactly the verdict that the truth owes it. `is_reported`:
+    the rows are what a run wrote down, which leaves out some facts."""
     for number, row in rows.items():
         owed = truth.owed(number)
-        if row != owed:
+        if is_reported:
+            owed = owed.reported()
+        if row.bare() != owed.bare():
             yield f"{_what_is_wrong(row, owed)} on ledger {number}: the audit says {row}\n  and the truth is {owed}"
+        elif row != owed:
+            yield from (f"a false fact on ledger {number}: {sentence}" for sentence in wrong_facts(row, owed))
 
 
 def _what_is_wrong(row: Row, owed: Row) -> str:
@@ -52,9 +59,9 @@ def _what_is_wrong(row: Row, owed: Row) -> str:
 
 
 def moved(rows: Mapping[int, Row], before: Mapping[int, Row], untouched: set[int]) -> Iterator[str]:
-    """A ledger that the action does not touch keeps its verdict."""
+    """A ledger that the action does not touch keeps its verdict. Facts may change: they tell of other bookies too."""
     for number in sorted(untouched & rows.keys() & before.keys()):
-        if rows[number] != before[number]:
+        if rows[number].bare() != before[number].bare():
             yield f"ledger {number}, which was not touched, was {before[number]}\n  and is {rows[number]}"
 
 
@@ -90,12 +97,12 @@ def _unfounded(looks: Sequence[Look], bookie: str, lacks: set[int], worst: int) 
     if len(answers) < LOOKS_OF_AN_ACCUSED:
         yield f"it was asked at {len(answers)} look"
     lists = [answer for answer in answers if answer.status in VALID_ANSWERS]
-    if not lists:
-        if not (answers and answers[-1].is_gone):
+    if not lists and answers[-1].status is not AnswerStatus.UNSUPPORTED:
+        if not answers[-1].is_gone:
             yield "it never said what it holds"
         return
     reads = {read.entry_id: read.status for look in looks for read in look.reads.values() if _tells_of(read, bookie)}
-    listed = {entry for entry in lacks if in_groups(lists[-1].groups, entry)}
+    listed = {entry for entry in lacks if lists and in_groups(lists[-1].groups, entry)}
     found = {entry for entry in lacks if reads.get(entry, ReadStatus.NO_ENTRY) not in ABSENT_READS}
     if listed or found:
         yield f"it listed {sorted(listed)} and {sorted(found)} could be read there"
@@ -125,6 +132,7 @@ def differing(single: Mapping[int, Row], spark: Mapping[int, Row]) -> Iterator[s
     """A run says of each ledger, row for row, what the engine without Spark says; a deleted one it does not list."""
     for number in sorted(single.keys() | spark.keys()):
         one = single.get(number)
+        one = None if one is None else one.reported()
         if spark.get(number) != (None if one is not None and one.exempt == "deleted" else one):
             yield f"ledger {number} is {one}\n  and on Spark {spark.get(number)}"
 

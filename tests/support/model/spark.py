@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 
 from support.model.halves import Halves
 from support.model.history import Broken, Cluster, raised, shortest
-from support.model.on_spark import on_spark
+from support.model.on_spark import SparkRun, on_spark
 from support.model.properties import differing, wrong_bookies, wrong_verdicts
+from support.model.truth import Truth
+from support.model.truth_of_runs import wrong_facts_of_run, wrong_marks
 
 SHRINKS_MAX = 25
 """Histories tried to find a shorter one that fails too: seconds each."""
@@ -111,6 +113,14 @@ def _broken_on_spark(cluster: Cluster, workdir: Path) -> list[str]:
     found = [(one["kind"], one["bookie_id"]) for one in run.outcome.findings if one["bookie_id"] is not None]
     return [
         *differing(cluster.rows, run.rows),
-        *wrong_verdicts(cluster.truth, run.rows),
+        *wrong_verdicts(cluster.truth, run.rows, is_reported=True),
         *wrong_bookies(cluster.truth, found),
+        *wrong_facts_of_run(cluster.truth, run.outcome.findings),
+        *_wrong_marks(cluster.truth, run),
     ]
+
+
+def _wrong_marks(truth: Truth, run: SparkRun) -> Iterator[str]:
+    """Nothing where a run does not count marks."""
+    if "marks" in run.outcome.summary:
+        yield from wrong_marks(truth, run.outcome.findings, run.outcome.summary["marks"])

@@ -10,144 +10,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-BOOKIES = ("b1", "b2", "b3", "b4", "b5", "b6")
-GRACE_MINUTES = 60
-"""How long a mark excuses. Time moves in steps of 25 minutes, so no age is ever near it, or near STUCK_MINUTES."""
-STUCK_MINUTES = 120
-"""How long a ledger may be open."""
-ENTRIES_MAX = 32
-"""Entries of one ledger: few enough that a finding shows all its ranges and that all lost ones are looked for elsewhere."""
+from support.model import truth_of_facts as facts_of
+from support.model.rows import Row, Told, flat
+from support.model.state import (
+    AWAY,
+    BOOKIES,
+    BYTES,
+    CLOSED,
+    ENDLESS,
+    GONE,
+    GRACE_MINUTES,
+    IN_RECOVERY,
+    LACKS,
+    LISTED,
+    OPEN,
+    READ,
+    REMARKS,
+    SILENT,
+    STUCK_MINUTES,
+    UNREGISTERED,
+    WRONG_DIGEST,
+    WRONG_IDS,
+    Bookie,
+    Copies,
+    Ledger,
+    worst_of,
+)
 
-OPEN, IN_RECOVERY, CLOSED = "OPEN", "IN_RECOVERY", "CLOSED"
-BYTES, ENDLESS = "bytes", "endless"
-"""What may be wrong with a znode: bytes that nobody can decode; closed, and without its last entry."""
-WRITABLE, READONLY, UNREGISTERED = "writable", "readonly", ""
 UNTOLD, HALF, WRITTEN = "untold", "half", "written"
 LEFT = (UNTOLD, HALF, WRITTEN)
 """What a stage leaves that is cut down: its whole table, of which the journal does not know; half of its files; all of it."""
-
-
-@dataclass
-class Bookie:
-    """One bookie: where it is registered, whether anybody listens, whether it left a cookie, what it holds by ledger.
-
-    A ledger that is a key is known to the bookie, also with no entry left.
-    """
-
-    registered: str = WRITABLE
-    listens: bool = True
-    cookie: bool = True
-    holds: dict[int, set[int]] = field(default_factory=dict)
-
-    @property
-    def can_be_asked(self) -> bool:
-        return self.listens and self.registered != UNREGISTERED
-
-    def has(self, ledger: int, entry: int) -> bool:
-        return entry in self.holds.get(ledger, ())
-
-
-@dataclass
-class Segment:
-    """Entries from `first` on, and the bookies by position."""
-
-    first: int
-    ensemble: list[str]
-
-
-@dataclass
-class Ledger:
-    """One ledger as its znode and its mark tell it. `written` counts the entries acknowledged so far."""
-
-    ensemble_size: int
-    write_quorum: int
-    ack_quorum: int
-    segments: list[Segment]
-    written: int = 0
-    state: str = OPEN
-    flaw: str = ""
-    deleted: bool = False
-    made_at: int = 0
-    marked_at: int | None = None
-
-    def last_segment(self) -> Segment:
-        return self.segments[-1]
-
-    def write_set(self, segment: Segment, entry: int) -> list[str]:
-        """Where an entry goes, copy by copy: the first to the position that the entry's id points to, the others behind it."""
-        return [segment.ensemble[(entry + copy) % self.ensemble_size] for copy in range(self.write_quorum)]
-
-    def segment_of(self, entry: int) -> Segment:
-        return [segment for segment in self.segments if segment.first <= entry][-1]
-
-    def names(self, bookie: str) -> bool:
-        return any(bookie in segment.ensemble for segment in self.segments)
-
-    def judged_entries(self) -> list[int]:
-        """The entries that the metadata promises: none before it is closed, none where it can't be read; without a last entry
-        all but those of the last segment."""
-        if self.state != CLOSED or self.flaw == BYTES:
-            return []
-        return list(range(self.last_segment().first if self.flaw == ENDLESS else self.written))
-
-
-class Told(NamedTuple):
-    """A finding as far as the model owes it. `first`: of the segment; `missing`: what each bookie lacks."""
-
-    kind: str
-    first: int | None = None
-    entries: tuple[int, ...] = ()
-    missing: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    confirmed: int | None = None
-    unknown: int | None = None
-
-
-class Row(NamedTuple):
-    """A verdict as far as the model owes it. Findings ascend by kind and segment."""
-
-    standing: str
-    exempt: str | None = None
-    unknowns: tuple[str, ...] = ()
-    findings: tuple[Told, ...] = ()
-
-    def __str__(self) -> str:
-        words = [self.standing, *([f"({self.exempt})"] if self.exempt else []), *self.unknowns]
-        return " ".join([*words, *(f"\n    {_in_words(one)}" for one in self.findings)])
-
-
-def _in_words(told: Told) -> str:
-    parts = [told.kind, *([f"segment {told.first}"] if told.first is not None else [])]
-    if told.entries:
-        parts.append(f"entries {_short(told.entries)}")
-    parts += [f"{bookie} lacks {_short(entries)}" for bookie, entries in told.missing]
-    return ", ".join(parts) + (f", {told.confirmed} confirmed {told.unknown} unknown" if told.confirmed is not None else "")
-
-
-def _short(entries: tuple[int, ...]) -> str:
-    return " ".join(map(str, entries))
-
-
-@dataclass
-class Copies:
-    """One entry: how many of its promised copies can't exist, how many are unknown, and where it surely lacks."""
-
-    entry: int
-    promised: int
-    lost: int = 0
-    unknown: int = 0
-    unheard: int = 0
-    """Of the unknown, those on bookies that are registered."""
-    absent_on: list[str] = field(default_factory=list)
-
-    @property
-    def possible(self) -> int:
-        return self.promised - self.lost
-
-    @property
-    def confirmed(self) -> int:
-        return self.possible - self.unknown
 
 
 @dataclass(frozen=True)
@@ -167,11 +60,21 @@ class Truth:
     ledgers: dict[int, Ledger] = field(default_factory=dict)
     now: int = 0
     cut: Cut | None = None
+    racks: dict[str, str] = field(default_factory=dict)
+    """Where each bookie stands."""
+    auditor: str = ""
+    """The bookie that BookKeeper elected to look for lost bookies; "": none."""
+    replication_disabled: bool = False
+    lost_bookie_recovery_delay_s: int | None = None
+    is_real: bool = False
+    """Real bookies can do less than those of the sandbox."""
 
     @classmethod
-    def of(cls, bookies: Iterable[str] = BOOKIES) -> Truth:
-        """All bookies up, and nothing on them."""
-        return cls({name: Bookie() for name in bookies})
+    def of(cls, bookies: Iterable[str] = BOOKIES, *, is_real: bool = False) -> Truth:
+        """All bookies up, each in a rack of its own, and nothing on them."""
+        names = list(bookies)
+        racks = {name: f"/r{number}" for number, name in enumerate(names, start=1)}
+        return cls({name: Bookie() for name in names}, racks=racks, is_real=is_real)
 
     def listed(self) -> list[int]:
         """The ledgers that have a znode."""
@@ -184,17 +87,16 @@ class Truth:
             return Row("exempt", "deleted")
         copies = [self._copies(number, ledger, entry) for entry in ledger.judged_entries()]
         findings = sorted(self._findings(number, ledger, copies), key=lambda one: (one.kind, one.first or 0))
-        # A bookie that is not registered is what a mark is for.
-        unheard = any(one.unknown if ledger.marked_at is None else one.unheard for one in copies)
-        unknowns = ("bookie_silent",) if unheard else ()
+        unknowns = _unknowns(ledger, copies)
         exempt = _exempt(ledger)
-        if any(one.kind != "LEDGER_STUCK" for one in findings):
+        if any(one.kind not in REMARKS for one in findings):
             standing = "violated"
         elif unknowns:
             standing = "indeterminate"
         else:
             standing = "sound" if exempt is None else "exempt"
-        return Row(standing, exempt, unknowns, tuple(findings))
+        is_stale = ledger.marked_at is not None and facts_of.is_stale(ledger, copies)
+        return Row(standing, exempt, unknowns, tuple(findings), facts_of.copy_counts(copies), is_stale)
 
     # What is true of one bookie
 
@@ -244,59 +146,104 @@ class Truth:
         return one.registered == UNREGISTERED and not one.cookie and any(other.cookie for other in self.bookies.values())
 
     def _copies(self, number: int, ledger: Ledger, entry: int) -> Copies:
-        found = Copies(entry, ledger.write_quorum)
         wanted = ledger.write_set(ledger.segment_of(entry), entry)
-        for bookie in sorted(set(wanted)):
-            found.lost += wanted.count(bookie) - 1
-            if self.is_forgotten(bookie):
-                found.lost += 1
-                found.absent_on.append(bookie)
-            elif not self.bookies[bookie].can_be_asked:
-                found.unknown += 1
-                found.unheard += self.bookies[bookie].registered != UNREGISTERED
-            elif not self.bookies[bookie].has(number, entry):
-                found.lost += 1
-                found.absent_on.append(bookie)
-        return found
+        return Copies(entry, wanted, {bookie: self.word(bookie, number, entry) for bookie in wanted})
+
+    def word(self, bookie: str, number: int, entry: int) -> str:
+        """What an audit can find out about an entry on a bookie that should hold it."""
+        one = self.bookies[bookie]
+        if self.is_forgotten(bookie):
+            return GONE
+        if one.registered == UNREGISTERED:
+            return AWAY
+        if not one.listens:
+            return SILENT
+        if not one.has(number, entry):
+            return LACKS
+        if one.lists:
+            return LISTED
+        if number in one.mixed_up:
+            return WRONG_IDS
+        return WRONG_DIGEST if one.is_wrong(number, entry) else READ
 
     # What is true of one ledger
 
     def _findings(self, number: int, ledger: Ledger, copies: list[Copies]) -> Iterator[Told]:
-        yield from self._on_metadata(ledger)
+        yield from self._on_metadata(number, ledger)
         age = None if ledger.marked_at is None else self.now - ledger.marked_at
         gone = [one for one in copies if one.possible == 0]
         if gone and age is not None:
-            yield _told("UNDERREPLICATED_UNRECOVERABLE", ledger, copies, gone)
+            facts = {"entries": facts_of.entries(self, number, copies), "mark": facts_of.mark(self, number, copies)}
+            yield _told("UNDERREPLICATED_UNRECOVERABLE", ledger, copies, gone, facts)
             return
         if age is not None and age > GRACE_MINUTES:
-            yield Told("UNDERREPLICATED_BEYOND_GRACE")
-        if age is not None and age <= GRACE_MINUTES:
-            return
-        yield from _duplicates(ledger)
+            yield Told("UNDERREPLICATED_BEYOND_GRACE", facts=flat(facts_of.mark(self, number, copies)))
+        is_excused = age is not None and age <= GRACE_MINUTES
+        if not is_excused:
+            yield from self._on_ensembles(ledger)
+        yield from self._on_entries(number, ledger, copies, is_excused=is_excused)
+
+    def _on_entries(self, number: int, ledger: Ledger, copies: list[Copies], *, is_excused: bool) -> Iterator[Told]:
+        """The strongest kind. A young mark excuses that copies are missing, and no wrong copy."""
+        gone = [one for one in copies if one.possible == 0]
         below_ack = [one for one in copies if one.possible < ledger.ack_quorum]
         below_write = [one for one in copies if one.possible < ledger.write_quorum]
+        wrong = [one for one in copies if WRONG_DIGEST in one.words.values()]
         if gone:
             alive = all(self._is_elsewhere(number, ledger, one.entry) for one in gone)
-            yield _told("ENTRY_ONLY_OUTSIDE_ENSEMBLE" if alive else "ENTRY_WITHOUT_REPLICA", ledger, copies, gone)
-        elif below_ack:
-            yield _told("ENTRY_BELOW_ACK_QUORUM", ledger, copies, below_ack)
-        elif below_write:
-            yield _told("ENTRY_BELOW_WRITE_QUORUM", ledger, copies, below_write)
+            kind, hit = "ENTRY_ONLY_OUTSIDE_ENSEMBLE" if alive else "ENTRY_WITHOUT_REPLICA", gone
+        elif below_ack and not is_excused:
+            kind, hit = "ENTRY_BELOW_ACK_QUORUM", below_ack
+        elif wrong:
+            yield _wrong(ledger, copies, wrong)
+            return
+        elif below_write and not is_excused:
+            kind, hit = "ENTRY_BELOW_WRITE_QUORUM", below_write
+        else:
+            return
+        yield _told(kind, ledger, copies, hit, facts_of.entries(self, number, copies))
 
     def _is_elsewhere(self, number: int, ledger: Ledger, entry: int) -> bool:
         """Alive on a bookie that can be asked and that the ledger's metadata names nowhere."""
         others = (one for name, one in self.bookies.items() if not ledger.names(name))
-        return any(one.can_be_asked and one.has(number, entry) for one in others)
+        return any(one.can_be_asked and one.can_read(number, entry) for one in others)
 
-    def _on_metadata(self, ledger: Ledger) -> Iterator[Told]:
+    def _on_metadata(self, number: int, ledger: Ledger) -> Iterator[Told]:
+        beyond = facts_of.beyond_end(self, number)
         if ledger.flaw:
-            yield Told("METADATA_MALFORMED")
+            yield Told("METADATA_MALFORMED", facts=flat(facts_of.malformed(ledger)))
         elif ledger.state == OPEN and self.now - ledger.made_at > STUCK_MINUTES:
-            yield Told("LEDGER_STUCK")
+            yield Told("LEDGER_STUCK", facts=flat(facts_of.stuck(self, ledger)))
+        elif beyond:
+            yield Told("ENTRIES_BEYOND_END", entries=beyond, facts=flat(facts_of.beyond(self, number, beyond)))
+
+    def _on_ensembles(self, ledger: Ledger) -> Iterator[Told]:
+        """One finding a segment with entries: a bookie stands twice in it, or a write set does not span enough racks."""
+        for segment in ledger.segments_with_entries():
+            if len(set(segment.ensemble)) < len(segment.ensemble):
+                yield Told("ENSEMBLE_DUPLICATE_BOOKIE", segment.first, facts=flat(facts_of.duplicate(segment)))
+            elif facts := facts_of.placement(self, ledger, segment):
+                yield Told("PLACEMENT_FAILED", segment.first, facts=flat(facts))
+
+    def listing(self, ledger: Ledger) -> set[str]:
+        """The bookies whose list of the ledger an audit has: those that should hold some entry, answer, and can list."""
+        return {name for name in self._due(ledger) if self.bookies[name].can_be_asked and self.bookies[name].lists}
+
+    def needed_by(self, number: int) -> set[str]:
+        """The bookies that a closed, non-empty ledger needs."""
+        return self._due(self.ledgers[number])
 
     def _due(self, ledger: Ledger) -> set[str]:
         """The bookies that should hold some entry of the ledger."""
         return {b for entry in ledger.judged_entries() for b in ledger.write_set(ledger.segment_of(entry), entry)}
+
+
+def _unknowns(ledger: Ledger, copies: list[Copies]) -> tuple[str, ...]:
+    """Why copies are unknown. A bookie that is not registered is what a mark is for."""
+    words = {word for one in copies for word in one.words.values()}
+    unheard = SILENT in words or (AWAY in words and ledger.marked_at is None)
+    is_wrong = WRONG_IDS in words or WRONG_DIGEST in words
+    return (*(["bookie_silent"] if unheard else []), *(["answer_invalid"] if is_wrong else []))
 
 
 def _exempt(ledger: Ledger) -> str | None:
@@ -309,26 +256,37 @@ def _exempt(ledger: Ledger) -> str | None:
     return "empty" if ledger.written == 0 and ledger.flaw != ENDLESS else None
 
 
-def _told(kind: str, ledger: Ledger, copies: list[Copies], hit: list[Copies]) -> Told:
+def _told(kind: str, ledger: Ledger, copies: list[Copies], hit: list[Copies], facts: dict[str, object]) -> Told:
     """A finding on entries: those it is true of, what every bookie lacks, and the worst entry that lost a copy."""
-    worst = min((one for one in copies if one.lost), key=lambda one: (one.possible, one.confirmed, one.entry))
-    missing: dict[str, list[int]] = {}
-    for one in copies:
-        for bookie in one.absent_on:
-            missing.setdefault(bookie, []).append(one.entry)
+    worst = worst_of(copies)
     return Told(
         kind,
         ledger.segment_of(worst.entry).first,
         tuple(one.entry for one in hit),
-        tuple((bookie, tuple(entries)) for bookie, entries in sorted(missing.items())),
+        _missing(copies),
         worst.confirmed,
         worst.unknown,
+        flat(facts),
     )
 
 
-def _duplicates(ledger: Ledger) -> Iterator[Told]:
-    """One for each segment with entries in which a bookie stands twice."""
-    with_entries = {ledger.segment_of(entry).first for entry in ledger.judged_entries()}
-    for segment in ledger.segments:
-        if segment.first in with_entries and len(set(segment.ensemble)) < len(segment.ensemble):
-            yield Told("ENSEMBLE_DUPLICATE_BOOKIE", segment.first)
+def _wrong(ledger: Ledger, copies: list[Copies], wrong: list[Copies]) -> Told:
+    """ENTRY_CORRUPT, shown by the lowest entry."""
+    first = wrong[0]
+    return Told(
+        "ENTRY_CORRUPT",
+        ledger.segment_of(first.entry).first,
+        tuple(one.entry for one in wrong),
+        _missing(copies),
+        first.confirmed,
+        first.unknown,
+        flat(facts_of.wrong_digests(wrong)),
+    )
+
+
+def _missing(copies: list[Copies]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    missing: dict[str, list[int]] = {}
+    for one in copies:
+        for bookie in one.absent_on:
+            missing.setdefault(bookie, []).append(one.entry)
+    return tuple((bookie, tuple(entries)) for bookie, entries in sorted(missing.items()))

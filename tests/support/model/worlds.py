@@ -5,28 +5,34 @@ A world knows what it was last, and changes only what differs.
 
 from __future__ import annotations
 
+import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import replace
 
-from support.model.truth import BOOKIES, BYTES, CLOSED, ENDLESS, OPEN, READONLY, UNREGISTERED, Bookie, Ledger, Truth
+from support.model.state import BOOKIES, BYTES, CLOSED, ENDLESS, OPEN, READONLY, UNREGISTERED, Bookie, Ledger
+from support.model.truth import Truth
+from support.model.truth_of_facts import NONSENSE
 from support.real_cluster import RealCluster
 
+from auditor.sandbox.bookie import LedgerFault, Storage
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.notation import ledger as metadata_of
+from auditor.topology.sources import RACK_MAP
 
-NONSENSE = b"BookieMetadataFormatVersion\t3\n\xff\xffno ledger at all"
 MINUTE_MS = 60_000
 
 
 class World(ABC):
     """A cluster whose bookies are named as the model's."""
 
+    is_real = False
+
     def __init__(self, cluster: SandboxCluster | RealCluster, bookies: Iterable[str]) -> None:
         self._cluster = cluster
-        self._was = Truth.of(bookies)
+        self._was = replace(Truth.of(bookies, is_real=self.is_real), racks={})
 
     @property
     def metadata_service_uri(self) -> str:
@@ -36,7 +42,7 @@ class World(ABC):
     @property
     def at_first(self) -> Truth:
         """The cluster with all bookies up and nothing on them."""
-        return Truth.of(self._was.bookies)
+        return Truth.of(self._was.bookies, is_real=self.is_real)
 
     def become(self, truth: Truth) -> None:
         """From now on the cluster is what the model says."""
@@ -44,6 +50,10 @@ class World(ABC):
             before = self._was.bookies[name]
             if bookie != before:
                 self._bookie(name, bookie, before)
+        if truth.racks != self._was.racks:
+            racks = {name: {"rack": rack} for name, rack in truth.racks.items()}
+            self._cluster.set_raw(RACK_MAP, json.dumps({"default": racks}).encode())
+        self._around(truth, self._was)
         for number in truth.ledgers.keys() | self._was.ledgers.keys():
             self._ledger(number, truth)
         self._was = deepcopy(truth)
@@ -74,6 +84,10 @@ class World(ABC):
     def _bookie(self, name: str, bookie: Bookie, before: Bookie) -> None:
         """The bookie as it is from now on; it differs from what it was."""
 
+    @abstractmethod
+    def _around(self, truth: Truth, before: Truth) -> None:
+        """What auto-recovery left around the ledgers."""
+
 
 def notation(ledger: Ledger) -> str:
     """The ledger in the notation of the sandbox."""
@@ -100,12 +114,27 @@ class Sandbox(World):
         for number in before.holds.keys() - bookie.holds.keys():
             self._sandbox.bookie(name).forget(number)
         for number, entries in bookie.holds.items():
-            if entries != before.holds.get(number):
+            was = before.wrong.get(number, set()) if number in before.holds else set()
+            if (entries, bookie.wrong.get(number, set())) != (before.holds.get(number), was):
                 self._sandbox.hold(name, number, runs(entries))
+                for entry in bookie.wrong.get(number, ()):
+                    self._sandbox.corrupt(name, number, entry)
+        for number in bookie.mixed_up ^ before.mixed_up:
+            self._sandbox.fault(name, number, LedgerFault.WRONG_IDS if number in bookie.mixed_up else None)
+        self._sandbox.bookie(name).behaviour.storage = Storage.SORTED if bookie.lists else Storage.DB
         if (bookie.listens, bookie.registered) != (before.listens, before.registered):
             self._presence(name, bookie, before)
         if bookie.cookie != before.cookie:
             (self._sandbox.cookie if bookie.cookie else self._sandbox.delete_cookie)(name)
+
+    def _around(self, truth: Truth, before: Truth) -> None:
+        if truth.auditor != before.auditor:
+            self._sandbox.elect_auditor(truth.auditor or None)
+        if truth.replication_disabled != before.replication_disabled:
+            switch = self._sandbox.disable_replication if truth.replication_disabled else self._sandbox.enable_replication
+            switch()
+        if truth.lost_bookie_recovery_delay_s != before.lost_bookie_recovery_delay_s:
+            self._sandbox.lost_bookie_recovery_delay(truth.lost_bookie_recovery_delay_s)
 
     def _presence(self, name: str, bookie: Bookie, before: Bookie) -> None:
         if bookie.listens and not before.listens:
@@ -124,6 +153,8 @@ class Real(World):
     An entry can't be taken from a real bookie: it is wiped and gets the rest anew, as soon as it is up. A bookie that is `gone`
     lost its disks too: it comes back empty, and is given what the model says it kept.
     """
+
+    is_real = True
 
     def __init__(self, cluster: RealCluster, bookies: Iterable[str]) -> None:
         super().__init__(cluster, bookies)
@@ -148,6 +179,9 @@ class Real(World):
         self._fill(name, bookie)
         if bookie.registered == READONLY and (restarts or before.registered != READONLY):
             self._real.readonly(name)
+
+    def _around(self, truth: Truth, before: Truth) -> None:
+        """Nothing: it stays as it is."""
 
     def _stop(self, name: str, bookie: Bookie) -> None:
         if bookie.registered == UNREGISTERED:

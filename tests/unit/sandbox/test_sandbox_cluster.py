@@ -181,6 +181,8 @@ def test_recovery_settings_are_bookkeepers_znodes(cluster: SandboxCluster, zk: K
     assert not zk.exists("/ledgers/underreplication/disable")
     cluster.lost_bookie_recovery_delay(72)
     assert zk.get("/ledgers/underreplication/lostBookieRecoveryDelay")[0] == b"72"
+    cluster.lost_bookie_recovery_delay(None)
+    assert not zk.exists("/ledgers/underreplication/lostBookieRecoveryDelay")
 
 
 def test_bookie_can_be_readonly_silent_or_lost(cluster: SandboxCluster, zk: KazooClient) -> None:

@@ -565,6 +565,14 @@ def test_entries_beyond_the_end_are_a_remark_where_the_ack_quorum_lists_them(
     assert ([expected] if listed_by else []) == found
 
 
+def test_an_entry_beyond_the_end_needs_the_ack_quorum_itself() -> None:
+    """Two bookies list entry 10 and one of them 11 too: the ack quorum is 2, so 10 alone is told."""
+    held = {"b1": 12, "b2": 11, "b3": 10}
+    answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(set(range(end)))) for b, end in held.items()}
+    (finding,) = judge(record(ledger(E3)), answers, {}, TERMS).findings
+    assert (((10, 10),), 1) == (finding.entries, finding.entries_total)
+
+
 def test_one_doubled_first_entry_id_costs_its_own_segments_only() -> None:
     """Segments at 0, 4, 4 and 7: which bookies hold 4 to 6 is not clear; a copy lost elsewhere is found."""
     text = "e3 w3 a2 0:[b1 b2 b3] 4:[b1 b2 b3] 4:[b1 b2 b4] 7:[b1 b2 b3] closed 9"

@@ -140,6 +140,15 @@ def test_where_every_other_bookie_spoke_for_the_whole_ledger_every_entry_was_loo
     assert Search(10, 2, 0, 0, ("x1", "x2"), ("x1",)) == result(made, text=text, lists=named)
 
 
+def test_an_entry_that_two_bookies_list_is_one_entry() -> None:
+    """Each other bookie gave a list, and two of them name entry 0: one entry is found of the two looked for."""
+    text = "e4 w1 a1 0:[b1 b2 x1 x2] closed 3"
+    lists = {"b1": {1}, "b2": {0, 2}, "x1": {0, 3}, "x2": set[int]()}
+    found = result({}, EntrySet.span(0, 1), text, lists)
+    assert (2, 2, 0, 0) == (found.entries, found.entries_found, found.entries_unnamed, found.entries_left)
+    assert ("b1", "b2", "x1") == found.found_on
+
+
 def test_only_lost_entries_on_other_bookies_count() -> None:
     """What the ledger's own bookies were read for, and what is not lost, says nothing of copies elsewhere."""
     made = reads(b1={10: PRESENT}, x1={99: PRESENT})

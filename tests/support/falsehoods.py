@@ -1,0 +1,140 @@
+"""False facts, one of each sort, to plant in what a checker makes of the evidence.
+
+    FALSEHOODS["a hole is called a tail"].plant(monkeypatch, FIRST)
+
+Planted in one checker, the other must contradict it. Planted in both, only the truth can: the model has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from auditor.model.facts import (
+    BeyondEndFacts,
+    CorruptFacts,
+    DuplicateFacts,
+    EntryFacts,
+    MarkFacts,
+    PlacementFacts,
+    Search,
+    StuckFacts,
+    WhyMarked,
+)
+from auditor.model.ledger import LedgerState
+from auditor.model.verdict import CopyCounts
+
+FIRST: dict[type, tuple[str, ...]] = {
+    EntryFacts: ("auditor.verify.entries",),
+    Search: ("auditor.verify.stranded",),
+    MarkFacts: ("auditor.verify.underreplication",),
+    CorruptFacts: ("auditor.verify.entries",),
+    BeyondEndFacts: ("auditor.verify.beyond_end",),
+    CopyCounts: ("auditor.verify.coverage", "auditor.verify.ledger"),
+    DuplicateFacts: ("auditor.verify.ledger",),
+    StuckFacts: ("auditor.verify.ledger",),
+    PlacementFacts: ("auditor.verify.placement",),
+}
+"""Where the first checker states each sort of facts."""
+SECOND: dict[type, tuple[str, ...]] = {
+    EntryFacts: ("auditor.confirm.enumerated_facts",),
+    Search: ("auditor.confirm.enumerated_search",),
+    MarkFacts: ("auditor.confirm.enumerated_facts",),
+    CorruptFacts: ("auditor.confirm.enumerated_findings",),
+    BeyondEndFacts: ("auditor.confirm.enumerated_beyond_end",),
+    CopyCounts: ("auditor.confirm.enumerated_facts",),
+    DuplicateFacts: ("auditor.confirm.enumerated_findings",),
+    StuckFacts: ("auditor.confirm.enumerated_facts",),
+    PlacementFacts: ("auditor.confirm.enumerated_placement",),
+}
+"""Where the second one does."""
+
+
+@dataclass(frozen=True)
+class Falsehood:
+    """A change to facts of one sort."""
+
+    facts: type
+    change: Callable[[Any], dict[str, Any]]
+
+    def plant(self, monkeypatch: pytest.MonkeyPatch, *checkers: dict[type, tuple[str, ...]]) -> None:
+        """These checkers state it from now on."""
+        facts, change = self.facts, self.change
+
+        def stated(*args: Any, **more: Any) -> Any:
+            true = facts(*args, **more)
+            return replace(true, **change(true))
+
+        for module in (module for where in checkers for module in where[facts]):
+            monkeypatch.setattr(import_module(module), facts.__name__, stated)
+
+
+def _sorted(*names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({one for some in names for one in some}))
+
+
+def _without(mark: MarkFacts, why: WhyMarked) -> dict[str, Any]:
+    return {"why": tuple(one for one in mark.why if one is not why)}
+
+
+def _with(mark: MarkFacts, why: WhyMarked) -> dict[str, Any]:
+    return {"why": mark.why if why in mark.why else (*mark.why, why)}
+
+
+def _of_open(mark: MarkFacts) -> dict[str, Any]:
+    return {} if mark.state in (LedgerState.CLOSED, None) else _with(mark, WhyMarked.EMPTY_LEDGER)
+
+
+FALSEHOODS: dict[str, Falsehood] = {
+    "the entry behind the worst is called the worst": Falsehood(EntryFacts, lambda f: {"worst_entry": f.worst_entry + 1}),
+    "a write set lacks its last bookie": Falsehood(EntryFacts, lambda f: {"write_set": f.write_set[:-1]}),
+    "listed outside includes the write set": Falsehood(
+        EntryFacts, lambda f: {"listed_outside": _sorted(f.listed_outside, f.write_set)}
+    ),
+    "nobody lists an entry outside its write set": Falsehood(EntryFacts, lambda f: {"listed_outside": ()}),
+    "a gone bookie is left out": Falsehood(EntryFacts, lambda f: {"gone": ()}),
+    "a hole is called a tail": Falsehood(EntryFacts, lambda f: {"at_tail": True}),
+    "a tail is called a hole": Falsehood(EntryFacts, lambda f: {"at_tail": False}),
+    "nothing was looked for": Falsehood(EntryFacts, lambda f: {"search": None}),
+    "one entry was looked for": Falsehood(Search, lambda f: {"entries": 1}),
+    "whatever was looked for was found": Falsehood(Search, lambda f: {"entries_found": f.entries}),
+    "no entry was left out of the search": Falsehood(Search, lambda f: {"entries_left": 0}),
+    "who was not heard was searched": Falsehood(Search, lambda f: {"searched": _sorted(f.searched, f.unheard)}),
+    "found on leaves one out": Falsehood(Search, lambda f: {"found_on": f.found_on[1:]}),
+    "found on a bookie that metadata names counts as unnamed": Falsehood(Search, lambda f: {"found_unnamed": f.found_on}),
+    "a corrupt copy is no copy at all": Falsehood(Search, lambda f: {"corrupt_on": ()}),
+    "who was not heard is left out": Falsehood(Search, lambda f: {"unheard": ()}),
+    "that no copy is in reach is left out": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.NO_COPY_IN_REACH)),
+    "no copy is out of reach": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.NO_COPY)),
+    "that replication is off is left out": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.REPLICATION_DISABLED)),
+    "somebody is always elected": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.NO_AUDITOR)),
+    "there is always a spare bookie": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.NO_SPARE_BOOKIE)),
+    "an open ledger is empty": Falsehood(MarkFacts, _of_open),
+    "an empty ledger is not said to be empty": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.EMPTY_LEDGER)),
+    "every mark is stale": Falsehood(MarkFacts, lambda f: _with(f, WhyMarked.STALE)),
+    "no mark is stale": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.STALE)),
+    "a mark is an hour older": Falsehood(MarkFacts, lambda f: {"age_ms": f.age_ms + 3_600_000}),
+    "a corrupt copy is on another entry": Falsehood(
+        CorruptFacts, lambda f: {"copies": tuple((b, tuple(e + 1 for e in es)) for b, es in f.copies)}
+    ),
+    "the ledger ends one entry later": Falsehood(BeyondEndFacts, lambda f: {"last_entry_id": f.last_entry_id + 1}),
+    "one bookie lists entries beyond the end": Falsehood(BeyondEndFacts, lambda f: {"listed_by": f.listed_by[:1]}),
+    "what a list named was read": Falsehood(CopyCounts, lambda f: {"listed": 0, "read": f.read + f.listed}),
+    "what was read was listed": Falsehood(CopyCounts, lambda f: {"listed": f.listed + f.read, "read": 0}),
+    "what is there is all that is expected": Falsehood(CopyCounts, lambda f: {"expected": f.listed + f.read + f.assumed}),
+    "a bookie stands where it does not": Falsehood(
+        DuplicateFacts, lambda f: {"positions": tuple((b, tuple(p + 1 for p in at)) for b, at in f.positions)}
+    ),
+    "a ledger is open for an hour more": Falsehood(StuckFacts, lambda f: {"age_ms": f.age_ms + 3_600_000}),
+    "there is one write set more": Falsehood(PlacementFacts, lambda f: {"write_sets": f.write_sets + 1}),
+}
+"""By what is false. Each changes what a checker states, never what it finds."""
+
+NOT_IN_THE_MODEL: dict[str, Falsehood] = {
+    "what is assumed was read": Falsehood(CopyCounts, lambda f: {"read": f.read + f.assumed, "assumed": 0}),
+}
+"""Falsehoods that the model cannot tell: it has every entry read, so nothing is assumed."""

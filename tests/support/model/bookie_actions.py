@@ -1,0 +1,154 @@
+"""What happens to bookies and to the switches of auto-recovery. `actions.ACTIONS` is the table of these actions."""
+
+from __future__ import annotations
+
+from support.model.acting import Chooser, Words, ledgers, require, some, takes_entries
+from support.model.client_actions import rereplicate
+from support.model.state import CLOSED, READONLY, UNREGISTERED, WRITABLE
+from support.model.truth import Truth
+
+BYSTANDERS_MIN = 2
+"""Bookies that keep their cookie and can be asked, at least: a cluster of which nobody answers is another story."""
+
+
+# Bookies
+
+
+def _may_crash(truth: Truth, name: str) -> bool:
+    sound = [one for one in truth.bookies.values() if one.can_be_asked and one.cookie and one is not truth.bookies[name]]
+    return truth.bookies[name].listens and len(sound) >= BYSTANDERS_MIN
+
+
+def draw_crash(chooser: Chooser, truth: Truth) -> Words:
+    return [
+        some(chooser, (name for name in truth.bookies if _may_crash(truth, name))),
+        chooser.pick(["silent", "lost", "gone"]),
+    ]
+
+
+def crash(truth: Truth, words: Words) -> None:
+    """Nobody listens any more: `silent` leaves the registration, `lost` the cookie, `gone` nothing."""
+    require(_may_crash(truth, words[0]))
+    bookie = truth.bookies[words[0]]
+    bookie.listens = False
+    if words[1] != "silent":
+        bookie.registered = UNREGISTERED
+        bookie.cookie = words[1] != "gone"
+
+
+def draw_restart(chooser: Chooser, truth: Truth) -> Words:
+    return [some(chooser, (n for n, one in truth.bookies.items() if not one.listens or one.registered != WRITABLE))]
+
+
+def restart(truth: Truth, words: Words) -> None:
+    """With all that it held."""
+    bookie = truth.bookies[words[0]]
+    require(not bookie.listens or bookie.registered != WRITABLE)
+    bookie.listens, bookie.registered, bookie.cookie = True, WRITABLE, True
+
+
+def draw_readonly(chooser: Chooser, truth: Truth) -> Words:
+    return [some(chooser, (name for name, one in truth.bookies.items() if takes_entries(one)))]
+
+
+def readonly(truth: Truth, words: Words) -> None:
+    require(takes_entries(truth.bookies[words[0]]))
+    truth.bookies[words[0]].registered = READONLY
+
+
+def draw_wipe(chooser: Chooser, truth: Truth) -> Words:
+    return [some(chooser, (name for name, one in truth.bookies.items() if one.listens and one.holds))]
+
+
+def wipe(truth: Truth, words: Words) -> None:
+    """It holds nothing any more, and goes on."""
+    bookie = truth.bookies[words[0]]
+    require(bookie.listens and bookie.holds)
+    for number in list(bookie.holds):
+        bookie.forget(number)
+
+
+def draw_unlist(chooser: Chooser, truth: Truth) -> Words:
+    require(not truth.is_real)
+    return [some(chooser, truth.bookies)]
+
+
+def unlist(truth: Truth, words: Words) -> None:
+    """The bookie stops answering which entries it holds, as with Pulsar's storage; or answers again."""
+    require(not truth.is_real and not truth.cut)
+    truth.bookies[words[0]].lists ^= True
+
+
+def draw_decommission(chooser: Chooser, truth: Truth) -> Words:
+    return [some(chooser, (name for name in truth.bookies if _may_crash(truth, name)))]
+
+
+def decommission(truth: Truth, words: Words) -> None:
+    """An operator takes the bookie out: its closed ledgers are copied elsewhere as far as possible, its cookie is deleted."""
+    require(_may_crash(truth, words[0]))
+    for number in ledgers(truth, CLOSED, entries=True):
+        spare = [name for name, one in truth.bookies.items() if takes_entries(one) and not truth.ledgers[number].names(name)]
+        if truth.ledgers[number].names(words[0]) and spare:
+            rereplicate(truth, [str(number), words[0], spare[0]])
+    crash(truth, [words[0], "gone"])
+
+
+def draw_rename(chooser: Chooser, truth: Truth) -> Words:
+    named = some(chooser, (name for name in truth.bookies if _may_crash(truth, name) and truth.bookies[name].holds))
+    return [named, some(chooser, (name for name, one in truth.bookies.items() if takes_entries(one) and not one.holds))]
+
+
+def rename(truth: Truth, words: Words) -> None:
+    """What a bookie holds is under another id from now on, and its own is gone; the metadata still names that."""
+    require(_may_crash(truth, words[0]) and not truth.is_real)
+    bookie, other = truth.bookies[words[0]], truth.bookies[words[1]]
+    require(bookie.holds and takes_entries(other) and not other.holds and words[0] != words[1])
+    other.holds, other.wrong, other.mixed_up, other.lists = bookie.holds, bookie.wrong, bookie.mixed_up, bookie.lists
+    bookie.holds, bookie.wrong, bookie.mixed_up = {}, {}, set()
+    crash(truth, [words[0], "gone"])
+
+
+def draw_rack(chooser: Chooser, truth: Truth) -> Words:
+    return [some(chooser, truth.bookies), chooser.pick(sorted(truth.racks.values()))]
+
+
+def rack(truth: Truth, words: Words) -> None:
+    """The bookie stands in that rack from now on."""
+    require(words[0] in truth.bookies and words[1].startswith("/") and not truth.cut)
+    truth.racks[words[0]] = words[1]
+
+
+# Auto-recovery's switches
+
+
+def draw_elect(chooser: Chooser, truth: Truth) -> Words:
+    require(not truth.is_real)
+    return [chooser.pick([*truth.bookies, "nobody"])]
+
+
+def elect(truth: Truth, words: Words) -> None:
+    """The bookie is BookKeeper's auditor from now on, or nobody is."""
+    require(not truth.is_real and (words[0] in truth.bookies or words[0] == "nobody"))
+    truth.auditor = "" if words[0] == "nobody" else words[0]
+
+
+def draw_replication(chooser: Chooser, truth: Truth) -> Words:
+    require(not truth.is_real)
+    return ["on" if truth.replication_disabled else "off"]
+
+
+def replication(truth: Truth, words: Words) -> None:
+    """Auto-recovery is switched on or off."""
+    require(not truth.is_real and words[0] in ("on", "off"))
+    truth.replication_disabled = words[0] == "off"
+
+
+def draw_patience(chooser: Chooser, truth: Truth) -> Words:
+    require(not truth.is_real)
+    return [chooser.pick(["0", "60", "86400"])]
+
+
+def patience(truth: Truth, words: Words) -> None:
+    """lostBookieRecoveryDelay is so many seconds from now on."""
+    require(not truth.is_real)
+    truth.lost_bookie_recovery_delay_s = int(words[0])

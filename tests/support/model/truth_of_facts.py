@@ -1,0 +1,268 @@
+"""The truth of each fact that a finding of the model's cluster may state, spelled out with sets and loops.
+
+Facts have the names of the product's, nested as there; `rows.flat` brings both into one form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from support.model.rows import MINUTE_MS, CopyFacts
+from support.model.state import (
+    BYTES,
+    CLOSED,
+    ENDLESS,
+    GONE,
+    GRACE_MINUTES,
+    LISTED,
+    READ,
+    STUCK_MINUTES,
+    UNREGISTERED,
+    WRITABLE,
+    WRONG_DIGEST,
+    Copies,
+    Ledger,
+    Segment,
+    worst_of,
+)
+
+if TYPE_CHECKING:
+    from support.model.truth import Truth
+
+Json = dict[str, object]
+
+NONSENSE = b"BookieMetadataFormatVersion\t3\n\xff\xffno ledger at all"
+"""The bytes of a znode that nobody can decode."""
+RACKS_MIN = 2
+"""Racks that each write set must span, its size at most: BookKeeper's default."""
+WRITE_SETS_SHOWN_MAX = 5
+
+
+# Entries
+
+
+def entries(truth: Truth, number: int, copies: list[Copies]) -> Json:
+    """The facts of the worst entry, and of the search where entries have no copy."""
+    worst = worst_of(copies)
+    ledger = truth.ledgers[number]
+    outside = [name for name in truth.listing(ledger) if name not in worst.bookies]
+    return {
+        "worst_entry": worst.entry,
+        "write_set": worst.bookies,
+        "listed_outside": sorted(name for name in outside if truth.bookies[name].has(number, worst.entry)),
+        "gone": [bookie for bookie in worst.bookies if worst.words[bookie] == GONE],
+        "at_tail": _is_at_tail(ledger, copies),
+    } | _search(truth, number, [one for one in copies if one.possible == 0])
+
+
+def _is_at_tail(ledger: Ledger, copies: list[Copies]) -> bool:
+    """Each bookie that lacks entries holds, or may hold, all it should before them, and some of the last segment."""
+    if ledger.flaw == ENDLESS or any(len(one.bookies) < len(one.write_set) for one in copies):
+        return False
+    last = ledger.last_segment().first
+    for bookie in {bookie for one in copies for bookie in one.absent_on}:
+        mine = [one for one in copies if bookie in one.bookies]
+        lacking = [one.entry for one in mine if bookie in one.absent_on]
+        kept = [one.entry for one in mine if one.entry not in lacking and one.entry >= last]
+        if min(lacking) < last or not kept or max(kept) > min(lacking):
+            return False
+    return True
+
+
+def _search(truth: Truth, number: int, lost: list[Copies]) -> Json:
+    """Where the entries without a copy were looked for, by the list of each other bookie or by reading there."""
+    scopes = {
+        name: [one.entry for one in lost if name not in one.bookies]
+        for name, one in truth.bookies.items()
+        if one.registered != UNREGISTERED
+    }
+    scopes = {name: scope for name, scope in scopes.items() if scope}
+    if not scopes:
+        return {"search": None}
+    named = {name for name in truth.bookies if truth.ledgers[number].names(name)}
+    looked_for = _looked_for(truth, number, [one.entry for one in lost], scopes)
+    words = {name: _words(truth, number, name, [e for e in scope if e in looked_for]) for name, scope in scopes.items()}
+    words = {name: said for name, said in words.items() if said}
+    holders = {entry: {name for name, said in words.items() if said.get(entry) == "held"} for entry in looked_for}
+
+    def of(word: str) -> list[str]:
+        return [name for name, said in words.items() if word in said.values()]
+
+    return {
+        "search": {
+            "entries": len(looked_for),
+            "entries_found": sum(bool(on) for on in holders.values()),
+            "entries_unnamed": sum(bool(on - named) for on in holders.values()),
+            "entries_left": len(lost) - len(looked_for),
+            "searched": [name for name, said in words.items() if "nothing" not in said.values()],
+            "found_on": of("held"),
+            "found_unnamed": [name for name in of("held") if name not in named],
+            "corrupt_on": of("wrong"),
+            "unheard": of("nothing"),
+            "not_asked": [],
+        }
+    }
+
+
+def _looked_for(truth: Truth, number: int, lost: list[int], scopes: dict[str, list[int]]) -> list[int]:
+    """All entries where each other bookie speaks for all of them; else the lowest, and those that some bookie was read for.
+
+    A bookie without a list is read for one entry, and for the others too where it knows the ledger.
+    """
+    lists = truth.listing(truth.ledgers[number])
+    read = {lost[0]}
+    for name, scope in scopes.items():
+        one = truth.bookies[name]
+        if name not in lists:
+            read.update(scope if one.can_be_asked and number in one.holds else scope[:1])
+    speak = [name in lists or (truth.bookies[name].can_be_asked and number not in truth.bookies[name].holds) for name in scopes]
+    return lost if all(speak) else sorted(read)
+
+
+def _words(truth: Truth, number: int, name: str, looked_for: list[int]) -> dict[int, str]:
+    """What one bookie says of each entry."""
+    one = truth.bookies[name]
+    words = {}
+    for entry in looked_for:
+        if not one.can_be_asked:
+            words[entry] = "nothing"
+        elif not one.has(number, entry):
+            words[entry] = "lacks"
+        elif name in truth.listing(truth.ledgers[number]) or one.can_read(number, entry):
+            words[entry] = "held"
+        else:
+            words[entry] = "wrong"
+    return words
+
+
+def wrong_digests(wrong: list[Copies]) -> Json:
+    """Each bookie with the entries of which its copy does not match its digest."""
+    bookies = sorted({bookie for one in wrong for bookie in one.bookies if one.words[bookie] == WRONG_DIGEST})
+    copies = [(bookie, tuple(one.entry for one in wrong if one.words.get(bookie) == WRONG_DIGEST)) for bookie in bookies]
+    return {"worst_entry": wrong[0].entry, "write_set": wrong[0].bookies, "copies": copies}
+
+
+def copy_counts(copies: list[Copies]) -> CopyFacts | None:
+    """What the promised copies rest on. Every entry of a bookie that cannot list is read, so none is assumed."""
+    words = [one.words[bookie] for one in copies for bookie in one.bookies]
+    return CopyFacts(len(words), words.count(LISTED), words.count(READ)) if copies else None
+
+
+# Marks
+
+
+def mark(truth: Truth, number: int, copies: list[Copies]) -> Json:
+    """How old the mark is, and why it stands."""
+    ledger = truth.ledgers[number]
+    assert ledger.marked_at is not None
+    return {
+        "age_ms": (truth.now - ledger.marked_at) * MINUTE_MS,
+        "grace_ms": GRACE_MINUTES * MINUTE_MS,
+        "missing_replicas": [],
+        "problem": "",
+        "lock_holder": None,
+        "lock_since_ms": None,
+        "state": None if ledger.flaw == BYTES else ledger.state,
+        "why": list(_why(truth, ledger, copies)),
+    }
+
+
+def _why(truth: Truth, ledger: Ledger, copies: list[Copies]) -> Iterator[str]:
+    if any(one.possible == 0 for one in copies):
+        yield "no_copy"
+    elif any(one.confirmed == 0 for one in copies):
+        yield "no_copy_in_reach"
+    if truth.replication_disabled:
+        yield "replication_disabled"
+    if not truth.auditor:
+        yield "no_auditor"
+    writable = {name for name, one in truth.bookies.items() if one.registered == WRITABLE}
+    in_need = [ledger.segment_of(one.entry) for one in copies if one.confirmed < ledger.write_quorum]
+    if any(not writable - set(segment.ensemble) for segment in in_need):
+        yield "no_spare_bookie"
+    if ledger.state == CLOSED and ledger.written == 0 and not ledger.flaw:
+        yield "empty_ledger"
+    if is_stale(ledger, copies):
+        yield "stale"
+
+
+def is_stale(ledger: Ledger, copies: list[Copies]) -> bool:
+    """Whether each entry of the ledger has each of its copies."""
+    if ledger.flaw or not copies:
+        return False
+    return len(copies) == ledger.written and all(one.confirmed == ledger.write_quorum for one in copies)
+
+
+# Metadata
+
+
+def malformed(ledger: Ledger) -> Json:
+    """What is wrong with the znode."""
+    if ledger.flaw == BYTES:
+        return {"length_bytes": len(NONSENSE), "sha256": sha256(NONSENSE).hexdigest()}
+    return {"contradictions": [{"what": "no_last_entry", "numbers": []}], "total": 1}
+
+
+def stuck(truth: Truth, ledger: Ledger) -> Json:
+    """How long the ledger is open. Its metadata says so: the znode was written by the test."""
+    age_ms, limit_ms = (truth.now - ledger.made_at) * MINUTE_MS, STUCK_MINUTES * MINUTE_MS
+    return {"state": ledger.state, "by_metadata": True, "age_ms": age_ms, "stuck_after_ms": limit_ms}
+
+
+def beyond_end(truth: Truth, number: int) -> tuple[int, ...]:
+    """The entries above the end that at least ack-quorum bookies of the last ensemble list."""
+    ledger = truth.ledgers[number]
+    if ledger.state != CLOSED or ledger.flaw:
+        return ()
+    holders = [truth.bookies[name] for name in _listing_last(truth, ledger)]
+    above = {entry for one in holders for entry in one.holds.get(number, ()) if entry >= ledger.written}
+    return tuple(e for e in sorted(above) if sum(one.has(number, e) for one in holders) >= ledger.ack_quorum)
+
+
+def beyond(truth: Truth, number: int, found: tuple[int, ...]) -> Json:
+    """The end by the metadata, and the bookies of the last ensemble that list one of the entries behind it."""
+    ledger = truth.ledgers[number]
+    names = _listing_last(truth, ledger)
+    listed_by = sorted(name for name in names if any(truth.bookies[name].has(number, entry) for entry in found))
+    return {"last_entry_id": ledger.written - 1, "ack_quorum": ledger.ack_quorum, "listed_by": listed_by}
+
+
+def _listing_last(truth: Truth, ledger: Ledger) -> set[str]:
+    return truth.listing(ledger) & set(ledger.last_segment().ensemble)
+
+
+# Ensembles
+
+
+def duplicate(segment: Segment) -> Json:
+    """Each bookie that stands more than once, with its positions."""
+    at = {name: tuple(p for p, one in enumerate(segment.ensemble) if one == name) for name in segment.ensemble}
+    return {"positions": [(name, positions) for name, positions in at.items() if len(positions) > 1]}
+
+
+def placement(truth: Truth, ledger: Ledger, segment: Segment) -> Json | None:
+    """The write sets of a segment that span too few racks; None where there are none."""
+    size, quorum = ledger.ensemble_size, ledger.write_quorum
+    needs = min(quorum, RACKS_MIN)
+    starts = range(size) if quorum < size else range(1)
+    shown: list[Json] = []
+    for start in starts:
+        members = [segment.ensemble[(start + step) % size] for step in range(quorum)]
+        racks = [truth.racks[name] for name in members]
+        if len(set(racks)) < needs:
+            why = f"has {len(set(racks))} rack ({racks[0]}) and needs {needs}"
+            shown.append({"position": start, "members": members, "locations": racks, "why": why})
+    if not shown:
+        return None
+    return {
+        "policy": "rack",
+        "java_mode": False,
+        "parameters": [("minNumRacksPerWriteQuorum", str(RACKS_MIN)), ("enforceMinNumRacksPerWriteQuorum", "false")],
+        "write_sets": len(starts),
+        "deciding": len(shown),
+        "shown": shown[:WRITE_SETS_SHOWN_MAX],
+        "without_location": [],
+        "recorded_policy": "",
+    }
