@@ -46,16 +46,8 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
         tick=watch.done,
         counts=store.counts,
     )
-    bookies = BookieRegister(
-        store,
-        at.run,
-        at.journal,
-        about.facts,
-        about.terms.around.maintenance,
-        search_reads_max=settings.search_reads_max,
-        resumptions=len(about.resumed_at),
-    )
-    can_read = about.terms.probe_entries > 0
+    away, resumptions = about.terms.around.maintenance, len(about.resumed_at)
+    bookies = BookieRegister(store, at.run, at.journal, about.facts, away, settings.search_reads_max, resumptions)
     return Audit(
         stages=stages,
         store=store,
@@ -67,7 +59,9 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
         judgings=Judgings(stages, at.run, at.journal),
         relisting=Relisting(stages, store, at.run, about.previous_population, at.baseline),
         mark_looks=MarkLooks(store, at.run, about.terms, is_partial=about.partial),
-        renaming=RenameSearch(store, at.run, settings.bookie_limits(), bookies.directory_behind, can_read),
+        renaming=RenameSearch(
+            store, at.run, settings.bookie_limits(), bookies.directory_behind, can_read=about.terms.probe_entries > 0
+        ),
         waits_ms=about.waits_ms,
         shard_ledgers=settings.shard_ledgers,
     )

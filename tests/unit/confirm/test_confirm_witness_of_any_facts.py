@@ -24,6 +24,7 @@ from auditor.model.facts import (
     CorruptFacts,
     DuplicateFacts,
     EntryFacts,
+    FailingFacts,
     LostContentFacts,
     LostFacts,
     MarkFacts,
@@ -145,6 +146,17 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
         SilentFacts, st.just("writable"), st.just("h:3181"), st.integers(2, 9), st.just("") | words, delays, flags
     ),
     LostFacts: st.builds(LostFacts, flags, counts, some(numbers, 1, 10), ms, delays, flags),
+    FailingFacts: st.builds(
+        FailingFacts,
+        st.just("writable"),
+        st.just("h:3181"),
+        st.integers(2, 9),
+        st.integers(3, 99),
+        st.lists(st.integers(0, 99), min_size=1, max_size=3, unique=True).map(tuple),
+        st.integers(1, 99),
+        st.integers(0, 99),
+        st.just((("EIO", 7), ("EUA", 1))),
+    ),
     LostContentFacts: st.builds(
         LostContentFacts,
         st.just("readonly"),
