@@ -2,7 +2,7 @@
 
 A candidate is a bookie, a rack, a creation period, or recovery (auto-recovery that is disabled, a worker that holds locks). It
 is a cause where it has contrast (`contrast`) and explains CAUSE_LEDGERS_MIN ledgers. Findings of one cause share a family;
-ledgers that a bookie's silence left unjudged are a family of their own. Decision 0023 says why. Pure; ids in arrays, 8 bytes a
+ledgers that a bookie's silence left unjudged are a family of their own. Decision 0021 says why. Pure; ids in arrays, 8 bytes a
 ledger and bookie.
 """
 

@@ -1,6 +1,6 @@
 """Contrast: whether a candidate is hit clearly more often than what it is compared with. Pure.
 
-A candidate without contrast explains nothing, however many ledgers it touches (decision 0023).
+A candidate without contrast explains nothing, however many ledgers it touches (decision 0021).
 """
 
 from __future__ import annotations

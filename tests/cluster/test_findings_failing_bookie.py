@@ -1,4 +1,4 @@
-"""Real bookies that fail every request, and one that is there under another name with the folders of one that is gone."""
+"""A bookie that fails every request beside real ones, and a real one that is there under another name."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from support.audits import Outcome, accounted, audit
 from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
+from auditor.sandbox.bookie import Behaviour, Bookie
+from auditor.sandbox.listener import Listener
+from auditor.sandbox.loop_thread import LoopThread
+from auditor.wire import bookie_registration
 
 pytestmark = [pytest.mark.real, pytest.mark.spark]
 
@@ -18,30 +22,29 @@ LEDGERS = range(1, 5)
 
 @pytest.fixture(scope="module")
 def failing(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """The index of each ledger on b2 is damaged, so that it answers EIO; on b3 that of one ledger."""
-    with RealCluster(tmp_path_factory.mktemp("failing"), bookies=3) as cluster:
-        for ledger_id in LEDGERS:
-            cluster.place(ledger_id, cluster.ledger("e3 w3 a2 0:[b1 b2 b3] closed 9"))
-        for bookie, damaged in (("b2", len(LEDGERS)), ("b3", 1)):
-            directory = cluster.end_bookie(bookie)
-            for index in _indexes(directory)[:damaged]:
-                index.write_bytes(b"\0" * 8 + index.read_bytes()[8:])
-            cluster.start_bookie(bookie)
-        return accounted(audit(cluster, tmp_path_factory.mktemp("audit")))
-
-
-def _indexes(directory: Path) -> list[Path]:
-    found = sorted((directory / "ledgers").rglob("*.idx"))
-    assert len(LEDGERS) == len(found), found
-    return found
+    """Beside two real bookies b9, which refuses every request: damage from outside makes a bookie of 4.17.2 say ENOENTRY or
+    ENOLEDGER, or serve what it has in memory."""
+    listener, loop = Listener(Bookie(Behaviour(refuses=True))), LoopThread("refusing-bookie")
+    try:
+        loop.call(listener.start())
+        with RealCluster(tmp_path_factory.mktemp("failing"), bookies=2) as cluster:
+            cluster.register("b9", bookie_registration.encode("127.0.0.1", listener.port))
+            for ledger_id in LEDGERS:
+                cluster.add_ledger(ledger_id, cluster.ledger("e3 w3 a2 0:[b1 b2 b9] closed 9"))
+                for bookie in ("b1", "b2"):
+                    cluster.hold(bookie, ledger_id, "0-9")
+            return accounted(audit(cluster, tmp_path_factory.mktemp("audit")))
+    finally:
+        loop.call(listener.stop())
+        loop.stop()
 
 
 def test_a_bookie_whose_every_answer_is_an_error_is_found(failing: Outcome) -> None:
-    """A warning, with the status and how often it came; the other, which serves three of four ledgers, is not."""
-    found = failing.one("b2")
+    """A warning, with the status and how often it came; on the bookies that serve their ledgers nothing is found."""
+    found = failing.one("b9")
     assert (Kind.BOOKIE_FAILING_REQUESTS.value, "warning") == (found["kind"], found["severity"])
     facts = found["facts"]
-    assert (4, [1, 2, 3, 4], [["EIO", 8]]) == (facts["ledgers"], facts["some_ledgers"], facts["statuses"])
+    assert (4, [1, 2, 3, 4], [["EUA", 8]]) == (facts["ledgers"], facts["some_ledgers"], facts["statuses"])
     assert [Kind.BOOKIE_FAILING_REQUESTS] == failing.kinds
     assert ["indeterminate: bookie_refused"] * 4 == failing.standings(*LEDGERS)
 

@@ -292,5 +292,5 @@ def test_the_finding_on_marks_is_the_same_one_in_every_run(run: Place):
     """And another than that on the population of the same cluster."""
     (found,) = on_marks(marked(run))
     dropped = Finding(Kind.LEDGER_POPULATION_DROPPED, found["facts"])
-    assert json.loads(line)["id"] == finding_id(Finding(Kind.MARK_WITHOUT_LEDGER, dropped.facts), FACTS)
-    assert json.loads(line)["id"] != finding_id(dropped, FACTS)
+    assert found["id"] == finding_id(Finding(Kind.MARK_WITHOUT_LEDGER, dropped.facts), FACTS)
+    assert found["id"] != finding_id(dropped, FACTS)
