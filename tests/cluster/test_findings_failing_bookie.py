@@ -22,8 +22,8 @@ LEDGERS = range(1, 5)
 
 @pytest.fixture(scope="module")
 def failing(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """Beside two real bookies b9, which refuses every request: damage from outside makes a bookie of 4.17.2 say ENOENTRY or
-    ENOLEDGER, or serve what it has in memory."""
+    """Beside two real bookies the sandbox's b9, registered in the same ZooKeeper, which refuses every request. No damage to the
+    files of a real bookie that was tried made each of its answers an error status."""
     listener, loop = Listener(Bookie(Behaviour(refuses=True))), LoopThread("refusing-bookie")
     try:
         loop.call(listener.start())
