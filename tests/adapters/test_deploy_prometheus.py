@@ -1,6 +1,7 @@
 """The alerts in deploy/prometheus before Prometheus' own judge: their own stories, and what the auditor really exports."""
 
 import json
+import math
 import os
 import re
 import shutil
@@ -134,7 +135,8 @@ def series_of(text: str) -> list[dict[str, str]]:
     out = []
     for sample in samples(text):
         labels = ", ".join(f"{name}={json.dumps(value)}" for name, value in sample.labels.items())
-        out.append({"series": f"{sample.name}{{{labels}}}", "values": f"{sample.value}x96"})
+        values = " ".join(["NaN"] * 97) if math.isnan(sample.value) else f"{sample.value}x96"  # promtool repeats no NaN
+        out.append({"series": f"{sample.name}{{{labels}}}", "values": values})
     return out
 
 
