@@ -40,7 +40,7 @@ class Costs:
     retries: int
     confirming_reads: int
     unanswered: int
-    """Questions to bookies that brought no valid answer."""
+    """Requests to bookies that brought no valid answer, those included that were sent again."""
     bookies_named: int
     """Distinct bookies that some ledger had a question for."""
 

@@ -198,15 +198,15 @@ def _costs(run: Place) -> Costs:
         received += _sum(batch, "received_bytes")
         retries += _sum(batch, "retries")
         about_ledgers = batch.filter(pc.is_valid(batch["ledger_id"]))
-        unanswered += about_ledgers.num_rows - _sum_of(pc.is_in(about_ledgers["status"], valid))
+        unanswered += _failed(about_ledgers, valid)
         named.update(pc.unique(about_ledgers["bookie_id"]).to_pylist())
-    conclusive = pa.array([status.value for status in (*ABSENT_READS, ReadStatus.PRESENT)])
+    answered = pa.array([status.value for status in (*ABSENT_READS, ReadStatus.PRESENT, ReadStatus.CORRUPT)])
     for batch in run.stream("evidence/reads", READS, columns):
         requests += _sum(batch, "requests")
         received += _sum(batch, "received_bytes")
         retries += _sum(batch, "retries")
         confirming += batch.num_rows
-        unanswered += batch.num_rows - _sum_of(pc.is_in(batch["status"], conclusive))
+        unanswered += _failed(batch, answered)
     for batch in run.stream(RENAMES_NAME, RENAMES, columns[3:]) if run.has_table(RENAMES_NAME) else ():
         requests += _sum(batch, "requests")
         received += _sum(batch, "received_bytes")
@@ -219,9 +219,15 @@ def _costs(run: Place) -> Costs:
         bookie_bytes=received,
         retries=retries,
         confirming_reads=confirming,
-        unanswered=unanswered,
+        unanswered=unanswered + retries,
         bookies_named=len(named),
     )
+
+
+def _failed(batch: pa.RecordBatch, answered: pa.Array) -> int:
+    """Return how many questions were sent and not answered with one of these statuses. What was never sent did not fail."""
+    sent = batch.filter(pc.greater(batch["requests"], 0))
+    return sent.num_rows - _sum_of(pc.is_in(sent["status"], answered))
 
 
 def _sum(batch: pa.RecordBatch, column: str) -> int:

@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ Numbers = Mapping[tuple[str, ...], int]
 AGREEING_RUNS = 3
 """Runs in a row that found the number of ledgers dropped, about to the same one: then it is what the next is held against."""
 VALID = frozenset({"held", "no_such_ledger"})
-CONCLUSIVE = frozenset({"present", "no_entry", "no_ledger"})
+CONCLUSIVE = frozenset({"present", "no_entry", "no_ledger", "corrupt"})
 SAMPLE = re.compile(r'^bookkeeper_auditor_(\w+)_total\{.*(?:kind|outcome)="(\w+)".*\} ([0-9.e+]+)$', re.MULTILINE)
 
 
@@ -94,9 +95,11 @@ def _new_findings(run: Path, before: Path | None) -> Numbers:
 def _requests(run: Path, before: Path | None) -> Numbers:
     """Requests by service and outcome. Those to bookies are counted from the evidence."""
     answers, reads = (_rows(run / "evidence" / name) for name in ("answers", "reads"))
-    sent = sum(row["requests"] for row in (*answers, *reads))
-    failed = sum(row["status"] not in VALID for row in answers if row["ledger_id"] is not None)
-    failed += sum(row["status"] not in CONCLUSIVE for row in reads)
+    renames = _rows(run / "evidence" / "renames")
+    sent = sum(row["requests"] for row in (*answers, *reads, *renames))
+    failed = sum(row["retries"] for row in (*answers, *reads, *renames))
+    failed += sum(row["requests"] > 0 and row["status"] not in VALID for row in answers if row["ledger_id"] is not None)
+    failed += sum(row["requests"] > 0 and row["status"] not in CONCLUSIVE for row in reads)
     read, unread = (_znodes(run, name) for name in ("zookeeper_reads", "zookeeper_reads_failed"))
     return {
         ("bookie_requests", "answered"): max(0, sent - failed),
@@ -140,11 +143,27 @@ def _told_baseline(run: Path) -> object:
     return last and (last["run_id"], last["finished_at"], last["listed"], list(last["low_listed"]))
 
 
+def _absent(run: Path | None) -> object:
+    """Since when, in ms, each bookie is not registered, as the run left it to the next."""
+    return {} if run is None else {one["bookie_id"]: _ms(one["since"]) for one in summary_of(run)["bookies_unregistered"]}
+
+
+def _told_absent(run: Path) -> object:
+    return json.loads((run / "run.json").read_text()).get("unregistered_since_ms", {})
+
+
+def _ms(moment: str) -> int:
+    return round(datetime.fromisoformat(moment).timestamp() * 1_000)
+
+
 SUMS = (
     Sum("totals", lambda run: {(kind,): n for kind, n in summary_of(run)["totals"].items()}, _new_findings),
     Sum("request_totals", _request_totals, _requests),
 )
-HANDED = (Handed("previous_population", _told_baseline, lambda one: _baseline(one.baseline)),)
+HANDED = (
+    Handed("previous_population", _told_baseline, lambda one: _baseline(one.baseline)),
+    Handed("unregistered_since_ms", _told_absent, lambda one: _absent(one.baseline)),
+)
 CARRIED = (*SUMS, *HANDED)
 """All that a run hands on to the next one."""
 

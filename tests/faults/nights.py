@@ -156,7 +156,8 @@ class Nights:
         """A run, in the order of `auditor run`."""
         previous = self.output.previous(FACTS)
         if not about.resumed_at:
-            about = replace(about, previous_population=previous.population(50))
+            handed = {"unregistered_since_ms": previous.unregistered_since_ms}
+            about = replace(about, previous_population=previous.population(50), **handed)
         directory = self.output.start(about.run_id)
         journal = Journal.reopened(directory)
         counts = ReadCounts()
@@ -171,6 +172,7 @@ class Nights:
         if has_dropped(about.previous_population, night.listed):
             journal.once("listing again", _write, directory, _listing(night, AGAIN))
         bookies = [BookieRecord(b, 1, 0, Registration.WRITABLE, "h", 1, True, "") for b in ("b1", "b2")]
+        bookies.append(BookieRecord("gone", 1, round(now.timestamp() * 1_000), Registration.NONE, None, None, True, ""))
         verdicts = directory.read_table("verdicts", VERDICTS)
         write_read_counts(directory, counts)
         done = conclude(

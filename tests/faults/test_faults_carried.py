@@ -51,8 +51,6 @@ INSTANTS = (
     "write_text 000002.json",
     "write_table evidence/zookeeper_reads",
     "write_text findings.jsonl",
-    "create causes",
-    "write_text 01-bookie-bookie-3-3181.txt",
     "write_text report.txt",
     "write_text metrics.prom",
     "write_text summary.json",
@@ -211,6 +209,9 @@ PLANTED: dict[str, tuple[Sort, str, str, Callable[[dict[str, Any]], object]]] = 
         Sort.DUPLICATION, "request_totals", "summary.json", add("request_totals", "zookeeper_reads", 6),
     ),
     "no number of ledgers to be held against": (Sort.LOSS, "previous_population", "run.json", baseline()),
+    "a bookie is missing since this run only": (
+        Sort.CORRUPTION, "unregistered_since_ms", "run.json", lambda about: about.update(unregistered_since_ms={}),
+    ),
     "the number of ledgers of no run": (Sort.CORRUPTION, "previous_population", "run.json", baseline(listed=10)),
 }  # fmt: skip
 
