@@ -144,7 +144,7 @@ def test_what_contradicts_what_is_told(outcome: Outcome, name: str) -> None:
     """METADATA_MALFORMED, a warning, with each contradiction naming both of its sides; the metadata was read twice alike."""
     (found,) = (one for one in outcome.of(IDS[name][0]) if one["family"] == "metadata")
     assert (Kind.METADATA_MALFORMED.value, "warning") == (found["kind"], found["severity"])
-    told = found["witness"].split("contradicts itself: ")[1].split(". Seen at")[0]
+    told = found["witness"].split("contradicts itself: ")[1].split(". Bookies were")[0].split(". Metadata was")[0]
     assert CONTRADICTIONS[name].says == tuple(told.split("; "))
     assert 1 == len({look["znode_version"] for look in found["looks"]})
     assert len(found["looks"]) >= 2

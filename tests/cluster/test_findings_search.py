@@ -70,7 +70,7 @@ def test_a_copy_with_a_wrong_digest_is_named_and_is_not_none(outcome: Outcome) -
     """b4 sent the entry, and its bytes do not match: neither a holder nor a bookie that has nothing."""
     found = search(outcome, CORRUPT)
     assert (["b4"], []) == (found["corrupt_on"], found["found_on"])
-    assert "A copy with a wrong digest or wrong ids came from b4" in outcome.one(CORRUPT)["witness"]
+    assert "b4 sent a copy with a wrong digest" in outcome.one(CORRUPT)["witness"]
 
 
 def test_a_bookie_that_nobody_knows_has_lost_its_copies(outcome: Outcome) -> None:

@@ -131,7 +131,7 @@ def _partly_heard(planted: Planted) -> Iterator[Partly]:
     lacking = frozenset(name for loss in truth.losses for name, _ in loss.missing_on)
     known = [((), lacking, 1), *(((loss,), unheard, n) for whole in truth.losses for loss, unheard, n in _less(whole))]
     for losses, unheard, count in known:
-        standing = "violated" if losses else "exempt" if truth.exempt else "indeterminate"
+        standing = "violated" if losses else "exempt" if truth == OPEN else "indeterminate"
         for number in range(1, len(UNHEARD) + 1):
             for reasons in combinations(UNHEARD, number):
                 yield Partly(Judged(standing, truth.exempt, reasons, losses), planted.bookies, unheard, count)

@@ -237,8 +237,10 @@ def test_every_ledger_is_accounted_for(told: Told):
 
 
 def test_what_cannot_be_understood_accuses_nobody_of_missing_entries(told: Told):
-    """Beside metadata, bookies that say nothing and a wrong digest, only the marked ledger that lost an entry is accused."""
+    """Beside metadata, bookies that say nothing and a wrong digest, only the marked ledger that lost an entry is accused. A list
+    of entries behind the last one is a remark."""
     expected = {
+        Kind.ENTRIES_BEYOND_END,
         Kind.METADATA_MALFORMED,
         Kind.BOOKIE_SILENT_YET_REGISTERED,
         Kind.BOOKIE_FAILING_REQUESTS,

@@ -14,11 +14,10 @@ from pyspark.sql import DataFrame, Row
 from auditor.clock import now_ms
 from auditor.config import ZooKeeperLimits
 from auditor.errors import ConfigError
-from auditor.evidence.schemas import LEDGERS
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.tables import ledger_source
 from auditor.tables.ledger_source import SOURCES, LedgersReader
-from auditor.tables.ledgers import reader
+from auditor.tables.ledgers import COUNTED_LEDGERS, reader
 from auditor.tables.source_options import OPTIONS, READERS_DEFAULT, READERS_MAX, ZOOKEEPER_OPTIONS, source_options
 from auditor.tables.store import spark_type
 from auditor.wire.service_uri import parse as parse_uri
@@ -102,7 +101,7 @@ def test_the_source_and_the_run_read_alike(load, cluster):
     uri = parse_uri(cluster.metadata_service_uri)
     with open_store(uri, ZooKeeperLimits()) as store:
         ids = pa.RecordBatch.from_arrays([pa.array([CLOSED, MALFORMED, MARKED])], names=["ledger_id"])
-        evidence = pa.Table.from_batches(reader(store.address, 1, {})(iter([ids])), LEDGERS)
+        evidence = pa.Table.from_batches(reader(store.address, 1, {})(iter([ids])), COUNTED_LEDGERS)
     expected = evidence.select(ledger_source.LEDGER_COLUMNS.names).drop_columns("read_at_ms").to_pylist()
     table = load("ledgers").where(f"ledger_id in ({CLOSED}, {MALFORMED}, {MARKED})").drop("read_at_ms")
     assert expected == table.toArrow().sort_by("ledger_id").to_pylist()

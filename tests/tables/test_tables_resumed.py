@@ -174,7 +174,7 @@ def test_shards_say_what_one_piece_says(cluster: SandboxCluster, whole: Outcome,
 def test_a_finished_run_keeps_no_journal(whole: Outcome):
     """Evidence and results; nothing that only going on would need."""
     assert whole.run_dir is not None
-    assert {"evidence", "verdicts", "causes"} == {path.name for path in whole.run_dir.iterdir() if path.is_dir()}
+    assert {"evidence", "verdicts", "marks"} == {path.name for path in whole.run_dir.iterdir() if path.is_dir()}
 
 
 def test_the_pause_is_made_again_by_the_run_that_goes_on(
