@@ -43,7 +43,7 @@ def test_the_wiped_bookie_is_found_and_its_twin_is_not(outcome: Outcome):
     """One finding on a bookie, critical; each ledger keeps its own; replay gave the same to the byte (`accounted`)."""
     found = outcome.one("b2")
     assert (Kind.BOOKIE_LOST_CONTENT.value, "critical") == (found["kind"], found["severity"])
-    said = "answered for 6 ledgers. Of 6 of them (1, 2, 3, 4, 5, 6) it lacked, at two looks, more than half of the entries it should"
+    said = "answered for 6 ledgers. Of 6 of them (1, 2, 3, 4, 5, 6) it lacked, at two looks, more than half of the entries"
     assert said in found["witness"]
     assert ["answered", "answered"] == [look["answers"]["b2"] for look in found["looks"]]
     assert [[], []] == [outcome.of(bookie) for bookie in ("b1", "b4")]
