@@ -237,8 +237,8 @@ def test_every_ledger_is_accounted_for(told: Told):
 
 
 def test_what_cannot_be_understood_accuses_nobody_of_missing_entries(told: Told):
-    """Beside metadata, bookies that say nothing and a wrong digest, only the marked ledger that lost an entry is accused. Entries
-    behind the last one are a remark."""
+    """Beside metadata, bookies that say nothing and a wrong digest, only the marked ledger that lost an entry is accused.
+    Entries behind the last one are a remark."""
     expected = {
         Kind.ENTRIES_BEYOND_END,
         Kind.METADATA_MALFORMED,
