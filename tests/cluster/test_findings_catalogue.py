@@ -247,6 +247,7 @@ STORIES = [
         ("ends at entry 9", "Either the metadata was truncated or"),
         standing="sound",
         members=frozenset({"b1", "b2", "b3"}),
+        asked=1,
     ),
 ]
 ON_SILENT, ON_ANSWERING, ON_LOST, ON_LOST_AND_MARKED = 170, 171, 180, 181
@@ -469,9 +470,10 @@ def test_bookies_are_counted(outcome: Outcome) -> None:
 def test_single_ledgers_get_the_same_verdicts(outcome: Outcome, single: Outcome) -> None:
     """`auditor ledger` says of every ledger what the run said: standing, reasons, findings but for the moments of looking."""
 
-    def told(found: dict[str, Any]) -> dict[str, Any]:
-        facts = {key: value for key, value in found["facts"].items() if key != "age_ms"}
-        return {key: value for key, value in found.items() if key not in ("looks", "witness")} | {"facts": facts}
+    def told(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: told(one) for key, one in value.items() if key not in ("looks", "witness", "age_ms")}
+        return value
 
     ids = sorted(outcome.verdicts)
     assert outcome.standings(*ids) == single.standings(*ids)
