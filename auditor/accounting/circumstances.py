@@ -43,6 +43,7 @@ def told(
     return {
         "bookies": bookie_counts(records, named_by_ledgers),
         "bookies_unheard": unheard(records),
+        "bookies_away": away(records),
         "bookies_gone": gone(records),
         "maintenance": maintenance(records, terms, verdicts),
         "placement": placement(records, terms),
@@ -51,7 +52,8 @@ def told(
 
 
 def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> dict[str, int]:
-    """As of the last look at each bookie; who answered at any look, answered. `gone`: known by a cookie, not registered."""
+    """As of the last look at each bookie; who answered at any look, answered. `away`: not registered and with a cookie;
+    `gone`: with neither."""
     last, answered = _last(records), _ever(records, Greeting.ANSWERED)
 
     def greeted(greeting: Greeting) -> int:
@@ -65,6 +67,7 @@ def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> dic
         "silent": greeted(Greeting.SILENT),
         "refused": greeted(Greeting.REFUSED),
         "unsupported": greeted(Greeting.UNSUPPORTED),
+        "away": len(_away(last)),
         "gone": len(_gone(last)),
     }
 
@@ -76,8 +79,13 @@ def unheard(records: Iterable[BookieRecord]) -> dict[str, list[BookieId]]:
     return {greeting.value: bookies[:BOOKIES_NAMED_MAX] for greeting, bookies in named.items()}
 
 
+def away(records: Iterable[BookieRecord]) -> list[BookieId]:
+    """Bookies that are not registered and have a cookie, accused or not; a few of them."""
+    return _away(_last(records))[:BOOKIES_NAMED_MAX]
+
+
 def gone(records: Iterable[BookieRecord]) -> list[BookieId]:
-    """Bookies that the cluster knows by a cookie and that are not registered, accused or not; a few of them."""
+    """Bookies that ledgers name and that have neither a registration nor a cookie; a few of them."""
     return _gone(_last(records))[:BOOKIES_NAMED_MAX]
 
 
@@ -130,8 +138,15 @@ def _ever(records: Iterable[BookieRecord], *greetings: Greeting) -> set[BookieId
     return {record.bookie_id for record in records if record.greeting in greetings}
 
 
-def _gone(last: Mapping[BookieId, BookieRecord]) -> list[BookieId]:
+def _away(last: Mapping[BookieId, BookieRecord]) -> list[BookieId]:
     return sorted(b for b, record in last.items() if record.registration is Registration.NONE and record.has_cookie)
+
+
+def _gone(last: Mapping[BookieId, BookieRecord]) -> list[BookieId]:
+    """None where nobody has a cookie: then cookies tell nothing."""
+    if not any(record.has_cookie for record in last.values()):
+        return []
+    return sorted(b for b, record in last.items() if record.registration is Registration.NONE and not record.has_cookie)
 
 
 def _found(record: BookieRecord | None, answered: bool) -> str:

@@ -91,13 +91,13 @@ def maintenance_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
 
 def upgrade_sentence(summary: Mapping[str, Any]) -> str:
     """Bookies that are not accused because auto-recovery is disabled; empty where there are none."""
-    away = {str(one["bookie_id"]) for one in (summary.get("maintenance") or {}).get("bookies") or ()}
-    gone = [str(bookie) for bookie in summary.get("bookies_gone") or () if bookie not in away]
-    if not gone or not summary.get("replication_disabled"):
+    planned = {str(one["bookie_id"]) for one in (summary.get("maintenance") or {}).get("bookies") or ()}
+    away = [str(bookie) for bookie in summary.get("bookies_away") or () if bookie not in planned]
+    if not away or not summary.get("replication_disabled"):
         return ""
-    are = "is not registered and has" if len(gone) == 1 else "are not registered and have"
+    are = "is not registered and has" if len(away) == 1 else "are not registered and have"
     return (
-        f"{named(gone)} {are} a cookie. While auto-recovery is disabled, as during an upgrade, that is not reported as a lost "
+        f"{named(away)} {are} a cookie. While auto-recovery is disabled, as during an upgrade, that is not reported as a lost "
         "bookie: enable it when the upgrade is over."
     )
 
@@ -113,11 +113,14 @@ def renamed_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def gone_words(summary: Mapping[str, Any]) -> str:
-    """Bookies that the cluster knows by a cookie and that are not registered; empty where there are none."""
-    number = int(summary["bookies"].get("gone", 0))
-    return (
-        f"; {count(number)} known by a cookie and gone ({named(summary.get('bookies_gone') or (), number)})" if number else ""
+def missing_words(summary: Mapping[str, Any]) -> str:
+    """Bookies that are not registered: away, with a cookie, and gone, without one; empty where there are none."""
+    said = {"away": "with a cookie and no registration", "gone": "gone, with neither a cookie nor a registration"}
+    numbers = {name: int(summary["bookies"].get(name, 0)) for name in said}
+    return "".join(
+        f"; {count(number)} {said[name]} ({named(summary.get(f'bookies_{name}') or (), number)})"
+        for name, number in numbers.items()
+        if number
     )
 
 

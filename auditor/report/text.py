@@ -11,7 +11,7 @@ from auditor.report.causes_text import causes_section
 from auditor.report.findings_text import FindingRow, findings_section, next_section
 from auditor.report.layout import count, moment, of, paint, printable, share, size, span, table, wrapped
 from auditor.report.marks_text import marks_section
-from auditor.report.surroundings_text import first_screen, gone_words, placement_words
+from auditor.report.surroundings_text import first_screen, missing_words, placement_words
 from auditor.report.unjudged_text import unjudged_section
 from auditor.report.words import EXEMPT_WORDS, machine_line, outcome_sentences
 
@@ -158,7 +158,7 @@ def _cost(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
     states = [f"{count(bookies[name])} {name}" for name in ("answered", "silent", "refused", "unsupported") if bookies[name]]
     yield from wrapped(
         f"bookies   {count(bookies['registered'])} registered ({count(bookies['readonly'])} read-only), "
-        f"{count(bookies['named_by_ledgers'])} named by ledgers: {', '.join(states) or 'none asked'}{gone_words(summary)}",
+        f"{count(bookies['named_by_ledgers'])} named by ledgers: {', '.join(states) or 'none asked'}{missing_words(summary)}",
         width, "  ", hang=_HANG,
     )  # fmt: skip
     yield from wrapped(placement_words(summary), width, "  ", hang=_HANG)

@@ -85,8 +85,8 @@ def test_nobody_waits_for_a_bookie_in_maintenance(spark: object, gone: SandboxCl
     assert {"bookies": [{"bookie_id": "b2", "found": "not_registered"}], "ledgers": 3} == known.summary["maintenance"]
     assert "listledgers -bookieid" not in known.stdout and "listledgers -bookieid b2" in unknown.stdout
     for outcome in (known, unknown):
-        assert (1, ["b2"]) == (outcome.summary["bookies"]["gone"], outcome.summary["bookies_gone"])
-        assert "1 known by a cookie and gone (b2)" in flat(outcome)
+        assert (1, ["b2"]) == (outcome.summary["bookies"]["away"], outcome.summary["bookies_away"])
+        assert "1 with a cookie and no registration (b2)" in flat(outcome)
 
 
 def test_a_silent_bookie_in_maintenance_makes_no_second_look(spark: object, silent: SandboxCluster, tmp_path: Path):

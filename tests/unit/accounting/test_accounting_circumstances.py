@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from auditor.accounting.assurance import BOOKIES_NAMED_MAX, assurance_of_ledgers, maintenance_of_ledgers
-from auditor.accounting.circumstances import assurance, bookie_counts, gone, maintenance, placement
+from auditor.accounting.circumstances import assurance, away, bookie_counts, gone, maintenance, placement
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.availability import Answer, AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, Registration, Surroundings
@@ -26,7 +26,7 @@ def bookie(name: str, greeting: Greeting | None, registration: Registration = WR
     return BookieRecord(name, look, 0, registration, "h", 1, cookie, "", greeting)
 
 
-GONE = bookie("gone", Greeting.UNREGISTERED, NONE)
+AWAY = bookie("away", Greeting.UNREGISTERED, NONE)
 FORGOTTEN = bookie("forgotten", Greeting.UNREGISTERED, NONE, cookie=False)
 SILENT = bookie("silent", Greeting.SILENT)
 WELL = bookie("well", Greeting.ANSWERED)
@@ -45,22 +45,30 @@ def probed(probes: int, random: int, standing: str = "sound") -> dict[str, Any]:
     return {"assurance": "probed", "probes": probes, "random_probes": random, "standing": standing}
 
 
-def test_a_bookie_with_a_cookie_and_no_registration_is_gone():
-    """Whether or not anything is accused; one without a cookie is no bookie of this cluster any more."""
-    records = [GONE, FORGOTTEN, WELL, bookie("back", Greeting.UNREGISTERED, NONE), bookie("back", Greeting.ANSWERED, look=2)]
-    assert (["gone"], 1) == (gone(records), bookie_counts(records, 0)["gone"])
+def test_a_bookie_without_registration_is_away_with_a_cookie_and_gone_without():
+    """Whether or not anything is accused; what is registered is neither."""
+    back = [bookie("back", Greeting.UNREGISTERED, NONE), bookie("back", Greeting.ANSWERED, look=2)]
+    records = [AWAY, FORGOTTEN, WELL, *back]
+    assert (["away"], 1) == (away(records), bookie_counts(records, 0)["away"])
+    assert (["forgotten"], 1) == (gone(records), bookie_counts(records, 0)["gone"])
 
 
-def test_few_of_many_that_are_gone_are_named():
+def test_nobody_is_gone_where_nobody_has_a_cookie():
+    """Then cookies tell nothing."""
+    records = [FORGOTTEN, replace(WELL, has_cookie=False)]
+    assert ([], 0, 0) == (gone(records), bookie_counts(records, 0)["gone"], bookie_counts(records, 0)["away"])
+
+
+def test_few_of_many_that_are_away_are_named():
     """All are counted."""
     records = [bookie(f"b{n:02}", Greeting.UNREGISTERED, NONE) for n in range(40)]
-    assert (BOOKIES_NAMED_MAX, 40) == (len(gone(records)), bookie_counts(records, 0)["gone"])
+    assert (BOOKIES_NAMED_MAX, 40) == (len(away(records)), bookie_counts(records, 0)["away"])
 
 
 @pytest.mark.parametrize(
     ("found", "name"),
     [
-        ("not_registered", "gone"),
+        ("not_registered", "away"),
         ("not_registered", "forgotten"),
         ("silent", "silent"),
         ("answered", "well"),
@@ -72,7 +80,7 @@ def test_few_of_many_that_are_gone_are_named():
 def test_how_a_bookie_in_maintenance_was_found_is_told(found: str, name: str):
     """Also that it answers, and that there is none of that name."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset({name})))
-    told = maintenance([GONE, FORGOTTEN, SILENT, WELL, UNABLE, IDLE], terms, rows())
+    told = maintenance([AWAY, FORGOTTEN, SILENT, WELL, UNABLE, IDLE], terms, rows())
     assert {"bookies": [{"bookie_id": name, "found": found}], "ledgers": 0} == told
 
 

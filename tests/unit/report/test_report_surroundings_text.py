@@ -77,11 +77,13 @@ def test_there_is_nothing_to_do_about_what_is_in_maintenance():
     assert "maintenance" not in what_to_do(silent, {}, frozenset({"b1"}))
 
 
-def test_bookies_that_are_gone_stand_in_the_line_of_bookies():
-    """Accused or not."""
-    said = flat(bookies=BOOKIES | {"gone": 2}, bookies_gone=["b4", "b5"])
-    assert "5 answered; 2 known by a cookie and gone (b4, b5)" in said
-    assert "gone" not in flat()
+def test_bookies_that_are_not_registered_stand_in_the_line_of_bookies():
+    """Accused or not. Gone are those without a cookie, as in a witness; one that has a cookie may come back."""
+    away = flat(bookies=BOOKIES | {"away": 2}, bookies_away=["b4", "b5"])
+    assert "5 answered; 2 with a cookie and no registration (b4, b5)" in away
+    gone = flat(bookies=BOOKIES | {"away": 1, "gone": 1}, bookies_away=["b4"], bookies_gone=["b5"])
+    assert "no registration (b4); 1 gone, with neither a cookie nor a registration (b5)" in gone
+    assert "gone" not in away and "gone" not in flat() and "cookie" not in flat()
 
 
 @pytest.mark.parametrize(
