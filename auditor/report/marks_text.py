@@ -27,6 +27,6 @@ def marks_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterat
         are = "mark is" if marks["stale"] == 1 else "marks are"
         yield from wrapped(f"{count(marks['stale'])} {are} stale: every copy is where the metadata says", width, "  ")
     if marks["without_ledger"]:
-        have = "mark has" if marks["without_ledger"] == 1 else "marks have"
-        yield from wrapped(f"{count(marks['without_ledger'])} {have} no ledger: its metadata does not exist", width, "  ")
+        are = "mark has no ledger: its" if marks["without_ledger"] == 1 else "marks have no ledger: their"
+        yield from wrapped(f"{count(marks['without_ledger'])} {are} metadata does not exist", width, "  ")
     yield ""

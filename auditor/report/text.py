@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from auditor.model.finding import Kind
 from auditor.model.verdict import Exempt
 from auditor.report.causes_text import causes_section
 from auditor.report.findings_text import FindingRow, findings_section, next_section
@@ -187,7 +188,8 @@ def _files(summary: Mapping[str, Any], run_dir: str, color: bool) -> Iterator[st
     if summary.get("causes"):
         yield "  causes/ (the ledgers of each cause, for --ledgers-from)"
     marks = summary.get("marks") or {}
-    if marks.get("stale") or marks.get("without_ledger"):
-        yield "  marks/ (the ledgers of stale marks, and of marks without a ledger)"
+    without_ledger = summary["findings"].get(Kind.MARK_WITHOUT_LEDGER.value) or {}
+    if marks.get("stale") or without_ledger.get("findings"):
+        yield "  marks/ (the ledgers of stale marks, and those of MARK_WITHOUT_LEDGER)"
     yield "  evidence/ (what ZooKeeper and the bookies said, and when), verdicts/"
     yield ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from support import report_stories as stories
 
+from auditor.model.finding import Kind
 from auditor.report.text import render
 
 MARKS = {"total": 12, "within_grace": 10, "beyond_grace": 2, "stale": 3, "without_ledger": 1}
@@ -18,8 +19,22 @@ def test_marks_are_counted_by_grace_and_by_age() -> None:
     """A class without a mark is left out; where the ids are is said under the files."""
     told = flat(marks=MARKS, marks_by_age=AGES)
     assert "12 marks: 10 within grace, 2 beyond it by age: under 1 h 4, 1 h to 1 d 6, older 2" in told
-    assert "3 marks are stale: every copy is where the metadata says 1 mark has no ledger" in told
-    assert "marks/ (the ledgers of stale marks, and of marks without a ledger)" in told
+    assert "3 marks are stale: every copy is where the metadata says 1 mark has no ledger: its metadata does not exist" in told
+    assert "marks/ (the ledgers of stale marks, and those of MARK_WITHOUT_LEDGER)" in told
+
+
+def test_the_file_of_ids_is_that_of_the_finding() -> None:
+    """A younger mark without a ledger is counted, and its ledger is in no file: the directory may not be there."""
+    young = MARKS | {"stale": 0, "within_grace": 12, "beyond_grace": 0}
+    assert "marks/" not in flat(marks=young, marks_by_age=AGES)
+    found = stories.counted([stories.finding(Kind.MARK_WITHOUT_LEDGER, "cluster", witness="Ledger 7 is marked.")])
+    assert "marks/ (the ledgers" in flat(marks=young, marks_by_age=AGES, findings=found)
+
+
+def test_of_several_marks_the_ledgers_have_no_metadata() -> None:
+    """Each has its own."""
+    told = flat(marks=MARKS | {"without_ledger": 4}, marks_by_age=AGES)
+    assert "4 marks have no ledger: their metadata does not exist" in told
 
 
 def test_a_run_of_a_part_speaks_of_its_ledgers_alone() -> None:
