@@ -55,10 +55,7 @@ def _without_cause(summary: Mapping[str, Any], unexplained: int, has_causes: boo
         return told
     if unexplained < CAUSE_LEDGERS_MIN:
         return f"{told}: too few to have a common cause."
-    return (
-        f"{told}. As far as their number can show, they are spread evenly over bookies, racks and creation times: "
-        "no common cause found."
-    )
+    return f"{told}. No common cause could be shown."
 
 
 def _kinds(kinds: Mapping[str, int]) -> str:
