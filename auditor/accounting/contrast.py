@@ -67,7 +67,9 @@ def outliers(groups: Mapping[str, Group], candidates: int) -> dict[str, Contrast
 
     The rest are the groups that do not stand out themselves: else two wiped bookies of three would hide each other. Groups are
     taken away in order of their shares, and the last step that finds contrast counts (generalized ESD, Rosner 1983). A step
-    further needs as many outliers at once, so the steps need no correction of their own. Costs two tests a group.
+    further needs as many outliers at once, so the steps need no correction of their own. Those taken away that do not stand
+    out go back to the rest, and the others are tested against it, until all that are left do. Costs two tests a group, and one
+    for each that is left whenever some went back.
     """
     order = sorted((name for name in groups if groups[name].touched), key=lambda name: (-_share(groups[name]), name))
     rests = [Group(0, 0)]
@@ -78,8 +80,14 @@ def outliers(groups: Mapping[str, Group], candidates: int) -> dict[str, Contrast
     for number, name in enumerate(order, start=1):
         if _against(groups[name], rests[number], candidates).stands_out():
             last = number
-    found = {name: _against(groups[name], rests[last], candidates) for name in order[:last]}
-    return {name: contrast for name, contrast in found.items() if contrast.stands_out()}
+    left, rest = order[:last], rests[last]
+    while True:  # ends: each round but the last takes a group off
+        found = {name: _against(groups[name], rest, candidates) for name in left}
+        back = [groups[name] for name in left if not found[name].stands_out()]
+        if not back:
+            return found
+        left = [name for name in left if found[name].stands_out()]
+        rest = Group(rest.hit + sum(one.hit for one in back), rest.touched + sum(one.touched for one in back))
 
 
 def _share(group: Group) -> float:
