@@ -74,8 +74,8 @@ def _write_sets(stretch: Stretch) -> Iterator[tuple[BookieId, ...]]:
         yield stretch.bookies_of(entry)
 
 
-def copy_counts(tally: Tally, testimonies: Testimonies, probed: Sequence[BookieId]) -> CopyCounts:
-    """Return what the copies of all entries looked at rest on."""
+def copy_counts(tally: Tally, testimonies: Testimonies, probed: Sequence[BookieId], promised: int) -> CopyCounts:
+    """Return what the promised copies rest on, as far as their entries were looked at."""
     listed = read = assumed = 0
     for bookie, held in tally.held.items():
         told = sum(word == HELD for word in testimonies[bookie].told.values())
@@ -84,7 +84,7 @@ def copy_counts(tally: Tally, testimonies: Testimonies, probed: Sequence[BookieI
             assumed += held - told
         else:
             listed += held - told
-    return CopyCounts(sum(tally.expected.values()), listed, read, assumed)
+    return CopyCounts(promised, listed, read, assumed)
 
 
 def is_mark_stale(record: LedgerRecord, tally: Tally, copies: CopyCounts) -> bool:

@@ -62,6 +62,17 @@ def stretches(metadata: LedgerMetadata) -> tuple[Stretch, ...]:
     return tuple(found)
 
 
+def copies_due(metadata: LedgerMetadata, parts: tuple[Stretch, ...]) -> int:
+    """How many copies a writer left behind: W of every entry up to the last, of unclear segments and doubled bookies too.
+
+    Where nobody knows the last entry, of the entries in `parts` alone.
+    """
+    size, write, last = metadata.ensemble_size, metadata.write_quorum, metadata.last_entry_id
+    if metadata.state is not LedgerState.CLOSED or write < 1 or size < write:
+        return 0
+    return write * (sum(part.entry_count for part in parts) if last is None else last + 1)
+
+
 def first_of(stretch: Stretch, bookie: BookieId) -> EntryId | None:
     """The lowest entry of the stretch that was written to the bookie: the first E are tried, one by one."""
     return next((entry for entry in _from_below(stretch) if bookie in stretch.bookies_of(entry)), None)

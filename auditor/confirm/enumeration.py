@@ -32,7 +32,7 @@ from auditor.confirm.enumerated_findings import (
 from auditor.confirm.enumerated_holdings import Testimony, by_list, by_reads, edges_of, gone, unheard
 from auditor.confirm.enumerated_metadata import exemption, is_beyond_grace
 from auditor.confirm.enumerated_probes import Due, due
-from auditor.confirm.enumerated_schedule import Stretch, last_of, stretches
+from auditor.confirm.enumerated_schedule import Stretch, copies_due, last_of, stretches
 from auditor.confirm.enumerated_words import Words, words
 from auditor.model.availability import AnswerStatus, EntryRead
 from auditor.model.cluster import Surroundings
@@ -118,7 +118,8 @@ def _judged(heard: Words, metadata: LedgerMetadata, exempt: Exempt | None, terms
     if is_marked and not heard.answers:
         return _opinion(exempt, topology, [*mark_told(record, None, terms), *said, *placed], unjudged)
     count = _count(heard, metadata, parts, terms, claimed)
-    copies = copy_counts(count.tally, count.testimonies, list(count.dues)) if parts else None
+    promised = copies_due(metadata, parts)
+    copies = copy_counts(count.tally, count.testimonies, list(count.dues), promised) if promised else None
     is_stale = copies is not None and count.is_whole and is_mark_stale(record, count.tally, copies)
     above, end_is_open = beyond_end_told(heard, metadata) if not said else ([], False)
     said = [*said, *above]

@@ -66,7 +66,7 @@ class CopyCounts:
     """The copies a closed ledger promises, and what each of them rests on (contract 8.4).
 
     `listed`: a list names them. `read`: no list names them and they were read. `assumed`: nothing but a sample of other
-    entries speaks for them. The rest is absent or unknown.
+    entries speaks for them. The rest is absent, unknown, the second on one bookie, or in a segment that is not clear.
     """
 
     expected: int

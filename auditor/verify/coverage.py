@@ -30,6 +30,7 @@ from auditor.verify.schedule import (
     foreign_runs,
     held_entries,
     positions,
+    promised_copies,
 )
 from auditor.verify.shares import BookieShare, Probed, Sifter, Source, Untold
 
@@ -96,6 +97,9 @@ class Coverage:
     """Bookies with neither a registration nor a cookie: their copies are absent."""
     reads: Reads
     """The reads of copies where they should be; those that looked for an entry elsewhere are not among them."""
+    promised: int
+    """The copies that the metadata promises, also in segments whose extent is not clear and of a bookie that stands twice in a
+    write set: of these no share has any."""
 
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
@@ -113,9 +117,8 @@ class Coverage:
     @property
     def copies(self) -> CopyCounts:
         """What each promised copy rests on. A copy with a wrong digest counts as neither listed nor read. Costs pieces."""
-        expected = listed = read = assumed = 0
+        listed = read = assumed = 0
         for share in (share for one in self.extents for share in one.shares):
-            expected += share.expected.count()
             if share.is_probed:
                 held = share.expected - share.absent - share.unknown
                 seen = (held & self.probed[share.bookie_id].present).count()
@@ -124,7 +127,7 @@ class Coverage:
             elif share.bookie_id in self.held:
                 listed += (share.expected - share.lacking - share.unknown).count()
                 read += (share.lacking - share.absent - share.unknown).count()
-        return CopyCounts(expected, listed, read, assumed)
+        return CopyCounts(self.promised, listed, read, assumed)
 
     @property
     def lacks(self) -> tuple[BookieLack, ...]:
@@ -173,6 +176,7 @@ def coverage(
         read_absent=tuple(sorted({entry for _, entry in _copies_with_status(ABSENT_READS, mine)})),
         gone=frozenset(gone),
         reads={(bookie, entry): read for bookie, of_bookie in mine.items() for entry, read in of_bookie.items()},
+        promised=promised_copies(metadata),
     )
 
 

@@ -25,7 +25,7 @@ from auditor.verify.metadata import contradictions
 from auditor.verify.placement import Placement, placement
 from auditor.verify.probing import ProbePlan
 from auditor.verify.reasons import in_order
-from auditor.verify.schedule import extents, positions
+from auditor.verify.schedule import extents, positions, promised_copies
 from auditor.verify.stranded import Outside, named_by
 from auditor.verify.underreplication import is_beyond_grace, is_stale, mark_facts
 
@@ -110,13 +110,13 @@ def _search(lost: EntrySet, metadata: LedgerMetadata, seen: Coverage, reads: Rea
 
 
 def _copies(seen: Coverage) -> CopyCounts | None:
-    return seen.copies if seen.extents else None
+    return seen.copies if seen.promised else None
 
 
 def _all_listed(metadata: LedgerMetadata) -> CopyCounts:
     """The copies of a healthy ledger: all of them listed."""
-    expected = sum(one.last_entry_id - one.first_entry_id + 1 for one in extents(metadata)) * metadata.write_quorum
-    return CopyCounts(expected, expected, 0, 0)
+    promised = promised_copies(metadata)
+    return CopyCounts(promised, promised, 0, 0)
 
 
 def _unheard(record: LedgerRecord, answers: Answers, seen: Coverage) -> tuple[Unknown, ...]:

@@ -55,6 +55,18 @@ def extents(metadata: LedgerMetadata) -> tuple[Extent, ...]:
     )
 
 
+def promised_copies(metadata: LedgerMetadata) -> int:
+    """Return how many copies a closed ledger promises: entries times write quorum.
+
+    Without lastEntryId those of the clear extents; 0 where the quorums make no sense.
+    """
+    if metadata.state is not LedgerState.CLOSED or not 1 <= metadata.write_quorum <= metadata.ensemble_size:
+        return 0
+    last = metadata.last_entry_id
+    clear = sum(one.last_entry_id - one.first_entry_id + 1 for one in extents(metadata))
+    return (clear if last is None else last + 1) * metadata.write_quorum
+
+
 def _clear_ends(firsts: list[EntryId], last: EntryId | None) -> list[EntryId | None]:
     """Return where each segment ends (inclusive), None where that is not clear. `last` is the ledger's lastEntryId."""
     ends: list[EntryId | None] = []

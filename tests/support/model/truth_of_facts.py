@@ -145,9 +145,11 @@ def wrong_digests(wrong: list[Copies]) -> Json:
 
 
 def copy_counts(copies: list[Copies]) -> CopyFacts | None:
-    """What the promised copies rest on. Every entry of a bookie that cannot list is read, so none is assumed."""
+    """What the promised copies rest on; a bookie that stands twice has one of two. None is assumed: every entry of a bookie
+    that cannot list is read."""
     words = [one.words[bookie] for one in copies for bookie in one.bookies]
-    return CopyFacts(len(words), words.count(LISTED), words.count(READ)) if copies else None
+    promised = sum(len(one.write_set) for one in copies)
+    return CopyFacts(promised, words.count(LISTED), words.count(READ)) if copies else None
 
 
 # Marks

@@ -23,7 +23,7 @@ from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Kind
 from auditor.model.identity import ENTRY_ID_MAX
 from auditor.model.ledger import LedgerRecord, LedgerState, Malformed, Mark, RecordStatus, ZnodeStamp
-from auditor.model.verdict import Exempt, Standing, Unknown
+from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown
 from auditor.sandbox.notation import ledger
 from auditor.wire.entry_availability import canonical
 
@@ -155,6 +155,23 @@ def test_what_every_bookie_lists_is_sound() -> None:
     """All six entries twice."""
     seen = evidence("e3 w2 a2 0:[b1 b2 b3] closed 5", b1={0, 2, 3, 5}, b2={0, 1, 3, 4}, b3={1, 2, 4, 5})
     assert Standing.SOUND is enumerated(seen, TERMS).standing
+
+
+@pytest.mark.parametrize(
+    ("promised", "listed", "text"),
+    [
+        (20, 10, "e3 w2 a2 0:[b1 b2 b3] 5:[b1 b2 b3] 5:[b1 b2 b3] closed 9"),
+        (30, 10, "e3 w3 a2 0:[b1 b1 b1] closed 9"),
+        (20, 20, "e3 w2 a2 0:[b1 b2 b3] closed 9"),
+        (10, 10, "e3 w2 a2 0:[b1 b2 b3] 5:[b1 b2 b3] closed"),
+        (20, 0, "e3 w2 a2 0:[b1 b2] closed 9"),
+    ],
+)
+def test_a_writer_left_every_entry_so_often_as_the_write_quorum_says(promised: int, listed: int, text: str) -> None:
+    """Also where the metadata contradicts itself, or a bookie stands three times in an ensemble; those are not confirmed."""
+    everything = set(range(10))
+    said = enumerated(evidence(text, looks=2, b1=everything, b2=everything, b3=everything), TERMS)
+    assert CopyCounts(promised, listed, 0, 0) == said.copies
 
 
 def test_an_entry_that_no_bookie_of_its_write_set_has_is_without_replica() -> None:

@@ -10,7 +10,7 @@ from support.stories import LEDGER, groups
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.ledger import LedgerMetadata
-from auditor.model.verdict import BookieLack, Unknown
+from auditor.model.verdict import BookieLack, CopyCounts, Unknown
 from auditor.sandbox.notation import holds, ledger
 from auditor.verify.coverage import (
     FOREIGN_RUNS_MAX,
@@ -261,6 +261,27 @@ def test_a_bookie_twice_in_a_write_set_holds_one_copy() -> None:
     assert 2 == len(extent.shares)
     thrice = coverage(ledger("e3 w3 0:[a a a] closed 7"), {}, {}).extents[0]
     assert [8, 8] == [one.count() for one in thrice.surplus]
+
+
+@pytest.mark.parametrize(
+    ("promised", "listed", "text"),
+    [
+        (60, 40, "e3 w2 a2 0:[b1 b2 b3] 10:[b1 b2 b3] 10:[b1 b2 b4] 20:[b2 b3 b4] closed 29"),
+        (90, 30, "e3 w3 a2 0:[b1 b1 b1] closed 29"),
+        (60, 60, "e3 w2 a2 0:[b1 b2 b3] 10:[b1 b2 b4] closed 29"),
+        (20, 20, "e3 w2 a2 0:[b1 b2 b3] 10:[b1 b2 b4] closed"),
+        (0, 0, "e3 w2 a2 0:[b1 b2 b3] closed -1"),
+    ],
+)
+def test_every_promised_copy_is_counted_and_what_is_not_clear_is_not_verified(promised: int, listed: int, text: str) -> None:
+    """Entries times write quorum, also with a doubled firstEntryId, or a bookie three times in an ensemble."""
+    metadata = ledger(text)
+    assert CopyCounts(promised, listed, 0, 0) == coverage(metadata, sound(metadata), {}).copies
+
+
+def test_a_ledger_without_a_clear_segment_promises_copies_all_the_same() -> None:
+    """An ensemble of another size: nobody knows where they are."""
+    assert CopyCounts(20, 0, 0, 0) == coverage(ledger("e3 w2 a2 0:[b1 b2] closed 9"), {}, {}).copies
 
 
 def test_a_bookie_twice_but_never_in_one_write_set_costs_nothing() -> None:
