@@ -32,7 +32,7 @@ class LastPopulation:
     listed: int
     drop_percent: int
     low_listed: tuple[int, ...] = ()
-    """What the whole runs since then listed, oldest first, where each had the finding and agreed with the first of them."""
+    """What the whole runs since then listed, oldest first, where each had the finding and they agree."""
     low_runs: int = 0
     """Whole runs in a row since then that had the finding, whether they agree or not."""
 
@@ -55,7 +55,7 @@ def has_dropped(last: LastPopulation | None, count: int) -> bool:
 def kept_baseline(last: LastPopulation | None, listings: Sequence[Listing]) -> LastPopulation | None:
     """Return what the next run is held against, None where that is this run.
 
-    After a drop it stays what it was until RUNS_TO_AGREE runs agree: none of them lists fewer than the first of them by more
+    After a drop it stays what it was until RUNS_TO_AGREE runs agree: none of them lists fewer than another of them by more
     than `drop_percent`.
     """
     if last is None or not listings or not has_dropped(last, listings[0].count):
@@ -65,8 +65,9 @@ def kept_baseline(last: LastPopulation | None, listings: Sequence[Listing]) -> L
     if not has_dropped(last, listings[-1].count):
         return replace(last, low_listed=(), low_runs=0)
     count = listings[0].count
-    first = replace(last, listed=last.low_listed[0] if last.low_listed else count)
-    low = (count,) if has_dropped(first, count) else (*last.low_listed, count)
+    low = (*last.low_listed, count)
+    if has_dropped(replace(last, listed=max(low)), min(low)):
+        low = (count,)
     return None if len(low) >= RUNS_TO_AGREE else replace(last, low_listed=low, low_runs=last.low_runs + 1)
 
 

@@ -132,7 +132,7 @@ def _baseline(run: Path | None) -> object:
     last = json.loads((run / "run.json").read_text())["previous_population"]
     if last and "LEDGER_POPULATION_DROPPED" in {kind for _, kind in _findings(run)}:
         low = [*last["low_listed"], listed]
-        low = low if listed * 100 >= low[0] * (100 - last["drop_percent"]) else [listed]
+        low = low if min(low) * 100 >= max(low) * (100 - last["drop_percent"]) else [listed]
         if len(low) < AGREEING_RUNS:
             return last["run_id"], last["finished_at"], last["listed"], low
     return summary["run_id"], summary["finished_at"], listed, []

@@ -41,6 +41,13 @@ def test_runs_that_do_not_agree_begin_anew() -> None:
     assert [(True, 1_000), (True, 1_000), (True, 200)] == played(400, 200, 200), "exactly at the share they agree"
 
 
+def test_runs_agree_neither_far_below_nor_far_above_each_other() -> None:
+    """Where one of them listed a quarter of the others, nobody knows the number: a rise breaks the row as a drop does."""
+    assert [(True, 1_000)] * 3 + [(True, 400)] == played(100, 400, 400, 400)
+    assert [(True, 1_000)] * 3 == played(100, 60, 180), "each against the first would do"
+    assert [(True, 1_000), (True, 1_000), (True, 400)] == played(200, 400, 400), "exactly at the share they agree"
+
+
 def test_a_number_that_recovers_is_the_measure_at_once() -> None:
     """Nothing is left of the drop: a new one has three runs of its own."""
     assert [(True, 1_000), (False, 900), (True, 900), (True, 900), (True, 300)] == played(400, 900, 300, 300, 300)
