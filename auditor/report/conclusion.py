@@ -227,7 +227,7 @@ def _costs(run: Place) -> Costs:
 def _failed(batch: pa.RecordBatch, answered: pa.Array) -> int:
     """Return how many questions were sent and not answered with one of these statuses. What was never sent did not fail."""
     sent = batch.filter(pc.greater(batch["requests"], 0))
-    return sent.num_rows - _sum_of(pc.is_in(sent["status"], answered))
+    return int(sent.num_rows) - _sum_of(pc.is_in(sent["status"], answered))
 
 
 def _sum(batch: pa.RecordBatch, column: str) -> int:
