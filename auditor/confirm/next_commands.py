@@ -14,9 +14,10 @@ from auditor.confirm import pulsar_commands
 from auditor.confirm.pulsar_commands import Owner, PulsarLedger, pulsar_ledger
 from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts
-from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, MarkFacts, UnrecoverableFacts
+from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, MarkFacts, UnrecoverableFacts, WhyMarked
 from auditor.model.finding import CATALOGUE, Finding, Kind
 from auditor.model.identity import BookieId, EntryId
+from auditor.model.ledger import LedgerState
 
 CHANGES = "CHANGES THE CLUSTER: "
 """Everything that is more than a look begins with this."""
@@ -175,9 +176,14 @@ def _placement(finding: Finding, topic: PulsarLedger | None) -> Steps:
     return Steps(["auditor topology", _metadata(finding), _shell("listbookies -a -h"), *_topic(topic)], [])
 
 
+_LACKS_NOTHING = frozenset({WhyMarked.STALE, WhyMarked.EMPTY_LEDGER})
+
+
 def _marked(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    assert isinstance(finding.facts, MarkFacts), finding
-    named = finding.facts.missing_replicas[:1]
+    """Recover only what is closed and may lack something: `recover` fences a ledger that is not closed, under its writer."""
+    facts = finding.facts
+    assert isinstance(facts, MarkFacts), finding
+    named = facts.missing_replicas[:1] if facts.state is LedgerState.CLOSED and _LACKS_NOTHING.isdisjoint(facts.why) else ()
     look = [
         _shell("listunderreplicated -pmr -prw"),
         _metadata(finding),

@@ -8,8 +8,9 @@ from support.findings_by_kind import EXAMPLES, facts_types, finding_of
 from support.findings_by_kind import MARK as MARKED
 
 from auditor.confirm.next_commands import CHANGES, next_commands
-from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, MarkFacts, Search, UnrecoverableFacts
+from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, MarkFacts, Search, UnrecoverableFacts, WhyMarked
 from auditor.model.finding import CATALOGUE, Kind, Subject
+from auditor.model.ledger import LedgerState
 
 COMMANDS_MAX = 10
 ENABLE = f"{CHANGES}bookkeeper shell autorecovery -e"
@@ -169,6 +170,24 @@ def test_a_dropped_population_stops_collection():
 def test_a_mark_that_names_no_bookie_has_nothing_to_recover():
     """Marks made by placement repair have an empty list."""
     commands = commands_of(Kind.UNDERREPLICATED_BEYOND_GRACE, missing_replicas=())
+    assert not [command for command in commands if " recover " in command]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"state": LedgerState.OPEN},
+        {"state": LedgerState.IN_RECOVERY},
+        {"state": None},
+        {"why": (WhyMarked.STALE,)},
+        {"why": (WhyMarked.NO_AUDITOR, WhyMarked.EMPTY_LEDGER)},
+    ],
+)
+def test_a_mark_of_a_ledger_that_may_lack_nothing_recovers_nothing(changes):
+    """Of a ledger that is not closed `recover` would fence the writer; of one that lacks nothing it copies for nothing."""
+    recovering = f"{CHANGES}bookkeeper shell recover -l 7 b1"
+    assert recovering in commands_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
+    commands = commands_of(Kind.UNDERREPLICATED_BEYOND_GRACE, **changes)
     assert not [command for command in commands if " recover " in command]
 
 
