@@ -223,6 +223,16 @@ def changed(number, **changes):
             [closing(1), closing(86_400)],
         ),
         (
+            "Bookies were asked at 1970-01-01 00:00:02 UTC; metadata was read last at 1970-01-01 00:00:03 UTC: "
+            "unchanged (version 3), not marked under-replicated.",
+            [look(1, AnswerStatus.UNREGISTERED), look(2, AnswerStatus.UNREGISTERED, ReadStatus.NO_ENTRY), closing(3)],
+        ),
+        (
+            "Metadata was read at 1970-01-01 00:00:01, 00:00:02 and 00:00:03 UTC: unchanged (version 3), "
+            "not marked under-replicated.",
+            [look(1, AnswerStatus.UNREGISTERED), look(2, AnswerStatus.ADDRESS_UNKNOWN, ReadStatus.NOT_ASKED), closing(3)],
+        ),
+        (
             "Metadata was read at 1970-01-01 00:00:02 UTC: changed since the look before (version 4), "
             "not marked under-replicated.",
             [look(1), changed(2)],
