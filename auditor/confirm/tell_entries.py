@@ -42,7 +42,7 @@ def tell_entries(finding: Finding, facts: EntryFacts, looks: Sequence[Look]) -> 
     if facts.at_tail:
         lines.append(_tail(finding))
     if facts.search is not None:
-        lines += _search(facts.search)
+        lines += _search(facts.search, _settled(looks))
     elif finding.kind in _LOST:
         lines.append("No other bookie was searched.")
     return " ".join(lines)
@@ -77,7 +77,7 @@ def _tail(finding: Finding) -> str:
     return f"{said}: a writer may close a ledger when the ack quorum has stored its last entries, and not wait for the rest."
 
 
-def _search(search: Search) -> Iterator[str]:
+def _search(search: Search, looks: Sequence[Look]) -> Iterator[str]:
     """Say how far the entries without a copy were looked for on other bookies, and what came of it."""
     total, searched = search.entries + search.entries_left, len(search.searched)
     if total == 1:
@@ -87,9 +87,9 @@ def _search(search: Search) -> Iterator[str]:
         what, each = f"{share} entries without a copy", " for one or more of them"
     if searched:
         others = f"{searched} other {'bookie' if searched == 1 else 'bookies'}"
-        yield f"Searched {others} for {what}: {_found(search)}."
+        yield f"Searched {others} for {what}: {_found(search, looks)}."
     elif search.found_on:
-        yield f"No other bookie answered every read for {what}: {_found(search)}."
+        yield f"No other bookie answered every read for {what}: {_found(search, looks)}."
     elif search.unheard or search.not_asked:
         yield f"No other bookie could be searched for {what}."
     if search.corrupt_on:
@@ -103,16 +103,24 @@ def _search(search: Search) -> Iterator[str]:
         yield f"No segment of the ledger names {joined(search.found_unnamed)}. {GARBAGE_COLLECTION}"
 
 
-def _found(search: Search) -> str:
-    """Say who holds what was looked for."""
+def _found(search: Search, looks: Sequence[Look]) -> str:
+    """Say who holds what was looked for: who sent it has it, who only names it in a list lists it."""
     if not search.found_on:
         return "none holds a good copy" if search.corrupt_on else "none has it" if search.entries == 1 else "none has any"
     is_one = len(search.found_on) == 1
+    by_list = {_gave_a_list(bookie, looks) for bookie in search.found_on}
+    verbs = {True: "lists" if is_one else "list", False: "has" if is_one else "have"}
+    verb = " or ".join(verbs[one] for one in sorted(by_list, reverse=True))
     if search.entries == 1:
-        return f"{joined(search.found_on)} {'has' if is_one else 'have'} it"
+        return f"{joined(search.found_on)} {verb} it"
     count = "all" if search.entries_found == search.entries else search.entries_found
     of_what = f"these {search.entries}" if search.entries_left else "them"
-    return f"{joined(search.found_on)} {'has' if is_one else 'together have'} {count} of {of_what}"
+    return f"{joined(search.found_on)} {verb if is_one else f'together {verb}'} {count} of {of_what}"
+
+
+def _gave_a_list(bookie: BookieId, looks: Sequence[Look]) -> bool:
+    heard = [look for look in looks if bookie in look.answers]
+    return bool(heard) and _newest_answered(bookie, heard).answers[bookie].status is AnswerStatus.HELD
 
 
 def _corrupt(finding: Finding, facts: CorruptFacts, looks: Sequence[Look]) -> str:
