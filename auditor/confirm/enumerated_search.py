@@ -39,6 +39,8 @@ class _Other:
     was_refused_by_bound: bool = False
     lists_some: int = 0
     """Entries without a copy that its list names."""
+    first_listed: EntryId | None = None
+    """The lowest of them."""
 
 
 def listing_bookies(heard: Words, metadata: LedgerMetadata) -> dict[BookieId, tuple[Group, ...]]:
@@ -76,6 +78,8 @@ def searched(heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Terms)
             block = tally.counted[place].block
             named = mask & (only_listed(lists[bookie], block.low, block.high) == HELD)
             other.lists_some += int(np.count_nonzero(named))
+            lowest = block.low + int(np.argmax(named)) if named.any() else other.first_listed
+            other.first_listed = min((e for e in (lowest, other.first_listed) if e is not None), default=None)
             found_by_list[place] |= named
         _sort(other, mine)
     if not others:
@@ -132,7 +136,8 @@ def _all_spoke(others: Mapping[BookieId, _Other], total: int, found: int, named:
     """Every other bookie spoke for the whole ledger, so that each entry was looked for."""
     holders = [bookie for bookie, one in others.items() if one.lists_some]
     unnamed = [bookie for bookie in holders if bookie not in named]
-    return Search(total, found, 0, 0, tuple(others), tuple(holders), tuple(unnamed))
+    lowest = tuple(entry for bookie in holders if (entry := others[bookie].first_listed) is not None)
+    return Search(total, found, 0, 0, tuple(others), tuple(holders), tuple(unnamed), found_first=lowest)
 
 
 def _some_spoke(
@@ -144,16 +149,13 @@ def _some_spoke(
     named: set[BookieId],
 ) -> Search:
     """Entries were looked for one by one: the lowest without a copy, and each that some bookie was read for."""
-    entries = {first}
-    for one in others.values():
-        entries |= one.held | one.lacking | one.wrong | one.hidden
+    entries = {first}.union(*(one.held | one.lacking | one.wrong | one.hidden for one in others.values()))
     answered, unheard, refused, wrong = set[BookieId](), set[BookieId](), set[BookieId](), set[BookieId]()
     holders: dict[EntryId, set[BookieId]] = {entry: set() for entry in entries}
     for bookie, one in others.items():
         scope = {entry for entry in entries if bookie not in _bookies_of(tally, entry)}
         if one.has_list:
-            held = {entry for entry in scope if names(lists[bookie], entry)}
-            silent_on = set[EntryId]()
+            held, silent_on = {entry for entry in scope if names(lists[bookie], entry)}, set[EntryId]()
         else:
             held = one.held & scope
             silent_on = set() if one.knows_nothing else scope - one.held - one.lacking - one.wrong
@@ -169,7 +171,13 @@ def _some_spoke(
         sum(bool(held_by) for held_by in holders.values()),
         sum(bool(held_by - named) for held_by in holders.values()),
         total - len(entries),
-        *(tuple(sorted(one)) for one in (answered, found_on, found_on - named, wrong, unheard, refused)),
+        searched=tuple(sorted(answered)),
+        found_on=tuple(sorted(found_on)),
+        found_unnamed=tuple(sorted(found_on - named)),
+        corrupt_on=tuple(sorted(wrong)),
+        unheard=tuple(sorted(unheard)),
+        not_asked=tuple(sorted(refused)),
+        found_first=tuple(min(entry for entry, on in holders.items() if bookie in on) for bookie in sorted(found_on)),
     )
 
 

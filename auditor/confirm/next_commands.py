@@ -7,38 +7,24 @@ each of them shows. Bookie ids and topic names come from metadata that anybody m
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
 
-from auditor.confirm import pulsar_commands
+from auditor.confirm import bookie_commands, pulsar_commands
+from auditor.confirm.bookie_commands import LEDGERS_MAX, Commands, Steps, shell
 from auditor.confirm.pulsar_commands import Owner, PulsarLedger, pulsar_ledger
-from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts
-from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, MarkFacts, UnrecoverableFacts
+from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, MarkFacts, UnrecoverableFacts, WhyMarked
 from auditor.model.finding import CATALOGUE, Finding, Kind
 from auditor.model.identity import BookieId, EntryId
+from auditor.model.ledger import LedgerState
 
 CHANGES = "CHANGES THE CLUSTER: "
 """Everything that is more than a look begins with this."""
-
-GC_PAUSE_MS = 604_800_000
-"""The gcWaitTime that is proposed for a bookie that must not collect: a week, in milliseconds."""
 
 _BOOKIES_MAX = 3
 """Bookies that lack something and get a command of their own."""
 _HOLDERS_MAX = 2
 """Likewise bookies that hold it although metadata does not name them."""
-_LEDGERS_MAX = 3
-"""Ledgers of a bookie that get a command of their own."""
-
-Commands = list[str]
-
-
-class Steps(NamedTuple):
-    """Commands that look, and those that change something; `CHANGES` is put before the latter."""
-
-    look: Commands
-    change: Commands
 
 
 def next_commands(finding: Finding, *, replication_disabled: bool, owner: Owner | None = None) -> Commands:
@@ -49,9 +35,9 @@ def next_commands(finding: Finding, *, replication_disabled: bool, owner: Owner 
     """
     look, change = _NEXT[finding.kind](finding, pulsar_ledger(owner))
     if replication_disabled and finding.kind in _HEALED_BY_AUTORECOVERY:
-        status = _shell("clusterinfo")
+        status = shell("clusterinfo")
         look = look if status in look else [*look, status]
-        change = [_shell("autorecovery -e"), *change]
+        change = [shell("autorecovery -e"), *change]
     return [*look, *(CHANGES + command for command in change)]
 
 
@@ -67,24 +53,20 @@ _HEALED_BY_AUTORECOVERY = frozenset(
 """Kinds for which auto-recovery has copies to make, or marks to remove, once it is enabled."""
 
 
-def _shell(command: str) -> str:
-    return f"bookkeeper shell {command}"
-
-
 def _metadata(finding: Finding) -> str:
-    return _shell(f"ledgermetadata -l {finding.ledger_id}")
+    return shell(f"ledgermetadata -l {finding.ledger_id}")
 
 
 def _read_on(finding: Finding, bookies: Iterable[str], entry: EntryId, *, save: bool = False) -> Commands:
     """Read one entry on each bookie. With `-b` the shell leaves out the last entry it is given, so that is one more."""
     form, body = ("-entryformat hex ", " -m") if save else ("", "")
     ranged = f"-l {finding.ledger_id} -fe {entry} -le {entry + 1}"
-    return [_shell(f"{form}readledger{body} {ranged} -b {shlex.quote(bookie)}") for bookie in bookies]
+    return [shell(f"{form}readledger{body} {ranged} -b {shlex.quote(bookie)}") for bookie in bookies]
 
 
 def _recover(finding: Finding, bookie: str, *, plan: bool = False) -> str:
     """Copy the ledger's share of one bookie to another. `plan`: only print it; the shell asks even then, hence `-f`."""
-    return _shell(f"recover {'-dr -f ' if plan else ''}-l {finding.ledger_id} {shlex.quote(bookie)}")
+    return shell(f"recover {'-dr -f ' if plan else ''}-l {finding.ledger_id} {shlex.quote(bookie)}")
 
 
 def _entry_facts(finding: Finding) -> EntryFacts:
@@ -93,11 +75,16 @@ def _entry_facts(finding: Finding) -> EntryFacts:
     return facts
 
 
-def _holders(finding: Finding) -> list[BookieId]:
-    """Bookies outside the write set that hold an entry without a copy: those that lists named first."""
+def _holders(finding: Finding) -> dict[BookieId, EntryId]:
+    """Bookies outside the write set that hold entries without a copy, each with one; those that list the worst come first."""
     facts = _entry_facts(finding)
-    found = facts.search.found_on if facts.search else ()
-    return list(dict.fromkeys((*facts.listed_outside, *found)))
+    found = zip(facts.search.found_on, facts.search.found_first, strict=False) if facts.search else ()
+    return dict.fromkeys(facts.listed_outside, facts.worst_entry) | dict(found)
+
+
+def _save_on(finding: Finding, holders: Mapping[BookieId, EntryId], most: int) -> Commands:
+    some = list(holders.items())[:most]
+    return [command for bookie, entry in some for command in _read_on(finding, [bookie], entry, save=True)]
 
 
 def _lacking(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
@@ -116,10 +103,10 @@ def _without_replica(finding: Finding, topic: PulsarLedger | None) -> Steps:
     entry = _entry_facts(finding).worst_entry
     through_broker = pulsar_commands.reading(topic, finding.ledger_id, str(entry)) if topic else []
     look = [
-        *_read_on(finding, _holders(finding)[:_HOLDERS_MAX], entry, save=True),
+        *_save_on(finding, _holders(finding), _HOLDERS_MAX),
         _metadata(finding),
         *_read_on(finding, _lacking(finding, entry), entry),
-        _shell("listbookies -a -h"),
+        shell("listbookies -a -h"),
         *_topic(topic),
         *through_broker,
     ]
@@ -128,14 +115,15 @@ def _without_replica(finding: Finding, topic: PulsarLedger | None) -> Steps:
 
 def _outside_ensemble(finding: Finding, topic: PulsarLedger | None) -> Steps:
     entry, search = _entry_facts(finding).worst_entry, _entry_facts(finding).search
-    holders = list(search.found_unnamed) if search else []
+    unnamed = search.found_unnamed if search else ()
+    holders = {bookie: held for bookie, held in _holders(finding).items() if bookie in unnamed}
     look = [
-        *_read_on(finding, holders[:_BOOKIES_MAX], entry, save=True),
+        *_save_on(finding, holders, _BOOKIES_MAX),
         _metadata(finding),
         *_read_on(finding, _lacking(finding, entry)[:_HOLDERS_MAX], entry),
         *_topic(topic),
     ]
-    pause = [f"restart bookie {shlex.quote(b)} with gcOverreplicatedLedgerWaitTime=0" for b in holders[:_HOLDERS_MAX]]
+    pause = [f"restart bookie {shlex.quote(b)} with gcOverreplicatedLedgerWaitTime=0" for b in list(holders)[:_HOLDERS_MAX]]
     return Steps(look, pause)
 
 
@@ -145,7 +133,7 @@ def _below_quorum(finding: Finding, topic: PulsarLedger | None) -> Steps:
     look = [
         _metadata(finding),
         *_read_on(finding, lacking, entry),
-        _shell("clusterinfo"),
+        shell("clusterinfo"),
         *(_recover(finding, bookie, plan=True) for bookie in lacking[:1]),
         *_topic(topic),
     ]
@@ -155,34 +143,39 @@ def _below_quorum(finding: Finding, topic: PulsarLedger | None) -> Steps:
 def _corrupt(finding: Finding, topic: PulsarLedger | None) -> Steps:
     facts = finding.facts
     assert isinstance(facts, CorruptFacts), finding
-    entry, corrupt = facts.worst_entry, [(bookie, entries[0]) for bookie, entries in facts.copies][:_BOOKIES_MAX]
+    entry, corrupt = facts.worst_entry, {bookie: entries[0] for bookie, entries in facts.copies}
     look = [
         _metadata(finding),
-        *(command for bookie, bad in corrupt for command in _read_on(finding, [bookie], bad, save=True)),
-        _shell(f"readledger -l {finding.ledger_id} -fe {entry} -le {entry}"),
-        *(_recover(finding, bookie, plan=True) for bookie, _ in corrupt[:1]),
+        *_save_on(finding, corrupt, _BOOKIES_MAX),
+        shell(f"readledger -l {finding.ledger_id} -fe {entry} -le {entry}"),
+        *(_recover(finding, bookie, plan=True) for bookie in list(corrupt)[:1]),
         *_topic(topic),
     ]
-    return Steps(look, [_recover(finding, bookie) for bookie, _ in corrupt[:1]])
+    return Steps(look, [_recover(finding, bookie) for bookie in list(corrupt)[:1]])
 
 
 def _duplicate(finding: Finding, topic: PulsarLedger | None) -> Steps:
     """No `recover`: in 4.17.2 it puts one new bookie into both places."""
-    return Steps([_metadata(finding), _shell("listbookies -rw -h"), *_topic(topic)], [])
+    return Steps([_metadata(finding), shell("listbookies -rw -h"), *_topic(topic)], [])
 
 
 def _placement(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    return Steps(["auditor topology", _metadata(finding), _shell("listbookies -a -h"), *_topic(topic)], [])
+    return Steps(["auditor topology", _metadata(finding), shell("listbookies -a -h"), *_topic(topic)], [])
+
+
+_LACKS_NOTHING = frozenset({WhyMarked.STALE, WhyMarked.EMPTY_LEDGER})
 
 
 def _marked(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    assert isinstance(finding.facts, MarkFacts), finding
-    named = finding.facts.missing_replicas[:1]
+    """Recover only what is closed and may lack something: `recover` fences a ledger that is not closed, under its writer."""
+    facts = finding.facts
+    assert isinstance(facts, MarkFacts), finding
+    named = facts.missing_replicas[:1] if facts.state is LedgerState.CLOSED and _LACKS_NOTHING.isdisjoint(facts.why) else ()
     look = [
-        _shell("listunderreplicated -pmr -prw"),
+        shell("listunderreplicated -pmr -prw"),
         _metadata(finding),
-        _shell("clusterinfo"),
-        _shell("queryautorecoverystatus"),
+        shell("clusterinfo"),
+        shell("queryautorecoverystatus"),
         *(_recover(finding, bookie, plan=True) for bookie in named),
         *_topic(topic),
     ]
@@ -193,26 +186,26 @@ def _mark_without_ledger(finding: Finding, _topic_of: PulsarLedger | None) -> St
     """BookKeeper's shell removes no mark: ZooKeeper's does."""
     facts = finding.facts
     assert isinstance(facts, MarkWithoutLedgerFacts), finding
-    again = [_shell(f"ledgermetadata -l {ledger}") for ledger in facts.some_ledgers[:_LEDGERS_MAX]]
-    look = [_shell("listunderreplicated -pmr -prw"), *again, _shell("queryautorecoverystatus"), _shell("clusterinfo")]
+    again = [shell(f"ledgermetadata -l {ledger}") for ledger in facts.some_ledgers[:LEDGERS_MAX]]
+    look = [shell("listunderreplicated -pmr -prw"), *again, shell("queryautorecoverystatus"), shell("clusterinfo")]
     return Steps(look, [f"zkCli.sh -server ZOOKEEPER delete {shlex.quote(facts.oldest_path)}"])
 
 
 def _unrecoverable(finding: Finding, topic: PulsarLedger | None) -> Steps:
     entry = _entry_facts(finding).worst_entry
     look = [
-        *_read_on(finding, _holders(finding)[:_HOLDERS_MAX], entry, save=True),
-        _shell("listunderreplicated -pmr -prw"),
+        *_save_on(finding, _holders(finding), _HOLDERS_MAX),
+        shell("listunderreplicated -pmr -prw"),
         _metadata(finding),
         *_read_on(finding, _lacking(finding, entry), entry),
-        _shell("clusterinfo"),
+        shell("clusterinfo"),
         *_topic(topic),
     ]
     return Steps(look, [])
 
 
 def _malformed(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    return Steps([_metadata(finding), _shell("listbookies -a -h"), *_topic(topic)], [])
+    return Steps([_metadata(finding), shell("listbookies -a -h"), *_topic(topic)], [])
 
 
 def _beyond_end(finding: Finding, topic: PulsarLedger | None) -> Steps:
@@ -223,50 +216,10 @@ def _beyond_end(finding: Finding, topic: PulsarLedger | None) -> Steps:
 
 
 def _stuck(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    look = [_metadata(finding), _shell("listbookies -a -h"), *_topic(topic)]
+    look = [_metadata(finding), shell("listbookies -a -h"), *_topic(topic)]
     unload = pulsar_commands.unloading(topic) if topic else []
-    fence = [] if topic else [_shell(f"readledger -l {finding.ledger_id} -fe 0 -le 0 -r")]
+    fence = [] if topic else [shell(f"readledger -l {finding.ledger_id} -fe 0 -le 0 -r")]
     return Steps(look, [*unload, *fence])
-
-
-def _silent_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
-    bookie = shlex.quote(str(finding.bookie_id))
-    look = ["listbookies -a -h", f"endpointinfo -b {bookie}", "bookieinfo", f"listledgers -bookieid {bookie}"]
-    return Steps([_shell(command) for command in look], [])
-
-
-def _lost_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
-    bookie = shlex.quote(str(finding.bookie_id))
-    assert isinstance(finding.facts, LostFacts), finding
-    look = ["listbookies -a -h", f"listledgers -bookieid {bookie}", "clusterinfo", "lostbookierecoverydelay -g"]
-    if finding.facts.renamed_to:  # to copy what is there under another name would take hours for nothing
-        return Steps([_shell(one) for one in (*look, f"endpointinfo -b {shlex.quote(finding.facts.renamed_to)}")], [])
-    change = ["triggeraudit", f"recover {bookie}"]
-    return Steps([_shell(command) for command in look], [_shell(command) for command in change])
-
-
-def _lost_content(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
-    bookie = shlex.quote(str(finding.bookie_id))
-    look = [f"endpointinfo -b {bookie}", "bookieinfo", f"listledgers -bookieid {bookie}"]
-    assert isinstance(finding.facts, LostContentFacts), finding
-    again = [f"auditor ledger {ledger}" for ledger in finding.facts.some_ledgers[:_LEDGERS_MAX]]
-    return Steps([*(_shell(command) for command in look), *again], [_shell(f"recover {bookie}")])
-
-
-def _failing_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
-    """Look whether it fails others too. Nothing is changed from outside: what to do is in the bookie's own log."""
-    assert isinstance(finding.facts, FailingFacts), finding
-    bookie = shlex.quote(str(finding.bookie_id))
-    read = [f"readledger -l {ledger} -fe 0 -le 1 -b {bookie}" for ledger in finding.facts.some_ledgers[:1]]
-    look = ["listbookies -a -h", f"endpointinfo -b {bookie}", *read]
-    again = [f"auditor ledger {ledger}" for ledger in finding.facts.some_ledgers[:_LEDGERS_MAX]]
-    return Steps([*(_shell(command) for command in look), *again], [])
-
-
-def _population(_finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
-    look = [_shell("whatisinstanceid"), _shell("listbookies -a -h"), _shell("listledgers")]
-    no_compaction = "minorCompactionInterval=-1 and majorCompactionInterval=-1"
-    return Steps(look, [f"restart every bookie with gcWaitTime={GC_PAUSE_MS}, {no_compaction}, or stop it"])
 
 
 _NEXT: dict[Kind, Callable[[Finding, PulsarLedger | None], Steps]] = {
@@ -281,13 +234,13 @@ _NEXT: dict[Kind, Callable[[Finding, PulsarLedger | None], Steps]] = {
     Kind.UNDERREPLICATED_UNRECOVERABLE: _unrecoverable,
     Kind.UNDERREPLICATED_BEYOND_GRACE: _marked,
     Kind.MARK_WITHOUT_LEDGER: _mark_without_ledger,
-    Kind.BOOKIE_SILENT_YET_REGISTERED: _silent_bookie,
-    Kind.BOOKIE_LOST_UNNOTICED: _lost_bookie,
-    Kind.BOOKIE_LOST_CONTENT: _lost_content,
-    Kind.BOOKIE_FAILING_REQUESTS: _failing_bookie,
+    Kind.BOOKIE_SILENT_YET_REGISTERED: bookie_commands.silent_bookie,
+    Kind.BOOKIE_LOST_UNNOTICED: bookie_commands.lost_bookie,
+    Kind.BOOKIE_LOST_CONTENT: bookie_commands.lost_content,
+    Kind.BOOKIE_FAILING_REQUESTS: bookie_commands.failing_bookie,
     Kind.METADATA_MALFORMED: _malformed,
     Kind.LEDGER_STUCK: _stuck,
     Kind.ENTRIES_BEYOND_END: _beyond_end,
-    Kind.LEDGER_POPULATION_DROPPED: _population,
+    Kind.LEDGER_POPULATION_DROPPED: bookie_commands.population,
 }
 assert _NEXT.keys() == CATALOGUE.keys(), "each kind of the catalogue has its commands"

@@ -42,7 +42,7 @@ def tell_entries(finding: Finding, facts: EntryFacts, looks: Sequence[Look]) -> 
     if facts.at_tail:
         lines.append(_tail(finding))
     if facts.search is not None:
-        lines += _search(facts.search)
+        lines += _search(facts.search, _settled(looks))
     elif finding.kind in _LOST:
         lines.append("No other bookie was searched.")
     return " ".join(lines)
@@ -77,7 +77,7 @@ def _tail(finding: Finding) -> str:
     return f"{said}: a writer may close a ledger when the ack quorum has stored its last entries, and not wait for the rest."
 
 
-def _search(search: Search) -> Iterator[str]:
+def _search(search: Search, looks: Sequence[Look]) -> Iterator[str]:
     """Say how far the entries without a copy were looked for on other bookies, and what came of it."""
     total, searched = search.entries + search.entries_left, len(search.searched)
     if total == 1:
@@ -87,9 +87,9 @@ def _search(search: Search) -> Iterator[str]:
         what, each = f"{share} entries without a copy", " for one or more of them"
     if searched:
         others = f"{searched} other {'bookie' if searched == 1 else 'bookies'}"
-        yield f"Searched {others} for {what}: {_found(search)}."
+        yield f"Searched {others} for {what}: {_found(search, looks)}."
     elif search.found_on:
-        yield f"No other bookie answered every read for {what}: {_found(search)}."
+        yield f"No other bookie answered every read for {what}: {_found(search, looks)}."
     elif search.unheard or search.not_asked:
         yield f"No other bookie could be searched for {what}."
     if search.corrupt_on:
@@ -103,16 +103,24 @@ def _search(search: Search) -> Iterator[str]:
         yield f"No segment of the ledger names {joined(search.found_unnamed)}. {GARBAGE_COLLECTION}"
 
 
-def _found(search: Search) -> str:
-    """Say who holds what was looked for."""
+def _found(search: Search, looks: Sequence[Look]) -> str:
+    """Say who holds what was looked for: who sent it has it, who only names it in a list lists it."""
     if not search.found_on:
         return "none holds a good copy" if search.corrupt_on else "none has it" if search.entries == 1 else "none has any"
     is_one = len(search.found_on) == 1
+    by_list = {_gave_a_list(bookie, looks) for bookie in search.found_on}
+    verbs = {True: "lists" if is_one else "list", False: "has" if is_one else "have"}
+    verb = " or ".join(verbs[one] for one in sorted(by_list, reverse=True))
     if search.entries == 1:
-        return f"{joined(search.found_on)} {'has' if is_one else 'have'} it"
+        return f"{joined(search.found_on)} {verb} it"
     count = "all" if search.entries_found == search.entries else search.entries_found
     of_what = f"these {search.entries}" if search.entries_left else "them"
-    return f"{joined(search.found_on)} {'has' if is_one else 'together have'} {count} of {of_what}"
+    return f"{joined(search.found_on)} {verb if is_one else f'together {verb}'} {count} of {of_what}"
+
+
+def _gave_a_list(bookie: BookieId, looks: Sequence[Look]) -> bool:
+    heard = [look for look in looks if bookie in look.answers]
+    return bool(heard) and _newest_answered(bookie, heard).answers[bookie].status is AnswerStatus.HELD
 
 
 def _corrupt(finding: Finding, facts: CorruptFacts, looks: Sequence[Look]) -> str:
@@ -156,20 +164,43 @@ def _newest_word(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> Ite
     heard = [look for look in looks if bookie in look.answers]
     if not heard:
         return
-    newest = heard[-1]
-    told = next((look for look in reversed(heard) if _is_conclusive(look, bookie, entry)), newest)
+    newest, told = heard[-1], _told(bookie, entry, heard)
+    word = f"{_word(told, bookie, entry)}{_of_other_entries(bookie, entry, heard)}"
     if told is newest:
-        yield f"{bookie} {_word(told, bookie, entry)}{_of_other_entries(bookie, entry, heard)}."
+        yield f"{bookie} {word}."
     else:
-        yield f"At look {told.record.look} {bookie} {_word(told, bookie, entry)}."
+        yield f"At look {told.record.look} {bookie} {word}."
         yield f"At look {newest.record.look} it {_word(newest, bookie, entry)}."
 
 
-def _is_conclusive(look: Look, bookie: BookieId, entry: EntryId) -> bool:
-    """Whether the bookie said at this look, by its list or when it was read, what it has."""
+def _told(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -> Look:
+    """Return the look whose word on the entry counts: the newest list, else, where it lacks the entry, the newest read that was
+    answered. A wrong digest counts whatever the list says."""
+    answered = _newest_answered(bookie, heard)
+    read = next((look for look in reversed(heard) if _read_of(look, bookie, entry) in _CONCLUSIVE), answered)
+    answer = answered.answers[bookie]
+    is_listed = answer.status is AnswerStatus.HELD and _lists(answer, entry)
+    return answered if is_listed and _read_of(read, bookie, entry) is not ReadStatus.CORRUPT else read
+
+
+def _newest_answered(bookie: BookieId, heard: Sequence[Look]) -> Look:
+    """Return the newest look at which the bookie gave a list, or could not and was read as a sample; else the newest."""
+    return next((look for look in reversed(heard) if _says_what_is_there(look, bookie)), heard[-1])
+
+
+def _says_what_is_there(look: Look, bookie: BookieId) -> bool:
+    status = look.answers[bookie].status
+    return status in VALID_ANSWERS or (status is AnswerStatus.UNSUPPORTED and bool(_sample(look, bookie)))
+
+
+def _sample(look: Look, bookie: BookieId) -> dict[EntryId, ReadStatus]:
+    """Return what came of reading the bookie for entries that it should hold."""
+    return {at: read.status for (where, at), read in look.reads.items() if where == bookie and not read.is_search}
+
+
+def _read_of(look: Look, bookie: BookieId, entry: EntryId) -> ReadStatus | None:
     read = look.reads.get((bookie, entry))
-    listed = look.answers[bookie].status in VALID_ANSWERS
-    return listed or (read is not None and read.status in _CONCLUSIVE)
+    return None if read is None else read.status
 
 
 def _word(look: Look, bookie: BookieId, entry: EntryId) -> str:
@@ -183,10 +214,10 @@ def _word(look: Look, bookie: BookieId, entry: EntryId) -> str:
 
 def _of_other_entries(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -> str:
     """Return what the newest reads say of a bookie that cannot list and was not read for the entry; "" for any other."""
-    if heard[-1].answers[bookie].status is not AnswerStatus.UNSUPPORTED or any((bookie, entry) in look.reads for look in heard):
+    answer = _newest_answered(bookie, heard).answers[bookie]
+    if answer.status is not AnswerStatus.UNSUPPORTED or any((bookie, entry) in look.reads for look in heard):
         return ""
-    reads = [{at: read.status for (where, at), read in look.reads.items() if where == bookie} for look in heard]
-    newest = next((found for found in reversed(reads) if found), {})
+    newest = next((found for look in reversed(heard) if (found := _sample(look, bookie))), {})
     without_ledger = [at for at, status in newest.items() if status is ReadStatus.NO_LEDGER]
     if without_ledger:
         return f" and, read for entry {min(without_ledger)}, has no such ledger (READ_ENTRY: ENOLEDGER)"
@@ -194,12 +225,17 @@ def _of_other_entries(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -
 
 
 def _rests_on_a_sample(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> bool:
-    """Whether the bookie cannot list, sent other entries, and was not read for this one."""
-    answers = [look.answers[bookie] for look in looks if bookie in look.answers]
-    if not answers or answers[-1].status is not AnswerStatus.UNSUPPORTED:
+    """Whether the bookie cannot list, answered for other entries, and was not read for this one."""
+    heard = [look for look in looks if bookie in look.answers]
+    if not heard or _newest_answered(bookie, heard).answers[bookie].status is not AnswerStatus.UNSUPPORTED:
         return False
-    reads = {at: read.status for look in looks for (where, at), read in look.reads.items() if where == bookie}
-    return entry not in reads and ReadStatus.PRESENT in reads.values()
+    samples = [_sample(look, bookie) for look in heard]
+    if any(entry in sample for sample in samples):
+        return False
+    answered = [_CONCLUSIVE.intersection(sample.values()) for sample in samples]
+    newest = next((statuses for statuses in reversed(answered) if statuses), frozenset())
+    lacks_ledger = ReadStatus.NO_LEDGER in newest and newest.isdisjoint({ReadStatus.PRESENT, ReadStatus.CORRUPT})
+    return not lacks_ledger and any(not statuses.isdisjoint(_SPEAK_FOR_OTHERS) for statuses in answered)
 
 
 _ANSWERED: dict[AnswerStatus, str] = {
@@ -233,6 +269,8 @@ assert _READ.keys() == set(ReadStatus), "each way a reading ends has its words"
 
 _CONCLUSIVE = frozenset({ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStatus.CORRUPT})
 """Ways it ends that say what the bookie has."""
+_SPEAK_FOR_OTHERS = frozenset({ReadStatus.PRESENT, ReadStatus.NO_ENTRY})
+"""Ways after which entries that were not read are assumed to be there."""
 
 
 def _lists(answer: Answer, entry: EntryId) -> bool:

@@ -17,6 +17,7 @@ from auditor.confirm.owner import owner_of
 from auditor.confirm.recheck import settled_from
 from auditor.confirm.telling import TellLedger, TellOther
 from auditor.confirm.words import clocks, moment
+from auditor.model.availability import ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Look
 from auditor.model.facts import facts_json
@@ -157,7 +158,7 @@ def _asked_at(looks: Sequence[Look]) -> str:
     if len(looks) < 2:
         return ""
     newest, chain = looks[-1].record, looks[settled_from(looks) :]
-    asked = [look.record.read_at_ms for look in chain if look.answers]
+    asked = [look.record.read_at_ms for look in chain if _was_anyone_asked(look)]
     if newest.stamp is None:
         state = "it could not be read"
     else:
@@ -168,6 +169,16 @@ def _asked_at(looks: Sequence[Look]) -> str:
     else:
         before, read = "Metadata was read at", [look.record.read_at_ms for look in chain]
     return f"{before} {clocks(read)} UTC: {state}, {mark}."
+
+
+def _was_anyone_asked(look: Look) -> bool:
+    """Whether some bookie could be sent anything at this look: one that is not registered cannot."""
+    answered = {answer.status.value for answer in look.answers.values()}
+    return not _NOT_SENT.issuperset(answered | {read.status.value for read in look.reads.values()})
+
+
+_NOT_SENT = frozenset({ReadStatus.UNREGISTERED.value, ReadStatus.ADDRESS_UNKNOWN.value, ReadStatus.NOT_ASKED.value})
+"""How an answer or a read ends that nothing was sent for."""
 
 
 _TELL: dict[Kind, TellLedger] = {**tell_entries.TELL, **tell_placement.TELL, **tell_marks.TELL, **tell_metadata.TELL}

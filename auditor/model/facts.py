@@ -61,6 +61,8 @@ class Search:
     unheard: tuple[BookieId, ...] = ()
     not_asked: tuple[BookieId, ...] = ()
     """Bookies that were not read, because the search had reached its bound for one bookie and run."""
+    found_first: tuple[EntryId, ...] = ()
+    """For each bookie of `found_on`, the lowest entry looked for that it holds."""
 
 
 @dataclass(frozen=True, slots=True)

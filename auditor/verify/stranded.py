@@ -170,7 +170,7 @@ def _search(
 ) -> Search:
     """Gather what each bookie said. `counts` are those of Search; `looked_for` is None where each spoke for all entries."""
     searched: list[BookieId] = []
-    found_on: list[BookieId] = []
+    found_first: dict[BookieId, EntryId] = {}
     corrupt_on: list[BookieId] = []
     unheard: list[BookieId] = []
     not_asked: list[BookieId] = []
@@ -180,11 +180,27 @@ def _search(
             continue  # each entry looked for belongs on it
         (searched if _Word.NOTHING not in said else not_asked if one.was_not_asked else unheard).append(bookie)
         if _Word.HELD in said:
-            found_on.append(bookie)
+            found_first[bookie] = _lowest_held(one, looked_for)
         if _Word.CORRUPT in said:
             corrupt_on.append(bookie)
-    unnamed = [bookie for bookie in found_on if bookie not in named]
-    return Search(*counts, *map(tuple, (searched, found_on, unnamed, corrupt_on, unheard, not_asked)))
+    unnamed = [bookie for bookie in found_first if bookie not in named]
+    return Search(
+        *counts,
+        searched=tuple(searched),
+        found_on=tuple(found_first),
+        found_unnamed=tuple(unnamed),
+        corrupt_on=tuple(corrupt_on),
+        unheard=tuple(unheard),
+        not_asked=tuple(not_asked),
+        found_first=tuple(found_first.values()),
+    )
+
+
+def _lowest_held(one: _BookieWords, looked_for: list[EntryId] | None) -> EntryId:
+    """Return the lowest entry looked for that the bookie holds: there is one."""
+    if looked_for is None:
+        return (one.listed & one.scope).first()
+    return next(entry for entry in looked_for if one.holds(entry))
 
 
 def _words_on(one: _BookieWords, looked_for: list[EntryId] | None) -> Iterator[_Word]:

@@ -19,7 +19,8 @@ from support.real_cluster import RealCluster
 from support.real_jars import PROJECT, bookkeeper_jars
 from support.real_processes import java_command
 
-from auditor.confirm.next_commands import CHANGES, GC_PAUSE_MS, next_commands
+from auditor.confirm.bookie_commands import GC_PAUSE_MS
+from auditor.confirm.next_commands import CHANGES, next_commands
 from auditor.model.bookie_facts import FailingFacts
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts
 from auditor.model.facts import CorruptFacts, EntryFacts, Facts, LostContentFacts, MarkFacts, Search, UnrecoverableFacts
@@ -49,7 +50,9 @@ COLLECTED_TIMEOUT_S = 120.0
 def finding(kind: Kind) -> Finding:
     """A finding of each kind on what the cluster below holds: entry 4 of ledger 7 is not on b2, b4 has it besides."""
     subject = CATALOGUE[kind].subject
-    entry = EntryFacts(WORST, ("b2",), search=Search(1, 1, 1, 0, (KEEPS_STRANDED,), (KEEPS_STRANDED,), (KEEPS_STRANDED,)))
+    entry = EntryFacts(
+        WORST, ("b2",), search=Search(1, 1, 1, 0, (KEEPS_STRANDED,), (KEEPS_STRANDED,), (KEEPS_STRANDED,), found_first=(WORST,))
+    )
     mark = replace(MARK, missing_replicas=("b2",))
     of_kind: dict[type, Facts] = {
         CorruptFacts: CorruptFacts(WORST, ("b2",), (("b2", (WORST,)),)),

@@ -39,6 +39,7 @@ SHOWN_BY: dict[str, str] = {
     "who was not heard was searched": UNHEARD,
     "found on leaves one out": SWAPPED,
     "found on a bookie that metadata names counts as unnamed": SWAPPED,
+    "each holder has the next entry": SWAPPED,
     "a corrupt copy is no copy at all": "create 1 e1 w1 a1 b1; append 1 9; close 1; spoil 1 b1 digest 8; rename b1 b6",
     "who was not heard is left out": UNHEARD,
     "that no copy is in reach is left out": "create 1 e1 w1 a1 b1; append 1 2; close 1; crash b1 lost; mark 1; time 150",

@@ -106,6 +106,7 @@ FALSEHOODS: dict[str, Falsehood] = {
     "who was not heard was searched": Falsehood(Search, lambda f: {"searched": _sorted(f.searched, f.unheard)}),
     "found on leaves one out": Falsehood(Search, lambda f: {"found_on": f.found_on[1:]}),
     "found on a bookie that metadata names counts as unnamed": Falsehood(Search, lambda f: {"found_unnamed": f.found_on}),
+    "each holder has the next entry": Falsehood(Search, lambda f: {"found_first": tuple(e + 1 for e in f.found_first)}),
     "a corrupt copy is no copy at all": Falsehood(Search, lambda f: {"corrupt_on": ()}),
     "who was not heard is left out": Falsehood(Search, lambda f: {"unheard": ()}),
     "that no copy is in reach is left out": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.NO_COPY_IN_REACH)),

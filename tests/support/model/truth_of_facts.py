@@ -102,6 +102,7 @@ def _search(truth: Truth, number: int, lost: list[Copies]) -> Json:
             "corrupt_on": of("wrong"),
             "unheard": of("nothing"),
             "not_asked": [],
+            "found_first": [min(e for e, on in holders.items() if name in on) for name in of("held")],
         }
     }
 

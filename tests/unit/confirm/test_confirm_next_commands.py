@@ -8,8 +8,9 @@ from support.findings_by_kind import EXAMPLES, facts_types, finding_of
 from support.findings_by_kind import MARK as MARKED
 
 from auditor.confirm.next_commands import CHANGES, next_commands
-from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, MarkFacts, Search, UnrecoverableFacts
+from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, MarkFacts, Search, UnrecoverableFacts, WhyMarked
 from auditor.model.finding import CATALOGUE, Kind, Subject
+from auditor.model.ledger import LedgerState
 
 COMMANDS_MAX = 10
 ENABLE = f"{CHANGES}bookkeeper shell autorecovery -e"
@@ -25,7 +26,8 @@ OWNERS = {
 }
 
 
-SEARCH = Search(1, 1, 1, 0, found_on=("h1", "h2", "h3", "h4"), found_unnamed=("h1", "h2", "h3", "h4"))
+HOLDERS = ("h1", "h2", "h3", "h4")
+SEARCH = Search(1, 1, 1, 0, found_on=HOLDERS, found_unnamed=HOLDERS, found_first=(42,) * 4)
 ENTRY = EntryFacts(42, ("b1", "b2"), search=SEARCH)
 MARK = replace(MARKED, missing_replicas=("b1", "b2"))
 
@@ -147,6 +149,18 @@ def test_a_copy_that_was_found_elsewhere_is_saved_first(kind):
     assert not [command for command in commands_of(kind, **nowhere) if "-entryformat" in command]
 
 
+@pytest.mark.parametrize(
+    "kind", [Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, Kind.ENTRY_WITHOUT_REPLICA, Kind.UNDERREPLICATED_UNRECOVERABLE]
+)
+def test_a_holder_is_read_for_an_entry_that_it_holds(kind):
+    """It may hold others than the worst: to read that one there would save nothing."""
+    found = replace(ENTRY, search=replace(SEARCH, entries=4, entries_found=4, found_first=(44, 43, 42, 45)))
+    is_marked = kind is Kind.UNDERREPLICATED_UNRECOVERABLE
+    commands = commands_of(kind, **({"entries": found} if is_marked else {"search": found.search}))
+    read = "bookkeeper shell -entryformat hex readledger -m -l 7 -fe"
+    assert [f"{read} 44 -le 45 -b h1", f"{read} 43 -le 44 -b h2"] == commands[:2]
+
+
 def test_a_bookie_that_is_gone_is_not_read():
     """It lacks the worst entry like the others, and nobody can ask it."""
     commands = commands_of(Kind.ENTRY_WITHOUT_REPLICA, gone=("b0",))
@@ -172,6 +186,24 @@ def test_a_mark_that_names_no_bookie_has_nothing_to_recover():
     assert not [command for command in commands if " recover " in command]
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"state": LedgerState.OPEN},
+        {"state": LedgerState.IN_RECOVERY},
+        {"state": None},
+        {"why": (WhyMarked.STALE,)},
+        {"why": (WhyMarked.NO_AUDITOR, WhyMarked.EMPTY_LEDGER)},
+    ],
+)
+def test_a_mark_of_a_ledger_that_may_lack_nothing_recovers_nothing(changes):
+    """Of a ledger that is not closed `recover` would fence the writer; of one that lacks nothing it copies for nothing."""
+    recovering = f"{CHANGES}bookkeeper shell recover -l 7 b1"
+    assert recovering in commands_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
+    commands = commands_of(Kind.UNDERREPLICATED_BEYOND_GRACE, **changes)
+    assert not [command for command in commands if " recover " in command]
+
+
 def test_a_stuck_ledger_is_closed_by_its_topic_else_by_recovery():
     """Where Pulsar owns it the broker closes it; fencing it under the broker's feet is the last resort."""
     assert f"{CHANGES}pulsar-admin topics unload {TOPIC}" == commands_of(Kind.LEDGER_STUCK, "messages")[-1]
@@ -190,7 +222,7 @@ def test_every_ledger_of_pulsars_has_its_topic_looked_at(kind):
 def test_nothing_from_metadata_is_run_by_a_shell(kind):
     """Bookie ids and topics may be anything; pasted, they are still single words."""
     evil = "x;reboot"
-    entry = EntryFacts(42, (evil,), (evil,), search=Search(1, 1, 1, 0, (evil,), (evil,), (evil,)))
+    entry = EntryFacts(42, (evil,), (evil,), search=Search(1, 1, 1, 0, (evil,), (evil,), (evil,), found_first=(42,)))
     mark = replace(MARK, missing_replicas=(evil,))
     of_kind = {
         BeyondEndFacts: BeyondEndFacts(9, 1, (evil,)),

@@ -64,7 +64,13 @@ def test_a_holder_that_a_segment_without_entries_names_is_told_as_named() -> Non
 def test_a_holder_of_the_ensemble_is_named_by_its_list() -> None:
     """A bookie of the ensemble outside the write set of the entry: its list names it, and the search finds it."""
     said = witness(b3=Bookie(HELD["b3"] | LOST))
-    assert "ack quorum is 2. Outside the write set b3 lists entry 6. Searched 2 other bookies for it: b3 has it. B" in said
+    assert "ack quorum is 2. Outside the write set b3 lists entry 6. Searched 2 other bookies for it: b3 lists it. B" in said
+
+
+def test_a_holder_that_was_not_read_is_said_to_list() -> None:
+    """Nobody looked whether what b3 lists can be read; what x1 has was read."""
+    mixed = witness(b3=Bookie(HELD["b3"] | LOST, corrupt=LOST), x1=Bookie(LOST))
+    assert "Searched 2 other bookies for it: b3 and x1 list or have it. No segment of the ledger names x1." in mixed
 
 
 def test_who_could_not_be_asked_elsewhere_is_named() -> None:

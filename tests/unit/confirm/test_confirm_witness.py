@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from struct import pack
 
 import pytest
 from support.findings_by_kind import ENTRY as ENTRY_FACTS
@@ -26,6 +27,12 @@ def look(number, status=AnswerStatus.HELD, read=None, mark=None):
     record = LedgerRecord(7, number, number * 1000, RecordStatus.FOUND, stamp=ZnodeStamp(1, 3, 0), mark=mark)
     reads = {("b1", 42): EntryRead("b1", 7, 42, number, number * 1000, read)} if read else {}
     return Look(record, {"b1": Answer("b1", 7, number, number * 1000, status)}, reads)
+
+
+def listing(number, read=None):
+    """A look at which b1's list names the entry."""
+    held = Answer("b1", 7, number, number * 1000, AnswerStatus.HELD, groups=pack(">qqii", 42, 42, 1, 0))
+    return replace(look(number, read=read), answers={"b1": held})
 
 
 def witness(finding, *looks):
@@ -75,6 +82,45 @@ def test_a_bookie_that_fell_silent_is_told_by_its_last_word():
     assert "b1 did not answer." == said(ENTRY, look(1, AnswerStatus.REFUSED), silent, closing(3))
 
 
+@pytest.mark.parametrize(
+    ("expected", "first", "second"),
+    [
+        (
+            "At look 1 b1 does not list it and has no such entry (READ_ENTRY: ENOENTRY). "
+            "At look 2 it does not list it and did not answer when it was read.",
+            look(1, read=ReadStatus.NO_ENTRY),
+            look(2, read=ReadStatus.SILENT),
+        ),
+        (
+            "At look 1 b1 does not list it and sent it when it was read. "
+            "At look 2 it does not list it and did not answer in time when it was read.",
+            look(1, read=ReadStatus.PRESENT),
+            look(2, read=ReadStatus.TIMED_OUT),
+        ),
+        (
+            "At look 1 b1 does not list it and has no such entry (READ_ENTRY: ENOENTRY). At look 2 it does not list it.",
+            look(1, read=ReadStatus.NO_ENTRY),
+            look(2),
+        ),
+        ("b1 lists it.", look(1, read=ReadStatus.NO_ENTRY), listing(2)),
+        (
+            "At look 1 b1 lists it and sent it with a digest that does not match. "
+            "At look 2 it lists it and did not answer when it was read.",
+            listing(1, read=ReadStatus.CORRUPT),
+            listing(2, read=ReadStatus.SILENT),
+        ),
+        (
+            "b1 does not list it and did not answer when it was read.",
+            listing(1),
+            look(2, read=ReadStatus.SILENT),
+        ),
+    ],
+)
+def test_what_a_bookie_said_is_told_by_the_look_that_counts(expected, first, second):
+    """The newest list, and where it lacks the entry the newest read that was answered: a later failure takes no word back."""
+    assert expected == said(ENTRY, first, second, closing(3))
+
+
 def other(number, status):
     """A look at which b1, which cannot list, was read for entry 41 alone."""
     reads = {("b1", 41): EntryRead("b1", 7, 41, number, number * 1000, status)}
@@ -97,8 +143,13 @@ def other(number, status):
         ),
         (
             "b1 cannot list entries and was read for other entries, not for this one.",
-            "found;",
+            "found or assumed;",
             other(1, ReadStatus.NO_ENTRY),
+        ),
+        (
+            "b1 cannot list entries and was read for other entries, not for this one.",
+            "found;",
+            other(1, ReadStatus.TIMED_OUT),
         ),
         (
             "b1 cannot list entries and, read for entry 41, has no such ledger (READ_ENTRY: ENOLEDGER).",
@@ -111,6 +162,21 @@ def test_a_copy_that_was_not_read_is_called_assumed(expected, counted, asked):
     """A sample of other entries that were there speaks for the entry on a bookie that cannot list, and for nothing else."""
     assert expected == said(ENTRY, asked, closing(2))
     assert f"1 of 2 copies {counted}" in witness(ENTRY, asked, closing(2))
+
+
+@pytest.mark.parametrize("newest", [AnswerStatus.SILENT, AnswerStatus.TIMED_OUT, AnswerStatus.UNREGISTERED])
+def test_a_copy_that_was_assumed_stays_assumed_when_its_bookie_falls_silent(newest):
+    """Its sample still counts, and no read of the entry came since."""
+    looks = (other(1, ReadStatus.PRESENT), look(2, newest), closing(3))
+    first = "At look 1 b1 cannot list entries and was read for other entries, not for this one. At look 2 it "
+    assert said(ENTRY, *looks).startswith(first)
+    assert "1 of 2 copies found or assumed;" in witness(ENTRY, *looks)
+
+
+def test_a_sample_in_a_ledger_that_is_gone_since_assumes_nothing():
+    """That the bookie does not know the ledger speaks for all of its entries."""
+    looks = (other(1, ReadStatus.PRESENT), other(2, ReadStatus.NO_LEDGER), closing(3))
+    assert "1 of 2 copies found;" in witness(ENTRY, *looks)
 
 
 def test_every_way_an_answer_or_a_reading_ends_has_words():
@@ -155,6 +221,16 @@ def changed(number, **changes):
             "Metadata was read at 1970-01-01 00:00:01 and 1970-01-02 00:00:00 UTC: unchanged (version 3), "
             "not marked under-replicated.",
             [closing(1), closing(86_400)],
+        ),
+        (
+            "Bookies were asked at 1970-01-01 00:00:02 UTC; metadata was read last at 1970-01-01 00:00:03 UTC: "
+            "unchanged (version 3), not marked under-replicated.",
+            [look(1, AnswerStatus.UNREGISTERED), look(2, AnswerStatus.UNREGISTERED, ReadStatus.NO_ENTRY), closing(3)],
+        ),
+        (
+            "Metadata was read at 1970-01-01 00:00:01, 00:00:02 and 00:00:03 UTC: unchanged (version 3), "
+            "not marked under-replicated.",
+            [look(1, AnswerStatus.UNREGISTERED), look(2, AnswerStatus.ADDRESS_UNKNOWN, ReadStatus.NOT_ASKED), closing(3)],
         ),
         (
             "Metadata was read at 1970-01-01 00:00:02 UTC: changed since the look before (version 4), "

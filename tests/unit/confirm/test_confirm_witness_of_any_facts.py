@@ -82,7 +82,9 @@ def searches(draw: st.DrawFn) -> Search:
     unnamed = tuple(b for b in found if draw(flags))
     number = draw(st.integers(1, entries)) if found else 0
     left = draw(st.sampled_from((0, 1, 10**9)))
-    return Search(entries, number, number if unnamed else 0, left, asked[0], found, unnamed, tuple(sorted(bad)), *asked[1:])
+    counts = (entries, number, number if unnamed else 0, left)
+    first = tuple(draw(st.integers(0, 99)) for _ in found)
+    return Search(*counts, asked[0], found, unnamed, tuple(sorted(bad)), asked[1], asked[2], first)
 
 
 entry_facts = st.builds(

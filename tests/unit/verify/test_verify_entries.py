@@ -68,7 +68,7 @@ def test_of_entries_that_are_only_elsewhere_all_are_counted_and_the_search_says_
     read = dict.fromkeys([("b1", e) for e in range(100)], NO_ENTRY) | {("x0", 99): PRESENT}
     read |= {(b, 0): PRESENT for b in strangers} | {(b, 0): ReadStatus.TIMED_OUT for b in mute}
     unheard = (*strangers[1:], *mute)  # of entry 99
-    search = Search(2, 2, 2, 98, ("x0",), tuple(strangers), tuple(strangers), (), unheard)
+    search = Search(2, 2, 2, 98, ("x0",), tuple(strangers), tuple(strangers), (), unheard, found_first=(0,) * 10)
     expected = Finding(
         Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE,
         EntryFacts(0, ("b1",), search=search),
