@@ -183,8 +183,9 @@ def _judge_state(looks: Sequence[Look], terms: Terms) -> Verdict:
 def _heard(looks: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
     """What all looks that saw the newest state of the metadata heard: the newest conclusive word of each bookie counts.
 
-    That a bookie cannot list is conclusive where it is probed instead. A wrong digest is conclusive too: no failure to read
-    the copy again, and no list, makes it a good one.
+    That a bookie cannot list is conclusive where it is probed instead. That it is gone takes back what it listed before, and
+    holds until it is back, whatever it says then. A wrong digest is conclusive too: no failure to read the copy again, and no
+    list, makes it a good one.
     """
     chain = looks[settled_from(looks) :]
     if len(chain) == 1:
@@ -194,7 +195,8 @@ def _heard(looks: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
     reads: dict[Copy, EntryRead] = {}
     for look in chain:
         for bookie, answer in look.answers.items():
-            if answer.status in conclusive or answers.get(bookie) is None or answers[bookie].status not in conclusive:
+            says_something = answer.status in conclusive or answer.is_gone
+            if says_something or answers.get(bookie) is None or answers[bookie].status not in conclusive:
                 answers[bookie] = answer
         for key, read in look.reads.items():
             if _conclusive(read) or key not in reads or not _conclusive(reads[key]):

@@ -21,7 +21,8 @@ _READ = {ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStat
 class Words:
     """What the looks at the newest state of the metadata heard.
 
-    `answers` and `reads`: the newest word that says something, else the newest word; a wrong digest says something.
+    `answers` and `reads`: the newest word that says something, else the newest word; a wrong digest says something. What a
+    bookie listed before it was gone is not looked at.
     `corrupt`: copies read with a wrong digest at two looks, and at none of them or since in any other way.
     """
 
@@ -51,14 +52,17 @@ def words(looks: Sequence[Look], terms: Terms) -> Words:
     reads: dict[tuple[BookieId, EntryId], EntryRead] = {}
     wrong: dict[tuple[BookieId, EntryId], int] = {}
     otherwise: set[tuple[BookieId, EntryId]] = set()
+    was_gone: set[BookieId] = set()
     for look in reversed(looks):
         if not is_same_write(look.record, newest):
             break
         chain.append(look)
         for bookie, answer in look.answers.items():
-            kept = answers.get(bookie)
-            if kept is None or (kept.status not in spoken and answer.status in spoken):
+            kept = answers.setdefault(bookie, answer)
+            if bookie not in was_gone and kept.status not in spoken and answer.status in spoken:
                 answers[bookie] = answer
+            if answer.is_gone:
+                was_gone.add(bookie)
         for key, read in look.reads.items():
             before = reads.get(key)
             if before is None or (before.status not in _READ and read.status in _READ):

@@ -24,6 +24,8 @@ GARBAGE_COLLECTION = (
 """When a stranded copy may be gone (ScanAndCompareGarbageCollector)."""
 
 
+GONE = "is gone: it has neither a registration nor a cookie"
+
 _LOST = (Kind.ENTRY_WITHOUT_REPLICA, Kind.UNDERREPLICATED_UNRECOVERABLE)
 
 
@@ -147,7 +149,7 @@ def _said(entry: EntryId, write_set: Sequence[BookieId], gone: Sequence[BookieId
     chain = _settled(looks)
     for bookie in write_set[:NAMES_TOLD]:
         if bookie in gone:
-            yield f"{bookie} is gone: it has neither a registration nor a cookie."
+            yield f"{bookie} {GONE}."
         else:
             yield from _newest_word(bookie, entry, chain)
     more = len(write_set) - NAMES_TOLD
@@ -207,6 +209,8 @@ def _word(look: Look, bookie: BookieId, entry: EntryId) -> str:
     answer, read = look.answers[bookie], look.reads.get((bookie, entry))
     if answer.status is AnswerStatus.HELD:
         listed = "lists it" if _lists(answer, entry) else "does not list it"
+    elif answer.is_gone:
+        listed = GONE
     else:
         listed = _ANSWERED[answer.status]
     return listed if read is None else f"{listed} and {_READ[read.status]}"

@@ -127,6 +127,7 @@ def heard(evidence: LedgerEvidence, terms: Terms) -> Heard:
     words: dict[tuple[str, int], list[str]] = {}
     answers: dict[str, Answer] = {}
     reads: dict[tuple[str, int], EntryRead] = {}
+    gone_since: set[object] = set()
     for look in reversed(evidence.looks):
         if (look.record.status, look.record.stamp) != (newest.status, newest.stamp):
             break
@@ -134,8 +135,10 @@ def heard(evidence: LedgerEvidence, terms: Terms) -> Heard:
             words.setdefault(key, []).extend([read.status.value] if read.status.value in _CONCLUSIVE else [])
         for said, kept in ((look.answers, answers), (look.reads, reads)):
             for key, value in said.items():
-                if key not in kept or (kept[key].status.value not in conclusive and value.status.value in conclusive):
+                may_speak = key not in gone_since and value.status.value in conclusive
+                if key not in kept or (may_speak and kept[key].status.value not in conclusive):
                     kept[key] = value
+        gone_since |= {bookie for bookie, answer in look.answers.items() if _is_forgotten(answer)}
     return Heard(newest, answers, reads, {key for key, said in words.items() if said[:2] == ["corrupt", "corrupt"]})
 
 

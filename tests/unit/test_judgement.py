@@ -12,6 +12,7 @@ from support.entry_by_entry import expected_on
 from support.stories import GRACE_MS, LEDGER, NOW_MS, Bookie, State, Story, drive, stories
 
 from auditor.confirm.agreement import differences
+from auditor.confirm.enumeration import enumerated
 from auditor.judgement import Todo, lists_demanded, settle, settle_or_set_aside
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.cluster import Surroundings
@@ -142,6 +143,31 @@ def test_what_a_gone_bookie_held_is_lost_whether_the_ledger_is_marked_or_not() -
     kinds = {one.kind for one in verdict.findings}
     assert ({Kind.ENTRY_WITHOUT_REPLICA}, ()) == (kinds, verdict.unknowns)
     assert () == differences(verdict, driven.evidence, driven.story.terms)
+
+
+def test_what_a_bookie_listed_is_lost_when_it_is_gone_at_a_later_look() -> None:
+    """b1 lacks entry 6; b2 lists all, and then has neither registration nor cookie: no copy is left. That is searched for."""
+    lacking = Bookie(frozenset(HELD["b1"] - {6}))
+    looks = (story(b1=lacking), story(b1=lacking, b2=Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True)))
+    driven = drive(Story("gone between looks", tuple(one.states[0] for one in looks)))
+    (finding,) = driven.step.verdict.findings
+    assert (Kind.ENTRY_WITHOUT_REPLICA, ((6, 6),), ("b2",)) == (finding.kind, finding.entries, finding.facts.gone)
+    assert (0, 0) == (finding.copies.confirmed, finding.copies.unknown)
+    assert () == differences(driven.step.verdict, driven.evidence, driven.story.terms)
+
+
+def test_a_bookie_that_was_gone_and_is_back_is_unknown_until_it_answers() -> None:
+    """What it listed before it was gone says nothing of what it came back with; nor is it gone any more."""
+    gone, silent = Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True), Bookie(answer=AnswerStatus.SILENT)
+    lacking = Bookie(frozenset(HELD["b1"] - {6}))
+    bookies = (None, gone, silent)
+    looks = [story(b1=lacking, **({} if one is None else {"b2": one})).states[0] for one in bookies]
+    three = [drive(Story("one look", (one,))).evidence.looks[0] for one in looks]
+    evidence = LedgerEvidence(LEDGER, tuple(replace(one, record=looks[0].record(at)) for at, one in enumerate(three)))
+    step = settle(evidence, TERMS)
+    (finding,) = step.verdict.findings
+    assert (0, 1, ()) == (finding.copies.confirmed, finding.copies.unknown, finding.facts.gone)
+    assert step.verdict.copies == enumerated(evidence, TERMS).copies
 
 
 def test_a_marked_ledger_whose_metadata_keeps_changing_is_still_marked_too_long() -> None:

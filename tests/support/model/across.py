@@ -5,8 +5,8 @@ Each part has its truth. The rule, ledger by ledger:
 - Its metadata and its mark are those of the part in which they were read last. What bookies said in a part in which the
   metadata was another does not count.
 - A bookie is what it was when it was last asked for its list and could answer: the newest word counts, and no word is undone
-  by silence. Where anything of the ledger was asked in a later part, it may also be what it was then: what its list lacks is
-  not lost before it was read, and entries are read behind the lists.
+  by silence, unless the bookie is gone for good. Where anything of the ledger was asked in a later part, it may also be what
+  it was then: what its list lacks is not lost before it was read, and entries are read behind the lists.
 
 So a loss is only said that was true at the last look, and a ledger is only sound that was so when it was looked at. A ledger
 that nothing happened to, and whose bookies are what they were, is owed one verdict: its own.

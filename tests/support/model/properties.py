@@ -96,10 +96,11 @@ def _unfounded(looks: Sequence[Look], bookie: str, lacks: set[int], worst: int) 
     answers = [look.answers[bookie] for look in looks if bookie in look.answers]
     if len(answers) < LOOKS_OF_AN_ACCUSED:
         yield f"it was asked at {len(answers)} look"
+    if answers and answers[-1].is_gone:
+        return
     lists = [answer for answer in answers if answer.status in VALID_ANSWERS]
     if not lists and answers[-1].status is not AnswerStatus.UNSUPPORTED:
-        if not answers[-1].is_gone:
-            yield "it never said what it holds"
+        yield "it never said what it holds"
         return
     reads = {read.entry_id: read.status for look in looks for read in look.reads.values() if _tells_of(read, bookie)}
     listed = {entry for entry in lacks if lists and in_groups(lists[-1].groups, entry)}

@@ -8,7 +8,7 @@ import pytest
 from support.stories import GRACE_MS, LEDGER, NOW_MS
 
 from auditor.confirm.enumerated_words import words
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import Look, Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.sandbox.notation import ledger
@@ -51,6 +51,28 @@ def test_what_was_heard_of_the_same_metadata_counts_from_the_last_change_on() ->
 def test_no_failure_takes_back_an_answer(first: AnswerStatus, second: AnswerStatus, expected: AnswerStatus) -> None:
     """The newest word that says something, else the newest."""
     assert expected is words([look(1, answer=first), look(2, answer=second)], TERMS).answers["b1"].status
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ((AnswerStatus.HELD, None), (AnswerStatus.UNREGISTERED, True)),
+        ((AnswerStatus.UNSUPPORTED, None), (AnswerStatus.UNREGISTERED, True)),
+        ((AnswerStatus.HELD, None, AnswerStatus.SILENT), (AnswerStatus.SILENT, False)),
+        ((None, AnswerStatus.UNREGISTERED), (AnswerStatus.UNREGISTERED, False)),
+        ((AnswerStatus.HELD, None, AnswerStatus.NO_SUCH_LEDGER), (AnswerStatus.NO_SUCH_LEDGER, False)),
+    ],
+)
+def test_a_bookie_that_is_gone_takes_its_lists_along(
+    said: tuple[AnswerStatus | None, ...], expected: tuple[AnswerStatus, bool]
+) -> None:
+    """None: neither registered nor known by a cookie. It is gone until it is back, and then what it says by then."""
+    looks = [look(at, answer=one or AnswerStatus.UNREGISTERED) for at, one in enumerate(said)]
+    for one, status in zip(looks, said, strict=True):
+        if status is None:
+            one.answers["b1"] = replace(one.answers["b1"], detail=NO_COOKIE)
+    found = words(looks, replace(TERMS, probe_entries=1)).answers["b1"]
+    assert expected == (found.status, found.is_gone)
 
 
 @pytest.mark.parametrize(
