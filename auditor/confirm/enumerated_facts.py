@@ -39,19 +39,21 @@ def entry_facts(
         write_set,
         tuple(sorted(b for b in lists if b not in write_set and names(lists[b], worst.entry))),
         tuple(b for b in write_set if b in heard.answers and heard.answers[b].is_gone),
-        _is_at_tail(metadata, tally, testimonies),
+        0 < worst.confirmed >= metadata.ack_quorum and _is_at_tail(metadata, tally, testimonies),
         search,
     )
 
 
 def _is_at_tail(metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies) -> bool:
     """Walk each bookie's entries upwards: none may be missing before the last stretch, and in that one some come first, then
-    nothing but missing ones."""
+    nothing but missing ones. What such a bookie has must have been listed or read, all of it."""
     blocks = [one.block for one in tally.counted]
     end = blocks[-1].stretch
     if end.last != metadata.last_entry_id:
         return False
     if any(len(bookies) < block.stretch.write_quorum for block in blocks for bookies in _write_sets(block.stretch)):
+        return False
+    if any(bookie in tally.unknown_on or _assumed(tally, testimonies, bookie) for bookie in tally.absent):
         return False
     for block in blocks:
         said = {bookie: testimonies[bookie].words(block.low, block.high) for bookie in block.stretch.bookies}
@@ -66,6 +68,12 @@ def _is_at_tail(metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies
             if block.stretch != end or begins == 0 or not missing[begins:].all():
                 return False
     return True
+
+
+def _assumed(tally: Tally, testimonies: Testimonies, bookie: BookieId) -> int:
+    """How many copies a bookie that cannot list has by its sample alone: those that nobody read there."""
+    testimony = testimonies[bookie]
+    return tally.held[bookie] - sum(word == HELD for word in testimony.told.values()) if testimony.rest == HELD else 0
 
 
 def _write_sets(stretch: Stretch) -> Iterator[tuple[BookieId, ...]]:

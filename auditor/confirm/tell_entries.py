@@ -70,12 +70,10 @@ def _counted(finding: Finding, entry: EntryId, write_set: Sequence[BookieId], lo
 
 
 def _tail(finding: Finding) -> str:
-    """Say that only the end is missing; where the ack quorum is met, that a writer need not wait for more."""
+    """Say that only the end is missing, and that a writer need not wait for more."""
     lacking = [bookie for bookie, _ in finding.missing_on]
     verb = "lacks" if len(lacking) == 1 else "lack"
     said = f"{joined(lacking)} {verb} only the end of the ledger"
-    if finding.kind is not Kind.ENTRY_BELOW_WRITE_QUORUM:
-        return f"{said}."
     return f"{said}: a writer may close a ledger when the ack quorum has stored its last entries, and not wait for the rest."
 
 

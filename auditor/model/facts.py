@@ -77,7 +77,8 @@ class EntryFacts:
     gone: tuple[BookieId, ...] = ()
     """Bookies of the write set that have neither a registration nor a cookie."""
     at_tail: bool = False
-    """Each bookie that lacks entries holds all it should before them: only the end of the last segment is missing."""
+    """Each bookie that lacks entries was found to hold all it should before them: only the end of the last segment is missing.
+    Of the worst entry as many copies as the ack quorum were found."""
     search: Search | None = None
     """None where every entry has a copy, or where no bookie could be looked at."""
 

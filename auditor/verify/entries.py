@@ -11,6 +11,7 @@ from auditor.model.ledger import LedgerMetadata
 from auditor.verify.coverage import Coverage, ExtentCoverage
 from auditor.verify.entry_set import EMPTY, EntrySet
 from auditor.verify.schedule import Extent
+from auditor.verify.shares import BookieShare
 from auditor.verify.worst import Worst, levels, worst_entry
 
 
@@ -111,7 +112,7 @@ def _entry_facts(losses: Losses, search: Search | None = None) -> EntryFacts:
         write_set=write_set,
         listed_outside=tuple(sorted(b for b in held if b not in write_set and worst.entry_id in held[b])),
         gone=tuple(bookie for bookie in write_set if bookie in losses.seen.gone),
-        at_tail=_is_at_tail(losses),
+        at_tail=worst.confirmed >= max(1, losses.metadata.ack_quorum) and _is_at_tail(losses),
         search=search,
     )
 
@@ -122,19 +123,29 @@ def _write_set(metadata: LedgerMetadata, extent: Extent, entry: EntryId) -> tupl
 
 
 def _is_at_tail(losses: Losses) -> bool:
-    """Whether only the end of the ledger is missing, where the ack quorum may have been met without it.
+    """Whether only the end of the ledger is missing.
 
-    True where each bookie that lacks entries lacks none before the last segment, and in that one holds (or may hold) some of
-    its share and none behind the first entry that it lacks.
+    True where each bookie that lacks entries lacks none before the last segment, and in that one holds some of its share and
+    none behind the first entry that it lacks; all that it holds was listed or read.
     """
-    extents = losses.seen.extents
+    seen, extents = losses.seen, losses.seen.extents
     if extents[-1].extent.last_entry_id != losses.metadata.last_entry_id or any(one.surplus for one in extents):
         return False
     if any(share.absent for one in extents[:-1] for share in one.shares):
         return False
     lacking = [share for share in extents[-1].shares if share.absent]
+    names = {share.bookie_id for share in lacking}
+    if any(_has_doubt(seen, share) for one in extents for share in one.shares if share.bookie_id in names):
+        return False
     kept = [share.expected - share.absent for share in lacking]
     return all(rest and rest.last() < share.absent.first() for share, rest in zip(lacking, kept, strict=True))
+
+
+def _has_doubt(seen: Coverage, share: BookieShare) -> bool:
+    """Whether some copy of the share is unknown, or nothing but a sample speaks for it."""
+    if not share.is_probed:
+        return bool(share.unknown)
+    return bool(share.expected - share.absent - seen.probed[share.bookie_id].present)
 
 
 def _corrupt(ledger_id: LedgerId, losses: Losses) -> Finding:

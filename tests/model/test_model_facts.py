@@ -29,7 +29,7 @@ SHOWN_BY: dict[str, str] = {
     "nobody lists an entry outside its write set": "create 1 e5 w4 a2 b4 b5 b6 b2 b3; append 1 2; close 1; swap 1 0 1 4",
     "a gone bookie is left out": f"{WRITTEN}; crash b3 gone",
     "a hole is called a tail": HALF_LOST,
-    "a tail is called a hole": "create 1 e1 w1 a1 b3; append 1 2; close 1; lose 1 1 b3",
+    "a tail is called a hole": "create 1 e2 w2 a1 b3 b1; append 1 2; close 1; lose 1 1 b3",
     "nothing was looked for": HALF_LOST,
     "one entry was looked for": HALF_LOST,
     "whatever was looked for was found": HALF_LOST,

@@ -15,6 +15,8 @@ from support.model.worlds import notation, runs
 
 WRITTEN = "create 1 e3 w2 a2 b1 b2 b3; append 1 5; close 1"
 """Entry e on positions e and e + 1: b1 has 0 2 3, b2 has 0 1 3 4, b3 has 1 2 4."""
+WRITTEN_BY_ONE = WRITTEN.replace("a2", "a1")
+"""Acknowledged by one copy."""
 
 
 def after(history: str) -> Truth:
@@ -105,8 +107,10 @@ UNLIST = "unlist b2; spoil 1 b2"
 @pytest.mark.parametrize(
     ("facts", "history"),
     [
-        ({"worst_entry": 4, "write_set": ("b2", "b3"), "gone": (), "at_tail": True}, f"{WRITTEN}; lose 1 4 b3"),
+        ({"worst_entry": 4, "write_set": ("b2", "b3"), "gone": (), "at_tail": False}, f"{WRITTEN}; lose 1 4 b3"),
         ({"worst_entry": 1, "at_tail": False, "listed_outside": ()}, f"{WRITTEN}; lose 1 1 b3"),
+        ({"worst_entry": 4, "at_tail": True}, f"{WRITTEN_BY_ONE}; lose 1 4 b3"),
+        ({"worst_entry": 4, "at_tail": False}, f"{WRITTEN_BY_ONE}; lose 1 4 b3; crash b2 silent"),
         ({"listed_outside": ("b2",), "gone": ("b3",)}, f"{WRITTEN}; swap 1 0 0 1; crash b3 gone"),
         (
             {"search.entries": 1, "search.entries_left": 0, "search.found_on": ("b5",), "search.found_unnamed": ("b5",)},

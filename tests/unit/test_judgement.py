@@ -170,6 +170,31 @@ def test_a_bookie_that_was_gone_and_is_back_is_unknown_until_it_answers() -> Non
     assert step.verdict.copies == enumerated(evidence, TERMS).copies
 
 
+@pytest.mark.parametrize(
+    ("ack", "bookies", "expected"),
+    [
+        (2, {"b3": Bookie(frozenset(range(999)))}, True),
+        (2, {"b3": Bookie(frozenset(range(1, 998, 2)) | {0}, answer=AnswerStatus.UNSUPPORTED)}, False),
+        (2, {"b3": Bookie(frozenset(range(999)), answer=AnswerStatus.UNSUPPORTED)}, False),
+        (2, {"b2": Bookie(answer=AnswerStatus.SILENT), "b3": Bookie(frozenset(range(999)))}, False),
+        (1, {"b2": Bookie(answer=AnswerStatus.SILENT), "b3": Bookie(frozenset(range(999)))}, True),
+        (2, dict.fromkeys(("b1", "b2", "b3"), Bookie(frozenset(range(999)))), False),
+        (2, dict.fromkeys(("b2", "b3"), Bookie(frozenset(range(999)))), False),
+    ],
+)
+def test_only_the_end_is_missing_where_the_ack_quorum_has_it_and_nothing_is_assumed(
+    ack: int, bookies: dict[str, Bookie], expected: bool
+) -> None:
+    """Entries 0-999 on three bookies. A sample says nothing of what lies between; a copy nobody saw acknowledges nothing."""
+    metadata = ledger(f"e3 w3 a{ack} 0:[b1 b2 b3] closed 999")
+    sound = dict.fromkeys(("b1", "b2", "b3"), Bookie(frozenset(range(1000))))
+    told = Story("tail", (State(metadata, {**sound, **bookies}),), more_terms={"probe_entries": 1})
+    driven = drive(told)
+    (finding,) = driven.step.verdict.findings
+    assert expected is finding.facts.at_tail
+    assert () == differences(driven.step.verdict, driven.evidence, told.terms)
+
+
 def test_a_marked_ledger_whose_metadata_keeps_changing_is_still_marked_too_long() -> None:
     """Re-replication moves on while we look: the age is found all the same, whatever else stays unknown."""
     lost = {b: Bookie(frozenset(HELD[b] - {6})) for b in ("b1", "b2")}

@@ -16,6 +16,7 @@ from support.model.state import (
     ENDLESS,
     GONE,
     GRACE_MINUTES,
+    LACKS,
     LISTED,
     READ,
     STUCK_MINUTES,
@@ -53,12 +54,12 @@ def entries(truth: Truth, number: int, copies: list[Copies]) -> Json:
         "write_set": worst.bookies,
         "listed_outside": sorted(name for name in outside if truth.bookies[name].has(number, worst.entry)),
         "gone": [bookie for bookie in worst.bookies if worst.words[bookie] == GONE],
-        "at_tail": _is_at_tail(ledger, copies),
+        "at_tail": worst.confirmed >= ledger.ack_quorum and _is_at_tail(ledger, copies),
     } | _search(truth, number, [one for one in copies if one.possible == 0])
 
 
 def _is_at_tail(ledger: Ledger, copies: list[Copies]) -> bool:
-    """Each bookie that lacks entries holds, or may hold, all it should before them, and some of the last segment."""
+    """Each bookie that lacks entries holds all it should before them, and some of the last segment."""
     if ledger.flaw == ENDLESS or any(len(one.bookies) < len(one.write_set) for one in copies):
         return False
     last = ledger.last_segment().first
@@ -66,6 +67,8 @@ def _is_at_tail(ledger: Ledger, copies: list[Copies]) -> bool:
         mine = [one for one in copies if bookie in one.bookies]
         lacking = [one.entry for one in mine if bookie in one.absent_on]
         kept = [one.entry for one in mine if one.entry not in lacking and one.entry >= last]
+        if any(one.words[bookie] not in (GONE, LACKS, LISTED, READ) for one in mine):
+            return False
         if min(lacking) < last or not kept or max(kept) > min(lacking):
             return False
     return True

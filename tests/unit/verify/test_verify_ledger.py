@@ -532,6 +532,7 @@ def test_a_segment_that_names_a_gone_bookie_and_expects_no_entry_of_it_is_not_re
         ({"b3": "8"}, False),
         ({"b3": "0-9"}, False),
         ({"b2": "3", "b3": "9"}, False),
+        ({"b1": "9", "b2": "8-9", "b3": "9"}, False),
     ],
 )
 def test_a_copy_that_is_missing_only_at_the_end_is_told_apart_from_a_hole(lost: dict[str, str], at_tail: bool) -> None:
