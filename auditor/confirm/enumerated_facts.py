@@ -8,7 +8,7 @@ import numpy as np
 
 from auditor.confirm.enumerated_copies import Tally, Worst, written
 from auditor.confirm.enumerated_holdings import ABSENT, HELD, Testimony, names
-from auditor.confirm.enumerated_schedule import Stretch
+from auditor.confirm.enumerated_schedule import Stretch, first_of, stretches
 from auditor.confirm.enumerated_search import listing_bookies
 from auditor.confirm.enumerated_words import Words
 from auditor.model.evidence import Terms
@@ -38,10 +38,18 @@ def entry_facts(
         worst.entry,
         write_set,
         tuple(sorted(b for b in lists if b not in write_set and names(lists[b], worst.entry))),
-        tuple(b for b in write_set if b in heard.answers and heard.answers[b].is_gone),
+        tuple(_gone(heard, metadata)),
         0 < worst.confirmed >= metadata.ack_quorum and _is_at_tail(metadata, tally, testimonies),
         search,
     )
+
+
+def _gone(heard: Words, metadata: LedgerMetadata) -> Iterator[BookieId]:
+    """Bookies that are gone and to which some entry was written, whether or not it is among those looked at."""
+    parts = stretches(metadata)
+    for bookie in sorted(bookie for bookie, answer in heard.answers.items() if answer.is_gone):
+        if any(bookie in part.ensemble and first_of(part, bookie) is not None for part in parts):
+            yield bookie
 
 
 def _is_at_tail(metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies) -> bool:

@@ -89,10 +89,20 @@ def _save_on(finding: Finding, holders: Mapping[BookieId, EntryId], most: int) -
 
 def _lacking(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
     """Bookies that lack the worst entry first, then others that lack something; those that are gone cannot be read."""
-    gone = _entry_facts(finding).gone if not isinstance(finding.facts, CorruptFacts) else ()
+    gone = _entry_facts(finding).gone
+    return [bookie for bookie in _in_order(finding, worst_entry) if bookie not in gone][:_BOOKIES_MAX]
+
+
+def _in_order(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
+    """All bookies that lack something: those that lack the worst entry first."""
     lacks_it = [b for b, runs in finding.missing_on if any(first <= worst_entry <= last for first, last in runs)]
-    lacking = dict.fromkeys((*lacks_it, *(bookie for bookie, _ in finding.missing_on)))
-    return [bookie for bookie in lacking if bookie not in gone][:_BOOKIES_MAX]
+    return list(dict.fromkeys((*lacks_it, *(bookie for bookie, _ in finding.missing_on))))
+
+
+def _to_recover(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
+    """The bookie that lacks the worst entry, and one that is gone, if that is another: whether it can be read or not."""
+    lacking, gone = _in_order(finding, worst_entry), _entry_facts(finding).gone
+    return list(dict.fromkeys((*lacking[:1], *([] if lacking[0] in gone else gone[:1]))))
 
 
 def _topic(topic: PulsarLedger | None) -> Commands:
@@ -129,15 +139,15 @@ def _outside_ensemble(finding: Finding, topic: PulsarLedger | None) -> Steps:
 
 def _below_quorum(finding: Finding, topic: PulsarLedger | None) -> Steps:
     entry = _entry_facts(finding).worst_entry
-    lacking = _lacking(finding, entry)
+    recovered = _to_recover(finding, entry)
     look = [
         _metadata(finding),
-        *_read_on(finding, lacking, entry),
+        *_read_on(finding, _lacking(finding, entry)[: _BOOKIES_MAX + 1 - len(recovered)], entry),
         shell("clusterinfo"),
-        *(_recover(finding, bookie, plan=True) for bookie in lacking[:1]),
+        *(_recover(finding, bookie, plan=True) for bookie in recovered[:1]),
         *_topic(topic),
     ]
-    return Steps(look, [_recover(finding, bookie) for bookie in lacking[:1]])
+    return Steps(look, [_recover(finding, bookie) for bookie in recovered])
 
 
 def _corrupt(finding: Finding, topic: PulsarLedger | None) -> Steps:

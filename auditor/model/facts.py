@@ -75,7 +75,7 @@ class EntryFacts:
     listed_outside: tuple[BookieId, ...] = ()
     """Bookies outside the write set whose list of the ledger names the worst entry."""
     gone: tuple[BookieId, ...] = ()
-    """Bookies of the write set that have neither a registration nor a cookie."""
+    """Bookies with neither a registration nor a cookie that should hold some entry of the ledger, and so lack it."""
     at_tail: bool = False
     """Each bookie that lacks entries was found to hold all it should before them: only the end of the last segment is missing.
     Of the worst entry as many copies as the ack quorum were found."""

@@ -107,11 +107,12 @@ def _entry_facts(losses: Losses, search: Search | None = None) -> EntryFacts:
     worst, extent = _worst(losses)
     write_set = _write_set(losses.metadata, extent, worst.entry_id)
     held = losses.seen.held
+    lacking = {share.bookie_id for one in losses.seen.extents for share in one.shares if share.absent}
     return EntryFacts(
         worst_entry=worst.entry_id,
         write_set=write_set,
         listed_outside=tuple(sorted(b for b in held if b not in write_set and worst.entry_id in held[b])),
-        gone=tuple(bookie for bookie in write_set if bookie in losses.seen.gone),
+        gone=tuple(sorted(lacking & losses.seen.gone)),
         at_tail=worst.confirmed >= max(1, losses.metadata.ack_quorum) and _is_at_tail(losses),
         search=search,
     )

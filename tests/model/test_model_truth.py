@@ -109,6 +109,7 @@ UNLIST = "unlist b2; spoil 1 b2"
     [
         ({"worst_entry": 4, "write_set": ("b2", "b3"), "gone": (), "at_tail": False}, f"{WRITTEN}; lose 1 4 b3"),
         ({"worst_entry": 1, "at_tail": False, "listed_outside": ()}, f"{WRITTEN}; lose 1 1 b3"),
+        ({"worst_entry": 0, "write_set": ("b1", "b2"), "gone": ("b3",)}, f"{WRITTEN}; lose 1 0 b1 b2; crash b3 gone"),
         ({"worst_entry": 4, "at_tail": True}, f"{WRITTEN_BY_ONE}; lose 1 4 b3"),
         ({"worst_entry": 4, "at_tail": False}, f"{WRITTEN_BY_ONE}; lose 1 4 b3; crash b2 silent"),
         ({"listed_outside": ("b2",), "gone": ("b3",)}, f"{WRITTEN}; swap 1 0 0 1; crash b3 gone"),

@@ -996,7 +996,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a gone bookie is left out of the facts",
         FACTS,
         "verify/entries.py",
-        "gone=tuple(bookie for bookie in write_set if bookie in losses.seen.gone)",
+        "gone=tuple(sorted(lacking & losses.seen.gone))",
         "gone=()",
         (
             "tests/unit/verify/test_verify_ledger.py::test_what_a_bookie_held_that_is_gone_is_absent_whether_the_ledger_is_marked_or_not",

@@ -156,6 +156,17 @@ def test_what_a_bookie_listed_is_lost_when_it_is_gone_at_a_later_look() -> None:
     assert () == differences(driven.step.verdict, driven.evidence, driven.story.terms)
 
 
+def test_each_gone_bookie_that_should_hold_an_entry_is_told() -> None:
+    """Entry 6 has no copy on b1, b2; b3 is gone and lacks others. b4 is gone too, and expects no entry."""
+    gone = Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True)
+    lost = {bookie: Bookie(frozenset(HELD[bookie] - {6})) for bookie in ("b1", "b2")}
+    metadata = ledger("e3 w2 a2 0:[b1 b2 b3] 20:[b1 b2 b4] closed 19")
+    driven = drive(story(metadata=metadata, **lost, b3=gone, b4=gone))
+    (finding,) = driven.step.verdict.findings
+    assert (6, ("b1", "b2"), ("b3",)) == (finding.facts.worst_entry, finding.facts.write_set, finding.facts.gone)
+    assert () == differences(driven.step.verdict, driven.evidence, driven.story.terms)
+
+
 def test_a_bookie_that_was_gone_and_is_back_is_unknown_until_it_answers() -> None:
     """What it listed before it was gone says nothing of what it came back with; nor is it gone any more."""
     gone, silent = Bookie(answer=AnswerStatus.UNREGISTERED, is_forgotten=True), Bookie(answer=AnswerStatus.SILENT)

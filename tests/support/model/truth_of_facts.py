@@ -53,7 +53,7 @@ def entries(truth: Truth, number: int, copies: list[Copies]) -> Json:
         "worst_entry": worst.entry,
         "write_set": worst.bookies,
         "listed_outside": sorted(name for name in outside if truth.bookies[name].has(number, worst.entry)),
-        "gone": [bookie for bookie in worst.bookies if worst.words[bookie] == GONE],
+        "gone": sorted({bookie for one in copies for bookie in one.bookies if one.words[bookie] == GONE}),
         "at_tail": worst.confirmed >= ledger.ack_quorum and _is_at_tail(ledger, copies),
     } | _search(truth, number, [one for one in copies if one.possible == 0])
 

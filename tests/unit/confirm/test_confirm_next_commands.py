@@ -168,6 +168,21 @@ def test_a_bookie_that_is_gone_is_not_read():
     assert "bookkeeper shell readledger -l 7 -fe 42 -le 43 -b b1" in commands
 
 
+@pytest.mark.parametrize("kind", [Kind.ENTRY_BELOW_ACK_QUORUM, Kind.ENTRY_BELOW_WRITE_QUORUM])
+@pytest.mark.parametrize(
+    ("bookies", "gone", "recovered"), [(1, ("b0",), ["b0"]), (3, ("b2",), ["b0", "b2"]), (3, ("b0", "b1", "b2"), ["b0"])]
+)
+def test_the_share_of_a_bookie_that_is_gone_is_recovered(
+    kind: Kind, bookies: int, gone: tuple[str, ...], recovered: list[str]
+) -> None:
+    """Whoever lacks the worst entry comes first; where that one is there, the first that is gone comes second."""
+    commands = commands_of(kind, bookies=bookies, gone=gone)
+    assert [f"{CHANGES}bookkeeper shell recover -l 7 {bookie}" for bookie in recovered] == commands[-len(recovered) :]
+    assert f"bookkeeper shell recover -dr -f -l 7 {recovered[0]}" in commands
+    assert len(commands_of(kind, "messages", disabled=True, bookies=bookies, gone=gone)) <= COMMANDS_MAX
+    assert [] == [command for command in commands if command.endswith(tuple(f"-b {bookie}" for bookie in gone))]
+
+
 def test_entries_beyond_the_end_are_read_where_they_are_listed():
     """The lists alone do not say that they can be read."""
     reads = [c for c in commands_of(Kind.ENTRIES_BEYOND_END) if " readledger " in c]
