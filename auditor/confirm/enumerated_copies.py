@@ -25,11 +25,13 @@ RANGES_KEPT_MAX = RANGES_MAX + 1
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """One block: for each of its entries the copies that are confirmed, and those that can exist."""
+    """One block: for each of its entries the copies that are confirmed, those that can exist, and those of them that are on
+    bookies that answered."""
 
     block: Block
     confirmed: Counts
     possible: Counts
+    in_reach: Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +99,15 @@ def tally(blocks: Sequence[Block], testimonies: Mapping[BookieId, Testimony], *,
         stretch, length = block.stretch, block.high - block.low + 1
         words = {bookie: testimonies[bookie].words(block.low, block.high) for bookie in stretch.bookies}
         mine = {bookie: np.zeros(length, np.bool_) for bookie in stretch.bookies}
-        confirmed, possible = np.zeros(length, np.int32), np.zeros(length, np.int32)
+        confirmed, possible, in_reach = (np.zeros(length, np.int32) for _ in range(3))
         for at, bookies in written(block):
             for bookie in bookies:
                 said = words[bookie][at]
                 mine[bookie][at] = True
                 confirmed[at] += said == HELD
                 possible[at] += said != ABSENT
-        found.counted.append(Counted(block, confirmed, possible))
+                in_reach[at] += (said != ABSENT) & (not testimonies[bookie].is_away)
+        found.counted.append(Counted(block, confirmed, possible, in_reach))
         for bookie, its_own in mine.items():
             _note(found, absent, block, bookie, words[bookie], its_own)
     found.absent = {bookie: _entries(masks, found.ranges_max) for bookie, masks in absent.items()}

@@ -138,7 +138,7 @@ def _why(record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: b
     counted = tally.counted if tally is not None else []
     if any((one.possible == 0).any() for one in counted):
         yield WhyMarked.NO_COPY
-    elif any((one.confirmed == 0).any() for one in counted):
+    elif any((one.in_reach == 0).any() for one in counted):
         yield WhyMarked.NO_COPY_IN_REACH
     if around.replication_disabled:
         yield WhyMarked.REPLICATION_DISABLED

@@ -79,6 +79,8 @@ class Testimony:
     present_unlisted: int = 0
     answered: frozenset[EntryId] = frozenset()
     """Of a bookie that cannot list: the entries about which it said anything."""
+    is_away: bool = False
+    """It is silent, or not registered."""
 
     def words(self, low: EntryId, high: EntryId) -> Marks:
         """HELD, ABSENT or UNKNOWN for each entry of [low, high], as if all of them had been written to this bookie."""
@@ -117,7 +119,7 @@ def gone() -> Testimony:
 def unheard(answer: Answer | None) -> Testimony:
     """Nothing that counts was heard from it."""
     why = Unknown.BOOKIE_SILENT if answer is None else _WHY_NO_LIST.get(answer.status, Unknown.ANSWER_INVALID)
-    return Testimony(UNKNOWN, why=frozenset({why}))
+    return Testimony(UNKNOWN, why=frozenset({why}), is_away=why is Unknown.BOOKIE_SILENT)
 
 
 def by_list(answer: Answer, ensemble_size: int, highest: EntryId, reads: Mapping[EntryId, EntryRead]) -> Testimony:

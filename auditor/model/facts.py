@@ -25,7 +25,7 @@ class WhyMarked(StrEnum):
     NO_COPY = "no_copy"
     """An entry has no copy to replicate from."""
     NO_COPY_IN_REACH = "no_copy_in_reach"
-    """An entry has no copy on any bookie that answered: those that may hold it are not registered or did not answer."""
+    """An entry has no copy on any bookie that answered: all that may hold it are not registered or silent."""
     REPLICATION_DISABLED = "replication_disabled"
     NO_AUDITOR = "no_auditor"
     NO_SPARE_BOOKIE = "no_spare_bookie"

@@ -9,7 +9,9 @@ from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.facts import MarkFacts, WhyMarked
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark
+from auditor.model.verdict import Unknown
 from auditor.verify.coverage import Coverage
+from auditor.verify.shares import BookieShare
 from auditor.verify.worst import levels
 
 
@@ -76,12 +78,18 @@ def _why(record: LedgerRecord, seen: Coverage | None, around: Surroundings, *, h
 
 
 def _has_no_copy_in_reach(metadata: LedgerMetadata, seen: Coverage) -> bool:
-    """Whether some entry has no confirmed copy."""
+    """Whether of some entry each bookie is silent, not registered, or without it."""
     for one in seen.extents:
-        unconfirmed = levels([*one.surplus, *(share.absent | share.unknown for share in one.shares)])
-        if len(unconfirmed) >= metadata.write_quorum:
+        out_of_reach = (share.absent | share.unknown if _is_away(seen, share) else share.absent for share in one.shares)
+        if len(levels([*one.surplus, *out_of_reach])) >= metadata.write_quorum:
             return True
     return False
+
+
+def _is_away(seen: Coverage, share: BookieShare) -> bool:
+    """Whether the bookie gave no answer of any kind. What is unknown of one that did may be there to be read."""
+    answered = share.bookie_id in seen.held or share.bookie_id in seen.probed
+    return not answered and seen.reasons.get(share.bookie_id) == (Unknown.BOOKIE_SILENT,)
 
 
 def _has_spare(seen: Coverage, around: Surroundings) -> bool:

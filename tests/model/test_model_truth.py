@@ -127,6 +127,10 @@ UNLIST = "unlist b2; spoil 1 b2"
         ({"why": ("no_auditor", "stale")}, f"{WRITTEN}; mark 1; time 150"),
         ({"why": ("replication_disabled",)}, f"{WRITTEN}; crash b1 lost; mark 1; time 150; elect b2; replication off"),
         ({"why": ("no_copy_in_reach", "no_auditor")}, f"{WRITTEN}; crash b1 lost; crash b2 lost; mark 1; time 150"),
+        (
+            {"why": ("no_auditor",)},
+            f"{WRITTEN}; unlist b1; spoil 1 b1 digest 0; crash b2 lost; mark 1; time 150",
+        ),
         ({"why": ("no_auditor", "empty_ledger")}, "create 1 e1 w1 a1 b1; close 1; mark 1; time 150"),
         ({"why": ("no_auditor",), "state": "OPEN"}, "create 1 e1 w1 a1 b1; append 1 1; mark 1; time 150"),
         (

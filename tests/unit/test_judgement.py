@@ -17,7 +17,7 @@ from auditor.judgement import Todo, lists_demanded, settle, settle_or_set_aside
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
-from auditor.model.facts import EntryFacts, MarkFacts, Search, UnrecoverableFacts
+from auditor.model.facts import EntryFacts, MarkFacts, Search, UnrecoverableFacts, WhyMarked
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import ENTRY_ID_MAX
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Malformed, Mark, RecordStatus, Segment, ZnodeStamp
@@ -120,6 +120,31 @@ def test_a_mark_beyond_grace_costs_one_look_at_the_bookies() -> None:
     driven = drive(marked(story(), created_ms=0))
     assert [Todo.LISTS, Todo.LOOK, Todo.NOTHING] == [step.todo for _, step in driven.steps]
     assert [Kind.UNDERREPLICATED_BEYOND_GRACE] == [finding.kind for finding in driven.step.verdict.findings]
+
+
+AWAY = Bookie(answer=AnswerStatus.UNREGISTERED)
+
+
+@pytest.mark.parametrize(
+    ("b1", "expected"),
+    [
+        (AWAY, True),
+        (Bookie(answer=AnswerStatus.SILENT), True),
+        (Bookie(frozenset(HELD["b1"] - {6})), True),
+        (Bookie(frozenset(HELD["b1"]), frozenset(HELD["b1"])), False),
+        (Bookie(frozenset(HELD["b1"]), corrupt=frozenset({6}), unlisted=frozenset({6})), False),
+        (Bookie(frozenset(HELD["b1"]), answer=AnswerStatus.UNSUPPORTED, read=ReadStatus.TIMED_OUT), False),
+        (Bookie(answer=AnswerStatus.REFUSED), False),
+    ],
+)
+def test_no_copy_is_in_reach_where_no_bookie_that_is_there_may_have_it(b1: Bookie, expected: bool) -> None:
+    """Entry 6 belongs on b1 and on b2, which is not registered. What a bookie that answered may have is in reach, whatever is
+    known of it."""
+    told = replace(marked(story(b1=b1, b2=AWAY), 0), reads_max=2, more_terms={"probe_entries": 1})
+    driven = drive(told)
+    why = [one.facts.why for one in driven.step.verdict.findings if isinstance(one.facts, MarkFacts)]
+    assert [expected] == [WhyMarked.NO_COPY_IN_REACH in one for one in why]
+    assert () == differences(driven.step.verdict, driven.evidence, told.terms)
 
 
 def test_a_marked_ledger_with_a_lost_entry_is_unrecoverable_and_nothing_else() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from support.model.rows import MINUTE_MS, CopyFacts
 from support.model.state import (
+    AWAY,
     BYTES,
     CLOSED,
     ENDLESS,
@@ -19,6 +20,7 @@ from support.model.state import (
     LACKS,
     LISTED,
     READ,
+    SILENT,
     STUCK_MINUTES,
     UNREGISTERED,
     WRITABLE,
@@ -178,7 +180,7 @@ def mark(truth: Truth, number: int, copies: list[Copies]) -> Json:
 def _why(truth: Truth, ledger: Ledger, copies: list[Copies]) -> Iterator[str]:
     if any(one.possible == 0 for one in copies):
         yield "no_copy"
-    elif any(one.confirmed == 0 for one in copies):
+    elif any(set(one.words.values()) <= {LACKS, GONE, AWAY, SILENT} for one in copies):
         yield "no_copy_in_reach"
     if truth.replication_disabled:
         yield "replication_disabled"

@@ -108,7 +108,8 @@ def test_of_equals_the_lowest_entry_is_the_worst_in_whatever_order_blocks_are_co
     """Fewest that can exist, then fewest confirmed, then the lowest."""
 
     def counted(low: int, confirmed: list[int], possible: list[int]) -> Counted:
-        return Counted(Block(PAIR, low, low + 1), np.array(confirmed, np.int32), np.array(possible, np.int32))
+        counts = np.array(possible, np.int32)
+        return Counted(Block(PAIR, low, low + 1), np.array(confirmed, np.int32), counts, counts)
 
     blocks = [counted(40, [1, 0], [2, 1]), counted(20, [2, 0], [2, 1]), counted(0, [0, 1], [2, 1])]
     assert Worst(21, 1, 0, PAIR) == Tally(blocks).worst()

@@ -88,14 +88,16 @@ def reasons(
     lock: ReplicationLock | None = None,
     missing: str = "4",
     silent: tuple[str, ...] = (),
+    not_heard_as: AnswerStatus = AnswerStatus.SILENT,
     has_loss: bool = False,
 ) -> set[str]:
-    """Of a ledger of which b2 lacks the entries `missing`, and of which nothing is known from the `silent` bookies."""
+    """Of a ledger of which b2 lacks the entries `missing`, and of which nothing is known from the `silent` bookies, which were
+    `not_heard_as` that."""
     metadata = ledger(text)
     absent = {"b1": set[int](), "b2": {int(entry) for entry in missing.split()}}
     answers, reads = {}, {}
     for bookie, gone in absent.items():
-        status = AnswerStatus.SILENT if bookie in silent else AnswerStatus.HELD
+        status = not_heard_as if bookie in silent else AnswerStatus.HELD
         answers[bookie] = Answer(bookie, 7, 1, 0, status, groups(set(range(10)) - gone))
         reads |= {(bookie, entry): EntryRead(bookie, 7, entry, 1, 0, ReadStatus.NO_ENTRY) for entry in gone}
     seen = coverage(metadata, answers, reads)
@@ -125,6 +127,15 @@ def test_a_mark_for_which_nothing_stands_in_the_way_has_no_reason() -> None:
 def test_each_reason_for_a_mark_to_stand_is_told_alone(reason: str, given: dict[str, Any]) -> None:
     """One fact changed, one reason more."""
     assert {reason} == reasons(**given)
+
+
+@pytest.mark.parametrize(
+    "status", [AnswerStatus.UNREGISTERED, AnswerStatus.REFUSED, AnswerStatus.INVALID, AnswerStatus.TIMED_OUT]
+)
+def test_only_who_is_not_there_is_out_of_reach(status: AnswerStatus) -> None:
+    """Of what another bookie has nothing may be known either, and yet it is there to be read from."""
+    out_of_reach = {"no_copy_in_reach"} if status is AnswerStatus.UNREGISTERED else set()
+    assert out_of_reach == reasons(silent=("b1",), not_heard_as=status)
 
 
 def test_a_ledger_that_needs_no_copy_needs_no_spare_bookie() -> None:
