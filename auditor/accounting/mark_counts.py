@@ -1,4 +1,4 @@
-"""How many ledgers are marked under-replicated, since when, and how many of the marks mean nothing any more (contract 8.3)."""
+"""How many ledgers are marked under-replicated, since when, and how many of the marks find nothing missing (contract 8.3)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _WHY = {
     WhyMarked.NO_AUDITOR: "no auto-recovery auditor is elected, perhaps because no auto-recovery daemon runs",
     WhyMarked.NO_SPARE_BOOKIE: "there is no writable bookie outside the ensemble to take a copy",
     WhyMarked.EMPTY_LEDGER: "the ledger is CLOSED without entries: there is nothing to replicate",
-    WhyMarked.STALE: "every copy is where the metadata says: the mark is stale",
+    WhyMarked.STALE: "every copy is where the metadata says",
 }
 """Why a mark stands, in words (but for the lock, whose holder is named)."""
 assert _WHY.keys() | {WhyMarked.LOCKED} == set(WhyMarked), "each reason has its words"
@@ -28,6 +28,8 @@ assert _WHY.keys() | {WhyMarked.LOCKED} == set(WhyMarked), "each reason has its 
 
 def _reasons(facts: MarkFacts) -> Iterator[str]:
     yield from (_WHY[reason] for reason in facts.why if reason in _WHY)
+    if WhyMarked.STALE in facts.why and not facts.missing_replicas and not facts.problem:
+        yield "placement repair makes marks that name no bookie (repairedPlacementPolicyNotAdheringBookieEnabled)"
     if facts.lock_since_ms is not None:
         holder = facts.lock_holder or "a worker that does not give its name"
         yield f"{holder} has held the replication lock since {clock(facts.lock_since_ms)} UTC"

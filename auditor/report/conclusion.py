@@ -50,7 +50,7 @@ from auditor.verify.renaming import Renamed
 @dataclass(frozen=True, slots=True)
 class Conclusion:
     """`summary` as in summary.json; `findings` as the lines of findings.jsonl, the worst first; `ledger_files` by name the ids
-    of ledgers: those of each cause, and those whose marks mean nothing any more."""
+    of ledgers: those of each cause, of stale marks, and of marks without a ledger."""
 
     summary: dict[str, Any]
     findings: list[str]
@@ -98,7 +98,7 @@ def conclude(
 
 
 STALE_MARKS, MARKS_WITHOUT_LEDGER = "marks/stale.txt", "marks/without_ledger.txt"
-"""The ids of ledgers whose marks mean nothing any more, one a line."""
+"""Ids of ledgers, one a line: marked while every copy is where the metadata says; marked, and without metadata."""
 
 
 def _mark_files(verdicts: pa.Table, without_ledger: Sequence[LedgerId]) -> Mapping[str, Ids]:

@@ -1,4 +1,4 @@
-"""What a report says of under-replication marks: how many, how old, and how many mean nothing any more."""
+"""What a report says of under-replication marks: how many, how old, and how many find nothing missing, or no ledger."""
 
 from __future__ import annotations
 

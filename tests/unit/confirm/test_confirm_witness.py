@@ -301,9 +301,14 @@ def test_spans_are_told_as_people_say_them(expected, seconds):
         ),
         (
             "The mark names no missing bookie. Its znode was created at 1970-01-01 00:00:00 UTC and it has no ctime field: the "
-            "mark is 10 days old. Up to 3 days is acceptable. Why it may still stand: every copy is where the metadata says: "
-            "the mark is stale.",
+            "mark is 10 days old. Up to 3 days is acceptable. Why it may still stand: every copy is where the metadata says; "
+            "placement repair makes marks that name no bookie (repairedPlacementPolicyNotAdheringBookieEnabled).",
             {"missing_replicas": (), "why": (WhyMarked.STALE,)},
+        ),
+        (
+            "The mark names b3 as missing. Its znode was created at 1970-01-01 00:00:00 UTC and it has no ctime field: the "
+            "mark is 10 days old. Up to 3 days is acceptable. Why it may still stand: every copy is where the metadata says.",
+            {"why": (WhyMarked.STALE,)},
         ),
         (
             "What the mark holds cannot be read (no end). Its znode was created at 1970-01-01 00:00:00 UTC: the mark is 10 "

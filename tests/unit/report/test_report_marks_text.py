@@ -1,4 +1,4 @@
-"""Marks in the report: how many, how old, and which mean nothing any more."""
+"""Marks in the report: how many, how old, and which find nothing missing, or no ledger."""
 
 from __future__ import annotations
 
