@@ -140,13 +140,9 @@ def _outside_ensemble(finding: Finding, topic: PulsarLedger | None) -> Steps:
 def _below_quorum(finding: Finding, topic: PulsarLedger | None) -> Steps:
     entry = _entry_facts(finding).worst_entry
     recovered = _to_recover(finding, entry)
-    look = [
-        _metadata(finding),
-        *_read_on(finding, _lacking(finding, entry)[: _BOOKIES_MAX + 1 - len(recovered)], entry),
-        shell("clusterinfo"),
-        *(_recover(finding, bookie, plan=True) for bookie in recovered[:1]),
-        *_topic(topic),
-    ]
+    read = _read_on(finding, _lacking(finding, entry)[: _BOOKIES_MAX + 1 - len(recovered)], entry)
+    plan = _recover(finding, recovered[0], plan=True)
+    look = [_metadata(finding), *read, shell("clusterinfo"), plan, *_topic(topic)]
     return Steps(look, [_recover(finding, bookie) for bookie in recovered])
 
 

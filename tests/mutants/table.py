@@ -1038,8 +1038,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "that no copy is in reach is never said",
         FACTS,
         "verify/underreplication.py",
-        "if len(unconfirmed) >= metadata.write_quorum:",
-        "if len(unconfirmed) > metadata.write_quorum:",
+        "if len(levels([*one.surplus, *out_of_reach])) >= metadata.write_quorum:",
+        "if len(levels([*one.surplus, *out_of_reach])) > metadata.write_quorum:",
         ("tests/unit/verify/test_verify_underreplication.py::test_each_reason_for_a_mark_to_stand_is_told_alone",),
     ),
     Mutant(
