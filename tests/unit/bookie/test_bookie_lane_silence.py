@@ -170,7 +170,7 @@ def test_eua_refuses_everything_without_asking_each() -> None:
 
 
 def test_eua_to_a_list_ends_the_asking() -> None:
-    """A bookie that answers GET_BOOKIE_INFO and refuses lists: the first window is all it is asked."""
+    """A bookie that answers GET_BOOKIE_INFO and refuses lists: the first window is all it is asked, or what was read of it."""
 
     def eua(connection: Connection, request: pb.Request) -> bool:
         if listed(request) is None:
@@ -180,7 +180,7 @@ def test_eua_to_a_list_ends_the_asking() -> None:
 
     with ScriptedBookie(ledgers(9), eua) as bookie:
         answers, (greeting, _) = ask(bookie, range(1, 1000), inflight_max=4)
-        assert 4 == len(bookie.asked(LIST))
+        assert 1 <= len(bookie.asked(LIST)) <= 4
     assert {REFUSED: 999} == Counter(statuses(answers))
     assert Greeting.REFUSED is greeting
 
