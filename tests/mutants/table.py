@@ -495,11 +495,11 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/test_judgement.py::test_a_wrong_digest_accuses_when_two_looks_read_it_and_none_read_it_otherwise_since",),
     ),
     Mutant(
-        "a mark within grace hides what silence may hide",
+        "a mark beyond grace hides what silence may hide",
         RECHECK,
         "judgement.py",
         "(Suspicion.NONE, Suspicion.MARKED)",
-        "(Suspicion.MARKED,)",
+        "(Suspicion.NONE,)",
         ("tests/unit/test_judgement.py::test_a_marked_ledger_with_a_bookie_that_did_not_answer_is_asked_about_again",),
     ),
     Mutant(
