@@ -101,8 +101,8 @@ def _in_order(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
 
 def _to_recover(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
     """The bookie that lacks the worst entry, and one that is gone, if that is another: whether it can be read or not."""
-    lacking, gone = _in_order(finding, worst_entry), _entry_facts(finding).gone
-    return list(dict.fromkeys((*lacking[:1], *([] if lacking[0] in gone else gone[:1]))))
+    lacking, gone = _in_order(finding, worst_entry)[:1], _entry_facts(finding).gone
+    return [*lacking, *([] if set(lacking) & set(gone) else gone[:1])]
 
 
 def _topic(topic: PulsarLedger | None) -> Commands:
@@ -141,8 +141,8 @@ def _below_quorum(finding: Finding, topic: PulsarLedger | None) -> Steps:
     entry = _entry_facts(finding).worst_entry
     recovered = _to_recover(finding, entry)
     read = _read_on(finding, _lacking(finding, entry)[: _BOOKIES_MAX + 1 - len(recovered)], entry)
-    plan = _recover(finding, recovered[0], plan=True)
-    look = [_metadata(finding), *read, shell("clusterinfo"), plan, *_topic(topic)]
+    plan = [_recover(finding, bookie, plan=True) for bookie in recovered[:1]]
+    look = [_metadata(finding), *read, shell("clusterinfo"), *plan, *_topic(topic)]
     return Steps(look, [_recover(finding, bookie) for bookie in recovered])
 
 

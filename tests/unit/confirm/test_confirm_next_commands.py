@@ -183,6 +183,12 @@ def test_the_share_of_a_bookie_that_is_gone_is_recovered(
     assert [] == [command for command in commands if command.endswith(tuple(f"-b {bookie}" for bookie in gone))]
 
 
+@pytest.mark.parametrize("kind", [Kind.ENTRY_BELOW_ACK_QUORUM, Kind.ENTRY_BELOW_WRITE_QUORUM])
+def test_where_no_bookie_lacks_anything_nothing_is_recovered(kind):
+    """A bookie that stands twice in a write set holds one copy of the two: nobody lacks what it has."""
+    assert [] == [one for one in commands_of(kind, bookies=0) if "recover" in one]
+
+
 def test_entries_beyond_the_end_are_read_where_they_are_listed():
     """The lists alone do not say that they can be read."""
     reads = [c for c in commands_of(Kind.ENTRIES_BEYOND_END) if " readledger " in c]
