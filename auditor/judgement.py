@@ -72,7 +72,7 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
         if wanted:
             return Step(verdict, Todo.READS, reads=wanted, are_searches=are_searches)
     suspicion = _suspicion(verdict)
-    if suspicion in (Suspicion.NONE, Suspicion.MARKED) and _may_hide_a_loss(looks, verdict, terms):
+    if suspicion is Suspicion.MARKED and _may_hide_a_loss(looks, verdict, terms):
         suspicion = Suspicion.CURABLE
     step = next_step(looks, must_ask=bool(ask), suspicion=suspicion, looks_max=terms.looks_max)
     if step.next is Next.COMMIT:

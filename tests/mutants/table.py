@@ -498,8 +498,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "a mark beyond grace hides what silence may hide",
         RECHECK,
         "judgement.py",
-        "(Suspicion.NONE, Suspicion.MARKED)",
-        "(Suspicion.NONE,)",
+        "if suspicion is Suspicion.MARKED and",
+        "if suspicion is Suspicion.NONE and",
         ("tests/unit/test_judgement.py::test_a_marked_ledger_with_a_bookie_that_did_not_answer_is_asked_about_again",),
     ),
     Mutant(
