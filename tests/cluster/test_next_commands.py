@@ -43,6 +43,7 @@ SETTINGS: dict[str, dict[str, int]] = {
     KEEPS_STRANDED: {**EAGER, "gcOverreplicatedLedgerWaitTime": 0},
     KEEPS_ALL: NO_COLLECTION,
 }
+SHELL_TRIES_MAX = 5
 COLLECTED_TIMEOUT_S = 120.0
 """How long the eager bookie may take to collect: three of its rounds of a second or two, on a busy machine."""
 
@@ -158,8 +159,18 @@ def _with_settings(write_config: Any) -> Any:
 
 
 def read_on(cluster: RealCluster, bookie: str, ledger: int, entry: int) -> str:
-    """`held`, or the exception that the shell names."""
-    said = cluster.shell("readledger", "-l", str(ledger), "-fe", str(entry), "-le", str(entry + 1), "-b", bookie)
+    """Return `held`, or the exception that the shell names.
+
+    The shell ends its client at the first refusal. Where another answer arrives just then, it exits with an error of its own
+    ("Executor is shutting down"), which says nothing of the entry: read again, at most SHELL_TRIES_MAX times.
+    """
+    for tries_left in reversed(range(SHELL_TRIES_MAX)):
+        try:
+            said = cluster.shell("readledger", "-l", str(ledger), "-fe", str(entry), "-le", str(entry + 1), "-b", bookie)
+            break
+        except RuntimeError as failure:
+            if "Executor is shutting down" not in str(failure) or not tries_left:
+                raise
     error = re.search(r"BKException\$BK(\w+)Exception", said)
     return "held" if f"Lid={ledger}, Eid={entry} " in said else error[1] if error else "nothing"
 

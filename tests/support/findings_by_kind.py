@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 from typing import Any, get_args
 
 from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
@@ -38,6 +39,7 @@ def kinds_of(facts: type) -> list[Kind]:
     return [kind for kind in Kind if re.search(rf"\b{kind.value}\b", facts.__doc__ or "")]
 
 
+@cache
 def facts_types(kind: Kind) -> list[type]:
     """Return the dataclasses whose docstrings name the kind."""
     return [facts for facts in FACTS_TYPES if kind in kinds_of(facts)]
