@@ -19,7 +19,8 @@ from auditor.poison.judge import TooManyPoisoned
 from auditor.replay import judge_again
 from auditor.report import text
 from auditor.report.conclusion import Conclusion, conclude
-from auditor.report.run_directory import Place, place, read_findings, read_summary
+from auditor.report.previous_run import read_findings, read_summary
+from auditor.report.run_directory import Place, place
 
 
 def replay(context: Context, run_dir: str) -> int:

@@ -36,6 +36,7 @@ from auditor.report import log, text
 from auditor.report.conclusion import Conclusion, conclude
 from auditor.report.journal import Journal
 from auditor.report.plan import plan_text
+from auditor.report.previous_run import read_previous
 from auditor.report.read_counts import add_kept_counts, kept_reads, write_read_counts
 from auditor.report.run_directory import Output, Place, place, write_json
 from auditor.stop import Interrupted
@@ -139,7 +140,7 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     with open_store(uri, settings.zookeeper_limits(1)) as store:
         bookies_at_first = store.bookies(0, now_ms)
         about = _about(this, store, bookies_at_first)
-        previous = this.output.previous(about.facts)
+        previous = read_previous(this.output, about.facts)
         if this.begun is None:
             about = replace(about, unregistered_since_ms=previous.unregistered_since_ms)
         if not about.partial and this.begun is None:

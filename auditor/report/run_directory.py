@@ -16,21 +16,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from auditor.accounting.absences import UNREGISTERED, since_from
-from auditor.accounting.last_words import Ids
-from auditor.accounting.summary import NO_PREVIOUS, Previous
 from auditor.errors import OutputError
-from auditor.model.cluster import ClusterFacts
-from auditor.report import jsonl
 from auditor.report.newest_run import LATEST, RUN_NAME, URI
-from auditor.verify.population import LastPopulation
-
-Json = dict[str, Any]
 
 LOCK = ".lock"
 _PATTERN = re.compile(r"[][{}*?\\]")
@@ -201,21 +195,6 @@ class Output:
             return None
         return self.root / name if isinstance(name, str) and RUN_NAME.fullmatch(name) else None
 
-    def previous(self, facts: ClusterFacts) -> Previous:
-        """Totals and findings of the newest finished run of the cluster; nothing where there is none, where it audited another
-        cluster, or where it is damaged: counters then start anew, and this run is not lost over the last one's files."""
-        run = self.latest()
-        try:
-            summary = (read_summary(run) if run else None) or {}
-            cluster = summary["cluster"]
-            if run is None or not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts", ())):
-                return NO_PREVIOUS
-            ids = frozenset((str(found["id"]), str(found["kind"])) for found in read_findings(run))
-            known = Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids)
-            return replace(_with_population(known, summary), unregistered_since_ms=since_from(summary.get(UNREGISTERED)))
-        except (OutputError, KeyError, TypeError, ValueError, AttributeError):
-            return NO_PREVIOUS
-
     def publish(self, run: Place) -> None:
         """Name `run` the newest finished one: all that it has to say is in its directory."""
         name = run.path.rsplit("/", 1)[1]
@@ -240,39 +219,7 @@ class Output:
         return old
 
 
-def _with_population(previous: Previous, summary: Mapping[str, Any]) -> Previous:
-    """Add what the summary says the next run is held against; a summary that does not say so means its own run."""
-    told = summary.get("population") or {}
-    run_id = told.get("baseline_run", summary.get("run_id"))
-    finished_at = told.get("baseline_finished_at", summary.get("finished_at"))
-    listed = told.get("baseline_listed", summary.get("ledgers", {}).get("listed"))
-    if summary.get("partial") or not (isinstance(run_id, str) and isinstance(finished_at, str) and isinstance(listed, int)):
-        return previous
-    low = tuple(int(count) for count in told.get("low_listed", ()))
-    baseline = LastPopulation(run_id, finished_at, listed, 0, low, int(told.get("low_runs", 0)))
-    return replace(previous, baseline=baseline)
-
-
-def read_summary(run: Place) -> Json | None:
-    """summary.json of a run, or None where it has none: the run did not finish."""
-    text = run.read_text("summary.json")
-    if text is None:
-        return None
-    try:
-        summary = json.loads(text)
-    except ValueError as error:
-        raise OutputError(f"{run.uri}/summary.json is not JSON ({error}): the run's directory is damaged") from None
-    if not isinstance(summary, dict):
-        raise OutputError(f"{run.uri}/summary.json is no JSON object: the run's directory is damaged")
-    return summary
-
-
-def read_findings(run: Place) -> list[Json]:
-    """findings.jsonl of a run."""
-    return list(jsonl.parse((run.read_text("findings.jsonl") or "").splitlines()))
-
-
-def write_ledger_files(run: Place, files: Mapping[str, Ids]) -> None:
+def write_ledger_files(run: Place, files: Mapping[str, npt.NDArray[np.int64]]) -> None:
     """Write ledger ids to the named files, one a line as --ledgers-from reads them. No directory is made for none."""
     for name, ids in files.items():
         folder, _, file = name.rpartition("/")

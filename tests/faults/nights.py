@@ -45,6 +45,7 @@ from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.report import metrics
 from auditor.report.conclusion import conclude
 from auditor.report.journal import Journal
+from auditor.report.previous_run import read_previous
 from auditor.report.progress import Silent
 from auditor.report.read_counts import add_kept_counts, kept_reads, write_read_counts
 from auditor.report.run_directory import Output, Place, place, write_json
@@ -154,7 +155,7 @@ class Nights:
 
     def _work(self, context: Context, about: About, night: Night, now: datetime) -> None:
         """A run, in the order of `auditor run`."""
-        previous = self.output.previous(FACTS)
+        previous = read_previous(self.output, FACTS)
         if not about.resumed_at:
             handed = {"unregistered_since_ms": previous.unregistered_since_ms}
             about = replace(about, previous_population=previous.population(50), **handed)

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from faults import nights
 from faults.carried import CARRIED, breaches_of_carried, summary_of
 from faults.detector import Sort
 from faults.nights import READ_A_STAGE, Night, Nights
@@ -21,6 +22,7 @@ from auditor.errors import ConfigError
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Kind
 from auditor.report import metrics
+from auditor.report.previous_run import read_previous
 from auditor.report.run_directory import Output, Place
 
 BELOW, WITHOUT = Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.ENTRY_WITHOUT_REPLICA
@@ -250,7 +252,7 @@ def counts_every_finding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def knows_no_previous(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each run begins at nothing."""
-    monkeypatch.setattr(Output, "previous", lambda *_: NO_PREVIOUS)
+    monkeypatch.setattr(nights, "read_previous", lambda *_: NO_PREVIOUS)
 
 
 def goes_on_from_any_summary(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,14 +262,14 @@ def goes_on_from_any_summary(monkeypatch: pytest.MonkeyPatch) -> None:
         runs = sorted(Path(output.root.path).glob("run-*/summary.json"))
         return output.root / runs[-1].parent.name if runs else None
 
-    right = Output.previous
+    right = read_previous
 
     def previous(output: Output, facts: ClusterFacts) -> Previous:
         with monkeypatch.context() as patch:
             patch.setattr(Output, "latest", newest)
             return right(output, facts)
 
-    monkeypatch.setattr(Output, "previous", previous)
+    monkeypatch.setattr(nights, "read_previous", previous)
 
 
 def sends_metrics_first(monkeypatch: pytest.MonkeyPatch) -> None:

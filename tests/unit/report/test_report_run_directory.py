@@ -22,7 +22,8 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.report.newest_run import LATEST
-from auditor.report.run_directory import LOCK, Output, Place, place, read_findings, read_summary, write_json
+from auditor.report.previous_run import read_findings, read_previous, read_summary
+from auditor.report.run_directory import LOCK, Output, Place, place, write_json
 from auditor.verify.population import LastPopulation
 
 NUMBERS = pa.schema([("n", pa.int64()), ("word", pa.string())])
@@ -190,7 +191,7 @@ def test_a_latest_that_cannot_be_read_counts_as_none(root: Place, text: str):
     """Counters start anew; a run is not lost over it, and nothing outside OUTPUT is opened."""
     root.write_text(LATEST, text)
     assert Output(root).latest() is None
-    assert NO_PREVIOUS == Output(root).previous(FACTS)
+    assert NO_PREVIOUS == read_previous(Output(root), FACTS)
 
 
 def test_counters_go_on_from_the_last_finished_run(root: Place):
@@ -200,10 +201,10 @@ def test_counters_go_on_from_the_last_finished_run(root: Place):
     found = [told.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)]
     run.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in found))
     Output(root).publish(run)
-    previous = Output(root).previous(FACTS)
+    previous = read_previous(Output(root), FACTS)
     known = {(one["id"], one["kind"]) for one in found}
     assert (totals, requests, known) == (previous.totals, previous.request_totals, previous.findings)
-    assert NO_PREVIOUS == Output(root).previous(replace(FACTS, instance_id="another cluster"))
+    assert NO_PREVIOUS == read_previous(Output(root), replace(FACTS, instance_id="another cluster"))
 
 
 @pytest.mark.parametrize(
@@ -219,7 +220,7 @@ def test_the_last_runs_number_of_ledgers_is_known(root: Place, expected: LastPop
     """Where that run looked at the whole cluster and says how many there were; its totals count all the same."""
     told = {"run_id": "r1", "finished_at": "2026-01-01T03:00:00Z", "ledgers": {"listed": 812}, "totals": {"LEDGER_STUCK": 1}}
     Output(root).publish(finished(root, NAMES[0], **(told | changes)))
-    previous = Output(root).previous(FACTS)
+    previous = read_previous(Output(root), FACTS)
     assert (expected, 1) == (previous.population(50), previous.totals["LEDGER_STUCK"])
 
 
@@ -238,7 +239,7 @@ def test_a_cluster_without_an_id_is_told_by_its_root_and_hosts(root: Place, same
     cluster = {"metadata_service_uri": "zk://h:2181,h2:2181/ledgers", "instance_id": None, **theirs}
     write_json(run, "summary.json", {"cluster": cluster, "totals": {"LEDGER_STUCK": 7}})
     Output(root).publish(run)
-    previous = Output(root).previous(replace(FACTS, instance_id=None, hosts=("h:2181", "h2:2181")))
+    previous = read_previous(Output(root), replace(FACTS, instance_id=None, hosts=("h:2181", "h2:2181")))
     assert same == (previous != NO_PREVIOUS)
 
 
@@ -261,7 +262,7 @@ def test_a_damaged_last_run_does_not_cost_this_one(root: Place, name: str, text:
     run = finished(root, NAMES[0], totals={"METADATA_MALFORMED": 7})
     run.write_text(name, text)
     Output(root).publish(run)
-    assert NO_PREVIOUS == Output(root).previous(FACTS)
+    assert NO_PREVIOUS == read_previous(Output(root), FACTS)
 
 
 @pytest.mark.parametrize(
