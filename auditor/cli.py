@@ -68,9 +68,9 @@ def _option(setting: Setting, command: str) -> Callable[[Command], Command]:
 def _call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> None:
     """Settings, then the command, then the exit code; the end of every command."""
     from auditor.commands.context import EXIT_FAULT, SIGNAL_EXIT_BASE, Context
-    from auditor.report import log
-    from auditor.report.progress import progress_for
     from auditor.stop import Interrupted, StopRequest
+    from auditor.telemetry import log
+    from auditor.telemetry.progress import progress_for
 
     try:
         settings = parse(read_layers(flags, os.environ), command=command)

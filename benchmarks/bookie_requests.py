@@ -22,7 +22,7 @@ from statistics import median
 
 from auditor.bookie.client import AsyncLane, Lane, ListQuestion
 from auditor.config import BookieLimits
-from auditor.tables.worker_daemon import GARBAGE_THRESHOLDS
+from auditor.spark.worker_daemon import GARBAGE_THRESHOLDS
 from auditor.wire.frames import encode_get_list
 from benchmarks.targets import Target
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from auditor.evidence.gathered import gathered
 from auditor.evidence.rows import answer_row, ledger_row, table
 from auditor.evidence.schemas import SEEN
-from auditor.judgement import Todo, settle
+from auditor.judging.settle import Todo, settle
 from auditor.model.availability import Answer, AnswerStatus, SequenceGroup
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.ledger import DigestType, LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment, ZnodeStamp

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from auditor.judgement import settle_or_set_aside
+from auditor.judging.settle import settle_or_set_aside
 from auditor.model.availability import EntryRead, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from benchmarks.judging import BOOKIES, ENTRIES, TERMS, _seconds, healthy

@@ -103,7 +103,7 @@ def _walls(runs: Sequence[OurRun] | Sequence[PeerRun]) -> str:
 
 def ensure_class_archive() -> None:
     """Made at set-up once; about half a minute where it is missing."""
-    subprocess.run([sys.executable, "-m", "auditor.tables.class_archive"], cwd=PROJECT, check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "auditor.spark.class_archive"], cwd=PROJECT, check=True, capture_output=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -57,8 +57,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
     """The one Spark session of the test run: starting one costs as much as a whole audit."""
+    from auditor.spark.session import spark_session
     from auditor.stop import StopRequest
-    from auditor.tables.session import spark_session
 
     with spark_session(6, "local[6,2]", StopRequest(), lasting=True) as session:
         yield session

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from auditor.accounting.about import About
 from auditor.commands.context import Context, Watch
-from auditor.judgings import Judgings
-from auditor.mark_looks import MarkLooks
-from auditor.pipeline import Audit
-from auditor.register import BookieRegister
-from auditor.relisting import Relisting
-from auditor.renaming import RenameSearch
-from auditor.report.journal import Journal
-from auditor.report.run_directory import Place
-from auditor.tables.session import Session
-from auditor.tables.stages import Stages
+from auditor.evidence.journal import Journal
+from auditor.evidence.run_directory import Place
+from auditor.run.bookie_register import BookieRegister
+from auditor.run.judging_rounds import Judgings
+from auditor.run.mark_looks import MarkLooks
+from auditor.run.pipeline import Audit
+from auditor.run.relisting import Relisting
+from auditor.run.rename_search import RenameSearch
+from auditor.spark.session import Session
+from auditor.spark.stages import Stages
+from auditor.summary.about import About
 from auditor.zookeeper.metadata_store import MetadataStore
 
 

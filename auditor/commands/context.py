@@ -17,8 +17,8 @@ from auditor.clock import now_ms
 from auditor.config import Settings
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
-from auditor.report.progress import Progress
 from auditor.stop import StopRequest
+from auditor.telemetry.progress import Progress
 
 EXIT_SOUND, EXIT_FINDINGS, EXIT_USAGE, EXIT_UNKNOWN, EXIT_FAULT, EXIT_UNREACHABLE = range(6)
 SIGNAL_EXIT_BASE = 128

@@ -17,7 +17,7 @@ from auditor.errors import AuditorError
 from auditor.java import find_java
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.tables.class_archive import archive_path
+from auditor.spark.class_archive import archive_path
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import open_store
 

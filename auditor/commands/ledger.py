@@ -8,30 +8,30 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from auditor import __version__
-from auditor.accounting.assurance import assurance_of_ledgers, maintenance_of_ledgers
-from auditor.accounting.copies import copies_of_ledgers, counts_json
-from auditor.accounting.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.clock import now_ms, utc_now
 from auditor.commands.context import Context, new_run_id
 from auditor.commands.endings import without_verdict
 from auditor.commands.surroundings import cluster_and_terms
-from auditor.confirm.owner import owner_of
-from auditor.confirm.witness import assurance, finding_line, ledger_look, ledger_testimony
 from auditor.errors import StoreUnavailable
-from auditor.judgement import Step
+from auditor.evidence.newest_run import NewestRun, newest_run
+from auditor.judging.copies import copies_of_ledgers, counts_json
+from auditor.judging.judge import TooManyPoisoned
+from auditor.judging.settle import Step
 from auditor.model.availability import AnswerStatus
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, RecordStatus
 from auditor.model.verdict import Standing, Verdict
-from auditor.poison.judge import TooManyPoisoned
-from auditor.report import log
 from auditor.report.ledgers_text import render_ledgers
-from auditor.report.newest_run import NewestRun, newest_run
-from auditor.single import Asker, audit_ledgers
+from auditor.run.in_process import Asker, audit_ledgers
+from auditor.summary.assurance import assurance_of_ledgers, maintenance_of_ledgers
+from auditor.summary.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
+from auditor.telemetry import log
 from auditor.topology.sources import sources_of
 from auditor.wire.service_uri import parse as parse_uri
+from auditor.witness.finding_lines import assurance, finding_line, ledger_look, ledger_testimony
+from auditor.witness.owner import owner_of
 from auditor.zookeeper.metadata_store import MetadataStore, open_store
 
 Json = dict[str, Any]

@@ -10,10 +10,11 @@ from typing import Any
 
 from auditor.commands.context import Context
 from auditor.errors import OutputError
-from auditor.report import log, metrics, text
-from auditor.report.conclusion import Conclusion
-from auditor.report.journal import forget
-from auditor.report.run_directory import Output, Place, write_json, write_ledger_files
+from auditor.evidence.journal import forget
+from auditor.evidence.run_directory import Output, Place, write_json, write_ledger_files
+from auditor.report import text
+from auditor.run.conclusion import Conclusion
+from auditor.telemetry import log, metrics
 
 METRICS_FILE_BYTES_MAX = 16 * 2**20
 """Largest metrics file read back: ours has a few hundred lines."""

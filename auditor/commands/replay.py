@@ -8,19 +8,19 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from auditor.accounting.about import About
-from auditor.accounting.summary import NO_PREVIOUS
 from auditor.commands.context import EXIT_FAULT, Context
 from auditor.commands.run import write_report
 from auditor.errors import AccountingError, ConfigError, OutputError
 from auditor.evidence.rows import bookie_records
+from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import BOOKIES, LEDGERS, LISTING
-from auditor.poison.judge import TooManyPoisoned
-from auditor.replay import judge_again
+from auditor.judging.judge import TooManyPoisoned
 from auditor.report import text
-from auditor.report.conclusion import Conclusion, conclude
-from auditor.report.previous_run import read_findings, read_summary
-from auditor.report.run_directory import Place, place
+from auditor.run.conclusion import Conclusion, conclude
+from auditor.run.replay import judge_again
+from auditor.summary.about import About
+from auditor.summary.previous_run import read_findings, read_summary
+from auditor.summary.run_summary import NO_PREVIOUS
 
 
 def replay(context: Context, run_dir: str) -> int:

@@ -7,14 +7,14 @@ from dataclasses import asdict, replace
 from datetime import datetime
 
 from auditor import __version__
-from auditor.accounting.about import About
 from auditor.clock import rfc3339
 from auditor.commands.context import Context, terms_of
 from auditor.errors import ConfigError, OutputError
+from auditor.evidence.journal import JOURNAL, LISTED, entries
+from auditor.evidence.newest_run import RUN_NAME
+from auditor.evidence.run_directory import Output, Place
 from auditor.model.cluster import ClusterFacts
-from auditor.report.journal import JOURNAL, LISTED, entries
-from auditor.report.newest_run import RUN_NAME
-from auditor.report.run_directory import Output, Place
+from auditor.summary.about import About
 
 
 def begun(context: Context, output: Output, run_id: str, now: datetime) -> About:

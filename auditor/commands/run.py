@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from auditor import __version__
-from auditor.accounting.about import About
 from auditor.clock import now_ms, rfc3339, utc_now
 from auditor.commands.assembly import Written, assemble
 from auditor.commands.context import EXIT_SOUND, Context, Watch, new_run_id
@@ -28,19 +27,21 @@ from auditor.errors import (
     SparkUnavailable,
     StoreUnavailable,
 )
+from auditor.evidence.journal import Journal
+from auditor.evidence.run_directory import Output, Place, place, write_json
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.shards import EVERYTHING
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.pipeline import Audit, audit, list_ledgers, read_metadata
-from auditor.report import log, text
-from auditor.report.conclusion import Conclusion, conclude
-from auditor.report.journal import Journal
+from auditor.report import text
 from auditor.report.plan import plan_text
-from auditor.report.previous_run import read_previous
-from auditor.report.read_counts import add_kept_counts, kept_reads, write_read_counts
-from auditor.report.run_directory import Output, Place, place, write_json
+from auditor.run.conclusion import Conclusion, conclude
+from auditor.run.pipeline import Audit, audit, list_ledgers, read_metadata
+from auditor.run.read_counts import add_kept_counts, kept_reads, write_read_counts
+from auditor.spark.session import spark_session
 from auditor.stop import Interrupted
-from auditor.tables.session import spark_session
+from auditor.summary.about import About
+from auditor.summary.previous_run import read_previous
+from auditor.telemetry import log
 from auditor.topology.sources import Source, sources_of
 from auditor.wire.service_uri import ServiceUri
 from auditor.wire.service_uri import parse as parse_uri

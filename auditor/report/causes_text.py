@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from auditor.accounting.contrast import CAUSE_LEDGERS_MIN, percent
 from auditor.report.layout import count, of, paint, printable, wrapped
+from auditor.summary.contrast import CAUSE_LEDGERS_MIN, percent
 
 KINDS_SHOWN_MAX = 4
 """Kinds and reasons named for one cause; the rest is counted."""
@@ -16,7 +16,7 @@ SAYS_LINES_MAX = 4
 
 
 def causes_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
-    """Yield three lines or so a cause, at most ten causes (`accounting.causes`), however many ledgers are hit.
+    """Yield three lines or so a cause, at most ten causes (`summary.causes`), however many ledgers are hit.
 
     Where ledgers are hit and have no cause, it says so.
     """

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from auditor.confirm.next_commands import CHANGES
-from auditor.confirm.witness import gist
 from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
 from auditor.report.layout import moment, of, paint, printable, ranges, table, wrapped
 from auditor.report.words import hits
+from auditor.witness.finding_lines import gist
+from auditor.witness.next_commands import CHANGES
 
 FindingRow: TypeAlias = Mapping[str, Any]
 """A finding as contract section 4 writes it."""

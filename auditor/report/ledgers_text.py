@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from auditor.confirm.witness import PROBED
 from auditor.model.ledger import LedgerState
 from auditor.model.verdict import Exempt, Unknown
 from auditor.report.findings_text import FindingRow, matrix, next_section, one_line, owner_text
@@ -14,6 +13,7 @@ from auditor.report.surroundings_text import first_screen, named
 from auditor.report.text import assemble, cluster_name, fit
 from auditor.report.unjudged_text import bookies_behind, in_maintenance, unheard_at, what_to_do
 from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line, sampled_words
+from auditor.witness.finding_lines import PROBED
 
 SEGMENTS_SHOWN_MAX = 20
 """Segments listed for one ledger: the first and last ten of more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.accounting.plan import BookieCost
+from auditor.summary.plan import BookieCost
 
 ASSUMED_ROUND_TRIP_S = 0.005
 """Of one list, where no rate limit binds: a busy bookie on another host."""

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from auditor.accounting.assurance import NO_SUCH_BOOKIE, NOT_ASKED, NOT_REGISTERED
 from auditor.model.availability import Greeting
 from auditor.model.placement import Policy
 from auditor.model.verdict import Unknown
 from auditor.report.layout import count, of, printable, wrapped
+from auditor.summary.assurance import NO_SUCH_BOOKIE, NOT_ASKED, NOT_REGISTERED
 
 BOOKIES_NAMED_MAX = 10
 """Bookies named in one sentence; the rest is counted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from auditor.first_checker.failing import FAILING_LEDGERS_MIN
 from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
 from auditor.sandbox.bookie import LedgerFault
@@ -18,7 +19,6 @@ from auditor.sandbox.telling import (
     put,
     tells,
 )
-from auditor.verify.failing import FAILING_LEDGERS_MIN
 
 LEDGERS_OF_A_CONTENT = 4
 """Ledgers of the bookie that lost its content, and of its twin."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from auditor.first_checker.schedule import expected, extents, positions
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerState, RecordStatus
 from auditor.model.naming import Naming, NamingLedger
-from auditor.verify.schedule import expected, extents, positions
 from auditor.zookeeper.mark_listing import Marks
 from auditor.zookeeper.metadata_store import MetadataStore
 

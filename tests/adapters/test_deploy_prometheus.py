@@ -15,9 +15,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support import report_stories as stories
 
-from auditor.confirm.witness import runbook
 from auditor.model.finding import CATALOGUE, Kind, Severity
-from auditor.report import metrics
+from auditor.telemetry import metrics
+from auditor.witness.finding_lines import runbook
 
 DEPLOY = Path(__file__).parents[2] / "deploy/prometheus"
 RULES = DEPLOY / "rules.yml"

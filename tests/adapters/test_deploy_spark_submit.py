@@ -130,7 +130,7 @@ def submitted(cluster: SandboxCluster, output: Path, *options: str) -> subproces
     """A real audit through a real spark-submit, Spark's own four slots."""
     uri = cluster.metadata_service_uri
     arguments = ("run", "--metadata-service-uri", uri, "--output", str(output), "--second-look-delay", "1s", *options)
-    spark = ("--master", "local[4]", "--conf", "spark.python.daemon.module=auditor.tables.worker_daemon")
+    spark = ("--master", "local[4]", "--conf", "spark.python.daemon.module=auditor.spark.worker_daemon")
     return call(*spark, "--", *arguments, env={"SPARK_SUBMIT": str(SUBMIT)}, cwd=output.parent)
 
 

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from auditor import mark_looks
-from auditor.accounting.seen_marks import WHERE, SeenMarks, seen_marks
 from auditor.clock import now_ms
 from auditor.config.limits import ZooKeeperLimits
 from auditor.errors import StoreUnavailable
 from auditor.evidence.rows import table
+from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LISTING, MARKS
-from auditor.mark_looks import MarkLooks
+from auditor.first_checker.marks_without_ledger import confirmed_marks
 from auditor.model.evidence import Terms
-from auditor.report.run_directory import Place, place
+from auditor.run import mark_looks
+from auditor.run.mark_looks import MarkLooks
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.verify.marks_without_ledger import confirmed_marks
+from auditor.summary.seen_marks import WHERE, SeenMarks, seen_marks
 from auditor.wire.service_uri import parse
 from auditor.zookeeper.metadata_store import MetadataStore, open_store
 

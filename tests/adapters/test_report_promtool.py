@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support import report_stories as stories
 
-from auditor.report import metrics
+from auditor.telemetry import metrics
 
 WAIT_S = 20
 

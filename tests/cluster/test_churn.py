@@ -23,10 +23,10 @@ from support.real_processes import JavaProcess, java_command
 
 from auditor.clock import now_ms
 from auditor.commands import run as run_command
+from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS, BOOKIES
 from auditor.model.finding import Kind
 from auditor.model.verdict import Unknown
-from auditor.report.run_directory import place
 from auditor.stop import StopRequest
 from auditor.wire import ledger_metadata
 

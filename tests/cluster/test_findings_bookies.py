@@ -9,9 +9,9 @@ import pytest
 from support.audits import Outcome, accounted, audit, audit_ledgers
 from support.real_cluster import RealCluster
 
+from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS
 from auditor.model.finding import Kind
-from auditor.report.run_directory import place
 
 pytestmark = [pytest.mark.real, pytest.mark.spark]
 

@@ -42,7 +42,7 @@ def audited(cluster: RealCluster, spark: object, tmp_path: Path, monkeypatch: py
 
     def run(between: Callable[[int], object] | None = None, **settings: object) -> Outcome:
         pauses = Pauses(between)
-        monkeypatch.setattr("auditor.register.now_ms", pauses.skipped_clock())
+        monkeypatch.setattr("auditor.run.bookie_register.now_ms", pauses.skipped_clock())
         return accounted(audit(cluster, tmp_path, stop=pauses, **settings))
 
     return run
@@ -96,7 +96,7 @@ def test_a_later_run_accuses_where_one_may_not_wait_so_long(
     """Two hours and a session later, by the clock: the last run saw it unregistered already."""
     cluster.lost_bookie_recovery_delay(7200)
     pauses = Pauses()
-    monkeypatch.setattr("auditor.register.now_ms", pauses.skipped_clock())
+    monkeypatch.setattr("auditor.run.bookie_register.now_ms", pauses.skipped_clock())
     first = accounted(audit(cluster, tmp_path, stop=pauses))
     assert ([], ["b2"]) == (first.findings, [row["bookie_id"] for row in first.summary["bookies_unregistered"]])
     pauses.seconds.append(7200 + SESSION_S)

@@ -14,8 +14,8 @@ import pytest
 from support.audits import Outcome, audit_ledgers
 from support.real_cluster import RealCluster
 
+from auditor.first_checker.recorded_policy import KEY
 from auditor.model.finding import Kind
-from auditor.verify.recorded_policy import KEY
 
 pytestmark = pytest.mark.real
 

@@ -13,10 +13,10 @@ import pytest
 from support.audits import Outcome, accounted, audit, audit_ledgers
 from support.real_cluster import RealCluster
 
+from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import READS
 from auditor.model.finding import Kind
 from auditor.model.ledger import DigestType, LedgerMetadata
-from auditor.report.run_directory import place
 from auditor.sandbox.cluster import SandboxCluster
 
 pytestmark = pytest.mark.spark

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import pytest
 from support.java_auditor import ADHERENCE_WORDS, FAIL, PARAMETERS, POLICY_CLASSES, RAISES, SOFT, STRICT, JavaAuditor
 
+from auditor.first_checker.placement import adherence
 from auditor.model.cluster import Surroundings
 from auditor.model.placement import PlacementRule, Policy
-from auditor.verify.placement import adherence
 
 pytestmark = pytest.mark.real
 

@@ -9,9 +9,9 @@ from random import Random
 import pytest
 from support.java_auditor import ADHERENCE_WORDS, PARAMETERS, POLICY_CLASSES, JavaAuditor
 
+from auditor.first_checker.placement_rules import judge
 from auditor.model.cluster import Surroundings
 from auditor.model.placement import Adherence, PlacementRule, Policy
-from auditor.verify.placement_rules import judge
 
 QUESTIONS = 1_500
 ACK_QUORUM = 2

@@ -19,13 +19,13 @@ from support.real_cluster import RealCluster
 from support.real_jars import PROJECT, bookkeeper_jars
 from support.real_processes import java_command
 
-from auditor.confirm.bookie_commands import GC_PAUSE_MS
-from auditor.confirm.next_commands import CHANGES, next_commands
 from auditor.model.bookie_facts import FailingFacts
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts
 from auditor.model.facts import CorruptFacts, EntryFacts, Facts, LostContentFacts, MarkFacts, Search, UnrecoverableFacts
 from auditor.model.finding import CATALOGUE, Finding, Kind, Subject
 from auditor.model.identity import LedgerId
+from auditor.witness.bookie_commands import GC_PAUSE_MS
+from auditor.witness.next_commands import CHANGES, next_commands
 
 pytestmark = pytest.mark.real
 

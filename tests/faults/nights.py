@@ -28,29 +28,29 @@ from faults.carried import Finished
 from support import report_stories
 
 from auditor import __version__
-from auditor.accounting.about import About
-from auditor.accounting.population import AGAIN, FIRST, WHERE, listing_row
 from auditor.clock import rfc3339
 from auditor.commands.context import Context, terms_of
 from auditor.commands.publishing import clear_up, publish, publish_failure, write_results
 from auditor.commands.resumption import begun
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
+from auditor.evidence.journal import Journal
 from auditor.evidence.rows import answer_row, ledger_row, read_row, table
+from auditor.evidence.run_directory import Output, Place, place, write_json
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, LISTINGS, MARKS, READS, VERDICTS
+from auditor.first_checker.population import has_dropped
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, RecordStatus
-from auditor.report import metrics
-from auditor.report.conclusion import conclude
-from auditor.report.journal import Journal
-from auditor.report.previous_run import read_previous
-from auditor.report.progress import Silent
-from auditor.report.read_counts import add_kept_counts, kept_reads, write_read_counts
-from auditor.report.run_directory import Output, Place, place, write_json
+from auditor.run.conclusion import conclude
+from auditor.run.read_counts import add_kept_counts, kept_reads, write_read_counts
 from auditor.stop import StopRequest
-from auditor.verify.population import has_dropped
+from auditor.summary.about import About
+from auditor.summary.listings import AGAIN, FIRST, WHERE, listing_row
+from auditor.summary.previous_run import read_previous
+from auditor.telemetry import metrics
+from auditor.telemetry.progress import Silent
 from auditor.zookeeper.session import ReadCounts
 
 FACTS = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "an id", False, None)

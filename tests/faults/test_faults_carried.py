@@ -17,13 +17,13 @@ from faults.detector import Sort
 from faults.nights import READ_A_STAGE, Night, Nights
 from faults.playing import PLAYS_ALL, SEED
 
-from auditor.accounting.summary import NO_PREVIOUS, Previous
 from auditor.errors import ConfigError
+from auditor.evidence.run_directory import Output, Place
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Kind
-from auditor.report import metrics
-from auditor.report.previous_run import read_previous
-from auditor.report.run_directory import Output, Place
+from auditor.summary.previous_run import read_previous
+from auditor.summary.run_summary import NO_PREVIOUS, Previous
+from auditor.telemetry import metrics
 
 BELOW, WITHOUT = Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.ENTRY_WITHOUT_REPLICA
 NIGHTS = (

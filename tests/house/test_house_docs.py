@@ -15,22 +15,23 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support.findings_by_kind import finding_of
 
-from auditor.accounting.cause_rows import Causes
-from auditor.accounting.summary import NO_PREVIOUS, Costs, RunFacts, summarise
 from auditor.cli import cli
 from auditor.commands import context
 from auditor.config import CONFIG_FILE, SETTINGS, Layers, parse
-from auditor.confirm import next_commands
-from auditor.confirm.witness import ledger_testimony, runbook
+from auditor.evidence import findings_file as jsonl
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Look, Terms
 from auditor.model.finding import CATALOGUE, Family, Kind, Subject
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.verdict import Exempt, Standing, Unknown
-from auditor.report import jsonl, metrics
 from auditor.report.words import OUTCOMES
 from auditor.sandbox import seeding
+from auditor.summary.cause_rows import Causes
+from auditor.summary.run_summary import NO_PREVIOUS, Costs, RunFacts, summarise
+from auditor.telemetry import metrics
+from auditor.witness import next_commands
+from auditor.witness.finding_lines import ledger_testimony, runbook
 
 PROJECT = Path(__file__).resolve().parents[2]
 DOCS = sorted(

@@ -23,8 +23,8 @@ from support.model import actions, clusters
 from support.model.history import Broken, Cluster, told
 from support.model.spark import SHRINKS_MAX, through_spark
 
+from auditor.spark.session import spark_session
 from auditor.stop import StopRequest
-from auditor.tables.session import spark_session
 
 
 def main(words: Sequence[str]) -> int:

@@ -23,8 +23,8 @@ from support.model.history import Broken, Cluster
 from support.model.machine import ONE_ON_SPARK_OF, run_machine, those_on_spark
 from support.model.spark import through_spark
 
+from auditor.spark.session import spark_session
 from auditor.stop import StopRequest
-from auditor.tables.session import spark_session
 
 HISTORIES_A_ROUND = ONE_ON_SPARK_OF
 """Histories of one seed; the last one goes through Spark as well."""

@@ -11,7 +11,7 @@ from support.model.engines import Judged
 from support.model.properties import hasty
 from support.stories import GRACE_MS, NOW_MS
 
-from auditor.judgement import Step, Todo, settle
+from auditor.judging.settle import Step, Todo, settle
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Kind

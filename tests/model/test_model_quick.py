@@ -24,7 +24,7 @@ from support.model.spark import each_through_spark, end_through_spark, through_s
 from support.model.truth import Truth
 from support.model.worlds import World
 
-from auditor import single
+from auditor.run import in_process as single
 
 PLANTED_HISTORIES_MAX = 60
 """Histories in which a planted bug must show."""
@@ -44,7 +44,7 @@ def test_after_each_action_every_property_holds(cluster: Cluster):
     assert {"sound", "exempt", "indeterminate", "violated"} <= tally.said.keys()
     assert "resume" in tally.actions
     assert len(actions.ACTIONS) - 3 <= len(tally.actions), f"hardly anything happened: {tally.actions}"
-    assert tally.histories == drawn(cluster, QUICK_HISTORIES, QUICK_SEED), "those through Spark are others (tests/tables)"
+    assert tally.histories == drawn(cluster, QUICK_HISTORIES, QUICK_SEED), "those through Spark are others (tests/spark)"
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)

@@ -23,8 +23,8 @@ from test_properties_placement import problems as problems_of_placement
 from test_properties_placement import story as placement_story
 from test_properties_second_checker import _first, with_placement
 
-from auditor.confirm.agreement import differences
-from auditor.confirm.enumerated_placement import adherence as tried
+from auditor.second_checker.agreement import differences
+from auditor.second_checker.placement import adherence as tried
 
 PARTS, STORIES = 8, 20
 """Parts of each law, and the stories of each part."""

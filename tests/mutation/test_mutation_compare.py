@@ -12,21 +12,21 @@ sys.path.insert(0, str(Path(__file__).parent))
 import patience
 from try_mutants import GONE_THROUGH, SURVIVORS, TESTS, TO_GO, Explained, compared, explained, selection_of
 
-HERE = ("auditor/verify/a.py", "f", "return n + 1", "return n - 1")
+HERE = ("auditor/first_checker/a.py", "f", "return n + 1", "return n - 1")
 ENTRY = """[[survivor]]
-file = "auditor/verify/a.py"
+file = "auditor/first_checker/a.py"
 function = "f"
 before = "return n + 1"
 after = "return n - 1"
 why = "equivalent: nobody calls it"
 """
-FILES = ("auditor/verify/a.py",)
+FILES = ("auditor/first_checker/a.py",)
 
 
 def test_a_survivor_that_nobody_explained_is_told_with_its_change() -> None:
     """File, function, the line before and after."""
     (told,) = compared([(HERE, "survived")], [], FILES)
-    assert "auditor/verify/a.py f\n  - return n + 1\n  + return n - 1\n    survives (1), and none explained" == told
+    assert "auditor/first_checker/a.py f\n  - return n + 1\n  + return n - 1\n    survives (1), and none explained" == told
 
 
 @pytest.mark.parametrize("how", ["survived", "unreached", "unplanted"])
@@ -62,7 +62,7 @@ def test_mutants_that_look_alike_are_counted() -> None:
 
 def test_explanations_of_what_was_not_tried_are_let_be() -> None:
     """A trial of one module says nothing about another."""
-    assert [] == compared([], explained(ENTRY), ("auditor/verify/b.py",))
+    assert [] == compared([], explained(ENTRY), ("auditor/first_checker/b.py",))
 
 
 @pytest.mark.parametrize("text", [ENTRY.replace("equivalent: nobody calls it", " "), ENTRY + ENTRY])

@@ -35,7 +35,7 @@ FREE_CPU_S = 2.0
 SLOWER = 5
 WALL_S = 1800
 """After so long without a word from a child it is ended, whatever it does; one that waits is ended by `Patience`."""
-TIMED = ("auditor/bookie/", "auditor/zookeeper/", "auditor/poison/")
+TIMED = ("auditor/bookie/", "auditor/zookeeper/", "auditor/judging/")
 """Modules whose tests have time-outs, which may run out on a busy machine: there a test must fail twice."""
 MEMORY_BYTES = 2 * 2**30
 """What a mutant may take beyond what is there when it is forked."""

@@ -1,7 +1,7 @@
 """Mutation: every small change of the modules gone through must be noticed by a test, or be explained by name.
 
     make mutation                                     # all modules gone through
-    make mutation ONLY=auditor/verify/schedule.py     # some: files, directories
+    make mutation ONLY=auditor/first_checker/schedule.py     # some: files, directories
     make mutation ONLY=... AGAIN=1                    # only those that were not killed last time
 
 The mutants are mutmut's (the extra `mutation`), but for those that `small_changes.py` leaves out. They are tried in a copy of
@@ -31,14 +31,14 @@ CACHE = Path(os.environ.get("MUTATION_CACHE", PROJECT / ".cache" / "mutation"))
 """What is remembered between two runs; two runs at the same time need one each."""
 COPIED = ("auditor", "tests", "proto", "docs", "pyproject.toml")
 GONE_THROUGH = (
-    "auditor/verify",
+    "auditor/first_checker",
     "auditor/confirm",
     "auditor/wire",
     "auditor/evidence",
-    "auditor/judgement.py",
-    "auditor/poison/judge.py",
-    "auditor/poison/rows.py",
-    "auditor/poison/settling.py",
+    "auditor/judging/settle.py",
+    "auditor/judging/judge.py",
+    "auditor/judging/judged_rows.py",
+    "auditor/judging/set_aside.py",
     "auditor/bookie/answers.py",
     "auditor/bookie/client.py",
     "auditor/bookie/listing.py",
@@ -46,27 +46,27 @@ GONE_THROUGH = (
     "auditor/bookie/questions.py",
     "auditor/zookeeper/multi_read.py",
     "auditor/zookeeper/pace.py",
-    "auditor/accounting/about.py",
-    "auditor/accounting/assurance.py",
-    "auditor/accounting/content.py",
-    "auditor/accounting/last_words.py",
-    "auditor/accounting/ledgers.py",
-    "auditor/accounting/outcome.py",
-    "auditor/accounting/poisoned.py",
-    "auditor/accounting/verdict_rows.py",
+    "auditor/summary/about.py",
+    "auditor/summary/assurance.py",
+    "auditor/summary/content.py",
+    "auditor/summary/last_words.py",
+    "auditor/summary/ledgers.py",
+    "auditor/summary/outcome.py",
+    "auditor/summary/poisoned.py",
+    "auditor/judging/verdict_rows.py",
 )
 """Every survivor here is explained."""
-TO_GO = ("auditor/accounting", "auditor/bookie", "auditor/poison", "auditor/zookeeper")
+TO_GO = ("auditor/summary", "auditor/bookie", "auditor/judging", "auditor/zookeeper")
 """What is not in GONE_THROUGH of these is on trial only where it is named, and `make mutation` says what it left out."""
-STORIES = ("tests/unit/test_judgement.py", "tests/mutation/stories_on_trial.py")
+STORIES = ("tests/unit/judging/test_judging_settle.py", "tests/mutation/stories_on_trial.py")
 TESTS = {
-    "auditor/verify": ("tests/unit/verify", *STORIES),
+    "auditor/first_checker": ("tests/unit/first_checker", *STORIES),
     "auditor/confirm": ("tests/unit/confirm", *STORIES),
     "auditor/wire": ("tests/unit/wire",),
-    "auditor/judgement.py": ("tests/unit/test_judgement_outcomes.py", *STORIES),
-    "auditor/accounting": ("tests/unit/accounting",),
+    "auditor/judging/settle.py": ("tests/unit/judging/test_judging_outcomes.py", *STORIES),
+    "auditor/summary": ("tests/unit/summary",),
     "auditor/evidence": ("tests/unit/evidence",),
-    "auditor/poison": ("tests/unit/poison",),
+    "auditor/judging": ("tests/unit/judging",),
     "auditor/bookie": ("tests/unit/bookie",),
     "auditor/zookeeper": ("tests/unit/zookeeper", "tests/adapters/test_zookeeper_"),
     "auditor/zookeeper/multi_read.py": ("tests/unit/zookeeper",),

@@ -26,12 +26,12 @@ from support.stories import (
     with_doubts,
 )
 
-from auditor.judgement import Todo
+from auditor.first_checker.entry_set import EMPTY, EntrySet
+from auditor.judging.settle import Todo
 from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.finding import Family, Kind
 from auditor.model.ledger import Segment
 from auditor.model.verdict import Standing, Unknown
-from auditor.verify.entry_set import EMPTY, EntrySet
 
 SWARM = 2_000
 READS_MAX_MIN = 4
@@ -161,9 +161,9 @@ def _of_class(target: str, name: str, make: Callable[[Any], Any]) -> Plant:
     return plant
 
 
-PROBED = "auditor.verify.probing.ProbedBookie"
-SHARES, ENTRIES = "auditor.verify.shares", "auditor.verify.entries"
-SCHEDULE, COVERAGE, LEDGER = "auditor.verify.schedule", "auditor.verify.coverage", "auditor.verify.ledger"
+PROBED = "auditor.first_checker.probing.ProbedBookie"
+SHARES, ENTRIES = "auditor.first_checker.shares", "auditor.first_checker.entries"
+SCHEDULE, COVERAGE, LEDGER = "auditor.first_checker.schedule", "auditor.first_checker.coverage", "auditor.first_checker.ledger"
 
 
 def _clipped(right: Any) -> Any:
@@ -253,9 +253,9 @@ PLANTED: dict[str, Plant] = {
     "an unknown ledger is no answer": _instead(f"{COVERAGE}.VALID_ANSWERS", lambda right: frozenset({AnswerStatus.HELD})),
     "the tail defect is not known": _instead(f"{SHARES}.TAIL_PAGE_ENTRIES", lambda right: 2**70),
     "any entry may be the tail": _instead(f"{SHARES}.TAIL_PAGE_ENTRIES", lambda right: 1),
-    "tails are not read first": _instead("auditor.verify.confirmation._tails", lambda right: lambda found: {}),
+    "tails are not read first": _instead("auditor.first_checker.confirmation._tails", lambda right: lambda found: {}),
     "the worst entry is the last instead of the first": _of_class(
-        "auditor.verify.entry_set.EntrySet", "first", lambda right: lambda self: self.last()
+        "auditor.first_checker.entry_set.EntrySet", "first", lambda right: lambda self: self.last()
     ),
     "the worst entry disregards unknown copies": _instead(
         f"{ENTRIES}.worst_entry", lambda right: lambda lost, unknown, w: right(lost, (), w)
@@ -271,11 +271,11 @@ PLANTED: dict[str, Plant] = {
         lambda right: lambda mark, now, grace: now - (mark.changed_ms or mark.created_ms) > grace,
     ),
     "metadata that changed counts as the same": _instead(
-        "auditor.confirm.recheck.same_state", lambda right: lambda one, other: one.status is other.status
+        "auditor.first_checker.recheck.same_state", lambda right: lambda one, other: one.status is other.status
     ),
-    "one look is enough": _instead("auditor.confirm.recheck.ASKED_LOOKS_OF_A_SUSPECT", lambda right: 1),
+    "one look is enough": _instead("auditor.first_checker.recheck.ASKED_LOOKS_OF_A_SUSPECT", lambda right: 1),
     "looks have no bound": _instead(
-        "auditor.judgement.next_step",
+        "auditor.judging.settle.next_step",
         lambda right: (
             lambda looks, *, must_ask, suspicion, looks_max: right(
                 looks, must_ask=must_ask, suspicion=suspicion, looks_max=10**9
@@ -283,7 +283,7 @@ PLANTED: dict[str, Plant] = {
         ),
     ),
     "a conclusive answer gives way to a later failure": _instead(
-        "auditor.judgement._conclusive", lambda right: lambda read: False
+        "auditor.judging.settle._conclusive", lambda right: lambda read: False
     ),
     "a bookie that cannot list is believed before it is probed": _of_class(
         PROBED, "judged", lambda right: lambda self, wants: right(replace(self, all_unknown=False), wants)
@@ -298,18 +298,18 @@ PLANTED: dict[str, Plant] = {
         PROBED, "judged", lambda right: lambda self, wants: right(replace(self, failed=EMPTY), wants)
     ),
     "the ends of segments are not probed": _instead(
-        "auditor.verify.probing._some_ends", lambda right: lambda plan, bookie, wants: right(plan, bookie, wants)[:1]
+        "auditor.first_checker.probing._some_ends", lambda right: lambda plan, bookie, wants: right(plan, bookie, wants)[:1]
     ),
     "the sample is the same for every bookie": _instead(
         f"{COVERAGE}.planned", lambda right: lambda plan, bookie, wants: right(plan, "b1", wants)
     ),
     "an entry that some lack is not looked for where it cannot be listed": _instead(
-        "auditor.verify.confirmation._is_open_to_probes", lambda right: lambda share, entry: False
+        "auditor.first_checker.confirmation._is_open_to_probes", lambda right: lambda share, entry: False
     ),
-    "a corrupt copy is a copy": _instead("auditor.judgement._is_corrupt", lambda right: lambda look, key: False),
-    "a wrong digest read once is corruption": _instead("auditor.judgement.CORRUPT_READS_MIN", lambda right: 1),
+    "a corrupt copy is a copy": _instead("auditor.judging.settle._is_corrupt", lambda right: lambda look, key: False),
+    "a wrong digest read once is corruption": _instead("auditor.judging.settle.CORRUPT_READS_MIN", lambda right: 1),
     "the difference of two sets keeps what both hold": _of_class(
-        "auditor.verify.entry_set.EntrySet", "__sub__", lambda right: lambda self, other: self | EntrySet()
+        "auditor.first_checker.entry_set.EntrySet", "__sub__", lambda right: lambda self, other: self | EntrySet()
     ),
 }
 

@@ -16,9 +16,9 @@ from support.vast_stories import vasts
 from test_properties_coverage import Plant, _instead, problems
 from test_properties_second_checker import with_placement
 
-from auditor.confirm.agreement import differences
-from auditor.confirm.enumerated_copies import Entries
 from auditor.model.finding import RANGES_MAX
+from auditor.second_checker.agreement import differences
+from auditor.second_checker.copies import Entries
 
 SWARM = 150
 """Some ten seconds. A bug of how many ranges are kept shows in every fourth story."""
@@ -102,7 +102,7 @@ def _bounded_before_they_are_joined(right: Any) -> Any:
     return entries
 
 
-COPIES = "auditor.confirm.enumerated_copies"
+COPIES = "auditor.second_checker.copies"
 PLANTED: dict[str, Plant] = {
     "runs are bounded before they are joined": _instead(f"{COPIES}._entries", _bounded_before_they_are_joined),
     "the last range compared may go on": _instead(f"{COPIES}.RANGES_KEPT_MAX", lambda right: RANGES_MAX),

@@ -16,11 +16,11 @@ from types import ModuleType
 
 import pytest
 
+from auditor.first_checker import placement, placement_rules
+from auditor.first_checker.placement import adherence
+from auditor.first_checker.placement_rules import Judged
 from auditor.model.cluster import Surroundings
 from auditor.model.placement import Adherence, PlacementRule, Policy
-from auditor.verify import placement, placement_rules
-from auditor.verify.placement import adherence
-from auditor.verify.placement_rules import Judged
 
 FAIL, UNKNOWN, SOFT, STRICT = Adherence.FAIL, Adherence.UNKNOWN, Adherence.SOFT, Adherence.STRICT
 STORIES = 3_000

@@ -20,13 +20,13 @@ from test_properties_coverage import PLANTED, Plant, _instead, _of_class
 from test_properties_placement import Story as PlacementStory
 from test_properties_placement import story as placement_story
 
-from auditor.confirm.agreement import differences
-from auditor.confirm.enumerated_placement import adherence as tried
-from auditor.judgement import settle
+from auditor.first_checker.placement import adherence
+from auditor.judging.settle import settle
 from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.ledger import Mark
 from auditor.model.placement import Adherence, Policy
-from auditor.verify.placement import adherence
+from auditor.second_checker.agreement import differences
+from auditor.second_checker.placement import adherence as tried
 
 SWARM = 2_000
 PLANT_SWARM = 2_000
@@ -179,11 +179,11 @@ def test_a_false_fact_of_one_checker_is_contradicted(
 
 # A bug in the second one
 
-SCHEDULE, HOLDINGS = "auditor.confirm.enumerated_schedule", "auditor.confirm.enumerated_holdings"
+SCHEDULE, HOLDINGS = "auditor.second_checker.schedule", "auditor.second_checker.holdings"
 WORDS, PROBES, METADATA = (
-    "auditor.confirm.enumerated_words",
-    "auditor.confirm.enumerated_probes",
-    "auditor.confirm.enumerated_metadata",
+    "auditor.second_checker.newest_words",
+    "auditor.second_checker.probes",
+    "auditor.second_checker.metadata",
 )
 STRETCH = f"{SCHEDULE}.Stretch"
 
@@ -198,7 +198,7 @@ IN_THE_SECOND: dict[str, Plant] = {
         STRETCH, "bookies_of", lambda right: lambda self, entry: right(self, entry)[: max(1, self.write_quorum - 1)]
     ),
     "the last stretch is left out": _instead(
-        "auditor.confirm.enumeration.stretches", lambda right: lambda metadata: right(metadata)[:-1]
+        "auditor.second_checker.opinion.stretches", lambda right: lambda metadata: right(metadata)[:-1]
     ),
     "a refused read is absence": _instead(
         f"{HOLDINGS}.NOT_THERE", lambda right: (*right, ReadStatus.REFUSED, ReadStatus.SILENT, ReadStatus.TIMED_OUT)
@@ -210,11 +210,11 @@ IN_THE_SECOND: dict[str, Plant] = {
     "only the newest look counts": _instead(f"{WORDS}.is_same_write", lambda right: lambda one, other: one is other),
     "another sample is drawn": _instead(f"{PROBES}._drawn", lambda right: lambda key, n, count: right(key + "!", n, count)),
     "a mark at its grace is beyond it": _instead(
-        "auditor.confirm.enumerated_findings.is_beyond_grace",
+        "auditor.second_checker.findings.is_beyond_grace",
         lambda right: lambda record, terms: right(record, replace(terms, judged_at_ms=terms.judged_at_ms + 1)),
     ),
     "no metadata contradicts itself": _instead(
-        "auditor.confirm.enumerated_findings.contradictions", lambda right: lambda metadata: []
+        "auditor.second_checker.findings.contradictions", lambda right: lambda metadata: []
     ),
     "absent is unknown": _instead(f"{HOLDINGS}.ABSENT", lambda right: 2),
 }

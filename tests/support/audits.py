@@ -27,7 +27,6 @@ from typing import Any, Protocol
 import structlog
 from structlog.stdlib import BoundLogger
 
-from auditor.accounting.about import About
 from auditor.clock import now_ms
 from auditor.commands import ledger as ledger_command
 from auditor.commands import naming as naming_command
@@ -35,13 +34,14 @@ from auditor.commands import replay as replay_command
 from auditor.commands import run as run_command
 from auditor.commands.context import Context
 from auditor.config import Layers, parse
+from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
-from auditor.replay import judge_again
-from auditor.report.progress import Silent
-from auditor.report.run_directory import place
+from auditor.run.replay import judge_again
 from auditor.stop import StopRequest
+from auditor.summary.about import About
+from auditor.telemetry.progress import Silent
 
 Json = dict[str, Any]
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from auditor.accounting.causes import Backgrounds, Chosen, choose
-from auditor.accounting.hits import Hits, Via
-from auditor.accounting.last_words import Ids
-from auditor.accounting.periods import Births
-from auditor.accounting.touches import Touches
 from auditor.model.finding import Kind
+from auditor.summary.causes import Backgrounds, Chosen, choose
+from auditor.summary.hits import Hits, Via
+from auditor.summary.last_words import Ids
+from auditor.summary.periods import Births
+from auditor.summary.touches import Touches
 
 BELOW, MARKED = Kind.ENTRY_BELOW_WRITE_QUORUM.value, Kind.UNDERREPLICATED_BEYOND_GRACE.value
 FAILED, MALFORMED = Kind.PLACEMENT_FAILED.value, Kind.METADATA_MALFORMED.value

@@ -1,6 +1,6 @@
 """The contract's judgement spelled out entry by entry, with sets and loops: what the closed form must agree with.
 
-Nothing of `auditor.verify` is used here. It costs entries times write quorum, so stories keep the entries in question few:
+Nothing of `auditor.first_checker` is used here. It costs entries times write quorum, so stories keep the entries in question few:
 below `base` every entry is known to be held by its whole write set, and is not enumerated.
 """
 
@@ -14,12 +14,12 @@ from itertools import pairwise
 
 from support.entry_by_probe import ABSENT, HELD, READ_REASON, UNKNOWN, by_probes, probes_due
 
-from auditor.confirm.agreement import worst_entry_of
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.finding import Family, Finding, Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment
 from auditor.model.verdict import Unknown, Verdict
+from auditor.second_checker.agreement import worst_entry_of
 
 Say = Callable[[str, int], str]
 """(bookie, entry) -> HELD, ABSENT or UNKNOWN."""

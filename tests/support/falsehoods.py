@@ -29,27 +29,27 @@ from auditor.model.ledger import LedgerState
 from auditor.model.verdict import CopyCounts
 
 FIRST: dict[type, tuple[str, ...]] = {
-    EntryFacts: ("auditor.verify.entries",),
-    Search: ("auditor.verify.stranded",),
-    MarkFacts: ("auditor.verify.underreplication",),
-    CorruptFacts: ("auditor.verify.entries",),
-    BeyondEndFacts: ("auditor.verify.beyond_end",),
-    CopyCounts: ("auditor.verify.coverage", "auditor.verify.ledger"),
-    DuplicateFacts: ("auditor.verify.ledger",),
-    StuckFacts: ("auditor.verify.ledger",),
-    PlacementFacts: ("auditor.verify.placement",),
+    EntryFacts: ("auditor.first_checker.entries",),
+    Search: ("auditor.first_checker.stranded",),
+    MarkFacts: ("auditor.first_checker.underreplication",),
+    CorruptFacts: ("auditor.first_checker.entries",),
+    BeyondEndFacts: ("auditor.first_checker.beyond_end",),
+    CopyCounts: ("auditor.first_checker.coverage", "auditor.first_checker.ledger"),
+    DuplicateFacts: ("auditor.first_checker.ledger",),
+    StuckFacts: ("auditor.first_checker.ledger",),
+    PlacementFacts: ("auditor.first_checker.placement",),
 }
 """Where the first checker states each sort of facts."""
 SECOND: dict[type, tuple[str, ...]] = {
-    EntryFacts: ("auditor.confirm.enumerated_facts",),
-    Search: ("auditor.confirm.enumerated_search",),
-    MarkFacts: ("auditor.confirm.enumerated_facts",),
-    CorruptFacts: ("auditor.confirm.enumerated_findings",),
-    BeyondEndFacts: ("auditor.confirm.enumerated_beyond_end",),
-    CopyCounts: ("auditor.confirm.enumerated_facts",),
-    DuplicateFacts: ("auditor.confirm.enumerated_findings",),
-    StuckFacts: ("auditor.confirm.enumerated_facts",),
-    PlacementFacts: ("auditor.confirm.enumerated_placement",),
+    EntryFacts: ("auditor.second_checker.facts",),
+    Search: ("auditor.second_checker.search",),
+    MarkFacts: ("auditor.second_checker.facts",),
+    CorruptFacts: ("auditor.second_checker.findings",),
+    BeyondEndFacts: ("auditor.second_checker.beyond_end",),
+    CopyCounts: ("auditor.second_checker.facts",),
+    DuplicateFacts: ("auditor.second_checker.findings",),
+    StuckFacts: ("auditor.second_checker.facts",),
+    PlacementFacts: ("auditor.second_checker.placement",),
 }
 """Where the second one does."""
 

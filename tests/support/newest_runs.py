@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import BOOKIES, VERDICTS
 from auditor.model.cluster import ClusterFacts
-from auditor.report.run_directory import place
 
 RUN_ID = "20260102T030405Z-abcdef"
 FINISHED_AT = "2026-01-02T03:14:15.000Z"

@@ -3,7 +3,7 @@
     plant_in_workers(monkeypatch, {3: "SIGSEGV"})     # judging ledger 3 reads address 0, in the worker that judges it
     plant_here(monkeypatch, {3: "SIGSEGV"})           # the same where this process, or a child of it, judges
 
-The product has no switch for this: what is replaced is `auditor.judgement.settle`, for the ledgers named and no others.
+The product has no switch for this: what is replaced is `auditor.judging.settle.settle`, for the ledgers named and no others.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any, NoReturn
 import pytest
 from pyspark import cloudpickle
 
-from auditor import judgement
+from auditor.judging import settle as judgement
+from auditor.judging.judge import POISON_MAX
 from auditor.model.evidence import LedgerEvidence, Terms
-from auditor.poison.judge import POISON_MAX
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]  # a worker cannot import what tests share
 
@@ -102,7 +102,7 @@ class Poison:
 
 def plant_in_workers(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
     """Every task that judges meets the poisoned ledgers."""
-    from auditor.tables import verdicts
+    from auditor.spark import verdicts
 
     make = verdicts.judge_of
 
@@ -121,5 +121,5 @@ def plant_in_workers(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
 
 def plant_here(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
     """This process and its children meet the poisoned ledgers."""
-    monkeypatch.setattr("auditor.judgement.settle", poison.settle(judgement.settle))
-    monkeypatch.setattr("auditor.poison.judge.POISON_MAX", poison.stopped_max)
+    monkeypatch.setattr("auditor.judging.settle.settle", poison.settle(judgement.settle))
+    monkeypatch.setattr("auditor.judging.judge.POISON_MAX", poison.stopped_max)

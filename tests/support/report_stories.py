@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 from support.findings_by_kind import finding_of
 
-from auditor.accounting.cause_rows import Backdrop, told
-from auditor.accounting.causes import Backgrounds, choose
-from auditor.accounting.clues import MARKS, Clues
-from auditor.accounting.periods import Births
-from auditor.accounting.touches import Touches
-from auditor.confirm.next_commands import CHANGES
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.facts import facts_json
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.verdict import Exempt, Unknown
+from auditor.summary.cause_rows import Backdrop, told
+from auditor.summary.causes import Backgrounds, choose
+from auditor.summary.clues import MARKS, Clues
+from auditor.summary.periods import Births
+from auditor.summary.touches import Touches
+from auditor.witness.next_commands import CHANGES
 
 BOOKIES = [f"bookie-{n}:3181" for n in range(1, 6)]
 

@@ -26,7 +26,7 @@ from support.entry_by_entry import (
 )
 from support.entry_by_probe import probes_due
 
-from auditor.judgement import Step, Todo, settle
+from auditor.judging.settle import Step, Todo, settle
 from auditor.model.availability import ABSENT_READS, NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.facts import CorruptFacts, EntryFacts

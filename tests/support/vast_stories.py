@@ -16,10 +16,10 @@ from typing import Any
 
 from support.stories import GRACE_MS, NOW_MS, Bookie, State, Story
 
+from auditor.first_checker.schedule import expected_groups
 from auditor.model.availability import AnswerStatus, ReadStatus, SequenceGroup
 from auditor.model.cluster import Surroundings
 from auditor.model.ledger import LedgerMetadata, LedgerState, Mark, Segment
-from auditor.verify.schedule import expected_groups
 from auditor.wire.entry_availability import canonical
 
 Holes = Mapping[str, Collection[int]]

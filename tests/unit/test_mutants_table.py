@@ -17,7 +17,7 @@ PAGE = PROJECT / "docs" / "testing.md"
 MUTANTS_MIN = 25
 OF_A_GROUP_MIN = 4
 
-TESTS = ("tests/unit/verify/test_verify_worst.py::test_where_nothing_is_lost_nothing_is_worst",)
+TESTS = ("tests/unit/first_checker/test_first_checker_worst.py::test_where_nothing_is_lost_nothing_is_worst",)
 """A test that costs nothing, of a module whose bugs it mostly does not see."""
 
 
@@ -87,7 +87,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 )
 def test_the_runner_tells_what_became_of_a_bug(bench: Bench, old: str, new: str, fate: Fate) -> None:
     """A catch is a check that fails; what breaks the module otherwise is none, nor is what nothing notices."""
-    mutant = Mutant("a bug", GROUPS[0], "verify/worst.py", old, new, TESTS)
+    mutant = Mutant("a bug", GROUPS[0], "first_checker/worst.py", old, new, TESTS)
     before = (PROJECT / PRODUCT / mutant.file).read_bytes()
     assert fate is attempt(bench, mutant).fate
     assert before == (PROJECT / PRODUCT / mutant.file).read_bytes()
@@ -95,8 +95,8 @@ def test_the_runner_tells_what_became_of_a_bug(bench: Bench, old: str, new: str,
 
 def test_a_selection_that_fails_without_the_bug_catches_nothing(bench: Bench) -> None:
     """Neither does one that is not there."""
-    nowhere = ("tests/unit/verify/test_verify_worst.py::test_that_is_not_there",)
-    mutant = Mutant("a bug", GROUPS[0], "verify/worst.py", "candidates.first())", "candidates.last())", nowhere)
+    nowhere = ("tests/unit/first_checker/test_first_checker_worst.py::test_that_is_not_there",)
+    mutant = Mutant("a bug", GROUPS[0], "first_checker/worst.py", "candidates.first())", "candidates.last())", nowhere)
     assert Fate.UNFIT is attempt(bench, mutant).fate
 
 

@@ -16,20 +16,20 @@ from support.model.across import Heard
 from support.model.rows import CopyFacts, Row, Told, flat
 from support.model.state import ENTRIES_MAX, GRACE_MINUTES, STUCK_MINUTES
 
-from auditor import single
 from auditor.bookie.late_lists import ListPatience
 from auditor.clock import now_ms
 from auditor.commands.context import Context, terms_of
 from auditor.commands.surroundings import around
 from auditor.config import Layers, parse
-from auditor.judgement import Step
+from auditor.judging.judge import Judge
+from auditor.judging.settle import Step
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.facts import facts_json
 from auditor.model.finding import Finding
 from auditor.model.verdict import Verdict
-from auditor.poison.judge import Judge
-from auditor.report.progress import Silent
-from auditor.single import Asker
+from auditor.run import in_process as single
+from auditor.run.in_process import Asker
+from auditor.telemetry.progress import Silent
 from auditor.topology.sources import sources_of
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import MetadataStore, open_store
@@ -110,7 +110,7 @@ class _Here(Judge[Any]):
 
 
 class SparkFree:
-    """`auditor.single` over one session with ZooKeeper; a context manager. An audit takes some ten milliseconds."""
+    """`auditor.run.in_process` over one session with ZooKeeper; a context manager. An audit takes some ten milliseconds."""
 
     def __init__(self, metadata_service_uri: str) -> None:
         flags = {**SETTINGS, "metadata_service_uri": metadata_service_uri}

@@ -16,7 +16,7 @@ from support.model.engines import tick
 from support.model.on_spark import Json, SparkRun, on_spark
 from support.model.truth import HALF, WRITTEN, Cut, Truth
 
-from auditor.report.run_directory import Place
+from auditor.evidence.run_directory import Place
 
 SHARD_LEDGERS = 2
 """Ledgers of a shard: those of one history make three."""

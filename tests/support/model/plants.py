@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from auditor import judgement, single
-from auditor.confirm import recheck
+from auditor.evidence.journal import JOURNAL, TABLES, Journal
+from auditor.evidence.run_directory import Place
+from auditor.first_checker import coverage, entries, ledger, recheck, schedule, underreplication
+from auditor.first_checker.entry_set import EMPTY
+from auditor.first_checker.shares import BookieShare, Untold
+from auditor.judging import settle as judgement
 from auditor.model.cluster import Registration
 from auditor.model.facts import UndecodableFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.verdict import Standing, Verdict
-from auditor.report.journal import JOURNAL, TABLES, Journal
-from auditor.report.run_directory import Place
-from auditor.verify import coverage, entries, ledger, schedule, underreplication
-from auditor.verify.entry_set import EMPTY
-from auditor.verify.shares import BookieShare, Untold
+from auditor.run import in_process as single
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

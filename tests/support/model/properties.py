@@ -11,11 +11,11 @@ from support.model.rows import Row, wrong_facts
 from support.model.state import UNREGISTERED
 from support.model.truth import Truth
 
-from auditor.confirm.agreement import differences, worst_entry_of
-from auditor.judgement import Todo, settle
+from auditor.judging.settle import Todo, settle
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import Look
 from auditor.model.finding import Family, Kind
+from auditor.second_checker.agreement import differences, worst_entry_of
 
 LOOKS_OF_AN_ACCUSED = 2
 """Looks at which the bookies are asked before entries are said to be lost."""

@@ -11,8 +11,8 @@ import pytest
 from auditor.commands import context, ledger_ids
 from auditor.commands.context import Watch, new_run_id
 from auditor.errors import ConfigError
-from auditor.report.newest_run import RUN_NAME
-from auditor.report.progress import Silent
+from auditor.evidence.newest_run import RUN_NAME
+from auditor.telemetry.progress import Silent
 
 
 def written(tmp_path: Path, text: str | bytes) -> Path:

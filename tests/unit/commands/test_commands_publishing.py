@@ -9,8 +9,8 @@ from faults.carried import breaches_of_carried, summary_of
 from faults.nights import Night, Nights
 
 from auditor.errors import OutputError
+from auditor.evidence.run_directory import Place
 from auditor.model.finding import Kind
-from auditor.report.run_directory import Place
 
 LOST = Night({1: Kind.ENTRY_WITHOUT_REPLICA})
 

@@ -13,11 +13,11 @@ from auditor.commands import replay as command
 from auditor.commands.context import Context
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
+from auditor.evidence.findings_file import FIELDS
 from auditor.model.finding import Kind
-from auditor.report import log
-from auditor.report.jsonl import FIELDS
-from auditor.report.progress import Silent
 from auditor.stop import StopRequest
+from auditor.telemetry import log
+from auditor.telemetry.progress import Silent
 
 
 def context(out: io.StringIO, format: str = "text") -> Context:
@@ -83,9 +83,9 @@ def test_a_run_json_of_somebody_else_is_refused(run_dir: Path, text: str, says: 
 
 def test_a_run_that_died_before_it_listed_anything_is_refused(run_dir: Path):
     """No evidence is no empty cluster."""
-    from auditor.accounting.about import About
     from auditor.model.cluster import ClusterFacts
     from auditor.model.evidence import Terms
+    from auditor.summary.about import About
 
     facts = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "flat", None, False, None)
     about = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", facts, Terms(1, 2, 3, 4), "warning", False)

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 import structlog
 
-from auditor.accounting.about import About
 from auditor.commands.context import Context, terms_of
 from auditor.commands.resumption import begun, same_cluster
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
+from auditor.evidence.run_directory import Output, place, write_json
 from auditor.model.cluster import ClusterFacts, Surroundings
-from auditor.report.progress import Silent
-from auditor.report.run_directory import Output, place, write_json
 from auditor.stop import StopRequest
+from auditor.summary.about import About
+from auditor.telemetry.progress import Silent
 
 RUN_ID = "20260301T020000Z-1a2b3c"
 STARTED = datetime(2026, 3, 1, 2, tzinfo=UTC)

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from support import report_stories as stories
 
-from auditor.confirm.next_commands import CHANGES
 from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
 from auditor.model.verdict import Unknown
 from auditor.report.findings_text import COMMANDS_OF_A_FINDING_MAX, NEXT_FINDINGS_MAX, worst_kinds_first
 from auditor.report.ledgers_text import render_ledgers
 from auditor.report.text import render, render_fault, render_unreachable
 from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS
+from auditor.witness.next_commands import CHANGES
 
 RUN = "run-20260101T030000Z-0a1b2c"
 

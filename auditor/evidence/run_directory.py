@@ -1,0 +1,241 @@
+"""OUTPUT and the directory of a run in it: local, or any file system that pyarrow knows (s3, gs, hdfs).
+
+`latest.json` names the newest finished run. It is replaced behind all other files, in one step; a run that died leaves the old
+one in place.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from auditor.errors import OutputError
+from auditor.evidence.newest_run import LATEST, RUN_NAME, URI
+
+LOCK = ".lock"
+_PATTERN = re.compile(r"[][{}*?\\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A directory on a file system. `uri` is how Spark names it.
+
+    A table that should be there and is not is an error: what Spark wrote elsewhere must not pass for nothing. Only a run that
+    died may lack tables; whoever reads one says so with `missing_is_empty`.
+    """
+
+    files: fs.FileSystem
+    path: str
+    uri: str
+    missing_is_empty: bool = False
+
+    def __truediv__(self, name: str) -> Place:
+        return replace(self, path=f"{self.path}/{name}", uri=f"{self.uri}/{name}")
+
+    def create(self) -> None:
+        """Make the directory, if it is not there."""
+        with _told(f"write to {self.uri}"):
+            self.files.create_dir(self.path, recursive=True)
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a file in one step: whoever reads it sees the old one or the new one whole."""
+        with _told(f"write {self.uri}/{name}"):
+            with self.files.open_output_stream(f"{self.path}/.{name}.tmp") as stream:
+                stream.write(text.encode())
+            self.files.move(f"{self.path}/.{name}.tmp", f"{self.path}/{name}")
+
+    def read_text(self, name: str) -> str | None:
+        """The file's text, or None where there is no such file."""
+        if self.files.get_file_info(f"{self.path}/{name}").type is not fs.FileType.File:
+            return None
+        with _told(f"read {self.uri}/{name}"), self.files.open_input_stream(f"{self.path}/{name}") as stream:
+            return str(stream.read().decode())
+
+    def read_table(
+        self, name: str, schema: pa.Schema, keep: ds.Expression | None = None, columns: list[str] | None = None
+    ) -> pa.Table:
+        """All rows of a written table that `keep` keeps, with the named columns of `schema` (None: all of them)."""
+        with _told(f"read {self.uri}/{name}"):
+            return self._rows(name, schema).to_table(columns=columns or schema.names, filter=keep)
+
+    def stream(self, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """The named columns of a written table, batch by batch: memory stays flat, however large the table is."""
+        with _told(f"read {self.uri}/{name}"):
+            yield from self._rows(name, schema).to_batches(columns=columns)
+
+    def count(self, name: str, schema: pa.Schema, keep: ds.Expression | None = None) -> int:
+        """How many rows of a written table `keep` keeps."""
+        with _told(f"read {self.uri}/{name}"):
+            return int(self._rows(name, schema).count_rows(filter=keep))
+
+    def _rows(self, name: str, schema: pa.Schema) -> ds.Dataset:
+        if self.files.get_file_info(f"{self.path}/{name}").type is not fs.FileType.Directory:
+            if self.missing_is_empty:
+                return ds.dataset(schema.empty_table())
+            raise OutputError(
+                f"{self.uri}/{name} is not there, although it was written: where Spark's executors run on other machines, "
+                "--output must be a place that all of them share"
+            )
+        return ds.dataset(f"{self.path}/{name}", filesystem=self.files, schema=schema, format="parquet")
+
+    def write_table(self, name: str, rows: pa.RecordBatch | pa.Table, file_name: str) -> None:
+        """Write rows this process holds as one more file of a table."""
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+        with _told(f"write {self.uri}/{name}"):
+            self.files.create_dir(f"{self.path}/{name}", recursive=True)
+            pq.write_table(table, f"{self.path}/{name}/{file_name}.parquet", filesystem=self.files, compression="zstd")
+
+    def has_table(self, name: str) -> bool:
+        """Whether there is a table of that name."""
+        return bool(self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.Directory)
+
+    def files_in(self, *names: str) -> set[str]:
+        """Every file in some directories below this one and in theirs, as paths from here."""
+        found: set[str] = set()
+        with _told(f"list {self.uri}"):
+            for name in names:
+                selector = fs.FileSelector(f"{self.path}/{name}", allow_not_found=True, recursive=True)
+                found.update(i.path for i in self.files.get_file_info(selector) if i.type is fs.FileType.File)
+        return {path.removeprefix(f"{self.path}/") for path in found}
+
+    def remove_file(self, name: str) -> None:
+        """Remove a file below this directory, which is there."""
+        with _told(f"remove {self.uri}/{name}"):
+            self.files.delete_file(f"{self.path}/{name}")
+
+    def remove(self, name: str) -> None:
+        """Remove a directory below this one, if it is there."""
+        with _told(f"remove {self.uri}/{name}"):
+            if self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.Directory:
+                self.files.delete_dir(f"{self.path}/{name}")
+
+
+def place(text: str) -> Place:
+    """Return the directory named by a local path or a URI. Raises OutputError for a URI no file system is known for, and for a
+    name that is not valid UTF-8."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise OutputError(f"{text} is not valid UTF-8, in which Parquet and Spark name files: use another path")
+    if not URI.match(text):
+        path = str(Path(text).absolute())
+        if _PATTERN.search(path):
+            raise OutputError(f"{text} has a character that Spark takes for a pattern (one of []{{}}*?\\): use another path")
+        return Place(fs.LocalFileSystem(), path, f"file://{path}")
+    with _told(f"use {text}"):
+        files, path = fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", text))
+        return Place(files, path.rstrip("/"), text.rstrip("/"))
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """OUTPUT: the runs of one cluster."""
+
+    root: Place
+
+    def create(self) -> None:
+        """Make the directory. Raises OutputError where it cannot be written to: better now than after the run."""
+        with _told(f"write to {self.root.uri}"):
+            self.root.files.create_dir(self.root.path, recursive=True)
+        self.root.write_text(".writable", "")
+        self.root.files.delete_file(f"{self.root.path}/.writable")
+
+    @contextmanager
+    def locked(self) -> Iterator[int | None]:
+        """Hold the lock file, so that two runs at once are noticed. It lapses with the process, whatever ends that, and with
+        those that were given the descriptor.
+
+        Only a local directory can be locked; elsewhere the scheduler has to see to it (deploy/).
+        """
+        if not isinstance(self.root.files, fs.LocalFileSystem):
+            yield None
+            return
+        with _told(f"lock {self.root.uri}"):
+            descriptor = os.open(f"{self.root.path}/{LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise OutputError(
+                    f"another run is at work in {self.root.path} (it holds {LOCK}): wait for it, or use another --output"
+                ) from None
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def run(self, run_id: str) -> Place:
+        """The directory of a run."""
+        return self.root / f"run-{run_id}"
+
+    def start(self, run_id: str) -> Place:
+        """Make the directory of a new run."""
+        directory = self.run(run_id)
+        with _told(f"write to {directory.uri}"):
+            directory.files.create_dir(directory.path, recursive=True)
+        return directory
+
+    def latest(self) -> Place | None:
+        """The newest finished run, or None. A latest.json that cannot be read counts as none."""
+        text = self.root.read_text(LATEST)
+        try:
+            name = json.loads(text)["run"] if text else None
+        except (ValueError, KeyError, TypeError):
+            return None
+        return self.root / name if isinstance(name, str) and RUN_NAME.fullmatch(name) else None
+
+    def publish(self, run: Place) -> None:
+        """Name `run` the newest finished one: all that it has to say is in its directory."""
+        name = run.path.rsplit("/", 1)[1]
+        self.root.write_text(LATEST, json.dumps({"run": name}) + "\n")
+
+    def prune(self, keep: int) -> list[str]:
+        """Remove all but the `keep` newest finished runs (0: none is removed), and what died before the oldest of them.
+
+        Returns the names of what was removed; the newest finished run is never among them.
+        """
+        if keep <= 0:
+            return []
+        latest = self.latest()
+        with _told(f"list {self.root.uri}"):
+            infos = self.root.files.get_file_info(fs.FileSelector(self.root.path))
+        names = sorted(i.base_name for i in infos if i.type is fs.FileType.Directory and RUN_NAME.fullmatch(i.base_name))
+        finished = [name for name in names if (self.root / name).read_text("summary.json") is not None]
+        oldest_kept = finished[-keep] if len(finished) >= keep else ""
+        old = [name for name in names if name < oldest_kept and (latest is None or not latest.path.endswith(f"/{name}"))]
+        for name in old:
+            self.root.remove(name)
+        return old
+
+
+def write_ledger_files(run: Place, files: Mapping[str, npt.NDArray[np.int64]]) -> None:
+    """Write ledger ids to the named files, one a line as --ledgers-from reads them. No directory is made for none."""
+    for name, ids in files.items():
+        folder, _, file = name.rpartition("/")
+        (run / folder).create()
+        (run / folder).write_text(file, "".join(f"{ledger_id}\n" for ledger_id in ids.tolist()))
+
+
+def write_json(run: Place, name: str, value: Mapping[str, Any]) -> None:
+    """A JSON object as a file, for people too: indented."""
+    run.write_text(name, json.dumps(value, indent=2, ensure_ascii=True, allow_nan=False) + "\n")
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Turn what a file system raises into a sentence."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise OutputError(f"cannot {what}: {error}") from error

@@ -1,0 +1,174 @@
+"""From coverage to the finding on entries: the strongest kind that is true of any, and the worst entry to show for it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from auditor.first_checker.coverage import Coverage, ExtentCoverage
+from auditor.first_checker.entry_set import EMPTY, EntrySet
+from auditor.first_checker.schedule import Extent
+from auditor.first_checker.shares import BookieShare
+from auditor.first_checker.worst import Worst, levels, worst_entry
+from auditor.model.facts import CorruptFacts, EntryFacts, Facts, MarkFacts, Search, UnrecoverableFacts
+from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, Kind, Ranges
+from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.ledger import LedgerMetadata
+
+
+class Losses(NamedTuple):
+    """What a ledger lost, extent by extent: level n - 1 holds the entries of which at least n promised copies cannot exist."""
+
+    metadata: LedgerMetadata
+    seen: Coverage
+    levels: list[list[EntrySet]]
+
+    @classmethod
+    def of(cls, metadata: LedgerMetadata, seen: Coverage) -> Losses:
+        return cls(metadata, seen, [_lost(one) for one in seen.extents])
+
+    def beyond(self, copies_lost: int) -> list[EntrySet]:
+        """For each extent the entries that lost at least so many copies."""
+        return [level[copies_lost - 1] if len(level) >= copies_lost else EMPTY for level in self.levels]
+
+    def without_replica(self) -> EntrySet:
+        """The entries of which no promised copy can exist."""
+        return EntrySet.joined(self.beyond(self.metadata.write_quorum))
+
+
+def _lost(one: ExtentCoverage) -> list[EntrySet]:
+    return levels([*one.surplus, *(share.absent for share in one.shares)])
+
+
+def entry_findings(ledger_id: LedgerId, losses: Losses, search: Search | None, *, excused: bool) -> list[Finding]:
+    """Return at most one finding: the strongest kind that is true of any entry. `search` is what came of looking for entries
+    without a copy elsewhere. A mark within grace (`excused`) excuses all but a confirmed loss."""
+    metadata = losses.metadata
+    write, ack = metadata.write_quorum, min(metadata.ack_quorum, metadata.write_quorum)
+    hit = losses.beyond(write)
+    if any(hit):
+        is_stranded = search is not None and search.entries_unnamed == search.entries
+        kind = Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE if is_stranded else Kind.ENTRY_WITHOUT_REPLICA
+        return [_finding(kind, ledger_id, losses, hit, _entry_facts(losses, search))]
+    hit = losses.beyond(write - ack + 1)
+    if any(hit) and not excused:
+        return [_finding(Kind.ENTRY_BELOW_ACK_QUORUM, ledger_id, losses, hit, _entry_facts(losses))]
+    if losses.seen.corrupt:
+        return [_corrupt(ledger_id, losses)]
+    hit = losses.beyond(1)
+    if not any(hit) or excused:
+        return []
+    return [_finding(Kind.ENTRY_BELOW_WRITE_QUORUM, ledger_id, losses, hit, _entry_facts(losses))]
+
+
+def lost_for_good(ledger_id: LedgerId, losses: Losses, search: Search | None, mark: MarkFacts) -> Finding:
+    """Return UNDERREPLICATED_UNRECOVERABLE of a marked ledger of which an entry has no copy."""
+    hit = losses.beyond(losses.metadata.write_quorum)
+    facts = UnrecoverableFacts(_entry_facts(losses, search), mark)
+    return _finding(Kind.UNDERREPLICATED_UNRECOVERABLE, ledger_id, losses, hit, facts)
+
+
+def _finding(kind: Kind, ledger_id: LedgerId, losses: Losses, hit: list[EntrySet], facts: Facts) -> Finding:
+    metadata, seen = losses.metadata, losses.seen
+    entries = EntrySet.joined(hit)
+    worst, extent = _worst(losses)
+    copies = Copies(metadata.write_quorum, metadata.ack_quorum, worst.confirmed, worst.possible - worst.confirmed)
+    return Finding(
+        kind,
+        facts,
+        ledger_id=ledger_id,
+        segment=FindingSegment.of(extent.segment, extent.last_entry_id),
+        entries=entries.ranges(RANGES_MAX),
+        entries_total=entries.count(),
+        missing_on=_missing_on(seen),
+        copies=copies,
+    )
+
+
+def _worst(losses: Losses) -> tuple[Worst, Extent]:
+    """Return the worst entry of the ledger and where it is; some entry must have lost a copy."""
+    quorum = losses.metadata.write_quorum
+    ranked = [
+        (worst, one.extent)
+        for level, one in zip(losses.levels, losses.seen.extents, strict=True)
+        if (worst := worst_entry(level, (share.unknown for share in one.shares), quorum)) is not None
+    ]
+    return min(ranked, key=lambda pair: pair[0])
+
+
+def _missing_on(seen: Coverage) -> tuple[tuple[BookieId, Ranges], ...]:
+    absent: dict[BookieId, list[EntrySet]] = {}
+    for one in seen.extents:
+        for share in one.shares:
+            absent.setdefault(share.bookie_id, []).append(share.absent)
+    return tuple((bookie, EntrySet.joined(sets).ranges(RANGES_MAX)) for bookie, sets in absent.items() if any(sets))
+
+
+def _entry_facts(losses: Losses, search: Search | None = None) -> EntryFacts:
+    worst, extent = _worst(losses)
+    write_set = _write_set(losses.metadata, extent, worst.entry_id)
+    held = losses.seen.held
+    lacking = {share.bookie_id for one in losses.seen.extents for share in one.shares if share.absent}
+    return EntryFacts(
+        worst_entry=worst.entry_id,
+        write_set=write_set,
+        listed_outside=tuple(sorted(b for b in held if b not in write_set and worst.entry_id in held[b])),
+        gone=tuple(sorted(lacking & losses.seen.gone)),
+        at_tail=worst.confirmed >= max(1, losses.metadata.ack_quorum) and _is_at_tail(losses),
+        search=search,
+    )
+
+
+def _write_set(metadata: LedgerMetadata, extent: Extent, entry: EntryId) -> tuple[BookieId, ...]:
+    ensemble, size = extent.segment.ensemble, metadata.ensemble_size
+    return tuple(dict.fromkeys(ensemble[(entry + copy) % size] for copy in range(metadata.write_quorum)))
+
+
+def _is_at_tail(losses: Losses) -> bool:
+    """Whether only the end of the ledger is missing.
+
+    True where each bookie that lacks entries lacks none before the last segment, and in that one holds some of its share and
+    none behind the first entry that it lacks; all that it holds was listed or read.
+    """
+    seen, extents = losses.seen, losses.seen.extents
+    if extents[-1].extent.last_entry_id != losses.metadata.last_entry_id or any(one.surplus for one in extents):
+        return False
+    if any(share.absent for one in extents[:-1] for share in one.shares):
+        return False
+    lacking = [share for share in extents[-1].shares if share.absent]
+    names = {share.bookie_id for share in lacking}
+    if any(_has_doubt(seen, share) for one in extents for share in one.shares if share.bookie_id in names):
+        return False
+    kept = [share.expected - share.absent for share in lacking]
+    return all(rest and rest.last() < share.absent.first() for share, rest in zip(lacking, kept, strict=True))
+
+
+def _has_doubt(seen: Coverage, share: BookieShare) -> bool:
+    """Whether some copy of the share is unknown, or nothing but a sample speaks for it."""
+    if not share.is_probed:
+        return bool(share.unknown)
+    return bool(share.expected - share.absent - seen.probed[share.bookie_id].present)
+
+
+def _corrupt(ledger_id: LedgerId, losses: Losses) -> Finding:
+    """ENTRY_CORRUPT: entries whose stored copy on some bookie does not match its digest, read at two looks."""
+    metadata, seen = losses.metadata, losses.seen
+    bad = EntrySet.of_entries(sorted({entry for _, entry in seen.corrupt}))
+    entry = bad.first()
+    one = next(one for one in seen.extents if one.extent.first_entry_id <= entry <= one.extent.last_entry_id)
+    mine = [share for share in one.shares if entry in share.expected]
+    unknown = sum(entry in share.unknown for share in mine)
+    confirmed = sum(entry not in share.unknown and entry not in share.absent for share in mine)
+    on: dict[BookieId, list[EntryId]] = {}
+    for bookie, at in sorted(seen.corrupt):
+        on.setdefault(bookie, []).append(at)
+    copies = tuple((bookie, tuple(entries[:RANGES_MAX])) for bookie, entries in on.items())
+    return Finding(
+        Kind.ENTRY_CORRUPT,
+        CorruptFacts(entry, _write_set(metadata, one.extent, entry), copies),
+        ledger_id=ledger_id,
+        segment=FindingSegment.of(one.extent.segment, one.extent.last_entry_id),
+        entries=bad.ranges(RANGES_MAX),
+        entries_total=bad.count(),
+        missing_on=_missing_on(seen),
+        copies=Copies(metadata.write_quorum, metadata.ack_quorum, confirmed, unknown),
+    )

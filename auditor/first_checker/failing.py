@@ -1,0 +1,91 @@
+"""A bookie that is registered, connects, and fails every request: the fourth check of BP-34 beyond silence.
+
+Verified: at two looks or more, each list and each read of ledgers that the bookie should hold ended in an error status, while
+some other bookie served its own. Not verified: why it fails (a disk, an unclean shutdown, its authentication); time-outs,
+silence and unreadable answers are no error status, and a bookie with one of these is not reported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from auditor.first_checker.reachability import BookieLook, nobody_answered
+from auditor.model.availability import Greeting
+from auditor.model.bookie_facts import FailingFacts
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import BookieId, LedgerId
+
+FAILING_LEDGERS_MIN = 3
+"""Ledgers refused at two looks or more, at least: fewer may be the trouble of these ledgers, such as a damaged index page, and
+say too little of a bookie."""
+LEDGERS_NAMED_MAX = 10
+"""Ledgers named in the finding; the rest is counted."""
+
+_CONNECTED = frozenset({Greeting.ANSWERED, Greeting.REFUSED, Greeting.UNSUPPORTED})
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """What came of all requests to one bookie about ledgers it should hold: each ended in an error status.
+
+    `ledgers` were refused at two looks or more; `statuses` are the error statuses with their number, the most frequent first.
+    """
+
+    ledgers: int
+    some: tuple[LedgerId, ...]
+    lists: int
+    reads: int
+    statuses: tuple[tuple[str, int], ...]
+
+
+def is_failing(refusals: Refusals) -> bool:
+    """Return whether so many ledgers were refused that it is the bookie that fails."""
+    return refusals.ledgers >= FAILING_LEDGERS_MIN
+
+
+def judge_failing(
+    looks: Sequence[BookieLook], refusals: Mapping[BookieId, Refusals], maintenance: frozenset[BookieId] = frozenset()
+) -> list[Finding]:
+    """Return the findings on bookies that fail every request, in order of bookie id; none on bookies in `maintenance`.
+
+    `refusals` must be empty where no bookie served anything: then the fault lies with our credentials.
+    """
+    if nobody_answered(looks):
+        return []
+    found = []
+    for bookie in sorted(refusals.keys() - maintenance):
+        records = [look[bookie] for look in looks if bookie in look]
+        if is_failing(refusals[bookie]) and len(records) > 1 and all(map(_is_connected, records)):
+            found.append(_failing(records, refusals[bookie]))
+    return found
+
+
+def withheld_failing(refusals: Mapping[BookieId, Refusals]) -> list[str]:
+    """Return sentences for a run over ledgers that an operator named: these say nothing of the bookie's other ledgers."""
+    return [
+        f"bookie {bookie} refused each request about {one.ledgers} ledgers; as these were named by an operator, that says "
+        "nothing about its other ledgers: run over all ledgers to tell"
+        for bookie, one in sorted(refusals.items())
+        if is_failing(one)
+    ]
+
+
+def _is_connected(record: BookieRecord) -> bool:
+    return record.registration is not Registration.NONE and record.greeting in _CONNECTED
+
+
+def _failing(records: Sequence[BookieRecord], refusals: Refusals) -> Finding:
+    last = records[-1]
+    facts = FailingFacts(
+        registration=last.registration.value,
+        address=f"{last.host}:{last.port}",
+        looks=len(records),
+        ledgers=refusals.ledgers,
+        some_ledgers=refusals.some[:LEDGERS_NAMED_MAX],
+        lists_refused=refusals.lists,
+        reads_refused=refusals.reads,
+        statuses=refusals.statuses,
+    )
+    return Finding(Kind.BOOKIE_FAILING_REQUESTS, facts, bookie_id=last.bookie_id)

@@ -1,0 +1,258 @@
+"""The first checker's verdict on one ledger: marks, metadata, placement, duplicates and coverage put together.
+
+Pure: told the evidence and the terms, it never looks. It judges one state of the metadata; which looks belong to that
+state, and whether another look is needed, is decided in `auditor.first_checker.recheck`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from auditor.first_checker.beyond_end import beyond_end
+from auditor.first_checker.coverage import Answers, Copy, Coverage, Reads, coverage, is_healthy
+from auditor.first_checker.entries import Losses, entry_findings, lost_for_good
+from auditor.first_checker.entry_set import EntrySet
+from auditor.first_checker.metadata import contradictions
+from auditor.first_checker.placement import Placement, placement
+from auditor.first_checker.probing import ProbePlan
+from auditor.first_checker.reasons import in_order
+from auditor.first_checker.schedule import extents, positions, promised_copies
+from auditor.first_checker.stranded import Outside, named_by
+from auditor.first_checker.underreplication import is_beyond_grace, is_stale, mark_facts
+from auditor.model.availability import AnswerStatus, ReadStatus
+from auditor.model.cluster import Surroundings
+from auditor.model.evidence import Terms
+from auditor.model.facts import CONTRADICTIONS_MAX, ContradictionFacts, DuplicateFacts, Search, StuckFacts, UndecodableFacts
+from auditor.model.finding import Finding, FindingSegment, Kind, Severity
+from auditor.model.identity import BookieId
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
+from auditor.model.verdict import AWAY, CopyCounts, Exempt, Standing, Unknown, Verdict
+
+_UNJUDGED = Placement()
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What each part of judging a ledger found."""
+
+    entries: list[Finding]
+    placement: list[Finding]
+    mark: list[Finding]
+    metadata: list[Finding]
+    unknowns: tuple[Unknown, ...] = ()
+    seen: Coverage | None = None
+    copies: CopyCounts | None = None
+
+
+def judge(
+    record: LedgerRecord, answers: Answers, reads: Reads, terms: Terms, *, doubted: Collection[Copy] = frozenset()
+) -> Verdict:
+    """The standing of one ledger with every reason and finding it has. Costs groups and missing runs.
+
+    A copy read with a wrong digest is unknown, and a finding unless it is among the `doubted`.
+    """
+    if record.status is RecordStatus.GONE:
+        return Verdict(record.ledger_id, Standing.EXEMPT, exempt=Exempt.DELETED)
+    exempt = _exemption(record)
+    metadata = record.metadata
+    placed = _placement(record, terms)
+    is_corrupt = any(read.status is ReadStatus.CORRUPT for read in reads.values())  # listed or not, that is no good copy
+    if exempt is None and metadata and not is_corrupt and is_healthy(metadata, answers) and not contradictions(metadata):
+        unknowns = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
+        parts = _Parts([], list(placed.findings), [], [], unknowns, copies=_all_listed(metadata))
+        return _verdict(record, None, parts, terms)
+    if metadata is None:
+        unread = () if record.status is RecordStatus.MALFORMED else (Unknown.METADATA_UNREADABLE,)
+        parts = _Parts([], [], _mark_findings(record, terms, None), _undecodable(record), unread)
+    else:
+        parts = _judged(record, metadata, answers, reads, terms, placed, doubted)
+    return _verdict(record, exempt, parts, terms)
+
+
+def _judged(
+    record: LedgerRecord,
+    metadata: LedgerMetadata,
+    answers: Answers,
+    reads: Reads,
+    terms: Terms,
+    placed: Placement,
+    doubted: Collection[Copy],
+) -> _Parts:
+    """Everything that can be said of a ledger whose metadata is there."""
+    described = _metadata_findings(record, metadata, terms)
+    duplicates = [] if _is_excused(record, terms) else _placement_family(record, metadata, placed)
+    placing = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
+    if record.mark is not None and not answers:
+        return _Parts([], duplicates, _mark_findings(record, terms, None), described, placing)
+    plan = ProbePlan.of(terms, record.ledger_id)
+    seen = coverage(metadata, answers, reads, gone=gone_bookies(answers), probing=plan)
+    seen = replace(seen, corrupt=tuple(copy for copy in seen.corrupt if copy not in doubted))
+    losses = Losses.of(metadata, seen)
+    described = described or beyond_end(record.ledger_id, metadata, seen)
+    lost = losses.without_replica()
+    unheard = _unheard(record, answers, seen)
+    search = _search(lost, metadata, seen, reads, terms)
+    if lost and record.mark is not None:  # it stands alone: what the other families could say of the ledger follows from it
+        marked = mark_facts(record, seen, terms, has_loss=True)
+        loss = lost_for_good(record.ledger_id, losses, search, marked)
+        return _Parts([], [], [loss], described, unheard, seen, _copies(seen))
+    entries = entry_findings(record.ledger_id, losses, search, excused=_is_excused(record, terms))
+    unknowns = in_order((*unheard, *placing))
+    return _Parts(entries, duplicates, _mark_findings(record, terms, seen), described, unknowns, seen, _copies(seen))
+
+
+def _search(lost: EntrySet, metadata: LedgerMetadata, seen: Coverage, reads: Reads, terms: Terms) -> Search | None:
+    """What came of looking for entries without a copy elsewhere; None where nothing is lost or nothing is looked for."""
+    if not lost or terms.stranded_entries_max < 1:
+        return None
+    return Outside.of(lost, seen, terms.around).result(reads, named_by(metadata))
+
+
+def _copies(seen: Coverage) -> CopyCounts | None:
+    return seen.copies if seen.promised else None
+
+
+def _all_listed(metadata: LedgerMetadata) -> CopyCounts:
+    """The copies of a healthy ledger: all of them listed."""
+    promised = promised_copies(metadata)
+    return CopyCounts(promised, promised, 0, 0)
+
+
+def _unheard(record: LedgerRecord, answers: Answers, seen: Coverage) -> tuple[Unknown, ...]:
+    """Why copies are unknown. A bookie that is not registered is what a mark is for: of a marked ledger that is no reason."""
+    expected = {b for b, answer in answers.items() if record.mark is not None and answer.status is AnswerStatus.UNREGISTERED}
+    return in_order(reason for bookie, reasons in seen.reasons.items() if bookie not in expected for reason in reasons)
+
+
+def gone_bookies(answers: Answers) -> frozenset[BookieId]:
+    """Return the bookies with neither registration nor cookie: every copy on them is absent (contract 8.1)."""
+    return frozenset(bookie for bookie, answer in answers.items() if answer.is_gone)
+
+
+def _verdict(record: LedgerRecord, exempt: Exempt | None, parts: _Parts, terms: Terms) -> Verdict:
+    """The worst standing wins, also of a marked ledger; every reason stays (contract 8.6)."""
+    findings = (*parts.mark, *parts.metadata, *parts.placement, *parts.entries)
+    if any(finding.severity > Severity.INFO for finding in findings):
+        standing = Standing.VIOLATED
+    elif parts.unknowns:
+        standing = Standing.INDETERMINATE
+    else:
+        standing = Standing.SOUND if exempt is None else Standing.EXEMPT
+    seen = parts.seen
+    return Verdict(
+        record.ledger_id,
+        standing,
+        exempt,
+        parts.unknowns,
+        findings,
+        listing_false_negatives=seen.false_negatives if seen else 0,
+        probes=seen.probes if seen else None,
+        lacks=seen.lacks if seen else (),
+        only_maintenance=standing is Standing.INDETERMINATE and _only_maintenance(parts, terms.around),
+        copies=parts.copies,
+        is_mark_stale=_is_mark_stale(record, seen),
+    )
+
+
+def _is_mark_stale(record: LedgerRecord, seen: Coverage | None) -> bool:
+    return record.mark is not None and record.metadata is not None and seen is not None and is_stale(record.metadata, seen)
+
+
+def _only_maintenance(parts: _Parts, around: Surroundings) -> bool:
+    """Whether all that is unknown lies on bookies that are known to be down, and are."""
+    if parts.seen is None or not set(parts.unknowns) <= AWAY:
+        return False
+    unheard = {share.bookie_id for one in parts.seen.extents for share in one.shares if share.unknown}
+    return bool(unheard) and unheard <= around.maintenance
+
+
+def _exemption(record: LedgerRecord) -> Exempt | None:
+    """In the contract's precedence; `deleted` was decided before."""
+    if record.mark is not None:
+        return Exempt.MARKED_UNDERREPLICATED
+    metadata = record.metadata
+    if metadata is None:
+        return None
+    if metadata.state is LedgerState.IN_RECOVERY:
+        return Exempt.IN_RECOVERY
+    if metadata.state is LedgerState.OPEN:
+        return Exempt.OPEN
+    return Exempt.EMPTY if metadata.last_entry_id == -1 else None
+
+
+def _is_excused(record: LedgerRecord, terms: Terms) -> bool:
+    """Marked, and not for longer than acceptable."""
+    mark = record.mark
+    return mark is not None and not is_beyond_grace(mark, terms.judged_at_ms, terms.underreplication_grace_ms)
+
+
+def _placement(record: LedgerRecord, terms: Terms) -> Placement:
+    """Placement is judged of closed ledgers, and not of those marked within grace (contract section 4)."""
+    if record.metadata is None or _is_excused(record, terms):
+        return _UNJUDGED
+    return placement(record.ledger_id, record.metadata, terms)
+
+
+def _placement_family(record: LedgerRecord, metadata: LedgerMetadata, placed: Placement) -> list[Finding]:
+    """One finding a segment: a bookie that stands twice in the ensemble is the stronger one."""
+    duplicates = _duplicate_findings(record, metadata)
+    told = {finding.segment.first_entry_id for finding in duplicates if finding.segment}
+    rest = (one for one in placed.findings if one.segment is None or one.segment.first_entry_id not in told)
+    return [*duplicates, *rest]
+
+
+def _mark_findings(record: LedgerRecord, terms: Terms, seen: Coverage | None) -> list[Finding]:
+    """UNDERREPLICATED_BEYOND_GRACE, in whatever state the ledger is."""
+    mark = record.mark
+    if mark is None or _is_excused(record, terms):
+        return []
+    facts = mark_facts(record, seen, terms, has_loss=False)
+    return [Finding(Kind.UNDERREPLICATED_BEYOND_GRACE, facts, ledger_id=record.ledger_id)]
+
+
+def _undecodable(record: LedgerRecord) -> list[Finding]:
+    """METADATA_MALFORMED: bytes that cannot be decoded."""
+    bad = record.malformed
+    if bad is None:
+        return []
+    facts = UndecodableFacts(bad.reason, bad.offset, bad.length, bad.sha256)
+    return [Finding(Kind.METADATA_MALFORMED, facts, ledger_id=record.ledger_id)]
+
+
+def _metadata_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Terms) -> list[Finding]:
+    """METADATA_MALFORMED, where the metadata contradicts itself; else LEDGER_STUCK."""
+    against = contradictions(metadata)
+    if against:
+        facts = ContradictionFacts(against[:CONTRADICTIONS_MAX], len(against))
+        return [Finding(Kind.METADATA_MALFORMED, facts, ledger_id=record.ledger_id)]
+    return _stuck_findings(record, metadata, terms)
+
+
+def _stuck_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Terms) -> list[Finding]:
+    """LEDGER_STUCK: open since its creation, or in recovery since its last write, for longer than --stuck-after."""
+    stamp = record.stamp
+    if stamp is None or not terms.stuck_after_ms or metadata.state is LedgerState.CLOSED:
+        return []
+    since_ms, by_metadata = stamp.mtime_ms, False
+    if metadata.state is LedgerState.OPEN:
+        since_ms = stamp.ctime_ms
+        if metadata.ctime_ms is not None and metadata.ctime_ms < since_ms:  # a copied znode is younger than its ledger
+            since_ms, by_metadata = metadata.ctime_ms, True
+    age = terms.judged_at_ms - since_ms
+    if not since_ms or age <= terms.stuck_after_ms:
+        return []
+    facts = StuckFacts(metadata.state, since_ms, by_metadata, age, terms.stuck_after_ms)
+    return [Finding(Kind.LEDGER_STUCK, facts, ledger_id=record.ledger_id)]
+
+
+def _duplicate_findings(record: LedgerRecord, metadata: LedgerMetadata) -> list[Finding]:
+    """ENSEMBLE_DUPLICATE_BOOKIE, one for each segment with entries in which a bookie stands twice."""
+    found = []
+    for extent in extents(metadata):
+        twice = {b: at for b, at in positions(extent.segment.ensemble).items() if len(at) > 1}
+        if twice:
+            segment = FindingSegment.of(extent.segment, extent.last_entry_id)
+            facts = DuplicateFacts(tuple(twice.items()))
+            found.append(Finding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, facts, record.ledger_id, segment=segment))
+    return found

@@ -1,0 +1,137 @@
+"""Marks under-replicated whose ledger has no metadata: one finding on the cluster for all of them.
+
+Verified: that at two looks, each after a sync, the mark was there and the znode of its ledger was not, and that the mark is
+older than the grace. Not verified: who deleted the ledger, and whether on purpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from auditor.first_checker.underreplication import age_ms, is_beyond_grace
+from auditor.model.cluster_facts import MarkWithoutLedgerFacts
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import LedgerId
+from auditor.model.ledger import Mark
+
+LEDGERS_NAMED_MAX = 20
+"""Ledgers named in the finding; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkLook:
+    """What one look saw of a mark and of its ledger's znode. `created_ms` None: the mark was gone. `has_metadata` None: the
+    mark or the znode could not be read, or was not looked at."""
+
+    read_at_ms: int
+    created_ms: int | None
+    changed_ms: int | None
+    has_metadata: bool | None
+
+    @property
+    def mark(self) -> Mark | None:
+        """The mark as far as its age goes, None where it was gone."""
+        return None if self.created_ms is None else Mark(self.created_ms, self.changed_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMark:
+    """A mark whose ledger the listing did not name, at the first look and at the second, if there was one."""
+
+    ledger_id: LedgerId
+    first: MarkLook
+    again: MarkLook | None = None
+
+
+PathOf: TypeAlias = Callable[[LedgerId], str]
+
+
+def is_suspect(look: MarkLook | None, now_ms: int, grace_ms: int) -> bool:
+    """Whether the look saw a mark beyond its grace and no metadata."""
+    if look is None or look.mark is None or look.has_metadata is not False:
+        return False
+    return is_beyond_grace(look.mark, now_ms, grace_ms)
+
+
+def judge_marks(
+    marks: Iterable[SeenMark], now_ms: int, grace_ms: int, *, unchecked: int, path_of: PathOf, replication_disabled: bool
+) -> Finding | None:
+    """Return the finding on the cluster, None where no mark is a suspect at both looks.
+
+    `unchecked`: marks that were not looked at because there were too many. `path_of`: the path of a ledger's mark.
+    """
+    found = confirmed_marks(marks, now_ms, grace_ms)
+    if not found:
+        return None
+    oldest_id, oldest_age_ms = found[0].ledger_id, found[0].age_ms
+    facts = MarkWithoutLedgerFacts(
+        marks=len(found),
+        some_ledgers=tuple(one.ledger_id for one in found[:LEDGERS_NAMED_MAX]),
+        oldest_age_ms=oldest_age_ms,
+        oldest_path=path_of(oldest_id),
+        grace_ms=grace_ms,
+        unchecked=unchecked,
+        apart_ms=min(one.again_at_ms for one in found) - max(one.first_at_ms for one in found),
+        replication_disabled=replication_disabled,
+    )
+    return Finding(Kind.MARK_WITHOUT_LEDGER, facts)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmedMark:
+    """A mark beyond its grace whose ledger had no metadata at either look."""
+
+    ledger_id: LedgerId
+    age_ms: int
+    first_at_ms: int
+    again_at_ms: int
+
+
+def confirmed_marks(marks: Iterable[SeenMark], now_ms: int, grace_ms: int) -> list[ConfirmedMark]:
+    """Return the marks that the finding is about, the oldest first."""
+    found = []
+    for one in marks:
+        again = one.again
+        if again is None or again.mark is None:
+            continue
+        if is_suspect(one.first, now_ms, grace_ms) and is_suspect(again, now_ms, grace_ms):
+            age = age_ms(again.mark, now_ms)
+            found.append(ConfirmedMark(one.ledger_id, age, one.first.read_at_ms, again.read_at_ms))
+    return sorted(found, key=lambda one: (-one.age_ms, one.ledger_id))
+
+
+def withheld_marks(marks: Iterable[SeenMark], now_ms: int, grace_ms: int, *, unchecked: int, problem: str) -> list[str]:
+    """Return sentences on what could not be said of marks without a ledger.
+
+    `problem`: why not all marks could be listed, "" where they were.
+    """
+    sentences = []
+    if problem:
+        sentences.append(f"{problem}; marks below it are not looked at for MARK_WITHOUT_LEDGER")
+    unread = sum(_is_unread(one, now_ms, grace_ms) for one in marks)
+    if unread:
+        which = "mark of a ledger that was" if unread == 1 else "marks of ledgers that were"
+        sentences.append(f"{unread} {which} not listed could not be read twice: MARK_WITHOUT_LEDGER is not judged there")
+    if unchecked:
+        sentences.append(
+            f"{unchecked} more marks are of ledgers that were not listed, and were not looked at: only the oldest marks are"
+        )
+    return sentences
+
+
+def newest_marks(marks: Iterable[SeenMark]) -> Iterator[tuple[LedgerId, MarkLook]]:
+    """Return each mark that was there when it was looked at last, with that look."""
+    for one in marks:
+        look = one.again or one.first
+        if look.mark is not None:
+            yield one.ledger_id, look
+
+
+def _is_unread(one: SeenMark, now_ms: int, grace_ms: int) -> bool:
+    """Whether one of the two looks at a mark beyond its grace failed, so that nothing can be said of it."""
+    mark = one.first.mark
+    if mark is None or not is_beyond_grace(mark, now_ms, grace_ms) or one.first.has_metadata:
+        return False
+    return one.first.has_metadata is None or one.again is None or one.again.has_metadata is None

@@ -1,0 +1,159 @@
+"""What a bookie that cannot list holds, told by entries read there (wire-protocol.md sections 6.2 and 7).
+
+Such a bookie (DbLedgerStorage) is asked for the first and the last entry it should hold of each segment, which are both sides
+of each ensemble change, and for a sample drawn at random from the rest. Verified: the entries read, and that the ledger is
+known there at all. Not verified: every other entry, of which `missing_bound` says how many may be missing.
+
+The sample is a hash of the run's seed, the ledger and the bookie: whoever judges the same evidence again draws the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import NamedTuple
+
+from auditor.first_checker.entry_set import EMPTY, EntrySet
+from auditor.first_checker.reasons import REASON_OF_READ
+from auditor.model.availability import ABSENT_READS, EntryRead, ReadStatus
+from auditor.model.evidence import Terms
+from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.verdict import Unknown
+
+SEGMENT_ENDS_MAX = 128
+"""Ends of segments probed on one bookie for one ledger at one look, at most, beside the sample, which the terms bound: a ledger
+of thousands of segments must not cost its bookies thousands of reads. The ledger's own two ends are always among them."""
+
+RULE_OF_THREE = 3
+"""n samples without one missing: at most 3/n are missing, at 95 % confidence (Hanley and Lippman-Hand, 1983)."""
+
+ANSWERED_READS = frozenset({ReadStatus.PRESENT, ReadStatus.CORRUPT, *ABSENT_READS})
+"""Reads that the bookie answered for the entry asked for, whatever it said."""
+
+
+def missing_bound(random_probes: int) -> float:
+    """The share of entries that may be missing, at most, at 95 % confidence, when none of so many random probes was missing.
+
+    1.0 without a probe: then nothing is known.
+    """
+    return min(1.0, RULE_OF_THREE / random_probes) if random_probes > 0 else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProbePlan:
+    """How one ledger is probed: `entries` are sampled a bookie, beside the ends of its segments."""
+
+    ledger_id: LedgerId
+    entries: int
+    seed: int
+
+    @classmethod
+    def of(cls, terms: Terms, ledger_id: LedgerId) -> ProbePlan | None:
+        """None where nothing may be probed: then a bookie that cannot list stays unknown."""
+        return cls(ledger_id, terms.probe_entries, terms.probe_seed) if terms.probe_entries > 0 else None
+
+
+class Planned(NamedTuple):
+    """The entries to probe on one bookie, ascending, disjoint: ends of segments, and the random sample."""
+
+    ends: tuple[EntryId, ...]
+    random: tuple[EntryId, ...]
+
+    @property
+    def all(self) -> tuple[EntryId, ...]:
+        return (*self.ends, *self.random)
+
+
+def planned(plan: ProbePlan, bookie: BookieId, wants: Sequence[EntrySet]) -> Planned:
+    """What to probe on a bookie that should hold `wants`, extent by extent, ascending.
+
+    At most SEGMENT_ENDS_MAX and `plan.entries`; the same for the same plan, bookie and wants. Costs pieces and probes, never
+    entries.
+    """
+    ends = _some_ends(plan, bookie, [want for want in wants if want])
+    rest = EntrySet.joined(wants) - EntrySet.of_entries(ends)
+    chosen = _draw(f"{plan.seed}/{plan.ledger_id}/{bookie}/entries", rest.count(), plan.entries)
+    return Planned(ends, tuple(rest.nth(index) for index in chosen))
+
+
+def _some_ends(plan: ProbePlan, bookie: BookieId, wants: Sequence[EntrySet]) -> tuple[EntryId, ...]:
+    """The ends of all segments; of more than may be probed, those of the ledger and a seeded choice of the others."""
+    ends = list(dict.fromkeys(end for want in wants for end in (want.first(), want.last())))
+    if len(ends) <= SEGMENT_ENDS_MAX:
+        return tuple(ends)
+    inner = ends[1:-1]
+    chosen = _draw(f"{plan.seed}/{plan.ledger_id}/{bookie}/ends", len(inner), SEGMENT_ENDS_MAX - 2)
+    return (ends[0], *(inner[index] for index in chosen), ends[-1])
+
+
+def _draw(key: str, population: int, count: int) -> list[int]:
+    """`count` distinct numbers below `population`, ascending; all if there are fewer. Each choice is as likely (Floyd).
+
+    The bias of the remainder of 128 random bits is below 2**-64.
+    """
+    if count >= population:
+        return list(range(population))
+    drawn: set[int] = set()
+    for top in range(population - count, population):
+        digest = blake2b(f"{key}/{top}".encode(), digest_size=16).digest()
+        number = int.from_bytes(digest, "big") % (top + 1)
+        drawn.add(top if number in drawn else number)
+    return sorted(drawn)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedBookie:
+    """What the reads made on one bookie say of its whole share.
+
+    `lacks_ledger`: all of it is absent. `all_unknown`: nothing is known of what was not read. Else what was not read is assumed
+    to be held.
+    """
+
+    planned: Planned
+    present: EntrySet
+    absent: EntrySet
+    failed: EntrySet
+    lacks_ledger: bool
+    all_unknown: bool
+    reasons: tuple[Unknown, ...]
+    answered: int
+    random_answered: int
+
+    @classmethod
+    def of(cls, planned: Planned, wants: Sequence[EntrySet], reads: Mapping[EntryId, EntryRead]) -> ProbedBookie:
+        """`reads` are those made on this bookie, by entry: the newest conclusive word on each."""
+        whole = EntrySet.joined(wants)
+        mine = {e: read for e, read in reads.items() if e in whole}
+        present = [e for e, read in mine.items() if read.status is ReadStatus.PRESENT]
+        absent = [e for e, read in mine.items() if read.status in ABSENT_READS]
+        failed = {e: REASON_OF_READ[read.status] for e, read in mine.items() if read.status in REASON_OF_READ}
+        answered = {e for e, read in mine.items() if read.status in ANSWERED_READS}
+        reasons = set(failed.values())
+        if not mine.keys() >= set(planned.all):
+            reasons.add(Unknown.BOOKIE_UNSUPPORTED)
+        return cls(
+            planned=planned,
+            present=EntrySet.of_entries(present),
+            absent=EntrySet.of_entries(absent),
+            failed=EntrySet.of_entries(failed),
+            lacks_ledger=_lacks_ledger(mine.values()),
+            all_unknown=Unknown.BOOKIE_UNSUPPORTED in reasons or not (present or absent),
+            reasons=tuple(reasons),
+            answered=len(answered),
+            random_answered=len(answered.intersection(planned.random)),
+        )
+
+    def judged(self, wants: EntrySet) -> tuple[EntrySet, EntrySet]:
+        """(absent, unknown) of one extent's share."""
+        if self.lacks_ledger or not wants:
+            return wants, EMPTY
+        return wants & self.absent, wants - self.present - self.absent if self.all_unknown else wants & self.failed
+
+
+def _lacks_ledger(reads: Iterable[EntryRead]) -> bool:
+    """ENOLEDGER speaks of the whole ledger; it counts as long as the newest look that was answered showed nothing of it."""
+    answered = [read for read in reads if read.status in ANSWERED_READS]
+    newest = max((read.look for read in answered), default=0)
+    said = {read.status for read in answered if read.look == newest}
+    return ReadStatus.NO_LEDGER in said and not said & {ReadStatus.PRESENT, ReadStatus.CORRUPT}

@@ -1,0 +1,194 @@
+"""The round-robin distribution schedule, closed form: which entries a bookie should hold.
+
+Entry e of a segment lives on ensemble positions (e + w) mod E for w = 0 .. W-1, with the absolute entry id
+(RoundRobinDistributionSchedule; metadata.md 6.2). Seen from position k: e belongs to it when (k - e) mod E < W, which is
+one window of W entries in every E.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+from auditor.first_checker.entry_set import EntrySet
+from auditor.first_checker.pieces import Run
+from auditor.model.availability import SequenceGroup
+from auditor.model.identity import BookieId, EntryId
+from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
+
+_GROUP = Struct(">qqii")
+_SIZE_MAX = 2**31 - 1
+GROUP_BYTES = _GROUP.size
+_HEADER_BYTES = 64
+EXPECTED_BYTES_MAX = 2**31
+"""Beyond it no answer is accepted, so nothing larger is expected, whatever a ledger claims to hold."""
+_SHORT_PROGRESSION_RUNS = 16
+_KIN_TIMES_MAX = 16
+
+
+class Extent(NamedTuple):
+    """A segment with entries in it, and the last of them (inclusive)."""
+
+    segment: Segment
+    last_entry_id: EntryId
+
+    @property
+    def first_entry_id(self) -> EntryId:
+        return self.segment.first_entry_id
+
+
+def extents(metadata: LedgerMetadata) -> tuple[Extent, ...]:
+    """Return the segments of a closed ledger whose extent is clear and that hold at least one entry, in order.
+
+    A segment is clear when it begins at 0 or above, each segment before it begins lower and each one behind it higher, its
+    ensemble has the ensemble size and its end is known. So two segments with one firstEntryId, or in the wrong order, cost the
+    ledger these two and no other. Empty for a ledger that is not closed and where the quorums make no sense
+    (`auditor.first_checker.metadata` names each contradiction). Costs the segments.
+    """
+    if metadata.state is not LedgerState.CLOSED or not 1 <= metadata.write_quorum <= metadata.ensemble_size:
+        return ()
+    ends = _clear_ends([segment.first_entry_id for segment in metadata.segments], metadata.last_entry_id)
+    return tuple(
+        Extent(segment, end)
+        for segment, end in zip(metadata.segments, ends, strict=True)
+        if end is not None and segment.first_entry_id <= end and len(segment.ensemble) == metadata.ensemble_size
+    )
+
+
+def promised_copies(metadata: LedgerMetadata) -> int:
+    """Return how many copies a closed ledger promises: entries times write quorum.
+
+    Without lastEntryId those of the clear extents; 0 where the quorums make no sense.
+    """
+    if metadata.state is not LedgerState.CLOSED or not 1 <= metadata.write_quorum <= metadata.ensemble_size:
+        return 0
+    last = metadata.last_entry_id
+    clear = sum(one.last_entry_id - one.first_entry_id + 1 for one in extents(metadata))
+    return (clear if last is None else last + 1) * metadata.write_quorum
+
+
+def _clear_ends(firsts: list[EntryId], last: EntryId | None) -> list[EntryId | None]:
+    """Return where each segment ends (inclusive), None where that is not clear. `last` is the ledger's lastEntryId."""
+    ends: list[EntryId | None] = []
+    least_behind: EntryId | None = None
+    for first in reversed(firsts):
+        if least_behind is None:
+            ends.append(last)
+        else:
+            is_clear = first < least_behind
+            ends.append(min(least_behind - 1, least_behind if last is None else last) if is_clear else None)
+        least_behind = first if least_behind is None else min(first, least_behind)
+    ends.reverse()
+    greatest_before = -1
+    for at, first in enumerate(firsts):
+        if first <= greatest_before:
+            ends[at] = None
+        greatest_before = max(greatest_before, first)
+    return ends
+
+
+def positions(ensemble: tuple[BookieId, ...]) -> dict[BookieId, tuple[int, ...]]:
+    """The ensemble positions of each distinct bookie, in the order of their first appearance."""
+    found: dict[BookieId, list[int]] = {}
+    for position, bookie in enumerate(ensemble):
+        found.setdefault(bookie, []).append(position)
+    return {bookie: tuple(at) for bookie, at in found.items()}
+
+
+def window(first: EntryId, position: int, ensemble_size: int, write_quorum: int) -> tuple[Run, ...]:
+    """The entries whose write set contains `position`: runs in a period of the ensemble's size that begins with `first`."""
+    start = (position - write_quorum + 1 - first) % ensemble_size
+    overhang = start + write_quorum - ensemble_size
+    return ((start, write_quorum),) if overhang <= 0 else ((0, overhang), (start, write_quorum - overhang))
+
+
+def expected(extent: Extent, at: tuple[int, ...], ensemble_size: int, write_quorum: int) -> EntrySet:
+    """The entries of the extent that a bookie standing at the positions `at` should hold: one piece. Costs positions."""
+    first, last = extent.first_entry_id, extent.last_entry_id
+    runs = sorted(run for position in at for run in window(first, position, ensemble_size, write_quorum))
+    return EntrySet.stripe(first, last, ensemble_size, _overlaid(runs))
+
+
+def _overlaid(runs: list[Run]) -> tuple[Run, ...]:
+    """Runs in the order of their beginnings, which may overlap or touch, as runs that do neither."""
+    found: list[Run] = []
+    for offset, size in runs:
+        if found and offset <= sum(found[-1]):
+            begin = found[-1][0]
+            found[-1] = (begin, max(sum(found[-1]), offset + size) - begin)
+        else:
+            found.append((offset, size))
+    return tuple(found)
+
+
+def expected_groups(first: EntryId, last: EntryId, position: int, ensemble_size: int, write_quorum: int) -> bytes | None:
+    """The canonical form of what one position of one segment should hold: what a healthy bookie's answer equals.
+
+    None where it cannot be written so (a run of 2^31 entries or more). Costs a few additions, whatever the extent.
+    """
+    if write_quorum >= ensemble_size:
+        size = last - first + 1
+        return _GROUP.pack(first, first, size, 0) if size <= _SIZE_MAX else None
+    offset = (position - write_quorum + 1 - first) % ensemble_size
+    head = offset + write_quorum - ensemble_size
+    start = first + offset
+    groups = []
+    if head > 0:
+        groups.append((first, min(head, last - first + 1)))
+    full = max(0, (last - start + 1 - write_quorum) // ensemble_size + 1)
+    tail_start = start + full * ensemble_size
+    tail = min(last - tail_start + 1, write_quorum)
+    if full == 0:
+        if tail > 0:
+            groups.append((tail_start, tail))
+        return _few_runs(groups)
+    packed = _few_runs(groups)
+    period = ensemble_size if full > 1 else 0
+    packed += _GROUP.pack(start, start + (full - 1) * ensemble_size, write_quorum, period)
+    return packed + (_GROUP.pack(tail_start, tail_start, tail, 0) if tail > 0 else b"")
+
+
+def _few_runs(runs: list[tuple[EntryId, int]]) -> bytes:
+    """At most two runs, neither a full window: equal ones are a progression of two."""
+    if len(runs) == 2 and runs[0][1] == runs[1][1]:
+        (first, size), (last, _) = runs
+        return _GROUP.pack(first, last, size, last - first)
+    return b"".join(_GROUP.pack(at, at, size, 0) for at, size in runs)
+
+
+def held_entries(groups: bytes) -> EntrySet:
+    """A stored answer (canonical groups, 24 bytes each) as a set."""
+    return EntrySet.of_groups(SequenceGroup(*group) for group in _GROUP.iter_unpack(groups))
+
+
+def foreign_runs(groups: bytes, ensemble_size: int) -> int:
+    """How many runs a stored answer tells in long progressions of a period that has nothing to do with striping. Costs groups.
+
+    Small multiples of the ensemble size do (every other stripe lost); short progressions happen wherever entries are lost.
+    """
+    kin = {ensemble_size * times for times in range(_KIN_TIMES_MAX + 1)}  # 0: a single run
+    told = (
+        (last - first) // period + 1
+        for first, last, size, period in _GROUP.iter_unpack(groups)
+        if period != size and period not in kin
+    )
+    return sum(count for count in told if count > _SHORT_PROGRESSION_RUNS)
+
+
+class Question(NamedTuple):
+    """A bookie to ask for its list, and the bytes its answer would take if it held just what it should."""
+
+    bookie_id: BookieId
+    expected_bytes: int
+
+
+def questions(metadata: LedgerMetadata) -> tuple[Question, ...]:
+    """Each bookie that should hold at least one entry, once, however many segments name it."""
+    runs: dict[BookieId, int] = {}
+    size, quorum = metadata.ensemble_size, metadata.write_quorum
+    for extent in extents(metadata):
+        length = extent.last_entry_id - extent.first_entry_id + 1
+        for bookie, at in positions(extent.segment.ensemble).items():
+            if length >= size or expected(extent, at, size, quorum):
+                runs[bookie] = runs.get(bookie, 0) + (1 if quorum >= size else length // size + 1)
+    return tuple(Question(b, min(EXPECTED_BYTES_MAX, _HEADER_BYTES + _GROUP.size * count)) for b, count in runs.items())

@@ -1,0 +1,227 @@
+"""Entries without a copy where the metadata says, looked for on every other registered bookie.
+
+Each entry has its own others: the registered bookies outside its write set, whether or not another segment names them. A bookie
+that gave a valid list of the ledger has spoken for every entry of it; the others are read, a bounded number of entries on each.
+
+Verified: what each of these bookies said of the entries looked for.
+Not verified: the entries beyond that number; bookies that are not registered, which nobody can ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from auditor.first_checker.confirmation import Wanted
+from auditor.first_checker.coverage import Coverage, Reads
+from auditor.first_checker.entry_set import EMPTY, EntrySet
+from auditor.model.availability import ABSENT_READS, EntryRead, ReadStatus
+from auditor.model.cluster import Surroundings
+from auditor.model.facts import Search
+from auditor.model.identity import BookieId, EntryId
+from auditor.model.ledger import LedgerMetadata
+
+_WRONG_COPY = frozenset({ReadStatus.CORRUPT, ReadStatus.INVALID})
+"""Reads that brought something with a wrong digest, or under other ids."""
+_ANSWERED = ABSENT_READS | _WRONG_COPY | {ReadStatus.PRESENT}
+
+
+class _Word(Enum):
+    """What one bookie said of one entry that it should not hold."""
+
+    HELD = 1
+    ABSENT = 2
+    CORRUPT = 3
+    NOTHING = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The search of one ledger: its entries without a copy (`lost`), and which of them each other bookie is looked at for.
+
+    `scopes` has every registered bookie outside the write set of some lost entry, sorted, with the lost entries outside whose
+    write sets it is. `listed`: what those of them hold that gave a valid list.
+    """
+
+    lost: EntrySet
+    scopes: Mapping[BookieId, EntrySet]
+    listed: Mapping[BookieId, EntrySet]
+
+    @classmethod
+    def of(cls, lost: EntrySet, seen: Coverage, around: Surroundings) -> Outside:
+        """Costs pieces for each registered bookie."""
+        if not lost:
+            return cls(lost, {}, {})
+        expected: dict[BookieId, list[EntrySet]] = {}
+        for one in seen.extents:
+            for share in one.shares:
+                expected.setdefault(share.bookie_id, []).append(share.expected)
+        scopes = {}
+        for bookie in sorted(around.writable | around.readonly):
+            scope = lost - EntrySet.joined(expected[bookie]) if bookie in expected else lost
+            if scope:
+                scopes[bookie] = scope
+        return cls(lost, scopes, {bookie: seen.held[bookie] for bookie in scopes if bookie in seen.held})
+
+    def wanted(self, reads: Reads, entries_max: int) -> Wanted:
+        """Return the (bookie, entry) pairs still to be read at this look; `reads` are those made at it.
+
+        First one entry on each bookie that gave no list; then up to `entries_max` entries in all, only on bookies that know
+        the ledger: ENOLEDGER answers for every entry of it. So a lost ledger costs one read a bookie, a stranded one some more.
+        """
+        if entries_max < 1:
+            return ()
+        chosen = _spread(self.lost, entries_max) if self.lost else []
+        mine = self._reads(reads)
+        wanted: list[tuple[BookieId, EntryId]] = []
+        for bookie, scope in self.scopes.items():
+            said = mine.get(bookie, {})
+            if bookie in self.listed or any(not _may_hold_more(read.status) for read in said.values()):
+                continue
+            mine_to_read = [entry for entry in chosen if entry in scope]
+            wanted += ((bookie, e) for e in (mine_to_read if said else mine_to_read[:1]) if e not in said)
+        return tuple(wanted)
+
+    def result(self, reads: Reads, named: frozenset[BookieId]) -> Search | None:
+        """Return what came of it; None where no other bookie is registered. `named` are the bookies that segments name.
+
+        Where each other bookie spoke for the whole ledger, by a list or by ENOLEDGER, every lost entry was looked for. Else
+        those were that some bookie was read for, and the lowest lost one.
+        """
+        if not self.scopes:
+            return None
+        words = {bookie: _BookieWords.of(self, bookie, said) for bookie, said in self._reads(reads, empty=True).items()}
+        if all(one.speaks_for_all for one in words.values()):
+            held = EMPTY
+            for one in words.values():
+                held = held | (one.listed & one.scope)
+            return _search(words, (self.lost.count(), held.count(), 0, 0), named)
+        entries = sorted({self.lost.first(), *(entry for one in words.values() for entry in one.reads)})
+        holders = [{b for b, one in words.items() if one.holds(entry)} for entry in entries]
+        unnamed = sum(bool(held_by - named) for held_by in holders)
+        counts = (len(entries), sum(map(bool, holders)), unnamed, self.lost.count() - len(entries))
+        return _search(words, counts, named, entries)
+
+    def _reads(self, reads: Reads, *, empty: bool = False) -> dict[BookieId, dict[EntryId, EntryRead]]:
+        """Return the reads that looked for a lost entry outside its write set, by bookie."""
+        found: dict[BookieId, dict[EntryId, EntryRead]] = {bookie: {} for bookie in self.scopes} if empty else {}
+        for (bookie, entry), read in reads.items():
+            if bookie in self.scopes and bookie not in self.listed and entry in self.scopes[bookie]:
+                found.setdefault(bookie, {})[entry] = read
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _BookieWords:
+    """What one bookie said of the entries that it was looked at for. `lacks_ledger`: its newest word is ENOLEDGER."""
+
+    scope: EntrySet
+    reads: Mapping[EntryId, EntryRead]
+    listed: EntrySet
+    has_list: bool
+    forgot_at: int
+    """The newest look at which it said ENOLEDGER; 0: it never did."""
+    lacks_ledger: bool
+
+    @classmethod
+    def of(cls, outside: Outside, bookie: BookieId, reads: Mapping[EntryId, EntryRead]) -> _BookieWords:
+        forgot_at = max((read.look for read in reads.values() if read.status is ReadStatus.NO_LEDGER), default=0)
+        newest = max((read.look for read in reads.values() if read.status in _ANSWERED), default=0)
+        at_newest = {read.status for read in reads.values() if read.look == newest}
+        knows_it = bool(at_newest & {ReadStatus.PRESENT, *_WRONG_COPY})
+        lacks_ledger = 0 < forgot_at == newest and not knows_it
+        listed = outside.listed.get(bookie, EMPTY)
+        return cls(outside.scopes[bookie], reads, listed, bookie in outside.listed, forgot_at, lacks_ledger)
+
+    @property
+    def speaks_for_all(self) -> bool:
+        """Whether it spoke for each entry of the ledger."""
+        return self.has_list or self.lacks_ledger
+
+    @property
+    def was_not_asked(self) -> bool:
+        """Whether some entry was not read because of the bound on one bookie and run."""
+        return any(read.status is ReadStatus.NOT_ASKED for read in self.reads.values())
+
+    def holds(self, entry: EntryId) -> bool:
+        """Whether it is known to hold the entry."""
+        return entry in self.scope and self.word(entry) is _Word.HELD
+
+    def word(self, entry: EntryId) -> _Word:
+        """Its word on an entry of its scope. A copy that was read before it said ENOLEDGER is gone."""
+        if self.has_list:
+            return _Word.HELD if entry in self.listed else _Word.ABSENT
+        if self.lacks_ledger:
+            return _Word.ABSENT
+        read = self.reads.get(entry)
+        if read is None or read.status not in _ANSWERED:
+            return _Word.NOTHING
+        if read.status in ABSENT_READS or read.look < self.forgot_at:
+            return _Word.ABSENT
+        return _Word.HELD if read.status is ReadStatus.PRESENT else _Word.CORRUPT
+
+
+def _search(
+    words: Mapping[BookieId, _BookieWords],
+    counts: tuple[int, int, int, int],
+    named: frozenset[BookieId],
+    looked_for: list[EntryId] | None = None,
+) -> Search:
+    """Gather what each bookie said. `counts` are those of Search; `looked_for` is None where each spoke for all entries."""
+    searched: list[BookieId] = []
+    found_first: dict[BookieId, EntryId] = {}
+    corrupt_on: list[BookieId] = []
+    unheard: list[BookieId] = []
+    not_asked: list[BookieId] = []
+    for bookie, one in words.items():
+        said = set(_words_on(one, looked_for))
+        if not said:
+            continue  # each entry looked for belongs on it
+        (searched if _Word.NOTHING not in said else not_asked if one.was_not_asked else unheard).append(bookie)
+        if _Word.HELD in said:
+            found_first[bookie] = _lowest_held(one, looked_for)
+        if _Word.CORRUPT in said:
+            corrupt_on.append(bookie)
+    unnamed = [bookie for bookie in found_first if bookie not in named]
+    return Search(
+        *counts,
+        searched=tuple(searched),
+        found_on=tuple(found_first),
+        found_unnamed=tuple(unnamed),
+        corrupt_on=tuple(corrupt_on),
+        unheard=tuple(unheard),
+        not_asked=tuple(not_asked),
+        found_first=tuple(found_first.values()),
+    )
+
+
+def _lowest_held(one: _BookieWords, looked_for: list[EntryId] | None) -> EntryId:
+    """Return the lowest entry looked for that the bookie holds: there is one."""
+    if looked_for is None:
+        return (one.listed & one.scope).first()
+    return next(entry for entry in looked_for if one.holds(entry))
+
+
+def _words_on(one: _BookieWords, looked_for: list[EntryId] | None) -> Iterator[_Word]:
+    if looked_for is None:
+        yield _Word.HELD if one.listed & one.scope else _Word.ABSENT
+    else:
+        yield from (one.word(entry) for entry in looked_for if entry in one.scope)
+
+
+def named_by(metadata: LedgerMetadata) -> frozenset[BookieId]:
+    """Return the bookies in any ensemble of the ledger: none of them collects it."""
+    return frozenset(bookie for segment in metadata.segments for bookie in segment.ensemble)
+
+
+def _may_hold_more(status: ReadStatus) -> bool:
+    return status in _ANSWERED and status is not ReadStatus.NO_LEDGER
+
+
+def _spread(lost: EntrySet, count: int) -> list[EntryId]:
+    """Return the ends, and entries spread evenly between them."""
+    total = lost.count()
+    number = min(count, total)
+    between = (lost.nth(total * step // number) for step in range(1, number - 1))
+    return list(dict.fromkeys((lost.first(), *between, *((lost.last(),) if number > 1 else ()))))

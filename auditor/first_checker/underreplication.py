@@ -1,0 +1,107 @@
+"""How old an under-replication mark is, whether that is acceptable (BP-34: progress in handling under-replication), and why
+the mark stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.first_checker.coverage import Coverage
+from auditor.first_checker.shares import BookieShare
+from auditor.first_checker.worst import levels
+from auditor.model.cluster import Surroundings
+from auditor.model.evidence import Terms
+from auditor.model.facts import MarkFacts, WhyMarked
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark
+from auditor.model.verdict import Unknown
+
+
+def age_ms(mark: Mark, now_ms: int) -> int:
+    """Now minus the older of the znode's creation time and the mark's own ctime, never below 0 (contract section 4).
+
+    The mark's ctime restarts whenever a replica is added (ZkLedgerUnderreplicationManager), the znode's does not.
+    """
+    oldest = mark.created_ms if mark.changed_ms is None else min(mark.created_ms, mark.changed_ms)
+    return max(0, now_ms - oldest)
+
+
+def is_beyond_grace(mark: Mark, now_ms: int, grace_ms: int) -> bool:
+    """Whether the mark is older than acceptable; exactly at the grace it still is acceptable."""
+    return age_ms(mark, now_ms) > grace_ms
+
+
+def mark_facts(record: LedgerRecord, seen: Coverage | None, terms: Terms, *, has_loss: bool) -> MarkFacts:
+    """Return what is known of a ledger's mark and of why it stands. `seen` is None where no bookie was asked (or had to be)."""
+    mark, metadata = record.mark, record.metadata
+    assert mark is not None, "only a marked ledger has these facts"
+    lock = mark.lock
+    return MarkFacts(
+        age_ms=age_ms(mark, terms.judged_at_ms),
+        grace_ms=terms.underreplication_grace_ms,
+        created_ms=mark.created_ms,
+        changed_ms=mark.changed_ms,
+        missing_replicas=mark.missing_replicas,
+        problem=mark.problem or "",
+        lock_holder=None if lock is None else lock.holder,
+        lock_since_ms=None if lock is None else lock.since_ms,
+        state=None if metadata is None else metadata.state,
+        why=tuple(_why(record, seen, terms.around, has_loss=has_loss)),
+    )
+
+
+def is_stale(metadata: LedgerMetadata, seen: Coverage) -> bool:
+    """Whether every copy was listed, or read, where the metadata says: there is nothing to replicate."""
+    clear = sum(one.extent.last_entry_id - one.extent.first_entry_id + 1 for one in seen.extents)
+    if not clear or metadata.last_entry_id != clear - 1 or any(one.surplus for one in seen.extents):
+        return False
+    copies = seen.copies
+    return copies.listed + copies.read == copies.expected
+
+
+def _why(record: LedgerRecord, seen: Coverage | None, around: Surroundings, *, has_loss: bool) -> Iterator[WhyMarked]:
+    metadata = record.metadata
+    if has_loss:
+        yield WhyMarked.NO_COPY
+    elif metadata is not None and seen is not None and _has_no_copy_in_reach(metadata, seen):
+        yield WhyMarked.NO_COPY_IN_REACH
+    if around.replication_disabled:
+        yield WhyMarked.REPLICATION_DISABLED
+    if around.auditor is None:
+        yield WhyMarked.NO_AUDITOR
+    if seen is not None and not _has_spare(seen, around):
+        yield WhyMarked.NO_SPARE_BOOKIE
+    if record.mark is not None and record.mark.lock is not None:
+        yield WhyMarked.LOCKED
+    if _is_empty(metadata):
+        yield WhyMarked.EMPTY_LEDGER
+    if metadata is not None and seen is not None and is_stale(metadata, seen):
+        yield WhyMarked.STALE
+
+
+def _has_no_copy_in_reach(metadata: LedgerMetadata, seen: Coverage) -> bool:
+    """Whether of some entry each bookie is silent, not registered, or without it."""
+    for one in seen.extents:
+        out_of_reach = (share.absent | share.unknown if _is_away(seen, share) else share.absent for share in one.shares)
+        if len(levels([*one.surplus, *out_of_reach])) >= metadata.write_quorum:
+            return True
+    return False
+
+
+def _is_away(seen: Coverage, share: BookieShare) -> bool:
+    """Whether the bookie gave no answer of any kind. What is unknown of one that did may be there to be read."""
+    answered = share.bookie_id in seen.held or share.bookie_id in seen.probed
+    return not answered and seen.reasons.get(share.bookie_id) == (Unknown.BOOKIE_SILENT,)
+
+
+def _has_spare(seen: Coverage, around: Surroundings) -> bool:
+    """Whether each ensemble in need of a copy finds a writable bookie outside itself to take it."""
+    ensembles = (
+        one.extent.segment.ensemble
+        for one in seen.extents
+        if one.surplus or any(share.absent or share.unknown for share in one.shares)
+    )
+    return all(around.writable - set(ensemble) for ensemble in ensembles)
+
+
+def _is_empty(metadata: LedgerMetadata | None) -> bool:
+    """Closed without entries. While a ledger is open or in recovery its lastEntryId says nothing."""
+    return metadata is not None and metadata.state is LedgerState.CLOSED and metadata.last_entry_id == -1

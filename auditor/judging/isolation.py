@@ -1,0 +1,168 @@
+"""Judging in a child: whatever a ledger does to the process that judges it, this one lives, and knows which ledger it was.
+
+A child judges ledgers one after another and sends each result as soon as it is there. When it dies, the ledger whose result is
+next is the one that killed it, the kernel says how, and another child goes on with the ledger behind it. Costs a fork, and some
+ten microseconds a ledger.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import resource
+import select
+import signal
+import struct
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+from auditor.config import JudgingLimits
+from auditor.judging.guard import Guard, Stopped, too_long
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+GRACE_MS = 5_000
+"""How much longer than the time limit a child may stay silent, which watches the limit itself, before it is killed."""
+WAITS = 5
+"""Parts that wait is counted in, so that a pause of the whole machine is not taken for silence."""
+FILES_MAX = 65_536
+"""File descriptors closed in a child: it inherits sockets it has nothing to do with."""
+_LENGTH = struct.Struct(">Q")
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """What a child raised: no property of a ledger, but our own fault."""
+
+    words: str
+
+
+def isolated(ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits) -> Iterator[T | Stopped]:
+    """`judge` of each ledger, in order: results are plain, picklable values. Raises AssertionError for what `judge` raises."""
+    done = 0
+    while done < len(ledgers):
+        with contextlib.closing(_child_on(ledgers[done:], judge, limits)) as results:
+            for result in results:
+                done += 1
+                yield result
+
+
+def _child_on(ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits) -> Generator[T | Stopped]:
+    """Results until the last ledger, or until the one that ended the child."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _serve(writing, ledgers, judge, limits)
+    os.close(writing)
+    is_ending = False
+    try:
+        for _ in ledgers:
+            message = _receive(reading, limits)
+            if message is None:
+                is_ending = True
+                status, was_killed = _end(child, _END_POLLS)
+                yield Stopped(_how(status, limits) if not was_killed else f"{too_long(limits)} and could not be interrupted")
+                return
+            result = pickle.loads(message)  # noqa: S301 - our own child's words, over a pipe that nobody else holds
+            if isinstance(result, _Failed):
+                raise AssertionError(result.words)
+            yield result
+        is_ending = True
+        _end(child, _END_POLLS)
+    finally:
+        os.close(reading)
+        if not is_ending:
+            _end(child, polls=0)
+
+
+def _serve(writing: int, ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits) -> NoReturn:
+    """The child: it judges, sends, and ends without a trace of the process it was made from."""
+    try:
+        _stand_apart(writing)
+        with Guard(limits) as guard:
+            for ledger in ledgers:
+                sent = guard.run(lambda one: pickle.dumps(judge(one)), ledger)
+                _send(writing, pickle.dumps(sent) if isinstance(sent, Stopped) else sent)
+    except BaseException as error:  # told to the parent, which raises it
+        with contextlib.suppress(BaseException):
+            _send(writing, pickle.dumps(_Failed(f"{type(error).__name__}: {error}")))
+    finally:
+        os._exit(0)
+
+
+def _stand_apart(writing: int) -> None:
+    """Let go of the parent's files; be the first to go where memory runs out; leave no core."""
+    os.closerange(3, writing)
+    os.closerange(writing + 1, FILES_MAX)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def _send(writing: int, message: bytes) -> None:
+    rest = memoryview(_LENGTH.pack(len(message)) + message)
+    while rest:
+        rest = rest[os.write(writing, rest) :]
+
+
+def _receive(reading: int, limits: JudgingLimits) -> bytes | None:
+    """The next message, or None where the child has ended or stays silent."""
+    head = _read(reading, _LENGTH.size, limits)
+    return None if head is None else _read(reading, _LENGTH.unpack(head)[0], limits)
+
+
+def _read(reading: int, length: int, limits: JudgingLimits) -> bytes | None:
+    poller = select.poll()
+    poller.register(reading, select.POLLIN)
+    parts, waits = bytearray(), 0
+    while len(parts) < length:
+        if not poller.poll((limits.ledger_time_max_ms + GRACE_MS) / WAITS):
+            waits += 1
+            if waits > WAITS:
+                return None
+            continue
+        part = os.read(reading, length - len(parts))
+        if not part:
+            return None
+        parts += part
+    return bytes(parts)
+
+
+def _end(child: int, polls: int) -> tuple[int, bool]:
+    """The child's wait status, and whether it had to be killed: one that closed its pipe ends by itself at once."""
+    for _ in range(polls):
+        ended, status = _wait(child, os.WNOHANG)
+        if ended:
+            return status, False
+        select.select([], [], [], _END_POLL_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+    return _wait(child, 0)[1], True
+
+
+_END_POLLS = 500
+_END_POLL_S = 0.002
+"""A child has a second to end: writing its last message, or being taken apart by the kernel."""
+
+
+def _wait(child: int, options: int) -> tuple[int, int]:
+    try:
+        return os.waitpid(child, options)
+    except ChildProcessError:  # whoever runs this process has children collected for it
+        return child, 0
+
+
+def _how(status: int, limits: JudgingLimits) -> str:
+    """How the child ended, from its wait status."""
+    if not os.WIFSIGNALED(status):
+        return f"it ended its process with exit code {os.waitstatus_to_exitcode(status)}"
+    number = os.WTERMSIG(status)
+    if number == signal.SIGVTALRM:
+        return f"{too_long(limits)} and could not be interrupted"
+    name = signal.Signals(number).name
+    return f"it ended its process with {name}" + (", as a kernel out of memory does" if number == signal.SIGKILL else "")

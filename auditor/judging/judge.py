@@ -1,0 +1,60 @@
+"""Judging many ledgers, each within its limits: in this process at full speed, or in a child that may die."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+from auditor.config import JudgingLimits
+from auditor.errors import AuditorError
+from auditor.judging.guard import Guard, Stopped
+from auditor.judging.isolation import isolated
+from auditor.model.evidence import LedgerEvidence
+
+T = TypeVar("T")
+
+POISON_MAX = 20
+"""Ledgers on which one task may be stopped. Each costs up to the time limit; a fault that hits more of them is no ledger's."""
+
+
+class TooManyPoisoned(AuditorError):
+    """Judging had to be stopped on more ledgers than can be a property of ledgers: our fault. Exit 4."""
+
+
+class Judge(Generic[T]):
+    """`work` judges one ledger, `aside` makes a result of why it was stopped. One a task: it counts what was stopped.
+
+    `careful`: in a child, which may die. Otherwise a ledger that kills its process takes this one with it.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[LedgerEvidence], T],
+        aside: Callable[[LedgerEvidence, str], T],
+        limits: JudgingLimits,
+        *,
+        careful: bool,
+    ) -> None:
+        self._work, self._aside, self._limits, self._careful = work, aside, limits, careful
+        self._stopped: list[str] = []
+
+    def each(self, ledgers: Sequence[LedgerEvidence]) -> list[T]:
+        """A result for each ledger, in order. Raises TooManyPoisoned."""
+        results = isolated(ledgers, self._work, self._limits) if self._careful else self._here(ledgers)
+        return [self._or_aside(one, result) for one, result in zip(ledgers, results, strict=True)]
+
+    def _here(self, ledgers: Sequence[LedgerEvidence]) -> Iterator[T | Stopped]:
+        with Guard(self._limits) as guard:
+            for ledger in ledgers:
+                yield guard.run(self._work, ledger)
+
+    def _or_aside(self, ledger: LedgerEvidence, result: T | Stopped) -> T:
+        if not isinstance(result, Stopped):
+            return result
+        self._stopped.append(f"ledger {ledger.ledger_id}: {result.why}")
+        if len(self._stopped) > POISON_MAX:
+            raise TooManyPoisoned(
+                f"judging was stopped on more than {POISON_MAX} ledgers ({'; '.join(self._stopped[:3])} ...): this is a fault "
+                "of the auditor or of the machine, not of the ledgers"
+            )
+        return self._aside(ledger, result.why)

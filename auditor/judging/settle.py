@@ -1,0 +1,265 @@
+"""From evidence to a verdict, or to what must still be asked: the one function that run, ledger and replay all call.
+
+Pure: the first checker judges, the rules of commitment say when that is final, and the second checker whether it may stand.
+Nothing here looks at the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from auditor.first_checker.confirmation import Wanted, wanted_reads
+from auditor.first_checker.coverage import Answers, Copy, Reads, coverage
+from auditor.first_checker.entries import Losses
+from auditor.first_checker.ledger import gone_bookies, judge
+from auditor.first_checker.probing import ANSWERED_READS, SEGMENT_ENDS_MAX, ProbePlan
+from auditor.first_checker.reasons import REASON_OF_READ
+from auditor.first_checker.recheck import Next, Suspicion, next_step, same_state, settled_from
+from auditor.first_checker.schedule import Question, questions
+from auditor.first_checker.stranded import Outside
+from auditor.model.availability import VALID_ANSWERS, Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.finding import Family, Kind
+from auditor.model.identity import BookieId, LedgerId
+from auditor.model.ledger import LedgerRecord
+from auditor.model.verdict import AWAY, Exempt, Standing, Unknown, Verdict
+from auditor.second_checker.agreement import differ_text, differences, is_due
+
+READABLE_ANSWERS = VALID_ANSWERS | {AnswerStatus.UNSUPPORTED}
+"""Answers after which reading entries of that bookie may teach something."""
+
+CORRUPT_READS_MIN = 2
+"""Looks at which a wrong digest must have been read before it accuses; before that its copy is unknown."""
+
+
+class Todo(StrEnum):
+    """What a ledger still needs."""
+
+    NOTHING = "nothing"
+    LISTS = "lists"
+    READS = "reads"
+    LOOK = "look"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Where a ledger stands. The verdict is final when nothing is left to do, speculative until then.
+
+    `questions` go with LISTS, `reads` with READS (`are_searches`: they look for entries outside their write sets); `wait` with
+    LOOK: the next look is a second opinion, after the delay.
+    """
+
+    verdict: Verdict
+    todo: Todo
+    questions: tuple[Question, ...] = ()
+    reads: Wanted = ()
+    wait: bool = False
+    are_searches: bool = False
+
+
+def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
+    """Judge what was seen of one ledger, and say what must be seen before that verdict may stand."""
+    looks = evidence.looks
+    newest = looks[-1]
+    verdict = _judge_state(looks, terms)
+    if len(looks) == 1 and newest.answers and verdict.standing is Standing.SOUND and not verdict.findings:
+        return Step(verdict, Todo.NOTHING)
+    ask = questions_of(newest.record)
+    if ask and newest.answers:
+        wanted, are_searches = _wanted(looks, terms)
+        if wanted:
+            return Step(verdict, Todo.READS, reads=wanted, are_searches=are_searches)
+    suspicion = _suspicion(verdict)
+    if suspicion is Suspicion.MARKED and _may_hide_a_loss(looks, verdict, terms):
+        suspicion = Suspicion.CURABLE
+    step = next_step(looks, must_ask=bool(ask), suspicion=suspicion, looks_max=terms.looks_max)
+    if step.next is Next.COMMIT:
+        return Step(_committed(looks, verdict), Todo.NOTHING)
+    if step.next is Next.UNSETTLED:
+        return Step(_unsettled(looks, verdict, terms), Todo.NOTHING)
+    if step.next is Next.ASK:
+        return Step(verdict, Todo.LISTS, questions=ask)
+    return Step(verdict, Todo.LOOK, wait=step.wait)
+
+
+def lists_demanded(evidence: LedgerEvidence) -> tuple[Question, ...]:
+    """Whom to ask about a ledger that wants lists: at the first look each one does, whatever the verdict will be; later those
+    do of which `settle` said so. Nothing is judged: that is a fifth of `settle`'s cost. A ledger on which this raises is not
+    asked for; judging sets it aside.
+    """
+    newest = evidence.looks[-1]
+    try:
+        return () if newest.answers else questions_of(newest.record)
+    except AssertionError:
+        raise
+    except Exception:  # whatever a ledger nobody foresaw may cause
+        return ()
+
+
+def settle_or_set_aside(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, str]:
+    """`settle`, but a ledger on which judging raises is set aside as unknown (poison), with why; all others go on.
+
+    A final verdict is given to the second checker where `is_due`, and committed only if that has nothing to say against it.
+    What the two differ on is withheld (checkers_disagree), with both sides. A failed assertion is no property of the ledger but
+    our own fault, and is raised.
+    """
+    try:
+        step = settle(evidence, terms)
+        if step.todo is not Todo.NOTHING or not is_due(step.verdict, terms):
+            return step, ""
+        differ = differences(step.verdict, evidence, terms)
+        return (unjudged(evidence.ledger_id, Unknown.CHECKERS_DISAGREE), differ_text(differ)) if differ else (step, "")
+    except AssertionError:
+        raise
+    except Exception as error:  # whatever a ledger nobody foresaw may cause
+        return unjudged(evidence.ledger_id, Unknown.POISON), f"{type(error).__name__}: {error}"
+
+
+def unjudged(ledger_id: LedgerId, why: Unknown) -> Step:
+    """The end of a ledger of which nothing is said but why."""
+    return Step(Verdict(ledger_id, Standing.INDETERMINATE, unknowns=(why,)), Todo.NOTHING)
+
+
+def reading_rounds_max(terms: Terms, bookies: int) -> int:
+    """Rounds of reading at one look after which every ledger has what it wants: each makes one more read of it at least, and
+    each of so many bookies is good for a bounded number."""
+    of_a_bookie = terms.confirming_reads_max + SEGMENT_ENDS_MAX + terms.probe_entries + terms.stranded_entries_max
+    return of_a_bookie * bookies + 1
+
+
+def questions_of(record: LedgerRecord) -> tuple[Question, ...]:
+    """Whom to ask about the ledger as it was read; also while it is marked, for a mark may hide a loss."""
+    return questions(record.metadata) if record.metadata is not None else ()
+
+
+def _wanted(looks: Sequence[Look], terms: Terms) -> tuple[Wanted, bool]:
+    """Return the reads the newest look still needs: of what lists lack, and of each copy that was read with a wrong digest, for
+    that it is listed by now does not make it a good one; then those that look for entries without a copy elsewhere (True).
+
+    Chosen for the verdict that will be given, so from all that was heard; sent to bookies that answered at this look.
+    """
+    newest = looks[-1]
+    metadata = newest.record.metadata
+    assert metadata is not None, "only decoded ledgers are asked for"
+    answers, reads = _heard(looks, terms)
+    gone = gone_bookies(answers)
+    plan = ProbePlan.of(terms, newest.record.ledger_id)
+    seen = coverage(metadata, answers, reads, gone=gone, probing=plan)
+    wanted = wanted_reads(seen, metadata.write_quorum, newest.reads, terms.confirming_reads_max)
+    mine = tuple((b, e) for b, e in wanted if b in newest.answers and newest.answers[b].status in READABLE_ANSWERS)
+    if mine:
+        return mine, False
+    lost = Losses.of(metadata, seen).without_replica()
+    return Outside.of(lost, seen, terms.around).wanted(newest.reads, terms.stranded_entries_max), True
+
+
+def _committed(looks: Sequence[Look], verdict: Verdict) -> Verdict:
+    """The verdict as it stands. A remark is only made of what was read twice alike."""
+    if verdict.standing is Standing.VIOLATED or (len(looks) > 1 and same_state(looks[-2].record, looks[-1].record)):
+        return verdict
+    return replace(verdict, findings=())
+
+
+def _unsettled(looks: Sequence[Look], verdict: Verdict, terms: Terms) -> Verdict:
+    """A ledger that kept changing: unknown, but for a mark beyond grace, which stood through it all."""
+    if verdict.standing < Standing.INDETERMINATE:
+        return replace(verdict, findings=())
+    ledger_id, newest = verdict.ledger_id, looks[-1].record
+    if len(looks) > 1 and looks[-2].record.mark is not None and newest.mark is not None:
+        marked = tuple(f for f in judge(newest, {}, {}, terms).findings if f.family is Family.MARK)
+        if marked:
+            return Verdict(ledger_id, Standing.VIOLATED, verdict.exempt, (Unknown.UNSETTLED,), marked)
+    return Verdict(ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
+
+
+def _judge_state(looks: Sequence[Look], terms: Terms) -> Verdict:
+    """Judge the newest state of the metadata by all looks that saw it."""
+    answers, reads = _heard(looks, terms)
+    return judge(looks[-1].record, answers, reads, terms, doubted=_doubted(looks[settled_from(looks) :], reads))
+
+
+def _heard(looks: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
+    """What all looks that saw the newest state of the metadata heard: the newest conclusive word of each bookie counts.
+
+    That a bookie cannot list is conclusive where it is probed instead. That it is gone takes back what it listed before, and
+    holds until it is back, whatever it says then. A wrong digest is conclusive too: no failure to read the copy again, and no
+    list, makes it a good one.
+    """
+    chain = looks[settled_from(looks) :]
+    if len(chain) == 1:
+        return chain[0].answers, chain[0].reads
+    conclusive = READABLE_ANSWERS if terms.probe_entries else VALID_ANSWERS
+    answers: dict[BookieId, Answer] = {}
+    reads: dict[Copy, EntryRead] = {}
+    for look in chain:
+        for bookie, answer in look.answers.items():
+            says_something = answer.status in conclusive or answer.is_gone
+            if says_something or answers.get(bookie) is None or answers[bookie].status not in conclusive:
+                answers[bookie] = answer
+        for key, read in look.reads.items():
+            if _conclusive(read) or key not in reads or not _conclusive(reads[key]):
+                reads[key] = read
+    return answers, reads
+
+
+def _doubted(chain: Sequence[Look], reads: Reads) -> frozenset[Copy]:
+    """The copies read with a wrong digest at too few looks to accuse: of them nothing is known."""
+    wrong = (key for key, read in reads.items() if read.status is ReadStatus.CORRUPT)
+    return frozenset(key for key in wrong if _times_wrong(chain, key) < CORRUPT_READS_MIN)
+
+
+def _times_wrong(chain: Sequence[Look], key: Copy) -> int:
+    """The looks that read a wrong digest since the last one that read the copy rightly, or found none."""
+    times = 0
+    for look in chain:
+        if _is_corrupt(look, key):
+            times += 1
+        elif key in look.reads and _conclusive(look.reads[key]):
+            times = 0
+    return times
+
+
+def _is_corrupt(look: Look, key: Copy) -> bool:
+    return key in look.reads and look.reads[key].status is ReadStatus.CORRUPT
+
+
+def _conclusive(read: EntryRead) -> bool:
+    return read.status in ANSWERED_READS
+
+
+def _suspicion(verdict: Verdict) -> Suspicion:
+    unknowns = set(verdict.unknowns)
+    if verdict.standing is Standing.VIOLATED or verdict.exempt is Exempt.DELETED:
+        if verdict.findings and all(one.kind is Kind.UNDERREPLICATED_BEYOND_GRACE for one in verdict.findings):
+            return Suspicion.MARKED
+        static = all(one.family in (Family.PLACEMENT, Family.METADATA) for one in verdict.findings)
+        return Suspicion.STATIC if verdict.findings and static and unknowns <= _FIXED_UNKNOWNS else Suspicion.CURABLE
+    if verdict.standing is Standing.INDETERMINATE:
+        # What is down for maintenance is down at the next look too: waiting for it would double a run for nothing.
+        if unknowns <= _FIXED_UNKNOWNS or verdict.only_maintenance:
+            return Suspicion.REMARK if verdict.findings else Suspicion.INCURABLE
+        return Suspicion.CURABLE
+    return Suspicion.REMARK if verdict.findings else Suspicion.NONE
+
+
+def _may_hide_a_loss(looks: Sequence[Look], verdict: Verdict, terms: Terms) -> bool:
+    """Whether a registered bookie of a marked ledger gave no valid word yet: at another look it may lack what others lack.
+
+    One that is not registered is what the mark is for (and no reason), and one in maintenance will not be back for it.
+    """
+    passing = set(verdict.unknowns) - _FIXED_UNKNOWNS
+    if looks[-1].record.mark is None or not passing:
+        return False
+    answers, reads = _heard(looks, terms)
+    unheard = {bookie for bookie, answer in answers.items() if answer.status in _PASSING}
+    unheard |= {bookie for (bookie, _), read in reads.items() if read.status in REASON_OF_READ}
+    return not (passing <= AWAY and unheard and unheard <= terms.around.maintenance)
+
+
+_PASSING = frozenset(AnswerStatus) - READABLE_ANSWERS - {AnswerStatus.UNREGISTERED}
+"""Answers that may be another at the next look."""
+
+_FIXED_UNKNOWNS = frozenset({Unknown.BOOKIE_UNSUPPORTED, Unknown.TOPOLOGY_UNKNOWN})
+"""Reasons that stay what they are for the whole run."""

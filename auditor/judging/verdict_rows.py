@@ -1,0 +1,46 @@
+"""A verdict as a row of VERDICTS: what run, ledger and replay all write, to the byte."""
+
+from __future__ import annotations
+
+from auditor.evidence.rows import Row
+from auditor.first_checker.underreplication import age_ms
+from auditor.judging.copies import capped
+from auditor.judging.settle import Step, Todo
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.verdict import CopyCounts
+from auditor.witness.finding_lines import assurance, finding_line, ledger_testimony
+
+
+def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: ClusterFacts, detail: str = "") -> Row:
+    """One row of VERDICTS. Findings are told only when nothing is left to do: before that the verdict is speculative."""
+    verdict = step.verdict
+    mark = evidence.looks[-1].record.mark
+    told = verdict.findings if step.todo is Todo.NOTHING else ()
+    return (
+        verdict.ledger_id,
+        verdict.standing.word,
+        verdict.exempt.value if verdict.exempt else None,
+        [unknown.value for unknown in verdict.unknowns],
+        [finding_line(ledger_testimony(finding, evidence.looks, facts, verdict.probes)) for finding in told],
+        verdict.listing_false_negatives,
+        None if mark is None else age_ms(mark, terms.judged_at_ms),
+        len(evidence.looks),
+        step.todo.value,
+        detail,
+        assurance(verdict.probes),
+        verdict.probes.read if verdict.probes else 0,
+        verdict.probes.random if verdict.probes else 0,
+        [(lack.bookie_id, lack.expected, lack.absent) for lack in verdict.lacks],
+        verdict.only_maintenance,
+        *_copies(verdict.copies),
+        verdict.is_mark_stale,
+    )
+
+
+def _copies(counts: CopyCounts | None) -> Row:
+    """The four counts of copies, each at most COPIES_MAX; nulls where no bookie had to be asked."""
+    if counts is None:
+        return (None, None, None, None)
+    counts = capped(counts)
+    return (counts.expected, counts.listed, counts.read, counts.assumed)

@@ -1,0 +1,163 @@
+"""The bookies of a cluster over the looks of one run: where each was, how it greeted us, and how long to wait for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.clock import now_ms
+from auditor.evidence.journal import Journal
+from auditor.evidence.rows import bookie_records, bookie_row, table
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, READS
+from auditor.first_checker.reachability import recovery_gap_ms
+from auditor.model.availability import AnswerStatus, Greeting, ReadStatus
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.identity import BookieId
+from auditor.spark.lanes import Directory
+from auditor.summary.bookies import IS_MARKED, MARK_KEY, TOLD, UNHEARD_OR_GREETING, by_look, unmarked, with_greetings
+from auditor.zookeeper.metadata_store import MetadataStore
+from auditor.zookeeper.registrations import known_by_cookie
+
+LAST = 0
+"""The look of what is read behind all looks."""
+GAP_MARGIN_MS = 1_000
+"""Beyond the gap two looks at a lost bookie must have, so that rounding does not undercut it."""
+
+
+@dataclass(slots=True)
+class BookieRegister:
+    """Kept up look by look: `directory` before the bookies are asked about a shard, `greeted` when they were about all."""
+
+    store: MetadataStore
+    run: Place
+    journal: Journal
+    facts: ClusterFacts
+    maintenance: frozenset[BookieId] = frozenset()
+    """Bookies that are known to be down: nothing is waited for on their account."""
+    search_reads_max: int = 0
+    """How often one bookie is read in a run for entries that it should not hold."""
+    resumptions: int = 0
+    """How often the run was gone on with."""
+    seen: list[BookieRecord] = field(default_factory=list)
+    """Every bookie at every look that is over, with how it greeted us."""
+    registered: list[BookieRecord] = field(default_factory=list)
+    """The bookies as the metadata service has them at the present look."""
+
+    def directory(self, look: int) -> Directory:
+        """Where the bookies are now, and which the cluster knows; which can list, and which cannot, was found out before."""
+        if look != 1 or self._was_asked():
+            self.store.sync()
+        self.registered = self.store.bookies(look, now_ms)
+        addresses = {
+            record.bookie_id: (record.host, record.port) if record.host is not None and record.port is not None else None
+            for record in self.registered
+            if _is_registered(record)
+        }
+        listed = self._listed()
+        return Directory(addresses, self._unable() - listed, known_by_cookie(self.registered), listed)
+
+    def with_searches_left(self, directory: Directory) -> Directory:
+        """Return the directory with how often each bookie may still be read for entries that it should not hold.
+
+        Counted from the reads that are written, so a run that goes on counts on. Costs a scan of two columns, batch by batch.
+        """
+        left = dict.fromkeys(directory.addresses, self.search_reads_max)
+        for batch in self.run.stream("evidence/reads", READS, ["bookie_id", "is_search", "status"]):
+            sent = batch.filter(pc.and_(batch["is_search"], pc.not_equal(batch["status"], ReadStatus.NOT_ASKED.value)))
+            for row in pc.value_counts(sent["bookie_id"]).to_pylist():
+                left[row["values"]] = max(0, left.get(row["values"], 0) - row["counts"])
+        return replace(directory, searches_left=left)
+
+    def directory_behind(self) -> Directory:
+        """Where the bookies are behind the last look."""
+        return self.directory(LAST)
+
+    def greeted(self, look: int) -> None:
+        """Keep how each bookie was registered at this look and how it greeted us -> evidence/bookies."""
+
+        def work() -> None:
+            seen = with_greetings(self.registered, self._told(look), look)
+            self.run.write_table("evidence/bookies", table(BOOKIES, [bookie_row(one) for one in seen]), f"look-{look:02}")
+
+        self.journal.once(f"look {look}: bookies", work)
+        self.seen += bookie_records(self.run.read_table("evidence/bookies", BOOKIES, pc.field("look") == look))
+
+    def look_again(self) -> None:
+        """In a run that goes on: who was gone at the last look and is back was not gone all the time -> evidence/bookies.
+
+        Else a bookie that restarts twice, before the run was cut down and after, would pass for one that never came back.
+        """
+
+        def work() -> None:
+            now = {record.bookie_id: record for record in self.store.bookies(0, now_ms) if _is_registered(record)}
+            gone = [one for one in self._newest() if not _is_registered(one) and one.bookie_id in now]
+            back = [replace(one, registration=now[one.bookie_id].registration, read_at_ms=now_ms()) for one in gone]
+            self.run.write_table("evidence/bookies", table(BOOKIES, map(bookie_row, back)), f"back-{self.resumptions:03}")
+            self.seen += back
+
+        if self.resumptions:
+            self.journal.once(f"resumption {self.resumptions}: bookies that are back", work)
+
+    def someone_was_silent(self) -> bool:
+        """Whether a registered bookie must be asked again although no ledger may need it."""
+        return any(record.greeting is Greeting.SILENT and record.bookie_id not in self.maintenance for record in self.seen)
+
+    def silent(self) -> frozenset[BookieId]:
+        """The bookies that did not answer, or refused, at the last look that is over."""
+        return frozenset(one.bookie_id for one in self._newest() if one.greeting in (Greeting.SILENT, Greeting.REFUSED))
+
+    def pause_ms(self, look: int, delay_ms: int, longest_ms: int) -> int:
+        """How long to wait before `look`: the delay, or longer where a bookie that has a cookie is gone.
+
+        It may be restarting, and the cluster may know. Nothing is waited for where telling that would take longer than
+        `longest_ms`: then the bookie is accused by a later run, which knows since when it is gone. Nor while auto-recovery is
+        disabled: then a bookie that has a cookie is not accused at all (`first_checker.reachability.withheld` says so).
+        """
+        gap_ms = recovery_gap_ms(self.facts) + GAP_MARGIN_MS
+        if look > 2 or gap_ms > longest_ms or self.facts.replication_disabled or not self._may_be_restarting(look - 1):
+            return delay_ms
+        return max(delay_ms, gap_ms)
+
+    def _may_be_restarting(self, look: int) -> bool:
+        told = self._told(look).filter(pc.field("status") == Greeting.UNREGISTERED.value)
+        marks = self.run.read_table("evidence/ledgers", LEDGERS, IS_MARKED & (pc.field("look") == look), MARK_KEY)
+        told = unmarked(told, marks)  # who is named by marked ledgers alone is missed already
+        named = set(told["bookie_id"].to_pylist()) - self.maintenance
+        return any(
+            record.registration is Registration.NONE and record.has_cookie and record.bookie_id in named
+            for record in self._newest()
+        )
+
+    def _newest(self) -> list[BookieRecord]:
+        """The bookies as of the last look that is over; none where there is no bookie at all."""
+        return [record for look in by_look(self.seen)[-1:] for record in look.values()]
+
+    def _was_asked(self) -> bool:
+        return self.run.has_table("evidence/answers")
+
+    def _unable(self) -> frozenset[BookieId]:
+        """Bookies that showed in some conversation of this run that they cannot list."""
+        if not self._was_asked():
+            return frozenset()
+        told = pc.is_null(pc.field("ledger_id")) & (pc.field("status") == Greeting.UNSUPPORTED.value)
+        return frozenset(self.run.read_table("evidence/answers", ANSWERS, told, ["bookie_id"])["bookie_id"].to_pylist())
+
+    def _listed(self) -> frozenset[BookieId]:
+        """Bookies that listed a ledger in this run, whatever they did later. Costs a scan of two columns, batch by batch."""
+        listed: set[BookieId] = set()
+        if self._was_asked():
+            for batch in self.run.stream("evidence/answers", ANSWERS, ["bookie_id", "status"]):
+                held = batch.filter(pc.equal(batch["status"], AnswerStatus.HELD.value))
+                listed.update(pc.unique(held["bookie_id"]).to_pylist())
+        return frozenset(listed)
+
+    def _told(self, look: int) -> pa.Table:
+        """How the bookies of one look behaved; what they hold stays where it is."""
+        return self.run.read_table("evidence/answers", TOLD, (pc.field("look") == look) & UNHEARD_OR_GREETING)
+
+
+def _is_registered(record: BookieRecord) -> bool:
+    return record.registration is not Registration.NONE

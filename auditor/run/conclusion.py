@@ -1,0 +1,238 @@
+"""The end of a run: the ledgers are accounted for, the findings gathered, the summary counted. Only from what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, RENAMES
+from auditor.first_checker.content import judge_content, withheld_content
+from auditor.first_checker.failing import Refusals, judge_failing, withheld_failing
+from auditor.first_checker.reachability import BookieLook, Missed, judge_bookies, nobody_answered, withheld
+from auditor.first_checker.renaming import Renamed
+from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, ReadStatus
+from auditor.model.cluster import BookieRecord
+from auditor.model.identity import BookieId, LedgerId
+from auditor.model.ledger import RecordStatus
+from auditor.model.verdict import Exempt
+from auditor.run.read_counts import znodes_read
+from auditor.summary.about import About
+from auditor.summary.absences import absences_json, unregistered_since
+from auditor.summary.bookies import (
+    IS_MARKED,
+    MARK_KEY,
+    STATE,
+    TOLD,
+    UNHEARD_OR_GREETING,
+    bookies_missed,
+    by_look,
+    named_ledgers,
+)
+from auditor.summary.grouping import Heard, causes, heard
+from auditor.summary.last_words import Ids
+from auditor.summary.ledgers import account
+from auditor.summary.mark_counts import stale_ledgers
+from auditor.summary.mark_findings import mark_findings
+from auditor.summary.population import population
+from auditor.summary.refusals import refusals_of
+from auditor.summary.renames import NAME as RENAMES_NAME
+from auditor.summary.renames import renames
+from auditor.summary.run_summary import Costs, Previous, RunFacts, findings_of, summarise
+from auditor.witness.finding_lines import bookie_testimony, finding_line
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """`summary` as in summary.json; `findings` as the lines of findings.jsonl, the worst first; `ledger_files` by name the ids
+    of ledgers: those of each cause, of stale marks, and of marks without a ledger."""
+
+    summary: dict[str, Any]
+    findings: list[str]
+    ledger_files: Mapping[str, Ids] = field(default_factory=dict)
+
+
+def conclude(
+    run: Place,
+    about: About,
+    bookies: Sequence[BookieRecord],
+    previous: Previous,
+    *,
+    verdicts: pa.Table,
+    finished_at: str,
+    duration_s: Mapping[str, float],
+) -> Conclusion:
+    """Account for every listed ledger, then count. Raises AccountingError, and then nothing is counted."""
+    account(run.read_table("evidence/listing", LISTING)["ledger_id"], verdicts["ledger_id"])
+    seen = _bookies(run, about, bookies, verdicts)
+    listed, marked = population(run, about), mark_findings(run, about)
+    findings = findings_of(verdicts, [*_on_bookies(seen, about), *listed.findings, *marked.findings])
+    not_there = _not_there(run, verdicts) if about.partial else []
+    facts = RunFacts(
+        run_id=about.run_id,
+        facts=about.facts,
+        started_at=about.started_at,
+        finished_at=finished_at,
+        duration_s=duration_s,
+        fail_on=about.fail_on,
+        allow_empty=about.allow_empty,
+        partial=about.partial,
+        nobody_answered=nobody_answered(seen.looks),
+        not_there=len(not_there),
+        withheld=(*_missing(not_there), *listed.withheld, *marked.withheld, *_of_bookies(seen, about)),
+        terms=about.terms,
+        listing_was_short=bool(listed.withheld),
+        resumed_at=about.resumed_at,
+        unlisted_marks=marked.unlisted,
+        baseline=listed.baseline,
+        absences=absences_json(seen.since, _renamed(seen.renamed)),
+    )
+    why = causes(run, about, verdicts, seen.looks, findings, seen.held, seen.renamed)
+    summary = summarise(facts, verdicts, bookies, _costs(run), findings, previous) | why.as_json()
+    return Conclusion(summary, findings, {**why.files, **_mark_files(verdicts, marked.ledger_ids)})
+
+
+STALE_MARKS, MARKS_WITHOUT_LEDGER = "marks/stale.txt", "marks/without_ledger.txt"
+"""Ids of ledgers, one a line: marked while every copy is where the metadata says; marked, and without metadata."""
+
+
+def _mark_files(verdicts: pa.Table, without_ledger: Sequence[LedgerId]) -> Mapping[str, Ids]:
+    """Return the files that have anything in them."""
+    files = {STALE_MARKS: stale_ledgers(verdicts), MARKS_WITHOUT_LEDGER: np.array(without_ledger, np.int64)}
+    return {name: ids for name, ids in files.items() if len(ids)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Bookies:
+    """What a run knows of the bookies. `since`: since when each was not registered, in ms."""
+
+    records: Sequence[BookieRecord]
+    looks: Sequence[BookieLook]
+    since: Mapping[BookieId, int]
+    missed: Mapping[BookieId, Missed]
+    renamed: Mapping[BookieId, Renamed]
+    held: Heard
+    refused: Mapping[BookieId, Refusals]
+
+
+def _bookies(run: Place, about: About, records: Sequence[BookieRecord], verdicts: pa.Table) -> _Bookies:
+    looks = by_look(records)
+    since = unregistered_since(looks, about.unregistered_since_ms)
+    renamed = renames(run)
+    refused = {} if nobody_answered(looks) else refusals_of(run)
+    missed = _missed(run, since, renamed)
+    return _Bookies(records, looks, since, missed, renamed, heard(run, verdicts, records), refused)
+
+
+def _missed(run: Place, since: Mapping[BookieId, int], renamed: Mapping[BookieId, Renamed]) -> dict[BookieId, Missed]:
+    """Return what is known of the bookies that are not registered and that closed, non-empty ledgers name."""
+    answers = run.read_table("evidence/answers", TOLD, UNHEARD_OR_GREETING)
+    mine = pc.field("ledger_id").isin(named_ledgers(answers))
+    states = run.read_table("evidence/ledgers", LEDGERS, mine, STATE)
+    found = bookies_missed(answers, states, run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, MARK_KEY))
+    return {
+        bookie: replace(one, since_ms=since.get(bookie), renamed_to=renamed[bookie].renamed_to if bookie in renamed else None)
+        for bookie, one in found.items()
+    }
+
+
+def _renamed(renamed: Mapping[BookieId, Renamed]) -> list[dict[str, Any]]:
+    return [{"bookie_id": b, "renamed_to": one.renamed_to, "ledgers": list(one.ledgers)} for b, one in sorted(renamed.items())]
+
+
+def _on_bookies(seen: _Bookies, about: About) -> list[str]:
+    """The findings on bookies as lines. Most of the ledgers that an operator named is not most of what a bookie should hold."""
+    away = _away(about)
+    found = judge_bookies(seen.looks, seen.missed, about.facts, away)
+    if not about.partial:
+        contents = {b: one for b, one in seen.held.contents.items() if b not in away}
+        found += [*judge_content(seen.looks, contents), *judge_failing(seen.looks, seen.refused, away)]
+    return [
+        finding_line(bookie_testimony(finding, [b for b in seen.records if b.bookie_id == finding.bookie_id], about.facts))
+        for finding in found
+    ]
+
+
+def _of_bookies(seen: _Bookies, about: About) -> list[str]:
+    """What could not be said of bookies."""
+    alone = [*withheld_content(seen.held.contents), *withheld_failing(seen.refused)] if about.partial else []
+    return [*withheld(seen.looks, seen.missed, about.facts, _away(about)), *alone]
+
+
+def _away(about: About) -> frozenset[BookieId]:
+    """Bookies in planned maintenance: nothing is found on them."""
+    return about.terms.around.maintenance
+
+
+def _not_there(run: Place, verdicts: pa.Table) -> list[int]:
+    """Ledgers of a list that an operator gave, which were gone at the first look already: a slip of the pen, most likely."""
+    gone = (pc.field("look") == 1) & (pc.field("status") == RecordStatus.GONE.value)
+    at_once = run.read_table("evidence/ledgers", LEDGERS, gone, ["ledger_id"])["ledger_id"]
+    deleted = verdicts.filter(pc.field("exempt") == Exempt.DELETED.value)["ledger_id"]
+    return sorted(set(at_once.to_pylist()) & set(deleted.to_pylist()))
+
+
+_NAMED_MAX = 10
+"""Ledgers named that were not there."""
+
+
+def _missing(not_there: Sequence[int]) -> list[str]:
+    if not not_there:
+        return []
+    some = ", ".join(map(str, not_there[:_NAMED_MAX]))
+    return [f"{len(not_there)} of the ledgers named do not exist (such as {some}): see whether the ids are right"]
+
+
+def _costs(run: Place) -> Costs:
+    requests = received = retries = unanswered = confirming = 0
+    named: set[str] = set()
+    valid = pa.array([status.value for status in VALID_ANSWERS])
+    columns = ["bookie_id", "ledger_id", "status", "requests", "retries", "received_bytes"]
+    for batch in run.stream("evidence/answers", ANSWERS, columns):
+        requests += _sum(batch, "requests")
+        received += _sum(batch, "received_bytes")
+        retries += _sum(batch, "retries")
+        about_ledgers = batch.filter(pc.is_valid(batch["ledger_id"]))
+        unanswered += _failed(about_ledgers, valid)
+        named.update(pc.unique(about_ledgers["bookie_id"]).to_pylist())
+    answered = pa.array([status.value for status in (*ABSENT_READS, ReadStatus.PRESENT, ReadStatus.CORRUPT)])
+    for batch in run.stream("evidence/reads", READS, columns):
+        requests += _sum(batch, "requests")
+        received += _sum(batch, "received_bytes")
+        retries += _sum(batch, "retries")
+        confirming += batch.num_rows
+        unanswered += _failed(batch, answered)
+    for batch in run.stream(RENAMES_NAME, RENAMES, columns[3:]) if run.has_table(RENAMES_NAME) else ():
+        requests += _sum(batch, "requests")
+        received += _sum(batch, "received_bytes")
+        retries += _sum(batch, "retries")
+    znodes, unread = znodes_read(run)
+    return Costs(
+        zookeeper_reads=znodes,
+        zookeeper_reads_failed=unread,
+        bookie_requests=requests,
+        bookie_bytes=received,
+        retries=retries,
+        confirming_reads=confirming,
+        unanswered=unanswered + retries,
+        bookies_named=len(named),
+    )
+
+
+def _failed(batch: pa.RecordBatch, answered: pa.Array) -> int:
+    """Return how many questions were sent and not answered with one of these statuses. What was never sent did not fail."""
+    sent = batch.filter(pc.greater(batch["requests"], 0))
+    return int(sent.num_rows) - _sum_of(pc.is_in(sent["status"], answered))
+
+
+def _sum(batch: pa.RecordBatch, column: str) -> int:
+    return _sum_of(batch[column])
+
+
+def _sum_of(values: pa.Array) -> int:
+    return int(pc.sum(values).as_py() or 0)

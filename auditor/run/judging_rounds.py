@@ -1,0 +1,98 @@
+"""The judgings of a run: which look each belongs to, and what each left to do. The tables they write are `Stages`'."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from auditor.errors import WorkerDied
+from auditor.evidence.journal import PROBLEMS, Journal, Told
+from auditor.evidence.run_directory import Place
+from auditor.evidence.shards import Shard
+from auditor.judging.settle import Todo
+from auditor.model.identity import LedgerId
+from auditor.spark.stages import Stages
+from auditor.spark.verdicts import STEPS
+from auditor.summary.poisoned import HAS_DETAIL, disagreed_on
+
+DIFFERING_MAX = 100
+"""Ledgers of one judging on which the checkers may differ for the others to be judged again without them."""
+
+
+class Judging(NamedTuple):
+    """One judging: of which look, its number within the look, and of which shard."""
+
+    look: int
+    number: int
+    shard: int
+
+
+@dataclass(slots=True)
+class Judgings:
+    """Every judging of the run, oldest first, also those that were written before it went on."""
+
+    stages: Stages
+    run: Place
+    journal: Journal
+    done: list[Judging] = field(default_factory=list)
+
+    @property
+    def latest(self) -> int:
+        """The number of the newest judging within its look."""
+        return self.done[-1].number
+
+    def judge(self, look: int, shard: Shard, only: tuple[int, Todo] | None = None) -> None:
+        """Judge a shard's open ledgers once more; `only` those that judging `only[0]` of this look left with that todo."""
+        number = self.latest + 1 if self.done and self.done[-1].look == look else 0
+        name = self.stages.steps_name(look, number)
+        self.journal.once(name, self._judge, look, number, shard, only)
+        self.done.append(Judging(look, number, shard.number))
+
+    def _judge(self, look: int, number: int, shard: Shard, only: tuple[int, Todo] | None) -> Told:
+        """Once; or twice, where the first time shows that the process that judged cannot be trusted (design: a MAJOR fault).
+
+        Then nothing of that job counts, and the shard is judged again from the same evidence without the ledger that caused it.
+        """
+        name = self.stages.steps_name(look, number)
+        try:
+            self.stages.judge(look, number, shard, only)
+            differing = self._differing(name)
+            why = f"the two checkers differ on ledger {min(differing)}" if differing else ""
+        except WorkerDied as died:
+            differing, why = {}, str(died)
+        if not why:
+            return {}
+        self.run.remove(name)
+        self.stages.judge(look, number, shard, only, again_without=differing)
+        return {PROBLEMS: [f"judging at look {look} was done again, ledger by ledger: {why}"]}
+
+    def _differing(self, name: str) -> dict[LedgerId, str]:
+        """The ledgers of a judging on which the two checkers differ, and in what; none where it is so many that it is a rule
+        that is wrong and no process."""
+        rows = self.run.read_table(name, STEPS, HAS_DETAIL, ["ledger_id", "unknowns", "detail"])
+        differing = dict(disagreed_on(rows))
+        return differing if len(differing) <= DIFFERING_MAX else {}
+
+    def left(self, look: int, todo: Todo, shard: Shard | None = None) -> int:
+        """How many ledgers, or how many of a shard, some judging of a look left with that todo."""
+        mine = [one for one in self.done if one.look == look and (shard is None or one.shard == shard.number)]
+        return sum(self._count(one, pc.field("todo") == todo.value) for one in mine)
+
+    def left_by_latest(self, todo: Todo) -> int:
+        """How many ledgers the newest judging left with that todo."""
+        return self._count(self.done[-1], pc.field("todo") == todo.value)
+
+    def wants_second_opinion(self, look: int) -> bool:
+        """Whether an open ledger wants to be asked about again, not just its metadata read once more."""
+        waiting = (pc.field("todo") == Todo.LOOK.value) & pc.field("wait")
+        return any(self._count(one, waiting) for one in self.done if one.look == look)
+
+    def commit(self) -> None:
+        """One verdict a ledger, from whichever judging settled it. The judgings stay until the run is over."""
+        self.journal.once("verdicts", self.stages.commit, [(one.look, one.number) for one in self.done])
+
+    def _count(self, judging: Judging, keep: ds.Expression) -> int:
+        return self.run.count(self.stages.steps_name(judging.look, judging.number), STEPS, keep)

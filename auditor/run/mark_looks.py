@@ -1,0 +1,97 @@
+"""Looking at marks whose ledger the listing did not name: once when the marks are listed, and again at the end of the run.
+
+A ledger may have been created after the listing, or deleted since, so each such mark and its ledger's znode are read by
+themselves, after a sync. What was seen is written to evidence/marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from auditor.clock import now_ms
+from auditor.errors import StoreUnavailable
+from auditor.evidence.rows import Row, table
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import LISTING, MARKS
+from auditor.first_checker.underreplication import age_ms
+from auditor.model.evidence import Terms
+from auditor.model.identity import LedgerId
+from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
+from auditor.summary.seen_marks import AGAIN, FIRST, LISTED, WHERE, mark_row, problem_row, suspects_of
+from auditor.zookeeper.mark_listing import Marks
+from auditor.zookeeper.metadata_store import MetadataStore
+
+MARKS_LOOKED_AT_MAX = 10_000
+"""Marks of one run whose ledgers were not listed and that are looked at one by one, the oldest first: three reads each, twice.
+The others are counted as they were listed."""
+
+
+@dataclass(slots=True)
+class MarkLooks:
+    """The looks of one run at such marks. `is_partial`: only named ledgers are audited, so nothing can be said of others."""
+
+    store: MetadataStore
+    run: Place
+    terms: Terms
+    is_partial: bool = False
+
+    def record_first(self, marks: Marks) -> None:
+        """Look at the marks that were just listed. Raises StoreUnavailable."""
+        if self.is_partial:
+            return
+        unlisted = self._unlisted(marks)
+        looked_at, left = unlisted[:MARKS_LOOKED_AT_MAX], unlisted[MARKS_LOOKED_AT_MAX:]
+        at_ms = now_ms()
+        rows: list[Row] = [problem_row(at_ms, marks.problem)] if marks.problem else []
+        rows += [mark_row(i, LISTED, at_ms, marks.by_ledger[i], None) for i in left]
+        rows += self._look(FIRST, looked_at, marks.by_ledger.get)
+        self.run.write_table(WHERE, table(MARKS, rows), f"look-{FIRST}")
+
+    def look_again(self, delay_ms: int, wait: Callable[[float], None]) -> str | None:
+        """Look again at each suspect, `delay_ms` after the first look at the earliest. Return a sentence where that failed."""
+        if self.is_partial:
+            return None
+        suspects = suspects_of(self.run.read_table(WHERE, MARKS), self.terms)
+        if not suspects:
+            return None
+        wait(max(0, max(suspects.values()) + delay_ms - now_ms()) / 1000)
+        try:
+            rows = self._look(AGAIN, sorted(suspects), lambda _: None)
+        except StoreUnavailable as error:
+            return f"marks of ledgers that were not listed could not be looked at again: {error}"
+        self.run.write_table(WHERE, table(MARKS, rows), f"look-{AGAIN}")
+        return None
+
+    def _unlisted(self, marks: Marks) -> list[LedgerId]:
+        """The marked ledgers that were not listed, the oldest mark first."""
+        marked = np.fromiter(marks.by_ledger, np.int64, len(marks.by_ledger))
+        if not len(marked):
+            return []
+        ids = np.setdiff1d(marked, self.run.read_table("evidence/listing", LISTING)["ledger_id"].to_numpy())
+        now = self.terms.judged_at_ms
+        return sorted(map(int, ids), key=lambda ledger_id: (-age_ms(marks.by_ledger[ledger_id], now), ledger_id))
+
+    def _look(self, look: int, ids: Iterable[LedgerId], listed: Callable[[LedgerId], Mark | None]) -> list[Row]:
+        ids = list(ids)
+        if not ids:
+            return []
+        self.store.sync()
+        return list(_rows(self.store.read_ledgers(ids, look, now_ms, with_marks=True), listed))
+
+
+def _rows(records: Iterable[LedgerRecord], listed: Callable[[LedgerId], Mark | None]) -> Iterator[Row]:
+    """A row for each record. Where a mark or a ledger could not be read, the mark stands as it was listed."""
+    for record in records:
+        has_metadata = _has_metadata(record)
+        mark = listed(record.ledger_id) if has_metadata is None and record.mark is None else record.mark
+        yield mark_row(record.ledger_id, record.look, record.read_at_ms, mark, has_metadata)
+
+
+def _has_metadata(record: LedgerRecord) -> bool | None:
+    """Whether the ledger's znode is there; None where its mark or the znode could not be read."""
+    if record.status is RecordStatus.GONE:
+        return False
+    return True if record.stamp is not None else None

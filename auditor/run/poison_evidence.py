@@ -1,0 +1,75 @@
+"""`poison/` in a run's directory: what is known of each ledger that could not be judged, so that a person can look into it.
+
+`poison/ledger-<id>/` is laid out as a run's directory with one ledger in it: `auditor replay` judges that one alone, with
+today's code. `poison/stopped` names the ledgers on which judging was stopped: replaying the whole run sets them aside again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.run_directory import Place, write_json
+from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, LISTING, READS, VERDICTS
+from auditor.judging.set_aside import is_stopped
+from auditor.summary.poisoned import HAS_DETAIL, disagreed_on, poisoned
+
+_STOPPED_TABLE = "poison/stopped"
+_OWN_FOLDER = "poison/ledger-<id>"
+STOPPED = pa.schema([("ledger_id", pa.int64()), ("detail", pa.string())])
+"""A ledger on which judging was stopped, and how. Key: ledger_id."""
+KEPT_MAX = 100
+"""Ledgers of either sort whose evidence is kept apart; that of further ones is in `evidence/` as well."""
+
+_OF_LEDGERS = (
+    ("evidence/listing", LISTING),
+    ("evidence/ledgers", LEDGERS),
+    ("evidence/answers", ANSWERS),
+    ("evidence/reads", READS),
+)
+
+
+def keep_poison(run: Place) -> None:
+    """Write `poison/` for the ledgers that the verdicts of a run set aside, or on which the checkers differ. Nothing is written
+    where there is none.
+
+    Costs a scan of one column of the verdicts, and where there are any, of each table of evidence. Raises OutputError.
+    """
+    columns = ["ledger_id", "unknowns", "detail"]
+    verdicts = run.read_table("verdicts", VERDICTS, HAS_DETAIL, columns)
+    rows, differing = poisoned(verdicts), disagreed_on(verdicts)
+    if not rows and not differing:
+        return
+    stopped = [row for row in rows if is_stopped(row[1])]
+    if stopped:
+        run.write_table(_STOPPED_TABLE, pa.table(list(zip(*stopped, strict=True)), schema=STOPPED), "stopped")
+    _keep_evidence(run, [ledger_id for ledger_id, _ in (*rows[:KEPT_MAX], *differing[:KEPT_MAX])])
+
+
+def stopped_ledgers(run: Place) -> dict[int, str]:
+    """Why judging was stopped, by ledger; empty where it never was, or where the run did not come so far."""
+    if not run.has_table(_STOPPED_TABLE):
+        return {}
+    rows = run.read_table(_STOPPED_TABLE, STOPPED).to_pylist()
+    return {row["ledger_id"]: row["detail"] for row in rows}
+
+
+def _keep_evidence(run: Place, ids: Sequence[int]) -> None:
+    for name, schema in _OF_LEDGERS:
+        rows = run.read_table(name, schema, pc.field("ledger_id").isin(ids))
+        for ledger_id in ids:
+            own = rows.filter(pc.field("ledger_id") == ledger_id)
+            _home(run, ledger_id).write_table(name, own, "kept")
+    about = json.loads(run.read_text("run.json") or "{}")
+    bookies = run.read_table("evidence/bookies", BOOKIES)
+    for ledger_id in ids:
+        home = _home(run, ledger_id)
+        home.write_table("evidence/bookies", bookies, "bookies")
+        write_json(home, "run.json", {**about, "partial": True})
+
+
+def _home(run: Place, ledger_id: int) -> Place:
+    return run / _OWN_FOLDER.replace("<id>", str(ledger_id))

@@ -1,0 +1,82 @@
+"""Entries above lastEntryId, as the second checker counts them: wherever some list starts or stops naming entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from auditor.model.facts import BeyondEndFacts
+from auditor.model.identity import BookieId, EntryId
+from auditor.model.ledger import LedgerMetadata, LedgerState
+from auditor.second_checker.copies import Entries
+from auditor.second_checker.holdings import Group
+from auditor.second_checker.newest_words import Words
+from auditor.second_checker.search import listing_bookies
+
+RUNS_MAX = 100_000
+"""Runs above the end that are laid beside each other; a few bytes can speak of more, and of these nothing is said here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """What lies above the end. `is_open`: there are too many runs to count, and the rest means nothing."""
+
+    entries: Entries
+    facts: BeyondEndFacts | None
+    is_open: bool = False
+
+
+NOTHING = Beyond(Entries(), None)
+
+
+def beyond_end(heard: Words, metadata: LedgerMetadata) -> Beyond:
+    """Return the entries above the end that at least ack-quorum bookies of the last ensemble list."""
+    last, ack = metadata.last_entry_id, metadata.ack_quorum
+    if metadata.state is not LedgerState.CLOSED or last is None or not metadata.segments or ack < 1:
+        return NOTHING
+    lists = listing_bookies(heard, metadata)
+    runs: dict[BookieId, list[tuple[EntryId, EntryId]]] = {}
+    for bookie in set(metadata.segments[-1].ensemble) & lists.keys():
+        if sum(_runs_above(group, last) for group in lists[bookie]) > RUNS_MAX:
+            return Beyond(Entries(), None, is_open=True)
+        runs[bookie] = [run for group in lists[bookie] for run in _above(group, last)]
+    ranges = tuple(_listed_by(ack, [run for of_bookie in runs.values() for run in of_bookie]))
+    if not ranges:
+        return NOTHING
+    listing = [b for b, mine in runs.items() if any(a <= high and z >= low for a, z in mine for low, high in ranges)]
+    entries = Entries(ranges, sum(high - low + 1 for low, high in ranges))
+    return Beyond(entries, BeyondEndFacts(last, ack, tuple(sorted(listing))))
+
+
+def _runs_above(group: Group, last: EntryId) -> int:
+    """How many runs of a group reach above `last`, at most."""
+    if group.end <= last:
+        return 0
+    return 1 if group.period == 0 else (group.last - max(group.first, last - group.size)) // group.period + 2
+
+
+def _above(group: Group, last: EntryId) -> Iterator[tuple[EntryId, EntryId]]:
+    """The runs of a group as far as they lie above `last`."""
+    if group.end <= last:
+        return
+    step = group.period or 1
+    skipped = max(0, (last + 1 - group.size - group.first) // step)
+    for start in range(group.first + skipped * step, group.last + 1, step):
+        if start + group.size - 1 > last:
+            yield max(start, last + 1), start + group.size - 1
+
+
+def _listed_by(count: int, runs: list[tuple[EntryId, EntryId]]) -> Iterator[tuple[EntryId, EntryId]]:
+    """The maximal ranges that lie in at least `count` of the runs; the runs of one bookie are disjoint."""
+    steps: dict[EntryId, int] = {}
+    for low, high in runs:
+        steps[low] = steps.get(low, 0) + 1
+        steps[high + 1] = steps.get(high + 1, 0) - 1
+    depth, begins = 0, None
+    for at in sorted(steps):
+        depth += steps[at]
+        if depth >= count and begins is None:
+            begins = at
+        elif depth < count and begins is not None:
+            yield begins, at - 1
+            begins = None

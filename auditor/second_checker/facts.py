@@ -1,0 +1,194 @@
+"""The facts of findings as the second checker derives them: of entries, of marks, of metadata alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from auditor.model.evidence import Terms
+from auditor.model.facts import (
+    Contradiction,
+    Contradicts,
+    EntryFacts,
+    MarkFacts,
+    Search,
+    StuckFacts,
+    WhyMarked,
+)
+from auditor.model.identity import BookieId
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState
+from auditor.model.verdict import CopyCounts
+from auditor.second_checker.copies import Tally, Worst, written
+from auditor.second_checker.holdings import ABSENT, HELD, Testimony, names
+from auditor.second_checker.newest_words import Words
+from auditor.second_checker.schedule import Stretch, first_of, stretches
+from auditor.second_checker.search import listing_bookies
+
+Testimonies = Mapping[BookieId, Testimony]
+
+
+def entry_facts(
+    heard: Words, metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies, worst: Worst, search: Search | None
+) -> EntryFacts:
+    """Return what holds of the worst entry. `at_tail` is right only where all entries were looked at."""
+    write_set = worst.stretch.bookies_of(worst.entry)
+    lists = listing_bookies(heard, metadata)
+    return EntryFacts(
+        worst.entry,
+        write_set,
+        tuple(sorted(b for b in lists if b not in write_set and names(lists[b], worst.entry))),
+        tuple(_gone(heard, metadata)),
+        0 < worst.confirmed >= metadata.ack_quorum and _is_at_tail(metadata, tally, testimonies),
+        search,
+    )
+
+
+def _gone(heard: Words, metadata: LedgerMetadata) -> Iterator[BookieId]:
+    """Bookies that are gone and to which some entry was written, whether or not it is among those looked at."""
+    parts = stretches(metadata)
+    for bookie in sorted(bookie for bookie, answer in heard.answers.items() if answer.is_gone):
+        if any(bookie in part.ensemble and first_of(part, bookie) is not None for part in parts):
+            yield bookie
+
+
+def _is_at_tail(metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies) -> bool:
+    """Walk each bookie's entries upwards: none may be missing before the last stretch, and in that one some come first, then
+    nothing but missing ones. What such a bookie has must have been listed or read, all of it."""
+    blocks = [one.block for one in tally.counted]
+    end = blocks[-1].stretch
+    if end.last != metadata.last_entry_id:
+        return False
+    if any(len(bookies) < block.stretch.write_quorum for block in blocks for bookies in _write_sets(block.stretch)):
+        return False
+    if any(bookie in tally.unknown_on or _assumed(tally, testimonies, bookie) for bookie in tally.absent):
+        return False
+    for block in blocks:
+        said = {bookie: testimonies[bookie].words(block.low, block.high) for bookie in block.stretch.bookies}
+        for bookie, words in said.items():
+            mine = np.zeros(len(words), np.bool_)
+            for at, bookies in written(block):
+                mine[at] = bookie in bookies
+            missing = (words == ABSENT)[mine]
+            if not missing.any():
+                continue
+            begins = int(missing.argmax())
+            if block.stretch != end or begins == 0 or not missing[begins:].all():
+                return False
+    return True
+
+
+def _assumed(tally: Tally, testimonies: Testimonies, bookie: BookieId) -> int:
+    """How many copies a bookie that cannot list has by its sample alone: those that nobody read there."""
+    testimony = testimonies[bookie]
+    return tally.held[bookie] - sum(word == HELD for word in testimony.told.values()) if testimony.rest == HELD else 0
+
+
+def _write_sets(stretch: Stretch) -> Iterator[tuple[BookieId, ...]]:
+    """The write sets of the stretch that differ, as far as it has entries."""
+    for entry in range(stretch.first, min(stretch.last, stretch.first + len(stretch.ensemble) - 1) + 1):
+        yield stretch.bookies_of(entry)
+
+
+def copy_counts(tally: Tally, testimonies: Testimonies, probed: Sequence[BookieId], promised: int) -> CopyCounts:
+    """Return what the promised copies rest on, as far as their entries were looked at."""
+    listed = read = assumed = 0
+    for bookie, held in tally.held.items():
+        told = sum(word == HELD for word in testimonies[bookie].told.values())
+        read += told
+        if bookie in probed:
+            assumed += held - told
+        else:
+            listed += held - told
+    return CopyCounts(promised, listed, read, assumed)
+
+
+def is_mark_stale(record: LedgerRecord, tally: Tally, copies: CopyCounts) -> bool:
+    """Whether all entries of a marked ledger have all their copies, and none of these is assumed."""
+    metadata = record.metadata
+    if record.mark is None or metadata is None or not tally.counted or metadata.last_entry_id is None:
+        return False
+    entries = sum(len(one.confirmed) for one in tally.counted)
+    full = all((one.confirmed == metadata.write_quorum).all() for one in tally.counted)
+    return entries == metadata.last_entry_id + 1 and full and copies.assumed == 0
+
+
+def mark_facts(record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: bool) -> MarkFacts:
+    """Return what is known of a mark. `tally` is None where no bookie was asked."""
+    mark, metadata = record.mark, record.metadata
+    assert mark is not None, record
+    times = [mark.created_ms, *([] if mark.changed_ms is None else [mark.changed_ms])]
+    held = mark.lock
+    return MarkFacts(
+        max(0, max(terms.judged_at_ms - time for time in times)),
+        terms.underreplication_grace_ms,
+        mark.created_ms,
+        mark.changed_ms,
+        mark.missing_replicas,
+        mark.problem or "",
+        held.holder if held else None,
+        held.since_ms if held else None,
+        metadata.state if metadata else None,
+        tuple(_why(record, tally, terms, is_stale=is_stale)),
+    )
+
+
+def _why(record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: bool) -> Iterator[WhyMarked]:
+    metadata, around = record.metadata, terms.around
+    counted = tally.counted if tally is not None else []
+    if any((one.possible == 0).any() for one in counted):
+        yield WhyMarked.NO_COPY
+    elif any((one.in_reach == 0).any() for one in counted):
+        yield WhyMarked.NO_COPY_IN_REACH
+    if around.replication_disabled:
+        yield WhyMarked.REPLICATION_DISABLED
+    if around.auditor is None:
+        yield WhyMarked.NO_AUDITOR
+    lacking = {one.block.stretch for one in counted if (one.confirmed < one.block.stretch.write_quorum).any()}
+    if any(around.writable <= set(stretch.ensemble) for stretch in lacking):
+        yield WhyMarked.NO_SPARE_BOOKIE
+    if record.mark is not None and record.mark.lock is not None:
+        yield WhyMarked.LOCKED
+    if metadata is not None and (metadata.state, metadata.last_entry_id) == (LedgerState.CLOSED, -1):
+        yield WhyMarked.EMPTY_LEDGER
+    if is_stale:
+        yield WhyMarked.STALE
+
+
+def stuck_facts(record: LedgerRecord, terms: Terms) -> StuckFacts:
+    """Return since when a ledger is open or in recovery; it must be stuck."""
+    metadata, stamp = record.metadata, record.stamp
+    assert metadata is not None and stamp is not None, record
+    if metadata.state is LedgerState.IN_RECOVERY:
+        since, by_metadata = stamp.mtime_ms, False
+    else:
+        own = stamp.ctime_ms if metadata.ctime_ms is None else metadata.ctime_ms
+        since, by_metadata = min(own, stamp.ctime_ms), own < stamp.ctime_ms
+    return StuckFacts(metadata.state, since, by_metadata, terms.judged_at_ms - since, terms.stuck_after_ms)
+
+
+def contradictions(metadata: LedgerMetadata) -> list[Contradiction]:
+    """Return everything BookKeeper promises of metadata that does not hold (metadata.md 6.2)."""
+    size, write, ack = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
+    firsts = [segment.first_entry_id for segment in metadata.segments]
+    last, is_closed = metadata.last_entry_id, metadata.state is LedgerState.CLOSED
+    claims = [
+        (min(size, write, ack) >= 1, Contradicts.QUORUM_BELOW_ONE, (size, write, ack)),
+        (write <= size, Contradicts.WRITE_QUORUM_ABOVE_ENSEMBLE, (write, size)),
+        (ack <= write, Contradicts.ACK_QUORUM_ABOVE_WRITE, (ack, write)),
+        (bool(firsts), Contradicts.NO_SEGMENT, ()),
+        (not firsts or firsts[0] == 0, Contradicts.FIRST_SEGMENT_NOT_AT_ZERO, tuple(firsts[:1])),
+        (not is_closed or last is not None, Contradicts.NO_LAST_ENTRY, ()),
+    ]
+    if is_closed and last is not None:
+        claims.append((last >= -1, Contradicts.LAST_ENTRY_BELOW_MINUS_ONE, (last,)))
+        fits = last < -1 or not firsts or firsts[-1] - 1 <= last
+        claims.append((fits, Contradicts.SEGMENT_BEYOND_LAST_ENTRY, (*firsts[-1:], last)))
+    for place in range(1, len(firsts)):
+        one, before = firsts[place], firsts[place - 1]
+        claims.append((one > before, Contradicts.SEGMENTS_OUT_OF_ORDER, (one, before)))
+    for segment in metadata.segments:
+        members = len(segment.ensemble)
+        numbers = (segment.first_entry_id, members, size)
+        claims.append((members == size, Contradicts.WRONG_ENSEMBLE_SIZE, numbers))
+    return [Contradiction(what, numbers) for holds, what, numbers in claims if not holds]

@@ -1,0 +1,182 @@
+"""What the second checker finds wrong with a ledger, as far as it can be compared with a finding of the first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from auditor.model.evidence import Terms
+from auditor.model.facts import ContradictionFacts, CorruptFacts, DuplicateFacts, Facts, UndecodableFacts, UnrecoverableFacts
+from auditor.model.finding import RANGES_MAX, Copies, FindingSegment, Kind
+from auditor.model.identity import BookieId, EntryId
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, RecordStatus
+from auditor.model.placement import Adherence
+from auditor.second_checker.beyond_end import beyond_end
+from auditor.second_checker.copies import Entries, Tally, Worst
+from auditor.second_checker.facts import contradictions, entry_facts, mark_facts, stuck_facts
+from auditor.second_checker.holdings import Testimony
+from auditor.second_checker.metadata import is_beyond_grace, is_stuck
+from auditor.second_checker.newest_words import Words
+from auditor.second_checker.placement import adherence, judges, placement_facts
+from auditor.second_checker.schedule import Stretch
+from auditor.second_checker.search import searched
+
+_OF_PLACEMENT: Mapping[Adherence | None, Kind] = {
+    Adherence.FAIL: Kind.PLACEMENT_FAILED,
+    Adherence.SOFT: Kind.PLACEMENT_SOFT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CrossCheckFinding:
+    """One finding of the second checker, with the facts it derives. `segment` is there where it is about one, `entries` and
+    what follows where it is about entries. In PlacementFacts `shown` has every write set, with no clause, or none."""
+
+    kind: Kind
+    facts: Facts
+    segment: FindingSegment | None = None
+    entries: Entries | None = None
+    missing_on: Mapping[BookieId, Entries] = field(default_factory=dict)
+    copies: Copies | None = None
+
+    @property
+    def stands_alone(self) -> bool:
+        """Of a marked ledger it is all there is to say, beside its metadata."""
+        return self.kind is Kind.UNDERREPLICATED_UNRECOVERABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A ledger counted: what its bookies said, copy by copy."""
+
+    tally: Tally
+    testimonies: Mapping[BookieId, Testimony]
+    corrupt: Mapping[EntryId, Worst]
+    """Each entry with a corrupt copy where one should be."""
+
+
+def mark_told(record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: bool = False) -> list[CrossCheckFinding]:
+    """A mark that stands for too long. `tally` is None where no bookie was asked."""
+    if not is_beyond_grace(record, terms):
+        return []
+    return [CrossCheckFinding(Kind.UNDERREPLICATED_BEYOND_GRACE, mark_facts(record, tally, terms, is_stale=is_stale))]
+
+
+def described(record: LedgerRecord, terms: Terms) -> list[CrossCheckFinding]:
+    """Metadata that cannot be decoded or contradicts itself; else a ledger left open."""
+    bad, metadata = record.malformed, record.metadata
+    if record.status is RecordStatus.MALFORMED and bad is not None:
+        facts = UndecodableFacts(bad.reason, bad.offset, bad.length, bad.sha256)
+        return [CrossCheckFinding(Kind.METADATA_MALFORMED, facts)]
+    if metadata is None:
+        return []
+    against = contradictions(metadata)
+    if against:
+        return [CrossCheckFinding(Kind.METADATA_MALFORMED, ContradictionFacts(tuple(against), len(against)))]
+    return [CrossCheckFinding(Kind.LEDGER_STUCK, stuck_facts(record, terms))] if is_stuck(record, terms) else []
+
+
+def placement_told(
+    metadata: LedgerMetadata, parts: Sequence[Stretch], terms: Terms
+) -> tuple[list[CrossCheckFinding], frozenset[EntryId], bool]:
+    """(a finding for each segment at fault, segments too open to be tried, whether some location that matters is not known)."""
+    doubled = {part.first: part for part in parts if len(set(part.ensemble)) < len(part.ensemble)}
+    told = [
+        CrossCheckFinding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, DuplicateFacts(_twice(part.ensemble)), _segment(part))
+        for part in doubled.values()
+    ]
+    rule, open_segments, is_open = terms.placement, set[EntryId](), False
+    if not judges(rule, metadata):
+        return told, frozenset(), False
+    for segment in _every_segment(metadata) if rule.java_compatible else [_segment(part) for part in parts]:
+        found = adherence(segment.ensemble, metadata.write_quorum, metadata.ack_quorum, rule, terms.around)
+        if found is None:
+            open_segments.add(segment.first_entry_id)
+        is_open |= found is Adherence.UNKNOWN
+        kind = _OF_PLACEMENT.get(found)
+        if kind is not None and segment.first_entry_id not in doubled:
+            told.append(CrossCheckFinding(kind, placement_facts(segment.ensemble, metadata, terms), segment))
+    return told, frozenset(open_segments), is_open
+
+
+def _twice(ensemble: Sequence[BookieId]) -> tuple[tuple[BookieId, tuple[int, ...]], ...]:
+    """Each bookie that stands more than once, with its positions."""
+    times = Counter(ensemble)
+    return tuple(
+        (bookie, tuple(at for at, one in enumerate(ensemble) if one == bookie)) for bookie in times if times[bookie] > 1
+    )
+
+
+def _segment(part: Stretch) -> FindingSegment:
+    return FindingSegment(part.first, part.last, part.ensemble)
+
+
+def _every_segment(metadata: LedgerMetadata) -> Iterator[FindingSegment]:
+    """As Java walks them: all, whether or not they hold an entry; one that holds none ends before it begins."""
+    ends = [segment.first_entry_id - 1 for segment in metadata.segments[1:]]
+    ends.append(-1 if metadata.last_entry_id is None else metadata.last_entry_id)
+    for segment, end in zip(metadata.segments, ends, strict=True):
+        yield FindingSegment(segment.first_entry_id, max(end, segment.first_entry_id - 1), segment.ensemble)
+
+
+def entries_told(
+    heard: Words, metadata: LedgerMetadata, count: Count, terms: Terms, *, excused: bool
+) -> list[CrossCheckFinding]:
+    """At most one: the strongest kind that is true of any entry."""
+    tally = count.tally
+    if not tally.counted:
+        return []
+    write, ack = metadata.write_quorum, min(metadata.ack_quorum, metadata.write_quorum)
+    lost = tally.with_at_most(0)
+    if lost.total:
+        return [_lost(heard, metadata, count, terms, lost)]
+    facts = entry_facts(heard, metadata, tally, count.testimonies, tally.worst(), None)
+    if not excused and (few := tally.with_at_most(ack - 1)).total:
+        return [_told(Kind.ENTRY_BELOW_ACK_QUORUM, facts, metadata, tally, few)]
+    if count.corrupt:
+        return [_corrupt(heard, metadata, count)]
+    if not excused and (few := tally.with_at_most(write - 1)).total:
+        return [_told(Kind.ENTRY_BELOW_WRITE_QUORUM, facts, metadata, tally, few)]
+    return []
+
+
+def _lost(heard: Words, metadata: LedgerMetadata, count: Count, terms: Terms, lost: Entries) -> CrossCheckFinding:
+    """Entries of which no copy can exist where the metadata says."""
+    tally = count.tally
+    search = searched(heard, metadata, tally, terms)
+    facts = entry_facts(heard, metadata, tally, count.testimonies, tally.worst(), search)
+    if heard.record.mark is not None:
+        both = UnrecoverableFacts(facts, mark_facts(heard.record, tally, terms, is_stale=False))
+        return _told(Kind.UNDERREPLICATED_UNRECOVERABLE, both, metadata, tally, lost)
+    is_elsewhere = search is not None and search.entries == search.entries_unnamed
+    kind = Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE if is_elsewhere else Kind.ENTRY_WITHOUT_REPLICA
+    return _told(kind, facts, metadata, tally, lost)
+
+
+def _corrupt(heard: Words, metadata: LedgerMetadata, count: Count) -> CrossCheckFinding:
+    lowest = min(count.corrupt)
+    worst = count.corrupt[lowest]
+    on: dict[BookieId, list[EntryId]] = {}
+    for bookie, entry in sorted(heard.corrupt):
+        if entry in count.corrupt and bookie in count.corrupt[entry].stretch.bookies_of(entry):
+            on.setdefault(bookie, []).append(entry)
+    copies = tuple((bookie, tuple(entries[:RANGES_MAX])) for bookie, entries in on.items())
+    facts = CorruptFacts(lowest, worst.stretch.bookies_of(lowest), copies)
+    return _told(Kind.ENTRY_CORRUPT, facts, metadata, count.tally, Entries.of(count.corrupt), worst)
+
+
+def _told(
+    kind: Kind, facts: Facts, metadata: LedgerMetadata, tally: Tally, entries: Entries, worst: Worst | None = None
+) -> CrossCheckFinding:
+    worst = tally.worst() if worst is None else worst
+    copies = Copies(metadata.write_quorum, metadata.ack_quorum, worst.confirmed, worst.possible - worst.confirmed)
+    return CrossCheckFinding(kind, facts, _segment(worst.stretch), entries, tally.absent, copies)
+
+
+def beyond_end_told(heard: Words, metadata: LedgerMetadata) -> tuple[list[CrossCheckFinding], bool]:
+    """(entries above lastEntryId, whether there are too many runs there to say)."""
+    found = beyond_end(heard, metadata)
+    if found.facts is None:
+        return [], found.is_open
+    return [CrossCheckFinding(Kind.ENTRIES_BEYOND_END, found.facts, entries=found.entries)], False

@@ -1,0 +1,218 @@
+"""What one bookie holds, as the second checker sees it: a word for each entry of a block, written into an array.
+
+A list is written out entry by entry; what was read there is written over it. Blocks are short (`enumerated_blocks`), lists may
+speak of any number of entries: only what lies within the block is written.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from struct import iter_unpack
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.identity import EntryId
+from auditor.model.verdict import Unknown
+
+HELD, ABSENT, UNKNOWN = 0, 1, 2
+Marks: TypeAlias = NDArray[np.int8]
+
+PAGE = 8192 // 8
+"""Entries of an index page: the last entry may be missing from a list while it is the first one of its page."""
+
+STRANGE_RUNS_MAX = 10_000
+STRANGE_FROM_RUNS = 17
+KNOWN_STRIDES = 16
+"""What a list may claim (as `auditor.first_checker.coverage` bounds it): progressions of 17 runs or more whose period is none of the
+first 16 multiples of the ensemble size may tell 10,000 runs, or as many as the bytes received can have carried one by one."""
+
+_WHY_NO_LIST = {
+    AnswerStatus.SILENT: Unknown.BOOKIE_SILENT,
+    AnswerStatus.UNREGISTERED: Unknown.BOOKIE_SILENT,
+    AnswerStatus.TIMED_OUT: Unknown.ANSWER_TIMEOUT,
+    AnswerStatus.REFUSED: Unknown.BOOKIE_REFUSED,
+    AnswerStatus.TOO_LARGE: Unknown.ANSWER_TOO_LARGE,
+    AnswerStatus.UNSUPPORTED: Unknown.BOOKIE_UNSUPPORTED,
+    AnswerStatus.ADDRESS_UNKNOWN: Unknown.ADDRESS_UNKNOWN,
+}
+_WHY_NO_READ = {
+    ReadStatus.SILENT: Unknown.BOOKIE_SILENT,
+    ReadStatus.UNREGISTERED: Unknown.BOOKIE_SILENT,
+    ReadStatus.TIMED_OUT: Unknown.ANSWER_TIMEOUT,
+    ReadStatus.REFUSED: Unknown.BOOKIE_REFUSED,
+    ReadStatus.TOO_LARGE: Unknown.ANSWER_TOO_LARGE,
+    ReadStatus.ADDRESS_UNKNOWN: Unknown.ADDRESS_UNKNOWN,
+    ReadStatus.NOT_ASKED: Unknown.BOOKIE_SILENT,
+}
+NOT_THERE = (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)
+
+
+class Group(NamedTuple):
+    """Runs of `size` entries from `first` on, `period` apart, the last one at `last`."""
+
+    first: EntryId
+    last: EntryId
+    size: int
+    period: int
+
+    @property
+    def end(self) -> EntryId:
+        return self.last + self.size - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Testimony:
+    """What is known of one bookie. An entry is in `told` if it was read there; the rest is in `listed`, or is `rest`.
+
+    `why`: the reasons for what is unknown. `present_unlisted`: entries that a list left out and a read found.
+    """
+
+    rest: int
+    listed: tuple[Group, ...] = ()
+    told: Mapping[EntryId, int] = field(default_factory=dict)
+    why: frozenset[Unknown] = frozenset()
+    present_unlisted: int = 0
+    answered: frozenset[EntryId] = frozenset()
+    """Of a bookie that cannot list: the entries about which it said anything."""
+    is_away: bool = False
+    """It is silent, or not registered."""
+
+    def words(self, low: EntryId, high: EntryId) -> Marks:
+        """HELD, ABSENT or UNKNOWN for each entry of [low, high], as if all of them had been written to this bookie."""
+        found = np.full(high - low + 1, self.rest, np.int8)
+        at = bisect_left(self.listed, low, key=lambda group: group.end)
+        while at < len(self.listed) and self.listed[at].first <= high:
+            _write(found, low, high, self.listed[at])
+            at += 1
+        for entry, word in self.told.items():
+            if low <= entry <= high:
+                found[entry - low] = word
+        return found
+
+
+def _write(found: Marks, low: EntryId, high: EntryId, group: Group) -> None:
+    """Mark the group's entries within the block as held: run by run, or where runs are short and many, place by place."""
+    step = group.period or 1
+    skipped = max(0, -((group.first + group.size - 1 - low) // step))  # 0 of a single run, which is not below the block
+    starts = range(group.first + skipped * step, min(group.last, high) + 1, step)
+    if len(starts) <= group.size:
+        for run in starts:
+            found[max(run, low) - low : min(run + group.size - 1, high) - low + 1] = HELD
+        return
+    for place in range(group.size):
+        begin, end = starts[0] + place, min(starts[-1] + place, high)
+        if begin < low:
+            begin += step
+        found[begin - low : end - low + 1 : step] = HELD
+
+
+def gone() -> Testimony:
+    """A bookie that will not come back: it holds nothing."""
+    return Testimony(ABSENT)
+
+
+def unheard(answer: Answer | None) -> Testimony:
+    """Nothing that counts was heard from it."""
+    why = Unknown.BOOKIE_SILENT if answer is None else _WHY_NO_LIST.get(answer.status, Unknown.ANSWER_INVALID)
+    return Testimony(UNKNOWN, why=frozenset({why}), is_away=why is Unknown.BOOKIE_SILENT)
+
+
+def by_list(answer: Answer, ensemble_size: int, highest: EntryId, reads: Mapping[EntryId, EntryRead]) -> Testimony:
+    """A bookie that listed (or said that it has no such ledger), and the reads behind it; `highest` entry written to it.
+
+    An entry that the list lacks is absent when it was read in vain, or when every read there was in vain (but for the entry
+    that may be missing from an honest list) and there was one. A copy read with a wrong digest is unknown, listed or not.
+    """
+    groups = groups_of(answer)
+    if claims_too_much(answer, groups, ensemble_size):
+        return Testimony(UNKNOWN, why=frozenset({Unknown.ANSWER_INVALID}))
+    unlisted = {entry: read for entry, read in reads.items() if not names(groups, entry)}
+    corrupt = [entry for entry, read in reads.items() if read.status is ReadStatus.CORRUPT]
+    told, why, is_honest = dict.fromkeys(corrupt, UNKNOWN), set[Unknown](), True
+    for entry, read in unlisted.items():
+        if read.status is ReadStatus.PRESENT:
+            told[entry] = HELD
+            is_honest &= entry == highest and entry % PAGE == 0 and answer.status is AnswerStatus.HELD
+        elif read.status in NOT_THERE:
+            told[entry] = ABSENT
+        else:
+            told[entry] = UNKNOWN
+            why.add(_WHY_NO_READ.get(read.status, Unknown.ANSWER_INVALID))
+    failed = bool(why)
+    if corrupt or not is_honest:
+        why.add(Unknown.ANSWER_INVALID)
+    absent_somewhere = ABSENT in (told[entry] for entry in unlisted)
+    return Testimony(
+        ABSENT if absent_somewhere and is_honest and not failed else UNKNOWN,
+        groups,
+        told,
+        frozenset(why or {Unknown.ANSWER_TIMEOUT}),
+        present_unlisted=sum(read.status is ReadStatus.PRESENT for read in unlisted.values()),
+    )
+
+
+def by_reads(reads: Mapping[EntryId, EntryRead], *, all_due_were_made: bool) -> Testimony:
+    """A bookie that cannot list, by the entries read there (of those written to it).
+
+    An unknown ledger speaks for every entry, unless the newest look that was answered showed one. What was not read counts as
+    held when all reads that are due were made and one of them told something.
+    """
+    spoken = {e: read for e, read in reads.items() if read.status in (*NOT_THERE, ReadStatus.PRESENT, ReadStatus.CORRUPT)}
+    latest = max((read.look for read in spoken.values()), default=None)
+    at_latest = {read.status for read in spoken.values() if read.look == latest}
+    if ReadStatus.NO_LEDGER in at_latest and not at_latest & {ReadStatus.PRESENT, ReadStatus.CORRUPT}:
+        return Testimony(ABSENT, answered=frozenset(spoken))
+    told, why, is_told = dict[EntryId, int](), set[Unknown](), False
+    for entry, read in reads.items():
+        if read.status is ReadStatus.PRESENT or read.status in NOT_THERE:
+            told[entry] = HELD if read.status is ReadStatus.PRESENT else ABSENT
+            is_told = True
+        else:
+            told[entry] = UNKNOWN
+            why.add(_WHY_NO_READ.get(read.status, Unknown.ANSWER_INVALID))
+    if not all_due_were_made:
+        why.add(Unknown.BOOKIE_UNSUPPORTED)
+    rest = HELD if all_due_were_made and is_told else UNKNOWN
+    return Testimony(rest, (), told, frozenset(why), answered=frozenset(spoken))
+
+
+def groups_of(answer: Answer) -> tuple[Group, ...]:
+    """Return the groups of a list, ascending."""
+    return tuple(Group(*group) for group in iter_unpack(">qqii", answer.groups))
+
+
+def only_listed(groups: tuple[Group, ...], low: EntryId, high: EntryId) -> Marks:
+    """Return HELD for each entry of [low, high] that the groups name, ABSENT for the others."""
+    return Testimony(ABSENT, groups).words(low, high)
+
+
+def edges_of(answer: Answer) -> Iterator[EntryId]:
+    """Where the answer's groups begin and end, and the first and the last run of each."""
+    for first, last, size, _ in iter_unpack(">qqii", answer.groups):
+        yield from (first, first + size - 1, last, last + size - 1)
+
+
+def names(groups: tuple[Group, ...], entry: EntryId) -> bool:
+    """Whether a list names the entry, by what a group means."""
+    at = bisect_left(groups, entry, key=lambda group: group.end)
+    if at == len(groups) or entry < groups[at].first:
+        return False
+    group = groups[at]
+    return group.period == 0 or (entry - group.first) % group.period < group.size
+
+
+def claims_too_much(answer: Answer, groups: tuple[Group, ...], ensemble_size: int) -> bool:
+    """Whether a list speaks of more strange runs than could ever be judged."""
+    strange = 0
+    for group in groups:
+        is_known = group.period % ensemble_size == 0 and group.period // ensemble_size <= KNOWN_STRIDES
+        if group.period == group.size or is_known:  # a single run has no period, and that is known
+            continue
+        runs = (group.last - group.first) // group.period + 1
+        strange += runs if runs >= STRANGE_FROM_RUNS else 0
+    return strange > max(STRANGE_RUNS_MAX, answer.received_bytes // 24)

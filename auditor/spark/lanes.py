@@ -1,0 +1,255 @@
+"""One Spark partition a bookie: a lane, so that the whole job keeps one bounded conversation with each of them.
+
+A hash of the bookie's id would put two bookies into one partition and serialise them. So each lane gets a key whose hash
+modulo the number of lanes is its own number, found by hashing integers as Spark does: to ask Spark for their hashes takes a
+job, and half a second of a small audit. A test holds the two hashes equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from auditor.bookie.client import AsyncLane, Lane
+from auditor.bookie.questions import ListQuestion, ReadQuestion
+from auditor.bookie.searching import SearchBudget, unread
+from auditor.clock import now_ms
+from auditor.config import BookieLimits
+from auditor.errors import StoreUnavailable
+from auditor.evidence.rows import Row, answer_row, greeting_row, read_row, table
+from auditor.evidence.schemas import ANSWERS, READS, with_read_counts
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.ledger import DigestType
+from auditor.spark.ledgers import Batches, Work, with_counts
+from auditor.zookeeper.metadata_store import StoreAddress
+from auditor.zookeeper.registrations import unregistered_detail
+from auditor.zookeeper.session import ReadCounts
+
+QUESTIONS = pa.schema([("bookie_id", pa.string()), ("ledger_id", pa.int64()), ("expected_bytes", pa.int64())])
+"""A bookie to ask about a ledger. Key: (bookie_id, ledger_id). Where ledger_id is null the bookie is only greeted."""
+
+WANTED = pa.schema(
+    [
+        ("bookie_id", pa.string()),
+        ("ledger_id", pa.int64()),
+        ("entry_id", pa.int64()),
+        ("digest_type", pa.int32()),
+        ("is_search", pa.bool_()),
+    ]
+)
+"""A read to make. Key: (bookie_id, ledger_id, entry_id)."""
+
+COUNTED_READS = with_read_counts(READS)
+"""What the run writes."""
+
+FOUND_OUT_BEFORE = "it showed before that it cannot list: not asked again"
+"""Why a bookie that cannot list was not asked again."""
+KEYS_TRIED_PER_LANE = 60
+"""Integers hashed for each lane: the chance that none of them falls into a given lane is e^-60."""
+
+SPARK_SEED = 42
+"""The seed of Spark's Murmur3Hash expression, by which it partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """Where the registered bookies are, at one look. An address is None where the registration could not be read."""
+
+    addresses: Mapping[BookieId, tuple[str, int] | None]
+    unsupported: frozenset[BookieId]
+    """Bookies known from earlier in the run that they cannot list: not asked again, no time-out is paid again. They are read
+    from like all others."""
+    cookies: frozenset[BookieId] | None = None
+    """Bookies with a cookie; None where the cookies are not known."""
+    listed: frozenset[BookieId] = frozenset()
+    """Bookies that listed a ledger earlier in the run: that they can is settled."""
+    searches_left: Mapping[BookieId, int] | None = None
+    """How often each bookie may still be read for entries that it should not hold; 0 for one that is not named. None: as often
+    as it is wanted."""
+
+    def lanes(self) -> list[BookieId]:
+        """The bookies with a lane of their own; all others share one more, in which nobody is dialled."""
+        return sorted(self.addresses)
+
+
+def by_lane(rows: DataFrame, directory: Directory) -> DataFrame:
+    """The rows, one partition a registered bookie, and one for all the bookies that are not registered."""
+    bookies = directory.lanes()
+    keys = _lane_keys(len(bookies) + 1)
+    lane_of = f.create_map(*(f.lit(part) for pair in zip(bookies, keys[1:], strict=True) for part in pair)) if bookies else None
+    key = f.lit(keys[0]) if lane_of is None else f.coalesce(lane_of[f.col("bookie_id")], f.lit(keys[0]))
+    return rows.withColumn("lane", key).repartition(len(keys), f.col("lane"))
+
+
+def _lane_keys(lanes: int) -> list[int]:
+    """For each lane an integer that Spark's hash partitioning puts there."""
+    keys: dict[int, int] = {}
+    for key in range(lanes * KEYS_TRIED_PER_LANE):
+        keys.setdefault(spark_hash(key) % lanes, key)
+        if len(keys) == lanes:
+            break
+    assert len(keys) == lanes, f"no key found for {lanes - len(keys)} of {lanes} lanes"
+    return [keys[lane] for lane in range(lanes)]
+
+
+def spark_hash(key: int) -> int:
+    """What Spark's `hash` makes of an int column: 32 bits of Murmur3 (Murmur3_x86_32.hashInt), signed."""
+    mixed = _times(_rotated(_times(key, 0xCC9E2D51), 15), 0x1B873593)
+    word = (_times(_rotated(SPARK_SEED ^ mixed, 13), 5) + 0xE6546B64) & _WORD
+    word ^= 4  # the length of an int, in bytes
+    word = _times(word ^ word >> 16, 0x85EBCA6B)
+    word = _times(word ^ word >> 13, 0xC2B2AE35)
+    word ^= word >> 16
+    return word - (word >> 31 << 32)
+
+
+_WORD = 2**32 - 1
+
+
+def _times(word: int, factor: int) -> int:
+    return (word & _WORD) * factor & _WORD
+
+
+def _rotated(word: int, bits: int) -> int:
+    return (word << bits | word >> 32 - bits) & _WORD
+
+
+def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
+    """Work on QUESTIONS rows of one lane: an ANSWERS row for each ledger, and one that says how the bookie greeted us."""
+
+    def work(batches: Batches) -> Batches:
+        with _Switchboard(directory, limits, look) as board:
+            for batch in batches:
+                for bookie, (ledgers, sizes) in _by_bookie(batch, "ledger_id", "expected_bytes").items():
+                    asked = [(i, size) for i, size in zip(ledgers, sizes, strict=True) if i is not None]
+                    yield table(ANSWERS, [answer_row(answer) for answer in board.lists(bookie, asked)])
+            yield table(ANSWERS, board.greetings())
+
+    return work
+
+
+def entry_reader(directory: Directory, limits: BookieLimits, look: int, address: StoreAddress) -> Work:
+    """Work on WANTED rows of one lane: a READS row for each, with read counts."""
+
+    def work(batches: Batches) -> Batches:
+        with _Switchboard(directory, limits, look) as board:
+            for batch in batches:
+                counts = ReadCounts()
+                passwords = _passwords(batch, address, counts)
+                names = ("ledger_id", "entry_id", "digest_type", "is_search")
+                rows = []
+                for bookie, columns in _by_bookie(batch, *names).items():
+                    questions = [
+                        ReadQuestion(i, entry, None if digest is None else DigestType(digest), passwords.get(i), bool(search))
+                        for i, entry, digest, search in zip(*columns, strict=True)
+                    ]
+                    rows += [read_row(read) for read in board.reads(bookie, questions)]
+                yield table(COUNTED_READS, with_counts(rows, counts))
+
+    return work
+
+
+def _passwords(batch: pa.RecordBatch, address: StoreAddress, counts: ReadCounts) -> dict[LedgerId, bytes | None]:
+    """The passwords that HMAC digests need, read from ZooKeeper for this batch and kept nowhere. Adds to `counts`."""
+    pairs = zip(batch.column("ledger_id").to_pylist(), batch.column("digest_type").to_pylist(), strict=True)
+    ledgers = sorted({ledger for ledger, digest in pairs if digest == DigestType.HMAC})
+    if not ledgers:
+        return {}
+    try:
+        with address.open() as store:
+            passwords = store.passwords(ledgers)
+            counts.add(store.counts)
+            return passwords
+    except StoreUnavailable:
+        return {}  # then the ids alone tell whether what is read is the entry
+
+
+def _by_bookie(batch: pa.RecordBatch, *columns: str) -> dict[BookieId, tuple[list[int], ...]]:
+    """The named columns of the batch, a list each, bookie by bookie. In a lane there is one bookie."""
+    found: dict[BookieId, tuple[list[int], ...]] = {}
+    cells = zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+    for bookie, row in zip(batch.column("bookie_id").to_pylist(), cells, strict=True):
+        mine = found.setdefault(bookie, tuple([] for _ in columns))
+        for cell, column in zip(row, mine, strict=True):
+            column.append(cell)
+    return found
+
+
+class _Switchboard:
+    """The conversations of one task. Bookies that cannot be dialled are answered for here, each with its reason."""
+
+    def __init__(self, directory: Directory, limits: BookieLimits, look: int) -> None:
+        self._directory, self._limits, self._look = directory, limits, look
+        self._searches = SearchBudget(directory.searches_left)
+        self._open: dict[BookieId, Lane] = {}
+
+    def __enter__(self) -> _Switchboard:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for lane in self._open.values():
+            lane.close()
+
+    def lists(self, bookie: BookieId, asked: Sequence[tuple[LedgerId, int]]) -> Iterable[Answer]:
+        undialled = self._undialled(bookie)
+        if undialled is None and bookie in self._directory.unsupported:
+            self._lane(bookie)
+            undialled = AnswerStatus.UNSUPPORTED
+        if undialled is not None:
+            why = self._why(bookie, undialled)
+            return [Answer(bookie, ledger, self._look, now_ms(), undialled, detail=why) for ledger, _ in asked]
+        return self._lane(bookie).lists([ListQuestion(ledger, size) for ledger, size in asked])
+
+    def reads(self, bookie: BookieId, questions: Sequence[ReadQuestion]) -> Iterable[EntryRead]:
+        undialled = self._undialled(bookie)
+        if undialled is not None:
+            status = ReadStatus(undialled.value)
+            yield from [unread(bookie, q, self._look, now_ms(), status) for q in questions]
+            return
+        asked, refused = self._searches.split(bookie, questions)
+        yield from (unread(bookie, q, self._look, now_ms(), ReadStatus.NOT_ASKED) for q in refused)
+        if asked:
+            yield from self._lane(bookie).reads(asked)
+
+    def greetings(self) -> list[tuple[object, ...]]:
+        """How each dialled bookie as a whole behaved."""
+        rows = []
+        for bookie, lane in self._open.items():
+            greeting, detail = lane.greeting()
+            if bookie in self._directory.unsupported and greeting is Greeting.ANSWERED:
+                greeting, detail = Greeting.UNSUPPORTED, FOUND_OUT_BEFORE
+            rows.append(greeting_row(bookie, self._look, now_ms(), greeting, detail))
+        return rows
+
+    def _undialled(self, bookie: BookieId) -> AnswerStatus | None:
+        if bookie not in self._directory.addresses:
+            return AnswerStatus.UNREGISTERED
+        return AnswerStatus.ADDRESS_UNKNOWN if self._directory.addresses[bookie] is None else None
+
+    def _why(self, bookie: BookieId, undialled: AnswerStatus) -> str:
+        if undialled is AnswerStatus.UNSUPPORTED:
+            return FOUND_OUT_BEFORE
+        return unregistered_detail(bookie, self._directory.cookies) if undialled is AnswerStatus.UNREGISTERED else ""
+
+    def _lane(self, bookie: BookieId) -> Lane:
+        """The one conversation with this bookie; it begins with a greeting."""
+        if bookie not in self._open:
+            address = self._directory.addresses[bookie]
+            assert address is not None, bookie
+            has_listed = bookie in self._directory.listed
+            self._open[bookie] = Lane(AsyncLane(bookie, *address, self._limits, self._look, now_ms, has_listed=has_listed))
+            self._open[bookie].greet()
+        return self._open[bookie]
+
+
+def wanted_rows(
+    reads: Iterable[tuple[BookieId, EntryId]], ledger_id: LedgerId, digest: DigestType | None, *, are_searches: bool
+) -> Iterator[Row]:
+    """WANTED rows of one ledger."""
+    for bookie, entry in reads:
+        yield bookie, ledger_id, entry, None if digest is None else int(digest), are_searches

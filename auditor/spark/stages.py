@@ -1,0 +1,190 @@
+"""The stages of a run on Spark: each reads what was written and writes one table more in the run's directory.
+
+Evidence lies under `evidence/`, where every look adds its rows. Where each ledger stands after each judging lies under
+`steps/`, one table a judging, until the run is over: a row that says `reads` or `lists` is superseded by the next table of
+the same look, a row that says `look` by the next look, and a row that says `nothing` is the ledger's verdict. Ledgers go
+through in shards: each method works on those of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from auditor.config import BookieLimits, JudgingLimits
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, VERDICTS
+from auditor.evidence.shards import EVERYTHING, Shard
+from auditor.judging.settle import Todo
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import Terms
+from auditor.model.identity import BookieId, LedgerId
+from auditor.model.ledger import Mark
+from auditor.spark import ledgers as ledger_table
+from auditor.spark import verdicts
+from auditor.spark.lanes import COUNTED_READS, QUESTIONS, WANTED, Directory, by_lane, entry_reader, list_asker
+from auditor.spark.session import renew_workers, run_job
+from auditor.spark.store import append, keep, local_rows, mapped, spark_type, written
+from auditor.stop import StopRequest
+from auditor.summary.plan import BookieCost
+from auditor.zookeeper.ledger_listing import ListingPartition
+from auditor.zookeeper.metadata_store import StoreAddress
+from auditor.zookeeper.session import ReadCounts
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Everything a stage needs. `uri` names the run's directory, `readers` how many tasks read ZooKeeper at once."""
+
+    spark: SparkSession
+    stop: StopRequest
+    uri: str
+    address: StoreAddress
+    facts: ClusterFacts
+    terms: Terms
+    limits: BookieLimits
+    readers: int
+    tick: Callable[[int], None]
+    """Told the finished tasks of the job at work, now and then."""
+    judging: JudgingLimits = field(default_factory=JudgingLimits)
+    counts: ReadCounts = field(default_factory=ReadCounts)
+    """What this process reads from ZooKeeper is added here; what tasks read stands in the rows they write."""
+
+    def list_ledgers(self, partitions: Sequence[ListingPartition], name: str = "evidence/listing") -> None:
+        """Every ledger id there is -> evidence/listing, or another table. Counted before any metadata is read.
+
+        One portion is listed here: that takes a moment, a job at the beginning of a run two seconds.
+        """
+        if len(partitions) == 1:
+            with self.address.open() as store:
+                store.sync()
+                self.take_listing(list(ledger_table.listed_ids(store, partitions[0])), name)
+                self.counts.add(store.counts)
+            return
+        portions = pa.RecordBatch.from_arrays([pa.array([list(p.parents) for p in partitions])], schema=ledger_table.PARENTS)
+        rows = self._spread(local_rows(self.spark, portions)) if partitions else self._none(ledger_table.PARENTS)
+        self._write(mapped(rows, ledger_table.lister(self.address), ledger_table.COUNTED_LISTING), name)
+
+    def take_listing(self, ids: Sequence[LedgerId], name: str = "evidence/listing") -> None:
+        """The ledger ids an operator named -> evidence/listing."""
+        none = pa.nulls(len(ids), pa.int64())
+        rows = pa.RecordBatch.from_arrays([pa.array(ids, pa.int64()), none, none], schema=ledger_table.COUNTED_LISTING)
+        keep(rows, f"{self.uri}/{name}")
+
+    def read_ledgers(self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None) -> None:
+        """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""
+        ids = _within(self._read("evidence/listing", LISTING), shard) if look == 1 else self._open(look - 1, shard)
+        work = ledger_table.reader(self.address, look, marks)
+        self._write(mapped(self._spread(ids), work, ledger_table.COUNTED_LEDGERS), "evidence/ledgers")
+
+    def plan(self) -> list[BookieCost]:
+        """What the first look would ask each bookie: nothing is asked."""
+        questions = mapped(self._seen(1, EVERYTHING, asked=False), verdicts.asker_of(self.judging), QUESTIONS)
+        costs = questions.groupBy("bookie_id").agg(f.count("*").alias("requests"), f.sum("expected_bytes").alias("bytes"))
+        rows = run_job(self.spark, self.stop, costs.collect, self.tick)
+        return [BookieCost(row["bookie_id"], row["requests"], row["bytes"]) for row in rows]
+
+    def ask_lists(self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None) -> None:
+        """Each bookie about each ledger that demands it, once -> evidence/answers, with how the bookie greeted us.
+
+        At the first look every ledger of the shard, later those that the given judging of the look left wanting lists.
+        """
+        ids = None if judging is None else self._left(look, judging, Todo.LISTS)
+        questions = mapped(self._seen(look, shard, asked=False, ids=ids), verdicts.asker_of(self.judging), QUESTIONS)
+        greetings = local_rows(self.spark, _greetings(directory)) if directory.addresses else self._none(QUESTIONS)
+        lanes = by_lane(questions.unionByName(greetings), directory)
+        self._write(mapped(lanes, list_asker(directory, self.limits, look), ANSWERS), "evidence/answers")
+
+    def read_entries(self, look: int, judging: int, directory: Directory) -> None:
+        """The confirming reads that the given judging of this look demanded -> evidence/reads."""
+        steps = self._steps(look, judging).where(f.col("todo") == Todo.READS.value)
+        wanted = steps.select(f.explode("wanted").alias("one")).select("one.*")
+        lanes = by_lane(wanted.select(*WANTED.names), directory)
+        self._write(mapped(lanes, entry_reader(directory, self.limits, look, self.address), COUNTED_READS), "evidence/reads")
+
+    def judge(
+        self,
+        look: int,
+        judging: int,
+        shard: Shard = EVERYTHING,
+        only: tuple[int, Todo] | None = None,
+        *,
+        again_without: Mapping[LedgerId, str] | None = None,
+    ) -> None:
+        """Where each open ledger stands now -> steps. `only`: those an earlier judging of this look left with that todo.
+
+        Raises WorkerDied where a ledger took its worker with it. `again_without`: once more, trusting no process that judged
+        before: in new workers, each ledger in the hands of a child, which finds out which it was and sets it aside; without
+        those on which the checkers are known to differ, each with what in.
+        """
+        ids = None if only is None else self._left(look, *only)
+        if again_without is not None:
+            renew_workers(self.spark)
+        careful, differing = again_without is not None, dict(again_without or {})
+        work = verdicts.judge_of(self.terms, self.facts, self.judging, careful=careful, differing=differing)
+        rows = mapped(self._seen(look, shard, asked=True, ids=ids), work, verdicts.STEPS)
+        self._write(rows, self.steps_name(look, judging))
+
+    def commit(self, judgings: Sequence[tuple[int, int]]) -> None:
+        """The rows of all judgings with nothing left to do -> verdicts."""
+        rows = written(self.spark, [f"{self.uri}/{self.steps_name(*one)}" for one in judgings], verdicts.STEPS)
+        self._write(rows.where(f.col("todo") == Todo.NOTHING.value).select(*VERDICTS.names), "verdicts")
+
+    @staticmethod
+    def steps_name(look: int, judging: int) -> str:
+        """Where the given judging of a look is written."""
+        return f"steps/look-{look}-judging-{judging}"
+
+    def _seen(self, look: int, shard: Shard, *, asked: bool, ids: DataFrame | None = None) -> DataFrame:
+        """SEEN rows of the ledgers still open; with what bookies said where any was asked at this or an earlier look."""
+        records = _within(self._read("evidence/ledgers", LEDGERS), shard)
+        answers = _within(self._read("evidence/answers", ANSWERS), shard) if asked or look > 1 else None
+        reads = _within(self._read("evidence/reads", READS), shard) if look > 1 or ids is not None else None
+        if look > 1 and ids is None:
+            ids = self._open(look - 1, shard)
+        if ids is not None:
+            records = records.join(ids, "ledger_id", "left_semi")
+            answers = None if answers is None else answers.join(ids, "ledger_id", "left_semi")
+            reads = None if reads is None else reads.join(ids, "ledger_id", "left_semi")
+        return verdicts.seen(records, answers, reads, first=look == 1)
+
+    def _open(self, look: int, shard: Shard) -> DataFrame:
+        """The ledgers that a look left wanting another."""
+        pattern = f"{self.uri}/steps/look-{look}-judging-*"
+        steps = _within(written(self.spark, [pattern], verdicts.STEPS), shard)
+        return steps.where(f.col("todo") == Todo.LOOK.value).select("ledger_id")
+
+    def _left(self, look: int, judging: int, todo: Todo) -> DataFrame:
+        """The ledgers that a judging left with that todo."""
+        return self._steps(look, judging).where(f.col("todo") == todo.value).select("ledger_id")
+
+    def _steps(self, look: int, judging: int) -> DataFrame:
+        return self._read(self.steps_name(look, judging), verdicts.STEPS)
+
+    def _read(self, name: str, schema: pa.Schema) -> DataFrame:
+        return written(self.spark, [f"{self.uri}/{name}"], schema)
+
+    def _write(self, rows: DataFrame, name: str) -> None:
+        run_job(self.spark, self.stop, lambda: append(rows, f"{self.uri}/{name}"), self.tick)
+
+    def _spread(self, rows: DataFrame) -> DataFrame:
+        """The rows in as many partitions as ZooKeeper has readers."""
+        return rows.repartition(self.readers)
+
+    def _none(self, schema: pa.Schema) -> DataFrame:
+        return self.spark.createDataFrame([], spark_type(schema))
+
+
+def _within(rows: DataFrame, shard: Shard) -> DataFrame:
+    """The rows of a shard's ledgers."""
+    return rows if shard.is_all else rows.where(f.col("ledger_id").between(shard.first, shard.last))
+
+
+def _greetings(directory: Directory) -> pa.RecordBatch:
+    """A QUESTIONS row for each registered bookie, so that each is greeted although no ledger may name it."""
+    bookies: list[BookieId] = directory.lanes()
+    none = pa.nulls(len(bookies), pa.int64())
+    return pa.RecordBatch.from_arrays([pa.array(bookies, pa.string()), none, none], schema=QUESTIONS)

@@ -1,0 +1,114 @@
+"""Judging in Spark: what was seen of a ledger gathered into one row, and the plain function of `auditor.judging.settle` over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from auditor.config import JudgingLimits
+from auditor.evidence.gathered import gathered
+from auditor.evidence.rows import Row, table
+from auditor.evidence.schemas import SEEN, VERDICTS
+from auditor.judging.judge import Judge
+from auditor.judging.judged_rows import judged, set_aside, withheld
+from auditor.judging.settle import Step, lists_demanded
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.identity import LedgerId
+from auditor.spark.lanes import QUESTIONS, WANTED, wanted_rows
+from auditor.spark.ledgers import Batches, Work
+from auditor.spark.store import spark_type
+
+STEPS = pa.schema([*VERDICTS, pa.field("wait", pa.bool_()), pa.field("wanted", pa.list_(pa.struct(WANTED)))])
+"""Where a ledger stands after a look, and the confirming reads it still needs. Key: ledger_id."""
+
+NONE_DIFFER: Mapping[LedgerId, str] = MappingProxyType({})
+
+
+def seen(ledgers: DataFrame, answers: DataFrame | None, reads: DataFrame | None, *, first: bool) -> DataFrame:
+    """SEEN rows: each ledger of `ledgers` once, with all its records, answers and reads. Greetings are no answers.
+
+    At the first look a ledger has one record, so nothing has to be gathered for it.
+    """
+    record = f.struct(*ledgers.columns)
+    if first:
+        rows = ledgers.select("ledger_id", f.array(record).alias("records"))
+    else:
+        rows = ledgers.groupBy("ledger_id").agg(f.collect_list(record).alias("records"))
+    for name, said in (("answers", answers), ("reads", reads)):
+        if said is None:
+            rows = rows.withColumn(name, f.lit(None).cast(spark_type(SEEN)[name].dataType))
+            continue
+        told = (
+            said.where(f.col("ledger_id").isNotNull())
+            .groupBy("ledger_id")
+            .agg(f.collect_list(f.struct(*said.columns)).alias(name))
+        )
+        rows = rows.join(told, "ledger_id", "left")
+    return rows.select(*SEEN.names)
+
+
+def asker_of(limits: JudgingLimits) -> Work:
+    """Work on SEEN rows: the QUESTIONS the ledgers demand next. Nothing is judged: after the first look the rows are those of
+    ledgers that judging left wanting lists.
+
+    A ledger on which this has to be stopped is not asked for: judging, which asks the same and more, sets it aside.
+    """
+
+    def asked(evidence: LedgerEvidence) -> list[Row]:
+        return [(one.bookie_id, evidence.ledger_id, one.expected_bytes) for one in lists_demanded(evidence)]
+
+    def unasked(_: LedgerEvidence, __: str) -> list[Row]:
+        return []
+
+    def work(batches: Batches) -> Batches:
+        judge = Judge(asked, unasked, limits, careful=False)
+        for batch in batches:
+            yield table(QUESTIONS, [row for rows in judge.each(list(gathered(batch))) for row in rows])
+
+    return work
+
+
+def judge_of(
+    terms: Terms,
+    facts: ClusterFacts,
+    limits: JudgingLimits,
+    *,
+    careful: bool = False,
+    differing: Mapping[LedgerId, str] = NONE_DIFFER,
+) -> Work:
+    """Work on SEEN rows: a STEPS row for each ledger. `careful`: in a child, so that this process outlives the ledger.
+
+    `differing`: ledgers on which the checkers were found to differ, and in what; they are told and not judged.
+    """
+
+    def row(evidence: LedgerEvidence) -> Row:
+        return _step_row(evidence, *judged(evidence, terms, facts))
+
+    def aside(evidence: LedgerEvidence, why: str) -> Row:
+        return _step_row(evidence, *set_aside(evidence, why, terms, facts))
+
+    def work(batches: Batches) -> Batches:
+        judge = Judge(row, aside, limits, careful=careful)
+        for batch in batches:
+            ledgers = list(gathered(batch))
+            told = [one for one in ledgers if one.ledger_id in differing]
+            rows = [_step_row(one, *withheld(one, differing[one.ledger_id], terms, facts)) for one in told]
+            yield table(STEPS, [*judge.each([one for one in ledgers if one.ledger_id not in differing]), *rows])
+
+    return work
+
+
+def _step_row(evidence: LedgerEvidence, step: Step, verdict: Row) -> Row:
+    return (*verdict, step.wait, list(_wanted(evidence, step)))
+
+
+def _wanted(evidence: LedgerEvidence, step: Step) -> Iterator[tuple[Any, ...]]:
+    metadata = evidence.looks[-1].record.metadata
+    digest = metadata.digest_type if metadata else None
+    return wanted_rows(step.reads, evidence.ledger_id, digest, are_searches=step.are_searches)

@@ -1,0 +1,97 @@
+"""What is written about a run beside its tables, so that it can be judged again exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from auditor import __version__
+from auditor.errors import OutputError
+from auditor.first_checker.population import LastPopulation
+from auditor.model.cluster import ClusterFacts, Surroundings
+from auditor.model.evidence import Terms
+from auditor.model.identity import BookieId
+from auditor.model.placement import PlacementRule, Policy
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """`run.json`: the cluster, the terms of judgement (with the judging time), and what the exit code depends on."""
+
+    run_id: str
+    started_at: str
+    facts: ClusterFacts
+    terms: Terms
+    fail_on: str
+    allow_empty: bool
+    partial: bool = False
+    """Only ledgers that an operator named (--ledgers-from)."""
+    previous_population: LastPopulation | None = None
+    """What this run's number of ledgers is held against; None in a run of a part, and where there was no run before."""
+    auditor_version: str = __version__
+    """Of the auditor that began the run."""
+    waits_ms: tuple[int, int] = (0, 0)
+    """The second-look delay, and the longest wait for a bookie that may be restarting."""
+    unregistered_since_ms: Mapping[BookieId, int] = field(default_factory=dict)
+    """Since when each bookie was not registered, as the last whole run left it."""
+    resumed_at: tuple[str, ...] = ()
+    """When the run was gone on with after it had been cut down, oldest first."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Deterministic: sets are sorted lists, and a mapping is sorted by its keys. `from_json` gives it back."""
+        return {**asdict(self), "terms": {**asdict(self.terms), "around": _around_as_json(self.terms.around)}}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> About:
+        """Raises OutputError for an object that no version of ours wrote. What an older version did not write yet has its
+        default, which is what that version judged by."""
+        try:
+            facts = ClusterFacts(**{**value["facts"], "hosts": tuple(value["facts"]["hosts"])})
+            return cls(
+                value["run_id"],
+                value["started_at"],
+                facts,
+                _terms(value["terms"]),
+                value["fail_on"],
+                value["allow_empty"],
+                value["partial"],
+                _population(value.get("previous_population")),
+                value.get("auditor_version", ""),
+                _pair(value.get("waits_ms", (0, 0))),
+                {str(b): int(at) for b, at in value.get("unregistered_since_ms", {}).items()},
+                tuple(value.get("resumed_at", ())),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise OutputError(f"run.json was not written by this version of the auditor ({error})") from None
+
+
+def _pair(value: Sequence[int]) -> tuple[int, int]:
+    one, other = value
+    return one, other
+
+
+def _population(value: Mapping[str, Any] | None) -> LastPopulation | None:
+    return None if value is None else LastPopulation(**{**value, "low_listed": tuple(value.get("low_listed", ()))})
+
+
+def _terms(value: Mapping[str, Any]) -> Terms:
+    return Terms(**{**value, "placement": _placement(value.get("placement", {})), "around": _around(value.get("around", {}))})
+
+
+def _placement(value: Mapping[str, Any]) -> PlacementRule:
+    rule = PlacementRule(**value)
+    return replace(rule, policy=Policy(rule.policy))
+
+
+_SETS = ("writable", "readonly", "maintenance")
+"""Fields of Surroundings that are lists in JSON."""
+
+
+def _around_as_json(around: Surroundings) -> dict[str, Any]:
+    told = asdict(around)
+    return {**told, **{name: sorted(told[name]) for name in _SETS}, "locations": dict(sorted(around.locations.items()))}
+
+
+def _around(value: Mapping[str, Any]) -> Surroundings:
+    return Surroundings(**{**value, **{name: frozenset(value.get(name, ())) for name in _SETS}})

@@ -1,0 +1,86 @@
+"""What verdicts rest on and what is down for maintenance, as a summary says it; of single ledgers without any table.
+
+`auditor ledger` answers in a second: nothing here loads Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from auditor.first_checker.probing import missing_bound
+from auditor.model.availability import AnswerStatus, Greeting
+from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.identity import BookieId
+from auditor.model.verdict import Probes, Standing, Verdict
+from auditor.witness.finding_lines import LISTED, PROBED
+
+Json = dict[str, Any]
+
+JUDGED_WORDS = (Standing.SOUND.word, Standing.VIOLATED.word)
+"""The standings of ledgers that were judged."""
+BOOKIES_NAMED_MAX = 10
+"""Bookies named in each list of a summary; the rest is counted."""
+
+NO_SUCH_BOOKIE, NOT_REGISTERED, NOT_ASKED = "no_such_bookie", "not_registered", "not_asked"
+"""How a bookie in maintenance was found, beside the words of Greeting. A name that no bookie has is a slip of the pen."""
+
+ANSWERED = Greeting.ANSWERED.value
+_FOUND_BY_ANSWER = {
+    AnswerStatus.UNREGISTERED: NOT_REGISTERED,
+    AnswerStatus.SILENT: Greeting.SILENT.value,
+    AnswerStatus.TIMED_OUT: Greeting.SILENT.value,
+    AnswerStatus.REFUSED: Greeting.REFUSED.value,
+    AnswerStatus.ADDRESS_UNKNOWN: Greeting.ADDRESS_UNKNOWN.value,
+}
+
+
+def assurance_of_ledgers(
+    judged: Sequence[tuple[LedgerEvidence, Verdict]], terms: Terms, findings: Sequence[Mapping[str, Any]]
+) -> Json:
+    """`assurance` of a handful of ledgers: of the bookies those are counted that were asked for one of them."""
+    answers = [answer for evidence, _ in judged for look in evidence.looks for answer in look.answers.values()]
+    unable = {answer.bookie_id for answer in answers if answer.status is AnswerStatus.UNSUPPORTED}
+    sure = [verdict.probes for _, verdict in judged if verdict.standing.word in JUDGED_WORDS]
+    ledgers = {LISTED: sure.count(None), PROBED: len(sure) - sure.count(None)}
+    probes = [verdict.probes for _, verdict in judged if verdict.probes is not None]
+    read = Probes(sum(one.read for one in probes), sum(one.random for one in probes))
+    lacking = {one.bookie_id for _, verdict in judged for one in verdict.lacks}
+    return assurance_json(ledgers, read, unable, terms, lacking | missing_on(findings))
+
+
+def maintenance_of_ledgers(judged: Sequence[tuple[LedgerEvidence, Verdict]], terms: Terms) -> Json:
+    """`maintenance` of a handful of ledgers: of the bookies those are told that were asked for one of them."""
+    newest: dict[BookieId, AnswerStatus] = {}
+    for evidence, _ in judged:
+        for look in evidence.looks:
+            newest |= {bookie: answer.status for bookie, answer in look.answers.items()}
+    away = sorted(newest.keys() & terms.around.maintenance)
+    return {
+        "bookies": [{"bookie_id": bookie, "found": _FOUND_BY_ANSWER.get(newest[bookie], ANSWERED)} for bookie in away],
+        "ledgers": sum(verdict.only_maintenance for _, verdict in judged),
+    }
+
+
+def missing_on(findings: Sequence[Mapping[str, Any]]) -> set[BookieId]:
+    """The bookies that findings name for lacking entries."""
+    return {bookie for found in findings for bookie in found.get("missing_on") or ()}
+
+
+def assurance_json(
+    ledgers: Mapping[str, int], probes: Probes, unable: set[BookieId], terms: Terms, lacking: AbstractSet[BookieId]
+) -> Json:
+    """The field `assurance` of a summary: `ledgers` judged by what they rest on, the probes, the bookies that cannot list.
+
+    `lacking`: bookies that surely lack an entry of some ledger, also of one that is excused and carries no finding.
+    """
+    missing = bool(unable & lacking)
+    return {
+        **ledgers,
+        "probes": probes.read,
+        "random_probes": probes.random,
+        "missing_bound": round(missing_bound(probes.random), 6) if probes.random and not missing else None,
+        "probe_entries": terms.probe_entries,
+        "bookies_unable": sorted(unable)[:BOOKIES_NAMED_MAX],
+    }

@@ -1,0 +1,137 @@
+"""What the written evidence says of bookies: who was asked, who answered, and which ledgers name a bookie that is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.schemas import ANSWERS
+from auditor.first_checker.reachability import LEDGERS_NAMED_MAX, BookieLook, Missed
+from auditor.model.availability import AnswerStatus, Greeting
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.identity import BookieId
+from auditor.model.ledger import RecordStatus
+
+TOLD = pa.schema([ANSWERS.field(name) for name in ("bookie_id", "ledger_id", "look", "asked_at_ms", "status", "detail")])
+"""Of ANSWERS what says how bookies behaved, without what they hold."""
+UNHEARD_OR_GREETING = pc.is_null(pc.field("ledger_id")) | (pc.field("status") == AnswerStatus.UNREGISTERED.value)
+"""The rows of ANSWERS that are about bookies: few, however many ledgers there are."""
+
+
+def by_look(records: Iterable[BookieRecord]) -> list[BookieLook]:
+    """Bookie records, one mapping a look, oldest first. Of a bookie that was seen twice at a look the newer one counts."""
+    looks: dict[int, dict[BookieId, BookieRecord]] = {}
+    for record in sorted(records, key=lambda one: one.read_at_ms):
+        looks.setdefault(record.look, {})[record.bookie_id] = record
+    return [looks[look] for look in sorted(looks)]
+
+
+def with_greetings(records: Sequence[BookieRecord], answers: pa.Table, look: int) -> list[BookieRecord]:
+    """The bookies of one look with how they greeted us, and those that ledgers name although nothing else knows them.
+
+    `answers` holds TOLD rows; of a registered bookie that was not asked the greeting stays None. A bookie that was greeted for
+    several shards has the one of its greetings that says most of what it can.
+    """
+    mine = answers.filter(pc.field("look") == look)
+    greetings: dict[BookieId, tuple[Greeting, str]] = {}
+    for row in mine.filter(pc.is_null(pc.field("ledger_id"))).select(["bookie_id", "status", "detail"]).to_pylist():
+        one = (Greeting(row["status"]), row["detail"])
+        greetings[row["bookie_id"]] = min(one, greetings.get(row["bookie_id"], one), key=lambda it: _TELLING.index(it[0]))
+    named = set(pc.unique(mine.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value)["bookie_id"]).to_pylist())
+    known = {record.bookie_id for record in records}
+    at_ms = records[0].read_at_ms if records else pc.max(mine["asked_at_ms"]).as_py() or 0
+    strangers = [BookieRecord(b, look, at_ms, Registration.NONE) for b in sorted(named - known)]
+    return [_greeted(record, greetings) for record in (*records, *strangers)]
+
+
+_TELLING = (
+    Greeting.UNSUPPORTED,
+    Greeting.ANSWERED,
+    Greeting.REFUSED,
+    Greeting.SILENT,
+    Greeting.ADDRESS_UNKNOWN,
+    Greeting.UNREGISTERED,
+)
+"""What greetings say of a bookie, most first: one that cannot list answers all else; one that spoke once is not silent."""
+
+
+def _greeted(record: BookieRecord, greetings: dict[BookieId, tuple[Greeting, str]]) -> BookieRecord:
+    if record.registration is Registration.NONE:
+        greeting, detail = Greeting.UNREGISTERED, ""
+    elif record.host is None:
+        greeting, detail = Greeting.ADDRESS_UNKNOWN, record.problem
+    elif record.bookie_id in greetings:
+        greeting, detail = greetings[record.bookie_id]
+    else:
+        return record
+    return replace(record, greeting=greeting, greeting_detail=detail)
+
+
+MARK_KEY = ["ledger_id", "look"]
+IS_MARKED = pc.is_valid(pc.field("mark"))
+"""The rows of LEDGERS of which MARK_KEY says that the ledger was marked at that look: few, unless a cluster is rebuilt."""
+
+
+def unmarked(asked: pa.Table, marks: pa.Table) -> pa.Table:
+    """The rows of `asked` (MARK_KEY among its columns) whose ledger was not marked at that look: of the others the cluster
+    knows. `marks` holds the MARK_KEY of every marked ledger at every look."""
+    return asked.join(marks, MARK_KEY, join_type="left anti")
+
+
+STATE = [*MARK_KEY, "status", "czxid", "znode_version"]
+"""The columns of LEDGERS that tell one state of a ledger's metadata from another."""
+LEDGER_LOOKS_MIN = 2
+"""Looks at which a ledger must have needed a bookie, and been unmarked, before it counts as unmarked."""
+
+
+def bookies_missed(answers: pa.Table, states: pa.Table, marks: pa.Table) -> dict[BookieId, Missed]:
+    """Return for each unregistered bookie how many closed, non-empty ledgers name it, by their marks.
+
+    `answers` holds TOLD rows, `states` the STATE of the ledgers in `named_ledgers`, `marks` the MARK_KEY of every marked
+    ledger at every look. A ledger counts while the metadata that named the bookie is the metadata as it was read last: one
+    that was deleted or no longer names the bookie does not. Costs the rows of unregistered bookies.
+    """
+    asked = answers.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value).select(["bookie_id", *MARK_KEY])
+    if not asked.num_rows:
+        return {}
+    looks = asked.group_by(["bookie_id", "ledger_id"]).aggregate([("look", "count_distinct"), ("look", "max")])
+    read_then = states.select([*MARK_KEY, *_STAMP]).rename_columns([*MARK_KEY, "czxid_then", "version_then"])
+    named = looks.join(_histories(states, marks), "ledger_id", join_type="inner").join(
+        read_then, ["ledger_id", "look_max"], ["ledger_id", "look"], join_type="inner"
+    )
+    still = (pc.field("czxid_last") == pc.field("czxid_then")) & (pc.field("znode_version_last") == pc.field("version_then"))
+    named = named.filter((pc.field("status_last") == RecordStatus.FOUND.value) & still)
+    return {
+        bookie: _missed(named.filter(pc.field("bookie_id") == bookie)) for bookie in pc.unique(named["bookie_id"]).to_pylist()
+    }
+
+
+_STAMP = STATE[-2:]
+
+
+def named_ledgers(answers: pa.Table) -> pa.Array:
+    """Return the ids of the ledgers that needed an unregistered bookie at some look. `answers` holds TOLD rows."""
+    return pc.unique(answers.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value)["ledger_id"])
+
+
+def _histories(states: pa.Table, marks: pa.Table) -> pa.Table:
+    """Return one row a ledger: its newest state, and whether it was marked first, last and ever."""
+    marked = marks.append_column("marked", pa.array([True] * marks.num_rows, pa.bool_()))
+    rows = states.join(marked, MARK_KEY, join_type="left outer")
+    rows = rows.set_column(rows.schema.get_field_index("marked"), "marked", pc.fill_null(rows["marked"], False))
+    ordered = rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")])
+    last = [(name, "last") for name in STATE[2:]]
+    return ordered.group_by("ledger_id", use_threads=False).aggregate(
+        [*last, ("marked", "first"), ("marked", "last"), ("marked", "any")]
+    )
+
+
+def _missed(rows: pa.Table) -> Missed:
+    """Return the counts of one bookie's ledgers."""
+    never = rows.filter(~pc.field("marked_any") & (pc.field("look_count_distinct") >= LEDGER_LOOKS_MIN))
+    kept = rows.filter(pc.field("marked_last"))
+    some = sorted(never["ledger_id"].to_pylist())[:LEDGERS_NAMED_MAX]
+    return Missed(never.num_rows, tuple(some), int(pc.sum(kept["marked_first"]).as_py() or 0), kept.num_rows)

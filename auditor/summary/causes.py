@@ -1,0 +1,255 @@
+"""Why so many: affected ledgers grouped by what explains most of them, so that a person reads causes and not ledgers.
+
+A candidate is a bookie, a rack, a creation period, or recovery (auto-recovery that is disabled, a worker that holds locks). It
+is a cause where it has contrast (`contrast`) and explains CAUSE_LEDGERS_MIN ledgers. Findings of one cause share a family;
+ledgers that a bookie's silence left unjudged are a family of their own. Decision 0021 says why. Pure; ids in arrays, 8 bytes a
+ledger and bookie.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.model.finding import Family
+from auditor.model.identity import BookieId
+from auditor.summary.contrast import CAUSE_LEDGERS_MIN, Contrast, Group, compare, outliers
+from auditor.summary.hits import UNJUDGED, VIAS, Hits, union
+from auditor.summary.last_words import Ids
+from auditor.summary.periods import Births, Period, find_period
+from auditor.summary.touches import Touches
+
+CAUSES_MAX = 10
+"""Causes told and given a file; beyond a screenful nobody reads on, so the rest is counted."""
+RACK_MEMBER_SHARE_MIN = 0.25
+"""A bookie of a rack is a member of the cause where its share of hits is at least this much of the worst one's: a neighbour
+that lost a few entries does not make a wiped bookie a lost rack."""
+PERIOD_BOOKIE_SHARE_MAX = 0.5
+"""A period is no cause where one bookie or rack explains this share of its ledgers: that is the plainer reason."""
+AllIn = Callable[[Ids], Ids]
+"""Ascending edges in ms -> of all ledgers, how many were created before the first edge, from each to the next, and after."""
+
+
+class CauseKind(StrEnum):
+    """What a cause is, the one preferred first where two explain equally many."""
+
+    RACK = "rack"
+    BOOKIE = "bookie"
+    PERIOD = "period"
+    AUTORECOVERY = "autorecovery"
+    WORKER = "worker"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What explains these ledgers of a family. `members`: of a rack, its bookies that are hit."""
+
+    kind: CauseKind
+    subject: str
+    family: str
+    ledgers: Ids
+    contrast: Contrast
+    members: tuple[BookieId, ...] = ()
+    period: Period | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A candidate, and the ledgers that belong to it because nothing stronger of its family explained them."""
+
+    candidate: Candidate
+    own: Ids
+
+
+@dataclass(frozen=True, slots=True)
+class Backgrounds:
+    """What hits are compared with: all ledgers, by what they name, by rack, and by when they were created.
+
+    `births`: when the affected ledgers were created.
+    """
+
+    touches: Touches
+    locations: Mapping[BookieId, str]
+    births: Births
+    all_in: AllIn
+    replication_disabled: bool = False
+
+
+def choose(hits: Hits, around: Backgrounds) -> list[Chosen]:
+    """Return the causes, the one with most ledgers first.
+
+    Costs a sort of the affected ledgers for each bookie and family, and at most two calls of `all_in` a family.
+    """
+    families = [family for family in hits.families() if len(hits.of_family(family)) >= CAUSE_LEDGERS_MIN]
+    number = sum(_count_candidates(hits, around, family) for family in families)
+    chosen = [one for family in families for one in _Family(hits, around, family, number).causes()]
+    order = list(CauseKind)
+    return sorted(chosen, key=lambda one: (-len(one.own), order.index(one.candidate.kind), one.candidate.subject))
+
+
+def _count_candidates(hits: Hits, around: Backgrounds, family: str) -> int:
+    """Every bookie, rack and worker there is, hit or not, and two searches for a period: what was not hit was looked at too."""
+    bookies = len(around.touches.by_bookie) + len(around.touches.by_rack) if family in VIAS else 0
+    return bookies + (0 if family == UNJUDGED else 2) + (len(hits.locked) if family == Family.MARK else 0)
+
+
+class _Family:
+    """The search for the causes of one family."""
+
+    def __init__(self, hits: Hits, around: Backgrounds, family: str, candidates: int) -> None:
+        self._hits, self._around, self._family, self._number = hits, around, family, candidates
+        self._ids = hits.of_family(family)
+
+    def causes(self) -> list[Chosen]:
+        """Return the causes of this family. Why marks are not worked off goes before when their ledgers were created."""
+        left = _Left(self._ids)
+        plain = self._bookies_and_racks()
+        if self._family == Family.MARK:
+            chosen = left.explain(plain) + left.explain(self._recovery())
+        else:
+            chosen = left.explain([*plain, *self._periods(self._ids, plain)])
+        return chosen + left.explain(self._periods(left.ledgers(), plain))
+
+    def _bookies_and_racks(self) -> list[Candidate]:
+        by_bookie = self._hits.by_bookie(self._family)
+        if self._family == Family.PLACEMENT:
+            return [*self._misplaced(by_bookie), *self._crowded()]
+        touches = self._around.touches
+        groups = {bookie: Group(0, number) for bookie, number in touches.by_bookie.items()}
+        groups |= {bookie: Group(len(ids), touches.of_bookie(bookie, ids)) for bookie, ids in by_bookie.items()}
+        found = outliers(groups, self._number)
+        bookies = [self._candidate(CauseKind.BOOKIE, bookie, by_bookie[bookie], one) for bookie, one in found.items()]
+        return bookies + list(self._racks(by_bookie, groups))
+
+    def _racks(self, by_bookie: Mapping[BookieId, Ids], groups: Mapping[BookieId, Group]) -> Iterator[Candidate]:
+        """Racks with contrast of which two bookies and more than half are members."""
+        bookies_of: dict[str, list[BookieId]] = {}
+        for bookie in sorted(groups):
+            if bookie in self._around.locations:
+                bookies_of.setdefault(self._around.locations[bookie], []).append(bookie)
+        hit = {rack: union(by_bookie[b] for b in here if b in by_bookie) for rack, here in bookies_of.items()}
+        found = self._outlying_racks(hit, bookies_of)
+        for rack, contrast in found.items():
+            shares = {b: groups[b].hit / groups[b].touched for b in bookies_of[rack] if groups[b].touched}
+            members = tuple(b for b, share in shares.items() if share >= RACK_MEMBER_SHARE_MIN * max(shares.values()))
+            if len(members) > 1 and 2 * len(members) > len(shares):
+                yield self._candidate(CauseKind.RACK, rack, hit[rack], contrast, members)
+
+    def _outlying_racks(self, hit: Mapping[str, Ids], bookies_of: Mapping[str, list[BookieId]]) -> dict[str, Contrast]:
+        touches = self._around.touches
+        racks = {rack: Group(len(ids), touches.of_rack(rack, bookies_of.get(rack, ()), ids)) for rack, ids in hit.items()}
+        rest = {rack: Group(0, number) for rack, number in touches.by_rack.items() if rack not in racks}
+        return outliers(racks | rest, self._number)
+
+    def _misplaced(self, by_bookie: Mapping[BookieId, Ids]) -> Iterator[Candidate]:
+        """Bookies of failing segments. An ensemble fails as a whole, so ledgers that name the bookie are compared with those
+        that do not, and not bookies with each other."""
+        touches = self._around.touches
+        for bookie, mine in by_bookie.items():
+            touched = touches.of_bookie(bookie, mine)
+            failing = len(np.union1d(mine, np.intersect1d(self._ids, touches.named_by([bookie]), assume_unique=True)))
+            one = self._against_all(failing, touched)
+            if one.stands_out():
+                yield self._candidate(CauseKind.BOOKIE, bookie, mine, one)
+
+    def _crowded(self) -> Iterator[Candidate]:
+        bookies_of: dict[str, list[BookieId]] = {}
+        for bookie, rack in self._around.locations.items():
+            bookies_of.setdefault(rack, []).append(bookie)
+        for rack, one in self._outlying_racks(self._hits.crowds, bookies_of).items():
+            yield self._candidate(CauseKind.RACK, rack, self._hits.crowds[rack], one)
+
+    def _periods(self, ids: Ids, plain: Sequence[Candidate]) -> Iterator[Candidate]:
+        """The creation period in which most of these ledgers are hit, if no bookie or rack is the plainer reason."""
+        while (reason := _plainer_reason(ids, plain)) is not None:  # ends: each reason takes half of the ledgers away
+            ids = np.setdiff1d(ids, reason, assume_unique=True)
+        if self._family == UNJUDGED or len(ids) < CAUSE_LEDGERS_MIN:
+            return
+        births = self._around.births
+        # Ledgers with a plainer reason say nothing of a period: they count neither as hit nor as created.
+        explained = births.times_of(np.setdiff1d(self._ids, ids, assume_unique=True))
+
+        def all_others_in(edges: Ids) -> Ids:
+            return self._around.all_in(edges) - np.diff(np.searchsorted(explained, edges), prepend=0, append=len(explained))
+
+        found = find_period(births.times_of(ids), all_others_in, self._number, len(explained))
+        if found is not None:
+            within = births.within(ids, found)
+            if _plainer_reason(within, plain) is None:
+                yield self._candidate(CauseKind.PERIOD, found.name(), within, found.contrast, period=found)
+
+    def _recovery(self) -> Iterator[Candidate]:
+        """Why marks are not worked off. Disabled auto-recovery is a fact of the cluster and not a correlation: it is not
+        tested, and needs no unmarked ledgers to be compared with."""
+        if self._around.replication_disabled:
+            marked = max(self._hits.marked, len(self._ids))
+            fact = Contrast(len(self._ids), marked, 0, max(0, self._around.touches.ledgers - marked))
+            yield self._candidate(CauseKind.AUTORECOVERY, "disabled", self._ids, fact)
+            return
+        for holder, locked in sorted(self._hits.locked.items()):
+            mine = np.intersect1d(locked, self._ids, assume_unique=True)
+            one = self._against_all(len(mine), len(locked))
+            if len(mine) and one.stands_out():
+                yield self._candidate(CauseKind.WORKER, holder, mine, one)
+
+    def _against_all(self, hit: int, touched: int) -> Contrast:
+        """Compare ledgers that a candidate touches with all other ledgers."""
+        others_hit = len(self._ids) - hit
+        return compare(hit, touched, others_hit, max(others_hit, self._around.touches.ledgers - touched), self._number)
+
+    def _candidate(
+        self,
+        kind: CauseKind,
+        subject: str,
+        ledgers: Ids,
+        contrast: Contrast,
+        members: tuple[BookieId, ...] = (),
+        *,
+        period: Period | None = None,
+    ) -> Candidate:
+        return Candidate(kind, subject, self._family, ledgers, contrast, members, period)
+
+
+class _Left:
+    """The affected ledgers of a family that no cause explains yet."""
+
+    def __init__(self, affected: Ids) -> None:
+        self._affected = affected
+        self._open: npt.NDArray[np.bool_] = np.ones(len(affected), bool)
+
+    def ledgers(self) -> Ids:
+        return self._affected[self._open]
+
+    def explain(self, candidates: Iterable[Candidate]) -> list[Chosen]:
+        """Take what explains most of what is left, again and again. A gain only falls, so it is counted anew when its turn
+        comes; ends because each candidate leaves the heap or is chosen."""
+        order = list(CauseKind)
+        waiting: list[tuple[int, int, str, int, Candidate]] = [
+            (-len(one.ledgers), order.index(one.kind), one.subject, number, one) for number, one in enumerate(candidates)
+        ]
+        heapq.heapify(waiting)
+        chosen = []
+        while waiting:
+            believed, place, subject, number, one = heapq.heappop(waiting)
+            at = np.searchsorted(self._affected, one.ledgers)
+            at = at[self._open[at]]
+            if len(at) < CAUSE_LEDGERS_MIN:
+                continue
+            if len(at) < -believed:
+                heapq.heappush(waiting, (-len(at), place, subject, number, one))
+                continue
+            self._open[at] = False
+            chosen.append(Chosen(one, self._affected[at]))
+        return chosen
+
+
+def _plainer_reason(ids: Ids, plain: Sequence[Candidate]) -> Ids | None:
+    """The ledgers of a bookie or rack that explains half of these, if one does."""
+    enough = PERIOD_BOOKIE_SHARE_MAX * len(ids)
+    large = (one.ledgers for one in plain if len(ids) and len(one.ledgers) >= enough)
+    return next((mine for mine in large if np.isin(ids, mine, assume_unique=True).sum() >= enough), None)

@@ -1,0 +1,163 @@
+"""What a summary says beside the counts of ledgers: the bookies, planned maintenance, placement, what verdicts rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.evidence import Terms
+from auditor.model.identity import BookieId
+from auditor.model.placement import Policy
+from auditor.model.verdict import Probes
+from auditor.summary.assurance import (
+    ANSWERED,
+    BOOKIES_NAMED_MAX,
+    JUDGED_WORDS,
+    NO_SUCH_BOOKIE,
+    NOT_ASKED,
+    NOT_REGISTERED,
+    assurance_json,
+    missing_on,
+)
+from auditor.witness.finding_lines import LISTED, PROBED
+
+Json = dict[str, Any]
+
+_UNHEARD = (Greeting.SILENT, Greeting.REFUSED, Greeting.UNSUPPORTED, Greeting.UNREGISTERED, Greeting.ADDRESS_UNKNOWN)
+_JUDGED = pa.array(JUDGED_WORDS)
+
+
+def told(
+    records: Sequence[BookieRecord],
+    named_by_ledgers: int,
+    terms: Terms,
+    verdicts: pa.Table,
+    findings: Sequence[Mapping[str, Any]],
+) -> Json:
+    """The summary's fields on all this. `verdicts` has the schema VERDICTS, `findings` are as in findings.jsonl."""
+    return {
+        "bookies": bookie_counts(records, named_by_ledgers),
+        "bookies_unheard": unheard(records),
+        "bookies_away": away(records),
+        "bookies_gone": gone(records),
+        "maintenance": maintenance(records, terms, verdicts),
+        "placement": placement(records, terms),
+        "assurance": assurance(records, terms, verdicts, findings),
+    }
+
+
+def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> dict[str, int]:
+    """As of the last look at each bookie; who answered at any look, answered. `away`: not registered and with a cookie;
+    `gone`: with neither."""
+    last, answered = _last(records), _ever(records, Greeting.ANSWERED)
+
+    def greeted(greeting: Greeting) -> int:
+        return sum(record.greeting is greeting and b not in answered for b, record in last.items())
+
+    return {
+        "registered": sum(record.registration is not Registration.NONE for record in last.values()),
+        "readonly": sum(record.registration is Registration.READONLY for record in last.values()),
+        "named_by_ledgers": named_by_ledgers,
+        "answered": len(answered),
+        "silent": greeted(Greeting.SILENT),
+        "refused": greeted(Greeting.REFUSED),
+        "unsupported": greeted(Greeting.UNSUPPORTED),
+        "away": len(_away(last)),
+        "gone": len(_gone(last)),
+    }
+
+
+def unheard(records: Iterable[BookieRecord]) -> dict[str, list[BookieId]]:
+    """Bookies that gave no word at any look, by how they failed to; a few of each."""
+    last, heard = _last(records), _ever(records, Greeting.ANSWERED)
+    named = {greeting: sorted(b for b, r in last.items() if r.greeting is greeting and b not in heard) for greeting in _UNHEARD}
+    return {greeting.value: bookies[:BOOKIES_NAMED_MAX] for greeting, bookies in named.items()}
+
+
+def away(records: Iterable[BookieRecord]) -> list[BookieId]:
+    """Bookies that are not registered and have a cookie, accused or not; a few of them."""
+    return _away(_last(records))[:BOOKIES_NAMED_MAX]
+
+
+def gone(records: Iterable[BookieRecord]) -> list[BookieId]:
+    """Bookies that ledgers name and that have neither a registration nor a cookie; a few of them."""
+    return _gone(_last(records))[:BOOKIES_NAMED_MAX]
+
+
+def maintenance(records: Iterable[BookieRecord], terms: Terms, verdicts: pa.Table) -> Json:
+    """The bookies that are known to be down, how each was found, and the ledgers that nothing else kept from being judged."""
+    last, answered = _last(records), _ever(records, Greeting.ANSWERED, Greeting.UNSUPPORTED)
+    return {
+        "bookies": [
+            {"bookie_id": bookie, "found": _found(last.get(bookie), bookie in answered)}
+            for bookie in sorted(terms.around.maintenance)
+        ],
+        "ledgers": _sum(verdicts["only_maintenance"]),
+    }
+
+
+def placement(records: Iterable[BookieRecord], terms: Terms) -> Json:
+    """What ensembles were held to, and which bookies have no location; without a policy nobody needs one."""
+    rule = terms.placement
+    judged = rule.policy is not Policy.NONE
+    without = sorted(_last(records).keys() - terms.around.locations.keys()) if judged else []
+    return {
+        "policy": rule.policy.value,
+        "compat": "java" if rule.java_compatible else "assigned",
+        "without_location": len(without),
+        "bookies_without_location": without[:BOOKIES_NAMED_MAX],
+    }
+
+
+def assurance(records: Iterable[BookieRecord], terms: Terms, verdicts: pa.Table, findings: Sequence[Mapping[str, Any]]) -> Json:
+    """What the verdicts rest on: ledgers judged (sound or violated) by lists and by probes, and how sure the probes make it.
+
+    `missing_bound` is the share of entries that may be missing at most, at 95 %, where the sample found none missing on any
+    bookie that cannot list; else null.
+    """
+    judged = verdicts.filter(pc.is_in(pc.field("standing"), _JUDGED))["assurance"]
+    probed = verdicts.filter(pc.equal(pc.field("assurance"), PROBED))
+    unable = {record.bookie_id for record in records if record.greeting is Greeting.UNSUPPORTED}
+    ledgers = {word: _sum(pc.equal(judged, word)) for word in (LISTED, PROBED)}
+    probes = Probes(_sum(probed["probes"]), _sum(probed["random_probes"]))
+    lacking = set(pc.unique(pc.struct_field(pc.list_flatten(verdicts["lacks"]), "bookie_id")).to_pylist())
+    return assurance_json(ledgers, probes, unable, terms, lacking | missing_on(findings))
+
+
+def _last(records: Iterable[BookieRecord]) -> dict[BookieId, BookieRecord]:
+    """Each bookie as it was at the last look that knows it."""
+    return {record.bookie_id: record for record in sorted(records, key=lambda one: one.look)}
+
+
+def _ever(records: Iterable[BookieRecord], *greetings: Greeting) -> set[BookieId]:
+    return {record.bookie_id for record in records if record.greeting in greetings}
+
+
+def _away(last: Mapping[BookieId, BookieRecord]) -> list[BookieId]:
+    return sorted(b for b, record in last.items() if record.registration is Registration.NONE and record.has_cookie)
+
+
+def _gone(last: Mapping[BookieId, BookieRecord]) -> list[BookieId]:
+    """None where nobody has a cookie: then cookies tell nothing."""
+    if not any(record.has_cookie for record in last.values()):
+        return []
+    return sorted(b for b, record in last.items() if record.registration is Registration.NONE and not record.has_cookie)
+
+
+def _found(record: BookieRecord | None, answered: bool) -> str:
+    if record is None:
+        return NO_SUCH_BOOKIE
+    if answered:
+        return ANSWERED
+    if record.registration is Registration.NONE:
+        return NOT_REGISTERED
+    return record.greeting.value if record.greeting else NOT_ASKED
+
+
+def _sum(values: pa.Array | pa.ChunkedArray) -> int:
+    return int(pc.sum(values).as_py() or 0)

@@ -1,0 +1,51 @@
+"""How much each bookie holds of what it should, from the verdicts' rows: what `first_checker.content` judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.first_checker.content import LEDGERS_NAMED_MAX, Content
+from auditor.model.identity import BookieId
+from auditor.model.verdict import Standing
+from auditor.summary.last_words import Ids, by_word
+
+LACKS = pa.schema(
+    [("bookie_id", pa.string()), ("ledger_id", pa.int64()), ("expected", pa.int64()), ("absent", pa.int64())],
+)
+"""What a bookie should hold of a violated ledger and surely lacks, in entries. Key: (bookie_id, ledger_id)."""
+
+
+def lacks_of(verdicts: pa.Table) -> pa.Table:
+    """LACKS rows of the violated ledgers: these were looked at twice."""
+    rows = verdicts.filter(pc.field("standing") == Standing.VIOLATED.word).select(["ledger_id", "lacks"])
+    batches = [_flat(batch) for batch in rows.to_batches()]
+    return pa.Table.from_batches(batches, schema=LACKS)
+
+
+def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:
+    lacks = batch["lacks"].flatten()
+    ids = batch["ledger_id"].take(pc.list_parent_indices(batch["lacks"]))
+    columns = [lacks.field("bookie_id"), ids, lacks.field("expected"), lacks.field("absent")]
+    return pa.RecordBatch.from_arrays([column.cast(f.type) for column, f in zip(columns, LACKS, strict=True)], schema=LACKS)
+
+
+def lacking(lacks: pa.Table) -> dict[BookieId, Ids]:
+    """The ledgers of which each bookie lacks entries, be it one."""
+    return {bookie: np.unique(ids) for bookie, ids in by_word(lacks["bookie_id"], lacks["ledger_id"])}
+
+
+def contents(lacks: pa.Table, asked: Mapping[BookieId, int], probed: Mapping[BookieId, Ids]) -> dict[BookieId, Content]:
+    """Of each bookie that lacks most of some ledger, what there is to say. `asked`: ledgers it answered for; `probed`: those of
+    bookies that cannot list, as far as entries could be read."""
+    most = lacks.filter(pc.greater(pc.multiply(lacks["absent"], 2), lacks["expected"]))
+    sums = most.group_by("bookie_id").aggregate([("expected", "sum"), ("absent", "sum")]).to_pylist()
+    entries = {row["bookie_id"]: (row["expected_sum"], row["absent_sum"]) for row in sums}
+    found = {}
+    for bookie, ids in by_word(most["bookie_id"], most["ledger_id"]):
+        some = tuple(np.sort(ids)[:LEDGERS_NAMED_MAX].tolist())
+        found[bookie] = Content(asked.get(bookie, 0), len(ids), *entries[bookie], some, bookie in probed)
+    return found

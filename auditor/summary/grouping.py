@@ -1,0 +1,124 @@
+"""Reads what causes are found from, and what a bookie's content is judged by: the end of a run, from what was written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
+from auditor.first_checker.content import Content
+from auditor.first_checker.reachability import BookieLook, nobody_answered
+from auditor.first_checker.renaming import Renamed
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord
+from auditor.model.identity import BookieId
+from auditor.summary.about import About
+from auditor.summary.bookies import IS_MARKED
+from auditor.summary.cause_rows import Backdrop, Causes, told
+from auditor.summary.causes import Backgrounds, choose
+from auditor.summary.clues import (
+    BIRTHS,
+    Clues,
+    births,
+    created_between,
+    locked_by,
+    newest_marks,
+    unjudged_by_reason,
+)
+from auditor.summary.content import contents, lacking, lacks_of
+from auditor.summary.last_words import SPOKEN, Ids, LastWords, last_words, probed_ledgers
+from auditor.summary.touches import TOUCHING, Touches, count_touches
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a run heard of the bookies' content. `lacks` holds LACKS rows."""
+
+    lacks: pa.Table
+    words: LastWords
+    contents: Mapping[BookieId, Content]
+
+
+def heard(run: Place, verdicts: pa.Table, bookies: Sequence[BookieRecord]) -> Heard:
+    """What the bookies said of ledgers, counted. Costs a scan of the answers; where bookies cannot list, one of the reads."""
+    unsupported = {record.bookie_id for record in bookies if record.greeting is Greeting.UNSUPPORTED}
+    probed = probed_ledgers(run.stream("evidence/reads", READS, SPOKEN), unsupported) if unsupported else {}
+    later = pc.is_valid(pc.field("ledger_id")) & (pc.field("look") > 1)
+    again = pc.unique(run.read_table("evidence/answers", ANSWERS, later, ["ledger_id"])["ledger_id"])
+    unjudged = [pa.array(ids) for ids in unjudged_by_reason(verdicts).values()]
+    words = last_words(
+        run.stream("evidence/answers", ANSWERS, SPOKEN),
+        again,
+        pa.concat_arrays([pa.array([], pa.int64()), *unjudged]),
+        {bookie: ids for bookie, ids in probed.items() if len(ids)},
+    )
+    lacks = lacks_of(verdicts)
+    return Heard(lacks, words, contents(lacks, words.asked, probed))
+
+
+def causes(
+    run: Place,
+    about: About,
+    verdicts: pa.Table,
+    looks: Sequence[BookieLook],
+    findings: Iterable[str],
+    words: Heard,
+    renamed: Mapping[BookieId, Renamed],
+) -> Causes:
+    """Return the causes of what was found. `findings` are lines of findings.jsonl; each is forgotten when the next is read.
+
+    Where anything is hit: reads the affected ledgers' creation times and the marks, counts all ledgers by the bookies that
+    they name and by creation time (a scan of the ledgers each). Where no bookie answered, that is our network: no bookie's
+    silence is a cause.
+    """
+    around = about.terms.around
+    clues = Clues(around.locations)
+    for line in findings:
+        clues.add(json.loads(line))
+    unheard = {} if nobody_answered(looks) else words.words.unheard
+    found = clues.marked()
+    hits = clues.hits(
+        verdicts,
+        lacking=lacking(words.lacks),
+        unheard=unheard,
+        marks=_marks(run, found),
+        marked=_marked(run) if len(found) else found,
+        locked=locked_by(run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "mark"])) if len(found) else {},
+    )
+    backgrounds = _backgrounds(run, about, hits.affected())
+    last = {bookie: record for look in looks for bookie, record in look.items()}
+    renamed_to = {bookie: one.renamed_to for bookie, one in renamed.items()}
+    return told(choose(hits, backgrounds), hits, Backdrop(about.facts, last, around.maintenance, renamed_to))
+
+
+def _backgrounds(run: Place, about: About, affected: Ids) -> Backgrounds:
+    """Return what the hits are compared with. Nothing is read where no ledger is affected."""
+    locations = about.terms.around.locations
+    born = births(run.stream("evidence/ledgers", LEDGERS, BIRTHS) if len(affected) else (), affected)
+    touches = Touches()
+    if len(affected):
+        touches = count_touches(run.stream("evidence/ledgers", LEDGERS, TOUCHING), locations, affected)
+    return Backgrounds(
+        touches,
+        locations,
+        born,
+        lambda edges: created_between(run.stream("evidence/ledgers", LEDGERS, BIRTHS), edges),
+        replication_disabled=about.facts.replication_disabled,
+    )
+
+
+def _marked(run: Place) -> Ids:
+    """Return all ledgers that were marked at any look."""
+    ids: Ids = pc.unique(run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, ["ledger_id"])["ledger_id"]).to_numpy()
+    return ids
+
+
+def _marks(run: Place, marked: Ids) -> pa.Table:
+    """Return what the marks that were found said, as they were read last."""
+    keep = pc.field("ledger_id").isin(pa.array(marked)) if len(marked) else pc.scalar(False)
+    return newest_marks(run.read_table("evidence/ledgers", LEDGERS, keep, ["ledger_id", "look", "mark"]))

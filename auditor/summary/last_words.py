@@ -1,0 +1,129 @@
+"""What each bookie last said of each ledger, from the written answers, batch by batch.
+
+Most ledgers are asked about once, so only those asked about again are held in memory, and of the rest counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.first_checker.probing import ANSWERED_READS
+from auditor.model.availability import VALID_ANSWERS, AnswerStatus
+from auditor.model.identity import BookieId
+
+Ids: TypeAlias = npt.NDArray[np.int64]
+"""Ledger ids, ascending, each once."""
+
+SPOKEN = ["bookie_id", "ledger_id", "look", "status"]
+"""The columns of ANSWERS and READS that say who spoke of what."""
+UNHEARD = (AnswerStatus.SILENT, AnswerStatus.UNREGISTERED, AnswerStatus.REFUSED, AnswerStatus.ADDRESS_UNKNOWN)
+"""Last words by which the bookie itself stands in the way of judging a ledger."""
+
+_VALID = pa.array([status.value for status in VALID_ANSWERS])
+_UNHEARD = pa.array([status.value for status in UNHEARD])
+_ANSWERED = pa.array(sorted(ANSWERED_READS))
+_NONE: Ids = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class LastWords:
+    """`asked`: ledgers a bookie's last word on which is valid. `unheard`: ledgers it stands in the way of judging."""
+
+    asked: Mapping[BookieId, int]
+    unheard: Mapping[BookieId, Ids]
+
+
+def last_words(
+    answers: Iterable[pa.RecordBatch], again: pa.Array, unjudged: pa.Array, probed: Mapping[BookieId, Ids]
+) -> LastWords:
+    """`answers` have the columns SPOKEN. `again`: ledgers asked about at a second look; `unjudged`: ledgers that some bookie's
+    silence left without a verdict; `probed`: of bookies that cannot list, the ledgers they let us read.
+
+    Costs one scan; holds the answers on the ledgers asked about again, some 20 bytes each.
+    """
+    words = _Tally(unjudged, probed)
+    kept: list[pa.RecordBatch] = []
+    for batch in answers:
+        about = batch.filter(pc.is_valid(batch["ledger_id"]))
+        late = pc.is_in(about["ledger_id"], again)
+        words.add(about.filter(pc.invert(late)))
+        kept.append(about.filter(late))
+    if kept:
+        words.add(_last(pa.Table.from_batches(kept)))
+    return words.result()
+
+
+def probed_ledgers(reads: Iterable[pa.RecordBatch], unsupported: Iterable[BookieId]) -> dict[BookieId, Ids]:
+    """Of each bookie that cannot list, the ledgers of which a read said something. `reads` have the columns SPOKEN.
+
+    Entries looked for on it although it should hold none count as well: that makes it the later to be accused.
+    """
+    bookies = sorted(unsupported)
+    found: dict[BookieId, Ids] = dict.fromkeys(bookies, _NONE)
+    for batch in reads if bookies else ():
+        mine = batch.filter(pc.and_(pc.is_in(batch["bookie_id"], pa.array(bookies)), pc.is_in(batch["status"], _ANSWERED)))
+        for bookie, ids in _by_bookie(mine):
+            found[bookie] = np.union1d(found[bookie], ids)
+    return found
+
+
+def _last(rows: pa.Table) -> pa.Table:
+    """Of each (bookie, ledger) the row of its newest look."""
+    grouped = rows.sort_by("look").group_by(["bookie_id", "ledger_id"], use_threads=False)
+    return grouped.aggregate([("status", "last")]).rename_columns(["bookie_id", "ledger_id", "status"])
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Counts as the rows come, each (bookie, ledger) once."""
+
+    unjudged: pa.Array
+    probed: Mapping[BookieId, Ids]
+    asked: Counter[BookieId] = field(default_factory=Counter)
+    listed: dict[BookieId, list[Ids]] = field(default_factory=lambda: defaultdict(list))
+    """Of bookies that were probed, the ledgers that they answered for without being read from."""
+    unheard: dict[BookieId, list[Ids]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, rows: pa.RecordBatch | pa.Table) -> None:
+        valid = rows.filter(pc.is_in(rows["status"], _VALID))
+        for count in pc.value_counts(valid["bookie_id"]).to_pylist():
+            self.asked[count["values"]] += count["counts"]
+        if self.probed:
+            for bookie, ids in _by_bookie(valid.filter(pc.is_in(valid["bookie_id"], pa.array(list(self.probed))))):
+                self.listed[bookie].append(ids)
+        unheard = rows.filter(pc.and_(pc.is_in(rows["status"], _UNHEARD), pc.is_in(rows["ledger_id"], self.unjudged)))
+        for bookie, ids in _by_bookie(unheard):
+            self.unheard[bookie].append(ids)
+
+    def result(self) -> LastWords:
+        read = {bookie: len(np.union1d(_joined(self.listed.get(bookie, [])), ids)) for bookie, ids in self.probed.items()}
+        unheard = {bookie: np.unique(_joined(parts)) for bookie, parts in self.unheard.items()}
+        return LastWords({**self.asked, **{bookie: n for bookie, n in read.items() if n}}, unheard)
+
+
+def _by_bookie(rows: pa.RecordBatch | pa.Table) -> Iterator[tuple[BookieId, Ids]]:
+    """The ledgers of each bookie's rows, in order of bookie id."""
+    return by_word(rows["bookie_id"], rows["ledger_id"])
+
+
+def by_word(words: pa.Array | pa.ChunkedArray, ledger_ids: pa.Array | pa.ChunkedArray) -> Iterator[tuple[str, Ids]]:
+    """Two columns side by side as the ledgers of each word, in order of the words. Costs a sort of small numbers."""
+    chunks = words.chunks if isinstance(words, pa.ChunkedArray) else [words]
+    encoded = pa.concat_arrays([pa.array([], pa.string()), *chunks]).dictionary_encode()
+    names, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False)
+    ids: Ids = np.asarray(ledger_ids, dtype=np.int64)[np.argsort(codes, kind="stable")]
+    ends = np.cumsum(np.bincount(codes, minlength=len(names)))
+    for code in sorted(range(len(names)), key=names.__getitem__):
+        yield names[code], ids[ends[code - 1] if code else 0 : ends[code]]
+
+
+def _joined(parts: list[Ids]) -> Ids:
+    return np.concatenate(parts) if parts else _NONE

@@ -1,0 +1,66 @@
+"""How many ledgers are marked under-replicated, since when, and how many of the marks find nothing missing (contract 8.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.model.verdict import Exempt
+from auditor.summary.last_words import Ids
+
+Json = dict[str, Any]
+
+MARK_STATES = ("total", "within_grace", "beyond_grace", "stale", "without_ledger")
+"""What marks are counted by. The second and the third add up to the total; the last two are counted beside."""
+_HOUR_MS = 3_600_000
+AGES_MS = {"under_1h": _HOUR_MS, "under_1d": 24 * _HOUR_MS, "under_1w": 7 * 24 * _HOUR_MS}
+"""Classes of age by their end, which is not in them; a mark stands in the first that it fits."""
+OLDER = "older"
+
+
+class UnlistedMark(NamedTuple):
+    """A mark whose ledger the listing did not name. `has_metadata` as it was read last; None: not known."""
+
+    age_ms: int
+    has_metadata: bool | None
+
+
+def marks_of(verdicts: pa.Table, unlisted: Sequence[UnlistedMark], grace_ms: int) -> Json:
+    """Return the fields `marks` and `marks_by_age` of a summary. `verdicts` has the schema VERDICTS."""
+    listed = pc.drop_null(verdicts["mark_age_ms"]).to_numpy()
+    ages = np.concatenate([listed, np.array([one.age_ms for one in unlisted], np.int64)])
+    beyond = int((ages > grace_ms).sum())
+    gone = int(pc.sum(pc.is_valid(verdicts.filter(_IS_GONE)["mark_age_ms"])).as_py() or 0)
+    marks = {
+        "total": len(ages),
+        "within_grace": len(ages) - beyond,
+        "beyond_grace": beyond,
+        "stale": len(stale_ledgers(verdicts)),
+        "without_ledger": gone + sum(one.has_metadata is False for one in unlisted),
+    }
+    return {"marks": marks, "marks_by_age": _by_age(ages)}
+
+
+def stale_ledgers(verdicts: pa.Table) -> Ids:
+    """Return the marked ledgers whose copies are all where the metadata says, ascending."""
+    ids: Ids = np.sort(verdicts.filter(pc.field("is_mark_stale"))["ledger_id"].to_numpy())
+    return ids
+
+
+def oldest_mark_s(verdicts: pa.Table) -> float:
+    """Return the age of the oldest mark of a ledger that has metadata, in seconds; 0 where none is marked."""
+    oldest: int | None = pc.max(verdicts.filter(~_IS_GONE)["mark_age_ms"]).as_py()
+    return 0.0 if oldest is None else float(oldest / 1000)
+
+
+_IS_GONE = pc.coalesce(pc.field("exempt"), pc.scalar("")) == Exempt.DELETED.value
+"""Rows of VERDICTS of ledgers that were listed and have no metadata any more."""
+
+
+def _by_age(ages: Ids) -> dict[str, int]:
+    below = [0, *(int((ages < end).sum()) for end in AGES_MS.values()), len(ages)]
+    return {name: below[place + 1] - below[place] for place, name in enumerate((*AGES_MS, OLDER))}

@@ -1,0 +1,56 @@
+"""Marks whose ledgers have no metadata: the finding on the cluster, what is withheld, and how many marks there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import MARKS
+from auditor.first_checker.marks_without_ledger import ConfirmedMark, confirmed_marks, judge_marks, withheld_marks
+from auditor.model.identity import LedgerId
+from auditor.summary.about import About
+from auditor.summary.mark_counts import UnlistedMark
+from auditor.summary.seen_marks import WHERE, SeenMarks, seen_marks
+from auditor.wire.znode_paths import mark_path
+from auditor.witness.finding_lines import ClusterLook, cluster_testimony, finding_line
+
+
+@dataclass(frozen=True, slots=True)
+class MarkFindings:
+    """`findings`: one line, or none. `withheld`: sentences. `ledger_ids`: those of the finding, ascending."""
+
+    findings: tuple[str, ...] = ()
+    withheld: tuple[str, ...] = ()
+    unlisted: tuple[UnlistedMark, ...] = ()
+    ledger_ids: tuple[LedgerId, ...] = ()
+
+
+def mark_findings(run: Place, about: About) -> MarkFindings:
+    """Return what evidence/marks says; nothing in a run of a part. Holds the marks of ledgers that were not listed."""
+    if about.partial:
+        return MarkFindings()
+    seen = seen_marks(run.read_table(WHERE, MARKS))
+    now_ms, grace_ms = about.terms.judged_at_ms, about.terms.underreplication_grace_ms
+    found = confirmed_marks(seen.marks, now_ms, grace_ms)
+    return MarkFindings(
+        findings=_lines(seen, found, about),
+        withheld=tuple(withheld_marks(seen.marks, now_ms, grace_ms, unchecked=len(seen.unchecked), problem=seen.problem)),
+        unlisted=seen.as_unlisted(now_ms),
+        ledger_ids=tuple(sorted(one.ledger_id for one in found)),
+    )
+
+
+def _lines(seen: SeenMarks, found: list[ConfirmedMark], about: About) -> tuple[str, ...]:
+    finding = judge_marks(
+        seen.marks,
+        about.terms.judged_at_ms,
+        about.terms.underreplication_grace_ms,
+        unchecked=len(seen.unchecked),
+        path_of=lambda ledger_id: about.facts.root + mark_path(ledger_id),
+        replication_disabled=about.facts.replication_disabled,
+    )
+    if finding is None:
+        return ()
+    times = (max(one.first_at_ms for one in found), min(one.again_at_ms for one in found))
+    looks = [ClusterLook(at_ms, "marks", f"{len(found)} without a ledger") for at_ms in times]
+    return (finding_line(cluster_testimony(finding, looks, about.facts)),)

@@ -1,0 +1,69 @@
+"""What earlier runs left in OUTPUT: the summary and the findings of one run, and what the newest one tells the next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from auditor.errors import OutputError
+from auditor.evidence import findings_file as jsonl
+from auditor.evidence.run_directory import Output, Place
+from auditor.first_checker.population import LastPopulation
+from auditor.model.cluster import ClusterFacts
+from auditor.summary.absences import UNREGISTERED, since_from
+from auditor.summary.run_summary import NO_PREVIOUS, Previous
+
+Json = dict[str, Any]
+
+
+def read_previous(output: Output, facts: ClusterFacts) -> Previous:
+    """Return the totals and findings of the newest finished run of the cluster `facts` describes.
+
+    Returns NO_PREVIOUS where there is no such run, where it audited another cluster, or where its files are damaged:
+    counters then start anew, and this run is not lost over the files of the last one.
+    """
+    run = output.latest()
+    try:
+        summary = (read_summary(run) if run else None) or {}
+        cluster = summary["cluster"]
+        if run is None or not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts", ())):
+            return NO_PREVIOUS
+        ids = frozenset((str(found["id"]), str(found["kind"])) for found in read_findings(run))
+        known = Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids)
+        return replace(_with_population(known, summary), unregistered_since_ms=since_from(summary.get(UNREGISTERED)))
+    except (OutputError, KeyError, TypeError, ValueError, AttributeError):
+        return NO_PREVIOUS
+
+
+def read_summary(run: Place) -> Json | None:
+    """summary.json of a run, or None where it has none: the run did not finish."""
+    text = run.read_text("summary.json")
+    if text is None:
+        return None
+    try:
+        summary = json.loads(text)
+    except ValueError as error:
+        raise OutputError(f"{run.uri}/summary.json is not JSON ({error}): the run's directory is damaged") from None
+    if not isinstance(summary, dict):
+        raise OutputError(f"{run.uri}/summary.json is no JSON object: the run's directory is damaged")
+    return summary
+
+
+def read_findings(run: Place) -> list[Json]:
+    """findings.jsonl of a run."""
+    return list(jsonl.parse((run.read_text("findings.jsonl") or "").splitlines()))
+
+
+def _with_population(previous: Previous, summary: Mapping[str, Any]) -> Previous:
+    """Add what the summary says the next run is held against; a summary that does not say so means its own run."""
+    told = summary.get("population") or {}
+    run_id = told.get("baseline_run", summary.get("run_id"))
+    finished_at = told.get("baseline_finished_at", summary.get("finished_at"))
+    listed = told.get("baseline_listed", summary.get("ledgers", {}).get("listed"))
+    if summary.get("partial") or not (isinstance(run_id, str) and isinstance(finished_at, str) and isinstance(listed, int)):
+        return previous
+    low = tuple(int(count) for count in told.get("low_listed", ()))
+    baseline = LastPopulation(run_id, finished_at, listed, 0, low, int(told.get("low_runs", 0)))
+    return replace(previous, baseline=baseline)

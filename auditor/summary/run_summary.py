@@ -1,0 +1,232 @@
+"""The summary of a run (contract section 5), counted only from what was written."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor import __version__
+from auditor.first_checker.population import LastPopulation
+from auditor.model.cluster import BookieRecord, ClusterFacts
+from auditor.model.evidence import Terms
+from auditor.model.finding import CATALOGUE, Kind
+from auditor.model.verdict import Exempt, Standing
+from auditor.summary import circumstances
+from auditor.summary.absences import absences_json
+from auditor.summary.mark_counts import UnlistedMark, marks_of, oldest_mark_s
+from auditor.summary.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
+from auditor.summary.poisoned import poison_told
+from auditor.summary.verdict_counts import copies_of_verdicts
+
+Json = dict[str, Any]
+
+STAGES = ("load", "ask", "judge", "second_look", "report")
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What the written evidence says was asked. A ZooKeeper read is one znode's data or its children, each time."""
+
+    zookeeper_reads: int
+    zookeeper_reads_failed: int
+    bookie_requests: int
+    bookie_bytes: int
+    retries: int
+    confirming_reads: int
+    unanswered: int
+    """Requests to bookies that brought no valid answer, those included that were sent again."""
+    bookies_named: int
+    """Distinct bookies that some ledger had a question for."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What is known of a run beside its tables. Times RFC 3339 in UTC; durations in seconds a stage."""
+
+    run_id: str
+    facts: ClusterFacts
+    started_at: str
+    finished_at: str
+    duration_s: Mapping[str, float]
+    fail_on: str
+    allow_empty: bool
+    partial: bool
+    """Only ledgers that an operator named."""
+    nobody_answered: bool
+    not_there: int
+    """Ledgers named by an operator that were not there at any look."""
+    withheld: tuple[str, ...]
+    """Sentences on what could not be said, and why."""
+    terms: Terms
+    listing_was_short: bool = False
+    """The listing that was audited lacked ledgers that were there after all, or may have."""
+    resumed_at: tuple[str, ...] = ()
+    """When the run was gone on with after it had been cut down."""
+    unlisted_marks: tuple[UnlistedMark, ...] = ()
+    """Marks whose ledgers the listing did not name; none in a run of a part."""
+    baseline: LastPopulation | None = None
+    """What the next run's number of ledgers is held against; None: this run's."""
+    absences: Mapping[str, list[Json]] = field(default_factory=lambda: absences_json({}, []))
+    """What the summary says of bookies that are not registered (`summary.absences`)."""
+
+
+def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]:
+    """Every finding as its line, worst severity first, then by kind, ledger or bookie, segment."""
+    lines = [*bookie_findings, *pc.list_flatten(verdicts["findings"]).to_pylist()]
+    return sorted(lines, key=_rank)
+
+
+def _rank(line: str) -> tuple[int, int, int, str, int]:
+    found = json.loads(line)
+    kind = Kind(found["kind"])
+    first = found["segment"]["first_entry_id"] if found["segment"] else -1
+    ledger = -1 if found["ledger_id"] is None else found["ledger_id"]
+    return -CATALOGUE[kind].severity, list(Kind).index(kind), ledger, found["bookie_id"] or "", first
+
+
+def summarise(
+    run: RunFacts,
+    verdicts: pa.Table,
+    bookies: Sequence[BookieRecord],
+    costs: Costs,
+    findings: Sequence[str],
+    previous: Previous,
+) -> Json:
+    """The JSON object of summary.json. `verdicts` has the schema VERDICTS; `findings` are lines of findings.jsonl."""
+    standings = _counted(verdicts["standing"])
+    unknowns = _counted(pc.list_flatten(verdicts["unknowns"]))
+    told = [json.loads(line) for line in findings]
+    complete = not unknowns and not run.nobody_answered
+    all_judged = complete and not run.not_there and not run.listing_was_short and (verdicts.num_rows > 0 or run.allow_empty)
+    return {
+        "run_id": run.run_id,
+        "auditor_version": __version__,
+        "cluster": _cluster(run.facts),
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "resumed_at": list(run.resumed_at),
+        "duration_s": {stage: round(run.duration_s.get(stage, 0.0), 3) for stage in STAGES},
+        **counts_of(standings, _counted(_exempt(verdicts)), unknowns),
+        "findings": findings_by_kind(told),
+        **circumstances.told(bookies, costs.bookies_named, run.terms, verdicts, told),
+        **run.absences,
+        "requests": _requests(costs, verdicts),
+        "totals": previous.totals_after(told),
+        "request_totals": previous.request_totals_after(costs),
+        **_of_verdicts(run, verdicts),
+        "nobody_answered": run.nobody_answered,
+        "replication_disabled": run.facts.replication_disabled,
+        "partial": run.partial,
+        **poison_told(verdicts),
+        "withheld": list(run.withheld),
+        "complete": complete,
+        "outcome": outcome_of(told, complete=all_judged, fault=is_fault(unknowns)),
+        "exit_code": exit_code(told, run.fail_on, incomplete=not all_judged, fault=is_fault(unknowns)),
+    }
+
+
+def _of_verdicts(run: RunFacts, verdicts: pa.Table) -> Json:
+    """What is counted of the verdicts beside standings, reasons and findings."""
+    return {
+        "coverage": _coverage(verdicts),
+        **copies_of_verdicts(verdicts),
+        "oldest_underreplicated_s": oldest_mark_s(verdicts),
+        **marks_of(verdicts, run.unlisted_marks, run.terms.underreplication_grace_ms),
+        "population": None if run.partial else _population(run, verdicts.num_rows),
+    }
+
+
+def _population(run: RunFacts, listed: int) -> Json:
+    """What the next whole run is held against: this run, or an earlier one where this run lists far fewer ledgers."""
+    baseline = run.baseline or LastPopulation(run.run_id, run.finished_at, listed, 0)
+    return {
+        "baseline_run": baseline.run_id,
+        "baseline_finished_at": baseline.finished_at,
+        "baseline_listed": baseline.listed,
+        "low_listed": list(baseline.low_listed),
+        "low_runs": baseline.low_runs,
+    }
+
+
+def _cluster(facts: ClusterFacts) -> Json:
+    """Which cluster it is; one without an instance id is known by its root and hosts."""
+    named = {"metadata_service_uri": facts.metadata_service_uri, "instance_id": facts.instance_id}
+    return {**named, "root": facts.root, "hosts": list(facts.hosts)}
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """What the newest finished run left behind: its totals, and its findings by id and kind (a worse kind is a new finding).
+
+    `baseline` is what the next run's number of ledgers is held against; None where nothing is known of it.
+    """
+
+    totals: Mapping[str, int]
+    request_totals: Mapping[str, Mapping[str, int]]
+    findings: frozenset[tuple[str, str]]
+    baseline: LastPopulation | None = None
+    unregistered_since_ms: Mapping[str, int] = field(default_factory=dict)
+    """Since when each bookie that was not registered had not been."""
+
+    def population(self, drop_percent: int) -> LastPopulation | None:
+        """Return what the next run's number of ledgers is held against, with the share that run may lose."""
+        return replace(self.baseline, drop_percent=drop_percent) if self.baseline else None
+
+    def totals_after(self, findings: Sequence[Json]) -> dict[str, int]:
+        """Each kind's findings that were new in a run, added up over runs: what the counters go on from."""
+        new = Counter(found["kind"] for found in findings if (found["id"], found["kind"]) not in self.findings)
+        return {kind.value: self.totals.get(kind.value, 0) + new[kind.value] for kind in Kind}
+
+    def request_totals_after(self, costs: Costs) -> dict[str, dict[str, int]]:
+        """Requests by outcome, added up over runs."""
+        failed = {"bookie_requests": costs.unanswered, "zookeeper_reads": costs.zookeeper_reads_failed}
+        total = {"bookie_requests": costs.bookie_requests, "zookeeper_reads": costs.zookeeper_reads}
+        after = {}
+        for name, count in total.items():
+            before = self.request_totals.get(name, {})
+            after[name] = {
+                "answered": before.get("answered", 0) + max(0, count - failed[name]),
+                "failed": before.get("failed", 0) + failed[name],
+            }
+        return after
+
+
+NO_PREVIOUS = Previous({}, {}, frozenset())
+"""Before the first finished run."""
+
+
+def _counted(words: pa.Array | pa.ChunkedArray) -> Counter[str]:
+    """How often each word stands in a column."""
+    return Counter({row["values"]: row["counts"] for row in pc.value_counts(words).to_pylist() if row["values"] is not None})
+
+
+def _exempt(verdicts: pa.Table) -> pa.ChunkedArray:
+    return verdicts.filter(pc.field("standing") == Standing.EXEMPT.word)["exempt"]
+
+
+def _requests(costs: Costs, verdicts: pa.Table) -> dict[str, int]:
+    return {
+        "zookeeper_reads": costs.zookeeper_reads,
+        "bookie_requests": costs.bookie_requests,
+        "bookie_bytes": costs.bookie_bytes,
+        "retries": costs.retries,
+        "confirming_reads": costs.confirming_reads,
+        "listing_false_negatives": int(pc.sum(verdicts["listing_false_negatives"]).as_py() or 0),
+    }
+
+
+def _coverage(verdicts: pa.Table) -> float:
+    """The share of ledgers without a reason to be unknown and not merely excused by a mark; 1.0 of no ledgers."""
+    if verdicts.num_rows == 0:
+        return 1.0
+    unknown = pc.greater(pc.fill_null(pc.list_value_length(verdicts["unknowns"]), 0), 0)
+    standing = pc.equal(verdicts["standing"], Standing.EXEMPT.word)
+    marked = pc.and_(standing, pc.fill_null(pc.equal(verdicts["exempt"], Exempt.MARKED_UNDERREPLICATED.value), False))
+    uncovered = int(pc.sum(pc.or_(unknown, marked)).as_py() or 0)
+    return round(1 - uncovered / int(verdicts.num_rows), 6)

@@ -1,0 +1,28 @@
+"""What a summary counts of the verdicts beside standings: the copies that were verified, and the marks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.judging.copies import JUDGED, copies_json
+from auditor.model.verdict import CopyCounts
+
+Json = dict[str, Any]
+
+_JUDGED = pa.array([standing.word for standing in JUDGED])
+_WIDE = pa.decimal128(38, 0)
+"""The type in which copies are added up: many ledgers together may have more than 2^63."""
+
+
+def copies_of_verdicts(verdicts: pa.Table) -> Json:
+    """Return `copies` and `verified_ratio` over the judged rows of VERDICTS that promise any copy."""
+    judged = verdicts.filter(pc.is_in(pc.field("standing"), _JUDGED))
+    names = ("copies_expected", "copies_listed", "copies_read", "copies_assumed")
+    return copies_json(CopyCounts(*(_total(judged[name]) for name in names)))
+
+
+def _total(values: pa.ChunkedArray) -> int:
+    return int(pc.sum(values.cast(_WIDE)).as_py() or 0)

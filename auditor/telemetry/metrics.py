@@ -1,0 +1,270 @@
+"""The metrics of contract section 7: the only home of prometheus_client.
+
+Families are built whole from one summary, once, at the end of a run; nothing is counted while it runs, so no task that Spark
+does twice can count twice. Families made this way carry no `_created` series.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from http.client import HTTPException
+from math import nan
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import basic_auth_handler, default_handler, generate_latest, push_to_gateway
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+
+from auditor.config import without_credentials
+from auditor.model.finding import CATALOGUE
+from auditor.model.verdict import Exempt, Standing, Unknown
+from auditor.report.layout import moment
+from auditor.report.words import OUTCOMES, hits
+from auditor.summary.mark_counts import MARK_STATES
+from auditor.summary.run_summary import STAGES
+from auditor.witness.finding_lines import LISTED, PROBED
+
+PREFIX = "bookkeeper_auditor_"
+SUCCESSES = frozenset({"SOUND", "VIOLATED", "INCOMPLETE"})
+"""Outcomes after which `last_success` moves on: the auditor did its work, whatever it found."""
+
+REQUEST_OUTCOMES = ("answered", "failed")
+PUSH_JOB = "bookkeeper_auditor"
+PUSH_TIMEOUT_S = 10.0
+
+_OUTCOME = PREFIX + "last_run_outcome"
+_TIMESTAMP = PREFIX + "last_run_timestamp_seconds"
+_SUCCESS = PREFIX + "last_success_timestamp_seconds"
+
+
+def cluster_label(summary: Mapping[str, Any], configured: str | None) -> str:
+    """The label `cluster`: as configured, else the instance id, else (old clusters have none) the service URI."""
+    cluster = summary["cluster"]
+    return configured or cluster.get("instance_id") or str(cluster["metadata_service_uri"])
+
+
+def exposition(summary: Mapping[str, Any], *, cluster: str, spark_version: str = "", previous_text: str = "") -> str:
+    """The metrics of a finished run in Prometheus' text format. Pure.
+
+    `summary` is summary.json. Counters are what it says was added up over runs: `totals` by kind, and `request_totals`
+    ({bookie_requests, zookeeper_reads: {answered, failed}}; without it this run's own numbers). `previous_text`, the
+    metrics before this run, lends `last_success` when this run's outcome is none.
+    """
+    finished = moment(summary["finished_at"])
+    assert finished is not None, "a finished run has an end"
+    outcome = str(summary["outcome"])
+    success = finished.timestamp() if outcome in SUCCESSES else _last_success(previous_text)
+    return _text([
+        *_counts(summary, cluster),
+        *_certainty(summary, cluster),
+        *_requests(summary, cluster),
+        *_run(cluster, outcome, finished.timestamp(), success),
+        _build(cluster, str(summary["auditor_version"]), spark_version),
+    ])  # fmt: skip
+
+
+def failed_run(previous_text: str, *, outcome: str, now_s: float, cluster: str, version: str) -> str:
+    """The metrics after a run that failed: the last run's values, only outcome and timestamp replaced.
+
+    Without a readable `previous_text` there are no values: outcome, timestamp, build and a last success of 0 (never) only.
+    """
+    kept = _families(previous_text)
+    if not kept:
+        return _text([*_run(cluster, outcome, now_s, 0.0), _build(cluster, version, "")])
+    own = kept[0].samples[0].labels.get("cluster", cluster)
+    fresh = {family.name: family for family in _run(own, outcome, now_s, 0.0) if family.name != _SUCCESS}
+    return _text([*(family for family in kept if family.name not in fresh), *fresh.values()])
+
+
+def _gauge(name: str, says: str, cluster: str, samples: Iterable[tuple[dict[str, str], float]]) -> Metric:
+    return _filled(GaugeMetricFamily, name, says, cluster, samples)
+
+
+def _counter(name: str, says: str, cluster: str, samples: Iterable[tuple[dict[str, str], float]]) -> Metric:
+    return _filled(CounterMetricFamily, name, says, cluster, samples)
+
+
+def _filled(
+    make: Callable[..., Any], name: str, says: str, cluster: str, samples: Iterable[tuple[dict[str, str], float]]
+) -> Metric:
+    """A family with the label `cluster` and those of `samples`, which all have the same."""
+    rows = list(samples)
+    family: Metric = make(name, says, labels=["cluster", *rows[0][0]])
+    for labels, value in rows:
+        family.add_metric([cluster, *labels.values()], value)  # type: ignore[attr-defined]
+    return family
+
+
+def _counts(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
+    """Ledgers and findings; every kind, standing and reason, zero included."""
+    yield _gauge(
+        PREFIX + "last_run_violations", "Ledgers (or bookies; 1 for the cluster) in violation, by kind of finding.", cluster,
+        [({"kind": k.value, "severity": facts.severity.word}, hits(summary, k)) for k, facts in CATALOGUE.items()],
+    )  # fmt: skip
+    yield _counter(
+        PREFIX + "violations", "Findings that were new in a run, added up over runs.", cluster,
+        [({"kind": k.value}, float(summary["totals"].get(k.value, 0))) for k in CATALOGUE],
+    )  # fmt: skip
+    yield _gauge(
+        PREFIX + "last_run_ledgers", "Ledgers by standing; they add up to the ledgers listed.", cluster,
+        [({"standing": s.word}, float(summary["ledgers"][s.word])) for s in Standing],
+    )  # fmt: skip
+    yield _gauge(
+        PREFIX + "last_run_indeterminate_ledgers", "Ledgers that could not be judged, by reason (or reasons).", cluster,
+        [({"reason": r.value}, float(summary["indeterminate"].get(r.value, 0))) for r in Unknown],
+    )  # fmt: skip
+    yield _gauge(
+        PREFIX + "last_run_exempt_ledgers", "Ledgers that are not judged, by reason.", cluster,
+        [({"reason": r.value}, float(summary["exempt"].get(r.value, 0))) for r in Exempt],
+    )  # fmt: skip
+    yield _gauge(
+        PREFIX + "last_run_coverage_ratio", "Share of ledgers that could be judged.", cluster,
+        [({}, float(summary["coverage"]))],
+    )  # fmt: skip
+    yield _gauge(
+        PREFIX + "last_run_oldest_underreplicated_seconds", "Age of the oldest under-replication mark.", cluster,
+        [({}, float(summary.get("oldest_underreplicated_s") or 0))],
+    )  # fmt: skip
+    yield _gauge(
+        PREFIX + "last_run_duration_seconds", "Time the last finished run took, by stage.", cluster,
+        [({"stage": stage}, float(summary["duration_s"].get(stage, 0))) for stage in STAGES],
+    )  # fmt: skip
+
+
+def _certainty(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
+    """What verdicts rest on, and what is known to stand in their way."""
+    maintenance, assurance = summary.get("maintenance") or {}, summary.get("assurance") or {}
+    yield _gauge(
+        PREFIX + "last_run_maintenance_ledgers",
+        "Ledgers that could not be judged for no other reason than bookies in planned maintenance.",
+        cluster,
+        [({}, float(maintenance.get("ledgers", 0)))],
+    )
+    yield _gauge(
+        PREFIX + "last_run_assurance_ledgers", "Ledgers judged by lists of entries, and by entries read instead.", cluster,
+        [({"assurance": word}, float(assurance.get(word, 0))) for word in (LISTED, PROBED)],
+    )  # fmt: skip
+    marks = summary.get("marks") or {}
+    yield _gauge(
+        PREFIX + "last_run_marks",
+        "Under-replication marks; within_grace and beyond_grace add up to total, the others are counted beside.",
+        cluster,
+        [({"state": state}, float(marks.get(state, 0))) for state in MARK_STATES],
+    )
+    verified = summary.get("verified_ratio")
+    yield _gauge(
+        PREFIX + "last_run_verified_copies_ratio",
+        "Share of the promised copies that were listed or read; NaN where none was promised.",
+        cluster,
+        [({}, nan if verified is None else float(verified))],
+    )
+
+
+def _requests(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
+    requests = summary["requests"]
+    unread = requests.get("zookeeper_reads_failed", 0)
+    alone = {
+        "bookie_requests": {"answered": requests["bookie_requests"] - requests["retries"], "failed": requests["retries"]},
+        "zookeeper_reads": {"answered": requests["zookeeper_reads"] - unread, "failed": unread},
+    }
+    totals = summary.get("request_totals") or alone
+    for name, says in (
+        ("bookie_requests", "Requests sent to bookies, added up over runs."),
+        ("zookeeper_reads", "Znodes read, added up over runs."),
+    ):
+        yield _counter(
+            PREFIX + name, says, cluster, [({"outcome": o}, float(totals[name].get(o, 0))) for o in REQUEST_OUTCOMES]
+        )
+
+
+def _run(cluster: str, outcome: str, now_s: float, success_s: float) -> Iterator[Metric]:
+    assert outcome in OUTCOMES, outcome
+    yield _gauge(_TIMESTAMP, "When the last run ended, whatever its outcome.", cluster, [({}, now_s)])
+    yield _gauge(
+        _SUCCESS, "When a run last ended with a verdict (SOUND, VIOLATED or INCOMPLETE); 0: never.", cluster, [({}, success_s)]
+    )
+    yield _gauge(
+        _OUTCOME, "1 for the outcome of the last run.", cluster, [({"outcome": o}, float(o == outcome)) for o in OUTCOMES]
+    )
+
+
+def _build(cluster: str, version: str, spark_version: str) -> Metric:
+    labels = {"version": version, "spark_version": spark_version}
+    return _gauge(PREFIX + "build_info", "Versions of the auditor and of Spark.", cluster, [(labels, 1.0)])
+
+
+class _Families(Collector):
+    """What prometheus_client writes out: these families, each time alike."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = list(families)
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def _text(families: Iterable[Metric]) -> str:
+    return generate_latest(_Families(families)).decode("utf-8")
+
+
+def _families(text: str) -> list[Metric]:
+    """The auditor's families in a text of metrics; none where it is not one."""
+    try:
+        families = list(text_string_to_metric_families(text))
+    except (ValueError, KeyError, IndexError):
+        return []
+    return [family for family in families if family.name.startswith(PREFIX) and family.samples]
+
+
+def _last_success(previous_text: str) -> float:
+    found = [f.samples[0].value for f in _families(previous_text) if f.name == _SUCCESS]
+    return float(found[0]) if found else 0.0
+
+
+def write_textfile(path: Path, text: str) -> str | None:
+    """Put `text` at `path` in one step, mode 0644 for node_exporter. A sentence where that failed: to log, never to fail on."""
+    # The collector reads *.prom only, so the unfinished file must not end in it.
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    try:
+        with unfinished.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.chmod(0o644)
+        unfinished.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+        return f"the metrics could not be written to {path}: {error.strerror or error}"
+    return None
+
+
+def push(url: str, text: str, cluster: str, timeout_s: float = PUSH_TIMEOUT_S) -> str | None:
+    """Replace the cluster's group on a Pushgateway by `text`. A sentence where that failed: to log, never to fail on.
+
+    The group is the cluster alone: a run id or host would leave series behind for ever. Credentials in `url` go into the
+    Authorization header and into no message.
+    """
+    plain = without_credentials(url)
+    try:
+        parts = urlsplit(url)
+        plain = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        send = (
+            default_handler if parts.username is None else _authorised(unquote(parts.username), unquote(parts.password or ""))
+        )
+        push_to_gateway(plain, PUSH_JOB, _Families(_families(text)), {"cluster": cluster}, timeout_s, send)
+    except (OSError, HTTPException, ValueError) as error:
+        return f"the metrics could not be pushed to {plain}: {error}"
+    return None
+
+
+def _authorised(user: str, password: str) -> Callable[..., Callable[[], None]]:
+    def send(url: str, method: str, timeout: float | None, headers: list[tuple[str, str]], data: bytes) -> Callable[[], None]:
+        return basic_auth_handler(url, method, timeout, headers, data, user, password)
+
+    return send

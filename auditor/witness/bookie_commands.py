@@ -1,0 +1,70 @@
+"""What to run next for findings on a bookie, and on the ledgers of the whole cluster."""
+
+from __future__ import annotations
+
+import shlex
+from typing import NamedTuple
+
+from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts
+from auditor.model.finding import Finding
+from auditor.witness.pulsar_commands import PulsarLedger
+
+GC_PAUSE_MS = 604_800_000
+"""The gcWaitTime that is proposed for a bookie that must not collect: a week, in milliseconds."""
+
+LEDGERS_MAX = 3
+"""Ledgers of a bookie that get a command of their own."""
+
+Commands = list[str]
+
+
+class Steps(NamedTuple):
+    """Commands that look, and those that change something; `CHANGES` is put before the latter."""
+
+    look: Commands
+    change: Commands
+
+
+def shell(command: str) -> str:
+    """Return a command of BookKeeper's own shell."""
+    return f"bookkeeper shell {command}"
+
+
+def silent_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+    bookie = shlex.quote(str(finding.bookie_id))
+    look = ["listbookies -a -h", f"endpointinfo -b {bookie}", "bookieinfo", f"listledgers -bookieid {bookie}"]
+    return Steps([shell(command) for command in look], [])
+
+
+def lost_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+    bookie = shlex.quote(str(finding.bookie_id))
+    assert isinstance(finding.facts, LostFacts), finding
+    look = ["listbookies -a -h", f"listledgers -bookieid {bookie}", "clusterinfo", "lostbookierecoverydelay -g"]
+    if finding.facts.renamed_to:  # to copy what is there under another name would take hours for nothing
+        return Steps([shell(one) for one in (*look, f"endpointinfo -b {shlex.quote(finding.facts.renamed_to)}")], [])
+    change = ["triggeraudit", f"recover {bookie}"]
+    return Steps([shell(command) for command in look], [shell(command) for command in change])
+
+
+def lost_content(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+    bookie = shlex.quote(str(finding.bookie_id))
+    look = [f"endpointinfo -b {bookie}", "bookieinfo", f"listledgers -bookieid {bookie}"]
+    assert isinstance(finding.facts, LostContentFacts), finding
+    again = [f"auditor ledger {ledger}" for ledger in finding.facts.some_ledgers[:LEDGERS_MAX]]
+    return Steps([*(shell(command) for command in look), *again], [shell(f"recover {bookie}")])
+
+
+def failing_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+    """Look whether it fails others too. Nothing is changed from outside: what to do is in the bookie's own log."""
+    assert isinstance(finding.facts, FailingFacts), finding
+    bookie = shlex.quote(str(finding.bookie_id))
+    read = [f"readledger -l {ledger} -fe 0 -le 1 -b {bookie}" for ledger in finding.facts.some_ledgers[:1]]
+    look = ["listbookies -a -h", f"endpointinfo -b {bookie}", *read]
+    again = [f"auditor ledger {ledger}" for ledger in finding.facts.some_ledgers[:LEDGERS_MAX]]
+    return Steps([*(shell(command) for command in look), *again], [])
+
+
+def population(_finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+    look = [shell("whatisinstanceid"), shell("listbookies -a -h"), shell("listledgers")]
+    no_compaction = "minorCompactionInterval=-1 and majorCompactionInterval=-1"
+    return Steps(look, [f"restart every bookie with gcWaitTime={GC_PAUSE_MS}, {no_compaction}, or stop it"])

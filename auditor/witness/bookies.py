@@ -1,0 +1,89 @@
+"""Witnesses of the bookie family."""
+
+from __future__ import annotations
+
+from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
+from auditor.model.finding import Finding, Kind
+from auditor.witness.phrases import named, span
+from auditor.witness.sentences import TellOther
+
+
+def _silent_bookie(finding: Finding, facts: SilentFacts) -> str:
+    why = f" ({facts.detail})" if facts.detail else ""
+    return (
+        f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address} and did not answer at any of "
+        f"{facts.looks} looks{why}.{_recovery(facts)}"
+    )
+
+
+def _lost_bookie(finding: Finding, facts: LostFacts) -> str:
+    cookie = "still has a cookie" if facts.has_cookie else "has no cookie"
+    number = facts.unmarked_ledgers
+    ledgers = "1 closed ledger names it and is" if number == 1 else f"{number} closed ledgers name it and are"
+    marked = facts.marked_ledgers_last
+    others = (
+        f" {marked} more that {'names' if marked == 1 else 'name'} it {'is' if marked == 1 else 'are'} marked, and "
+        f"{'was' if marked == 1 else 'were'} at the first look."
+        if marked
+        else ""
+    )
+    before = (
+        f" Earlier runs saw it unregistered too, first {span(facts.unregistered_ms)} before the last look."
+        if facts.unregistered_ms > facts.apart_ms
+        else ""
+    )
+    return (
+        f"Bookie {finding.bookie_id} is not registered and {cookie}. {ledgers} not marked under-replicated "
+        f"({named(facts.some_ledgers, number)}). This was seen at each look; the first and the last were "
+        f"{span(facts.apart_ms)} apart.{before}{others}"
+        f"{_renamed(facts)}{_recovery(facts)}"
+    )
+
+
+def _renamed(facts: LostFacts) -> str:
+    if not facts.renamed_to:
+        return ""
+    return (
+        f" It was probably renamed to {facts.renamed_to}, which holds what it should hold of the ledgers that were compared, "
+        "though none of their segments names it."
+    )
+
+
+def _recovery(facts: SilentFacts | LostFacts) -> str:
+    """Say how long the cluster's own auditor waits for a bookie that is gone, and whether anything is repaired."""
+    delay = facts.lost_bookie_recovery_delay_s
+    waits = f" lostBookieRecoveryDelay is {span(delay * 1000)}." if delay else ""
+    disabled = " Auto-recovery is disabled (underreplication/disable exists): nothing is repaired until it is enabled."
+    return waits + (disabled if facts.replication_disabled else "")
+
+
+def _lost_content(finding: Finding, facts: LostContentFacts) -> str:
+    how = " (by reading entries, because it cannot list them)" if facts.was_probed else ""
+    return (
+        f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address} and answered for {facts.asked} "
+        f"ledgers{how}. Of {facts.lacking_most} of them ({named(facts.some_ledgers, facts.lacking_most)}) it lacked, at two "
+        f"looks, more than half of the entries it should hold: together {facts.absent} of {facts.expected}."
+    )
+
+
+def _failing_bookie(finding: Finding, facts: FailingFacts) -> str:
+    parts = []
+    if facts.lists_refused:
+        parts.append(f"{facts.lists_refused} lists")
+    if facts.reads_refused:
+        parts.append(f"{facts.reads_refused} reads")
+    how = "" if facts.lists_refused else " (by reading entries, because it cannot list them)"
+    statuses = ", ".join(f"{name}: {count}" for name, count in facts.statuses)
+    return (
+        f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address} and accepts connections. It was "
+        f"asked about ledgers that it should hold{how}: each of {' and '.join(parts)} ended in an error status ({statuses}). "
+        f"{facts.ledgers} ledgers were refused at two looks or more ({named(facts.some_ledgers, facts.ledgers)})."
+    )
+
+
+TELL: dict[Kind, TellOther] = {
+    Kind.BOOKIE_SILENT_YET_REGISTERED: _silent_bookie,
+    Kind.BOOKIE_LOST_UNNOTICED: _lost_bookie,
+    Kind.BOOKIE_LOST_CONTENT: _lost_content,
+    Kind.BOOKIE_FAILING_REQUESTS: _failing_bookie,
+}

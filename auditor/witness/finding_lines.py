@@ -1,0 +1,190 @@
+"""No accusation without a witness: a finding told so that a person can check it by hand, and its outside form.
+
+The outside form is contract section 4's object, one a finding: plain JSON values, the same bytes for the same evidence.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from auditor.first_checker.recheck import settled_from
+from auditor.model.availability import ReadStatus
+from auditor.model.cluster import BookieRecord, ClusterFacts
+from auditor.model.evidence import Look
+from auditor.model.facts import facts_json
+from auditor.model.finding import CATALOGUE, Family, Finding, Kind
+from auditor.model.verdict import Probes
+from auditor.witness import bookies as tell_bookies
+from auditor.witness import entries as tell_entries
+from auditor.witness import marks as tell_marks
+from auditor.witness import metadata as tell_metadata
+from auditor.witness import placement as tell_placement
+from auditor.witness.next_commands import next_commands
+from auditor.witness.owner import owner_of
+from auditor.witness.phrases import clocks, moment
+from auditor.witness.sentences import TellLedger, TellOther
+
+Json = dict[str, Any]
+
+
+class ClusterLook(NamedTuple):
+    """One look at the whole cluster: when it began, in ms, what was looked at and what was seen ("listing", "411 ledgers")."""
+
+    at_ms: int
+    what: str
+    seen: str
+
+
+LISTED, PROBED = "listed", "probed"
+"""What a verdict rests on: lists of everything a bookie holds, or a sample of entries that were read."""
+
+
+def assurance(probes: Probes | None) -> str:
+    """The word for what a verdict rests on."""
+    return LISTED if probes is None else PROBED
+
+
+def ledger_testimony(finding: Finding, looks: Sequence[Look], facts: ClusterFacts, probes: Probes | None = None) -> Json:
+    """A finding on a ledger, with every look taken at it; `probes` are those of its verdict."""
+    told = _TELL[finding.kind](finding, finding.facts, looks)
+    owner = owner_of(looks[-1].record.metadata)
+    witness = f"{told} {_asked_at(looks)}".strip()
+    return _outside(finding, facts, witness, [ledger_look(look) for look in looks], owner, assurance(probes))
+
+
+def bookie_testimony(finding: Finding, looks: Sequence[BookieRecord], facts: ClusterFacts) -> Json:
+    """A finding on a bookie, with how it was registered and what it answered at every look."""
+    told = _TELL_OTHER[finding.kind](finding, finding.facts)
+    return _outside(finding, facts, told, [_bookie_look(record) for record in looks])
+
+
+def cluster_testimony(finding: Finding, looks: Sequence[ClusterLook], facts: ClusterFacts) -> Json:
+    """Return the outside form of a finding on the cluster, with what was seen at each look."""
+    told = _TELL_OTHER[finding.kind](finding, finding.facts)
+    return _outside(finding, facts, told, [_cluster_look(look, is_mark=finding.family is Family.MARK) for look in looks])
+
+
+def gist(witness: str) -> str:
+    """Return a witness without the sentence that says when bookies and metadata were asked: for a screen with few lines."""
+    return _ASKED_AT.sub("", witness)
+
+
+def finding_id(finding: Finding, facts: ClusterFacts) -> str:
+    """Stable over runs: the cluster, the family, the ledger or bookie (else "cluster"), the segment's first entry."""
+    cluster = facts.instance_id or f"{facts.root} {' '.join(sorted(facts.hosts))}"
+    subject = next((str(one) for one in (finding.ledger_id, finding.bookie_id) if one is not None), "cluster")
+    first = "" if finding.segment is None else str(finding.segment.first_entry_id)
+    text = "\n".join((cluster, finding.family.value, subject, first))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def runbook(kind: Kind) -> str:
+    """The project's page on a kind: what it means, what it does to readers and writers, how to look, what to do."""
+    return f"docs/findings/{kind.value.lower()}.md"
+
+
+def finding_line(testimony: Json) -> str:
+    """A finding as one line of JSON: ASCII, keys in the contract's order."""
+    return json.dumps(testimony, ensure_ascii=True, separators=(",", ":"))
+
+
+def _outside(
+    finding: Finding,
+    facts: ClusterFacts,
+    witness: str,
+    looks: list[Json],
+    owner: Json | None = None,
+    rests_on: str | None = None,
+) -> Json:
+    segment, copies = finding.segment, finding.copies
+    return {
+        "id": finding_id(finding, facts),
+        "kind": finding.kind.value,
+        "family": finding.family.value,
+        "severity": finding.severity.word,
+        "ledger_id": finding.ledger_id,
+        "bookie_id": finding.bookie_id,
+        "owner": owner,
+        "segment": segment
+        and {
+            "first_entry_id": segment.first_entry_id,
+            "last_entry_id": segment.last_entry_id,
+            "ensemble": list(segment.ensemble),
+        },
+        "entries": [list(run) for run in finding.entries],
+        "entries_total": finding.entries_total,
+        "missing_on": {bookie: [list(run) for run in runs] for bookie, runs in finding.missing_on},
+        "copies": copies
+        and {
+            "write_quorum": copies.write_quorum,
+            "ack_quorum": copies.ack_quorum,
+            "confirmed": copies.confirmed,
+            "unknown": copies.unknown,
+        },
+        "facts": facts_json(finding.facts),
+        "witness": witness,
+        "looks": looks,
+        "next": next_commands(finding, replication_disabled=facts.replication_disabled, owner=owner),
+        "runbook": runbook(finding.kind),
+        "assurance": rests_on,
+    }
+
+
+def ledger_look(look: Look) -> Json:
+    """One look at a ledger in its outside form."""
+    record = look.record
+    return {
+        "at": moment(record.read_at_ms),
+        "znode_version": None if record.stamp is None else record.stamp.version,
+        "marked": record.mark is not None,
+        "answers": {bookie: answer.status.value for bookie, answer in sorted(look.answers.items())},
+    }
+
+
+def _bookie_look(record: BookieRecord) -> Json:
+    greeting = record.greeting.value if record.greeting else "not_asked"
+    return {"at": moment(record.read_at_ms), "znode_version": None, "marked": False, "answers": {record.bookie_id: greeting}}
+
+
+def _cluster_look(look: ClusterLook, *, is_mark: bool) -> Json:
+    return {"at": moment(look.at_ms), "znode_version": None, "marked": is_mark, "answers": {look.what: look.seen}}
+
+
+_ASKED_AT = re.compile(r" (?:Bookies were asked|Metadata was read) at [^.]*\.$")
+
+
+def _asked_at(looks: Sequence[Look]) -> str:
+    """Say when bookies were asked, and what the metadata was when it was read last. Only looks at the newest metadata count."""
+    if len(looks) < 2:
+        return ""
+    newest, chain = looks[-1].record, looks[settled_from(looks) :]
+    asked = [look.record.read_at_ms for look in chain if _was_anyone_asked(look)]
+    if newest.stamp is None:
+        state = "it could not be read"
+    else:
+        state = f"{'unchanged' if len(chain) > 1 else 'changed since the look before'} (version {newest.stamp.version})"
+    mark = "marked under-replicated" if newest.mark is not None else "not marked under-replicated"
+    if asked:
+        before, read = f"Bookies were asked at {clocks(asked)} UTC; metadata was read last at", [newest.read_at_ms]
+    else:
+        before, read = "Metadata was read at", [look.record.read_at_ms for look in chain]
+    return f"{before} {clocks(read)} UTC: {state}, {mark}."
+
+
+def _was_anyone_asked(look: Look) -> bool:
+    """Whether some bookie could be sent anything at this look: one that is not registered cannot."""
+    answered = {answer.status.value for answer in look.answers.values()}
+    return not _NOT_SENT.issuperset(answered | {read.status.value for read in look.reads.values()})
+
+
+_NOT_SENT = frozenset({ReadStatus.UNREGISTERED.value, ReadStatus.ADDRESS_UNKNOWN.value, ReadStatus.NOT_ASKED.value})
+"""How an answer or a read ends that nothing was sent for."""
+
+
+_TELL: dict[Kind, TellLedger] = {**tell_entries.TELL, **tell_placement.TELL, **tell_marks.TELL, **tell_metadata.TELL}
+_TELL_OTHER: dict[Kind, TellOther] = {**tell_bookies.TELL, **tell_metadata.TELL_CLUSTER, **tell_marks.TELL_CLUSTER}
+assert _TELL.keys() | _TELL_OTHER.keys() == CATALOGUE.keys(), "each kind of the catalogue has its witness"

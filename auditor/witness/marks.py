@@ -1,0 +1,93 @@
+"""Witnesses of the mark family: when the mark was made, how old it is, and why it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from auditor.model.cluster_facts import MarkWithoutLedgerFacts
+from auditor.model.evidence import Look
+from auditor.model.facts import MarkFacts, UnrecoverableFacts, WhyMarked
+from auditor.model.finding import Finding, Kind
+from auditor.model.ledger import LedgerState
+from auditor.witness.entries import tell_entries
+from auditor.witness.phrases import clock, joined, named, span
+from auditor.witness.sentences import TellLedger, TellOther
+
+_WHY = {
+    WhyMarked.NO_COPY: "an entry has no copy on any bookie of its write set, which is where replication reads",
+    WhyMarked.NO_COPY_IN_REACH: "no bookie of an entry's write set that answered has a copy of it",
+    WhyMarked.REPLICATION_DISABLED: "auto-recovery is disabled (underreplication/disable exists)",
+    WhyMarked.NO_AUDITOR: "no auto-recovery auditor is elected, perhaps because no auto-recovery daemon runs",
+    WhyMarked.NO_SPARE_BOOKIE: "there is no writable bookie outside the ensemble to take a copy",
+    WhyMarked.EMPTY_LEDGER: "the ledger is CLOSED without entries: there is nothing to replicate",
+    WhyMarked.STALE: "every copy is where the metadata says",
+}
+"""Why a mark stands, in words (but for the lock, whose holder is named)."""
+assert _WHY.keys() | {WhyMarked.LOCKED} == set(WhyMarked), "each reason has its words"
+
+
+def _reasons(facts: MarkFacts) -> Iterator[str]:
+    yield from (_WHY[reason] for reason in facts.why if reason in _WHY)
+    if WhyMarked.STALE in facts.why and not facts.missing_replicas and not facts.problem:
+        yield "placement repair makes marks that name no bookie (repairedPlacementPolicyNotAdheringBookieEnabled)"
+    if facts.lock_since_ms is not None:
+        holder = facts.lock_holder or "a worker that does not give its name"
+        yield f"{holder} has held the replication lock since {clock(facts.lock_since_ms)} UTC"
+
+
+def _why(facts: MarkFacts) -> str:
+    """Say every reason the evidence gives for the mark to stand, or that it gives none."""
+    if facts.state is None:
+        unchecked = " The ledger's metadata could not be read: its entries are not checked."
+    else:
+        is_checked = facts.state is LedgerState.CLOSED
+        unchecked = "" if is_checked else f" The ledger is {facts.state.value}: its entries are not checked."
+    reasons = "; ".join(_reasons(facts))
+    told = f" Why it may still stand: {reasons}." if reasons else " Nothing that was read says why it still stands."
+    return told + unchecked
+
+
+def _unrecoverable(finding: Finding, facts: UnrecoverableFacts, looks: Sequence[Look]) -> str:
+    """Tell the lost entry as any other, then the mark and what keeps it."""
+    mark = facts.mark
+    age = f"The ledger has been marked under-replicated for {span(mark.age_ms)}; up to {span(mark.grace_ms)} is acceptable."
+    return f"{tell_entries(finding, facts.entries, looks)} {age}{_why(mark)}"
+
+
+def _marked(finding: Finding, facts: MarkFacts, _looks: Sequence[Look]) -> str:
+    missing = "The mark names no missing bookie."
+    if facts.problem:
+        missing = f"What the mark holds cannot be read ({facts.problem})."
+    elif facts.missing_replicas:
+        missing = f"The mark names {joined(facts.missing_replicas)} as missing."
+    created = f"Its znode was created at {clock(facts.created_ms)} UTC"
+    if facts.changed_ms is None:
+        field = "" if facts.problem else " and it has no ctime field"
+        age = f"{created}{field}: the mark is {span(facts.age_ms)} old."
+    else:
+        changed = f"its ctime field says {clock(facts.changed_ms)} UTC"
+        age = f"{created} and {changed}: by the older of the two the mark is {span(facts.age_ms)} old."
+    return (
+        f"Ledger {finding.ledger_id} is marked under-replicated. {missing} {age} "
+        f"Up to {span(facts.grace_ms)} is acceptable.{_why(facts)}"
+    )
+
+
+def _without_ledger(_finding: Finding, facts: MarkWithoutLedgerFacts) -> str:
+    ids = named(facts.some_ledgers, facts.marks)
+    which = f"Ledger {ids} is" if facts.marks == 1 else f"{facts.marks} ledgers ({ids}) are"
+    has = "it has" if facts.marks == 1 else "they have"
+    rest = f" {facts.unchecked} more marks of ledgers that were not listed were not looked at." if facts.unchecked else ""
+    disabled = " Auto-recovery is disabled (underreplication/disable exists)." if facts.replication_disabled else ""
+    return (
+        f"{which} marked under-replicated, and {has} no metadata (NONODE after a sync). Both were so at two looks, "
+        f"{span(facts.apart_ms)} apart. The oldest mark is {span(facts.oldest_age_ms)} old ({facts.oldest_path}); up to "
+        f"{span(facts.grace_ms)} is acceptable.{rest}{disabled}"
+    )
+
+
+TELL: dict[Kind, TellLedger] = {
+    Kind.UNDERREPLICATED_UNRECOVERABLE: _unrecoverable,
+    Kind.UNDERREPLICATED_BEYOND_GRACE: _marked,
+}
+TELL_CLUSTER: dict[Kind, TellOther] = {Kind.MARK_WITHOUT_LEDGER: _without_ledger}

@@ -1,0 +1,252 @@
+"""What to run next for each kind: commands that look first, then what changes something, marked so.
+
+The syntax is that of BookKeeper 4.17.2's own shell (`bookkeeper shell help`) and of `pulsar-admin`. docs/findings/ says what
+each of them shows. Bookie ids and topic names come from metadata that anybody may have written: they are quoted.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+
+from auditor.model.cluster_facts import MarkWithoutLedgerFacts
+from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, MarkFacts, UnrecoverableFacts, WhyMarked
+from auditor.model.finding import CATALOGUE, Finding, Kind
+from auditor.model.identity import BookieId, EntryId
+from auditor.model.ledger import LedgerState
+from auditor.witness import bookie_commands, pulsar_commands
+from auditor.witness.bookie_commands import LEDGERS_MAX, Commands, Steps, shell
+from auditor.witness.pulsar_commands import Owner, PulsarLedger, pulsar_ledger
+
+CHANGES = "CHANGES THE CLUSTER: "
+"""Everything that is more than a look begins with this."""
+
+_BOOKIES_MAX = 3
+"""Bookies that lack something and get a command of their own."""
+_HOLDERS_MAX = 2
+"""Likewise bookies that hold it although metadata does not name them."""
+
+
+def next_commands(finding: Finding, *, replication_disabled: bool, owner: Owner | None = None) -> Commands:
+    """Commands for a person: those that look, then those that change something. At most ten, however many entries are hit.
+
+    Auto-recovery is enabled only where `replication_disabled`, and then before anything else that changes. `owner` is the
+    ledger's, in its outside form; of a ledger of Pulsar's the topic is looked at too.
+    """
+    look, change = _NEXT[finding.kind](finding, pulsar_ledger(owner))
+    if replication_disabled and finding.kind in _HEALED_BY_AUTORECOVERY:
+        status = shell("clusterinfo")
+        look = look if status in look else [*look, status]
+        change = [shell("autorecovery -e"), *change]
+    return [*look, *(CHANGES + command for command in change)]
+
+
+_HEALED_BY_AUTORECOVERY = frozenset(
+    {
+        Kind.ENTRY_BELOW_ACK_QUORUM,
+        Kind.ENTRY_BELOW_WRITE_QUORUM,
+        Kind.UNDERREPLICATED_BEYOND_GRACE,
+        Kind.MARK_WITHOUT_LEDGER,
+        Kind.BOOKIE_LOST_UNNOTICED,
+    }
+)
+"""Kinds for which auto-recovery has copies to make, or marks to remove, once it is enabled."""
+
+
+def _metadata(finding: Finding) -> str:
+    return shell(f"ledgermetadata -l {finding.ledger_id}")
+
+
+def _read_on(finding: Finding, bookies: Iterable[str], entry: EntryId, *, save: bool = False) -> Commands:
+    """Read one entry on each bookie. With `-b` the shell leaves out the last entry it is given, so that is one more."""
+    form, body = ("-entryformat hex ", " -m") if save else ("", "")
+    ranged = f"-l {finding.ledger_id} -fe {entry} -le {entry + 1}"
+    return [shell(f"{form}readledger{body} {ranged} -b {shlex.quote(bookie)}") for bookie in bookies]
+
+
+def _recover(finding: Finding, bookie: str, *, plan: bool = False) -> str:
+    """Copy the ledger's share of one bookie to another. `plan`: only print it; the shell asks even then, hence `-f`."""
+    return shell(f"recover {'-dr -f ' if plan else ''}-l {finding.ledger_id} {shlex.quote(bookie)}")
+
+
+def _entry_facts(finding: Finding) -> EntryFacts:
+    facts = finding.facts.entries if isinstance(finding.facts, UnrecoverableFacts) else finding.facts
+    assert isinstance(facts, EntryFacts), finding
+    return facts
+
+
+def _holders(finding: Finding) -> dict[BookieId, EntryId]:
+    """Bookies outside the write set that hold entries without a copy, each with one; those that list the worst come first."""
+    facts = _entry_facts(finding)
+    found = zip(facts.search.found_on, facts.search.found_first, strict=False) if facts.search else ()
+    return dict.fromkeys(facts.listed_outside, facts.worst_entry) | dict(found)
+
+
+def _save_on(finding: Finding, holders: Mapping[BookieId, EntryId], most: int) -> Commands:
+    some = list(holders.items())[:most]
+    return [command for bookie, entry in some for command in _read_on(finding, [bookie], entry, save=True)]
+
+
+def _lacking(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
+    """Bookies that lack the worst entry first, then others that lack something; those that are gone cannot be read."""
+    gone = _entry_facts(finding).gone
+    return [bookie for bookie in _in_order(finding, worst_entry) if bookie not in gone][:_BOOKIES_MAX]
+
+
+def _in_order(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
+    """All bookies that lack something: those that lack the worst entry first."""
+    lacks_it = [b for b, runs in finding.missing_on if any(first <= worst_entry <= last for first, last in runs)]
+    return list(dict.fromkeys((*lacks_it, *(bookie for bookie, _ in finding.missing_on))))
+
+
+def _to_recover(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
+    """The bookie that lacks the worst entry, and one that is gone, if that is another: whether it can be read or not."""
+    lacking, gone = _in_order(finding, worst_entry)[:1], _entry_facts(finding).gone
+    return [*lacking, *([] if set(lacking) & set(gone) else gone[:1])]
+
+
+def _topic(topic: PulsarLedger | None) -> Commands:
+    return pulsar_commands.looks(topic) if topic else []
+
+
+def _without_replica(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    entry = _entry_facts(finding).worst_entry
+    through_broker = pulsar_commands.reading(topic, finding.ledger_id, str(entry)) if topic else []
+    look = [
+        *_save_on(finding, _holders(finding), _HOLDERS_MAX),
+        _metadata(finding),
+        *_read_on(finding, _lacking(finding, entry), entry),
+        shell("listbookies -a -h"),
+        *_topic(topic),
+        *through_broker,
+    ]
+    return Steps(look, [])
+
+
+def _outside_ensemble(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    entry, search = _entry_facts(finding).worst_entry, _entry_facts(finding).search
+    unnamed = search.found_unnamed if search else ()
+    holders = {bookie: held for bookie, held in _holders(finding).items() if bookie in unnamed}
+    look = [
+        *_save_on(finding, holders, _BOOKIES_MAX),
+        _metadata(finding),
+        *_read_on(finding, _lacking(finding, entry)[:_HOLDERS_MAX], entry),
+        *_topic(topic),
+    ]
+    pause = [f"restart bookie {shlex.quote(b)} with gcOverreplicatedLedgerWaitTime=0" for b in list(holders)[:_HOLDERS_MAX]]
+    return Steps(look, pause)
+
+
+def _below_quorum(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    entry = _entry_facts(finding).worst_entry
+    recovered = _to_recover(finding, entry)
+    read = _read_on(finding, _lacking(finding, entry)[: _BOOKIES_MAX + 1 - len(recovered)], entry)
+    plan = [_recover(finding, bookie, plan=True) for bookie in recovered[:1]]
+    look = [_metadata(finding), *read, shell("clusterinfo"), *plan, *_topic(topic)]
+    return Steps(look, [_recover(finding, bookie) for bookie in recovered])
+
+
+def _corrupt(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    facts = finding.facts
+    assert isinstance(facts, CorruptFacts), finding
+    entry, corrupt = facts.worst_entry, {bookie: entries[0] for bookie, entries in facts.copies}
+    look = [
+        _metadata(finding),
+        *_save_on(finding, corrupt, _BOOKIES_MAX),
+        shell(f"readledger -l {finding.ledger_id} -fe {entry} -le {entry}"),
+        *(_recover(finding, bookie, plan=True) for bookie in list(corrupt)[:1]),
+        *_topic(topic),
+    ]
+    return Steps(look, [_recover(finding, bookie) for bookie in list(corrupt)[:1]])
+
+
+def _duplicate(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    """No `recover`: in 4.17.2 it puts one new bookie into both places."""
+    return Steps([_metadata(finding), shell("listbookies -rw -h"), *_topic(topic)], [])
+
+
+def _placement(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    return Steps(["auditor topology", _metadata(finding), shell("listbookies -a -h"), *_topic(topic)], [])
+
+
+_LACKS_NOTHING = frozenset({WhyMarked.STALE, WhyMarked.EMPTY_LEDGER})
+
+
+def _marked(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    """Recover only what is closed and may lack something: `recover` fences a ledger that is not closed, under its writer."""
+    facts = finding.facts
+    assert isinstance(facts, MarkFacts), finding
+    named = facts.missing_replicas[:1] if facts.state is LedgerState.CLOSED and _LACKS_NOTHING.isdisjoint(facts.why) else ()
+    look = [
+        shell("listunderreplicated -pmr -prw"),
+        _metadata(finding),
+        shell("clusterinfo"),
+        shell("queryautorecoverystatus"),
+        *(_recover(finding, bookie, plan=True) for bookie in named),
+        *_topic(topic),
+    ]
+    return Steps(look, [_recover(finding, bookie) for bookie in named])
+
+
+def _mark_without_ledger(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+    """BookKeeper's shell removes no mark: ZooKeeper's does."""
+    facts = finding.facts
+    assert isinstance(facts, MarkWithoutLedgerFacts), finding
+    again = [shell(f"ledgermetadata -l {ledger}") for ledger in facts.some_ledgers[:LEDGERS_MAX]]
+    look = [shell("listunderreplicated -pmr -prw"), *again, shell("queryautorecoverystatus"), shell("clusterinfo")]
+    return Steps(look, [f"zkCli.sh -server ZOOKEEPER delete {shlex.quote(facts.oldest_path)}"])
+
+
+def _unrecoverable(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    entry = _entry_facts(finding).worst_entry
+    look = [
+        *_save_on(finding, _holders(finding), _HOLDERS_MAX),
+        shell("listunderreplicated -pmr -prw"),
+        _metadata(finding),
+        *_read_on(finding, _lacking(finding, entry), entry),
+        shell("clusterinfo"),
+        *_topic(topic),
+    ]
+    return Steps(look, [])
+
+
+def _malformed(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    return Steps([_metadata(finding), shell("listbookies -a -h"), *_topic(topic)], [])
+
+
+def _beyond_end(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    facts = finding.facts
+    assert isinstance(facts, BeyondEndFacts), finding
+    entry = finding.entries[0][0]
+    return Steps([_metadata(finding), *_read_on(finding, facts.listed_by[:_BOOKIES_MAX], entry), *_topic(topic)], [])
+
+
+def _stuck(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    look = [_metadata(finding), shell("listbookies -a -h"), *_topic(topic)]
+    unload = pulsar_commands.unloading(topic) if topic else []
+    fence = [] if topic else [shell(f"readledger -l {finding.ledger_id} -fe 0 -le 0 -r")]
+    return Steps(look, [*unload, *fence])
+
+
+_NEXT: dict[Kind, Callable[[Finding, PulsarLedger | None], Steps]] = {
+    Kind.ENTRY_WITHOUT_REPLICA: _without_replica,
+    Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: _outside_ensemble,
+    Kind.ENTRY_BELOW_ACK_QUORUM: _below_quorum,
+    Kind.ENTRY_CORRUPT: _corrupt,
+    Kind.ENTRY_BELOW_WRITE_QUORUM: _below_quorum,
+    Kind.ENSEMBLE_DUPLICATE_BOOKIE: _duplicate,
+    Kind.PLACEMENT_FAILED: _placement,
+    Kind.PLACEMENT_SOFT: _placement,
+    Kind.UNDERREPLICATED_UNRECOVERABLE: _unrecoverable,
+    Kind.UNDERREPLICATED_BEYOND_GRACE: _marked,
+    Kind.MARK_WITHOUT_LEDGER: _mark_without_ledger,
+    Kind.BOOKIE_SILENT_YET_REGISTERED: bookie_commands.silent_bookie,
+    Kind.BOOKIE_LOST_UNNOTICED: bookie_commands.lost_bookie,
+    Kind.BOOKIE_LOST_CONTENT: bookie_commands.lost_content,
+    Kind.BOOKIE_FAILING_REQUESTS: bookie_commands.failing_bookie,
+    Kind.METADATA_MALFORMED: _malformed,
+    Kind.LEDGER_STUCK: _stuck,
+    Kind.ENTRIES_BEYOND_END: _beyond_end,
+    Kind.LEDGER_POPULATION_DROPPED: bookie_commands.population,
+}
+assert _NEXT.keys() == CATALOGUE.keys(), "each kind of the catalogue has its commands"

@@ -1,0 +1,92 @@
+"""What `pulsar-admin` says of a ledger that Apache Pulsar owns: which topic it is, and what to ask about it.
+
+Pulsar names a managed ledger `tenant/namespace/persistent/topic` with the topic's local name URL-encoded, in its old form with
+the cluster behind the tenant (TopicName.getPersistenceNamingEncoding, Codec); a schema `tenant/namespace/topic`, encoded
+likewise (TopicName.getSchemaName); a compacted ledger by its topic's whole name (LedgerMetadataUtils).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias
+from urllib.parse import unquote_plus
+
+Owner: TypeAlias = Mapping[str, str | None]
+"""`{application, component, name}` as `auditor.witness.owner.owner_of` gives it."""
+
+_PREFIX = "persistent://"
+_CURSOR = " cursor "
+"""What stands between a managed ledger and its cursor in an owner's name."""
+
+
+class Use(StrEnum):
+    """What Pulsar keeps in a ledger."""
+
+    MESSAGES = "messages"
+    CURSOR = "cursor"
+    SCHEMA = "schema"
+    COMPACTED = "compacted"
+
+
+class PulsarLedger(NamedTuple):
+    """The topic that a ledger belongs to (`persistent://tenant/namespace/topic`, decoded), and what for."""
+
+    topic: str
+    use: Use
+
+
+def pulsar_ledger(owner: Owner | None) -> PulsarLedger | None:
+    """Which topic an owner's words name; None where they name none, or nothing that may stand on a command line."""
+    name = None if owner is None or owner.get("application") != "pulsar" else owner.get("name")
+    if owner is None or not name:
+        return None
+    component = owner.get("component")
+    if component == "managed-ledger":
+        base, _, cursor = name.partition(_CURSOR)
+        found = PulsarLedger(_of_managed_ledger(base), Use.CURSOR if cursor else Use.MESSAGES)
+    elif component == "schema":
+        found = PulsarLedger(_of_parts(name.split("/"), range(3, 4)), Use.SCHEMA)
+    elif component == "compacted-ledger":
+        found = PulsarLedger(name if name.startswith(_PREFIX) else "", Use.COMPACTED)
+    else:
+        return None
+    return found if found.topic and found.topic.isprintable() else None
+
+
+def _of_managed_ledger(name: str) -> str:
+    """The topic of a managed ledger's name; empty where it has another form, as ledgers of other plugins have."""
+    parts = name.split("/")
+    return _of_parts([*parts[:-2], parts[-1]], range(3, 5)) if parts[-2:-1] == ["persistent"] else ""
+
+
+def _of_parts(parts: list[str], wanted: range) -> str:
+    if len(parts) not in wanted or not all(parts):
+        return ""
+    return f"{_PREFIX}{'/'.join(parts[:-1])}/{unquote_plus(parts[-1])}"
+
+
+def looks(ledger: PulsarLedger) -> list[str]:
+    """Commands that show the topic's ledgers and cursors as the broker sees them."""
+    topic = shlex.quote(ledger.topic)
+    stats = f"pulsar-admin topics stats-internal {topic}"
+    if ledger.use is Use.SCHEMA:
+        return [f"pulsar-admin schemas get --all-version {topic}"]
+    if ledger.use is Use.COMPACTED:
+        return [stats, f"pulsar-admin topics compaction-status {topic}"]
+    return [stats]
+
+
+def reading(ledger: PulsarLedger, ledger_id: int | None, entry_id: str) -> list[str]:
+    """The command that has the broker read one entry, where the ledger holds messages."""
+    if ledger.use is not Use.MESSAGES:
+        return []
+    return [f"pulsar-admin topics get-message-by-id -l {ledger_id} -e {entry_id} {shlex.quote(ledger.topic)}"]
+
+
+def unloading(ledger: PulsarLedger) -> list[str]:
+    """The command that has a broker load the topic anew, and so close what was left open; it changes something."""
+    if ledger.use not in (Use.MESSAGES, Use.CURSOR):
+        return []
+    return [f"pulsar-admin topics unload {shlex.quote(ledger.topic)}"]

@@ -1,0 +1,178 @@
+"""The second checker in whole runs: what the two differ on is withheld, all else is said, and the run ends in exit 4."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark import cloudpickle
+from support.audits import Outcome, accounted, audit, audit_ledgers, replay_run
+
+from auditor.evidence.run_directory import place
+from auditor.evidence.schemas import VERDICTS
+from auditor.judging import settle as judgement
+from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.verdict import Standing, Verdict
+from auditor.run import judging_rounds as judgings
+from auditor.sandbox.cluster import SandboxCluster
+
+pytestmark = pytest.mark.spark
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]  # a worker cannot import a test
+
+LEDGERS_ALL = range(1, 9)
+LACKING, LACKING_TOO = 5, 6
+SOUND = 3
+
+Settle = Callable[[LedgerEvidence, Terms], judgement.Step]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    """Eight ledgers on three bookies; two lack an entry on the two bookies that should hold it."""
+    with SandboxCluster(tmp_path_factory.mktemp("checkers"), 3) as cluster:
+        for ledger_id in LEDGERS_ALL:
+            lose = {"b1": "6", "b2": "6"} if ledger_id in (LACKING, LACKING_TOO) else {}
+            cluster.place(ledger_id, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"), lose=lose)
+        yield cluster
+
+
+def one_entry_too_many(verdict: Verdict) -> Verdict:
+    """The first checker counts wrongly."""
+    return replace(verdict, findings=tuple(replace(one, entries_total=one.entries_total + 1) for one in verdict.findings))
+
+
+def nothing_wrong(verdict: Verdict) -> Verdict:
+    """The first checker overlooks everything."""
+    return Verdict(verdict.ledger_id, Standing.SOUND)
+
+
+def wrong_on(ledger_id: int, wrongly: Callable[[Verdict], Verdict], right: Settle) -> Settle:
+    """The first checker, but for its final word on one ledger."""
+
+    def settled(evidence: LedgerEvidence, terms: Terms) -> judgement.Step:
+        step = right(evidence, terms)
+        is_meant = evidence.ledger_id == ledger_id and step.todo is judgement.Todo.NOTHING
+        return replace(step, verdict=wrongly(step.verdict)) if is_meant else step
+
+    return settled
+
+
+def plant_in_workers(monkeypatch: pytest.MonkeyPatch, with_bug: Callable[[Settle], Settle]) -> None:
+    """Every task that judges has the first checker with the bug."""
+    from auditor.spark import verdicts
+
+    make = verdicts.judge_of
+
+    def made(*arguments: Any, **named: Any) -> Any:
+        work = make(*arguments, **named)
+
+        def planted(batches: Any) -> Any:
+            from auditor.judging import settle as judgement
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(judgement, "settle", with_bug(judgement.settle))
+                yield from work(batches)
+
+        return planted
+
+    monkeypatch.setattr(verdicts, "judge_of", made)
+
+
+def detail_of(outcome: Outcome, ledger_id: int) -> str:
+    """Why nothing is said of a ledger, as its row has it."""
+    rows = place(str(outcome.run_dir)).read_table("verdicts", VERDICTS).to_pylist()
+    return str(next(row["detail"] for row in rows if row["ledger_id"] == ledger_id))
+
+
+def test_without_a_bug_nothing_is_withheld(spark: object, cluster: SandboxCluster, tmp_path: Path) -> None:
+    """Every ledger is given to the second checker, and it confirms them all."""
+    outcome = accounted(audit(cluster, tmp_path, sound_sample="100%"))
+    assert 1 == outcome.exit_code, outcome.stdout
+    assert 0 == outcome.summary["indeterminate"]["checkers_disagree"]
+    assert {"violated": 2, "sound": 6} == {word: n for word, n in outcome.summary["ledgers"].items() if n and word != "listed"}
+
+
+def test_what_the_checkers_differ_on_is_withheld_and_all_else_is_said(
+    spark: object, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit 4, one INDETERMINATE(checkers_disagree) with both sides, every other verdict as ever; the evidence is kept, so a
+    replay without the bug gives the verdict that was withheld."""
+    with monkeypatch.context() as planted:
+        plant_in_workers(planted, partial(wrong_on, LACKING, one_entry_too_many))
+        outcome = audit(cluster, tmp_path)
+    assert 4 == outcome.exit_code, outcome.stdout
+    assert ("AUDITOR_FAULT", 4) == (outcome.summary["outcome"], outcome.summary["exit_code"])
+    assert outcome.last_line.startswith("auditor: AUDITOR_FAULT run="), outcome.stdout
+    assert outcome.last_line.endswith("listed=8 sound=6 exempt=0 indeterminate=1 violated=1")
+    assert 1 == outcome.summary["indeterminate"]["checkers_disagree"]
+    assert [LACKING_TOO] == [found["ledger_id"] for found in outcome.findings]
+    assert "entries in all: the first checker says 2, the second 1" in detail_of(outcome, LACKING)
+    assert "its two checkers differ on the same evidence for 1 ledger" in outcome.stdout
+    assert [{"ledger_id": LACKING, "detail": detail_of(outcome, LACKING)}] == outcome.summary["checkers_disagree"]
+    assert f"ledger {LACKING}: " in outcome.stdout
+    assert outcome.run_dir is not None
+    again = replay_run(outcome.run_dir)
+    assert 1 == again.exit_code, again.stdout
+    alone = replay_run(outcome.run_dir / "poison" / f"ledger-{LACKING}")
+    assert ["violated"] == alone.standings(LACKING)
+
+
+def test_a_sound_ledger_is_checked_again_where_the_sample_has_it(
+    spark: object, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the first checker overlooks shows where the sample is everything, and nowhere else."""
+    plant_in_workers(monkeypatch, partial(wrong_on, LACKING, nothing_wrong))
+    (tmp_path / "all").mkdir()
+    (tmp_path / "none").mkdir()
+    outcome = audit(cluster, tmp_path / "all", ledger_ids=[SOUND, LACKING], sound_sample="100%")
+    assert (4, 1) == (outcome.exit_code, outcome.summary["indeterminate"]["checkers_disagree"]), outcome.stdout
+    assert "standing: the first checker says sound, the second violated" in detail_of(outcome, LACKING)
+    outcome = audit(cluster, tmp_path / "none", ledger_ids=[SOUND, LACKING], sound_sample="0%")
+    assert (0, 0) == (outcome.exit_code, outcome.summary["indeterminate"]["checkers_disagree"]), outcome.stdout
+
+
+def test_single_ledgers_are_given_to_both_checkers_too(cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`auditor ledger` withholds, says both sides, and ends in exit 4."""
+    monkeypatch.setattr(judgement, "settle", wrong_on(LACKING, one_entry_too_many, judgement.settle))
+    outcome = audit_ledgers(cluster, [SOUND, LACKING, LACKING_TOO])
+    assert 4 == outcome.exit_code, outcome.stdout
+    assert ["sound", "indeterminate: checkers_disagree", "violated"] == outcome.standings(SOUND, LACKING, LACKING_TOO)
+    assert "entries in all: the first checker says 2, the second 1" in outcome.verdicts[LACKING].told["detail"]
+
+
+def spoilt_by(ledger_id: int, marks: Path, right: Settle) -> Settle:
+    """The first checker, until it first sees one ledger: that one it tells wrongly, and every later one it calls sound, in all
+    workers of that generation and in what they beget."""
+    spoilt = marks / os.environ.get("BOOKKEEPER_AUDITOR_WORKERS", "first")
+
+    def settled(evidence: LedgerEvidence, terms: Terms) -> judgement.Step:
+        if evidence.ledger_id == ledger_id:
+            spoilt.touch()
+        step = right(evidence, terms)
+        if step.todo is not judgement.Todo.NOTHING or not spoilt.exists():
+            return step
+        wrongly = one_entry_too_many if evidence.ledger_id == ledger_id else nothing_wrong
+        return replace(step, verdict=wrongly(step.verdict))
+
+    return settled
+
+
+@pytest.mark.parametrize(("standing", "differing_max"), [("violated", judgings.DIFFERING_MAX), ("sound", 0)])
+def test_what_a_process_judged_that_cannot_be_trusted_is_judged_again(
+    spark: object, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, standing: str, differing_max: int
+) -> None:
+    """In a new process, from the same evidence, without the ledger that showed it. Were it not, a loss would be overlooked."""
+    plant_in_workers(monkeypatch, partial(spoilt_by, LACKING, tmp_path))
+    monkeypatch.setattr(judgings, "DIFFERING_MAX", differing_max)
+    outcome = audit(cluster, tmp_path, ledger_ids=[LACKING, LACKING_TOO], sound_sample="0%")
+    assert ["indeterminate: checkers_disagree", standing] == outcome.standings(LACKING, LACKING_TOO)
+    assert "entries in all: the first checker says 2, the second 1" in detail_of(outcome, LACKING)
+    told = [event["problem"] for event in outcome.events if "was done again, ledger by ledger" in event.get("problem", "")]
+    assert bool(differing_max) == bool(told)
+    assert 4 == outcome.exit_code, outcome.stdout

@@ -1,0 +1,197 @@
+"""One lane a bookie: one conversation, each pair asked once a look and stored once, whatever Spark does twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import IntegerType
+from support.audits import Outcome, audit
+
+from auditor.sandbox.bookie import Bookie
+from auditor.sandbox.cluster import SandboxCluster
+from auditor.spark import stages
+from auditor.spark.lanes import KEYS_TRIED_PER_LANE, QUESTIONS, Directory, by_lane, spark_hash
+from auditor.spark.store import local_rows
+from auditor.zookeeper.ledger_listing import Listing, ListingPartition
+from auditor.zookeeper.metadata_store import MetadataStore
+
+pytestmark = pytest.mark.spark
+
+BOOKIES = 13
+LEDGERS = range(1, 41)
+
+
+class Undisturbed(NamedTuple):
+    """An audit, lists asked by (bookie, ledger), the operations sent, and the most connections open at once a bookie."""
+
+    outcome: Outcome
+    asked: Counter[tuple[str, int]]
+    operations: set[str]
+    connections_open_max: list[int]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    """Thirteen bookies and forty ledgers that together name all of them; ledgers 7 and 8 lack something."""
+    with SandboxCluster(tmp_path_factory.mktemp("lanes"), BOOKIES) as cluster:
+        for ledger_id in LEDGERS:
+            members = " ".join(f"b{1 + (ledger_id * 3 + place) % BOOKIES}" for place in range(3))
+            text = f"e3 w2 a2 0:[{members}] closed 99"
+            lose = {f"b{1 + (ledger_id * 3) % BOOKIES}": "3-5 9"} if ledger_id in (7, 8) else {}
+            cluster.place(ledger_id, cluster.ledger(text), lose)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spark: SparkSession, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    """One audit of the thirteen, and what the bookies counted meanwhile."""
+    outcome = audit(cluster, tmp_path_factory.mktemp("undisturbed"))
+    asked = Counter({(b, i): n for b in cluster.bookie_ids for i, n in cluster.bookie(b).asked.items()})
+    operations = {operation.name for bookie in bookies(cluster) for operation in bookie.operations}
+    open_max = [cluster.listener(bookie).connections_open_max for bookie in cluster.bookie_ids]
+    return Undisturbed(outcome, asked, operations, open_max)
+
+
+def bookies(cluster: SandboxCluster) -> list[Bookie]:
+    return [cluster.bookie(bookie_id) for bookie_id in cluster.bookie_ids]
+
+
+def answers(outcome: Outcome) -> list[dict[str, Any]]:
+    """The rows of evidence/answers that are about a ledger."""
+    assert outcome.run_dir is not None
+    rows = ds.dataset(outcome.run_dir / "evidence" / "answers", format="parquet").to_table().to_pylist()
+    return [row for row in rows if row["ledger_id"] is not None]
+
+
+def lanes(spark: SparkSession, addresses: list[str], asked: list[str]) -> list[set[str]]:
+    """The bookies in each partition, when each of `asked` is asked about a hundred ledgers."""
+    rows = [(bookie, ledger, 0) for bookie in asked for ledger in range(100)]
+    batch = pa.RecordBatch.from_arrays([pa.array(column) for column in zip(*rows, strict=True)], schema=QUESTIONS)
+    directory = Directory(dict.fromkeys(addresses, ("h", 1)), frozenset())
+    parts = by_lane(local_rows(spark, batch), directory).select("bookie_id").rdd.glom().collect()
+    return [{row["bookie_id"] for row in part} for part in parts]
+
+
+def test_integers_are_hashed_as_spark_hashes_them(spark: SparkSession):
+    """Lanes are found by a hash of our own: every key that may be tried for 65 lanes has the hash Spark gives it."""
+    keys = spark.range(65 * KEYS_TRIED_PER_LANE).select(f.col("id").cast(IntegerType()).alias("key"))
+    hashes = {row["key"]: row["hash"] for row in keys.select("key", f.hash("key").alias("hash")).collect()}
+    assert hashes == {key: spark_hash(key) for key in range(65 * KEYS_TRIED_PER_LANE)}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 13, 40])
+def test_each_registered_bookie_has_a_partition_of_its_own(spark: SparkSession, count: int):
+    """A hash of the bookie's id would put some of them together, and serialise them."""
+    registered = [f"10.0.0.{number}:3181" for number in range(count)]
+    parts = lanes(spark, registered, [*registered, "gone-1:3181", "gone-2:3181"])
+    assert count + 1 == len(parts)
+    assert sorted([{bookie} for bookie in registered], key=str) == sorted((part for part in parts if len(part) == 1), key=str)
+    assert 1 == parts.count({"gone-1:3181", "gone-2:3181"})
+
+
+def test_without_a_registered_bookie_nobody_has_a_lane(spark: SparkSession):
+    """All share the one partition in which nobody is dialled."""
+    assert [{"gone-1:3181", "gone-2:3181"}] == lanes(spark, [], ["gone-1:3181", "gone-2:3181"])
+
+
+def test_each_pair_is_asked_once_a_look_and_stored_once(undisturbed: Undisturbed):
+    """The bookies' own counts are those of the evidence: once for the sound, at two looks for the two suspects."""
+    assert 1 == undisturbed.outcome.exit_code
+    stored = Counter((row["bookie_id"], row["ledger_id"], row["look"]) for row in answers(undisturbed.outcome))
+    assert {1} == set(stored.values())
+    assert undisturbed.asked == Counter((bookie, ledger) for bookie, ledger, _ in stored)
+    twice = {ledger for (_, ledger), n in undisturbed.asked.items() if n == 2}
+    assert ({7, 8}, 2) == (twice, max(undisturbed.asked.values()))
+    assert len(LEDGERS) * 3 == sum(look == 1 for _, _, look in stored)
+
+
+def test_each_bookie_has_one_connection_at_a_time(undisturbed: Undisturbed):
+    """One bounded conversation a bookie over the whole job: its limits are those of the whole run."""
+    assert [1] * BOOKIES == undisturbed.connections_open_max
+
+
+def test_only_questions_are_sent(cluster: SandboxCluster, undisturbed: Undisturbed):
+    """Lists, reads and GET_BOOKIE_INFO: nothing is added and nothing fenced."""
+    assert {"GET_LIST_OF_ENTRIES_OF_LEDGER", "READ_ENTRY", "GET_BOOKIE_INFO"} == undisturbed.operations
+    assert [frozenset()] * BOOKIES == [bookie.fenced for bookie in bookies(cluster)]
+
+
+def dying(make: Callable[..., Any], deaths: Path) -> Callable[..., Any]:
+    """The stage's work, in which every fifth task's worker is killed at its first attempt, behind its first batch.
+
+    Made inside a function, so that it travels to the workers by value: they know no test module.
+    """
+
+    def made(*arguments: Any, **named: Any) -> Any:
+        work = make(*arguments, **named)
+
+        def killed(batches: Any) -> Any:
+            import os
+            import signal
+
+            from pyspark import TaskContext
+
+            task = TaskContext.get()
+
+            def die() -> None:
+                if task.attemptNumber() == 0 and task.partitionId() % 5 == 1:
+                    (deaths / f"{task.stageId()}-{task.partitionId()}").touch()
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            for batch in work(batches):
+                yield batch
+                die()
+            die()
+
+        return killed
+
+    return made
+
+
+def in_two_portions(find: Callable[..., Listing]) -> Callable[..., Listing]:
+    """A listing with one portion more, whose only parent has vanished: a single portion is listed without a task."""
+
+    def found(store: MetadataStore) -> Listing:
+        listing = find(store)
+        return replace(listing, partitions=(*listing.partitions, ListingPartition(("/99/9999",))))
+
+    return found
+
+
+WORKS = {
+    "list": (stages.ledger_table, "lister"),
+    "read": (stages.ledger_table, "reader"),
+    "question": (stages.verdicts, "asker_of"),
+    "ask": (stages, "list_asker"),
+    "judge": (stages.verdicts, "judge_of"),
+    "read entries": (stages, "entry_reader"),
+}
+"""What each stage does in its tasks."""
+
+
+def test_tasks_that_are_killed_are_done_again_and_count_once(
+    cluster: SandboxCluster, undisturbed: Undisturbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Some tasks of every stage die once, and verdicts, counts and findings are those of an undisturbed run."""
+    for stage, (home, name) in WORKS.items():
+        (tmp_path / stage).mkdir()
+        monkeypatch.setattr(home, name, dying(getattr(home, name), tmp_path / stage))
+    monkeypatch.setattr(MetadataStore, "listing_partitions", in_two_portions(MetadataStore.listing_partitions))
+    outcome = audit(cluster, tmp_path)
+    assert [] == [stage for stage in WORKS if not list((tmp_path / stage).iterdir())], "stages in which no task died"
+    assert 1 == outcome.exit_code, outcome.stdout
+    assert {1} == set(Counter((r["bookie_id"], r["ledger_id"], r["look"]) for r in answers(outcome)).values())
+    before = undisturbed.outcome
+    assert before.verdicts == outcome.verdicts
+    assert before.summary["ledgers"] == outcome.summary["ledgers"]
+    assert before.summary["requests"] == outcome.summary["requests"]
+    assert [found["id"] for found in before.findings] == [found["id"] for found in outcome.findings]

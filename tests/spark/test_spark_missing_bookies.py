@@ -1,0 +1,152 @@
+"""Whole runs over bookies that are gone, being missed, renamed, or there and failing every request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.audits import Outcome, Pauses, accounted, audit
+
+from auditor.model.finding import Kind
+from auditor.sandbox.bookie import LedgerFault, Storage
+from auditor.sandbox.cluster import SandboxCluster
+
+pytestmark = pytest.mark.spark
+
+LEDGERS = range(1, 5)
+
+
+@pytest.fixture
+def cluster(spark: object, tmp_path: Path) -> Iterator[SandboxCluster]:
+    """Four ledgers on b1, b2 and b3, one on b1 and b3; b4 is named by none."""
+    with SandboxCluster(tmp_path / "cluster", bookies=4, named=True) as cluster:
+        for ledger_id in LEDGERS:
+            cluster.place(ledger_id, cluster.ledger("e3 w2 a2  0:[b1 b2 b3]  closed 99"))
+        cluster.place(9, cluster.ledger("e2 w2 a2  0:[b1 b3]  closed 9"))
+        yield cluster
+
+
+def on_bookies(outcome: Outcome) -> list[tuple[str, str]]:
+    return [(found["kind"], found["bookie_id"]) for found in outcome.findings if found["bookie_id"]]
+
+
+def test_while_the_cluster_marks_the_ledgers_of_a_lost_bookie_nobody_is_accused(cluster: SandboxCluster, tmp_path: Path):
+    """Three of four are marked between the looks: it knows. When no more are marked, the fourth is missed, and both numbers
+    are facts."""
+    cluster.lose_bookie("b2")
+    marking = accounted(audit(cluster, tmp_path, between=lambda _: [cluster.mark(i, ["b2"]) for i in (1, 2, 3)]))
+    assert [] == on_bookies(marking)
+    (sentence,) = marking.summary["withheld"]
+    assert "bookie b2 is not registered" in sentence
+    assert "replication is being arranged: 3 of 4 ledgers are marked, 0 of them were at the first look" in sentence
+    marked = accounted(audit(cluster, tmp_path))
+    (found,) = marked.of("b2")
+    facts = found["facts"]
+    assert Kind.BOOKIE_LOST_UNNOTICED.value == found["kind"]
+    assert (1, [4], 3, 3) == tuple(
+        facts[name] for name in ("unmarked_ledgers", "some_ledgers", "marked_ledgers_first", "marked_ledgers_last")
+    )
+
+
+def test_a_bookie_that_is_gone_for_good_is_missed_although_its_ledgers_are_violated(cluster: SandboxCluster, tmp_path: Path):
+    """Without registration and cookie its copies are absent: that is no reason to miss the bookie less. A ledger that was
+    deleted meanwhile does not count."""
+    cluster.lose_bookie("b2")
+    outcome = accounted(audit(cluster, tmp_path, between=lambda _: cluster.delete_ledger(4)))
+    assert [1, 2, 3] == outcome.one("b2")["facts"]["some_ledgers"]
+
+
+def test_runs_remember_since_when_a_bookie_is_unregistered(
+    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A delay longer than a run may wait: withheld, until a later run knows that it is over. A run over named ledgers passes
+    nothing on, and a bookie that registers again is forgotten."""
+    stop = Pauses()
+    monkeypatch.setattr("auditor.run.bookie_register.now_ms", stop.skipped_clock())
+    cluster.lost_bookie_recovery_delay(7200)
+    cluster.lose_bookie("b2", cookie=True)
+
+    def runs(hours: float, ledger_ids: list[int] | None = None) -> Outcome:
+        stop.seconds.append(hours * 3600)
+        return accounted(audit(cluster, tmp_path, stop=stop, ledger_ids=ledger_ids))
+
+    first = runs(0)
+    (since,) = first.summary["bookies_unregistered"]
+    assert ([], "b2") == (first.kinds, since["bookie_id"])
+    part = runs(0.5, [9])
+    assert [] == part.kinds
+    again = runs(0.5)
+    assert ([], [since]) == (again.kinds, again.summary["bookies_unregistered"])
+    found = runs(1.5).one("b2")
+    assert Kind.BOOKIE_LOST_UNNOTICED.value == found["kind"]
+    assert 7_210_000 < found["facts"]["unregistered_ms"] > found["facts"]["apart_ms"]
+    cluster.start_bookie("b2")
+    assert [] == runs(1).summary["bookies_unregistered"]
+    cluster.lose_bookie("b2", cookie=True)
+    fresh = runs(1)
+    assert [] == fresh.kinds and since != fresh.summary["bookies_unregistered"][0]
+
+
+def test_an_upgrade_is_no_lost_bookie(cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Auto-recovery is disabled and the bookie has its cookie: withheld without waiting, and said on the first screen."""
+    stop = Pauses()
+    monkeypatch.setattr("auditor.run.bookie_register.now_ms", stop.skipped_clock())
+    cluster.disable_replication()
+    cluster.lose_bookie("b2", cookie=True)
+    outcome = accounted(audit(cluster, tmp_path, stop=stop))
+    assert ([], [0.0]) == (outcome.kinds, outcome.pauses_s)
+    first_screen = " ".join(outcome.stdout.split("\nLedgers\n")[0].split())
+    assert "b2 is not registered and has a cookie. While auto-recovery is disabled" in first_screen
+
+
+@pytest.mark.parametrize("refusal", ["eio", "eua"])
+def test_a_bookie_that_fails_every_request_is_found(cluster: SandboxCluster, tmp_path: Path, refusal: str):
+    """Be it that its storage fails or that it does not let this client ask; its twin fails one ledger."""
+    if refusal == "eua":
+        cluster.bookie("b2").behaviour.refuses = True
+    for ledger_id in LEDGERS if refusal == "eio" else ():
+        cluster.fault("b2", ledger_id, LedgerFault.EIO)
+    cluster.fault("b3", 1, LedgerFault.EIO)
+    outcome = accounted(audit(cluster, tmp_path))
+    assert [(Kind.BOOKIE_FAILING_REQUESTS.value, "b2")] == on_bookies(outcome)
+    facts = outcome.one("b2")["facts"]
+    assert (4, 8, 0, [[refusal.upper(), 8]]) == tuple(
+        facts[name] for name in ("ledgers", "lists_refused", "reads_refused", "statuses")
+    )
+
+
+def test_where_every_bookie_refuses_none_is_found(cluster: SandboxCluster, tmp_path: Path):
+    """It is our credentials."""
+    for bookie in cluster.bookie_ids:
+        cluster.bookie(bookie).behaviour.refuses = True
+    outcome = accounted(audit(cluster, tmp_path))
+    assert ([], True) == (outcome.kinds, outcome.summary["nobody_answered"])
+
+
+@pytest.mark.parametrize("storage", [Storage.SORTED, Storage.DB])
+def test_a_renamed_bookie_is_recognised(spark: object, tmp_path: Path, storage: Storage):
+    """b2 is gone, and b4 has what b2 should have, listed or read; b5 has some of it. The kinds stay as they are; the finding,
+    the summary, the cause and the report say the new name."""
+    with SandboxCluster(tmp_path / "cluster", bookies=5, named=True, storage=[Storage.SORTED] * 3 + [storage] * 2) as cluster:
+        for ledger_id in LEDGERS:
+            metadata = cluster.ledger("e3 w2 a2  0:[b1 b2 b3]  closed 99")
+            cluster.place(ledger_id, metadata)
+            held = [entry for entry in range(100) if 1 in (entry % 3, (entry + 1) % 3)]
+            cluster.hold("b4", ledger_id, [(entry, entry) for entry in held])
+            cluster.hold("b5", ledger_id, [(entry, entry) for entry in held[5:]])
+        cluster.lose_bookie("b2")
+        outcome = accounted(audit(cluster, tmp_path))
+    assert [{"bookie_id": "b2", "renamed_to": "b4", "ledgers": [1, 2, 3]}] == outcome.summary["bookies_renamed"]
+    assert "b4" == outcome.one("b2")["facts"]["renamed_to"]
+    assert [Kind.ENTRY_BELOW_ACK_QUORUM.value] * 4 == [one["kind"] for i in LEDGERS for one in outcome.of(i)]
+    told = " ".join(outcome.stdout.split())
+    assert "b2 was probably renamed to b4, which holds what b2 should hold of ledgers 1, 2, 3." in told
+
+
+def test_without_a_bookie_that_holds_its_share_nothing_was_renamed(cluster: SandboxCluster, tmp_path: Path):
+    """What b4 was asked is evidence all the same."""
+    cluster.lose_bookie("b2")
+    outcome = accounted(audit(cluster, tmp_path))
+    assert ([], None) == (outcome.summary["bookies_renamed"], outcome.one("b2")["facts"]["renamed_to"])
+    assert outcome.run_dir is not None and (outcome.run_dir / "evidence" / "renames").is_dir()

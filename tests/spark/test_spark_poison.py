@@ -1,0 +1,184 @@
+"""Ledgers that harm whoever judges them: each is named and set aside, and all others get their verdict in the same run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults.playing import PLAYS_ALL
+from support.audits import Outcome, accounted, audit, audit_ledgers, replay_run
+from support.poison import HARM, Poison, plant_here, plant_in_workers
+
+from auditor.evidence.run_directory import place
+from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
+from auditor.model.finding import Kind
+from auditor.sandbox.cluster import SandboxCluster
+
+pytestmark = pytest.mark.spark
+
+LEDGERS_ALL = range(1, 13)
+LACKING = 5, 6
+LIMITS = {"ledger_time_max": "1s", "ledger_memory_max": "256MiB"}
+SAID = {
+    "an exception": "NobodyForesaw: a ledger from another world",
+    "a loop in Python": "judging was stopped: it took longer than 1 s",
+    "a loop in C": "judging was stopped: it took longer than 1 s and could not be interrupted",
+    "a wait in C": "judging was stopped: it took longer than 1 s and could not be interrupted",
+    "all memory": "judging was stopped: it took more memory than 256 MiB",
+    "SIGSEGV": "judging was stopped: it ended its process with SIGSEGV",
+    "SIGKILL": "judging was stopped: it ended its process with SIGKILL, as a kernel out of memory does",
+    "an exit": "judging was stopped: it ended its process with exit code 7",
+    "sys.exit": "SystemExit: 3",
+}
+"""The column `detail` of a ledger that does such harm."""
+RAISED = "an exception", "sys.exit"
+"""Harm that is no reason to judge it again in a child, nor to believe that it would do it again."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    """Twelve ledgers on three bookies; two lack an entry."""
+    with SandboxCluster(tmp_path_factory.mktemp("poison"), 3) as cluster:
+        for ledger_id in LEDGERS_ALL:
+            lose = {"b1": "6", "b2": "6"} if ledger_id in LACKING else {}
+            cluster.place(ledger_id, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"), lose=lose)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spark: object, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """A run on the same cluster without poison."""
+    outcome = accounted(audit(cluster, tmp_path_factory.mktemp("undisturbed"), **LIMITS))
+    assert ["violated"] * 2 == outcome.standings(*LACKING)
+    return outcome
+
+
+def details(outcome: Outcome) -> dict[int, str]:
+    """What each ledger's row says of how judging it failed; each ledger once."""
+    assert outcome.run_dir is not None, outcome.stdout
+    rows = place(str(outcome.run_dir)).read_table("verdicts", VERDICTS).to_pylist()
+    assert list(LEDGERS_ALL) == sorted(row["ledger_id"] for row in rows)
+    return {row["ledger_id"]: row["detail"] for row in rows if row["detail"]}
+
+
+def others(outcome: Outcome, harm: dict[int, str]) -> tuple[Any, ...]:
+    """All that is said of ledgers without poison."""
+    verdicts = {ledger_id: verdict for ledger_id, verdict in outcome.verdicts.items() if ledger_id not in harm}
+    return verdicts, [(found["id"], found["kind"]) for found in outcome.findings if found["ledger_id"] not in harm]
+
+
+def evidence(home: Path, name: str, schema: Any) -> list[Any]:
+    return list(place(str(home)).read_table(name, schema).to_pylist())
+
+
+def poisoned(
+    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: dict[int, str], from_look: int = 1
+) -> Outcome:
+    """A run that meets the harm, as does whoever replays it. Counts add up, and the replay says the same."""
+    poison = Poison(harm, from_look)
+    plant_in_workers(monkeypatch, poison)
+    plant_here(monkeypatch, poison)
+    return accounted(audit(cluster, tmp_path, **LIMITS))
+
+
+@pytest.mark.parametrize("kind", HARM if PLAYS_ALL else ["SIGSEGV"])
+def test_a_poisoned_ledger_is_one_row_that_names_it_and_all_others_are_judged(
+    cluster: SandboxCluster, undisturbed: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+):
+    """INDETERMINATE(poison), its evidence kept apart, the report names it; every other verdict is that of a run without it."""
+    harm = {3: kind}
+    outcome = poisoned(cluster, tmp_path, monkeypatch, harm)
+    assert ["indeterminate: poison"] == outcome.standings(3)
+    assert {3: SAID[kind]} == details(outcome)
+    assert 1 == outcome.summary["indeterminate"]["poison"]
+    assert [{"ledger_id": 3, "detail": SAID[kind]}] == outcome.summary["poison"]
+    assert f"ledger 3: {SAID[kind]}" in " ".join(outcome.stdout.split())
+    assert others(undisturbed, harm) == others(outcome, harm)
+    assert outcome.run_dir is not None
+    assert ["ledger-3"] == sorted(path.name for path in (outcome.run_dir / "poison").glob("ledger-*"))
+    kept = outcome.run_dir / "poison" / "ledger-3"
+    assert [3] == [row["ledger_id"] for row in evidence(kept, "evidence/ledgers", LEDGERS)]
+    assert [3, 3, 3] == [row["ledger_id"] for row in evidence(kept, "evidence/answers", ANSWERS)]
+    assert (kind not in RAISED) == (outcome.run_dir / "poison" / "stopped").exists()
+
+
+def test_ledgers_of_every_kind_are_named_in_one_run(
+    cluster: SandboxCluster, undisturbed: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """One kills its worker, one never ends, one takes all memory, one raises, and so on: one more pass finds them all. With
+    `make faults` each is also met alone."""
+    harm = dict(zip((ledger_id for ledger_id in LEDGERS_ALL if ledger_id not in LACKING), HARM, strict=False))
+    outcome = poisoned(cluster, tmp_path, monkeypatch, harm)
+    assert {ledger_id: SAID[kind] for ledger_id, kind in harm.items()} == details(outcome)
+    assert len(HARM) == len(harm) == outcome.summary["indeterminate"]["poison"]
+    assert others(undisturbed, harm) == others(outcome, harm)
+
+
+def test_a_ledger_that_is_poison_only_at_the_second_look_is_named_too(
+    cluster: SandboxCluster, undisturbed: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A suspect of the first look: nothing of it is reported, and it is asked about no more."""
+    harm = {5: "SIGKILL"}
+    outcome = poisoned(cluster, tmp_path, monkeypatch, harm, from_look=2)
+    assert {5: SAID["SIGKILL"]} == details(outcome)
+    assert [Kind.ENTRY_WITHOUT_REPLICA] == outcome.kinds
+    assert others(undisturbed, harm) == others(outcome, harm)
+    assert outcome.run_dir is not None
+    assert {1} == {row["look"] for row in evidence(outcome.run_dir / "poison" / "ledger-5", "evidence/answers", ANSWERS)}
+
+
+def test_a_replay_survives_poison_that_the_run_did_not_name(
+    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Evidence without its `poison/`, as a killed run leaves it: the ledger is found in a child, in the same words."""
+    harm = {3: "SIGSEGV", 8: "a loop in Python"}
+    outcome = poisoned(cluster, tmp_path, monkeypatch, harm)
+    assert outcome.run_dir is not None
+    shutil.rmtree(outcome.run_dir / "poison")
+    again = replay_run(outcome.run_dir, **LIMITS)
+    assert outcome.verdicts == again.verdicts
+    assert outcome.summary["poison"] == again.summary["poison"]
+
+
+def test_the_kept_evidence_of_a_poisoned_ledger_is_a_run_of_its_own(
+    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """When the fault is mended, replaying that directory gives the ledger's verdict; the whole run still sets it aside."""
+    with monkeypatch.context() as planted:
+        outcome = poisoned(cluster, tmp_path, planted, {3: "SIGSEGV"})
+    assert outcome.run_dir is not None
+    assert ["sound"] == replay_run(outcome.run_dir / "poison" / "ledger-3").standings(3)
+    assert ["indeterminate: poison"] == replay_run(outcome.run_dir).standings(3)
+
+
+def test_more_poison_than_ledgers_can_be_guilty_of_is_our_fault(
+    spark: object, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Exit 4, in a sentence that names some; nothing is published. `auditor ledger` gives up in the same words."""
+    poison = Poison(dict.fromkeys(LEDGERS_ALL, "an exit"), stopped_max=1)
+    plant_in_workers(monkeypatch, poison)
+    plant_here(monkeypatch, poison)
+    outcome = audit(cluster, tmp_path, **LIMITS)
+    assert (4, {}) == (outcome.exit_code, outcome.summary)
+    assert outcome.last_line.startswith("auditor: AUDITOR_FAULT run="), outcome.stdout
+    told = " ".join(outcome.stdout.split())
+    assert "judging was stopped on more than 1 ledgers (ledger " in told
+    assert ": it ended its process with exit code 7;" in told
+    for form in ("text", "json"):
+        alone = audit_ledgers(cluster, list(LEDGERS_ALL), format=form, **LIMITS)
+        assert 4 == alone.exit_code
+        assert "judging was stopped on more than 1 ledgers (ledger " in " ".join(alone.stdout.split())
+    assert {"AUDITOR_FAULT"} == {alone.summary["outcome"]}
+
+
+@pytest.mark.parametrize("kind", HARM)
+def test_single_ledgers_are_judged_beside_poison(cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch, kind: str):
+    """`auditor ledger` says the same of it, and lives."""
+    plant_here(monkeypatch, Poison({3: kind}))
+    outcome = audit_ledgers(cluster, [2, 3, 5], **LIMITS)
+    assert ["sound", "indeterminate: poison", "violated"] == outcome.standings(2, 3, 5)
+    assert SAID[kind] == outcome.verdicts[3].told["detail"]
+    assert 1 == outcome.summary["indeterminate"]["poison"]

@@ -1,0 +1,182 @@
+"""Laws of whole runs about the number of ledgers: what two runs of one cluster say of it, and the same again from evidence."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.audits import Outcome, accounted, audit, replay_run
+
+from auditor.evidence.run_directory import place
+from auditor.evidence.schemas import LISTING
+from auditor.model.finding import Kind
+from auditor.sandbox.cluster import SandboxCluster
+from auditor.summary.listings import AGAIN, FIRST, WHERE
+
+pytestmark = pytest.mark.spark
+
+THEN = 120
+LINE = THEN // 2
+"""Ledgers that are enough at the default drop of 50 %."""
+APART = 10_000
+"""Ledger ids that share one parent in the hierarchical layouts."""
+
+
+class Ledgers:
+    """A cluster of `THEN` empty ledgers, of which a test leaves some."""
+
+    def __init__(self, cluster: SandboxCluster) -> None:
+        self.cluster, self.metadata_service_uri = cluster, cluster.metadata_service_uri
+        self.here: set[int] = set()
+
+    def leave(self, count: int) -> None:
+        """The ledgers 0 to `count` - 1 are there, and no others."""
+        empty = self.cluster.ledger("e2 w2 a2  0:[b1 b2]  closed -1")
+        self.cluster.add_ledgers(dict.fromkeys(set(range(count)) - self.here, empty))
+        for ledger_id in self.here - set(range(count)):
+            self.cluster.delete_ledger(ledger_id)
+        self.here = set(range(count))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledgers]:
+    with SandboxCluster(tmp_path_factory.mktemp("cluster"), bookies=2) as made:
+        yield Ledgers(made)
+
+
+@pytest.fixture
+def ledgers(spark: object, cluster: Ledgers, tmp_path: Path) -> Ledgers:
+    """All ledgers are there, and a first run has listed them."""
+    cluster.leave(THEN)
+    first = accounted(audit(cluster, tmp_path))
+    assert ([], 0) == (first.findings, first.exit_code)
+    return cluster
+
+
+def listed_again(outcome: Outcome) -> int | None:
+    """How many ledgers the second listing named; None where there was none."""
+    assert outcome.run_dir is not None
+    if not (outcome.run_dir / WHERE[AGAIN]).exists():
+        return None
+    return place(str(outcome.run_dir)).count(WHERE[AGAIN], LISTING)
+
+
+def test_ledgers_that_vanished_are_found_once_they_were_listed_again(ledgers: Ledgers, tmp_path: Path):
+    """Fewer than half of what the last run listed, at both listings: critical, on the cluster, with ids that are gone."""
+    ledgers.leave(LINE - 1)
+    outcome = accounted(audit(ledgers, tmp_path, second_look_delay="60s"))
+    (found,) = outcome.findings
+    assert Kind.LEDGER_POPULATION_DROPPED.value == found["kind"]
+    assert (None, None, "critical") == (found["ledger_id"], found["bookie_id"], found["severity"])
+    answers = [look["answers"] for look in found["looks"]]
+    assert [{"listing": f"{LINE - 1} ledgers"}] * 2 == answers
+    assert all(words in found["witness"] for words in (f"{THEN} ledgers", f"{LINE - 1}, {LINE}", ledgers.cluster.instance_id))
+    assert ("VIOLATED", 1) == (outcome.summary["outcome"], outcome.exit_code)
+    assert {"ledgers": 0, "bookies": 0, "findings": 1} == outcome.summary["findings"]["LEDGER_POPULATION_DROPPED"]
+    assert LINE - 1 == outcome.summary["ledgers"]["listed"] == outcome.summary["ledgers"]["exempt"], "no ledger is accused"
+    assert len(outcome.pauses_s) == 1 and 50 < outcome.pauses_s[0] <= 60, "the second listing came after the delay"
+    assert 'kind="LEDGER_POPULATION_DROPPED",severity="critical"} 1.0' in (outcome.run_dir / "metrics.prom").read_text()
+
+
+def test_a_drop_within_the_line_is_none(ledgers: Ledgers, tmp_path: Path):
+    """One ledger more than in the finding: nothing is said, and nothing is listed twice."""
+    ledgers.leave(LINE)
+    outcome = accounted(audit(ledgers, tmp_path))
+    assert ([], 0, None, []) == (outcome.findings, outcome.exit_code, listed_again(outcome), outcome.pauses_s)
+
+
+def test_ledgers_that_are_back_at_the_second_listing_are_no_finding(ledgers: Ledgers, tmp_path: Path):
+    """What was not there at first was not judged: no page, and no clean bill."""
+    ledgers.leave(LINE - 1)
+    outcome = accounted(audit(ledgers, tmp_path, between=lambda _: ledgers.leave(THEN)))
+    assert ([], THEN, LINE - 1) == (outcome.findings, listed_again(outcome), outcome.summary["ledgers"]["listed"])
+    assert ("INCOMPLETE", 3) == (outcome.summary["outcome"], outcome.exit_code)
+    (sentence,) = outcome.summary["withheld"]
+    assert f"there were {THEN}" in sentence and "run again" in " ".join(outcome.stdout.split())
+
+
+def test_no_ledger_at_all_is_a_drop(ledgers: Ledgers, tmp_path: Path):
+    """An empty cluster where there was a full one, whatever is accepted of empty ones."""
+    ledgers.leave(0)
+    outcome = accounted(audit(ledgers, tmp_path, allow_empty="true"))
+    assert ([Kind.LEDGER_POPULATION_DROPPED], 1) == (outcome.kinds, outcome.exit_code)
+
+
+def test_what_is_not_to_be_compared_is_not(ledgers: Ledgers, tmp_path: Path):
+    """A part of the cluster, another share of ledgers, or none at all; and what a part listed is no measure for the whole."""
+    ledgers.leave(LINE - 1)
+    part = audit(ledgers, tmp_path, ledger_ids=[1, 2])
+    assert ([], None) == (part.findings, listed_again(part))
+    off = accounted(audit(ledgers, tmp_path, output=str(copied(tmp_path, "off")), population_drop="0%"))
+    patient = accounted(audit(ledgers, tmp_path, output=str(copied(tmp_path, "patient")), population_drop="60%"))
+    assert ([], []) == (off.findings, patient.findings)
+    assert [Kind.LEDGER_POPULATION_DROPPED] == audit(ledgers, tmp_path).kinds, "the part did not stand in for the last run"
+
+
+def test_another_clusters_number_is_no_measure(ledgers: Ledgers, tmp_path: Path):
+    """The last run in the output directory was of a cluster with another instance id."""
+    summary = next((tmp_path / "audits").glob("run-*/summary.json"))
+    told = json.loads(summary.read_text())
+    summary.write_text(json.dumps(told | {"cluster": told["cluster"] | {"instance_id": "other"}}))
+    ledgers.leave(LINE - 1)
+    assert [] == accounted(audit(ledgers, tmp_path)).findings
+
+
+def test_the_finding_outlives_the_evidence_it_was_compared_with(ledgers: Ledgers, tmp_path: Path):
+    """The ids that are gone stand in the run's own evidence: the last run may be pruned, and a replay says the same."""
+    ledgers.leave(LINE - 1)
+    outcome = audit(ledgers, tmp_path, keep_runs="1")
+    assert outcome.run_dir is not None
+    assert [outcome.run_dir] == list((tmp_path / "audits").glob("run-*"))
+    assert outcome.findings == replay_run(outcome.run_dir).findings
+    assert LINE - 1 == place(str(outcome.run_dir)).count(WHERE[FIRST], LISTING)
+
+
+def test_a_drop_is_found_until_three_runs_agree_about_it(ledgers: Ledgers, tmp_path: Path):
+    """Each is held against the run before the drop, also in a replay; then the new number holds."""
+    before = json.loads((tmp_path / "audits" / "latest.json").read_text())["run"].removeprefix("run-")
+    ledgers.leave(LINE - 1)
+    for number in (1, 2, 3):
+        outcome = accounted(audit(ledgers, tmp_path))
+        (found,) = outcome.findings
+        assert (before, THEN, number) == tuple(
+            found["facts"][name] for name in ("previous_run", "previous_ledgers", "runs_in_a_row")
+        )
+        baseline = outcome.summary["population"]["baseline_run"]
+        assert (before if number < 3 else outcome.summary["run_id"]) == baseline
+    assert 1 == outcome.summary["totals"]["LEDGER_POPULATION_DROPPED"], "one finding, however often it is repeated"
+    assert ([], None) == ((last := accounted(audit(ledgers, tmp_path))).findings, listed_again(last))
+
+
+def test_a_number_that_an_operator_accepts_is_the_measure_at_once(ledgers: Ledgers, tmp_path: Path):
+    """That run finds nothing, and the next is held against it."""
+    ledgers.leave(LINE - 1)
+    assert [Kind.LEDGER_POPULATION_DROPPED] == accounted(audit(ledgers, tmp_path)).kinds
+    accepted = accounted(audit(ledgers, tmp_path, accept_population="true"))
+    assert ([], None) == (accepted.findings, listed_again(accepted))
+    assert LINE - 1 == accepted.summary["population"]["baseline_listed"]
+    assert [] == accounted(audit(ledgers, tmp_path)).findings
+
+
+def test_a_listing_in_portions_is_made_again_in_portions(ledgers: Ledgers, tmp_path: Path):
+    """Where the ledgers lie under many parents each listing is a Spark job of its own."""
+    ledgers.leave(0)
+    empty, output = ledgers.cluster.ledger("e2 w2 a2  0:[b1 b2]  closed -1"), str(tmp_path / "portions")
+    far_apart = [n * APART for n in range(1, THEN + 1)]
+    ledgers.cluster.add_ledgers(dict.fromkeys(far_apart, empty))
+    try:
+        assert 0 == audit(ledgers, tmp_path, output=output).exit_code
+        for ledger_id in far_apart[LINE - 1 :]:
+            ledgers.cluster.delete_ledger(ledger_id)
+        outcome = accounted(audit(ledgers, tmp_path, output=output))
+    finally:
+        for ledger_id in far_apart[: LINE - 1]:
+            ledgers.cluster.delete_ledger(ledger_id)
+    assert ([Kind.LEDGER_POPULATION_DROPPED], LINE - 1) == (outcome.kinds, listed_again(outcome))
+    assert str(LINE * APART) in outcome.findings[0]["witness"]
+
+
+def copied(tmp_path: Path, name: str) -> Path:
+    """An output directory with the runs so far."""
+    return Path(shutil.copytree(tmp_path / "audits", tmp_path / name))

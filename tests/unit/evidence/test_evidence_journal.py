@@ -1,0 +1,133 @@
+"""The journal of a run: what is written whole stays, what is not is removed before the run goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from auditor.errors import OutputError
+from auditor.evidence.journal import Journal, forget
+from auditor.evidence.run_directory import Place, place
+
+ROWS = pa.table({"ledger_id": [1]})
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Place:
+    return place(str(tmp_path / "run"))
+
+
+def writes(run: Place, name: str, file: str = "part-0") -> None:
+    run.write_table(name, ROWS, file)
+
+
+def tables(run: Place) -> set[str]:
+    return run.files_in("evidence", "steps", "verdicts")
+
+
+def test_a_stage_is_done_once(run: Place):
+    """Whoever asks again, also after the run was cut down, gets what the stage told, and no work is done."""
+    calls: list[str] = []
+
+    def work(word: str) -> dict[str, str]:
+        calls.append(word)
+        writes(run, "evidence/listing")
+        return {"word": word}
+
+    journal = Journal(run)
+    told = [journal.once("listing", work, "first"), journal.once("listing", work, "second")]
+    again = Journal.reopened(run).once("listing", work, "third")
+    assert [{"word": "first"}] * 3 == [*told, again]
+    assert ["first"] == calls
+
+
+def test_what_a_stage_left_half_written_is_removed(run: Place):
+    """Files that no stage is known to have written go; the others stay, with the checksums Hadoop keeps beside them."""
+    journal = Journal(run)
+    journal.once("metadata", writes, run, "evidence/ledgers")
+    writes(run, "evidence/ledgers", "part-1")
+    writes(run, "evidence/ledgers/_temporary/0", "part-2")
+    writes(run, "steps/look-1-judging-0")
+    for name in (".part-0.parquet.crc", ".part-1.parquet.crc"):
+        (run / "evidence/ledgers").write_text(name, "crc")
+    Journal.reopened(run)
+    assert {"evidence/ledgers/part-0.parquet", "evidence/ledgers/.part-0.parquet.crc"} == tables(run)
+
+
+def test_a_stage_that_raised_is_not_done(run: Place):
+    """It is done again, now or by the run that goes on."""
+
+    def fails() -> None:
+        writes(run, "evidence/answers")
+        raise OSError("the disk is full")
+
+    journal = Journal(run)
+    with pytest.raises(OSError, match="the disk is full"):
+        journal.once("lists", fails)
+    assert not journal.has_any
+    again = Journal.reopened(run)
+    again.once("lists", writes, run, "evidence/answers", "part-9")
+    assert {"evidence/answers/part-9.parquet"} == tables(run)
+
+
+def test_what_was_odd_is_not_forgotten(run: Place):
+    """Sentences of all stages, in their order; a run that goes on has those of the stages it does not do again."""
+    Journal(run).once("metadata", lambda: {"problems": ["a stray mark"]})
+    again = Journal.reopened(run)
+    again.once("lists", dict)
+    again.once("verdicts", lambda: {"problems": ["judged again"]})
+    assert ["a stray mark", "judged again"] == again.problems
+
+
+def test_how_long_it_took_goes_on(run: Place):
+    """The seconds of the run that was cut down, as of its last stage."""
+    journal = Journal(run, seconds=lambda: {"load": 2.5})
+    journal.once("listing", writes, run, "evidence/listing")
+    assert {"load": 2.5} == Journal.reopened(run).began_with
+
+
+def test_stages_are_read_in_the_order_they_were_done(run: Place):
+    """Ten and more: the last one's seconds count."""
+    seconds = {"load": 0.0}
+    journal = Journal(run, seconds=lambda: dict(seconds))
+    for number in range(12):
+        seconds["load"] = float(number)
+        journal.once(f"stage {number}", writes, run, f"steps/{number}")
+    assert {"load": 11.0} == Journal.reopened(run).began_with
+    assert 12 == len(tables(run))
+
+
+def test_what_the_journal_names_and_is_not_there_ends_it(run: Place):
+    """A table that lost a file says less than the run had heard: nothing is judged by it."""
+    Journal(run).once("lists", writes, run, "evidence/answers")
+    run.remove_file("evidence/answers/part-0.parquet")
+    with pytest.raises(OutputError, match=r"part-0\.parquet is gone, which the journal names"):
+        Journal.reopened(run)
+
+
+def test_a_journal_is_forgotten_from_its_end(run: Place, monkeypatch: pytest.MonkeyPatch):
+    """Cut down meanwhile, it is the journal of the run's beginning."""
+    journal = Journal(run)
+    for number in range(3):
+        journal.once(f"stage {number}", writes, run, f"steps/{number}")
+    removed: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(Place, "remove_file", lambda _, name: removed.append(name))
+        patch.setattr(Place, "remove", lambda *_: None)
+        forget(run)
+    assert ["journal/000002.json", "journal/000001.json", "journal/000000.json"] == removed
+    forget(run)
+    assert set() == run.files_in("journal")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"stage": "listing"}'])
+def test_a_damaged_journal_is_a_sentence(run: Place, text: str):
+    """Nothing is guessed, and nothing of the run removed."""
+    writes(run, "evidence/listing")
+    (run / "journal").create()
+    (run / "journal").write_text("000000.json", text)
+    with pytest.raises(OutputError, match=r"000000\.json is damaged .* start a new one"):
+        Journal.reopened(run)
+    assert {"evidence/listing/part-0.parquet"} == tables(run)

@@ -1,0 +1,320 @@
+"""When a verdict may stand: every transition of the second look, in a notation of one word a look.
+
+A letter is what ZooKeeper said: A to F metadata (another letter, another write), M N undecodable bytes, U unreadable, G gone.
+`!` the bookies were asked at this look, `+` the ledger was marked.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from support.stories import NOW_MS, Bookie, State, Story, drive
+
+from auditor.first_checker.recheck import Instruction, Next, Suspicion, next_step, same_state, settled_from
+from auditor.judging.settle import Todo
+from auditor.model.availability import Answer, AnswerStatus
+from auditor.model.evidence import Look
+from auditor.model.finding import Kind
+from auditor.model.ledger import LedgerRecord, Malformed, Mark, RecordStatus, ZnodeStamp
+from auditor.model.verdict import Exempt, Standing, Unknown
+from auditor.sandbox.notation import ledger
+
+NONE, CURABLE, INCURABLE = Suspicion.NONE, Suspicion.CURABLE, Suspicion.INCURABLE
+MARKED, STATIC, REMARK = Suspicion.MARKED, Suspicion.STATIC, Suspicion.REMARK
+COMMIT = Instruction(Next.COMMIT)
+ASK = Instruction(Next.ASK)
+UNSETTLED = Instruction(Next.UNSETTLED)
+AGAIN_LATER = Instruction(Next.LOOK_AGAIN, wait=True)
+CLOSE = Instruction(Next.LOOK_AGAIN, wait=False)
+LOOKS_MAX = 3
+
+
+def looks(text: str) -> tuple[Look, ...]:
+    """The looks this notation tells."""
+    return tuple(_look(number, word) for number, word in enumerate(text.split()))
+
+
+def _look(number: int, word: str) -> Look:
+    letter = word[0]
+    status = {"M": RecordStatus.MALFORMED, "N": RecordStatus.MALFORMED, "U": RecordStatus.UNREADABLE, "G": RecordStatus.GONE}
+    known = status.get(letter, RecordStatus.FOUND)
+    record = LedgerRecord(
+        ledger_id=7,
+        look=number,
+        read_at_ms=number,
+        status=known,
+        stamp=None if letter in "UG" else ZnodeStamp(1, ord(letter), 0),
+        malformed=Malformed("x", 0, 1, "") if known is RecordStatus.MALFORMED else None,
+        mark=Mark(0) if "+" in word else None,
+    )
+    said = {"b": Answer("b", 7, number, number, AnswerStatus.HELD)} if "!" in word else {}
+    return Look(record, said)
+
+
+@pytest.mark.parametrize(
+    ("text", "must_ask", "suspicion", "wanted"),
+    [
+        # a ledger whose bookies have to be asked
+        ("A", True, CURABLE, ASK),
+        ("A!", True, NONE, COMMIT),
+        ("A!", True, INCURABLE, COMMIT),
+        ("A!", True, CURABLE, AGAIN_LATER),
+        ("A! A", True, CURABLE, ASK),
+        ("A! A!", True, CURABLE, CLOSE),
+        ("A! A!", True, NONE, COMMIT),
+        ("A! A! A", True, CURABLE, COMMIT),
+        ("A! A! A", True, NONE, COMMIT),
+        # it changed: what was seen before counts no more
+        ("A! B", True, CURABLE, ASK),
+        ("A! B!", True, NONE, COMMIT),
+        ("A! B!", True, CURABLE, AGAIN_LATER),
+        ("A! B! B", True, CURABLE, ASK),
+        ("A! B! B!", True, CURABLE, CLOSE),
+        ("A! B! B! B", True, CURABLE, COMMIT),
+        ("A! A! B", True, CURABLE, ASK),
+        ("A! A! B!", True, CURABLE, AGAIN_LATER),
+        # and changed until the looks were used up
+        ("A! B! C", True, CURABLE, ASK),
+        ("A! B! C!", True, CURABLE, AGAIN_LATER),
+        ("A! B! C! C", True, CURABLE, UNSETTLED),
+        ("A! B! C! D", True, CURABLE, UNSETTLED),
+        ("A! A! B! B", True, CURABLE, UNSETTLED),
+        ("A! B! A! A", True, CURABLE, UNSETTLED),  # back to what it was is a change too
+        # at looks at which nobody was asked it changed too: one look more than may ask, and no further
+        ("M N M", True, CURABLE, ASK),
+        ("M N M A", True, CURABLE, ASK),
+        ("M N M N A", True, CURABLE, UNSETTLED),
+        ("M N M A!", True, CURABLE, AGAIN_LATER),
+        ("M N M N A!", True, CURABLE, UNSETTLED),
+        ("M N M", False, CURABLE, AGAIN_LATER),
+        # gone
+        ("G", False, CURABLE, AGAIN_LATER),
+        ("G G", False, CURABLE, COMMIT),
+        ("A! G", False, CURABLE, COMMIT),
+        ("G A", True, CURABLE, ASK),
+        ("G A!", True, NONE, COMMIT),
+        # marked: nobody is asked
+        ("A+", False, NONE, COMMIT),
+        ("A+", False, CURABLE, AGAIN_LATER),
+        ("A+ A+", False, CURABLE, COMMIT),
+        ("A+ B+", False, MARKED, COMMIT),  # a ledger that is being repaired changes; its mark stands
+        ("A+ B+", False, CURABLE, AGAIN_LATER),  # what else it is accused of was read once only
+        ("A+", False, MARKED, AGAIN_LATER),
+        ("A! A+", False, NONE, COMMIT),
+        ("A! A+", False, CURABLE, COMMIT),
+        ("A! B+", False, CURABLE, AGAIN_LATER),
+        ("A! B+", False, NONE, COMMIT),
+        ("A+ A", True, CURABLE, ASK),
+        # marked, and asked all the same: a mark may hide a loss
+        ("A+", True, NONE, ASK),
+        ("A+!", True, NONE, COMMIT),
+        ("A+!", True, MARKED, AGAIN_LATER),
+        ("A+! A+", True, MARKED, COMMIT),
+        ("A+! B+", True, MARKED, ASK),  # nobody was asked about it as it is now
+        ("A+! B+!", True, MARKED, COMMIT),
+        ("A! A+", True, NONE, COMMIT),
+        ("A! A+", True, MARKED, ASK),  # marked at one look only
+        ("A! A+!", True, MARKED, CLOSE),
+        ("A! A+! A!", True, MARKED, CLOSE),  # marked at the look before only
+        ("A+! B+! C+! D+", True, MARKED, UNSETTLED),
+        # what metadata alone says: read twice alike, asked about once
+        ("A!", True, STATIC, AGAIN_LATER),
+        ("A! A", True, STATIC, COMMIT),
+        ("A! B", True, STATIC, ASK),
+        ("A! B!", True, STATIC, AGAIN_LATER),
+        ("A! B! B", True, STATIC, COMMIT),
+        ("A", False, STATIC, AGAIN_LATER),
+        ("A A", False, STATIC, COMMIT),
+        ("A B", False, STATIC, AGAIN_LATER),
+        # a remark: once more, and never waited for
+        ("A!", True, REMARK, CLOSE),
+        ("A! A", True, REMARK, COMMIT),
+        ("A", False, REMARK, CLOSE),
+        ("A A", False, REMARK, COMMIT),
+        ("A B", False, REMARK, COMMIT),
+        # undecodable: read twice alike before it accuses
+        ("M", False, CURABLE, AGAIN_LATER),
+        ("M M", False, CURABLE, COMMIT),
+        ("M N", False, CURABLE, AGAIN_LATER),
+        ("M N N", False, CURABLE, COMMIT),
+        ("A! M", False, CURABLE, AGAIN_LATER),
+        ("M A", True, CURABLE, ASK),
+        ("M A!", True, NONE, COMMIT),
+        ("A+ M+", False, CURABLE, AGAIN_LATER),
+        ("M+ M+", False, CURABLE, COMMIT),
+        ("M N M N", False, CURABLE, UNSETTLED),
+        # unreadable
+        ("U", False, CURABLE, AGAIN_LATER),
+        ("U U", False, CURABLE, COMMIT),
+        ("U A", True, CURABLE, ASK),
+        ("A! U", False, CURABLE, AGAIN_LATER),
+        ("A! U A", True, CURABLE, ASK),
+        ("A! U A!", True, CURABLE, AGAIN_LATER),  # what lies behind the gap may be another incarnation
+        # nothing to ask and nothing suspected
+        ("A", False, NONE, COMMIT),
+        ("A", False, CURABLE, AGAIN_LATER),
+        ("A A", False, CURABLE, COMMIT),
+        ("A B", False, CURABLE, AGAIN_LATER),
+        ("A B C D", False, CURABLE, UNSETTLED),
+    ],
+)
+def test_what_the_looks_so_far_demand(text: str, must_ask: bool, suspicion: Suspicion, wanted: Instruction) -> None:
+    """The whole table of the second look."""
+    assert wanted == next_step(looks(text), must_ask=must_ask, suspicion=suspicion, looks_max=LOOKS_MAX)
+
+
+@pytest.mark.parametrize(
+    ("text", "index"), [("A", 0), ("A A", 0), ("A B", 1), ("A B B", 1), ("B A B", 2), ("A U U", 1), ("A M", 1)]
+)
+def test_what_was_seen_counts_from_the_last_change_on(text: str, index: int) -> None:
+    """The first of the newest looks that saw one and the same metadata."""
+    assert index == settled_from(looks(text))
+
+
+def test_a_mark_is_no_change_of_the_metadata() -> None:
+    """It is another znode."""
+    before, after = looks("A A+")
+    assert same_state(before.record, after.record)
+
+
+def test_another_incarnation_of_a_ledger_is_a_change() -> None:
+    """Deleted and made anew: the version is the same, the czxid is not."""
+    one = LedgerRecord(7, 0, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0))
+    other = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(2, 0, 0))
+    assert not same_state(one, other)
+
+
+@pytest.mark.parametrize("looks_max", range(2, 8))
+def test_every_sequence_of_looks_ends(looks_max: int) -> None:
+    """Whatever ZooKeeper says, at most 2 * looks_max + 1 looks, of which looks_max ask."""
+    for words in ("A B", "A G", "A U", "M N", "A M", "A+ B", "U G", "A B C D E F", "A", "A A+", "A U M B+"):
+        alphabet = words.split()
+        taken: list[str] = []
+        for number in range(100):
+            taken.append(alphabet[number % len(alphabet)])
+            must_ask = taken[-1] in "ABCDEF"
+            step = next_step(looks(" ".join(taken)), must_ask=must_ask, suspicion=CURABLE, looks_max=looks_max)
+            if step.next is Next.ASK:
+                taken[-1] += "!"
+                step = next_step(looks(" ".join(taken)), must_ask=True, suspicion=CURABLE, looks_max=looks_max)
+            if step.next in (Next.COMMIT, Next.UNSETTLED):
+                break
+        assert len(taken) <= 2 * looks_max + 1, (words, taken)
+        assert sum("!" in word for word in taken) <= looks_max, (words, taken)
+
+
+# The same with verdicts: what becomes of whole stories
+
+METADATA = ledger("e2 w2 a1 0:[b1 b2] closed 9")
+ALL = frozenset(range(10))
+GRACE_AGO, LONG_AGO = Mark(NOW_MS), Mark(0)
+
+
+def state(b1: Bookie, b2: Bookie = Bookie(ALL), **more: object) -> State:  # noqa: B008 - frozen
+    return State(METADATA, {"b1": b1, "b2": b2}, **more)  # type: ignore[arg-type]
+
+
+WELL, SHORT, LOST = state(Bookie(ALL)), state(Bookie(ALL - {4})), state(Bookie(ALL - {4}), Bookie(ALL - {4}))
+MUTE = state(Bookie(ALL, answer=AnswerStatus.SILENT))
+OLD_VERSION = state(Bookie(ALL, answer=AnswerStatus.UNSUPPORTED))
+
+
+def marked(one: State, mark: Mark) -> State:
+    return State(one.metadata, one.bookies, version=one.version, mark=mark)
+
+
+def changed(one: State, version: int) -> State:
+    return State(one.metadata, one.bookies, version=version)
+
+
+def without(status: RecordStatus, version: int = 9) -> State:
+    return State(None, status=status, version=version)
+
+
+UNREADABLE, GONE = without(RecordStatus.UNREADABLE), without(RecordStatus.GONE)
+BAD, WORSE = without(RecordStatus.MALFORMED), without(RecordStatus.MALFORMED, 10)
+
+
+@pytest.mark.parametrize(
+    ("name", "states", "standing", "reason", "kinds", "look_count"),
+    [
+        ("sound at once", [WELL], "sound", None, [], 1),
+        ("short of copies at both looks", [SHORT], "violated", None, [Kind.ENTRY_BELOW_WRITE_QUORUM], 3),
+        ("short, then repaired in place", [SHORT, WELL], "sound", None, [], 2),
+        ("marked at the second look", [SHORT, marked(SHORT, GRACE_AGO)], "exempt", Exempt.MARKED_UNDERREPLICATED, [], 2),
+        (
+            "marked at the second look, and long ago",
+            [SHORT, marked(SHORT, LONG_AGO)],
+            "violated",
+            Exempt.MARKED_UNDERREPLICATED,
+            [Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.UNDERREPLICATED_BEYOND_GRACE],
+            3,
+        ),
+        ("lost, and marked then", [LOST, marked(LOST, GRACE_AGO)], "violated", None, [Kind.UNDERREPLICATED_UNRECOVERABLE], 3),
+        ("lost and marked", [marked(LOST, GRACE_AGO)], "violated", None, [Kind.UNDERREPLICATED_UNRECOVERABLE], 3),
+        ("marked within grace", [marked(SHORT, GRACE_AGO)], "exempt", Exempt.MARKED_UNDERREPLICATED, [], 1),
+        ("marked long ago", [marked(WELL, LONG_AGO)], "violated", None, [Kind.UNDERREPLICATED_BEYOND_GRACE], 2),
+        ("marked long ago, then not", [marked(WELL, LONG_AGO), WELL], "sound", None, [], 2),
+        ("changed once, and well", [SHORT, changed(WELL, 1)], "sound", None, [], 2),
+        ("changed once, short still", [SHORT, changed(SHORT, 1)], "violated", None, [Kind.ENTRY_BELOW_WRITE_QUORUM], 4),
+        ("changed for ever", [changed(SHORT, n) for n in range(30)], "indeterminate", Unknown.UNSETTLED, [], 6),
+        ("short, then gone", [LOST, GONE], "exempt", Exempt.DELETED, [], 2),
+        ("gone", [GONE], "exempt", Exempt.DELETED, [], 2),
+        ("gone at first, then back and well", [GONE, WELL], "sound", None, [], 2),
+        ("gone at first, then back and short", [GONE, SHORT], "violated", None, [Kind.ENTRY_BELOW_WRITE_QUORUM], 4),
+        ("undecodable twice alike", [BAD], "violated", None, [Kind.METADATA_MALFORMED], 2),
+        ("undecodable, then fine", [BAD, WELL], "sound", None, [], 2),
+        ("undecodable each time otherwise", [BAD, WORSE] * 9, "indeterminate", Unknown.UNSETTLED, [], 6),
+        (
+            "undecodable once, while marked",
+            [marked(WELL, LONG_AGO), State(None, status=RecordStatus.MALFORMED, mark=LONG_AGO), marked(WELL, LONG_AGO)],
+            "violated",
+            None,
+            [Kind.UNDERREPLICATED_BEYOND_GRACE],
+            3,
+        ),
+        ("unreadable", [UNREADABLE], "indeterminate", Unknown.METADATA_UNREADABLE, [], 2),
+        ("unreadable once", [UNREADABLE, WELL], "sound", None, [], 2),
+        ("a bookie that cannot list", [OLD_VERSION], "indeterminate", Unknown.BOOKIE_UNSUPPORTED, [], 1),
+        ("silent, then answering", [MUTE, WELL], "sound", None, [], 2),
+        ("silent at both looks", [MUTE], "indeterminate", Unknown.BOOKIE_SILENT, [], 3),
+        ("silent, then short", [MUTE, SHORT], "violated", None, [Kind.ENTRY_BELOW_WRITE_QUORUM], 3),
+        ("short, then silent", [SHORT, MUTE], "violated", None, [Kind.ENTRY_BELOW_WRITE_QUORUM], 3),
+    ],
+)
+def test_what_becomes_of_a_story(
+    name: str, states: list[State], standing: str, reason: object, kinds: list[Kind], look_count: int
+) -> None:
+    """From the first look to the verdict that stands, with as many looks as that takes."""
+    driven = drive(Story(name, tuple(states)))
+    verdict = driven.step.verdict
+    assert standing == verdict.standing.word
+    assert kinds == sorted(finding.kind for finding in verdict.findings)
+    assert reason is None or reason in (verdict.exempt, *verdict.unknowns)
+    assert look_count == len(driven.evidence.looks)
+
+
+def test_only_a_second_opinion_waits() -> None:
+    """The look that merely closes a verdict comes at once."""
+    driven = drive(Story("short", (SHORT,)))
+    assert [True, False] == [step.wait for _, step in driven.steps if step.todo is Todo.LOOK]
+    assert driven.step.verdict.standing is Standing.VIOLATED
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_whatever_a_ledger_does_it_settles_within_the_bound(seed: int) -> None:
+    """Metadata that changes, marks that come and go, at every look at will: `looks_max` + 2 looks at most."""
+    chance = random.Random(seed)
+    told: list[str] = []
+    for _ in range(LOOKS_MAX + 2):
+        told.append(chance.choice("ABCMUG") + chance.choice(["", "", "+"]))
+        must_ask = told[-1][0] in "ABC" and "+" not in told[-1]
+        suspicion = MARKED if "+" in told[-1] and chance.random() < 0.5 else CURABLE
+        step = next_step(looks(" ".join(told)), must_ask=must_ask, suspicion=suspicion, looks_max=LOOKS_MAX)
+        if step == ASK:
+            told[-1] += "!"
+            step = next_step(looks(" ".join(told)), must_ask=True, suspicion=CURABLE, looks_max=LOOKS_MAX)
+        if step.next in (Next.COMMIT, Next.UNSETTLED):
+            return
+    pytest.fail(f"seed {seed}: still open after {told}")

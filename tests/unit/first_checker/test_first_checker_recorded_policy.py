@@ -1,0 +1,66 @@
+"""The placement policy a ledger's writer recorded, read as far as it can be."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from auditor.first_checker.recorded_policy import KEY, RECORDED_BYTES_MAX, RECORDED_CHARS_MAX, recorded_policy
+from auditor.sandbox.notation import ledger
+
+ISOLATED = "org.apache.pulsar.bookie.rackawareness.IsolatedBookieEnsemblePlacementPolicy"
+
+
+def recorded(value: bytes) -> str:
+    plain = ledger("e3 w2 a2 0:[a b c] closed 9")
+    return recorded_policy(replace(plain, custom_metadata=(("application", b"pulsar"), (KEY, value))))
+
+
+def written(**properties: object) -> bytes:
+    """As Pulsar's pretty printer writes it."""
+    return json.dumps({"policyClass": ISOLATED, "properties": properties}, indent=2).encode()
+
+
+@pytest.mark.parametrize(
+    ("expected", "value"),
+    [
+        (
+            "IsolatedBookieEnsemblePlacementPolicy with isolation groups g1, g2; secondary g3",
+            written(isolationBookieGroups="g1,g2", secondaryIsolationBookieGroups="g3"),
+        ),
+        ("IsolatedBookieEnsemblePlacementPolicy with isolation groups g1, g2", written(isolationBookieGroups=["g1", "g2"])),
+        ("IsolatedBookieEnsemblePlacementPolicy with secondary g3", written(secondaryIsolationBookieGroups="g3")),
+        ("IsolatedBookieEnsemblePlacementPolicy", written(isolationBookieGroups="")),
+        ("IsolatedBookieEnsemblePlacementPolicy", written(isolationBookieGroups=None, secondaryIsolationBookieGroups=7)),
+        ("Mine", b'{"policyClass": "Mine", "properties": null}'),
+        ("a policy without a class with isolation groups g1", b'{"properties": {"isolationBookieGroups": "g1"}}'),
+        ("a policy without a class", b"{}"),
+        ("a policy that cannot be read: no JSON object", b"[]"),
+        ("a policy that cannot be read: no JSON", b""),
+        ("a policy that cannot be read: no JSON", b"\xff\xfe"),
+        ("a policy that cannot be read: no JSON", b"[" * RECORDED_BYTES_MAX),
+        ("a policy that cannot be read: no JSON", b'{"policyClass": ' + b"9" * 5_000 + b"}"),
+        (f"a policy of {RECORDED_BYTES_MAX + 1} bytes, too long to be read", b" " * (RECORDED_BYTES_MAX + 1)),
+        ("My?Policy", b'{"policyClass": "My\\nPolicy"}'),
+    ],
+)
+def test_what_was_recorded_is_told_as_far_as_it_can_be_read(expected: str, value: bytes) -> None:
+    """Anybody may write anything there: it is shown in words, or why it cannot be."""
+    assert expected == recorded(value)
+
+
+def test_a_ledger_that_records_none_says_nothing() -> None:
+    """Every ledger that is not Pulsar's."""
+    assert "" == recorded_policy(ledger("e3 w2 a2 0:[a b c] closed 9"))
+
+
+def test_what_is_shown_is_bounded() -> None:
+    """Five hundred groups do not fill the screen."""
+    told = recorded(written(isolationBookieGroups=[f"group-{k}" for k in range(500)]))
+    assert RECORDED_CHARS_MAX + 1 == len(told) and told.endswith("…")
+
+
+@pytest.mark.parametrize(("size", "shown"), [(RECORDED_CHARS_MAX, "x" * RECORDED_CHARS_MAX), (201, "x" * 200 + "…")])
+def test_an_ellipsis_says_that_there_is_more(size: int, shown: str) -> None:
+    """And stands nowhere else."""
+    assert shown == recorded(b'{"policyClass": "' + b"x" * size + b'"}')

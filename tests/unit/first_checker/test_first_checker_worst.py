@@ -1,0 +1,46 @@
+"""The worst entry, against counting entry by entry."""
+
+import random
+
+from auditor.first_checker.entry_set import EMPTY, EntrySet
+from auditor.first_checker.worst import Worst, levels, worst_entry
+
+
+def some(draw: random.Random) -> tuple[EntrySet, set[int]]:
+    """A few of forty entries, as both kinds of set."""
+    plain = {e for e in range(40) if draw.random() < draw.choice((0.05, 0.3, 0.8))}
+    return EntrySet.of_entries(plain), plain
+
+
+def test_levels_count_in_how_many_sets_an_entry_lies() -> None:
+    """levels(sets)[n-1] holds exactly the entries that lie in n sets or more; the last level is not empty."""
+    for seed in range(100):
+        draw = random.Random(seed)
+        pairs = [some(draw) for _ in range(draw.randint(0, 6))]
+        found = levels(made for made, _ in pairs)
+        depth = [sum(e in plain for _, plain in pairs) for e in range(40)]
+        assert max(depth) == len(found), f"seed {seed}"
+        for n, level in enumerate(found, 1):
+            assert {e for e in range(40) if depth[e] >= n} == {e for e in range(40) if e in level}, f"seed {seed}"
+
+
+def test_the_worst_entry_is_the_one_counting_finds() -> None:
+    """Fewest possible copies, then fewest confirmed, then the lowest id, among entries that lost a copy."""
+    for seed in range(200):
+        draw = random.Random(seed)
+        write = draw.randint(1, 5)
+        bookies = [(some(draw), some(draw)) for _ in range(write)]
+        lost = [absent for (absent, _), _ in bookies]
+        unknown = [maybe - absent for (absent, _), (maybe, _) in bookies]
+        order = []
+        for e in range(40):
+            gone = sum(e in plain for (_, plain), _ in bookies)
+            maybe = sum(e in both and e not in plain for (_, plain), (_, both) in bookies)
+            if gone:
+                order.append(Worst(write - gone, write - gone - maybe, e))
+        assert min(order, default=None) == worst_entry(levels(lost), unknown, write), f"seed {seed}"
+
+
+def test_where_nothing_is_lost_nothing_is_worst() -> None:
+    """Unknown copies alone make no worst entry."""
+    assert worst_entry(levels([EMPTY, EMPTY]), [EntrySet.span(0, 9)], 3) is None

@@ -1,0 +1,65 @@
+"""How many copies were verified: counted of judged ledgers alone, without overflow, never rounded up to all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from auditor.evidence.schemas import VERDICTS
+from auditor.judging.copies import COPIES_MAX, copies_json, copies_of_ledgers
+from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown, Verdict
+from auditor.summary.verdict_counts import copies_of_verdicts
+
+COLUMNS = ("copies_expected", "copies_listed", "copies_read", "copies_assumed")
+SOME = CopyCounts(expected=100, listed=40, read=20, assumed=40)
+
+
+def rows(*counted: tuple[str, CopyCounts | None]) -> pa.Table:
+    """VERDICTS rows with a standing and their copies; what is not told is null."""
+    told: list[dict[str, Any]] = []
+    for number, (standing, counts) in enumerate(counted):
+        values = (counts.expected, counts.listed, counts.read, counts.assumed) if counts else (None,) * 4
+        told.append({"ledger_id": number, "standing": standing} | dict(zip(COLUMNS, values, strict=True)))
+    return pa.Table.from_pylist(told, schema=VERDICTS)
+
+
+def test_only_judged_ledgers_count() -> None:
+    """Sound and violated ledgers; not what is exempt or unknown, nor a ledger of which no bookie had to be asked."""
+    judged = rows(("sound", SOME), ("violated", SOME), ("exempt", SOME), ("indeterminate", SOME), ("sound", None))
+    expected = {"copies": {"expected": 200, "listed": 80, "read": 40, "assumed": 80}, "verified_ratio": 0.6}
+    assert expected == copies_of_verdicts(judged)
+
+
+def test_many_huge_ledgers_do_not_overflow() -> None:
+    """Two thousand ledgers of 2^53 copies each are more than 2^63."""
+    huge = CopyCounts(COPIES_MAX, COPIES_MAX - 1, 0, 1)
+    told = copies_of_verdicts(rows(*[("sound", huge)] * 2_000))
+    assert (2_000 * 2**53, 2_000) == (told["copies"]["expected"], told["copies"]["assumed"])
+
+
+@pytest.mark.parametrize(
+    ("ratio", "expected", "listed", "read"),
+    [(None, 0, 0, 0), (1.0, 7, 3, 4), (0.0, 10**9, 0, 1), (0.999999, 10**9, 10**9 - 1, 0), (0.333333, 3, 0, 1)],
+)
+def test_the_ratio_is_never_rounded_up(ratio: float | None, expected: int, listed: int, read: int) -> None:
+    """1.0 means all; null where no copy is expected."""
+    counts = CopyCounts(expected, listed, read, assumed=expected - listed - read)
+    assert ratio == copies_json(counts)["verified_ratio"]
+
+
+def test_single_ledgers_are_counted_as_a_run_counts_them() -> None:
+    """`auditor ledger` and `auditor run` say the same of the same verdicts."""
+    unknown = (Unknown.BOOKIE_SILENT,)
+    verdicts = [
+        Verdict(1, Standing.SOUND, copies=SOME),
+        Verdict(2, Standing.SOUND, copies=CopyCounts(2**60, 2**60, 0, 0)),
+        Verdict(3, Standing.EXEMPT, exempt=Exempt.OPEN),
+        Verdict(4, Standing.INDETERMINATE, unknowns=unknown, copies=SOME),
+        Verdict(5, Standing.SOUND),
+    ]
+    capped = CopyCounts(COPIES_MAX, COPIES_MAX, 0, 0)
+    table = rows(("sound", SOME), ("sound", capped), ("exempt", None), ("indeterminate", SOME), ("sound", None))
+    assert copies_of_verdicts(table) == copies_of_ledgers(verdicts)
+    assert 100 + COPIES_MAX == copies_of_ledgers(verdicts)["copies"]["expected"]

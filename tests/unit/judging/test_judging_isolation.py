@@ -1,0 +1,243 @@
+"""Judging in a child: each ledger gets a result, in order, and what ends the child is told of the ledger that did it."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from auditor.config import JudgingLimits
+from auditor.judging import isolation
+from auditor.judging.guard import Guard, Stopped
+from auditor.judging.isolation import isolated
+from auditor.judging.judge import POISON_MAX, Judge, TooManyPoisoned
+from auditor.model.evidence import LedgerEvidence, Look
+from auditor.model.ledger import LedgerRecord, RecordStatus
+
+SHORT = JudgingLimits(ledger_time_max_ms=400, ledger_memory_max=256 * 2**20)
+LONG = JudgingLimits(ledger_time_max_ms=60_000, ledger_memory_max=256 * 2**20)
+"""For what ends by itself, however slow the machine is."""
+
+
+def spins() -> None:
+    while True:
+        pass
+
+
+def spins_in_c() -> None:
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
+
+
+def waits_in_c() -> None:
+    """For a lock that it holds itself, in C code that goes on waiting whatever signal comes."""
+    lock, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)
+    library.pthread_mutex_lock(lock)
+    library.pthread_mutex_lock(lock)
+
+
+def hoards() -> None:
+    hoard = []
+    while True:
+        hoard.append(bytes(2**26))
+
+
+ENDS: dict[str, tuple[Callable[[], object], str]] = {
+    "SIGSEGV": (lambda: ctypes.string_at(0), "it ended its process with SIGSEGV"),
+    "SIGABRT": (os.abort, "it ended its process with SIGABRT"),
+    "SIGKILL": (
+        lambda: os.kill(os.getpid(), signal.SIGKILL),
+        "it ended its process with SIGKILL, as a kernel out of memory does",
+    ),
+    "exit 7": (lambda: os._exit(7), "it ended its process with exit code 7"),
+    "exit 0": (lambda: os._exit(0), "it ended its process with exit code 0"),
+    "a loop": (spins, "it took longer than 0.4 s"),
+    "a sleep": (lambda: time.sleep(1_000), "it took longer than 0.4 s"),
+    "a loop in C": (spins_in_c, "it took longer than 0.4 s and could not be interrupted"),
+    "a wait in C": (waits_in_c, "it took longer than 0.4 s and could not be interrupted"),
+    "all memory": (hoards, "it took more memory than 256 MiB"),
+}
+
+
+def judged(ledger: int | str) -> str:
+    if isinstance(ledger, str):
+        ENDS[ledger][0]()
+    return f"judged {ledger}"
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_what_ends_a_child_is_told_of_its_ledger_alone(end: str) -> None:
+    """First, between others, twice in a row, last."""
+    ledgers = [end, 1, end, end, 2, end]
+    stopped = Stopped(ENDS[end][1])
+    limits = SHORT if stopped.why.startswith("it took longer") else LONG
+    assert [stopped, "judged 1", stopped, stopped, "judged 2", stopped] == list(isolated(ledgers, judged, limits))
+
+
+def test_results_come_in_order_whatever_their_size() -> None:
+    """Also such as no pipe holds at once."""
+    sizes = [0, 1, 70_000, 3, 2_000_000, 5]
+    assert [b"x" * size for size in sizes] == list(isolated(sizes, lambda size: b"x" * size, LONG))
+
+
+def test_no_ledgers_cost_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is forked for nothing."""
+    monkeypatch.setattr(isolation.os, "fork", lambda: pytest.fail("a child for no ledger"))
+    assert [] == list(isolated([], judged, SHORT))
+
+
+def test_what_judging_raises_is_our_fault() -> None:
+    """Judging turns what a ledger causes into a value; what it raises all the same ends everything, in its own words."""
+
+    def wrong(ledger: int) -> None:
+        assert ledger != 2, "two answers of one bookie"
+
+    results = isolated([1, 2, 3], wrong, LONG)
+    assert None is next(results)
+    with pytest.raises(AssertionError, match="AssertionError: two answers of one bookie"):
+        next(results)
+
+
+def test_a_child_that_is_not_needed_any_more_is_ended() -> None:
+    """Whoever stops listening leaves no process behind; other tests' processes may stand beside it."""
+    before = children()
+    results = isolated([1, "a loop in C"], judged, JudgingLimits())
+    assert "judged 1" == next(results)
+    assert 1 == len(children() - before)
+    results.close()  # type: ignore[attr-defined]
+    assert set() == children() - before
+
+
+def children() -> set[str]:
+    told = subprocess.run(["ps", "-o", "pid=", "--ppid", str(os.getpid())], capture_output=True, text=True, check=False)
+    return {pid for pid in told.stdout.split() if os.path.exists(f"/proc/{pid}") and "ps" not in comm(pid)}
+
+
+def comm(pid: str) -> str:
+    try:
+        with open(f"/proc/{pid}/comm") as name:
+            return name.read()
+    except FileNotFoundError:
+        return "ps"
+
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+PAUSED = """
+import os, signal, sys
+sys.path.insert(0, {root!r})
+from auditor.config import JudgingLimits
+from auditor.judging.guard import Guard
+
+def judge(_):
+    print("judging", flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    return "judged"
+
+with Guard(JudgingLimits(ledger_time_max_ms=1000)) as guard:
+    print(guard.run(judge, 1), flush=True)
+"""
+
+
+def test_a_process_that_was_paused_is_not_taken_for_a_loop() -> None:
+    """Stopped for longer than any limit while it judges (SIGSTOP), it goes on and judges."""
+    with subprocess.Popen([sys.executable, "-c", PAUSED.format(root=ROOT)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert "judging\n" == process.stdout.readline()
+        assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+        time.sleep(2.5)
+        process.send_signal(signal.SIGCONT)
+        assert "judged\n" == process.stdout.readline()
+
+
+BLOCKED = """
+import ctypes, sys
+sys.path.insert(0, {root!r})
+from auditor.config import JudgingLimits
+from auditor.judging.guard import Guard
+
+def judge(_):
+    lock, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)
+    library.pthread_mutex_lock(lock)
+    library.pthread_mutex_lock(lock)
+
+with Guard(JudgingLimits(ledger_time_max_ms=200)) as guard:
+    print(guard.run(lambda _: "judged", 1), flush=True)
+    print(guard.run(judge, 2), flush=True)
+"""
+
+
+def test_a_process_that_waits_for_ever_in_c_ends() -> None:
+    """As one that spins there does: whoever runs it sees that it died, and does not wait with it."""
+    done = subprocess.run([sys.executable, "-c", BLOCKED.format(root=ROOT)], stdout=subprocess.PIPE, text=True, check=False)
+    assert ("judged\n", -signal.SIGVTALRM) == (done.stdout, done.returncode)
+
+
+def test_many_ledgers_in_a_row_are_no_ledger_that_waits() -> None:
+    """However many, each within its time, while the guard is entered for longer than the watch allows one; nor is none."""
+    limits = JudgingLimits(ledger_time_max_ms=800, ledger_memory_max=256 * 2**20)
+    ledgers = [*range(20)]
+
+    def slowly(ledger: int) -> int:
+        time.sleep(0.1)
+        return ledger
+
+    with Guard(limits) as guard:
+        assert ledgers == [guard.run(slowly, ledger) for ledger in ledgers]
+        time.sleep(2)
+        assert 0 == guard.run(slowly, 0)
+
+
+def test_a_guard_leaves_the_process_as_it_was() -> None:
+    """Its limits of memory, its handler of SIGALRM, no timer, no thread."""
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_AS), signal.getsignal(signal.SIGALRM)
+    threads = threading.active_count()
+    with Guard(SHORT) as guard:
+        assert before[0] != resource.getrlimit(resource.RLIMIT_AS)
+        assert Stopped("it took longer than 0.4 s") == guard.run(lambda _: spins(), 1)
+        assert Stopped("it took more memory than 256 MiB") == guard.run(lambda _: bytes(2**30), 1)
+        assert 7 == guard.run(lambda one: one, 7)
+    assert before == (resource.getrlimit(resource.RLIMIT_AS), signal.getsignal(signal.SIGALRM))
+    assert threads == threading.active_count()
+    assert [(0.0, 0.0)] * 2 == [signal.getitimer(timer) for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL)]
+
+
+def test_a_loop_that_catches_every_exception_is_ended_too() -> None:
+    """The signal raises what no `except Exception` holds."""
+
+    def stubborn(_: int) -> None:
+        while True:
+            try:
+                spins()
+            except Exception:
+                continue
+
+    with Guard(SHORT) as guard:
+        assert Stopped("it took longer than 0.4 s") == guard.run(stubborn, 1)
+
+
+def evidence(count: int) -> Iterator[LedgerEvidence]:
+    for ledger_id in range(1, count + 1):
+        yield LedgerEvidence(ledger_id, (Look(LedgerRecord(ledger_id, 1, 0, RecordStatus.GONE)),))
+
+
+def test_as_many_stopped_ledgers_as_a_task_may_have_are_set_aside_and_no_more() -> None:
+    """Over all its batches; then it is no fault of ledgers."""
+
+    def dies(_: LedgerEvidence) -> str:
+        os._exit(7)
+
+    judge = Judge(dies, lambda one, why: f"{one.ledger_id} {why}", LONG, careful=True)
+    batch = list(evidence(POISON_MAX))
+    assert [f"{one.ledger_id} it ended its process with exit code 7" for one in batch] == judge.each(batch)
+    with pytest.raises(TooManyPoisoned, match=f"more than {POISON_MAX} ledgers"):
+        judge.each(batch[:1])

@@ -1,0 +1,155 @@
+"""A ledger judged, withheld or set aside: as a step and as a row, the same in run and replay."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from auditor.config import JudgingLimits
+from auditor.evidence.rows import Row, table
+from auditor.evidence.schemas import VERDICTS
+from auditor.judging import judged_rows as rows
+from auditor.judging import set_aside as settling
+from auditor.judging import verdict_rows
+from auditor.judging.judge import Judge
+from auditor.judging.settle import Step, Todo
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
+from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+
+LEDGER, JUDGED_AT_MS, MARKED_AT_MS = 7, 1_000, 400
+FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
+LIMITS = JudgingLimits(ledger_time_max_ms=60_000, ledger_memory_max=256 * 2**20)
+TERMS = Terms(JUDGED_AT_MS, 0, 1, 2)
+POISONED = Step(Verdict(LEDGER, Standing.INDETERMINATE, unknowns=(Unknown.POISON,)), Todo.NOTHING)
+DELETED = Step(Verdict(LEDGER, Standing.EXEMPT, Exempt.DELETED), Todo.NOTHING)
+
+
+def seen(status: RecordStatus = RecordStatus.GONE) -> LedgerEvidence:
+    """Two looks at a ledger that is marked."""
+    looks = (Look(LedgerRecord(LEDGER, look, 0, status, mark=Mark(MARKED_AT_MS))) for look in (1, 2))
+    return LedgerEvidence(LEDGER, tuple(looks))
+
+
+def told(row: Row) -> dict[str, Any]:
+    """What the columns say that this module decides."""
+    found = table(VERDICTS, [row]).to_pylist()[0]
+    return {name: found[name] for name in ("ledger_id", "standing", "unknowns", "looks", "mark_age_ms", "detail")}
+
+
+def expected(standing: str, unknowns: list[str], detail: str) -> dict[str, Any]:
+    age_ms = JUDGED_AT_MS - MARKED_AT_MS
+    named = {"ledger_id": LEDGER, "standing": standing, "unknowns": unknowns}
+    return {**named, "looks": 2, "mark_age_ms": age_ms, "detail": detail}
+
+
+def test_a_ledger_that_was_judged_is_told_by_its_verdict() -> None:
+    """With the terms of the run, and no detail."""
+    step, row = rows.judged(seen(), TERMS, FACTS)
+    assert (DELETED, expected("exempt", [], "")) == (step, told(row))
+
+
+def raising(error: BaseException) -> Any:
+    def judge(*_: object) -> Any:
+        raise error
+
+    return judge
+
+
+@pytest.mark.parametrize("error", [ValueError("odd"), SystemExit("odd")])
+def test_a_ledger_on_which_judging_raises_is_set_aside(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Poison, with what was raised; also where it would end the process."""
+    monkeypatch.setattr(settling, "settle_or_set_aside", raising(error))
+    step, row = rows.judged(seen(), TERMS, FACTS)
+    detail = f"{type(error).__name__}: odd"
+    assert (POISONED, expected("indeterminate", ["poison"], detail)) == (step, told(row))
+
+
+def test_a_ledger_on_which_telling_raises_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was judged of it is dropped."""
+    tries = iter([raising(KeyError("odd")), verdict_rows.verdict_row])
+    monkeypatch.setattr(rows, "verdict_row", lambda *given: next(tries)(*given))
+    step, row = rows.judged(seen(), TERMS, FACTS)
+    assert (POISONED, expected("indeterminate", ["poison"], "KeyError: 'odd'")) == (step, told(row))
+
+
+@pytest.mark.parametrize("error", [AssertionError("ours"), MemoryError("all of it")])
+def test_a_fault_of_ours_and_a_full_memory_are_raised(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """They say nothing about the ledger."""
+    monkeypatch.setattr(settling, "settle_or_set_aside", raising(error))
+    with pytest.raises(type(error), match=str(error)):
+        rows.judged(seen(), TERMS, FACTS)
+
+
+@pytest.mark.parametrize(
+    ("unknown", "detail", "is_raised"),
+    [
+        (Unknown.POISON, "MemoryError: all of it", True),
+        (Unknown.POISON, "ValueError: MemoryError", False),
+        (Unknown.CHECKERS_DISAGREE, "MemoryError: all of it", False),
+    ],
+)
+def test_a_ledger_set_aside_for_a_full_memory_is_tried_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, unknown: Unknown, detail: str, is_raised: bool
+) -> None:
+    """The memory may be this process's: only poison that begins with it says so."""
+    step = Step(Verdict(LEDGER, Standing.INDETERMINATE, unknowns=(unknown,)), Todo.NOTHING)
+    monkeypatch.setattr(settling, "settle_or_set_aside", lambda *_: (step, detail))
+    if is_raised:
+        with pytest.raises(MemoryError, match=f"^{detail}$"):
+            settling.settled(seen(), TERMS)
+    else:
+        assert (step, detail) == settling.settled(seen(), TERMS)
+
+
+def test_a_ledger_is_judged_by_the_terms_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all that was seen of it."""
+    given: list[object] = []
+    monkeypatch.setattr(settling, "settle_or_set_aside", lambda *these: (given.append(these), (DELETED, ""))[1])
+    assert (DELETED, "") == settling.settled(seen(), TERMS)
+    assert [(seen(), TERMS)] == given
+
+
+def test_what_the_checkers_differ_on_is_told_as_it_was() -> None:
+    """Not judged again."""
+    step, row = rows.withheld(seen(), "the second one says otherwise", TERMS, FACTS)
+    assert expected("indeterminate", ["checkers_disagree"], "the second one says otherwise") == told(row)
+    assert (LEDGER, (Unknown.CHECKERS_DISAGREE,), Todo.NOTHING) == (
+        step.verdict.ledger_id,
+        step.verdict.unknowns,
+        step.todo,
+    )
+
+
+@pytest.mark.parametrize("why", ["it took longer than 0.4 s", "judging was stopped: it took longer than 0.4 s"])
+def test_what_was_stopped_is_told_once(why: str) -> None:
+    """However often it is set aside for it."""
+    step, row = rows.set_aside(seen(), why, TERMS, FACTS)
+    detail = "judging was stopped: it took longer than 0.4 s"
+    assert (POISONED, expected("indeterminate", ["poison"], detail)) == (step, told(row))
+    assert (settling.is_stopped(detail), settling.is_stopped("it took longer than 0.4 s")) == (True, False)
+
+
+def test_every_row_is_told_with_the_facts_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Witnesses name it."""
+    given: list[object] = []
+    monkeypatch.setattr(rows, "verdict_row", lambda *these: given.append(these[3]))
+    rows.judged(seen(), TERMS, FACTS)
+    rows.withheld(seen(), "differs", TERMS, FACTS)
+    rows.set_aside(seen(), "stopped", TERMS, FACTS)
+    monkeypatch.setattr(settling, "settle_or_set_aside", raising(ValueError("odd")))
+    rows.judged(seen(), TERMS, FACTS)
+    monkeypatch.setattr(rows, "settled", raising(ValueError("odd")))
+    rows.judged(seen(), TERMS, FACTS)
+    assert [FACTS] * 5 == given
+
+
+@pytest.mark.parametrize("careful", [True, False])
+def test_only_a_careful_judge_works_in_a_child(careful: bool) -> None:
+    """A fork costs more than most ledgers do."""
+    judge = Judge(lambda _: os.getpid(), lambda _, why: why, LIMITS, careful=careful)
+    (pid,) = judge.each([seen()])
+    assert careful is (pid != os.getpid())

@@ -1,0 +1,89 @@
+"""The bookies over the looks of a run: where each is, and which of them the cluster knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from auditor.config import ZooKeeperLimits
+from auditor.evidence.journal import Journal
+from auditor.evidence.rows import answer_row, greeting_row, read_row, table
+from auditor.evidence.run_directory import place
+from auditor.evidence.schemas import ANSWERS, READS
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.run.bookie_register import BookieRegister
+from auditor.sandbox.cluster import SandboxCluster
+from auditor.wire.service_uri import parse
+from auditor.zookeeper.metadata_store import MetadataStore, open_store
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[SandboxCluster]:
+    with SandboxCluster(tmp_path / "cluster", 3) as cluster:
+        yield cluster
+
+
+def register_of(store: MetadataStore, tmp_path: Path) -> BookieRegister:
+    run = place(str(tmp_path))
+    return BookieRegister(store, run, Journal(run), store.cluster_facts())
+
+
+def test_the_directory_has_the_registered_and_the_known(cluster: SandboxCluster, tmp_path: Path):
+    """At each look anew: a bookie that is lost leaves the addresses, one that is decommissioned the cookies too."""
+    b1, b2, b3 = cluster.bookie_ids
+    cluster.lose_bookie("b3", cookie=True)
+    with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
+        register = register_of(store, tmp_path)
+        first = register.directory(1)
+        cluster.unregister("b2")
+        cluster.delete_cookie("b3")
+        second = register.directory(2)
+    assert ({b1, b2}, {b1, b2, b3}) == (set(first.addresses), first.cookies)
+    assert ({b1}, {b1, b2}) == (set(second.addresses), second.cookies)
+
+
+def test_searches_that_are_left_are_counted_from_what_is_written(cluster: SandboxCluster, tmp_path: Path):
+    """Of each registered bookie: searches that were sent, in whatever stage; no confirming read, none held back."""
+    b1, b2, b3 = cluster.bookie_ids
+    sent, held_back = ReadStatus.NO_ENTRY, ReadStatus.NOT_ASKED
+    reads = [
+        *(EntryRead(b1, 7, entry, 1, 0, sent, is_search=True) for entry in range(3)),
+        *(EntryRead(b2, 7, entry, 1, 0, sent, is_search=True) for entry in range(9)),
+        EntryRead(b1, 8, 0, 2, 0, held_back, is_search=True),
+        EntryRead(b3, 8, 0, 2, 0, sent),
+    ]
+    with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
+        register = register_of(store, tmp_path)
+        register.search_reads_max = 5
+        register.run.write_table("evidence/reads", table(READS, map(read_row, reads)), "some")
+        directory = register.with_searches_left(register.directory(1))
+    assert {b1: 2, b2: 0, b3: 5} == directory.searches_left
+
+
+def test_without_any_cookie_the_known_are_not_known(cluster: SandboxCluster, tmp_path: Path):
+    """None, not nobody: where no cookie is kept, a missing one says nothing."""
+    for bookie in cluster.bookie_ids:
+        cluster.delete_cookie(bookie)
+    with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
+        directory = register_of(store, tmp_path).directory(1)
+    assert directory.cookies is None
+
+
+def test_what_bookies_showed_at_any_time_of_the_run_is_known(cluster: SandboxCluster, tmp_path: Path):
+    """Who listed a ledger can list, also if it is silent later; who showed that it cannot is not asked again."""
+    held = AnswerStatus.HELD
+    rows = [
+        answer_row(Answer("b1", 7, 1, 0, held)),
+        answer_row(Answer("b2", 7, 1, 0, AnswerStatus.TIMED_OUT)),
+        greeting_row("b1", 1, 0, Greeting.ANSWERED, ""),
+        greeting_row("b1", 2, 0, Greeting.UNSUPPORTED, "three time-outs"),
+        greeting_row("b2", 1, 0, Greeting.UNSUPPORTED, "three time-outs"),
+    ]
+    with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
+        register = register_of(store, tmp_path)
+        assert (frozenset(), frozenset()) == (register.directory(1).listed, register.directory(1).unsupported)
+        place(str(tmp_path)).write_table("evidence/answers", table(ANSWERS, rows), "rows")
+        directory = register.directory(1)
+    assert ({"b1"}, {"b2"}) == (directory.listed, directory.unsupported)

@@ -1,0 +1,296 @@
+"""The end of a run: accounted for first, then counted, from written evidence alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from auditor.errors import AccountingError
+from auditor.evidence.rows import answer_row, greeting_row, ledger_row, read_row, table
+from auditor.evidence.run_directory import Place, place
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, MARKS, READS, RENAMES, VERDICTS
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus, SequenceGroup
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.evidence import Terms
+from auditor.model.finding import Finding, Kind
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark, RecordStatus, Segment, ZnodeStamp
+from auditor.run.conclusion import Conclusion, conclude
+from auditor.run.read_counts import write_read_counts
+from auditor.summary.about import About
+from auditor.summary.run_summary import NO_PREVIOUS, Previous
+from auditor.summary.seen_marks import AGAIN, FIRST, LISTED, mark_row
+from auditor.wire.entry_availability import canonical
+from auditor.witness.finding_lines import finding_id
+from auditor.zookeeper.session import ReadCounts
+
+FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
+ABOUT = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", FACTS, Terms(9_000, 1_000, 16, 5), "warning", False)
+SILENT = ("indeterminate", ["bookie_silent"])
+
+
+def write(run: Place, name: str, schema: pa.Schema, *rows: tuple[Any, ...]) -> None:
+    run.write_table(f"evidence/{name}", table(schema, rows), "all")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Place:
+    """Two ledgers: 1 is sound, 2 names a bookie that is gone, asked in vain at two looks."""
+    run = place(str(tmp_path / "run-20260101T030000Z-000001"))
+    gone, held, timed = AnswerStatus.UNREGISTERED, AnswerStatus.HELD, AnswerStatus.TIMED_OUT
+    write(run, "listing", LISTING, (1,), (2,))
+    write(run, "marks", MARKS)
+    shut = LedgerRecord(1, 1, 0, RecordStatus.NOT_AUTHORISED)
+    write(run, "ledgers", LEDGERS, *map(ledger_row, (shut, *(seen(look) for look in (1, 2, 3)))))
+    write(
+        run, "answers", ANSWERS,
+        greeting_row("b1", 1, 0, Greeting.ANSWERED, ""),
+        answer_row(Answer("b1", 1, 1, 0, held, requests=1, received_bytes=100)),
+        answer_row(Answer("b1", 2, 1, 0, held, requests=3, retries=2, received_bytes=50)),
+        answer_row(Answer("b2", 2, 1, 0, timed, requests=2, retries=1)),
+        answer_row(Answer("gone", 2, 1, 0, gone)),
+        answer_row(Answer("gone", 2, 2, 0, gone)),
+    )  # fmt: skip
+    reads = [("b1", ReadStatus.NO_ENTRY), ("b1", ReadStatus.PRESENT), ("b2", ReadStatus.SILENT)]
+    write(
+        run, "reads", READS,
+        *(read_row(EntryRead(b, 2, n, 1, 0, s, requests=1, received_bytes=10)) for n, (b, s) in enumerate(reads)),
+    )  # fmt: skip
+    return run
+
+
+def seen(look: int, **changes: Any) -> LedgerRecord:
+    """Ledger 2 at one look."""
+    return replace(LedgerRecord(2, look, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0)), **changes)
+
+
+def bookies(*, gone_at: tuple[int, int] = (0, 20_000), cookie: bool = False) -> list[BookieRecord]:
+    records = []
+    for look, at in enumerate(gone_at, start=1):
+        records.append(BookieRecord("b1", look, at, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED))
+        records.append(BookieRecord("gone", look, at, Registration.NONE, None, None, cookie, "", Greeting.UNREGISTERED))
+    return records
+
+
+def concluded(run: Place, standings: dict[int, tuple[str, list[str]]], **changes: Any) -> Conclusion:
+    rows = [
+        {
+            "ledger_id": i,
+            "standing": s,
+            "unknowns": u,
+            "findings": [],
+            "listing_false_negatives": 0,
+            "looks": 1,
+            "todo": "nothing",
+        }
+        for i, (s, u) in standings.items()
+    ]
+    arguments: dict[str, Any] = {"about": ABOUT, "bookies": bookies(), "previous": NO_PREVIOUS} | changes
+    return conclude(
+        run, arguments["about"], arguments["bookies"], arguments["previous"],
+        verdicts=pa.Table.from_pylist(rows, schema=VERDICTS), finished_at="2026-01-01T03:01:00Z", duration_s={"ask": 1.0},
+    )  # fmt: skip
+
+
+BOTH = {1: ("sound", []), 2: SILENT}
+
+
+def test_a_ledger_without_a_verdict_is_no_conclusion(run: Place):
+    """Nothing is counted that does not add up."""
+    for standings in ({1: ("sound", [])}, {**BOTH, 3: ("sound", [])}):
+        with pytest.raises(AccountingError):
+            concluded(run, standings)
+
+
+def test_costs_are_what_was_written(run: Place):
+    """Each row once; greetings count as requests and as no ledger's answer; what the driver read is among the znodes."""
+    write_read_counts(run, ReadCounts(reads=8, reads_ok=7))
+    said = concluded(run, BOTH).summary
+    expected = {
+        "zookeeper_reads": 8, "bookie_requests": 1 + 1 + 3 + 2 + 3, "bookie_bytes": 180, "retries": 3,
+        "confirming_reads": 3, "listing_false_negatives": 0,
+    }  # fmt: skip
+    assert expected == said["requests"]
+    unanswered = 3 + 1 + 1  # retried ones; the last try of b2; a read was silent. What was never sent did not fail
+    assert {"answered": 10 - unanswered, "failed": unanswered} == said["request_totals"]["bookie_requests"]
+    assert {"answered": 7, "failed": 1} == said["request_totals"]["zookeeper_reads"]
+    assert 3 == said["bookies"]["named_by_ledgers"]
+
+
+def test_a_bookie_that_nobody_misses_is_found(run: Place):
+    """Gone at both looks, no cookie, its ledger unmarked; the ledger is violated, because its copies there are absent."""
+    done = concluded(run, {1: ("sound", []), 2: ("violated", [])})
+    (line,) = done.findings
+    assert ("BOOKIE_LOST_UNNOTICED", "gone") == (json.loads(line)["kind"], json.loads(line)["bookie_id"])
+    assert ("VIOLATED", 1) == (done.summary["outcome"], done.summary["exit_code"])
+
+
+@pytest.mark.parametrize(("count", "gap_ms"), [(0, 9_999), (1, 10_000)])
+def test_a_bookie_with_a_cookie_may_be_restarting(run: Place, count: int, gap_ms: int):
+    """Found only where the looks lie a session time-out apart, and the recovery delay, where there is one."""
+    assert count == len(concluded(run, BOTH, bookies=bookies(gone_at=(0, gap_ms), cookie=True)).findings)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        seen(4, stamp=ZnodeStamp(1, 1, 0)),
+        seen(4, status=RecordStatus.GONE, stamp=None),
+        seen(4, status=RecordStatus.NOT_AUTHORISED, stamp=None),
+    ],
+)
+def test_a_ledger_that_names_it_no_longer_accuses_nobody(run: Place, last: LedgerRecord):
+    """Repaired, deleted, or not to be read any more."""
+    run.write_table("evidence/ledgers", table(LEDGERS, [ledger_row(last)]), "last")
+    assert [] == concluded(run, BOTH).findings
+
+
+def test_while_the_cluster_marks_its_ledgers_nobody_is_accused(run: Place):
+    """Unmarked at the first look, marked since: withheld while another is unmarked, and nothing to say where none is."""
+    marked = seen(4, mark=Mark(0))
+    run.write_table("evidence/ledgers", table(LEDGERS, [ledger_row(marked)]), "last")
+    done = concluded(run, BOTH)
+    assert ([], []) == (done.findings, done.summary["withheld"])
+    rows = [ledger_row(replace(seen(look), ledger_id=1)) for look in (2, 3)]
+    run.write_table("evidence/ledgers", table(LEDGERS, rows), "first")
+    asked = [answer_row(Answer("gone", 1, look, 0, AnswerStatus.UNREGISTERED)) for look in (2, 3)]
+    run.write_table("evidence/answers", table(ANSWERS, asked), "more")
+    done = concluded(run, BOTH)
+    assert [] == done.findings
+    assert any("replication is being arranged: 1 of 2 ledgers are marked" in sentence for sentence in done.summary["withheld"])
+
+
+def test_what_earlier_runs_saw_of_a_bookie_is_used_and_passed_on(run: Place):
+    """Since then it is unregistered: the delay is over although this run's looks lie close together."""
+    records = bookies(gone_at=(100_000, 101_000), cookie=True)
+    fresh = concluded(run, BOTH, bookies=records)
+    assert ([], [{"bookie_id": "gone", "since": "1970-01-01T00:01:40.000Z"}]) == (
+        fresh.findings,
+        fresh.summary["bookies_unregistered"],
+    )
+    later = concluded(run, BOTH, bookies=records, about=replace(ABOUT, unregistered_since_ms={"gone": 91_000}))
+    assert ["BOOKIE_LOST_UNNOTICED"] == [json.loads(line)["kind"] for line in later.findings]
+    assert [{"bookie_id": "gone", "since": "1970-01-01T00:01:31.000Z"}] == later.summary["bookies_unregistered"]
+
+
+def refuse(run: Place, ledgers: range) -> None:
+    """b1 refuses lists of so many ledgers more, at two looks; b3 serves one of them."""
+    asked = [answer_row(Answer("b9", i, look, 0, AnswerStatus.REFUSED, detail="EIO: x")) for i in ledgers for look in (1, 2)]
+    run.write_table("evidence/answers", table(ANSWERS, asked), "refused")
+
+
+@pytest.mark.parametrize(("ledgers", "found"), [(2, []), (3, ["BOOKIE_FAILING_REQUESTS"])])
+def test_a_bookie_that_fails_every_request_is_found(run: Place, ledgers: int, found: list[str]):
+    """With its lists counted; in a run over named ledgers it is withheld."""
+    refuse(run, range(10, 10 + ledgers))
+    records = [BookieRecord("b9", k, 0, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED) for k in (1, 2)]
+    served = [one for one in bookies() if one.bookie_id == "b1"]
+    done = concluded(run, BOTH, bookies=[*served, *records])
+    assert found == [json.loads(line)["kind"] for line in done.findings]
+    part = concluded(run, BOTH, bookies=[*served, *records], about=replace(ABOUT, partial=True))
+    assert ([], len(found)) == (part.findings, sum("bookie b9 refused" in sentence for sentence in part.summary["withheld"]))
+
+
+def test_a_renamed_bookie_is_told_with_the_finding_and_in_the_summary(run: Place):
+    """What registered bookies said of its ledger is in the evidence: the same conclusion whenever it is judged."""
+    metadata = LedgerMetadata(3, LedgerState.CLOSED, 2, 2, 2, 9, 99, (Segment(0, ("b1", "gone")),))
+    run.write_table("evidence/ledgers", table(LEDGERS, [ledger_row(seen(4, metadata=metadata))]), "last")
+    held = canonical([SequenceGroup(0, 0, 10, 0)])
+    rows = [
+        (["gone"], "new", 2, None, 0, "held", held, "", 1, 0, 240),
+        (["gone"], "other", 2, None, 0, "no_such_ledger", b"", "", 1, 0, 20),
+        ([], "new", None, None, 0, "answered", b"", "", 1, 0, 0),
+    ]
+    run.write_table("evidence/renames", table(RENAMES, rows), "asked")
+    done = concluded(run, BOTH)
+    assert [{"bookie_id": "gone", "renamed_to": "new", "ledgers": [2]}] == done.summary["bookies_renamed"]
+    (facts,) = [json.loads(line)["facts"] for line in done.findings]
+    assert "new" == facts["renamed_to"]
+    assert 10 + 3 == done.summary["requests"]["bookie_requests"], "what was asked counts"
+
+
+def test_a_finding_that_was_there_before_is_not_new(run: Place):
+    """Its id is the same over runs, so the counter stands still."""
+    first = concluded(run, BOTH)
+    known = frozenset((json.loads(line)["id"], json.loads(line)["kind"]) for line in first.findings)
+    again = concluded(run, BOTH, previous=Previous(first.summary["totals"], {}, known))
+    assert 1 == first.summary["totals"]["BOOKIE_LOST_UNNOTICED"] == again.summary["totals"]["BOOKIE_LOST_UNNOTICED"]
+
+
+def test_when_no_bookie_answered_none_is_accused(run: Place):
+    """All silent or refusing at both looks is our network: no finding on bookies, nothing complete."""
+    refusing = [
+        BookieRecord(b, look, 0, Registration.WRITABLE, "h", 1, True, "", greeting)
+        for look in (1, 2)
+        for b, greeting in (("b1", Greeting.SILENT), ("b2", Greeting.REFUSED))
+    ]
+    done = concluded(run, BOTH, bookies=refusing)
+    assert ([], True, "INCOMPLETE", 3) == (
+        done.findings,
+        *(done.summary[k] for k in ("nobody_answered", "outcome", "exit_code")),
+    )
+
+
+DAY_MS = 24 * 3600 * 1000
+MARKED_ABOUT = replace(ABOUT, terms=replace(ABOUT.terms, judged_at_ms=100 * DAY_MS, underreplication_grace_ms=3 * DAY_MS))
+
+
+def marked(run: Place, about: About = MARKED_ABOUT) -> Conclusion:
+    """Ledger 1 is marked and its mark is stale. Of other marks 7 and 8 have no metadata, and 8 is young; 9 has metadata."""
+    old, young = Mark(90 * DAY_MS), Mark(99 * DAY_MS)
+    seen = [(7, old, False), (8, young, False), (9, old, True)]
+    rows = [mark_row(i, FIRST, 100 * DAY_MS, mark, has) for i, mark, has in seen]
+    write(run, "marks", MARKS, *rows, mark_row(7, AGAIN, 100 * DAY_MS + 300_000, old, False), mark_row(5, LISTED, 0, old, None))
+    told = [
+        {"ledger_id": 1, "standing": "exempt", "exempt": "marked_underreplicated", "unknowns": [], "findings": [],
+         "mark_age_ms": DAY_MS, "is_mark_stale": True},
+        {"ledger_id": 2, "standing": "sound", "unknowns": [], "findings": []},
+    ]  # fmt: skip
+    return conclude(
+        run, about, bookies(), NO_PREVIOUS,
+        verdicts=pa.Table.from_pylist(told, schema=VERDICTS), finished_at="2026-01-01T03:01:00Z", duration_s={},
+    )  # fmt: skip
+
+
+def on_marks(done: Conclusion) -> list[dict[str, Any]]:
+    """The findings of the mark family."""
+    return [one for one in map(json.loads, done.findings) if one["family"] == "mark"]
+
+
+def test_marks_without_a_ledger_are_one_finding_on_the_cluster(run: Place):
+    """The old one that nobody has metadata of, at both looks; the others are only counted."""
+    done = marked(run)
+    (found,) = on_marks(done)
+    assert ("MARK_WITHOUT_LEDGER", "mark", "warning", None, None) == tuple(
+        found[name] for name in ("kind", "family", "severity", "ledger_id", "bookie_id")
+    )
+    assert [{"marks": "1 without a ledger"}] * 2 == [look["answers"] for look in found["looks"]]
+    assert "Ledger 7 is marked under-replicated, and it has no metadata" in found["witness"]
+    assert "/ledgers/underreplication/ledgers/0000/0000/0000/0007/urL0000000007" in found["witness"]
+    assert ("VIOLATED", 0) == (done.summary["outcome"], done.summary["ledgers"]["violated"])
+    expected = {"total": 5, "within_grace": 2, "beyond_grace": 3, "stale": 1, "without_ledger": 2}
+    assert expected == done.summary["marks"]
+    assert 86_400 == done.summary["oldest_underreplicated_s"], "marks without a ledger are no measure of replication"
+    assert {"marks/stale.txt": [1], "marks/without_ledger.txt": [7]} == {
+        name: ids.tolist() for name, ids in done.ledger_files.items()
+    }
+    (sentence,) = done.summary["withheld"]
+    assert "1 more marks" in sentence
+
+
+def test_a_run_of_a_part_says_nothing_of_marks_of_others(run: Place):
+    """It listed only what was named."""
+    done = marked(run, replace(MARKED_ABOUT, partial=True))
+    assert ([], 1) == (on_marks(done), done.summary["marks"]["total"])
+
+
+def test_the_finding_on_marks_is_the_same_one_in_every_run(run: Place):
+    """And another than that on the population of the same cluster."""
+    (found,) = on_marks(marked(run))
+    dropped = Finding(Kind.LEDGER_POPULATION_DROPPED, found["facts"])
+    assert found["id"] == finding_id(Finding(Kind.MARK_WITHOUT_LEDGER, dropped.facts), FACTS)
+    assert found["id"] != finding_id(dropped, FACTS)

@@ -1,0 +1,297 @@
+"""How the verdict and the second checker's opinion are compared, respect by respect: one fact changed, one sentence more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.findings_by_kind import EXAMPLES, finding_of
+
+from auditor.judging.settle import settle
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
+from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.facts import EntryFacts, MarkFacts, PlacementFacts
+from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, Kind
+from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
+from auditor.model.verdict import Exempt, Probes, Standing, Unknown, Verdict
+from auditor.sandbox.notation import ledger
+from auditor.second_checker.agreement import DIFFERENCE_CHARS_MAX, DIFFERENCES_TOLD_MAX, agree, differ_text, differences, is_due
+from auditor.second_checker.blocks import Block
+from auditor.second_checker.copies import Entries
+from auditor.second_checker.findings import CrossCheckFinding
+from auditor.second_checker.opinion import Opinion
+from auditor.second_checker.schedule import Stretch
+from auditor.wire.entry_availability import canonical
+
+ENSEMBLE = ("b1", "b2", "b3")
+SEGMENT, LATER = FindingSegment(0, 9, ENSEMBLE), FindingSegment(10, 19, ENSEMBLE)
+COPIES = Copies(write_quorum=2, ack_quorum=2, confirmed=1, unknown=0)
+KIND = Kind.ENTRY_BELOW_WRITE_QUORUM
+FACTS = EntryFacts(worst_entry=3, write_set=("b1", "b2"))
+FINDING = Finding(
+    KIND,
+    FACTS,
+    ledger_id=7,
+    segment=SEGMENT,
+    entries=((3, 5), (8, 8)),
+    entries_total=4,
+    missing_on=(("b1", ((3, 5),)), ("b2", ((8, 8),))),
+    copies=COPIES,
+)
+TOLD = CrossCheckFinding(
+    KIND,
+    FACTS,
+    SEGMENT,
+    Entries(((3, 5), (8, 8)), 4),
+    {"b1": Entries(((3, 5),), 3), "b2": Entries(((8, 8),), 1)},
+    COPIES,
+)
+OPINION = Opinion(Standing.VIOLATED, told=(TOLD,))
+
+
+def verdict(*findings: Finding) -> Verdict:
+    return Verdict(7, Standing.VIOLATED, findings=findings)
+
+
+def respects(first: Verdict, second: Opinion) -> list[str]:
+    """What differs, without what either side says."""
+    return [one.partition(": the first checker says ")[0] for one in agree(first, second)]
+
+
+def test_the_same_finding_is_no_difference() -> None:
+    """Every respect of it is the same."""
+    assert () == agree(verdict(FINDING), OPINION)
+
+
+@pytest.mark.parametrize(
+    ("changed", "wanted"),
+    [
+        ({"segment": LATER}, ["its segment"]),
+        ({"copies": replace(COPIES, confirmed=0)}, ["copies of the worst entry"]),
+        ({"facts": replace(FACTS, worst_entry=4)}, ["worst entry"]),
+        ({"facts": replace(FACTS, write_set=("b2", "b3"))}, ["write set"]),
+        ({"facts": EXAMPLES[MarkFacts]}, ["facts"]),
+        ({"entries": Entries(((3, 4), (8, 8)), 4)}, ["entries"]),
+        ({"entries": Entries(((3, 5), (8, 8)), 5)}, ["entries in all"]),
+        ({"missing_on": {"b1": TOLD.missing_on["b1"]}}, ["bookies that lack entries"]),
+        ({"missing_on": {**TOLD.missing_on, "b3": Entries()}}, ["bookies that lack entries"] * 2),
+        ({"missing_on": {**TOLD.missing_on, "b1": Entries(((3, 4),), 2)}}, ["missing on b1"]),
+        ({"missing_on": {"b1": Entries(((3, 4),), 2), "b2": Entries(((7, 8),), 2)}}, ["missing on b1", "missing on b2"]),
+    ],
+)
+def test_each_respect_of_a_finding_is_compared(changed: dict[str, Any], wanted: list[str]) -> None:
+    """And is told with the kind."""
+    second = replace(OPINION, told=(replace(TOLD, **changed),))
+    assert [f"{KIND.value}, {one}" for one in wanted] == respects(verdict(FINDING), second)
+
+
+def test_of_a_finding_that_is_about_no_entries_its_segment_and_facts_are_compared() -> None:
+    """A mark, a remark: the second checker has no entries to tell."""
+    assert () == agree(verdict(FINDING), replace(OPINION, told=(CrossCheckFinding(KIND, FACTS, SEGMENT),)))
+    later = CrossCheckFinding(KIND, FACTS, LATER)
+    assert [f"{KIND.value}, its segment"] == respects(verdict(FINDING), replace(OPINION, told=(later,)))
+
+
+def test_a_finding_that_one_of_them_does_not_have_is_told_by_its_kind() -> None:
+    """Both lists, in order; a placement with the segment it is about."""
+    late = finding_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
+    (told,) = agree(verdict(FINDING, late), OPINION)
+    assert "findings: the first checker says ENTRY_BELOW_WRITE_QUORUM, UNDERREPLICATED_BEYOND_GRACE, " in told
+    assert told.endswith("the second ENTRY_BELOW_WRITE_QUORUM")
+    for segment in (SEGMENT, LATER):
+        (told,) = agree(verdict(finding_of(Kind.PLACEMENT_FAILED, segment=segment)), Opinion(Standing.VIOLATED))
+        placed_badly = f"PLACEMENT_FAILED of the segment at {segment.first_entry_id}"
+        assert f"findings: the first checker says {placed_badly}, the second none" == told
+
+
+def test_a_placement_is_compared_segment_by_segment_and_other_kinds_once_a_ledger() -> None:
+    """Two segments may be placed badly; two findings of another kind are one too many."""
+    both = [finding_of(Kind.PLACEMENT_FAILED, segment=one) for one in (SEGMENT, LATER)]
+    facts = EXAMPLES[PlacementFacts]
+    told = tuple(CrossCheckFinding(Kind.PLACEMENT_FAILED, facts, one) for one in (SEGMENT, LATER))
+    second = Opinion(Standing.VIOLATED, told=told)
+    assert () == agree(verdict(*both), second)
+    assert ["findings"] == respects(verdict(FINDING, FINDING), OPINION)
+
+
+@pytest.mark.parametrize(
+    ("changed", "wanted"),
+    [
+        ({"exempt": Exempt.OPEN}, "exempt: the first checker says None, the second open"),
+        ({"only_maintenance": True}, "waits for maintenance only: the first checker says False, the second True"),
+        ({"probes": (5, 2)}, "entries read on bookies that cannot list: the first checker says None, the second 5"),
+        ({"listing_false_negatives": 1}, "entries left out of lists: the first checker says 0, the second 1"),
+        (
+            {"unknowns": frozenset({Unknown.BOOKIE_REFUSED, Unknown.BOOKIE_SILENT})},
+            "unknown because of: the first checker says nothing, the second bookie_silent bookie_refused",
+        ),
+    ],
+)
+def test_each_respect_of_a_ledger_is_compared(changed: dict[str, Any], wanted: str) -> None:
+    """Both sides are told, reasons in the order of the catalogue."""
+    assert (wanted,) == agree(verdict(FINDING), replace(OPINION, **changed))
+
+
+def test_what_was_exempt_is_told_by_its_word() -> None:
+    """From either side."""
+    first = Verdict(7, Standing.EXEMPT, Exempt.DELETED)
+    assert () == agree(first, Opinion(Standing.EXEMPT, Exempt.DELETED))
+    assert ("exempt: the first checker says deleted, the second open",) == agree(first, Opinion(Standing.EXEMPT, Exempt.OPEN))
+
+
+def test_probes_are_compared_as_far_as_both_know_them() -> None:
+    """All, and those of the random sample where the second checker knows which were drawn."""
+    first = Verdict(7, Standing.SOUND, probes=Probes(read=5, random=2))
+    assert () == agree(first, Opinion(Standing.SOUND, probes=(5, 2)))
+    assert () == agree(first, Opinion(Standing.SOUND, probes=(5, None)))
+    assert ["of these drawn at random"] == respects(first, Opinion(Standing.SOUND, probes=(5, 3)))
+    assert ["entries read on bookies that cannot list"] == respects(first, Opinion(Standing.SOUND, probes=(4, 2)))
+    assert ["entries read on bookies that cannot list"] == respects(first, Opinion(Standing.SOUND))
+
+
+# Where not every entry was looked at
+
+
+def part(low: int, high: int, *ranges: tuple[int, int]) -> Opinion:
+    """The opinion of one who looked at the entries from `low` to `high` alone, and found these ranges."""
+    total = sum(last - first + 1 for first, last in ranges)
+    entries = Entries(ranges, total)
+    stretch = Stretch(0, 10_000, ENSEMBLE, 2)
+    told = replace(TOLD, entries=entries, missing_on={})
+    return replace(OPINION, told=(told,), is_whole=False, blocks=(Block(stretch, low, high),))
+
+
+def claims(*ranges: tuple[int, int]) -> Verdict:
+    total = sum(last - first + 1 for first, last in ranges)
+    return verdict(replace(FINDING, entries=ranges, entries_total=total, missing_on=()))
+
+
+@pytest.mark.parametrize(
+    ("said", "seen", "wanted"),
+    [
+        (((3, 25),), ((10, 20),), []),
+        (((3, 5), (12, 14), (30, 31)), ((12, 14),), []),
+        (((3, 10),), ((10, 10),), []),
+        (((20, 25),), ((20, 20),), []),
+        (((3, 9), (21, 25)), (), []),
+        (((3, 9),), ((10, 10),), ["entries"]),
+        (((21, 25),), ((20, 20),), ["entries"]),
+        (((3, 25),), ((11, 20),), ["entries"]),
+    ],
+)
+def test_what_was_not_looked_at_is_not_compared(
+    said: tuple[tuple[int, int], ...], seen: tuple[tuple[int, int], ...], wanted: list[str]
+) -> None:
+    """Entries 10 to 20 were: ranges count with what of them lies there."""
+    assert [f"{KIND.value}, {one}" for one in wanted] == respects(claims(*said), part(10, 20, *seen))
+
+
+def test_behind_the_last_range_that_is_told_nothing_is_compared() -> None:
+    """A finding names so many ranges and no more; what it leaves out is no difference, unless it had room for it."""
+    every = tuple((10 * number, 10 * number + 1) for number in range(RANGES_MAX + 2))
+    as_many_as_go = verdict(replace(FINDING, entries=every[:RANGES_MAX], entries_total=999, missing_on=()))
+    assert () == agree(as_many_as_go, part(0, 10_000, *every))
+    assert [f"{KIND.value}, entries"] == respects(as_many_as_go, part(0, 10_000, *every[: RANGES_MAX - 1], every[RANGES_MAX]))
+    some = every[: RANGES_MAX - 1]
+    assert [f"{KIND.value}, entries"] == respects(claims(*some), part(0, 10_000, *every[:RANGES_MAX]))
+
+
+def test_the_ranges_of_a_finding_must_add_up_where_they_are_all_told() -> None:
+    """Whatever the second checker looked at."""
+    wrong = verdict(replace(FINDING, entries=((12, 14),), entries_total=4, missing_on=()))
+    assert [f"{KIND.value}, entries in all"] == respects(wrong, part(10, 20, (12, 14)))
+
+
+LONG = 10**9
+CLAIMED = LONG // 2 + 3
+
+
+def long_ledger() -> LedgerEvidence:
+    """E=2 W=2, a thousand million entries, and b2 lacks entry 4: asked at two looks and read behind them."""
+    whole = canonical([SequenceGroup(0, 0, LONG + 1, 0)])
+    holed = canonical([SequenceGroup(0, 0, 4, 0), SequenceGroup(5, 5, LONG - 4, 0)])
+    record = LedgerRecord(7, 0, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(f"e2 w2 a2 0:[b1 b2] closed {LONG}"))
+    said = {b: Answer(b, 7, 0, 0, AnswerStatus.HELD, groups) for b, groups in (("b1", whole), ("b2", holed))}
+    asked = Look(record, said, {("b2", 4): EntryRead("b2", 7, 4, 0, 0, ReadStatus.NO_ENTRY)})
+    return LedgerEvidence(7, (asked, asked, Look(record)))
+
+
+@pytest.mark.parametrize("extra", ["entries", "missing_on", "worst_entry"])
+def test_what_the_first_checker_claims_of_a_long_ledger_is_looked_at(extra: str) -> None:
+    """An entry in the middle of it, which nothing else leads to, and which is well."""
+    evidence, terms = long_ledger(), Terms(0, 0, 16, 5)
+    right = settle(evidence, terms).verdict
+    assert () == differences(right, evidence, terms)
+    (one,) = right.findings
+    facts = one.facts
+    assert isinstance(facts, EntryFacts)
+    claim = ((4, 4), (CLAIMED, CLAIMED))
+    changed: dict[str, Any] = {
+        "entries": {"entries": claim, "entries_total": 2},
+        "missing_on": {"missing_on": (("b2", claim),)},
+        "worst_entry": {"facts": replace(facts, worst_entry=CLAIMED)},
+    }[extra]
+    assert differences(replace(right, findings=(replace(one, **changed),)), evidence, terms)
+
+
+# Placement that is too open for the second checker
+
+OPEN = Opinion(Standing.SOUND, unjudged=frozenset({10}))
+
+
+def placed(kind: Kind, segment: FindingSegment = LATER) -> Verdict:
+    standing = Standing.VIOLATED if kind is Kind.PLACEMENT_FAILED else Standing.SOUND
+    return Verdict(7, standing, findings=(finding_of(kind, segment=segment),))
+
+
+def test_the_first_checkers_word_on_the_placement_of_a_segment_that_was_left_open_is_taken() -> None:
+    """A failure makes the ledger violated, a soft one does not; neither is a difference."""
+    assert () == agree(placed(Kind.PLACEMENT_FAILED), OPEN)
+    assert () == agree(placed(Kind.PLACEMENT_SOFT), OPEN)
+
+
+def test_its_word_on_another_segment_or_of_another_kind_is_not_taken() -> None:
+    """Those the second checker has judged itself."""
+    assert ["standing", "findings"] == respects(placed(Kind.PLACEMENT_FAILED, SEGMENT), OPEN)
+    assert ["standing", "findings"] == respects(verdict(replace(FINDING, segment=LATER)), OPEN)
+    assert ["standing", "findings"] == respects(placed(Kind.PLACEMENT_FAILED), replace(OPEN, unjudged=frozenset()))
+
+
+def test_that_the_topology_is_unknown_is_taken_and_makes_a_ledger_indeterminate() -> None:
+    """What else is unknown is not; a violation stays one."""
+    unknown = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.TOPOLOGY_UNKNOWN,))
+    assert () == agree(unknown, OPEN)
+    silent = replace(unknown, unknowns=(Unknown.BOOKIE_SILENT,))
+    assert ["standing", "unknown because of"] == respects(silent, OPEN)
+    lost = replace(verdict(FINDING), unknowns=(Unknown.TOPOLOGY_UNKNOWN,))
+    assert () == agree(lost, replace(OPINION, unjudged=frozenset({10})))
+    assert ["standing", "unknown because of"] == respects(unknown, replace(OPEN, unjudged=frozenset()))
+
+
+def test_a_violation_waits_for_no_maintenance() -> None:
+    """Whatever else it waits for; an indeterminate ledger does."""
+    waits = replace(OPEN, standing=Standing.INDETERMINATE, unknowns=frozenset({Unknown.BOOKIE_SILENT}), only_maintenance=True)
+    first = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), only_maintenance=True)
+    assert () == agree(first, waits)
+    failed = replace(placed(Kind.PLACEMENT_FAILED), unknowns=(Unknown.BOOKIE_SILENT,))
+    assert () == agree(failed, waits)
+
+
+# What is told, and of whom
+
+
+def test_a_text_of_differences_says_how_many_more_there_are_only_where_there_are_more() -> None:
+    """Each in order, and whole if it is just as long as it may be."""
+    five = tuple("abcde")
+    assert "a; b; c; d; e" == differ_text(five)
+    assert "a; b; c; d; e; and 1 more differences" == differ_text((*five, "f"))
+    assert 5 == DIFFERENCES_TOLD_MAX
+    assert "x" * DIFFERENCE_CHARS_MAX == differ_text(("x" * DIFFERENCE_CHARS_MAX,))
+    assert "x" * DIFFERENCE_CHARS_MAX + "..." == differ_text(("x" * (DIFFERENCE_CHARS_MAX + 1),))
+
+
+def test_a_sound_ledger_with_a_remark_is_due_whatever_the_sample() -> None:
+    """A remark is reported, so it is confirmed."""
+    remarked = Verdict(7, Standing.SOUND, findings=(finding_of(Kind.LEDGER_STUCK),))
+    assert [True, False] == [is_due(one, Terms(0, 0, 16, 5)) for one in (remarked, Verdict(7, Standing.SOUND))]

@@ -1,0 +1,115 @@
+"""What the second checker counts: copies of each entry, what each bookie lacks, and the worst entry."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from auditor.model.finding import RANGES_MAX
+from auditor.sandbox.notation import ledger
+from auditor.second_checker.blocks import Block
+from auditor.second_checker.copies import Counted, Entries, Tally, Worst, tally
+from auditor.second_checker.holdings import ABSENT, HELD, UNKNOWN
+from auditor.second_checker.holdings import Testimony as Said
+from auditor.second_checker.schedule import stretches
+
+FIRST, SECOND = stretches(ledger("e3 w2 a2 0:[b1 b2 b3] 40:[b4 b2 b3] closed 79"))
+(PAIR,) = stretches(ledger("e2 w2 a2 0:[b1 b2] closed 9999"))
+
+
+def runs(entries: list[int]) -> tuple[tuple[int, int], ...]:
+    """The maximal runs of some entries, by asking of each whether its neighbours are there."""
+    firsts = [entry for entry in entries if entry - 1 not in entries]
+    return tuple(zip(firsts, [entry for entry in entries if entry + 1 not in entries], strict=True))
+
+
+def lacking(block: Block, *entries: int) -> Tally:
+    """The tally of one block of PAIR, where b1 lacks these entries."""
+    said = {"b1": Said(HELD, told=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
+    return tally([block], said, is_whole=True)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_copies_are_counted_entry_by_entry(seed: int) -> None:
+    """Any words of any bookies, in blocks of one entry and of many, against a count of each entry alone."""
+    draw = Random(seed)
+    words = {b: {entry: draw.choice((HELD, ABSENT, UNKNOWN)) for entry in range(80)} for b in ("b1", "b2", "b3", "b4")}
+    low = draw.randint(0, 37)
+    chosen = [Block(FIRST, low, low + 1), Block(FIRST, 39, 39), Block(SECOND, 40, draw.randint(40, 50)), Block(SECOND, 60, 79)]
+    found = tally(chosen, {b: Said(UNKNOWN, told=said) for b, said in words.items()}, is_whole=bool(seed % 2))
+    looked = {e: block.stretch.bookies_of(e) for block in chosen for e in range(block.low, block.high + 1)}
+    possible = {e: sum(words[b][e] != ABSENT for b in bookies) for e, bookies in looked.items()}
+    confirmed = {e: sum(words[b][e] == HELD for b in bookies) for e, bookies in looked.items()}
+    assert [possible.get(e) for e in range(82)] == [found.can_exist(e) for e in range(82)]
+    assert list(confirmed.values()) == [int(number) for one in found.counted for number in one.confirmed]
+    worst = min(looked, key=lambda e: (possible[e], confirmed[e], e))
+    assert Worst(worst, possible[worst], confirmed[worst], FIRST if worst < 40 else SECOND) == found.worst()
+    for copies in range(3):
+        few = [e for e in looked if possible[e] <= copies]
+        assert Entries(runs(few), len(few)) == found.with_at_most(copies)
+    mine = {b: [e for e in looked if b in looked[e]] for b in words}
+    assert {b: len(its_own) for b, its_own in mine.items() if its_own} == {b: n for b, n in found.expected.items() if n}
+    lacks = {b: [e for e in its_own if words[b][e] == ABSENT] for b, its_own in mine.items()}
+    assert {b: Entries(runs(its_own), len(its_own)) for b, its_own in lacks.items() if its_own} == found.absent
+    assert {b for b, its_own in mine.items() if UNKNOWN in (words[b][e] for e in its_own)} == found.unknown_on
+
+
+def test_of_what_a_bookie_lacks_the_first_ranges_are_kept_and_all_is_counted() -> None:
+    """At least as many as a finding shows, of a ledger that was looked at whole; far from all."""
+    entries = list(range(1, 2 * 1000, 2))
+    found = lacking(Block(PAIR, 0, 9999), *entries).absent["b1"]
+    assert (1000, tuple((entry, entry) for entry in entries[:RANGES_MAX])) == (found.total, found.ranges[:RANGES_MAX])
+    assert len(found.ranges) <= 2 * RANGES_MAX
+
+
+def test_of_a_ledger_looked_at_in_part_all_ranges_are_kept() -> None:
+    """They are compared where both checkers looked, and that is not from the lowest on."""
+    entries = list(range(1, 2 * 1000, 2))
+    said = {"b1": Said(HELD, told=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
+    assert tuple((e, e) for e in entries) == tally([Block(PAIR, 0, 9999)], said, is_whole=False).absent["b1"].ranges
+
+
+def test_what_a_bookie_lacks_is_one_range_across_blocks() -> None:
+    """As many ranges as a finding shows end with one that goes on in the next block, and there is another block."""
+    entries = [*range(1, 2 * RANGES_MAX, 2), 2 * RANGES_MAX]
+    said = {"b1": Said(HELD, told=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
+    chosen = [Block(PAIR, 0, 2 * RANGES_MAX - 1), Block(PAIR, 2 * RANGES_MAX, 9999)]
+    last = (2 * RANGES_MAX - 1, 2 * RANGES_MAX)
+    assert (RANGES_MAX, last) == (len(found := tally(chosen, said, is_whole=True).absent["b1"].ranges), found[-1])
+
+
+def test_ranges_that_touch_across_blocks_count_once_towards_those_that_are_kept() -> None:
+    """Every block begins and ends with an entry that b1 lacks: two runs a block, and one range a border."""
+    blocks = [Block(PAIR, low, low + 3) for low in range(0, 4000, 4)]
+    entries = [entry for entry in range(4000) if entry % 4 in (0, 3)]
+    said = {"b1": Said(HELD, told=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
+    found = tally(blocks, said, is_whole=True)
+    for kept in (found.absent["b1"], found.with_at_most(1)):
+        assert (2000, runs(entries)[:RANGES_MAX]) == (kept.total, kept.ranges[:RANGES_MAX])
+        assert RANGES_MAX + 1 == len(kept.ranges)
+
+
+def test_behind_the_blocks_that_bring_enough_ranges_entries_are_only_counted() -> None:
+    """One range a block: no block is taken apart that can change none of the ranges compared."""
+    blocks = [Block(PAIR, low, low + 1) for low in range(0, 200, 2)]
+    said = {"b1": Said(HELD, told=dict.fromkeys(range(0, 200, 2), ABSENT)), "b2": Said(HELD)}
+    found = tally(blocks, said, is_whole=True).absent["b1"]
+    assert (RANGES_MAX + 1, 100) == (len(found.ranges), found.total)
+
+
+def test_some_entries_are_told_by_their_runs() -> None:
+    """In whatever order, and however often, they are given."""
+    assert Entries(((1, 3), (5, 5), (8, 9)), 6) == Entries.of([9, 5, 1, 3, 2, 8, 8])
+
+
+def test_of_equals_the_lowest_entry_is_the_worst_in_whatever_order_blocks_are_counted() -> None:
+    """Fewest that can exist, then fewest confirmed, then the lowest."""
+
+    def counted(low: int, confirmed: list[int], possible: list[int]) -> Counted:
+        counts = np.array(possible, np.int32)
+        return Counted(Block(PAIR, low, low + 1), np.array(confirmed, np.int32), counts, counts)
+
+    blocks = [counted(40, [1, 0], [2, 1]), counted(20, [2, 0], [2, 1]), counted(0, [0, 1], [2, 1])]
+    assert Worst(21, 1, 0, PAIR) == Tally(blocks).worst()

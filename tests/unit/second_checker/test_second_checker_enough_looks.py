@@ -1,0 +1,146 @@
+"""Whether a verdict had enough looks behind it, in the notation of test_confirm_recheck.py: one word a look."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.findings_by_kind import finding_of
+from test_confirm_recheck import looks
+
+from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.finding import Kind
+from auditor.model.ledger import Mark
+from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+from auditor.second_checker.enough_looks import unsupported
+
+TERMS = Terms(judged_at_ms=10_000, underreplication_grace_ms=5_000, confirming_reads_max=16, looks_max=3)
+"""A mark of the notation is of the time 0, and so beyond grace."""
+
+LOST = finding_of(Kind.ENTRY_WITHOUT_REPLICA)
+LATE = finding_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
+REMARK = finding_of(Kind.LEDGER_STUCK)
+LOSS = Verdict(7, Standing.VIOLATED, findings=(LOST,))
+HIDDEN_LOSS = Verdict(7, Standing.VIOLATED, findings=(finding_of(Kind.UNDERREPLICATED_UNRECOVERABLE),))
+MARKED = Verdict(7, Standing.VIOLATED, findings=(LATE,))
+REMARKED = Verdict(7, Standing.SOUND, findings=(REMARK,))
+SOUND = Verdict(7, Standing.SOUND)
+GIVEN_UP = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
+
+SINGLE = "something is reported after a single look"
+NOT_ALIKE = "a remark is made on metadata that was not read twice alike"
+NOT_BEHIND = "ENTRY_WITHOUT_REPLICA is reported, and the metadata was not read again behind the answers"
+
+
+def said(text: str, verdict: Verdict, terms: Terms = TERMS) -> list[str]:
+    """What is said against the verdict on the looks that the text tells."""
+    return list(unsupported(verdict, LedgerEvidence(7, looks(text)), terms))
+
+
+def asked_at(count: int) -> str:
+    return f"ENTRY_WITHOUT_REPLICA is reported after bookies were asked at {count} looks of the same metadata"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("A! A! A", []),
+        ("B! A! A! A", []),
+        ("A! A!", [NOT_BEHIND]),
+        ("A! A", [asked_at(1)]),
+        ("A! B! B", [asked_at(1)]),
+        ("A A", [asked_at(0)]),
+        ("A!", [SINGLE, asked_at(1), NOT_BEHIND]),
+    ],
+)
+def test_a_lost_entry_takes_two_looks_that_asked_and_one_behind_them(text: str, wanted: list[str]) -> None:
+    """All three of the same metadata; each that is missing is a sentence."""
+    assert wanted == said(text, LOSS)
+
+
+def test_a_loss_behind_a_mark_takes_as_many_looks() -> None:
+    """It is no finding of the family of entries, and stands on the same reads."""
+    assert [] == said("A+! A+! A+", HIDDEN_LOSS)
+    assert 1 == len(said("A+! A+", HIDDEN_LOSS))
+
+
+@pytest.mark.parametrize(("text", "wanted"), [("A+ A+", []), ("A+ B+", []), ("A+", [SINGLE])])
+def test_a_mark_takes_two_looks(text: str, wanted: list[str]) -> None:
+    """Whatever else changed between them."""
+    assert wanted == said(text, MARKED)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("A! A", []), ("A! B B", []), ("A! B", [NOT_ALIKE]), ("A! A B", [NOT_ALIKE]), ("A!", [SINGLE, NOT_ALIKE])],
+)
+def test_a_remark_takes_metadata_read_twice_alike(text: str, wanted: list[str]) -> None:
+    """At the two newest looks."""
+    assert wanted == said(text, REMARKED)
+
+
+def test_a_remark_beside_a_violation_stands_on_what_the_violation_stands_on() -> None:
+    """A mark that stood while the ledger changed may have a remark beside it."""
+    assert [] == said("A+ B+", Verdict(7, Standing.VIOLATED, findings=(LATE, REMARK)))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("A! A! A! A B", []),
+        ("A B C D E", []),
+        ("A B C D E F", ["6 looks were taken, and bookies asked at 0, where 3 are allowed"]),
+        ("A! B! C! D!", ["4 looks were taken, and bookies asked at 4, where 3 are allowed"]),
+    ],
+)
+def test_no_ledger_is_looked_at_more_often_than_allowed(text: str, wanted: list[str]) -> None:
+    """`looks_max` looks that ask, and two more."""
+    assert wanted == said(text, SOUND)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("A! B! C! D", []),
+        ("A! B! C!", []),
+        ("A B C D", []),
+        ("A! B! C", ["it is given up after 3 looks, where 3 are allowed"]),
+        ("A! B!", ["it is given up after 2 looks, where 3 are allowed"]),
+    ],
+)
+def test_a_ledger_is_given_up_when_its_looks_are_used_up(text: str, wanted: list[str]) -> None:
+    """As many looks that ask as are allowed, or more looks than that."""
+    assert wanted == said(text, GIVEN_UP)
+
+
+def test_of_a_ledger_that_kept_changing_a_mark_that_stood_is_reported_and_nothing_else() -> None:
+    """Marked at the two newest looks, and beyond grace."""
+    late = replace(GIVEN_UP, standing=Standing.VIOLATED, findings=(LATE,))
+    lost = replace(late, findings=(LOST,))
+    told = "of a ledger that kept changing it reports "
+    assert [] == said("A! B! C+! D+", late)
+    assert [f"{told}no mark that stands"] == said("A! B! C+! D+", GIVEN_UP)
+    assert [f"{told}UNDERREPLICATED_BEYOND_GRACE"] == said("A! B! C! D+", late)
+    assert [f"{told}UNDERREPLICATED_BEYOND_GRACE"] == said("A! B! C+! D", late)
+    assert [f"{told}ENTRY_WITHOUT_REPLICA"] == said("A! B! C! D", lost)
+    assert [f"{told}ENTRY_WITHOUT_REPLICA, UNDERREPLICATED_BEYOND_GRACE"] == said(
+        "A! B! C+! D+", replace(lost, findings=(LOST, LATE))
+    )
+    assert [] == said("A! B! C+!", GIVEN_UP)
+    assert [] == said("A+! B+", late, replace(TERMS, looks_max=1))
+    in_grace = replace(TERMS, underreplication_grace_ms=10_000)
+    assert [] == said("A! B! C+! D+", GIVEN_UP, in_grace)
+    assert [SINGLE, f"{told}UNDERREPLICATED_BEYOND_GRACE"] == said("A+!", late, replace(TERMS, looks_max=1))
+
+
+def test_how_long_a_ledger_that_kept_changing_is_marked_is_told_by_the_newest_look() -> None:
+    """A mark that was made anew is within its grace again."""
+    *before, newest = looks("A! B! C+! D+")
+    made_anew = replace(newest, record=replace(newest.record, mark=Mark(9_000)))
+    assert () == unsupported(GIVEN_UP, LedgerEvidence(7, (*before, made_anew)), TERMS)
+
+
+def test_a_ledger_that_kept_changing_is_indeterminate() -> None:
+    """Or violated, by its mark; nothing else."""
+    exempt = Verdict(7, Standing.EXEMPT, Exempt.OPEN, unknowns=(Unknown.UNSETTLED,))
+    assert ["a ledger that kept changing is called exempt"] == said("A! B! C! D", exempt)

@@ -1,0 +1,97 @@
+"""run.json: what a run was judged by comes back as it was, and an older one is still understood."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.errors import OutputError
+from auditor.first_checker.population import LastPopulation
+from auditor.model.cluster import ClusterFacts, Surroundings
+from auditor.model.evidence import Terms
+from auditor.model.placement import PlacementRule, Policy
+from auditor.summary.about import About
+
+FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
+COUNT = st.integers(0, 2**53)
+BOOKIE = st.sampled_from(["b1", "bookie-2.example:3181", "a;b", "10.0.0.7:3181"])
+BOOKIES = st.frozensets(BOOKIE)
+RULE = st.builds(PlacementRule, st.sampled_from(Policy), st.booleans(), COUNT, st.booleans(), COUNT, COUNT, COUNT)
+AROUND = st.builds(
+    Surroundings, BOOKIES, BOOKIES, st.dictionaries(BOOKIE, st.text(max_size=5)), st.none() | BOOKIE, st.booleans(), BOOKIES
+)
+TERMS = st.builds(Terms, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, RULE, AROUND, st.floats(0, 1))
+
+
+def about(terms: Terms) -> About:
+    return About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", FACTS, terms, "warning", allow_empty=False)
+
+
+@given(TERMS)
+def test_what_was_written_is_read_as_it_was(terms: Terms) -> None:
+    """Through JSON and back: the same terms, of the same types."""
+    again = About.from_json(json.loads(json.dumps(about(terms).as_json())))
+    assert about(terms) == again
+    assert isinstance(again.terms.placement.policy, Policy)
+    assert isinstance(again.terms.around.writable, frozenset)
+
+
+def test_what_a_run_went_through_is_read_as_it_was() -> None:
+    """Another version's run of a part, held against the run before, with its waits, gone on with twice."""
+    told = replace(
+        about(Terms(1, 2, 3, 4)),
+        partial=True,
+        previous_population=LastPopulation("20251231T030000Z-000001", "2025-12-31T03:10:00Z", 200, 50),
+        auditor_version="0.0.9",
+        waits_ms=(5, 6),
+        resumed_at=("2026-01-01T04:00:00Z", "2026-01-01T05:00:00Z"),
+    )
+    assert told == About.from_json(json.loads(json.dumps(told.as_json())))
+
+
+def test_what_an_older_version_did_not_write_is_left_out() -> None:
+    """No run before, no waits, never gone on with; and its version is not known."""
+    late = ("previous_population", "auditor_version", "waits_ms", "resumed_at")
+    old = {name: value for name, value in about(Terms(1, 2, 3, 4)).as_json().items() if name not in late}
+    again = About.from_json(old)
+    assert (None, "", (0, 0), ()) == tuple(getattr(again, name) for name in late)
+
+
+def test_the_file_does_not_depend_on_the_order_of_a_set() -> None:
+    """Sorted lists and sorted keys: two runs that saw the same write the same."""
+    names = [f"b{number}" for number in range(50)]
+    around = Surroundings(writable=frozenset(names), locations=dict.fromkeys(reversed(names), "/r1"))
+    told = about(Terms(1, 2, 3, 4, around=around)).as_json()["terms"]["around"]
+    assert sorted(names) == told["writable"] == list(told["locations"])
+
+
+def test_a_run_of_the_version_before_is_judged_as_it_was() -> None:
+    """Its terms are four numbers; everything that came later has the default that leaves it out."""
+    old: dict[str, Any] = about(Terms(1, 2, 3, 4)).as_json()
+    four = ("judged_at_ms", "underreplication_grace_ms", "confirming_reads_max", "looks_max")
+    old["terms"] = {name: old["terms"][name] for name in four}
+    assert Terms(1, 2, 3, 4) == About.from_json(old).terms
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"placement": {"policy": "gravity"}},
+        {"placement": {"policy": "rack", "racks": 2}},
+        {"placement": 7},
+        {"around": {"writable": 7}},
+        {"around": []},
+        {"patience": 1},
+    ],
+)
+def test_terms_that_no_version_wrote_are_refused(damage: dict[str, Any]) -> None:
+    """Judging by half of the terms would be another judgement: OutputError, which people can read."""
+    told = about(Terms(1, 2, 3, 4)).as_json()
+    told["terms"] = {**told["terms"], **damage}
+    with pytest.raises(OutputError, match="was not written by this version"):
+        About.from_json(told)

@@ -1,0 +1,66 @@
+"""Since when bookies have not been registered, from run to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.summary.absences import UNREGISTERED_MAX, since_from, unregistered_json, unregistered_since
+
+NONE, WRITABLE = Registration.NONE, Registration.WRITABLE
+
+
+def look(at_ms: int, **bookies: Registration) -> Mapping[str, BookieRecord]:
+    return {name: BookieRecord(name, 0, at_ms, registration) for name, registration in bookies.items()}
+
+
+@pytest.mark.parametrize(
+    ("registrations", "before", "since"),
+    [
+        ((NONE, NONE), {}, {"b1": 10}),
+        ((NONE, NONE), {"b1": 3}, {"b1": 3}),
+        ((NONE, NONE), {"b2": 3}, {"b1": 10}),
+        ((NONE, NONE), {"b1": 11}, {"b1": 10}),
+        ((WRITABLE, NONE), {"b1": 3}, {"b1": 20}),
+        ((NONE, WRITABLE), {"b1": 3}, {}),
+        ((WRITABLE, WRITABLE), {"b1": 3}, {}),
+        ((NONE, WRITABLE, NONE), {"b1": 3}, {"b1": 30}),
+    ],
+)
+def test_the_time_goes_on_over_runs_until_the_bookie_registers(
+    registrations: tuple[Registration, ...], before: dict[str, int], since: dict[str, int]
+):
+    """Whoever was registered at a look of this run counts from the first look behind it; a future time does not count."""
+    looks = [look(10 * at, b1=one) for at, one in enumerate(registrations, start=1)]
+    assert since == unregistered_since(looks, before)
+
+
+def test_a_bookie_that_only_ledgers_know_is_remembered():
+    """It has a record only at the looks at which a ledger names it."""
+    assert {"b1": 10} == unregistered_since([look(10, b1=NONE), look(20, b2=WRITABLE)], {})
+
+
+def test_what_one_run_writes_the_next_one_reads():
+    """To the millisecond, sorted by id."""
+    since = {"b2": 1_700_000_000_123, "b1": 0}
+    told = unregistered_json(since)
+    assert [("b1", "1970-01-01T00:00:00.000Z"), ("b2", "2023-11-14T22:13:20.123Z")] == [tuple(row.values()) for row in told]
+    assert since == since_from(told)
+
+
+@pytest.mark.parametrize(
+    "damaged", [None, 7, "x", [7], [{}], [{"bookie_id": "b", "since": "x"}], [{"bookie_id": "b", "since": 1}]]
+)
+def test_what_is_damaged_is_not_remembered(damaged: object):
+    """A bookie then counts from this run on."""
+    assert {} == since_from(damaged)
+
+
+def test_however_many_bookies_are_gone_the_summary_is_bounded():
+    """Those that are gone longest are kept."""
+    since = {f"b{n}": n for n in range(UNREGISTERED_MAX + 5)}
+    told = unregistered_json(since)
+    assert UNREGISTERED_MAX == len(told)
+    assert f"b{UNREGISTERED_MAX}" not in {row["bookie_id"] for row in told}

@@ -1,0 +1,52 @@
+"""What the verdicts on a handful of ledgers rest on, and what is down for maintenance, without a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from auditor.model.availability import Answer, AnswerStatus
+from auditor.model.cluster import Surroundings
+from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.ledger import LedgerRecord, RecordStatus
+from auditor.model.verdict import Probes, Standing, Unknown, Verdict
+from auditor.summary.assurance import assurance_json, assurance_of_ledgers, maintenance_of_ledgers
+
+HELD, SILENT = AnswerStatus.HELD, AnswerStatus.SILENT
+
+
+def evidence(ledger_id: int, *looks: dict[str, AnswerStatus]) -> LedgerEvidence:
+    """What each bookie said at each look."""
+    return LedgerEvidence(
+        ledger_id,
+        tuple(
+            Look(
+                LedgerRecord(ledger_id, number, 0, RecordStatus.FOUND),
+                {bookie: Answer(bookie, ledger_id, number, 0, status) for bookie, status in said.items()},
+            )
+            for number, said in enumerate(looks, 1)
+        ),
+    )
+
+
+def test_ledgers_are_counted_by_what_they_rest_on() -> None:
+    """Those that were judged: two by lists, one by probes."""
+    unknown = Verdict(4, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), probes=Probes(3, 2))
+    sound = [Verdict(1, Standing.SOUND), Verdict(2, Standing.SOUND), Verdict(3, Standing.SOUND, probes=Probes(9, 5))]
+    judged = [(evidence(verdict.ledger_id, {"b1": HELD}), verdict) for verdict in (*sound, unknown)]
+    found = assurance_of_ledgers(judged, Terms(0, 0, 1, 2), [])
+    assert (2, 1, 12, 7) == tuple(found[name] for name in ("listed", "probed", "probes", "random_probes"))
+
+
+def test_the_bound_on_what_was_missed_has_six_digits() -> None:
+    """3/7 of the copies, where seven entries drawn at random were there."""
+    told: dict[str, Any] = assurance_json({}, Probes(7, 7), set(), Terms(0, 0, 1, 2), set())
+    assert 0.428571 == told["missing_bound"]
+
+
+def test_each_bookie_in_maintenance_is_told_by_its_newest_word() -> None:
+    """Whichever of the ledgers it was asked for."""
+    terms = Terms(0, 0, 1, 2, around=Surroundings(maintenance=frozenset({"b1", "b2", "b9"})))
+    looks = evidence(1, {"b1": HELD, "b3": HELD}, {"b1": SILENT}), evidence(2, {"b2": HELD})
+    judged = [(seen, Verdict(seen.ledger_id, Standing.SOUND)) for seen in looks]
+    found = [{"bookie_id": "b1", "found": "silent"}, {"bookie_id": "b2", "found": "answered"}]
+    assert {"bookies": found, "ledgers": 0} == maintenance_of_ledgers(judged, terms)

@@ -1,0 +1,149 @@
+"""What a summary says beside the counts: bookies that are gone or in maintenance, placement, what verdicts rest on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from auditor.evidence.schemas import VERDICTS
+from auditor.model.availability import Answer, AnswerStatus, Greeting
+from auditor.model.cluster import BookieRecord, Registration, Surroundings
+from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.ledger import LedgerRecord, RecordStatus
+from auditor.model.placement import PlacementRule, Policy
+from auditor.model.verdict import BookieLack, Exempt, Probes, Standing, Unknown, Verdict
+from auditor.summary.assurance import BOOKIES_NAMED_MAX, assurance_of_ledgers, maintenance_of_ledgers
+from auditor.summary.circumstances import assurance, away, bookie_counts, gone, maintenance, placement
+
+TERMS = Terms(9_000, 1_000, 16, 5, probe_entries=3)
+WRITABLE, NONE = Registration.WRITABLE, Registration.NONE
+
+
+def bookie(name: str, greeting: Greeting | None, registration: Registration = WRITABLE, look: int = 1, *, cookie: bool = True):
+    return BookieRecord(name, look, 0, registration, "h", 1, cookie, "", greeting)
+
+
+AWAY = bookie("away", Greeting.UNREGISTERED, NONE)
+FORGOTTEN = bookie("forgotten", Greeting.UNREGISTERED, NONE, cookie=False)
+SILENT = bookie("silent", Greeting.SILENT)
+WELL = bookie("well", Greeting.ANSWERED)
+UNABLE = bookie("unable", Greeting.UNSUPPORTED)
+IDLE = bookie("idle", None)
+
+
+def rows(*told: dict[str, Any]) -> pa.Table:
+    """VERDICTS rows; what is not told is null."""
+    return pa.Table.from_pylist(
+        [{"ledger_id": n, "standing": "sound", "assurance": "listed"} | one for n, one in enumerate(told)], schema=VERDICTS
+    )
+
+
+def probed(probes: int, random: int, standing: str = "sound") -> dict[str, Any]:
+    return {"assurance": "probed", "probes": probes, "random_probes": random, "standing": standing}
+
+
+def test_a_bookie_without_registration_is_away_with_a_cookie_and_gone_without():
+    """Whether or not anything is accused; what is registered is neither."""
+    back = [bookie("back", Greeting.UNREGISTERED, NONE), bookie("back", Greeting.ANSWERED, look=2)]
+    records = [AWAY, FORGOTTEN, WELL, *back]
+    assert (["away"], 1) == (away(records), bookie_counts(records, 0)["away"])
+    assert (["forgotten"], 1) == (gone(records), bookie_counts(records, 0)["gone"])
+
+
+def test_nobody_is_gone_where_nobody_has_a_cookie():
+    """Then cookies tell nothing."""
+    records = [FORGOTTEN, replace(WELL, has_cookie=False)]
+    assert ([], 0, 0) == (gone(records), bookie_counts(records, 0)["gone"], bookie_counts(records, 0)["away"])
+
+
+def test_few_of_many_that_are_away_are_named():
+    """All are counted."""
+    records = [bookie(f"b{n:02}", Greeting.UNREGISTERED, NONE) for n in range(40)]
+    assert (BOOKIES_NAMED_MAX, 40) == (len(away(records)), bookie_counts(records, 0)["away"])
+
+
+@pytest.mark.parametrize(
+    ("found", "name"),
+    [
+        ("not_registered", "away"),
+        ("not_registered", "forgotten"),
+        ("silent", "silent"),
+        ("answered", "well"),
+        ("answered", "unable"),
+        ("not_asked", "idle"),
+        ("no_such_bookie", "typo"),
+    ],
+)
+def test_how_a_bookie_in_maintenance_was_found_is_told(found: str, name: str):
+    """Also that it answers, and that there is none of that name."""
+    terms = replace(TERMS, around=Surroundings(maintenance=frozenset({name})))
+    told = maintenance([AWAY, FORGOTTEN, SILENT, WELL, UNABLE, IDLE], terms, rows())
+    assert {"bookies": [{"bookie_id": name, "found": found}], "ledgers": 0} == told
+
+
+def test_ledgers_that_only_maintenance_kept_from_being_judged_are_counted():
+    """One a row that says so."""
+    away = {"standing": "indeterminate", "only_maintenance": True}
+    assert 2 == maintenance([], TERMS, rows(away, away, {"only_maintenance": False}, {}))["ledgers"]
+
+
+def test_a_bookie_without_a_location_is_named_where_placement_is_judged():
+    """Without a policy nobody needs a location."""
+    around = Surroundings(locations={"well": "/r1"})
+    rack = replace(TERMS, around=around, placement=PlacementRule(Policy.RACK, java_compatible=True))
+    expected = {"policy": "rack", "compat": "java", "without_location": 1, "bookies_without_location": ["silent"]}
+    assert expected == placement([WELL, SILENT], rack)
+    none = {"policy": "none", "compat": "assigned", "without_location": 0, "bookies_without_location": []}
+    assert none == placement([WELL, SILENT], TERMS)
+
+
+def test_ledgers_count_by_what_their_verdicts_rest_on():
+    """Those that were judged, sound or violated; an exempt ledger rests on nothing."""
+    table = rows({}, {"standing": "violated"}, {"standing": "exempt"}, probed(5, 3), probed(2, 0, "indeterminate"))
+    said = assurance([WELL, UNABLE], TERMS, table, [])
+    assert (2, 1, 7, 3) == tuple(said[name] for name in ("listed", "probed", "probes", "random_probes"))
+    assert (["unable"], 3) == (said["bookies_unable"], said["probe_entries"])
+
+
+@pytest.mark.parametrize(
+    ("bound", "random", "missing_on"),
+    [(0.03, 100, None), (1.0, 1, None), (None, 0, None), (None, 100, "unable"), (0.03, 100, "well")],
+)
+def test_the_bound_holds_where_no_probe_found_an_entry_missing(bound: float | None, random: int, missing_on: str | None):
+    """Three over the number drawn at random; what a bookie lacks that can list says nothing about the sample."""
+    findings = [] if missing_on is None else [{"missing_on": {missing_on: [[0, 0]]}}]
+    assert bound == assurance([WELL, UNABLE], TERMS, rows(probed(random + 2, random)), findings)["missing_bound"]
+
+
+def test_an_entry_missing_from_an_excused_ledger_ends_the_bound_too():
+    """Its probes count in the sample, so what they found missing counts as well, though a mark within grace excuses it."""
+    excused = Verdict(
+        1, Standing.EXEMPT, Exempt.MARKED_UNDERREPLICATED, probes=Probes(5, 3), lacks=(BookieLack("unable", 10, 1),)
+    )
+    row = probed(5, 3, "exempt") | {"lacks": [{"bookie_id": "unable", "expected": 10, "absent": 1}]}
+    look = Look(LedgerRecord(1, 1, 0, RecordStatus.FOUND), {"unable": Answer("unable", 1, 1, 0, AnswerStatus.UNSUPPORTED)})
+    by_ledger = assurance_of_ledgers([(LedgerEvidence(1, (look,)), excused)], TERMS, [])
+    assert (None, None) == (assurance([UNABLE], TERMS, rows(row), [])["missing_bound"], by_ledger["missing_bound"])
+
+
+def test_single_ledgers_are_told_in_the_same_words():
+    """What `auditor ledger` says of its ledgers is what a run would, of the bookies that were asked."""
+    record = LedgerRecord(1, 1, 0, RecordStatus.FOUND)
+    statuses = {"unable": AnswerStatus.UNSUPPORTED, "gone": AnswerStatus.UNREGISTERED, "well": AnswerStatus.HELD}
+    look = Look(record, {b: Answer(b, 1, 1, 0, status) for b, status in statuses.items()})
+    judged = [
+        (LedgerEvidence(1, (look,)), Verdict(1, Standing.SOUND, probes=Probes(5, 3))),
+        (
+            LedgerEvidence(2, (look,)),
+            Verdict(2, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), only_maintenance=True),
+        ),
+    ]
+    terms = replace(TERMS, around=Surroundings(maintenance=frozenset({"gone", "well", "not asked"})))
+    by_rows = assurance([UNABLE], terms, rows(probed(5, 3), {"standing": "indeterminate"}), [])
+    assert by_rows == assurance_of_ledgers(judged, terms, [])
+    found = {one["bookie_id"]: one["found"] for one in maintenance_of_ledgers(judged, terms)["bookies"]}
+    assert {"gone": "not_registered", "well": "answered"} == found
+    assert 1 == maintenance_of_ledgers(judged, terms)["ledgers"]

@@ -1,0 +1,129 @@
+"""From findings and evidence to who may be behind them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from support.report_stories import finding
+
+from auditor.evidence.rows import ledger_row, table
+from auditor.evidence.schemas import LEDGERS, VERDICTS
+from auditor.model.finding import Kind
+from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ReplicationLock, ZnodeStamp
+from auditor.summary.clues import BIRTHS, MARKS, Clues, births, created_between, locked_by, newest_marks
+from auditor.summary.hits import Hits, Via
+
+RACKS = {"b1": "/r1", "b2": "/r1", "b3": "/r2", "b4": "/r3"}
+NO_VERDICTS = VERDICTS.empty_table()
+NOTHING_ELSE: dict[str, Any] = {
+    "lacking": {}, "unheard": {}, "marks": MARKS.empty_table(), "marked": np.array([], np.int64), "locked": {},
+}  # fmt: skip
+
+
+def hits(*findings: dict[str, Any], verdicts: pa.Table = NO_VERDICTS, **more: Any) -> Hits:
+    clues = Clues(RACKS)
+    for one in findings:
+        clues.add(one)
+    return clues.hits(verdicts, **(NOTHING_ELSE | more))
+
+
+def told(by_bookie: Any) -> dict[str, list[int]]:
+    return {name: ids.tolist() for name, ids in by_bookie.items()}
+
+
+def failing(ledger: int, *ensemble: str) -> dict[str, Any]:
+    segment = {"first_entry_id": 0, "last_entry_id": 9, "ensemble": list(ensemble)}
+    return finding(Kind.PLACEMENT_FAILED, ledger, segment=segment, missing_on={})
+
+
+def record(ledger: int, look: int, **more: Any) -> LedgerRecord:
+    return LedgerRecord(ledger, look, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 10 * ledger), **more)
+
+
+def rows(*records: LedgerRecord) -> pa.Table:
+    return pa.Table.from_batches([table(LEDGERS, map(ledger_row, records))])
+
+
+def test_a_ledger_counts_once_for_each_bookie_that_lacks_something():
+    """What findings name and what verdicts know, together."""
+    found = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={"b1": [[0, 1]], "b2": [[0, 0]]})
+    others = [finding(Kind.METADATA_MALFORMED, ledger, missing_on={}) for ledger in (8, 9)]
+    seen = hits(found, *others, lacking={"b1": np.array([7, 8]), "b4": np.array([9])})
+    assert {"b1": [7, 8], "b2": [7], "b4": [9]} == told(seen.via[Via.LACKING])
+    assert [7] == told(seen.by_kind)[Kind.ENTRY_WITHOUT_REPLICA.value]
+
+
+def test_of_what_is_not_reported_no_bookie_is_a_cause():
+    """A run that died after one look knows what a ledger lacks and says nothing of it: it is no hit, of no bookie."""
+    found = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={})
+    seen = hits(found, lacking={"b1": np.array([7, 8]), "b4": np.array([9])})
+    assert {"b1": [7]} == told(seen.via[Via.LACKING])
+    assert [7] == seen.affected().tolist()
+
+
+def test_findings_on_bookies_and_for_information_hit_no_ledger():
+    """They are no ledgers to be explained."""
+    seen = hits(finding(Kind.BOOKIE_LOST_CONTENT, "b1"), finding(Kind.PLACEMENT_SOFT, 1), finding(Kind.LEDGER_STUCK, 2))
+    assert [] == seen.affected().tolist()
+
+
+def test_a_silence_hits_the_ledgers_it_leaves_unjudged():
+    """Only reasons that a bookie as a whole is behind."""
+    verdicts = pa.Table.from_pylist(
+        [{"ledger_id": 1, "unknowns": ["bookie_silent", "topology_unknown"]}, {"ledger_id": 2, "unknowns": []}], schema=VERDICTS
+    )
+    assert {"bookie_silent": [1]} == told(hits(verdicts=verdicts).by_kind)
+
+
+def test_bookies_of_failing_segments_are_told():
+    """Each with its ledgers; who is behind them is decided by contrast."""
+    seen = hits(failing(1, "b1", "b2"), failing(2, "b3", "b1"), failing(2, "b3", "b4"))
+    assert {"b1": [1, 2], "b2": [1], "b3": [2], "b4": [2]} == told(seen.via[Via.MISPLACED])
+
+
+def test_racks_that_failing_segments_crowd_are_told():
+    """Two of their bookies or more in one segment."""
+    assert {"/r1": [1, 2]} == told(hits(failing(1, "b1", "b2", "b3"), failing(2, "b2", "b1")).crowds)
+    assert {} == told(hits(failing(1, "b3", "b4"), failing(1, "b1", "b9")).crowds)
+
+
+def test_all_locks_of_a_worker_are_told_and_those_found_as_last_read():
+    """What it locks beside is what the worker is compared by. Ledger 1 was taken over by w2."""
+    before, after = (Mark(0, lock=ReplicationLock(worker, 5)) for worker in ("w1", "w2"))
+    read = rows(record(1, 1, mark=before), record(1, 2, mark=after), record(2, 1, mark=before), record(3, 1, mark=Mark(0)))
+    locked = locked_by(read.to_batches())
+    assert {"w1": [1, 2], "w2": [1]} == told(locked)
+    found = newest_marks(rows(record(1, 1, mark=before), record(1, 2, mark=after)))
+    seen = hits(marks=found, locked=locked, marked=np.array([1, 2, 3]))
+    assert ({"w1": [2], "w2": [1]}, 3) == (told(seen.locked), seen.marked)
+
+
+def test_hits_are_kept_apart_by_family():
+    """What a bookie does to ledgers of one family is no hit of another."""
+    entry = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={"b1": [[0, 1]]})
+    mark = finding(Kind.UNDERREPLICATED_BEYOND_GRACE, 8, missing_on={"b1": [[0, 1]]})
+    seen = hits(entry, mark, finding(Kind.METADATA_MALFORMED, 9, missing_on={}))
+    assert ["entry", "mark", "metadata"] == seen.families()
+    assert [{"b1": [7]}, {"b1": [8]}, {}] == [told(seen.by_bookie(family)) for family in seen.families()]
+
+
+def test_the_newest_mark_counts():
+    """Whom it names missing and who holds its lock, as it was read last."""
+    before = Mark(0, missing_replicas=("b1", "b2"), lock=ReplicationLock("w1", 5))
+    after = Mark(0, missing_replicas=("b2",), lock=ReplicationLock("w2", 5))
+    marks = newest_marks(rows(record(1, 2, mark=after), record(1, 1, mark=before), record(2, 1), record(3, 1, mark=Mark(0))))
+    seen = hits(marks=marks)
+    assert {"b2": [1]} == told(seen.via[Via.MARKED])
+    assert {"w2": [1]} == told(seen.locked)
+
+
+def test_a_ledger_is_born_once():
+    """As the first look saw its znode; a ledger that could not be read has no birth."""
+    told_rows = rows(record(1, 1), record(1, 2), record(2, 1), LedgerRecord(3, 1, 0, RecordStatus.UNREADABLE))
+    batches = told_rows.select(BIRTHS).to_batches()
+    born = births(batches, np.array([1, 3]))
+    assert ([1], [10]) == (born.ledger_ids.tolist(), born.at_ms.tolist())
+    assert [0, 1, 1] == created_between(batches, np.array([10, 20])).tolist()
+    assert [1, 0, 1] == created_between(batches, np.array([11, 20])).tolist()

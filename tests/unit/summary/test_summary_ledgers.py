@@ -1,0 +1,77 @@
+"""Every listed ledger has exactly one verdict, or there is no report."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from auditor.errors import AccountingError
+from auditor.summary.ledgers import NAMED_MAX, account
+
+
+def column(*ids: int) -> pa.ChunkedArray:
+    """Ids as a column in two chunks, as tables of several files are."""
+    half = len(ids) // 2
+    return pa.chunked_array([pa.array(ids[:half], pa.int64()), pa.array(ids[half:], pa.int64())])
+
+
+def test_each_listed_ledger_judged_once_is_the_number_of_ledgers():
+    """The order of rows says nothing."""
+    assert 4 == account(column(7, 1, 2**63 - 1, 0), column(0, 2**63 - 1, 7, 1))
+
+
+def test_no_ledger_at_all_adds_up():
+    """An empty cluster is accounted for; what it means is another's question."""
+    assert 0 == account(column(), column())
+
+
+@pytest.mark.parametrize(
+    ("listed", "judged", "says"),
+    [
+        ((1, 2, 3), (1, 3), "1 listed and never judged (such as 2)"),
+        ((1, 2, 3), (1, 2, 2, 3), "1 judged more than once (such as 2)"),
+        ((1, 2, 2, 3), (1, 2, 3), "1 listed more than once (such as 2)"),
+        ((1, 2, 3), (1, 2, 3, 4), "1 judged and never listed (such as 4)"),
+        ((1, 2, 3), (1, 2, 4), "1 listed and never judged (such as 3)"),
+        ((), (9,), "1 judged and never listed (such as 9)"),
+        ((9,), (), "1 listed and never judged (such as 9)"),
+        ((1, 2, 2), (1, 2, 2), "1 listed more than once (such as 2)"),
+    ],
+)
+def test_what_does_not_add_up_is_told_with_the_ledger(listed: tuple[int, ...], judged: tuple[int, ...], says: str):
+    """One row dropped, doubled or invented, and the sentence names the ledger and says whose fault it is."""
+    with pytest.raises(AccountingError) as raised:
+        account(column(*listed), column(*judged))
+    assert says in str(raised.value)
+    assert "no counts are published" in str(raised.value)
+    assert "a fault of the auditor" in str(raised.value)
+
+
+def test_a_dropped_row_is_not_hidden_by_a_doubled_one():
+    """As many verdicts as ledgers is not enough."""
+    with pytest.raises(AccountingError, match="judged more than once"):
+        account(column(1, 2, 3), column(1, 3, 3))
+
+
+def test_few_ledgers_are_named_however_many_are_lost():
+    """The sentence stays a sentence."""
+    with pytest.raises(AccountingError) as raised:
+        account(column(*range(1000)), column())
+    assert f"1000 listed and never judged (such as {', '.join(map(str, range(NAMED_MAX)))})" in str(raised.value)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_it_adds_up_exactly_when_both_are_the_same_set(seed: int):
+    """Against a plain count, over small tables that often go wrong."""
+    rng = random.Random(seed)
+    listed = [rng.randrange(6) for _ in range(rng.randrange(5))]
+    judged = rng.choice([listed, sorted(listed), [rng.randrange(6) for _ in listed]])
+    right = Counter(listed) == Counter(judged) and len(set(listed)) == len(listed)
+    try:
+        assert len(listed) == account(column(*listed), column(*judged)), f"seed {seed}"
+        assert right, f"seed {seed}: {listed} {judged}"
+    except AccountingError:
+        assert not right, f"seed {seed}: {listed} {judged}"

@@ -1,0 +1,310 @@
+"""What is counted of a run, and only from what was written."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support import report_stories as told
+
+from auditor.evidence.schemas import VERDICTS
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.evidence import Terms
+from auditor.model.finding import CATALOGUE, Kind, Severity
+from auditor.model.verdict import Exempt, Standing, Unknown
+from auditor.summary.run_summary import (
+    NO_PREVIOUS,
+    Costs,
+    Previous,
+    RunFacts,
+    exit_code,
+    findings_by_kind,
+    findings_of,
+    outcome_of,
+    summarise,
+)
+
+FACTS = ClusterFacts("zk+hierarchical://zk1:2181/ledgers", ("zk1:2181",), "/ledgers", "hierarchical", "inst", False, None)
+TERMS = Terms(9_000, 1_000, 16, 5)
+COSTS = Costs(
+    zookeeper_reads=40, zookeeper_reads_failed=3, bookie_requests=60, bookie_bytes=9000, retries=2,
+    confirming_reads=5, unanswered=7, bookies_named=4,
+)  # fmt: skip
+
+
+def verdict(ledger_id: int, standing: str = "sound", **cells: Any) -> dict[str, Any]:
+    """A row of VERDICTS; what is not told is null."""
+    row = {
+        "ledger_id": ledger_id, "standing": standing, "exempt": None, "unknowns": [], "findings": [],
+        "listing_false_negatives": 0, "mark_age_ms": None, "looks": 1, "todo": "nothing", "detail": "",
+    }  # fmt: skip
+    assert set(cells) <= set(row), cells
+    return row | cells
+
+
+def verdicts(*rows: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=VERDICTS)
+
+
+def facts(**changes: Any) -> RunFacts:
+    values = {
+        "run_id": "r", "facts": FACTS, "started_at": "2026-01-01T00:00:00Z", "finished_at": "2026-01-01T00:01:00Z",
+        "duration_s": {"load": 1.23456}, "fail_on": "warning", "allow_empty": False, "nobody_answered": False,
+        "partial": False, "not_there": 0, "withheld": (), "terms": TERMS,
+    }  # fmt: skip
+    return RunFacts(**(values | changes))
+
+
+def summary(*rows: dict[str, Any], findings: tuple[dict[str, Any], ...] = (), **changes: Any) -> dict[str, Any]:
+    lines = [json.dumps(one) for one in findings]
+    return summarise(facts(**changes), verdicts(*rows), [], COSTS, lines, NO_PREVIOUS)
+
+
+MIXED = (
+    verdict(1),
+    verdict(2, "exempt", exempt="open"),
+    verdict(3, "exempt", exempt="marked_underreplicated", mark_age_ms=5_500),
+    verdict(4, "indeterminate", unknowns=["bookie_silent", "answer_timeout"]),
+    verdict(5, "violated", unknowns=["bookie_silent"], listing_false_negatives=2, mark_age_ms=1_000),
+    verdict(6),
+)
+
+
+def test_the_standings_add_up_to_the_ledgers_listed():
+    """listed = sound + exempt + indeterminate + violated."""
+    assert {"listed": 6, "sound": 2, "exempt": 2, "indeterminate": 1, "violated": 1} == summary(*MIXED)["ledgers"]
+
+
+def test_every_word_of_the_contract_is_counted_zero_included():
+    """A reason that nobody has is a zero, not a gap."""
+    said = summary(*MIXED)
+    assert {r.value: {"open": 1, "marked_underreplicated": 1}.get(r.value, 0) for r in Exempt} == said["exempt"]
+    assert {r.value: {"bookie_silent": 2, "answer_timeout": 1}.get(r.value, 0) for r in Unknown} == said["indeterminate"]
+    assert {k.value: {"ledgers": 0, "bookies": 0, "findings": 0} for k in Kind} == said["findings"]
+    assert {"load": 1.235, "ask": 0.0, "judge": 0.0, "second_look": 0.0, "report": 0.0} == said["duration_s"]
+
+
+def test_reasons_count_whatever_the_standing():
+    """A violated ledger with a silent bookie is not complete, and not covered."""
+    said = summary(verdict(1), verdict(2, "violated", unknowns=["bookie_silent"]))
+    assert (False, 0.5, 1) == (said["complete"], said["coverage"], said["indeterminate"]["bookie_silent"])
+
+
+def test_a_reason_beside_an_exemption_leaves_the_run_incomplete():
+    """A marked ledger of which a registered bookie said nothing: it stays exempt, and the run says that it does not know."""
+    said = summary(verdict(1), verdict(2, "exempt", exempt="marked_underreplicated", unknowns=["bookie_silent"]))
+    assert (1, 0) == (said["ledgers"]["exempt"], said["ledgers"]["indeterminate"])
+    assert (1, 1) == (said["exempt"]["marked_underreplicated"], said["indeterminate"]["bookie_silent"])
+    assert (False, 0.5, "INCOMPLETE", 3) == (said["complete"], said["coverage"], said["outcome"], said["exit_code"])
+
+
+@pytest.mark.parametrize(
+    ("expected", "row"),
+    [
+        (1.0, verdict(1)),
+        (1.0, verdict(1, "exempt", exempt="open")),
+        (1.0, verdict(1, "exempt", exempt="in_recovery")),
+        (1.0, verdict(1, "exempt", exempt="empty")),
+        (1.0, verdict(1, "exempt", exempt="deleted")),
+        (0.0, verdict(1, "exempt", exempt="marked_underreplicated")),
+        (1.0, verdict(1, "violated", exempt="marked_underreplicated")),
+        (1.0, verdict(1, "violated")),
+        (0.0, verdict(1, "indeterminate", unknowns=["poison"])),
+        (0.0, verdict(1, "exempt", exempt="open", unknowns=["metadata_unreadable"])),
+    ],
+)
+def test_coverage_counts_what_could_be_judged(expected: float, row: dict[str, Any]):
+    """Covered: no reason not to know, and not merely excused by a mark."""
+    assert expected == summary(row)["coverage"]
+
+
+def test_an_exemption_that_was_overruled_is_no_exemption():
+    """A violated ledger that was excused of something counts as violated alone."""
+    said = summary(verdict(1, "violated", exempt="marked_underreplicated"))
+    assert 0 == sum(said["exempt"].values())
+
+
+def test_the_oldest_mark_is_told_in_seconds():
+    """Of all marked ledgers, whatever their standing."""
+    assert 5.5 == summary(*MIXED)["oldest_underreplicated_s"]
+    assert 0.0 == summary(verdict(1))["oldest_underreplicated_s"]
+
+
+def test_an_empty_cluster_is_incomplete_unless_that_was_said_to_be_right():
+    """A wrong root lists no ledger either."""
+    assert ("INCOMPLETE", 3, 1.0) == tuple(summary()[key] for key in ("outcome", "exit_code", "coverage"))
+    accepted = summary(allow_empty=True)
+    assert ("SOUND", 0, True) == tuple(accepted[key] for key in ("outcome", "exit_code", "complete"))
+
+
+def test_when_nobody_answered_nothing_is_complete():
+    """Not even when all ledgers happened to be exempt."""
+    said = summary(verdict(1, "exempt", exempt="open"), nobody_answered=True)
+    assert ("INCOMPLETE", 3, False) == tuple(said[key] for key in ("outcome", "exit_code", "complete"))
+
+
+CRITICAL, WARNING = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 5), told.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 6)
+
+
+@pytest.mark.parametrize(
+    ("expected", "findings", "fail_on", "incomplete"),
+    [
+        (0, (), "warning", False),
+        (3, (), "warning", True),
+        (1, (WARNING,), "warning", False),
+        (1, (WARNING,), "warning", True),
+        (0, (WARNING,), "critical", False),
+        (3, (WARNING,), "critical", True),
+        (1, (CRITICAL,), "critical", True),
+        (0, (CRITICAL,), "never", False),
+        (3, (CRITICAL,), "never", True),
+    ],
+)
+def test_a_finding_goes_before_what_could_not_be_judged(
+    expected: int, findings: tuple[dict[str, Any], ...], fail_on: str, incomplete: bool
+):
+    """1, then 3, then 0; --fail-on says from which severity on."""
+    assert expected == exit_code(findings, fail_on, incomplete=incomplete)
+
+
+@pytest.mark.parametrize(
+    ("expected", "findings", "complete"),
+    [
+        ("SOUND", (), True),
+        ("INCOMPLETE", (), False),
+        ("VIOLATED", (WARNING,), True),
+        ("VIOLATED", (CRITICAL,), False),
+    ],
+)
+def test_the_outcome_ignores_fail_on(expected: str, findings: tuple[dict[str, Any], ...], complete: bool):
+    """The word says what was found, the code what cron should do."""
+    assert expected == outcome_of(findings, complete=complete)
+
+
+@pytest.mark.parametrize("findings", [(), (WARNING,), (CRITICAL,)])
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_fault_of_ours_goes_before_all_else(findings: tuple[dict[str, Any], ...], complete: bool):
+    """Whatever was found and judged: an auditor that is wrong vouches for none of it."""
+    assert "AUDITOR_FAULT" == outcome_of(findings, complete=complete, fault=True)
+    assert 4 == exit_code(findings, "never", incomplete=not complete, fault=True)
+
+
+def test_findings_come_worst_first_then_by_kind_and_ledger():
+    """However they lie in the tables: severity, kind in the order of the catalogue, ledger, segment."""
+    late = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 900)
+    early = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 100)
+    second = {**late, "segment": {**late["segment"], "first_entry_id": 50}}
+    bookie = told.finding(Kind.BOOKIE_LOST_UNNOTICED, "b7:3181")
+    silent = told.finding(Kind.BOOKIE_SILENT_YET_REGISTERED, "b1:3181")
+    rows = verdicts(
+        verdict(900, "violated", findings=[json.dumps(WARNING), json.dumps(second), json.dumps(late)]),
+        verdict(100, "violated", findings=[json.dumps(early)]),
+    )
+    found = [json.loads(line) for line in findings_of(rows, [json.dumps(silent), json.dumps(bookie)])]
+    assert [early, late, second, bookie, WARNING, silent] == found
+
+
+def test_a_kind_counts_its_subjects_and_its_findings():
+    """Two segments of one ledger are two findings on one ledger."""
+    twice = told.finding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, 5)
+    counts = findings_by_kind([twice, twice, told.finding(Kind.BOOKIE_LOST_UNNOTICED, "b7:3181")])
+    assert {"ledgers": 1, "bookies": 0, "findings": 2} == counts["ENSEMBLE_DUPLICATE_BOOKIE"]
+    assert {"ledgers": 0, "bookies": 1, "findings": 1} == counts["BOOKIE_LOST_UNNOTICED"]
+    assert set(counts) == {kind.value for kind in Kind}
+
+
+def test_totals_grow_by_the_findings_that_are_new():
+    """A finding that was there at the last run is not counted again; other kinds keep their totals."""
+    before = Previous(
+        {"ENTRY_WITHOUT_REPLICA": 4, "METADATA_MALFORMED": 2}, {}, frozenset({(CRITICAL["id"], CRITICAL["kind"])})
+    )
+    fresh = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 77)
+    totals = before.totals_after([CRITICAL, fresh, WARNING])
+    assert Counter(ENTRY_WITHOUT_REPLICA=5, METADATA_MALFORMED=2, ENTRY_BELOW_WRITE_QUORUM=1) == Counter(totals) + Counter()
+    assert set(totals) == {kind.value for kind in CATALOGUE}
+
+
+@pytest.mark.parametrize("reason", ["poison", "checkers_disagree"])
+def test_ledgers_that_are_our_fault_are_named_with_what_happened(reason: str):
+    """The first ten, in the order of their ids; others have a detail too and are not named for it."""
+    rows = [verdict(n, "indeterminate", unknowns=[reason], detail=f"so was {n}") for n in range(20, 0, -1)]
+    said = summary(*rows, verdict(30, "indeterminate", unknowns=["metadata_unreadable"], detail="no permission"))
+    assert [{"ledger_id": n, "detail": f"so was {n}"} for n in range(1, 11)] == said[reason]
+    assert [] == said["poison" if reason == "checkers_disagree" else "checkers_disagree"]
+
+
+def test_requests_add_up_over_runs_by_outcome():
+    """What brought no valid answer is failed; nothing is counted twice."""
+    before = Previous({}, {"bookie_requests": {"answered": 100, "failed": 1}}, frozenset())
+    after = before.request_totals_after(COSTS)
+    assert {"answered": 100 + 60 - 7, "failed": 1 + 7} == after["bookie_requests"]
+    assert {"answered": 37, "failed": 3} == after["zookeeper_reads"]
+
+
+def test_findings_count_what_they_are_on():
+    """Ledgers, bookies, or the one cluster, of which there is nothing to count but the finding."""
+    lost, dropped = told.finding(Kind.BOOKIE_LOST_UNNOTICED, "b1"), told.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster")
+    counted = findings_by_kind([CRITICAL, lost, dropped])
+    assert {"ledgers": 1, "bookies": 0, "findings": 1} == counted[CRITICAL["kind"]]
+    assert {"ledgers": 0, "bookies": 1, "findings": 1} == counted[lost["kind"]]
+    assert {"ledgers": 0, "bookies": 0, "findings": 1} == counted[dropped["kind"]]
+
+
+def test_a_listing_that_was_short_is_no_clean_bill():
+    """Ledgers that were there after all were not judged: exit 3."""
+    said = summary(verdict(1), listing_was_short=True)
+    assert ("INCOMPLETE", 3) == (said["outcome"], said["exit_code"])
+
+
+def test_bookies_count_as_of_the_last_look():
+    """Who answered at any look answered; the others by what they did last."""
+
+    def record(bookie: str, look: int, registration: Registration, greeting: Greeting | None) -> BookieRecord:
+        return BookieRecord(bookie, look, 0, registration, "h", 1, True, "", greeting)
+
+    writable, readonly, none = Registration.WRITABLE, Registration.READONLY, Registration.NONE
+    records = [
+        record("b1", 1, writable, Greeting.ANSWERED), record("b1", 2, writable, Greeting.SILENT),
+        record("b2", 1, writable, Greeting.SILENT), record("b2", 2, readonly, Greeting.REFUSED),
+        record("b3", 1, writable, Greeting.SILENT), record("b3", 2, none, Greeting.UNREGISTERED),
+        record("b4", 1, writable, Greeting.UNSUPPORTED), record("b5", 1, writable, Greeting.SILENT),
+    ]  # fmt: skip
+    said = summarise(facts(), verdicts(verdict(1)), records, COSTS, [], NO_PREVIOUS)["bookies"]
+    expected = {
+        "registered": 4, "readonly": 1, "named_by_ledgers": 4, "answered": 1, "silent": 1, "refused": 1, "unsupported": 1,
+        "away": 1, "gone": 0,
+    }  # fmt: skip
+    assert expected == said
+
+
+def test_the_requests_of_the_contract_are_all_told():
+    """Reads, requests, bytes, retries, confirming reads, and what lists left out."""
+    expected = {
+        "zookeeper_reads": 40, "bookie_requests": 60, "bookie_bytes": 9000, "retries": 2, "confirming_reads": 5,
+        "listing_false_negatives": 2,
+    }  # fmt: skip
+    assert expected == summary(*MIXED)["requests"]
+
+
+def test_each_standing_and_severity_has_its_word():
+    """The words of the tables are those of the model."""
+    assert {"sound", "exempt", "indeterminate", "violated"} == {standing.word for standing in Standing}
+    assert {"info", "warning", "critical"} == {severity.word for severity in Severity}
+
+
+def test_a_finding_that_got_worse_is_new():
+    """The same segment, from too few copies to none: the counter of the worse kind moves."""
+    before = Previous({}, {}, frozenset({(CRITICAL["id"], "ENTRY_BELOW_WRITE_QUORUM")}))
+    assert 1 == before.totals_after([CRITICAL])[CRITICAL["kind"]]
+
+
+def test_ledgers_that_were_named_and_are_not_there_leave_the_run_incomplete():
+    """A slip in a list of ids is no clean bill of health."""
+    done = summary(verdict(7, "exempt", exempt="deleted"), partial=True, not_there=1, withheld=("1 of the ledgers ...",))
+    assert ("INCOMPLETE", 3, True, ["1 of the ledgers ..."]) == (
+        done["outcome"], done["exit_code"], done["partial"], done["withheld"],
+    )  # fmt: skip

@@ -1,0 +1,215 @@
+"""The metrics of a run."""
+
+import math
+import os
+import re
+import stat
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from support import report_stories as stories
+
+from auditor.model.finding import CATALOGUE, Kind
+from auditor.model.verdict import Exempt, Standing, Unknown
+from auditor.report.words import OUTCOMES
+from auditor.telemetry import metrics
+
+P = "bookkeeper_auditor_"
+LAST = P + "last_run_"
+
+
+def samples(text: str) -> dict[tuple[str, frozenset[str]], float]:
+    """Value by (name, labels other than cluster); every sample must carry the cluster."""
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = dict(sample.labels)
+            assert labels.pop("cluster") == "prod", sample
+            found[sample.name, frozenset(labels.values())] = sample.value
+    return found
+
+
+def told(**changes: object) -> dict[tuple[str, frozenset[str]], float]:
+    return samples(metrics.exposition(stories.summary(**changes), cluster="prod", spark_version="4.3.0"))
+
+
+def test_every_series_of_the_contract_is_there_at_zero():
+    """Kinds, standings, reasons, outcomes, stages: present before anything happens, so that an alert sees the change."""
+    found = set(told())
+    expected = {(LAST + "violations", frozenset({k.value, f.severity.word})) for k, f in CATALOGUE.items()}
+    expected |= {(P + "violations_total", frozenset({k.value})) for k in Kind}
+    expected |= {(LAST + "ledgers", frozenset({s.word})) for s in Standing}
+    expected |= {(LAST + "indeterminate_ledgers", frozenset({r.value})) for r in Unknown}
+    expected |= {(LAST + "exempt_ledgers", frozenset({r.value})) for r in Exempt}
+    expected |= {(LAST + "outcome", frozenset({o})) for o in OUTCOMES}
+    expected |= {(LAST + "duration_seconds", frozenset({s})) for s in ("load", "ask", "judge", "second_look", "report")}
+    expected |= {
+        (P + f"{n}_total", frozenset({o})) for n in ("bookie_requests", "zookeeper_reads") for o in ("answered", "failed")
+    }
+    single = (
+        LAST + "coverage_ratio", LAST + "oldest_underreplicated_seconds", LAST + "timestamp_seconds",
+        P + "last_success_timestamp_seconds", LAST + "maintenance_ledgers", LAST + "verified_copies_ratio",
+    )  # fmt: skip
+    expected |= {(name, frozenset()) for name in single}
+    states = ("total", "within_grace", "beyond_grace", "stale", "without_ledger")
+    expected |= {(LAST + "marks", frozenset({state})) for state in states}
+    expected |= {(LAST + "assurance_ledgers", frozenset({word})) for word in ("listed", "probed")}
+    expected.add((P + "build_info", frozenset({"0.1.0", "4.3.0"})))
+    assert expected == found
+
+
+def test_violations_count_ledgers_or_bookies_by_the_kind():
+    """A finding on a bookie counts bookies, one on a ledger ledgers."""
+    summary, _ = stories.wiped_bookie(40_000)
+    found = samples(metrics.exposition(summary, cluster="prod"))
+    assert found[LAST + "violations", frozenset({"ENTRY_BELOW_WRITE_QUORUM", "warning"})] == 40_000
+    assert found[LAST + "violations", frozenset({"BOOKIE_LOST_UNNOTICED", "critical"})] == 1
+    assert found[LAST + "ledgers", frozenset({"violated"})] == 40_000
+
+
+def test_a_finding_on_the_cluster_counts_one():
+    """There is one cluster, whatever became of its ledgers."""
+    found = stories.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster")
+    series = told(findings=stories.counted([found]))
+    assert series[LAST + "violations", frozenset({"LEDGER_POPULATION_DROPPED", "critical"})] == 1
+
+
+def test_what_verdicts_rest_on_and_what_maintenance_costs_are_gauges():
+    """So that an alert on ledgers that cannot be judged subtracts those for which there is a known reason."""
+    maintenance = {"bookies": [{"bookie_id": "b1", "found": "silent"}], "ledgers": 12}
+    series = told(maintenance=maintenance, assurance={"listed": 900, "probed": 80})
+    assert 12 == series[LAST + "maintenance_ledgers", frozenset()]
+    assert (900, 80) == tuple(series[LAST + "assurance_ledgers", frozenset({word})] for word in ("listed", "probed"))
+
+
+def test_marks_and_verified_copies_are_gauges():
+    """Each state of the summary; a share of no copy at all is no number, so that no alert takes it for one."""
+    marks = {"total": 7, "within_grace": 4, "beyond_grace": 3, "stale": 2, "without_ledger": 1}
+    series = told(marks=marks, verified_ratio=0.015)
+    assert marks == {state: series[LAST + "marks", frozenset({state})] for state in marks}
+    assert 0.015 == series[LAST + "verified_copies_ratio", frozenset()]
+    assert math.isnan(told(verified_ratio=None)[LAST + "verified_copies_ratio", frozenset()])
+
+
+def test_counters_go_on_from_the_totals():
+    """What earlier runs found stays in the counter when this run finds nothing."""
+    found = told(totals={"ENTRY_WITHOUT_REPLICA": 17})
+    assert found[P + "violations_total", frozenset({"ENTRY_WITHOUT_REPLICA"})] == 17
+    assert found[LAST + "violations", frozenset({"ENTRY_WITHOUT_REPLICA", "critical"})] == 0
+    totals = {"bookie_requests": {"answered": 5_000, "failed": 3}, "zookeeper_reads": {"answered": 9_000}}
+    found = told(request_totals=totals)
+    assert found[P + "bookie_requests_total", frozenset({"answered"})] == 5_000
+    assert found[P + "zookeeper_reads_total", frozenset({"failed"})] == 0
+
+
+def test_values_come_from_the_summary():
+    """Coverage, the oldest mark, stages, the end of the run, the outcome."""
+    found = told(coverage=0.25, oldest_underreplicated_s=86_400, outcome="INCOMPLETE", exit_code=3)
+    assert found[LAST + "coverage_ratio", frozenset()] == 0.25
+    assert found[LAST + "oldest_underreplicated_seconds", frozenset()] == 86_400
+    assert found[LAST + "duration_seconds", frozenset({"ask"})] == 520.0
+    assert (
+        found[LAST + "timestamp_seconds", frozenset()]
+        == found[P + "last_success_timestamp_seconds", frozenset()]
+        == 1767237286.5
+    )
+    assert {o: found[LAST + "outcome", frozenset({o})] for o in OUTCOMES} == {o: float(o == "INCOMPLETE") for o in OUTCOMES}
+
+
+def test_nothing_unbounded_becomes_a_label():
+    """No ledger id, owner or run id, and no _created series."""
+    summary, findings = stories.wiped_bookie(10)
+    text = metrics.exposition(summary, cluster="prod")
+    assert summary["run_id"] not in text and "_created" not in text
+    assert not any(f["id"] in text for f in findings)
+
+
+def test_a_failed_run_keeps_the_values_and_replaces_outcome_and_timestamp_only():
+    """The last run's violations do not vanish because ZooKeeper was away."""
+    before = metrics.exposition(stories.wiped_bookie(9)[0], cluster="prod", spark_version="4.3.0")
+    after = metrics.failed_run(before, outcome="UNREACHABLE", now_s=1.8e9, cluster="other", version="9")
+    was, now = samples(before), samples(after)
+    changed = {key for key in was | now if was.get(key) != now.get(key)}
+    assert {
+        (LAST + "timestamp_seconds", frozenset()),
+        *((LAST + "outcome", frozenset({o})) for o in ("VIOLATED", "UNREACHABLE")),
+    } == changed
+    assert now[LAST + "timestamp_seconds", frozenset()] == 1.8e9
+    again = metrics.failed_run(after, outcome="AUDITOR_FAULT", now_s=1.9e9, cluster="prod", version="9")
+    assert (
+        samples(again)[P + "last_success_timestamp_seconds", frozenset()]
+        == was[P + "last_success_timestamp_seconds", frozenset()]
+    )
+
+
+@pytest.mark.parametrize("before", ["", "no metrics at all {", 'bookkeeper_auditor_x{cluster="a', "go_goroutines 7\n", "\x00"])
+def test_a_first_run_that_fails_claims_nothing(before):
+    """No zero violations where nothing was judged: outcome, timestamp, build and never a success."""
+    found = samples(metrics.failed_run(before, outcome="UNREACHABLE", now_s=5.0, cluster="prod", version="0.1.0"))
+    assert (
+        found[P + "last_success_timestamp_seconds", frozenset()] == 0
+        and found[LAST + "outcome", frozenset({"UNREACHABLE"})] == 1
+    )
+    assert {LAST + "timestamp_seconds", P + "last_success_timestamp_seconds", LAST + "outcome", P + "build_info"} == {
+        n for n, _ in found
+    }
+
+
+def test_a_finished_run_that_is_wrong_is_no_success():
+    """Checkers differ: the values are published, the last success stays where it was."""
+    before = metrics.exposition(stories.summary(), cluster="prod")
+    fault = stories.summary(outcome="AUDITOR_FAULT", exit_code=4, finished_at="2026-02-01T00:00:00Z")
+    found = samples(metrics.exposition(fault, cluster="prod", previous_text=before))
+    assert (
+        found[P + "last_success_timestamp_seconds", frozenset()]
+        == 1767237286.5
+        < found[LAST + "timestamp_seconds", frozenset()]
+    )
+
+
+def test_the_cluster_is_named_as_configured_else_by_its_instance():
+    """Two clusters never share a label by default."""
+    summary = stories.summary()
+    assert metrics.cluster_label(summary, "prod") == "prod"
+    assert metrics.cluster_label(summary, None) == "f3492f09-f19c"
+    old = {"metadata_service_uri": "zk://zk1/ledgers", "instance_id": None}
+    assert metrics.cluster_label(stories.summary(cluster=old), None) == "zk://zk1/ledgers"
+
+
+def test_a_label_with_quotes_survives():
+    """Whatever the cluster is called, the text can be read back."""
+    text = metrics.exposition(stories.summary(), cluster='a"b\\c')
+    family = next(iter(text_string_to_metric_families(text)))
+    assert family.samples[0].labels["cluster"] == 'a"b\\c'
+
+
+def test_the_textfile_is_replaced_whole_and_readable(tmp_path):
+    """Mode 0644 whatever the umask, nothing left beside it."""
+    path = tmp_path / "auditor.prom"
+    path.write_text("old")
+    umask = os.umask(0o077)
+    try:
+        assert metrics.write_textfile(path, "new\n") is None
+    finally:
+        os.umask(umask)
+    assert path.read_text() == "new\n" and stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_a_textfile_that_cannot_be_written_is_a_sentence(tmp_path):
+    """Never an exception: metrics change no exit code. The old file stays, no scrap is left."""
+    missing = metrics.write_textfile(tmp_path / "none" / "a.prom", "x")
+    assert missing is not None and re.search(r"could not be written to .*a\.prom: No such file", missing)
+    (tmp_path / "dir.prom").mkdir()
+    assert metrics.write_textfile(tmp_path / "dir.prom", "x") is not None
+    assert [tmp_path / "dir.prom"] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "url", ["http://joe:s3cr3t@127.0.0.1:1", "http://joe:s3cr3t@[::1", "http://joe:s3cr3t@127.0.0.1:99999"]
+)
+def test_a_push_that_fails_is_a_sentence_without_password(url, monkeypatch):
+    """Nobody listens, or the URL is no URL: a sentence to log, never an exception, and no secret in it."""
+    monkeypatch.setenv("no_proxy", "*")
+    said = metrics.push(url, metrics.exposition(stories.summary(), cluster="prod"), "prod", timeout_s=5)
+    assert said is not None and "could not be pushed" in said and "s3cr3t" not in said

@@ -1,0 +1,260 @@
+"""Each kind of the catalogue with any facts of its type: a witness is made of whole sentences and names nobody else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.findings_by_kind import FACTS_TYPES, facts_types, finding_of
+
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
+from auditor.model.evidence import Look
+from auditor.model.facts import (
+    BeyondEndFacts,
+    Contradiction,
+    ContradictionFacts,
+    Contradicts,
+    CorruptFacts,
+    DuplicateFacts,
+    EntryFacts,
+    FailingFacts,
+    LostContentFacts,
+    LostFacts,
+    MarkFacts,
+    PlacementFacts,
+    Search,
+    SilentFacts,
+    StuckFacts,
+    UndecodableFacts,
+    UnrecoverableFacts,
+    WhyMarked,
+    WriteSetFacts,
+)
+from auditor.model.finding import CATALOGUE, Copies, Finding, FindingSegment, Kind, Subject
+from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
+from auditor.witness.finding_lines import ClusterLook, bookie_testimony, cluster_testimony, gist, ledger_testimony
+
+FACTS = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "id", False, None)
+BOOKIES = tuple(f"bk{n}.example:3181" for n in range(30))
+BOOKIE = re.compile(r"bk\d+\.example:3181")
+WITNESS_CHARS_MAX = 6_000
+"""However many bookies, entries and looks there are. A hundred names would be more than this."""
+
+BROKEN = re.compile(
+    r"None|  |\( ?\)|\( *and|\(;|[,;:] ?[.)]|\.\.| [.,;:]|\b1 (?:other )?(?:entries|bookies|ledgers|looks)\b|[A-Z]?[a-z]_"
+)
+"""What no sentence has: an absent value, an empty list, a wrong plural, a code name."""
+
+numbers = st.integers(0, 2**62)
+counts = st.integers(1, 2**40)
+ms = st.integers(0, 2**62)
+some_ms = st.none() | ms
+flags = st.booleans()
+delays = st.none() | st.integers(0, 10**6)
+words = st.sampled_from(("connection refused", "no end", "rack"))
+
+
+def names(low: int = 0, high: int = 30) -> st.SearchStrategy[tuple[str, ...]]:
+    """Sorted bookies."""
+    return st.lists(st.sampled_from(BOOKIES), unique=True, min_size=low, max_size=high).map(lambda some: tuple(sorted(some)))
+
+
+def some(values: st.SearchStrategy[Any], low: int = 0, high: int = 30) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(values, unique=True, min_size=low, max_size=high).map(lambda found: tuple(sorted(found)))
+
+
+@st.composite
+def searches(draw: st.DrawFn) -> Search:
+    """What one search may have come to: each bookie stands in one of searched, unheard and not asked."""
+    entries = draw(st.integers(1, 16))
+    where = draw(st.dictionaries(st.sampled_from(BOOKIES), st.integers(0, 2), min_size=1))
+    asked = tuple(tuple(sorted(b for b, at in where.items() if at == part)) for part in range(3))
+    may_hold = sorted(where) if entries > 1 else asked[0]
+    held = draw(st.sets(st.sampled_from(may_hold))) if may_hold else set()
+    bad = draw(st.sets(st.sampled_from(may_hold))) if may_hold else set()
+    found = tuple(sorted(held - bad if entries == 1 else held))
+    unnamed = tuple(b for b in found if draw(flags))
+    number = draw(st.integers(1, entries)) if found else 0
+    left = draw(st.sampled_from((0, 1, 10**9)))
+    counts = (entries, number, number if unnamed else 0, left)
+    first = tuple(draw(st.integers(0, 99)) for _ in found)
+    return Search(*counts, asked[0], found, unnamed, tuple(sorted(bad)), asked[1], asked[2], first)
+
+
+entry_facts = st.builds(
+    EntryFacts, st.integers(0, 99), names(1), names(), names(), at_tail=flags, search=st.none() | searches()
+)
+mark_facts = st.builds(
+    MarkFacts,
+    age_ms=ms,
+    grace_ms=ms,
+    created_ms=ms,
+    changed_ms=some_ms,
+    missing_replicas=names(),
+    problem=st.sampled_from(("", "no end")),
+    lock_holder=st.none() | st.sampled_from(("", "worker-3")),
+    lock_since_ms=some_ms,
+    state=st.none() | st.sampled_from(LedgerState),
+    why=st.lists(st.sampled_from(WhyMarked), unique=True).map(tuple),
+)
+locations = st.none() | st.sampled_from(("/r1", "/region/rack"))
+
+
+@st.composite
+def write_sets(draw: st.DrawFn) -> WriteSetFacts:
+    members = draw(names(0, 30))
+    at = tuple(draw(locations) for _ in members)
+    return WriteSetFacts(draw(st.none() | st.integers(0, 9)) if members else None, members, at, "has 1 rack (/r1) and needs 2")
+
+
+@st.composite
+def placements(draw: st.DrawFn) -> PlacementFacts:
+    shown = tuple(draw(st.lists(write_sets(), min_size=1, max_size=3)))
+    deciding = draw(st.integers(len(shown), 40))
+    parameters = draw(st.sampled_from(((), (("minNumRacksPerWriteQuorum", "2"),))))
+    policy, recorded = draw(st.sampled_from(("rack", "zone", "region"))), draw(st.sampled_from(("", "IsolatedPolicy")))
+    return PlacementFacts(policy, draw(flags), parameters, max(deciding, 2), deciding, shown, draw(names()), recorded)
+
+
+contradictions = st.sampled_from(Contradicts).map(lambda what: Contradiction(what, (5, 6, 7)))
+OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
+    EntryFacts: entry_facts,
+    CorruptFacts: st.builds(
+        CorruptFacts,
+        st.integers(0, 99),
+        names(1),
+        st.dictionaries(st.sampled_from(BOOKIES), some(numbers, 1, 20), min_size=1).map(lambda on: tuple(sorted(on.items()))),
+    ),
+    MarkFacts: mark_facts,
+    UnrecoverableFacts: st.builds(UnrecoverableFacts, entry_facts, mark_facts),
+    DuplicateFacts: st.builds(
+        DuplicateFacts,
+        st.dictionaries(st.sampled_from(BOOKIES), some(st.integers(0, 99), 2), min_size=1).map(lambda on: tuple(on.items())),
+    ),
+    PlacementFacts: placements(),
+    UndecodableFacts: st.builds(UndecodableFacts, words, numbers, numbers, st.just("00ff")),
+    ContradictionFacts: st.lists(contradictions, min_size=1, max_size=20).flatmap(
+        lambda found: st.builds(ContradictionFacts, st.just(tuple(found)), st.integers(len(found), 5_000))
+    ),
+    StuckFacts: st.builds(StuckFacts, st.sampled_from((LedgerState.OPEN, LedgerState.IN_RECOVERY)), ms, flags, ms, ms),
+    BeyondEndFacts: st.builds(BeyondEndFacts, st.integers(-1, 99), st.integers(1, 30), names(1)),
+    SilentFacts: st.builds(
+        SilentFacts, st.just("writable"), st.just("h:3181"), st.integers(2, 9), st.just("") | words, delays, flags
+    ),
+    LostFacts: st.builds(LostFacts, flags, counts, some(numbers, 1, 10), ms, delays, flags),
+    FailingFacts: st.builds(
+        FailingFacts,
+        st.just("writable"),
+        st.just("h:3181"),
+        st.integers(2, 9),
+        st.integers(3, 99),
+        st.lists(st.integers(0, 99), min_size=1, max_size=3, unique=True).map(tuple),
+        st.integers(1, 99),
+        st.integers(0, 99),
+        st.just((("EIO", 7), ("EUA", 1))),
+    ),
+    LostContentFacts: st.builds(
+        LostContentFacts,
+        st.just("readonly"),
+        st.just("h:3181"),
+        st.integers(3, 10**6),
+        flags,
+        st.integers(3, 10**6),
+        counts,
+        counts,
+        some(numbers, 3, 10),
+    ),
+    PopulationFacts: st.builds(
+        PopulationFacts,
+        st.just("run-1"),
+        st.just("2026-01-01T03:00:00Z"),
+        st.integers(100, 10**6),
+        numbers,
+        numbers,
+        ms,
+        st.integers(1, 100),
+        some(numbers, 0, 10),
+        st.none() | st.just("id"),
+        st.integers(1, 100),
+    ),
+    MarkWithoutLedgerFacts: st.builds(
+        MarkWithoutLedgerFacts,
+        st.integers(20, 10**6),
+        some(numbers, 1, 20),
+        ms,
+        st.just("/ledgers/underreplication/ledgers/0000/0000/0000/0046/urL0000000070"),
+        ms,
+        counts,
+        ms,
+        flags,
+    ),
+}
+
+
+@st.composite
+def looks(draw: st.DrawFn) -> tuple[Look, ...]:
+    """Two to five looks at ledger 7: any answers and reads of its bookies, any change of its metadata between them."""
+    taken = []
+    for number in range(1, draw(st.integers(2, 5)) + 1):
+        status = draw(st.sampled_from((RecordStatus.FOUND, RecordStatus.MALFORMED, RecordStatus.UNREADABLE)))
+        stamp = None if status is RecordStatus.UNREADABLE else ZnodeStamp(1, draw(st.integers(0, 1)), 0)
+        record = LedgerRecord(7, number, draw(ms), status, stamp, mark=draw(st.none() | st.just(Mark(0))))
+        said = draw(st.dictionaries(st.sampled_from(BOOKIES), st.sampled_from(AnswerStatus), max_size=9))
+        copies = st.tuples(st.sampled_from(BOOKIES), st.integers(0, 99))
+        read = draw(st.dictionaries(copies, st.sampled_from(ReadStatus), max_size=9))
+        answers = {bookie: Answer(bookie, 7, number, 0, one) for bookie, one in said.items()}
+        reads = {(bookie, at): EntryRead(bookie, 7, at, number, 0, one) for (bookie, at), one in read.items()}
+        taken.append(Look(record, answers, reads))
+    return tuple(taken)
+
+
+@st.composite
+def hits(draw: st.DrawFn) -> dict[str, Any]:
+    """What a finding on entries carries beside its facts."""
+    ranges = tuple((10 * n, 10 * n + draw(st.integers(0, 8))) for n in range(draw(st.integers(1, 20))))
+    total = sum(last - first + 1 for first, last in ranges)
+    quorum = draw(st.integers(1, 30))
+    return {
+        "segment": FindingSegment(0, draw(st.sampled_from((-1, 199))), draw(names(1))),
+        "entries": ranges,
+        "entries_total": total + (draw(st.integers(0, 99)) if len(ranges) == 20 else 0),
+        "missing_on": tuple((bookie, ranges) for bookie in draw(names(1))),
+        "copies": Copies(quorum, quorum, draw(st.integers(0, quorum)), draw(st.integers(0, quorum))),
+    }
+
+
+def witness_of(finding: Finding, taken: tuple[Look, ...]) -> str:
+    """The witness of any finding."""
+    records = [BookieRecord(str(finding.bookie_id), n, n, Registration.WRITABLE) for n in (1, 2)]
+    tell: dict[Subject, Callable[[], dict[str, Any]]] = {
+        Subject.LEDGER: lambda: ledger_testimony(finding, taken, FACTS),
+        Subject.BOOKIE: lambda: bookie_testimony(finding, records, FACTS),
+        Subject.CLUSTER: lambda: cluster_testimony(finding, [ClusterLook(n, "listing", "400 ledgers") for n in (1, 2)], FACTS),
+    }
+    return str(tell[CATALOGUE[finding.kind].subject]()["witness"])
+
+
+def test_every_dataclass_of_facts_is_generated() -> None:
+    """One that is not would never be rendered here."""
+    assert set(FACTS_TYPES) == set(OF_TYPE)
+
+
+@pytest.mark.parametrize(("kind", "facts_type"), [(kind, facts) for kind in Kind for facts in facts_types(kind)])
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_a_witness_is_whole_sentences_and_names_nobody_else(kind: Kind, facts_type: type, data: st.DataObject) -> None:
+    """Whatever the facts and the looks are: nothing absent is printed, nothing is empty, and each bookie comes from them."""
+    found = finding_of(kind, data.draw(OF_TYPE[facts_type]))
+    carried = {name: value for name, value in data.draw(hits()).items() if getattr(found, name) not in (None, (), 0)}
+    found = finding_of(kind, found.facts, **carried)
+    taken = data.draw(looks())
+    for text in (witness_of(found, taken), gist(witness_of(found, taken))):
+        assert text.endswith(".") and not BROKEN.search(text), text
+        assert len(text) < WITNESS_CHARS_MAX
+        assert set(BOOKIE.findall(text)) <= set(BOOKIE.findall(repr((found, taken))))
