@@ -1,6 +1,6 @@
 """Sets of entries in closed form: what is held, expected and lacking costs its number of groups, not of entries.
 
-An `EntrySet` is a sequence of disjoint, ascending pieces (`auditor.first_checker.pieces`): a stripe of a billion entries is one piece.
+An `EntrySet` is a sequence of disjoint, ascending pieces (see `pieces`): a stripe of a billion entries is one piece.
 Every operation walks the pieces of both sides once, of `&` and `-` only those within reach of the other side: a bookie's list
 of thousands of pieces is compared with each of thousands of segments. Integers are Python's: no id is too large.
 """

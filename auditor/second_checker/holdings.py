@@ -28,7 +28,7 @@ PAGE = 8192 // 8
 STRANGE_RUNS_MAX = 10_000
 STRANGE_FROM_RUNS = 17
 KNOWN_STRIDES = 16
-"""What a list may claim (as `auditor.first_checker.coverage` bounds it): progressions of 17 runs or more whose period is none of the
+"""What a list may claim (as the first checker bounds it): progressions of 17 runs or more whose period is none of the
 first 16 multiples of the ensemble size may tell 10,000 runs, or as many as the bytes received can have carried one by one."""
 
 _WHY_NO_LIST = {

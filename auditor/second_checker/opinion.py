@@ -1,6 +1,6 @@
 """The second checker: one ledger judged again from the same evidence, entry by entry, by derivations of its own.
 
-Verified: all that `auditor.first_checker` verifies of a ledger (its module docstrings say what), by other means: which looks count,
+Verified: all that the first checker verifies of a ledger (its module docstrings say what), by other means: which looks count,
 where each entry was written, what each bookie said of it, how many copies can exist, the marks, the metadata, the placement,
 and every fact of each finding.
 Not verified: why a write set fails, in words, and how many do; entries of very long ledgers that lie between those looked at

@@ -27,7 +27,7 @@ TRIES_MAX = 1_000_000
 """Members placed while one ensemble is tried, all its write sets and combinations together: a second or two. Ensembles of some
 tens, of which two members of a write set are unplaced, come near it."""
 SETS_MEMBERS_MAX = 100_000
-"""What is beyond it in members of all write sets together, nobody judges (as `auditor.first_checker.placement_rules` bounds it)."""
+"""Members of all write sets together above which neither checker judges."""
 ENSEMBLES_KEPT_MAX = 4_096
 """Ensembles remembered with what was found of them: some MB."""
 

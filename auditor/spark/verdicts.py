@@ -1,4 +1,4 @@
-"""Judging in Spark: what was seen of a ledger gathered into one row, and the plain function of `auditor.judging.settle` over it."""
+"""Judging in Spark: all evidence on a ledger gathered into one row, and `judging.settle` over it."""
 
 from __future__ import annotations
 

@@ -50,15 +50,21 @@ HOMES = {
 PLANTS = {
     "floors": [
         ("auditor/model/ledger.py", "auditor.wire.layout"),
-        ("auditor/first_checker/ledger.py", "auditor.first_checker.recheck"),
-        ("auditor/first_checker/recheck.py", "auditor.first_checker.coverage"),
+        ("auditor/first_checker/ledger.py", "auditor.second_checker.agreement"),
+        ("auditor/second_checker/agreement.py", "auditor.first_checker.coverage"),
+        ("auditor/second_checker/schedule.py", "auditor.witness.phrases"),
         ("auditor/report/text.py", "auditor.spark.store"),
         ("auditor/zookeeper/pace.py", "auditor.bookie.pace"),
         ("auditor/topology/locating.py", "auditor.zookeeper.metadata_store"),
         ("auditor/run/in_process.py", "auditor.sandbox.bookie"),
         ("auditor/spark/store.py", "auditor.run.pipeline"),
-        ("auditor/summary/ledgers.py", "auditor.config"),
+        ("auditor/judging/settle.py", "auditor.summary.ledgers"),
+        ("auditor/evidence/run_directory.py", "auditor.summary.run_summary"),
         ("auditor/sandbox/bookie.py", "auditor.commands.run"),
+    ],
+    "run": [
+        ("auditor/run/relisting.py", "auditor.run.pipeline"),
+        ("auditor/run/read_counts.py", "auditor.run.conclusion"),
     ],
     "no-spark": [
         ("auditor/run/in_process.py", "auditor.spark.store"),

@@ -28,8 +28,9 @@ from mutmut.mutation.pragma_handling import IgnoredCode
 Identity = tuple[str, str, str, str]
 """File, function, what the changed lines said before and what after: no number that an edit elsewhere would shift."""
 
-WORDING = ("next_commands", "pulsar_commands", "telling", "tell_*", "witness", "words")
-"""Modules of `confirm` that make sentences and commands for people: tests on them compare whole texts."""
+DECIDING_WITNESSES = ("owner",)
+"""Modules of `witness` that decide something. The others make sentences and commands for people: tests on them compare whole
+texts."""
 
 
 @dataclass(frozen=True)
@@ -183,4 +184,4 @@ def _compiled(mutant: Mutant, function: FunctionType) -> FunctionType:
 
 def is_wording(path: Path) -> bool:
     """Whether a module makes sentences and nothing else."""
-    return any(path.match(f"confirm/{one}.py") for one in WORDING)
+    return path.match("witness/*.py") and path.stem not in DECIDING_WITNESSES

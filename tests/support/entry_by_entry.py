@@ -1,6 +1,6 @@
 """The contract's judgement spelled out entry by entry, with sets and loops: what the closed form must agree with.
 
-Nothing of `auditor.first_checker` is used here. It costs entries times write quorum, so stories keep the entries in question few:
+Nothing of the product's checkers is used. It costs entries times write quorum, so stories keep the entries in question few:
 below `base` every entry is known to be held by its whole write set, and is not enumerated.
 """
 

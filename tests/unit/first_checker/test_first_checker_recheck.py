@@ -9,14 +9,14 @@ from __future__ import annotations
 import random
 
 import pytest
+from support.looks import looks
 from support.stories import NOW_MS, Bookie, State, Story, drive
 
 from auditor.first_checker.recheck import Instruction, Next, Suspicion, next_step, same_state, settled_from
 from auditor.judging.settle import Todo
-from auditor.model.availability import Answer, AnswerStatus
-from auditor.model.evidence import Look
+from auditor.model.availability import AnswerStatus
 from auditor.model.finding import Kind
-from auditor.model.ledger import LedgerRecord, Malformed, Mark, RecordStatus, ZnodeStamp
+from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.sandbox.notation import ledger
 
@@ -28,28 +28,6 @@ UNSETTLED = Instruction(Next.UNSETTLED)
 AGAIN_LATER = Instruction(Next.LOOK_AGAIN, wait=True)
 CLOSE = Instruction(Next.LOOK_AGAIN, wait=False)
 LOOKS_MAX = 3
-
-
-def looks(text: str) -> tuple[Look, ...]:
-    """The looks this notation tells."""
-    return tuple(_look(number, word) for number, word in enumerate(text.split()))
-
-
-def _look(number: int, word: str) -> Look:
-    letter = word[0]
-    status = {"M": RecordStatus.MALFORMED, "N": RecordStatus.MALFORMED, "U": RecordStatus.UNREADABLE, "G": RecordStatus.GONE}
-    known = status.get(letter, RecordStatus.FOUND)
-    record = LedgerRecord(
-        ledger_id=7,
-        look=number,
-        read_at_ms=number,
-        status=known,
-        stamp=None if letter in "UG" else ZnodeStamp(1, ord(letter), 0),
-        malformed=Malformed("x", 0, 1, "") if known is RecordStatus.MALFORMED else None,
-        mark=Mark(0) if "+" in word else None,
-    )
-    said = {"b": Answer("b", 7, number, number, AnswerStatus.HELD)} if "!" in word else {}
-    return Look(record, said)
 
 
 @pytest.mark.parametrize(

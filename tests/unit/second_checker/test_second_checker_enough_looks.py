@@ -1,4 +1,4 @@
-"""Whether a verdict had enough looks behind it, in the notation of test_confirm_recheck.py: one word a look."""
+"""Whether a verdict had enough looks behind it, in the notation of test_first_checker_recheck.py: one word a look."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from support.findings_by_kind import finding_of
-from test_confirm_recheck import looks
+from support.looks import looks
 
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.finding import Kind
