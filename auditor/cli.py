@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from auditor import __version__
+from auditor.commands.grouped_help import GroupedCommand
 from auditor.config import CONFIG_FILE, SETTINGS, Setting, parse, read_layers
 from auditor.errors import ConfigError
 
@@ -24,10 +25,11 @@ Command = Callable[..., Any]
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="auditor")
 def cli() -> None:
-    """Audits an Apache BookKeeper cluster: is every acknowledged entry where the metadata says it is, in as many copies as
-    was promised? It only looks: nothing is ever written to ZooKeeper or a bookie.
+    """Audit an Apache BookKeeper cluster: is every acknowledged entry where the metadata says it is,
+    in as many copies as was promised? The auditor only reads: it never writes to ZooKeeper or a bookie.
 
-    Exit codes: 0 sound, 1 findings, 2 usage, 3 something could not be judged, 4 the auditor is at fault, 5 unreachable.
+    Exit codes: 0 sound, 1 findings, 2 usage error, 3 something could not be judged, 4 the auditor is
+    at fault, 5 unreachable.
     """
 
 
@@ -98,7 +100,7 @@ def _call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> No
     sys.exit(code)
 
 
-@cli.command()
+@cli.command(cls=GroupedCommand)
 @_options("run")
 def run(**flags: Any) -> None:
     """Audit every ledger of a cluster, once, as a Spark job."""
@@ -111,7 +113,7 @@ def run(**flags: Any) -> None:
     _call("run", flags, work)
 
 
-@cli.command()
+@cli.command(cls=GroupedCommand)
 @click.argument("ids", nargs=-1, metavar="[ID …]")
 @click.option(
     "--naming",
@@ -120,7 +122,7 @@ def run(**flags: Any) -> None:
 )
 @_options("ledger")
 def ledger(ids: Sequence[str], naming: str | None, **flags: Any) -> None:
-    """Audit single ledgers: same engine and verdicts, no Spark, an answer in about a second.
+    """Audit single ledgers without Spark, with the same judgement, in about a second.
 
     With --naming, show what blocks the decommission of a bookie:
 
@@ -146,10 +148,10 @@ def ledger(ids: Sequence[str], naming: str | None, **flags: Any) -> None:
     _call("ledger", flags, work)
 
 
-@cli.command()
+@cli.command(cls=GroupedCommand)
 @_options("demo")
 def demo(**flags: Any) -> None:
-    """Start an embedded cluster with a ledger of every finding kind beside a sound twin, and audit it. Needs Java only."""
+    """Audit an embedded cluster that holds an example of each kind of finding. Needs Java only."""
 
     def work(context: Any) -> int:
         from auditor.commands.demo import demo as command
@@ -159,11 +161,11 @@ def demo(**flags: Any) -> None:
     _call("demo", flags, work)
 
 
-@cli.command()
+@cli.command(cls=GroupedCommand)
 @click.argument("run_dir", metavar="RUN_DIR")
 @_options("replay")
 def replay(run_dir: str, **flags: Any) -> None:
-    """Judge the stored evidence of a run again with today's code. Needs no cluster and no Java."""
+    """Judge the stored evidence of a run again with this version. Needs no cluster and no Java."""
 
     def work(context: Any) -> int:
         from auditor.commands.replay import replay as command
@@ -173,11 +175,11 @@ def replay(run_dir: str, **flags: Any) -> None:
     _call("replay", flags, work)
 
 
-@cli.command()
+@cli.command(cls=GroupedCommand)
 @click.argument("run_dir", metavar="RUN_DIR")
 @_options("report")
 def report(run_dir: str, **flags: Any) -> None:
-    """Render a stored run again."""
+    """Print the report of a stored run."""
 
     def work(context: Any) -> int:
         from auditor.commands.replay import report as command
@@ -187,10 +189,10 @@ def report(run_dir: str, **flags: Any) -> None:
     _call("report", flags, work)
 
 
-@cli.command()
+@cli.command(cls=GroupedCommand)
 @_options("topology")
 def topology(**flags: Any) -> None:
-    """Show where each bookie got its location from. Exit 3 when one has none."""
+    """Show the location of each bookie and its source. Exit 3 when a bookie has none."""
 
     def work(context: Any) -> int:
         from auditor.commands.topology import topology as command
@@ -200,10 +202,10 @@ def topology(**flags: Any) -> None:
     _call("topology", flags, work)
 
 
-@cli.command()
+@cli.command(cls=GroupedCommand)
 @_options("config")
 def config(**flags: Any) -> None:
-    """Show the effective settings and where each came from."""
+    """Show the effective settings and the source of each."""
 
     def work(context: Any) -> int:
         from auditor.commands.doctor import show_config
@@ -213,10 +215,10 @@ def config(**flags: Any) -> None:
     _call("config", flags, work)
 
 
-@cli.command()
+@cli.command(cls=GroupedCommand)
 @_options("config")
 def doctor(**flags: Any) -> None:
-    """Say what was found and what is missing: Java, Spark, ZooKeeper, bookies."""
+    """Check Java, Spark, ZooKeeper and the bookies, and say what is missing."""
 
     def work(context: Any) -> int:
         from auditor.commands.doctor import doctor as command

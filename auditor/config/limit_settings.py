@@ -14,98 +14,108 @@ _HOUR = 3_600_000
 BOOKIE_SETTINGS = (
     Setting(
         "bookie_requests_per_second", _BOOKIES, RATE, "2000",
-        "Requests sent to one bookie a second; 0 lifts the limit.",
-        "An idle bookie answers tens of thousands of lists a second, so this leaves a busy one room. It sets "
-        "the length of a run: ledgers x ensemble size / bookies / this rate, so 1,000,000 ledgers of 3 on 10 bookies take "
-        "about 2.5 minutes.",
+        "Requests sent to one bookie a second. 0: no limit.",
+        "An idle bookie answers tens of thousands of lists a second, so this leaves a busy one "
+        "room. It sets the length of a run: ledgers x ensemble size / bookies / this rate, so "
+        "1,000,000 ledgers of 3 on 10 bookies take about 2.5 minutes.",
         low=0, high=1_000_000, commands=AUDITING,
     ),
     Setting(
         "bookie_inflight", _BOOKIES, COUNT, "64",
         "Requests outstanding at one bookie.",
-        "Pipelining decides the speed, and a bookie closes a connection whose read queue is full. Halved on a "
-        "reset, grown back.",
+        "Pipelining decides the speed, and a bookie closes a connection whose read queue is "
+        "full. The number is halved on a reset and grows back.",
         low=1, high=4096, commands=AUDITING,
     ),
     Setting(
         "bookie_inflight_bytes", _BOOKIES, SIZE, "64MiB",
-        "Answer bytes expected to be outstanding at one bookie.",
-        "A list costs 24 bytes a contiguous run: a striped ledger of 800,000 entries is 6 MB from each bookie. Without "
-        "this bound 64 such answers at once would be 400 MB.",
+        "Expected bytes of outstanding answers at one bookie.",
+        "A list costs 24 bytes a contiguous run: a striped ledger of 800,000 entries is 6 MB "
+        "from each bookie. Without this bound 64 such answers at once would be 400 MB.",
         low=2**20, high=2**32, commands=AUDITING,
     ),
     Setting(
         "rpc_timeout", _BOOKIES, DURATION, "10s",
-        "How long one request to a bookie may stay unanswered. A time-out is never counted as absence.",
-        "Twice BookKeeper's readEntryTimeoutSec (5 s): a list walks an index, which a busy disk delays. `demo`, one of whose "
-        "bookies cannot list, waits 3 s.",
+        "Longest wait for the answer to one request. A time-out never counts as absence.",
+        "Twice BookKeeper's readEntryTimeoutSec (5 s): a list walks an index, which a busy disk "
+        "delays. `demo`, one of whose bookies cannot list, waits 3 s.",
         low=10, high=10 * _MINUTE, commands=AUDITING, elsewhere={"demo": "3s"},
     ),
     Setting(
         "bookie_connect_timeout", _BOOKIES, DURATION, "5s",
-        "How long one connection attempt to a bookie may take, authentication included.",
+        "Longest wait for one connection to a bookie, authentication included.",
         "A host that drops packets must not hold its lane for the kernel's two minutes.",
         low=10, high=10 * _MINUTE, commands=AUDITING,
     ),
     Setting(
         "bookie_connect_attempts", _BOOKIES, COUNT, "3",
-        "Connections tried in a row without one answer before a bookie counts as silent.",
+        "Connections tried in a row without an answer before a bookie counts as silent.",
         "One attempt would call a restarting bookie silent; the second look asks again anyway.",
         low=1, high=100, commands=AUDITING,
     ),
     Setting(
         "bookie_retries", _BOOKIES, COUNT, "3",
-        "Times one question is asked again after a reset or ETOOMANYREQUESTS.",
+        "Times that one question is asked again after a reset or ETOOMANYREQUESTS.",
         "A reset with a full window is our own doing: the last retry goes out alone.",
         low=0, high=100, commands=AUDITING,
     ),
     Setting(
         "bookie_deadline", _BOOKIES, DURATION, "30m",
-        "How long the whole conversation with one bookie may take at one look; what is unanswered by then is unknown.",
-        "Enough for 3,600,000 requests at the default rate; a bookie that answers each request "
+        "Longest conversation with one bookie at one look. Questions unanswered by then are "
+        "unknown.",
+        "Enough for 3,600,000 requests at the default rate. A bookie that answers each request "
         "just before its time-out must not hold the run.",
         low=100, high=24 * _HOUR, commands=AUDITING,
     ),
     Setting(
         "frame_bytes_max", _BOOKIES, SIZE, "256MiB",
-        "Largest answer accepted from a bookie; a larger one makes its ledger INDETERMINATE(answer_too_large).",
-        "BookKeeper bounds what a bookie receives, not what it sends: 5 MiB, its client's default, cuts off ledgers of about "
-        "200,000 stripes. 256 MiB is 11 million runs. Never under 64 MiB.",
+        "Largest answer accepted from a bookie. A larger one makes its ledger "
+        "INDETERMINATE(answer_too_large).",
+        "BookKeeper bounds what a bookie receives, not what it sends. 5 MiB, its client's "
+        "default, cuts off ledgers of about 200,000 stripes. 256 MiB is 11 million runs. Never "
+        "under 64 MiB.",
         low=64 * 2**20, high=2**31 - 1, commands=AUDITING,
     ),
     Setting(
         "list_groups_max", _BOOKIES, COUNT, "10000000",
         "Contiguous runs (sequence groups) accepted in one list.",
-        "Bounds the memory that decoding one hostile or enormous list takes.",
+        "Bounds the memory for decoding one hostile or enormous list.",
         low=100_000, high=(2**31 - 1) // 24, commands=AUDITING,
     ),
     Setting(
         "confirming_reads_max", _BOOKIES, COUNT, "16",
-        "Entries read on one bookie for one ledger to confirm that what its list lacks is really absent.",
-        "Both ends and a sample of each missing run. A wiped bookie of 40,000 ledgers then costs at most 640,000 small reads: "
-        "about five minutes at the default rate. Below 4 the worst entry of a ledger could stay unread.",
+        "Entries read on one bookie for one ledger to confirm that entries missing from its list "
+        "are absent.",
+        "Both ends and a sample of each missing run. A wiped bookie of 40,000 ledgers then costs "
+        "at most 640,000 small reads: about five minutes at the default rate. Below 4 the worst "
+        "entry of a ledger could stay unread.",
         low=4, high=10_000, commands=AUDITING,
     ),
     Setting(
         "probe_entries", _BOOKIES, COUNT, "3",
-        "Entries read for one ledger on a bookie that cannot list, drawn at random beside the ends of each segment; 0: none is "
-        "read, and such ledgers are INDETERMINATE(bookie_unsupported).",
-        "With the ends a closed ledger of one segment costs five small reads a bookie. It finds a lost ledger for sure, and "
-        "over many ledgers a share of lost entries; the report says how large a share it could miss.",
+        "Entries read for one ledger on a bookie that cannot list, drawn at random beside the "
+        "ends of each segment. 0: none is read, and such ledgers are "
+        "INDETERMINATE(bookie_unsupported).",
+        "With the ends, a closed ledger of one segment costs five small reads a bookie. That "
+        "surely finds a lost ledger, and over many ledgers a share of lost entries; the report "
+        "says how large a share it could miss.",
         low=0, high=10_000, commands=AUDITING,
     ),
     Setting(
         "stranded_entries_max", _BOOKIES, COUNT, "16",
-        "Entries of one ledger without a copy that all other registered bookies are asked for; 0: none.",
-        "Both ends and a sample of what is lost: enough to say where the ledger went. It costs this many small reads a bookie "
-        "for a ledger with a loss, and nothing for others.",
+        "Entries of one ledger without a copy for which all other registered bookies are asked. "
+        "0: none.",
+        "Both ends and a sample of the lost entries: enough to say where the ledger went. It "
+        "costs this many small reads a bookie for a ledger with a loss, and nothing for others.",
         low=0, high=10_000, commands=AUDITING,
     ),
     Setting(
         "search_reads_max", _BOOKIES, COUNT, "20000",
-        "Times one bookie is read in a run for entries without a copy that it should not hold.",
-        "A lost ledger costs each other bookie one small read a look: at the default rate this is 10 s of reads on a bookie, "
-        "and enough for 10,000 lost ledgers. Findings beyond it say that the bookie was not asked.",
+        "Reads on one bookie in a run that search for entries which belong elsewhere and have no "
+        "copy there.",
+        "A lost ledger costs each other bookie one small read a look. At the default rate this "
+        "is 10 s of reads on a bookie, enough for 10,000 lost ledgers. Findings beyond it say "
+        "that the bookie was not asked.",
         low=0, high=10_000_000, commands=AUDITING,
     ),
 )  # fmt: skip
@@ -113,9 +123,9 @@ BOOKIE_SETTINGS = (
 ZOOKEEPER_SETTINGS = (
     Setting(
         "zookeeper_reads_per_second", _ZOOKEEPER, RATE, "20000",
-        "Znodes read a second over the whole job, however many tasks read; 0 lifts the limit.",
-        "What BookKeeper's own auditor reaches, and a tenth of what ZooKeeper serves in batches: sessions of "
-        "brokers and bookies are not starved.",
+        "Znodes read a second over the whole job, however many tasks read. 0: no limit.",
+        "What BookKeeper's own auditor reaches, and a tenth of what ZooKeeper serves in batches. "
+        "Sessions of brokers and bookies are not starved.",
         low=0, high=10_000_000, commands=PLACING,
     ),
     Setting(
@@ -127,30 +137,32 @@ ZOOKEEPER_SETTINGS = (
     Setting(
         "zookeeper_inflight", _ZOOKEEPER, COUNT, "4",
         "multiRead requests outstanding for each reader.",
-        "More gains nothing measurable and lengthens the queue other sessions stand in.",
+        "More gains nothing measurable and lengthens the queue for other sessions.",
         low=1, high=64, commands=PLACING,
     ),
     Setting(
         "zookeeper_session_timeout", _ZOOKEEPER, DURATION, "10s",
-        "ZooKeeper session time-out asked for.",
+        "ZooKeeper session time-out to ask for.",
         "BookKeeper's zkTimeout default.",
         low=_SECOND, high=5 * _MINUTE, commands=PLACING,
     ),
     Setting(
         "zookeeper_connect_timeout", _ZOOKEEPER, DURATION, "15s",
-        "How long the first connection may take before the metadata service counts as unreachable (exit 5).",
+        "Longest wait for the first connection before the metadata service counts as unreachable "
+        "(exit 5).",
         "Long enough to try each of three servers and to sit out an election.",
         low=100, high=10 * _MINUTE, commands=PLACING,
     ),
     Setting(
         "zookeeper_retries", _ZOOKEEPER, COUNT, "3",
-        "Times a read is repeated after a lost connection or session.",
-        "With the pause between them they span an election of the ensemble; more would hide an outage.",
+        "Times that a read is repeated after a lost connection or session.",
+        "With the pause between them they span an election of the ensemble; more would hide an "
+        "outage.",
         low=0, high=100, commands=PLACING,
     ),
     Setting(
         "zookeeper_retry_wait", _ZOOKEEPER, DURATION, "1s",
-        "Pause before each repeat.",
+        "Pause before each repeated read.",
         "An election takes a few hundred milliseconds to a few seconds.",
         low=0, high=5 * _MINUTE, commands=PLACING,
     ),

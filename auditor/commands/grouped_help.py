@@ -1,0 +1,55 @@
+"""`--help` of a command: its settings under the headings of docs/configuration.md, and examples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import click
+
+from auditor.config import SETTINGS
+
+EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "run": (
+        "auditor run --metadata-service-uri zk+hierarchical://zk1:2181/ledgers --output /var/lib/auditor",
+        "auditor run --config auditor.toml --dry-run",
+        "auditor run --config auditor.toml --resume 20261121T050618Z-763f50",
+        "auditor ledger --config auditor.toml --naming b3:3181 | auditor run --config auditor.toml --ledgers-from -",
+    ),
+    "ledger": (
+        "auditor ledger --metadata-service-uri zk+hierarchical://zk1:2181/ledgers 4711 4712",
+        "auditor ledger --config auditor.toml --naming bookie-3:3181 > ids.txt",
+    ),
+    "demo": ("auditor demo --output audits/demo",),
+    "replay": ("auditor replay audits/run-20261121T050618Z-763f50",),
+    "report": ("auditor report audits/run-20261121T050618Z-763f50 --format json",),
+    "topology": ("auditor topology --config auditor.toml --topology zookeeper",),
+    "config": ("AUDITOR_BOOKIE_INFLIGHT=16 auditor config --config auditor.toml",),
+    "doctor": ("auditor doctor --metadata-service-uri zk+hierarchical://zk1:2181/ledgers",),
+}
+"""Command lines to copy, by command."""
+_SECTIONS: Final = {setting.key: setting.section for setting in SETTINGS}
+
+
+class GroupedCommand(click.Command):
+    """A command that lists its options under headings, in the order of docs/configuration.md."""
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the command's own options first, then each section of settings."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for parameter in self.get_params(context):
+            record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
+            if record is not None:
+                sections.setdefault(_SECTIONS.get(parameter.name or "", "Options"), []).append(record)
+        for heading, records in sections.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples of the command."""
+        lines = EXAMPLES.get(self.name or "", ())
+        if lines:
+            with formatter.section("Examples"):
+                for line in lines:
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
