@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.zookeeper_process import ZooKeeperProcess
+from support.zookeeper_many_znodes import Server
 from support.zookeeper_znodes import QUICK, Znodes, uri
 
 from auditor.errors import StoreUnavailable
@@ -12,16 +12,18 @@ from auditor.wire import bookie_registration
 from auditor.wire.layout import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 
+pytestmark = pytest.mark.also_in_memory
+
 NOW_MS = 1_700_000_000_000
 COOKIE = b'5\nbookieHost: "10.0.0.1:3181"\njournalDir: "/j"\nledgerDirs: "1\\t/l"\n'
 
 
-def bookies(server: ZooKeeperProcess, root: str) -> list[BookieRecord]:
+def bookies(server: Server, root: str) -> list[BookieRecord]:
     with open_store(uri(server.hosts, root), QUICK) as store:
         return store.bookies(look=1, now_ms=lambda: NOW_MS)
 
 
-def test_each_bookie_once_with_where_it_is(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_each_bookie_once_with_where_it_is(server: Server, tree: Znodes) -> None:
     """Writable, read-only, registered without an address (the id is one), and gone but for its cookie; sorted by id."""
     root = "/bookies/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -39,7 +41,7 @@ def test_each_bookie_once_with_where_it_is(server: ZooKeeperProcess, tree: Znode
     ] == bookies(server, root)
 
 
-def test_registered_in_both_places_counts_as_writable(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_registered_in_both_places_counts_as_writable(server: Server, tree: Znodes) -> None:
     """On its way to read-only a bookie is registered twice for a moment: one record, from the place BookKeeper reads first."""
     root = "/both/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -49,7 +51,7 @@ def test_registered_in_both_places_counts_as_writable(server: ZooKeeperProcess, 
     assert (record.registration, record.port) == (Registration.WRITABLE, 1)
 
 
-def test_a_registration_that_cannot_be_read_is_one_without_address(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_a_registration_that_cannot_be_read_is_one_without_address(server: Server, tree: Znodes) -> None:
     """Undecodable, without a bookie's endpoint, under an odd name, or shut: registered all the same, and why is said."""
     root = "/odd-bookies/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -66,7 +68,7 @@ def test_a_registration_that_cannot_be_read_is_one_without_address(server: ZooKe
     assert all(record.registration is Registration.WRITABLE for bookie_id, record in records.items() if bookie_id != "b3")
 
 
-def test_cookies_are_the_bookies_not_decommissioned(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_cookies_are_the_bookies_not_decommissioned(server: Server, tree: Znodes) -> None:
     """Cookies are listed by id; a cluster that has no such znode has none."""
     root = "/cookies-only/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -79,7 +81,7 @@ def test_cookies_are_the_bookies_not_decommissioned(server: ZooKeeperProcess, tr
 
 
 @pytest.mark.parametrize("shut", ["available", "available/readonly", "cookies"])
-def test_a_list_of_bookies_that_may_not_be_read_is_no_empty_list(server: ZooKeeperProcess, tree: Znodes, shut: str) -> None:
+def test_a_list_of_bookies_that_may_not_be_read_is_no_empty_list(server: Server, tree: Znodes, shut: str) -> None:
     """Not knowing which bookies there are is not "there are none"."""
     root = f"/shut-{shut.replace('/', '-')}-bookies/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from support.zookeeper_process import ZooKeeperProcess
+from support.zookeeper_many_znodes import Server
 from support.zookeeper_znodes import QUICK, Znodes, uri
 
 from auditor.errors import StoreUnavailable
@@ -14,10 +14,12 @@ from auditor.wire.layout import LedgerLayout
 from auditor.wire.service_uri import parse
 from auditor.zookeeper.metadata_store import StoreAddress, open_store
 
+pytestmark = pytest.mark.also_in_memory
+
 INSTANCE_ID = "f3492f09-f19c-49d9-a9ff-2411c8025150"
 
 
-def test_a_cluster_is_found_at_the_path_of_its_uri(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_a_cluster_is_found_at_the_path_of_its_uri(server: Server, tree: Znodes) -> None:
     """ROOT is the path of the URI, LAYOUT names the layout, and the facts repeat what was found."""
     root = "/a/b/ledgers"
     tree.layout(root, LedgerLayout.LONG_HIERARCHICAL)
@@ -32,7 +34,7 @@ def test_a_cluster_is_found_at_the_path_of_its_uri(server: ZooKeeperProcess, tre
     assert ((server.hosts,), f"zk://{server.hosts}{root}") == (facts.hosts, facts.metadata_service_uri)
 
 
-def test_settings_that_are_not_there_are_not_problems(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_settings_that_are_not_there_are_not_problems(server: Server, tree: Znodes) -> None:
     """An old cluster has no instance id, and most have no delay: None, and nothing to complain about."""
     root = "/bare/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -42,7 +44,7 @@ def test_settings_that_are_not_there_are_not_problems(server: ZooKeeperProcess, 
     assert (facts.instance_id, facts.replication_disabled, facts.lost_bookie_recovery_delay_s) == (None, False, None)
 
 
-def test_settings_that_cannot_be_understood_are_problems(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_settings_that_cannot_be_understood_are_problems(server: Server, tree: Znodes) -> None:
     """Junk and shut znodes leave the setting unknown and are told once, by path, however often the facts are read."""
     root = "/odd/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -59,7 +61,7 @@ def test_settings_that_cannot_be_understood_are_problems(server: ZooKeeperProces
         assert any(name in problem for problem in problems), (name, problems)
 
 
-def test_no_layout_is_no_cluster(server: ZooKeeperProcess) -> None:
+def test_no_layout_is_no_cluster(server: Server) -> None:
     """Without LAYOUT there is nothing to audit, and the error names the znode that was looked for."""
     with pytest.raises(StoreUnavailable, match=r"no znode /nowhere/ledgers/LAYOUT.*Check the path"):
         open_store(uri(server.hosts, "/nowhere/ledgers"), QUICK)
@@ -75,7 +77,7 @@ def test_no_layout_is_no_cluster(server: ZooKeeperProcess) -> None:
         (b"\xff\xfe", "cannot be read"),
     ],
 )
-def test_a_layout_that_is_not_known_is_refused(server: ZooKeeperProcess, tree: Znodes, data: bytes, says: str) -> None:
+def test_a_layout_that_is_not_known_is_refused(server: Server, tree: Znodes, data: bytes, says: str) -> None:
     """Ledgers laid out in a way we can't list are not listed by guesswork; the znode and the reason are named."""
     root = "/unknown-layout/ledgers"
     tree.put(f"{root}/LAYOUT", data)
@@ -84,14 +86,14 @@ def test_a_layout_that_is_not_known_is_refused(server: ZooKeeperProcess, tree: Z
     assert f"{root}/LAYOUT" in str(raised.value)
 
 
-def test_a_layout_that_may_not_be_read_is_refused(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_a_layout_that_may_not_be_read_is_refused(server: Server, tree: Znodes) -> None:
     """Not authorised is not "no cluster": the error says which znode needs read permission."""
     tree.put("/shut/ledgers/LAYOUT", layout_wire.encode(LedgerLayout.FLAT), shut=True)
     with pytest.raises(StoreUnavailable, match="/shut/ledgers/LAYOUT may not be read by this session: give it read permission"):
         open_store(uri(server.hosts, "/shut/ledgers"), QUICK)
 
 
-def test_layout_decides_against_the_uri(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_layout_decides_against_the_uri(server: Server, tree: Znodes) -> None:
     """A URI that names another layout than the cluster has is a problem to tell; LAYOUT is believed."""
     root = "/hint/ledgers"
     tree.layout(root, LedgerLayout.LONG_HIERARCHICAL)
@@ -101,7 +103,7 @@ def test_layout_decides_against_the_uri(server: ZooKeeperProcess, tree: Znodes) 
     assert "says flat" in problem and "read as longhierarchical" in problem
 
 
-def test_pulsars_uri_is_looked_for_in_its_chroot_first(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_pulsars_uri_is_looked_for_in_its_chroot_first(server: Server, tree: Znodes) -> None:
     """The chroot's own cluster is taken before one at /ledgers, which is named; alone, the one at /ledgers is taken."""
     pulsar = parse(f"metadata-store:zk:{server.hosts}/pulsar")
     tree.layout("/ledgers", LedgerLayout.HIERARCHICAL)
@@ -114,7 +116,7 @@ def test_pulsars_uri_is_looked_for_in_its_chroot_first(server: ZooKeeperProcess,
     assert "/ledgers/LAYOUT" in problem and "only /pulsar/ledgers is audited" in problem
 
 
-def test_an_address_opens_the_same_store_elsewhere(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_an_address_opens_the_same_store_elsewhere(server: Server, tree: Znodes) -> None:
     """What goes into a Spark task is small, comes back equal, and opens the same cluster without looking for it again."""
     root = "/address/ledgers"
     tree.layout(root, LedgerLayout.FLAT)

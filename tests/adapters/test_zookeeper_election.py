@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.zookeeper_process import ZooKeeperProcess
+from support.zookeeper_many_znodes import Server
 from support.zookeeper_znodes import QUICK, Znodes, uri
 
 from auditor.wire import underreplication_mark, znode_paths
@@ -11,8 +11,10 @@ from auditor.wire.layout import LedgerLayout
 from auditor.zookeeper.election import NOT_KNOWN
 from auditor.zookeeper.metadata_store import open_store
 
+pytestmark = pytest.mark.also_in_memory
 
-def elected(server: ZooKeeperProcess, root: str) -> tuple[str | None, list[str]]:
+
+def elected(server: Server, root: str) -> tuple[str | None, list[str]]:
     """The auditor, asked for twice, and the problems of having asked."""
     with open_store(uri(server.hosts, root), QUICK) as store:
         first = store.elected_auditor()
@@ -24,7 +26,7 @@ def vote(tree: Znodes, root: str, name: str, data: bytes, *, shut: bool = False)
     tree.put(f"{root}{znode_paths.ELECTION}/{name}", data, shut=shut)
 
 
-def test_the_smallest_sequence_number_is_the_auditor(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_the_smallest_sequence_number_is_the_auditor(server: Server, tree: Znodes) -> None:
     """By number, not by name, and not by what the election's own znode says; names that are no votes are passed over."""
     root = "/elected/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -38,7 +40,7 @@ def test_the_smallest_sequence_number_is_the_auditor(server: ZooKeeperProcess, t
     assert ("b1:3181", []) == elected(server, root)
 
 
-def test_without_votes_nobody_is_elected(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_without_votes_nobody_is_elected(server: Server, tree: Znodes) -> None:
     """No election at all, or one in which nobody stands: None, and nothing odd."""
     root = "/unelected/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -48,7 +50,7 @@ def test_without_votes_nobody_is_elected(server: ZooKeeperProcess, tree: Znodes)
 
 
 @pytest.mark.parametrize("shut", ["", "/V_0000000001"])
-def test_an_election_that_may_not_be_read_is_not_nobody(server: ZooKeeperProcess, tree: Znodes, shut: str) -> None:
+def test_an_election_that_may_not_be_read_is_not_nobody(server: Server, tree: Znodes, shut: str) -> None:
     """There may well be an auditor: not known, and the problem says which znode to open, once."""
     root = f"/shut-election{len(shut)}/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -60,7 +62,7 @@ def test_an_election_that_may_not_be_read_is_not_nobody(server: ZooKeeperProcess
     assert f"{root}{znode_paths.ELECTION}{shut} may not be read" in problem
 
 
-def test_a_vote_that_names_nobody_is_somebody(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_a_vote_that_names_nobody_is_somebody(server: Server, tree: Znodes) -> None:
     """The first vote stands: the next in line is not the auditor because its predecessor cannot be read."""
     root = "/garbled-election/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)

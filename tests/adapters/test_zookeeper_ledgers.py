@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.zookeeper_process import ZooKeeperProcess
+from support.zookeeper_many_znodes import Server
 from support.zookeeper_znodes import QUICK, Znodes, closed_ledger, ledger_bytes, uri
 
 from auditor.model.ledger import LedgerRecord, RecordStatus, ReplicationLock
@@ -17,11 +17,13 @@ from auditor.wire.layout import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 from auditor.zookeeper.multi_read import MultiRead
 
+pytestmark = pytest.mark.also_in_memory
+
 H = LedgerLayout.HIERARCHICAL
 NOW_MS = 1_700_000_000_000
 
 
-def read(server: ZooKeeperProcess, root: str, ids: Iterable[int], *, with_marks: bool = False) -> list[LedgerRecord]:
+def read(server: Server, root: str, ids: Iterable[int], *, with_marks: bool = False) -> list[LedgerRecord]:
     with open_store(uri(server.hosts, root), QUICK) as store:
         return list(store.read_ledgers(ids, look=2, now_ms=lambda: NOW_MS, with_marks=with_marks))
 
@@ -31,7 +33,7 @@ def path_of(root: str, ledger_id: int) -> str:
 
 
 @pytest.mark.parametrize("layout", list(LedgerLayout))
-def test_ledgers_are_found_in_each_layout(server: ZooKeeperProcess, tree: Znodes, layout: LedgerLayout) -> None:
+def test_ledgers_are_found_in_each_layout(server: Server, tree: Znodes, layout: LedgerLayout) -> None:
     """What is read for an id is what was written for it, in the order asked."""
     root = f"/found-{layout.value}/ledgers"
     ids = [2_147_483_647, 0, 123_456_789, 9_999]
@@ -43,7 +45,7 @@ def test_ledgers_are_found_in_each_layout(server: ZooKeeperProcess, tree: Znodes
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_each_metadata_format_is_read(server: ZooKeeperProcess, tree: Znodes, version: int) -> None:
+def test_each_metadata_format_is_read(server: Server, tree: Znodes, version: int) -> None:
     """Formats 1, 2 and 3 say the same of the same ledger (format 1 knows neither digest nor custom metadata)."""
     root = f"/format-{version}/ledgers"
     tree.layout(root, H)
@@ -58,7 +60,7 @@ def test_each_metadata_format_is_read(server: ZooKeeperProcess, tree: Znodes, ve
     )
 
 
-def test_one_record_for_each_id_whatever_is_there(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_one_record_for_each_id_whatever_is_there(server: Server, tree: Znodes) -> None:
     """Found, gone, malformed, too new, shut and impossible: each id has one record, in order, and none hides another."""
     root = "/mixed/ledgers"
     tree.layout(root, H)
@@ -87,7 +89,7 @@ def test_one_record_for_each_id_whatever_is_there(server: ZooKeeperProcess, tree
     assert "hunter2" not in repr(records)
 
 
-def test_the_stamp_tells_writes_and_incarnations_apart(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_the_stamp_tells_writes_and_incarnations_apart(server: Server, tree: Znodes) -> None:
     """Another write changes the version, another znode in its place the czxid; reading again changes nothing."""
     root = "/stamps/ledgers"
     tree.layout(root, H)
@@ -105,7 +107,7 @@ def test_the_stamp_tells_writes_and_incarnations_apart(server: ZooKeeperProcess,
     assert tree.ctime_ms(path_of(root, 7)) == recreated.stamp.ctime_ms
 
 
-def test_the_stamp_has_the_time_of_the_last_write(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_the_stamp_has_the_time_of_the_last_write(server: Server, tree: Znodes) -> None:
     """The znode's mtime moves with each write, its ctime does not; a malformed ledger's stamp has both too."""
     root = "/mtimes/ledgers"
     tree.layout(root, H)
@@ -121,7 +123,7 @@ def test_the_stamp_has_the_time_of_the_last_write(server: ZooKeeperProcess, tree
         assert record.stamp.mtime_ms > record.stamp.ctime_ms
 
 
-def test_marks_come_with_their_ledgers(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_marks_come_with_their_ledgers(server: Server, tree: Znodes) -> None:
     """Read with marks, each record has its own ledger's mark, a deleted ledger's too; without, none has."""
     root = "/with-marks/ledgers"
     tree.layout(root, H)
@@ -139,7 +141,7 @@ def test_marks_come_with_their_ledgers(server: ZooKeeperProcess, tree: Znodes) -
     assert [record.mark for record in read(server, root, [1, 2, 3, 4])] == [None] * 4
 
 
-def test_a_mark_comes_with_its_lock(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_a_mark_comes_with_its_lock(server: Server, tree: Znodes) -> None:
     """Who replicates the ledger since when; nobody where there is no lock; a lock on an unmarked ledger marks nothing."""
     root = "/with-locks/ledgers"
     tree.layout(root, H)
@@ -156,7 +158,7 @@ def test_a_mark_comes_with_its_lock(server: ZooKeeperProcess, tree: Znodes) -> N
     assert (None, None) == (one.problem, two.problem)
 
 
-def test_a_lock_that_names_nobody_is_held_all_the_same(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_a_lock_that_names_nobody_is_held_all_the_same(server: Server, tree: Znodes) -> None:
     """The znode is the lock: bytes that hold no name leave the holder empty."""
     root = "/nameless-locks/ledgers"
     tree.layout(root, H)
@@ -168,7 +170,7 @@ def test_a_lock_that_names_nobody_is_held_all_the_same(server: ZooKeeperProcess,
     assert ReplicationLock("", tree.ctime_ms(root + znode_paths.lock_path(1))) == record.mark.lock
 
 
-def test_a_lock_that_may_not_be_read_is_a_problem_of_the_mark(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_a_lock_that_may_not_be_read_is_a_problem_of_the_mark(server: Server, tree: Znodes) -> None:
     """The ledger is read and marked; only who is at work on it is not known, and the mark says which znode to open."""
     root = "/shut-lock/ledgers"
     tree.layout(root, H)
@@ -181,7 +183,7 @@ def test_a_lock_that_may_not_be_read_is_a_problem_of_the_mark(server: ZooKeeperP
     assert f"{znode_paths.lock_path(1)} may not be read" in (record.mark.problem or "")
 
 
-def test_a_mark_is_read_before_its_ledger(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_a_mark_is_read_before_its_ledger(server: Server, tree: Znodes) -> None:
     """A repaired ledger loses its mark after its metadata was written: read in this order, "unmarked" is never older."""
     root = "/order/ledgers"
     tree.layout(root, H)
@@ -200,7 +202,7 @@ def test_a_mark_is_read_before_its_ledger(server: ZooKeeperProcess, tree: Znodes
     assert expected == asked[-9:]
 
 
-def test_a_mark_that_may_not_be_read_is_not_no_mark(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_a_mark_that_may_not_be_read_is_not_no_mark(server: Server, tree: Znodes) -> None:
     """Whether the ledger is marked is unknown, so the record as a whole is not authorised, and says which znode."""
     root = "/shut-mark/ledgers"
     tree.layout(root, H)
@@ -211,7 +213,7 @@ def test_a_mark_that_may_not_be_read_is_not_no_mark(server: ZooKeeperProcess, tr
     assert znode_paths.mark_path(1) in record.detail
 
 
-def test_ids_the_layout_cannot_hold_are_gone(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_ids_the_layout_cannot_hold_are_gone(server: Server, tree: Znodes) -> None:
     """An id with too many digits for its layout can't exist; it is a record all the same, also when alone or last."""
     root = "/impossible/ledgers"
     tree.layout(root, LedgerLayout.LEGACY_HIERARCHICAL)
@@ -223,7 +225,7 @@ def test_ids_the_layout_cannot_hold_are_gone(server: ZooKeeperProcess, tree: Zno
     assert "no place in the legacyhierarchical layout" in records[1].detail
 
 
-def test_no_ids_no_records(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_no_ids_no_records(server: Server, tree: Znodes) -> None:
     """Nothing asked, nothing said."""
     root = "/nothing/ledgers"
     tree.layout(root, H)
@@ -231,7 +233,7 @@ def test_no_ids_no_records(server: ZooKeeperProcess, tree: Znodes) -> None:
     assert read(server, root, [], with_marks=True) == []
 
 
-def test_more_ledgers_than_a_window_holds(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_more_ledgers_than_a_window_holds(server: Server, tree: Znodes) -> None:
     """Several windows of batches keep order and lose nothing; the znodes asked are all counted."""
     root = "/windows/ledgers"
     tree.layout(root, H)
@@ -246,7 +248,7 @@ def test_more_ledgers_than_a_window_holds(server: ZooKeeperProcess, tree: Znodes
     assert all((record.status is RecordStatus.FOUND) == (record.ledger_id % 2 == 0) for record in records)
 
 
-def test_passwords_are_told_only_when_asked(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_passwords_are_told_only_when_asked(server: Server, tree: Znodes) -> None:
     """The password reaches who asks for it by name, and no record."""
     root = "/passwords/ledgers"
     tree.layout(root, H)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from support.zookeeper_process import ZooKeeperProcess
+from support.zookeeper_many_znodes import Server
 from support.zookeeper_znodes import QUICK, Znodes, uri
 
 from auditor.errors import StoreUnavailable
 from auditor.wire import znode_paths
 from auditor.wire.layout import LedgerLayout
 from auditor.zookeeper.metadata_store import MetadataStore, open_store
+
+pytestmark = pytest.mark.also_in_memory
 
 H, L = LedgerLayout.HIERARCHICAL, LedgerLayout.LONG_HIERARCHICAL
 FLAT, LEGACY = LedgerLayout.FLAT, LedgerLayout.LEGACY_HIERARCHICAL
@@ -37,7 +39,7 @@ def listed(store: MetadataStore, parents_max: int = 2) -> tuple[list[int], int]:
         (L, [0, 9_999, 10_000, 123_456_789, 2_147_483_647, 12_345_678_901, 2**63 - 1]),
     ],
 )
-def test_every_id_is_listed_once(server: ZooKeeperProcess, tree: Znodes, layout: LedgerLayout, ids: list[int]) -> None:
+def test_every_id_is_listed_once(server: Server, tree: Znodes, layout: LedgerLayout, ids: list[int]) -> None:
     """In each layout the ids written are the ids listed, and nothing is unexpected."""
     root = f"/once-{layout.value}/ledgers"
     tree.layout(root, layout)
@@ -48,7 +50,7 @@ def test_every_id_is_listed_once(server: ZooKeeperProcess, tree: Znodes, layout:
     assert unexpected == 0
 
 
-def test_hierarchical_has_two_trees_and_an_id_belongs_to_one(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_hierarchical_has_two_trees_and_an_id_belongs_to_one(server: Server, tree: Znodes) -> None:
     """An id that lies in the wrong tree is no ledger: BookKeeper would never look there."""
     root = "/two-trees/ledgers"
     tree.layout(root, H)
@@ -61,7 +63,7 @@ def test_hierarchical_has_two_trees_and_an_id_belongs_to_one(server: ZooKeeperPr
     assert unexpected == 2
 
 
-def test_junk_is_counted_and_never_an_id(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_junk_is_counted_and_never_an_id(server: Server, tree: Znodes) -> None:
     """Names that match nothing are counted at every level; BookKeeper's own housekeeping is not."""
     root = "/junk/ledgers"
     tree.layout(root, H)
@@ -82,7 +84,7 @@ def test_junk_is_counted_and_never_an_id(server: ZooKeeperProcess, tree: Znodes)
     assert unexpected == 7  # foo, 00/foo, four in 00/0000, and 0
 
 
-def test_flat_with_housekeeping_and_junk(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_flat_with_housekeeping_and_junk(server: Server, tree: Znodes) -> None:
     """In the flat layout ledgers, housekeeping and junk are siblings; only ledgers are listed, only junk is counted."""
     root = "/flat-junk/ledgers"
     tree.layout(root, FLAT)
@@ -96,7 +98,7 @@ def test_flat_with_housekeeping_and_junk(server: ZooKeeperProcess, tree: Znodes)
 
 
 @pytest.mark.parametrize("layout", [FLAT, H])
-def test_ten_thousand_ledgers_below_one_parent(server: ZooKeeperProcess, tree: Znodes, layout: LedgerLayout) -> None:
+def test_ten_thousand_ledgers_below_one_parent(server: Server, tree: Znodes, layout: LedgerLayout) -> None:
     """A full leaf parent, and a flat cluster of the same size, come in one piece and in order."""
     root = f"/many-{layout.value}/ledgers"
     tree.layout(root, layout)
@@ -105,7 +107,7 @@ def test_ten_thousand_ledgers_below_one_parent(server: ZooKeeperProcess, tree: Z
         assert listed(store) == (list(range(10_000)), 0)
 
 
-def test_a_parent_that_vanished_is_empty(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_a_parent_that_vanished_is_empty(server: Server, tree: Znodes) -> None:
     """A parent removed between the listing of parents and that of its ledgers has no ledgers; the others are listed."""
     root = "/vanishing/ledgers"
     tree.layout(root, H)
@@ -118,7 +120,7 @@ def test_a_parent_that_vanished_is_empty(server: ZooKeeperProcess, tree: Znodes)
     assert [parent.unexpected_znodes for parent in parents] == [0, 0, 0]
 
 
-def test_no_ledgers_is_no_partition(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_no_ledgers_is_no_partition(server: Server, tree: Znodes) -> None:
     """A fresh cluster lists nothing, without a complaint."""
     root = "/fresh/ledgers"
     tree.layout(root, H)
@@ -127,7 +129,7 @@ def test_no_ledgers_is_no_partition(server: ZooKeeperProcess, tree: Znodes) -> N
 
 
 @pytest.mark.parametrize("shut", ["00", "00/0001"])
-def test_a_list_that_may_not_be_read_ends_the_listing(server: ZooKeeperProcess, tree: Znodes, shut: str) -> None:
+def test_a_list_that_may_not_be_read_ends_the_listing(server: Server, tree: Znodes, shut: str) -> None:
     """Ledgers below a shut znode would be left out unnoticed, so nothing is listed, and the znode is named."""
     root = f"/shut-{shut.replace('/', '-')}/ledgers"
     tree.layout(root, H)
@@ -140,7 +142,7 @@ def test_a_list_that_may_not_be_read_ends_the_listing(server: ZooKeeperProcess, 
         listed(store)
 
 
-def test_partitions_are_small_and_cover_all_parents(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_partitions_are_small_and_cover_all_parents(server: Server, tree: Znodes) -> None:
     """Each parent is in one partition, in order, and no partition holds more than asked."""
     root = "/portions/ledgers"
     tree.layout(root, H)

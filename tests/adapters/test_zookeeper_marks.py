@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.zookeeper_process import ZooKeeperProcess
+from support.zookeeper_many_znodes import Server
 from support.zookeeper_znodes import QUICK, Znodes, uri
 
 from auditor.model.ledger import ReplicationLock
@@ -13,13 +13,15 @@ from auditor.zookeeper import locks
 from auditor.zookeeper.mark_listing import Marks
 from auditor.zookeeper.metadata_store import open_store
 
+pytestmark = pytest.mark.also_in_memory
 
-def read_marks(server: ZooKeeperProcess, root: str) -> Marks:
+
+def read_marks(server: Server, root: str) -> Marks:
     with open_store(uri(server.hosts, root), QUICK) as store:
         return store.marks()
 
 
-def test_all_marks_are_read_with_both_ages(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_all_marks_are_read_with_both_ages(server: Server, tree: Znodes) -> None:
     """Each mark has the znode's creation time and its own; ids from one tree of hex digits to the other end."""
     root = "/marks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -38,7 +40,7 @@ def test_all_marks_are_read_with_both_ages(server: ZooKeeperProcess, tree: Znode
         assert tree.ctime_ms(root + znode_paths.mark_path(ledger_id)) == mark.created_ms
 
 
-def test_a_malformed_mark_stands_and_says_so(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_a_malformed_mark_stands_and_says_so(server: Server, tree: Znodes) -> None:
     """The znode is the mark: bytes that can't be read, or none, take nothing from it."""
     root = "/malformed-marks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -50,7 +52,7 @@ def test_a_malformed_mark_stands_and_says_so(server: ZooKeeperProcess, tree: Zno
     assert marks.by_ledger[2].problem is None
 
 
-def test_names_that_mark_nothing_are_counted(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_names_that_mark_nothing_are_counted(server: Server, tree: Znodes) -> None:
     """Junk at any level, and a mark at another ledger's path, are counted and mark nobody."""
     root = "/junk-marks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -67,7 +69,7 @@ def test_names_that_mark_nothing_are_counted(server: ZooKeeperProcess, tree: Zno
     assert marks.problem == ""
 
 
-def test_no_tree_is_no_marks(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_no_tree_is_no_marks(server: Server, tree: Znodes) -> None:
     """A cluster that never marked a ledger, or has no auto-recovery at all, has no marks and no problem."""
     root = "/no-marks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -79,7 +81,7 @@ def test_no_tree_is_no_marks(server: ZooKeeperProcess, tree: Znodes) -> None:
 @pytest.mark.parametrize(
     "shut", ["/underreplication/ledgers", "/underreplication/ledgers/0000/0000/0001", znode_paths.mark_path(70_000)]
 )
-def test_what_may_not_be_read_makes_the_marks_unknown(server: ZooKeeperProcess, tree: Znodes, shut: str) -> None:
+def test_what_may_not_be_read_makes_the_marks_unknown(server: Server, tree: Znodes, shut: str) -> None:
     """A shut part of the tree is a problem that names it, never "no marks"; the rest is read."""
     root = f"/shut-marks-{len(shut)}/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -92,7 +94,7 @@ def test_what_may_not_be_read_makes_the_marks_unknown(server: ZooKeeperProcess, 
     assert (2**40 in marks.by_ledger) == (shut != "/underreplication/ledgers")
 
 
-def test_marks_come_with_the_locks_on_them(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_marks_come_with_the_locks_on_them(server: Server, tree: Znodes) -> None:
     """A lock on a marked ledger names the worker and since when; on an unmarked one, or misnamed, it is passed over."""
     root = "/locked-marks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -108,7 +110,7 @@ def test_marks_come_with_the_locks_on_them(server: ZooKeeperProcess, tree: Znode
     assert ("", "", 0) == (marks.problem, marks.lock_problem, marks.unexpected_znodes)
 
 
-def test_locks_that_may_not_be_listed_leave_the_marks_known(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_locks_that_may_not_be_listed_leave_the_marks_known(server: Server, tree: Znodes) -> None:
     """Who works on them is not known, and said; which ledgers are marked is."""
     root = "/shut-locks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -121,7 +123,7 @@ def test_locks_that_may_not_be_listed_leave_the_marks_known(server: ZooKeeperPro
     assert f"{root}{znode_paths.LOCKS} may not be read" in marks.lock_problem
 
 
-def test_more_locks_than_are_read_are_said(server: ZooKeeperProcess, tree: Znodes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_locks_than_are_read_are_said(server: Server, tree: Znodes, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound holds, the first ones are read, and the rest is not passed off as unlocked."""
     root = "/many-locks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -134,7 +136,7 @@ def test_more_locks_than_are_read_are_said(server: ZooKeeperProcess, tree: Znode
     assert "5 marked ledgers are locked" in marks.lock_problem
 
 
-def test_thousands_of_marks(server: ZooKeeperProcess, tree: Znodes) -> None:
+def test_thousands_of_marks(server: Server, tree: Znodes) -> None:
     """More marks than a window holds are read, each once."""
     root = "/many-marks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)

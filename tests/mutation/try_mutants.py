@@ -63,6 +63,11 @@ GONE_THROUGH = (
 TO_GO = ("auditor/summary", "auditor/bookie", "auditor/evidence", "auditor/judging", "auditor/zookeeper")
 """What is not in GONE_THROUGH of these is on trial only where it is named, and `make mutation` says what it left out."""
 STORIES = ("tests/unit/judging/test_judging_settle.py", "tests/mutation/stories_on_trial.py")
+IN_MEMORY = tuple(
+    f"tests/adapters/test_zookeeper_{name}.py"
+    for name in ("bookies", "cluster", "election", "ledgers", "listing", "marks", "reading")
+)
+"""Tests that a ZooKeeper in memory passes as a real one does; TOO_SLOW leaves out the real one."""
 TESTS = {
     "auditor/first_checker": ("tests/unit/first_checker", *STORIES),
     "auditor/second_checker": ("tests/unit/second_checker", *STORIES),
@@ -73,7 +78,7 @@ TESTS = {
     "auditor/evidence": ("tests/unit/evidence",),
     "auditor/judging": ("tests/unit/judging",),
     "auditor/bookie": ("tests/unit/bookie",),
-    "auditor/zookeeper": ("tests/unit/zookeeper", "tests/adapters/test_zookeeper_"),
+    "auditor/zookeeper": ("tests/unit/zookeeper", *IN_MEMORY),
     "auditor/zookeeper/multi_read.py": ("tests/unit/zookeeper",),
     "auditor/zookeeper/pace.py": ("tests/unit/zookeeper",),
 }
@@ -84,6 +89,7 @@ TOO_SLOW = (
     "test_a_ledger_of_any_size_comes_to_an_end",
     "test_whom_to_ask_is_known_without_judging",
     "test_reads_on_one_bookie_are_bounded",
+    "real_zookeeper",
 )
 """Tests that cost seconds each time and see nothing that `stories_on_trial.py` or a quick test does not."""
 SURVIVED = ("survived", "unreached", "unplanted")
