@@ -69,7 +69,7 @@ class _Batch:
             self._results = [session.submit(single(path, None)) for path in self.paths]
 
     def is_lost(self) -> bool:
-        return any(result.ready() and isinstance(result.exception, (*LOSSES, UnimplementedError)) for result in self._results)
+        return any(isinstance(result.exception, (*LOSSES, UnimplementedError)) for result in self._results)
 
     def collect(self, session: Session) -> Sequence[Item]:
         """Wait for the answer. Raises one of LOSSES, or UnimplementedError."""

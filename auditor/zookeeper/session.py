@@ -263,7 +263,8 @@ class Session:
         return client
 
     def _on_state(self, state: str) -> None:
-        if state == KazooState.CONNECTED:
+        # At the loss: kazoo says that it is connected again only after the first read may have been sent.
+        if state != KazooState.CONNECTED:
             self._moved = True
 
     def _end_client(self) -> None:
