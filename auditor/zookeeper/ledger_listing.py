@@ -75,9 +75,7 @@ def list_ids(session: Session, root: str, layout: LedgerLayout, partition: Listi
     """
     for parent, names in _children(session, root, partition.parents):
         children = znode_paths.tell_apart(layout, parent, names)
-        # In the flat layout the housekeeping beside the ledgers is passed over by `tell_apart`.
-        unexpected = len(children.unexpected) + len(children.inner)
-        yield ListedParent(parent, tuple(sorted(children.ledger_ids)), unexpected)
+        yield ListedParent(parent, tuple(sorted(children.ledger_ids)), len(children.unexpected))
 
 
 def _children(session: Session, root: str, parents: list[str] | tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from auditor.errors import MalformedMetadata, UnknownMetadataFormat, WireError
 from auditor.model.identity import LedgerId
@@ -16,6 +16,9 @@ from auditor.zookeeper.multi_read import NO_AUTH, NO_NODE, OK, Znode
 from auditor.zookeeper.reading import read_many
 from auditor.zookeeper.refusal import refusal
 from auditor.zookeeper.session import Session
+
+BESIDE: Final = (znode_paths.mark_path, znode_paths.lock_path)
+"""What is read just before a ledger's metadata where its mark is wanted."""
 
 
 class LedgerReader:
@@ -37,7 +40,7 @@ class LedgerReader:
         two. Without marks, `mark` is None.
         """
         placed = _PlacedIds(ids, self._root, self._layout)
-        znodes = read_many(self._session, placed.paths(with_marks))
+        znodes = read_many(self._session, placed.paths(BESIDE if with_marks else ()))
         for znode in znodes:
             marking = _Marking(znode, next(znodes)) if with_marks else None
             znode = next(znodes) if with_marks else znode
@@ -52,7 +55,7 @@ class LedgerReader:
         """
         placed = _PlacedIds(ids, self._root, self._layout)
         passwords: dict[LedgerId, bytes | None] = {}
-        for znode in read_many(self._session, placed.paths(with_marks=False)):
+        for znode in read_many(self._session, placed.paths()):
             passwords.update((ledger_id, None) for ledger_id, _ in placed.unplaced_next())
             passwords[placed.next_id()] = _password(znode)
         passwords.update((ledger_id, None) for ledger_id, _ in placed.unplaced_next())
@@ -78,29 +81,27 @@ class _PlacedIds:
         self._ids = ids
         self._root = root
         self._layout = layout
-        self._asked: deque[tuple[LedgerId, str | None]] = deque()
+        self._asked: deque[tuple[LedgerId, str]] = deque()
+        """Each id, and why it is not asked, or nothing."""
 
-    def paths(self, with_marks: bool) -> Iterator[str]:
+    def paths(self, beside: Iterable[Callable[[LedgerId], str]] = ()) -> Iterator[str]:
         for ledger_id in self._ids:
             try:
                 path = znode_paths.ledger_path(self._layout, ledger_id)
             except ValueError as error:
                 self._asked.append((ledger_id, str(error)))
                 continue
-            self._asked.append((ledger_id, None))
-            if with_marks:
-                yield self._root + znode_paths.mark_path(ledger_id)
-                yield self._root + znode_paths.lock_path(ledger_id)
+            self._asked.append((ledger_id, ""))
+            yield from (self._root + path_of(ledger_id) for path_of in beside)
             yield self._root + path
 
     def unplaced_next(self) -> Iterator[tuple[LedgerId, str]]:
-        while self._asked and self._asked[0][1] is not None:
-            ledger_id, why = self._asked.popleft()
-            yield ledger_id, why or ""
+        while self._asked and self._asked[0][1]:
+            yield self._asked.popleft()
 
     def next_id(self) -> LedgerId:
         ledger_id, why = self._asked.popleft()
-        assert why is None, (ledger_id, why)
+        assert not why, (ledger_id, why)
         return ledger_id
 
 

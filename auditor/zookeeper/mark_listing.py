@@ -59,13 +59,13 @@ def read_marks(session: Session, root: str) -> Marks:
 
 def _inner(session: Session, root: str, parents: Iterable[str], marks: Marks) -> Iterator[str]:
     for children in _told_apart(session, root, parents, marks):
-        marks.unexpected_znodes += len(children.unexpected) + len(children.ledger_ids)
+        marks.unexpected_znodes += len(children.unexpected)
         yield from (root + path for path in children.inner)
 
 
 def _marked(session: Session, root: str, parents: Iterable[str], marks: Marks) -> Iterator[LedgerId]:
     for children in _told_apart(session, root, parents, marks):
-        marks.unexpected_znodes += len(children.unexpected) + len(children.inner)
+        marks.unexpected_znodes += len(children.unexpected)
         yield from children.ledger_ids
 
 

@@ -64,6 +64,7 @@ def test_a_registration_that_cannot_be_read_is_one_without_address(server: Serve
     for record in records.values():
         assert (record.host, record.port) == (None, None), record
         assert record.problem, record
+    assert f"{root}/available/readonly/b3 may not be read" in records["b3"].problem
     assert {Registration.READONLY} == {records["b3"].registration}
     assert all(record.registration is Registration.WRITABLE for bookie_id, record in records.items() if bookie_id != "b3")
 

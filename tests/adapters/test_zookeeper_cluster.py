@@ -59,6 +59,7 @@ def test_settings_that_cannot_be_understood_are_problems(server: Server, tree: Z
     assert len(problems) == 3
     for name in ("INSTANCEID", "lostBookieRecoveryDelay", "disable"):
         assert any(name in problem for problem in problems), (name, problems)
+    assert any(f"{root}/underreplication/disable may not be read" in problem for problem in problems)
 
 
 def test_no_layout_is_no_cluster(server: Server) -> None:

@@ -223,6 +223,7 @@ def test_ids_the_layout_cannot_hold_are_gone(server: Server, tree: Znodes) -> No
     records = read(server, root, [1, too_long], with_marks=True)
     assert [(1, RecordStatus.FOUND), (too_long, RecordStatus.GONE)] == [(r.ledger_id, r.status) for r in records]
     assert "no place in the legacyhierarchical layout" in records[1].detail
+    assert [(2, NOW_MS)] * 2 == [(record.look, record.read_at_ms) for record in records]
 
 
 def test_no_ids_no_records(server: Server, tree: Znodes) -> None:

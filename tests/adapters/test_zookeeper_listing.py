@@ -116,8 +116,20 @@ def test_a_parent_that_vanished_is_empty(server: Server, tree: Znodes) -> None:
         (partition,) = store.listing_partitions().partitions
         tree.delete(f"{root}/00/0001")
         parents = list(store.list_ids(partition))
+    assert [parent.parent for parent in parents] == ["/00/0000", "/00/0001", "/00/0002"]
     assert [parent.ledger_ids for parent in parents] == [(5,), (), (20_005,)]
     assert [parent.unexpected_znodes for parent in parents] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("layout", [FLAT, H])
+def test_a_root_that_vanished_is_not_empty(server: Server, tree: Znodes, layout: LedgerLayout) -> None:
+    """No ledger at all is no answer where the cluster itself is gone."""
+    root = f"/vanishing-root-{layout.value}/ledgers"
+    tree.layout(root, layout)
+    with open_store(uri(server.hosts, root), QUICK) as store:
+        tree.delete(root)
+        with pytest.raises(StoreUnavailable, match=f"znode {root} does not exist"):
+            listed(store)
 
 
 def test_no_ledgers_is_no_partition(server: Server, tree: Znodes) -> None:

@@ -79,7 +79,13 @@ def test_no_tree_is_no_marks(server: Server, tree: Znodes) -> None:
 
 
 @pytest.mark.parametrize(
-    "shut", ["/underreplication/ledgers", "/underreplication/ledgers/0000/0000/0001", znode_paths.mark_path(70_000)]
+    "shut",
+    [
+        "/underreplication/ledgers",
+        "/underreplication/ledgers/0000/0000/0001",
+        "/underreplication/ledgers/0000/0000/0001/1170",
+        znode_paths.mark_path(70_000),
+    ],
 )
 def test_what_may_not_be_read_makes_the_marks_unknown(server: Server, tree: Znodes, shut: str) -> None:
     """A shut part of the tree is a problem that names it, never "no marks"; the rest is read."""
@@ -124,12 +130,14 @@ def test_locks_that_may_not_be_listed_leave_the_marks_known(server: Server, tree
 
 
 def test_more_locks_than_are_read_are_said(server: Server, tree: Znodes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bound holds, the first ones are read, and the rest is not passed off as unlocked."""
+    """The bound holds, the first ones are read, and the rest is not passed off as unlocked. As many as it are all read."""
     root = "/many-locks/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     for ledger_id in range(5):
         tree.put(root + znode_paths.mark_path(ledger_id), underreplication_mark.encode([], None))
         tree.put(root + znode_paths.lock_path(ledger_id), underreplication_mark.encode_name("worker"))
+    monkeypatch.setattr(locks, "LOCKS_READ_MAX", 5)
+    assert "" == read_marks(server, root).lock_problem
     monkeypatch.setattr(locks, "LOCKS_READ_MAX", 3)
     marks = read_marks(server, root)
     assert {0, 1, 2} == {ledger_id for ledger_id, mark in marks.by_ledger.items() if mark.lock is not None}

@@ -87,6 +87,9 @@ class MemoryZooKeeper(Znodes):
         del self._znodes[path], self._names[path]
         self._names[path.rsplit("/", 1)[0] or "/"].remove(path.rsplit("/", 1)[1])
 
+    def stat(self, path: str) -> ZnodeStat:
+        return self._znodes[path].stat
+
     def ctime_ms(self, path: str) -> int:
         return int(self._znodes[path].stat.ctime)
 
