@@ -49,8 +49,7 @@ GONE_THROUGH = (
     "auditor/bookie/listing.py",
     "auditor/bookie/pace.py",
     "auditor/bookie/questions.py",
-    "auditor/zookeeper/multi_read.py",
-    "auditor/zookeeper/pace.py",
+    "auditor/zookeeper",
     "auditor/summary/about.py",
     "auditor/summary/assurance.py",
     "auditor/summary/content.py",
@@ -60,7 +59,7 @@ GONE_THROUGH = (
     "auditor/summary/poisoned.py",
 )
 """Every survivor here is explained."""
-TO_GO = ("auditor/summary", "auditor/bookie", "auditor/evidence", "auditor/judging", "auditor/zookeeper")
+TO_GO = ("auditor/summary", "auditor/bookie", "auditor/judging")
 """What is not in GONE_THROUGH of these is on trial only where it is named, and `make mutation` says what it left out."""
 STORIES = ("tests/unit/judging/test_judging_settle.py", "tests/mutation/stories_on_trial.py")
 IN_MEMORY = tuple(
@@ -79,8 +78,6 @@ TESTS = {
     "auditor/judging": ("tests/unit/judging",),
     "auditor/bookie": ("tests/unit/bookie",),
     "auditor/zookeeper": ("tests/unit/zookeeper", *IN_MEMORY),
-    "auditor/zookeeper/multi_read.py": ("tests/unit/zookeeper",),
-    "auditor/zookeeper/pace.py": ("tests/unit/zookeeper",),
 }
 """The tests that a module or a package is tried with, whatever else is on trial: its own, and the laws of the judgement."""
 TOO_SLOW = (
