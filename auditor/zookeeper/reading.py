@@ -56,14 +56,13 @@ class _Batch:
         self.operation = operation
         self.paths = paths
         self.repeats = Repeats()
-        self._as_one = True
-        self._results: list[Any] = []
 
     def ask(self, session: Session) -> None:
+        """Send the request, or requests; before anything else is called."""
         session.pace.take(len(self.paths))
         self._as_one = supports_multi_read(session)
         if self._as_one:
-            self._results = [session.submit(MultiRead(self.operation, self.paths))]
+            self._results: list[Any] = [session.submit(MultiRead(self.operation, self.paths))]
         else:
             single = GetData if self.operation == GET_DATA else GetChildren
             self._results = [session.submit(single(path, None)) for path in self.paths]
@@ -101,7 +100,7 @@ class _Batch:
 
 
 def _code(error: KazooException) -> int:
-    code = getattr(error, "code", MARSHALLING)
+    code = getattr(error, "code", None)
     return code if isinstance(code, int) and code != OK else MARSHALLING
 
 

@@ -102,9 +102,10 @@ class _KazooLog(logging.Logger):
     Only the last warning is kept, to be told when a connection can't be had.
     """
 
+    last_problem = ""
+
     def __init__(self) -> None:
         super().__init__("auditor.zookeeper.kazoo", logging.WARNING)
-        self.last_problem = ""
 
     def handle(self, record: logging.LogRecord) -> None:
         self.last_problem = record.getMessage()
@@ -122,8 +123,7 @@ class _Threads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
                 what = " ".join(f"{type(error).__name__}: {error}".split())[:PROBLEM_CHARS_MAX]
                 _LOG.warning("the connection to ZooKeeper broke down (%s)", what)
 
-        thread: threading.Thread = super().spawn(told)
-        return thread
+        return super().spawn(told)  # type: ignore[no-any-return]
 
 
 class Session:
@@ -142,11 +142,10 @@ class Session:
         self.given_up = False
         self.multi_read: bool | None = None
         self._log = _KazooLog()
-        self._closed = False
+        self._moved = threading.Event()
         self._client = self._new_client()
         self._live: threading.Event | None = None
         self._synced_path: str | None = None
-        self._moved = False
 
     def __enter__(self) -> Session:
         return self
@@ -173,7 +172,7 @@ class Session:
 
     def close(self) -> None:
         """End the session. Never raises; waits at most about one session time-out for a connection attempt under way."""
-        self._closed = True
+        self._live = None
         self._end_client()
 
     def submit(self, request: Request) -> Any:
@@ -181,9 +180,9 @@ class Session:
         result = self._client.handler.async_result()
         self.counts.reads += _znodes_read(request)
         if self.connected:
-            if self._moved and self._synced_path is not None:
+            if self._moved.is_set() and self._synced_path is not None:
                 # A new session may have landed on a server that is behind the one we had synced with.
-                self._moved = False
+                self._moved.clear()
                 self._client._call(Sync(self._synced_path), self._client.handler.async_result())
             self._client._call(request, result)
         else:
@@ -216,7 +215,7 @@ class Session:
 
     def await_connected(self) -> bool:
         """Wait for the connection, at most one session time-out."""
-        assert self._live is not None and not self._closed, "the session is not open"
+        assert self._live is not None, "the session is not open"
         if self._client.client_state == KeeperState.CLOSED:  # kazoo's loop ends on an error code it does not know
             self._end_client()
             self._client = self._new_client()
@@ -238,7 +237,7 @@ class Session:
         """Let the server we talk to catch up with the leader: what this session reads from now on is at least as new as this
         call, also after the connection was lost and had again. Raises StoreUnavailable."""
         self._synced_path = None
-        self._moved = False
+        self._moved.clear()
         self.ask(Sync(path))
         self._synced_path = path
 
@@ -265,7 +264,7 @@ class Session:
     def _on_state(self, state: str) -> None:
         # At the loss: kazoo says that it is connected again only after the first read may have been sent.
         if state != KazooState.CONNECTED:
-            self._moved = True
+            self._moved.set()
 
     def _end_client(self) -> None:
         for step in (self._client.stop, self._client.close):

@@ -33,7 +33,7 @@ from auditor.zookeeper.multi_read import (
     Znode,
 )
 from auditor.zookeeper.reading import children_of_many, read_many, supports_multi_read
-from auditor.zookeeper.session import Session, connect
+from auditor.zookeeper.session import ReadCounts, Session, connect
 
 PATHS = [f"/data/n{number}" for number in range(10)]
 
@@ -91,10 +91,11 @@ def lose(server: MemoryZooKeeper, *numbers: int) -> None:
 def test_a_server_that_takes_multi_read_is_asked_once(server: MemoryZooKeeper) -> None:
     """One read of the root tells; it is counted and remembered."""
     with connected(server) as session:
+        session.counts.add(ReadCounts(7, 7))
         assert supports_multi_read(session)
         assert supports_multi_read(session)
         assert ([["/"]], True) == (sent(server), session.multi_read)
-        assert (1, 1) == (session.counts.reads, session.counts.reads_ok)
+        assert (8, 8) == (session.counts.reads, session.counts.reads_ok)
 
 
 @pytest.mark.parametrize("error", [UnimplementedError(), MarshallingError()])
@@ -118,9 +119,10 @@ def test_a_refusal_that_leaves_the_connection_costs_one_read(server: MemoryZooKe
 
     server.before_answer = before_answer
     with connected(server) as session:
+        session.counts.add(ReadCounts(7, 7))
         assert not supports_multi_read(session)
         assert ([MultiRead, GetData], [["/"], ["/"]]) == (kinds(server), sent(server))
-        assert (2, 1) == (session.counts.reads, session.counts.reads_ok)
+        assert (9, 8) == (session.counts.reads, session.counts.reads_ok)
 
 
 @pytest.mark.parametrize("is_shut", [False, True])
@@ -164,6 +166,7 @@ def test_a_session_moved_to_an_older_server_reads_on_one_by_one(server: MemoryZo
         refuse_multi_read(server, UnimplementedError())
         assert PATHS == [item.path for item in (first, *items) if item.error == OK]
         assert (False, 0) == (session.multi_read, session.counts.repeats)
+        assert 2 == kinds(server).count(MultiRead), "the first batch, and the one that was refused"
         server.sent.clear()
         (children,) = children_of_many(session, ["/data"])
         assert (sorted(path.rsplit("/", 1)[1] for path in PATHS), OK) == (sorted(children.names), children.error)
@@ -191,9 +194,9 @@ def test_a_request_is_as_large_as_it_may_be_and_no_larger(server: MemoryZooKeepe
     """Paths count as if each character took four bytes, with 14 around each; one that is too large goes alone."""
     monkeypatch.setattr(reading, "REQUEST_BYTES_MAX", 3 * (4 * 8 + 14))
     with known(server) as session:
-        paths = ["/data/n1"] * 4 + ["/" + "x" * 100] + ["/data/n2"] * 2
+        paths = ["/data/n1"] * 7 + ["/" + "x" * 100] + ["/data/n2"] * 2
         assert paths == [item.path for item in read_many(session, paths)]
-    assert [3, 1, 1, 2] == [len(one) for one in sent(server)]
+    assert [3, 3, 1, 1, 2] == [len(one) for one in sent(server)]
 
 
 def test_nothing_asked_is_nothing_sent(server: MemoryZooKeeper) -> None:

@@ -249,8 +249,10 @@ def test_a_client_that_is_not_connected_yet_is_not_replaced(server: MemoryZooKee
         assert [session._client] == server.clients
 
 
-def test_a_closed_session_is_not_waited_for(server: MemoryZooKeeper) -> None:
-    """It would be opened again behind the back of who closed it."""
+def test_a_session_that_is_not_open_is_not_waited_for(server: MemoryZooKeeper) -> None:
+    """It would be opened behind the back of who closed it, or did not open it yet."""
+    with pytest.raises(AssertionError, match="not open"):
+        Session([server.hosts], QUICK).await_connected()
     session = connected(server)
     session.close()
     with pytest.raises(AssertionError, match="not open"):
