@@ -150,7 +150,9 @@ def _listed(findings: Mapping[Key, Sized]) -> str:
 def _of_finding(one: Finding, other: CrossCheckFinding, second: Opinion) -> Iterator[Pair]:
     kind = one.kind.value
     yield f"{kind}, its segment", one.segment, other.segment
-    for what, first_says, second_says in facts_compared(one.facts, other.facts, is_whole=second.is_whole):
+    for what, first_says, second_says in facts_compared(
+        one.facts, other.facts, is_whole=second.is_whole, left_open=other.left_open
+    ):
         yield f"{kind}, {what}", first_says, second_says
     if other.entries is None:
         return

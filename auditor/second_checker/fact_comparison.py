@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import fields, replace
 from typing import TypeAlias
 
@@ -18,6 +18,7 @@ from auditor.model.facts import (
     UnrecoverableFacts,
     WhyMarked,
 )
+from auditor.second_checker.placement import WRITE_SETS_SHOWN_MAX
 
 Pair: TypeAlias = tuple[str, object, object]
 
@@ -25,9 +26,12 @@ _NEEDS_EVERY_ENTRY = frozenset({WhyMarked.NO_COPY_IN_REACH, WhyMarked.NO_SPARE_B
 """Why a mark stands, where some entry that was not looked at may decide it."""
 
 
-def facts_compared(one: Facts, other: Facts, *, is_whole: bool) -> Iterator[Pair]:
+def facts_compared(
+    one: Facts, other: Facts, *, is_whole: bool = True, left_open: Set[int | None] = frozenset()
+) -> Iterator[Pair]:
     """Yield (which fact, what the first checker says, what the second says). `is_whole`: the second looked at every entry;
-    else facts that any entry may decide are compared as far as the entries looked at tell."""
+    else facts that any entry may decide are compared as far as the entries looked at tell. `left_open`: write sets whose
+    placement the second could not try, by where they begin."""
     if type(one) is not type(other):
         yield "facts", type(one).__name__, type(other).__name__
     elif isinstance(one, UnrecoverableFacts) and isinstance(other, UnrecoverableFacts):
@@ -40,7 +44,7 @@ def facts_compared(one: Facts, other: Facts, *, is_whole: bool) -> Iterator[Pair
     elif isinstance(one, ContradictionFacts) and isinstance(other, ContradictionFacts):
         yield from _contradictions(one, other)
     elif isinstance(one, PlacementFacts) and isinstance(other, PlacementFacts):
-        yield from _placement(one, other)
+        yield from _placement(one, other, left_open)
     else:
         yield from _each(one, other)
 
@@ -75,12 +79,11 @@ def _contradictions(one: ContradictionFacts, other: ContradictionFacts) -> Itera
     yield "contradictions that are none", dict(Counter(one.contradictions) - Counter(other.contradictions)), {}
 
 
-def _placement(one: PlacementFacts, other: PlacementFacts) -> Iterator[Pair]:
-    """All but why a write set fails, in words, how many do, and what the ledger's writer recorded."""
-    bare = replace(one, shown=(), deciding=0, recorded_policy="")
-    yield from _each(bare, replace(other, shown=(), deciding=0, recorded_policy=""))
-    yield "write sets shown at most", len(one.shown) <= one.deciding <= one.write_sets + 1, True
-    laid_out = {at.position: (at.members, at.locations) for at in other.shown}
-    for shown in one.shown if laid_out else ():
-        if shown.position is not None:
-            yield f"write set {shown.position}", (shown.members, shown.locations), laid_out.get(shown.position)
+def _placement(one: PlacementFacts, other: PlacementFacts, left_open: Set[int | None]) -> Iterator[Pair]:
+    """All; where write sets were left open, how many of them decide is the first checker's word, and why these do."""
+    yield from _each(replace(one, shown=(), deciding=0), replace(other, shown=(), deciding=0))
+    fewest, most = other.deciding, other.deciding + len(left_open)
+    yield "write sets that decide", one.deciding, min(max(one.deciding, fewest), most)
+    yield "write sets shown", len(one.shown), min(WRITE_SETS_SHOWN_MAX, one.deciding)
+    tried = tuple(shown for shown in one.shown if shown.position not in left_open)
+    yield "write sets at fault", tried, other.shown[: len(tried)] if left_open else other.shown

@@ -31,7 +31,8 @@ _OF_PLACEMENT: Mapping[Adherence | None, Kind] = {
 @dataclass(frozen=True, slots=True)
 class CrossCheckFinding:
     """One finding of the second checker, with the facts it derives. `segment` is there where it is about one, `entries` and
-    what follows where it is about entries. In PlacementFacts `shown` has every write set, with no clause, or none."""
+    what follows where it is about entries. In PlacementFacts `shown` has the first write sets that decide, but for those in
+    `left_open`, which were too open to be tried (where they begin)."""
 
     kind: Kind
     facts: Facts
@@ -39,6 +40,7 @@ class CrossCheckFinding:
     entries: Entries | None = None
     missing_on: Mapping[BookieId, Entries] = field(default_factory=dict)
     copies: Copies | None = None
+    left_open: frozenset[int | None] = frozenset()
 
     @property
     def stands_alone(self) -> bool:
@@ -96,7 +98,8 @@ def placement_told(
         is_open |= found is Adherence.UNKNOWN
         kind = _OF_PLACEMENT.get(found)
         if kind is not None and segment.first_entry_id not in doubled:
-            told.append(CrossCheckFinding(kind, placement_facts(segment.ensemble, metadata, terms), segment))
+            facts, left_open = placement_facts(segment.ensemble, metadata, terms)
+            told.append(CrossCheckFinding(kind, facts, segment, left_open=left_open))
     return told, frozenset(open_segments), is_open
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations, product
 from typing import TypeAlias
@@ -20,6 +21,8 @@ from auditor.model.facts import PlacementFacts, WriteSetFacts
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerState
 from auditor.model.placement import Adherence, PlacementRule, Policy
+from auditor.second_checker.reasons import DEFAULT_RACK, DEFAULT_REGION, DEFAULT_ZONE, WriteSet, reason
+from auditor.second_checker.recorded import recorded
 
 UNPLACED_MAX = 2
 """Members of one write set (or ensemble) without location whose places are tried in all combinations; of more, a few tell."""
@@ -34,11 +37,7 @@ ENSEMBLES_KEPT_MAX = 4_096
 Places: TypeAlias = Mapping[BookieId, str | None]
 """Where each member is; None: it counts for nothing (Java's rack-aware policy on a bookie that is not writable)."""
 
-_DEFAULT = {
-    Policy.RACK: "/default-rack",
-    Policy.ZONE: "/default-zone/default-upgradedomain",
-    Policy.REGION: "/default-region/default-rack",
-}
+_DEFAULT = {Policy.RACK: DEFAULT_RACK, Policy.ZONE: DEFAULT_ZONE, Policy.REGION: DEFAULT_REGION}
 
 
 def judges(rule: PlacementRule, metadata: LedgerMetadata) -> bool:
@@ -59,8 +58,25 @@ def adherence(
     """How one ensemble adheres; None where that is not judged."""
     if not _asks_for_something(rule):
         return Adherence.STRICT
+    return trial(ensemble, write_quorum, ack_quorum, rule, around).adherence
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What came of trying an ensemble. `deciding`: where the write sets begin that are as bad as the whole (None: the ensemble
+    as a whole), ascending; `left_open`: where those begin that are too open to be tried."""
+
+    adherence: Adherence | None
+    deciding: tuple[int | None, ...] = ()
+    left_open: frozenset[int | None] = frozenset()
+
+
+def trial(
+    ensemble: tuple[BookieId, ...], write_quorum: int, ack_quorum: int, rule: PlacementRule, around: Surroundings
+) -> Trial:
+    """Try an ensemble under a policy that asks for something."""
     places = tuple((bookie, *_place(bookie, rule, around)) for bookie in dict.fromkeys(ensemble))
-    return _adherence(ensemble, write_quorum, ack_quorum, rule, places)
+    return _trial(ensemble, write_quorum, ack_quorum, rule, places)
 
 
 def _place(bookie: BookieId, rule: PlacementRule, around: Surroundings) -> tuple[bool, str | None]:
@@ -75,29 +91,43 @@ def _place(bookie: BookieId, rule: PlacementRule, around: Surroundings) -> tuple
     return True, _DEFAULT[Policy.REGION]  # Java's base class resolves what is not registered to this
 
 
-WRITE_SETS_TOLD_MAX = 64
-"""Write sets of one ensemble that are laid out for a finding on it; of a larger ensemble none is."""
+WRITE_SETS_SHOWN_MAX = 5
+"""Write sets at fault that a finding shows; the rest is counted."""
 
 
-def placement_facts(ensemble: tuple[BookieId, ...], metadata: LedgerMetadata, terms: Terms) -> PlacementFacts:
-    """Return what is known of one ensemble under the policy: each write set with its members and their places."""
+def placement_facts(
+    ensemble: tuple[BookieId, ...], metadata: LedgerMetadata, terms: Terms
+) -> tuple[PlacementFacts, frozenset[int | None]]:
+    """Return what is known of one ensemble at fault, with the write sets that were too open to be tried: where they begin.
+
+    `shown` has the first write sets that decide, as far as they were tried.
+    """
     rule, around, size = terms.placement, terms.around, len(ensemble)
-    begins, length = (size, metadata.write_quorum) if metadata.write_quorum < size else (1, size)
-    place_of = {bookie: _place(bookie, rule, around)[1] for bookie in ensemble}
-    members = [
-        tuple(ensemble[(at + step) % size] for step in range(length))
-        for at in range(begins if begins <= WRITE_SETS_TOLD_MAX else 0)
-    ]
-    return PlacementFacts(
+    tried = trial(ensemble, metadata.write_quorum, metadata.ack_quorum, rule, around)
+    is_soft, shown = tried.adherence is Adherence.SOFT, tried.deciding[:WRITE_SETS_SHOWN_MAX]
+    facts = PlacementFacts(
         rule.policy.value,
         rule.java_compatible,
         tuple((java_name, str(value).lower()) for java_name, value in _PARAMETERS[rule.policy](rule)),
-        begins,
-        0,
-        tuple(WriteSetFacts(at, one, tuple(place_of[b] for b in one), "") for at, one in enumerate(members)),
+        size if metadata.write_quorum < size else 1,
+        len(tried.deciding),
+        tuple(_write_set(at, ensemble, metadata, terms, is_soft=is_soft) for at in shown),
         tuple(bookie for bookie in dict.fromkeys(ensemble) if not around.locations.get(bookie)),
-        "",
+        recorded(metadata),
     )
+    return facts, tried.left_open
+
+
+def _write_set(
+    at: int | None, ensemble: tuple[BookieId, ...], metadata: LedgerMetadata, terms: Terms, *, is_soft: bool
+) -> WriteSetFacts:
+    """Return one write set with the places of its members and why it is at fault."""
+    size, rule = len(ensemble), terms.placement
+    length = size if at is None else min(metadata.write_quorum, size)
+    members = tuple(ensemble[((at or 0) + step) % size] for step in range(length))
+    places = {member: _place(member, rule, terms.around)[1] for member in members}
+    one = WriteSet(members, places, metadata.write_quorum, metadata.ack_quorum, rule, is_whole=at is None)
+    return WriteSetFacts(at, members, tuple(places[member] for member in members), reason(one, is_soft=is_soft))
 
 
 _PARAMETERS: dict[Policy, Callable[[PlacementRule], list[tuple[str, int | bool]]]] = {
@@ -114,40 +144,45 @@ _PARAMETERS: dict[Policy, Callable[[PlacementRule], list[tuple[str, int | bool]]
 
 
 @lru_cache(ENSEMBLES_KEPT_MAX)
-def _adherence(
+def _trial(
     ensemble: tuple[BookieId, ...],
     write_quorum: int,
     ack_quorum: int,
     rule: PlacementRule,
     places: tuple[tuple[BookieId, bool, str | None], ...],
-) -> Adherence | None:
+) -> Trial:
     if not ensemble:
-        return Adherence.FAIL
+        return Trial(Adherence.FAIL, (None,))
     if rule.policy is Policy.ZONE:
         if write_quorum == 0:
-            return Adherence.UNKNOWN  # Java divides by it
+            return Trial(Adherence.UNKNOWN, (None,))  # Java divides by it
         if len(ensemble) % write_quorum or write_quorum <= rule.min_num_zones_per_write_quorum:
-            return Adherence.FAIL
+            return Trial(Adherence.FAIL, (None,))
     known = {bookie: place for bookie, is_known, place in places if is_known}
     size = len(ensemble)
-    outcomes: list[Adherence | None] = []
+    outcomes: dict[int | None, Adherence | None] = {}
     if rule.policy is Policy.REGION:
-        outcomes.append(_tried(ensemble, known, rule, lambda members, there: _spans(members, there, rule), TRIES_MAX))
+        outcomes[None] = _tried(ensemble, known, rule, lambda members, there: _spans(members, there, rule), TRIES_MAX)
     begins, length = (range(size), write_quorum) if write_quorum < size else (range(1), size)
-    sets = set[tuple[BookieId, ...]]()
     if len(begins) * length > SETS_MEMBERS_MAX:
-        outcomes.append(Adherence.UNKNOWN)
-    else:
-        sets = {tuple(ensemble[(at + step) % size] for step in range(length)) for at in begins}
-    window = _WINDOW[rule.policy]
+        return _outcome({**outcomes, -1: Adherence.UNKNOWN})
+    sets = {at: tuple(ensemble[(at + step) % size] for step in range(length)) for at in begins}
+    different, window = set(sets.values()), _WINDOW[rule.policy]
 
     def judged(members: tuple[BookieId, ...], there: Places) -> Adherence:
         return window(members, there, write_quorum, ack_quorum, rule)
 
-    outcomes += [_tried(members, known, rule, judged, TRIES_MAX // len(sets)) for members in sets]
-    if Adherence.FAIL in outcomes:
-        return Adherence.FAIL
-    return None if None in outcomes else min(one for one in outcomes if one is not None)
+    found = {members: _tried(members, known, rule, judged, TRIES_MAX // len(different)) for members in different}
+    return _outcome({**outcomes, **{at: found[members] for at, members in sets.items()}})
+
+
+def _outcome(outcomes: Mapping[int | None, Adherence | None]) -> Trial:
+    """Return the worst of what came of each write set, by where it begins."""
+    left_open = frozenset(at for at, one in outcomes.items() if one is None)
+    worst = min(one for one in (*outcomes.values(), Adherence.STRICT) if one is not None)
+    if left_open and worst is not Adherence.FAIL:
+        return Trial(None, (), left_open)
+    return Trial(worst, tuple(at for at, one in outcomes.items() if one is worst), left_open)
 
 
 _Concrete: TypeAlias = Callable[[tuple[BookieId, ...], Places], Adherence]

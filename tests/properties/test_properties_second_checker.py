@@ -5,6 +5,7 @@ Every failure names its seed: `support.stories.tell(seed)` tells that story agai
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,12 +22,18 @@ from test_properties_placement import Story as PlacementStory
 from test_properties_placement import story as placement_story
 
 from auditor.first_checker.placement import adherence
+from auditor.first_checker.placement_rules import Judged
+from auditor.first_checker.recorded_policy import KEY as RECORDED_KEY
 from auditor.judging.settle import settle
 from auditor.model.availability import AnswerStatus, ReadStatus
-from auditor.model.ledger import Mark
-from auditor.model.placement import Adherence, Policy
+from auditor.model.facts import WriteSetFacts
+from auditor.model.ledger import LedgerMetadata, Mark
+from auditor.model.placement import Adherence, PlacementRule, Policy
+from auditor.sandbox.notation import ledger
 from auditor.second_checker.agreement import differences
+from auditor.second_checker.fact_comparison import facts_compared
 from auditor.second_checker.placement import adherence as tried
+from auditor.second_checker.placement import placement_facts
 
 SWARM = 2_000
 PLANT_SWARM = 2_000
@@ -85,8 +92,19 @@ def with_placement(story: Story) -> Story:
         found = {name: Bookie(held, corrupt=held if name in corrupt else frozenset()) for name in holders}
         states = tuple(replace(state, bookies={**state.bookies, **found}) for state in states)
     around = replace(around, replication_disabled=draw.random() < 0.3)
+    if draw.random() < 0.5:
+        states = tuple(replace(state, metadata=_with_recorded(state.metadata, draw)) for state in states)
     terms = {**story.more_terms, "around": around, "placement": rule, "stranded_entries_max": STRANDED}
     return replace(story, states=states, reads_max=max(STRANDED, story.reads_max), more_terms=terms)
+
+
+def _with_recorded(metadata: LedgerMetadata | None, draw: Random) -> LedgerMetadata | None:
+    """The metadata with the placement policy that its writer recorded, in one of the ways that writers have."""
+    groups = draw.choice(["", "eu, us", ["eu", "us"], 7, None])
+    config = {"policyClass": draw.choice(["org.apache.Isolated", "", None, 3])}
+    config |= {"properties": draw.choice([{"isolationBookieGroups": groups, "secondaryIsolationBookieGroups": "x"}, None])}
+    value = draw.choice([json.dumps(config).encode(), b"{", b"[]", b"\xff", b'"' + b"x" * 20_000])
+    return metadata and replace(metadata, custom_metadata=(*metadata.custom_metadata, (RECORDED_KEY, value)))
 
 
 def left_open(story: Story) -> Story:
@@ -123,15 +141,30 @@ def test_ensembles_are_placed_alike_by_both_checkers() -> None:
         one = placement_story(seed)
         for rule in (one.rule, replace(one.rule, java_compatible=True)):
             judged.update([second := tried(one.ensemble, one.write_quorum, one.ack_quorum, rule, one.around)])
-            if second is not None and second is not _first(one, rule):
+            if second is not None and second is not _first(one, rule).adherence:
                 wrong.append((seed, rule.java_compatible, second))
+            if second in (Adherence.FAIL, Adherence.SOFT):
+                wrong += [(seed, rule.java_compatible, said) for said in _on_write_sets(one, rule)]
     assert [] == wrong
     assert all(judged[one] > SWARM // 100 for one in Adherence), judged
     assert judged[None] < SWARM // 2, judged
 
 
-def _first(one: PlacementStory, rule: Any) -> Adherence:
-    return adherence(one.ensemble, one.write_quorum, one.ack_quorum, rule, one.around).adherence
+def _first(one: PlacementStory, rule: PlacementRule) -> Judged:
+    return adherence(one.ensemble, one.write_quorum, one.ack_quorum, rule, one.around)
+
+
+def _on_write_sets(one: PlacementStory, rule: PlacementRule) -> list[Any]:
+    """What the checkers differ on of the write sets that decide: how many, which, where their members are, and why."""
+    plain = ledger("e1 w1 a1 0:[a] closed 9")
+    metadata = replace(plain, write_quorum=one.write_quorum, ack_quorum=one.ack_quorum)
+    terms = replace(tell(0).terms, placement=rule, around=one.around)
+    facts, left_open = placement_facts(one.ensemble, metadata, terms)
+    judged = _first(one, rule)
+    windows = tuple(WriteSetFacts(w.index, w.members, w.locations, w.why) for w in judged.windows)
+    first = replace(facts, deciding=judged.deciding, shown=windows)
+    compared = facts_compared(first, facts, left_open=left_open)
+    return [(what, ours, other) for what, ours, other in compared if ours != other]
 
 
 # A bug in the first checker

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from importlib import import_module
+from re import sub
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from auditor.model.facts import (
     Search,
     StuckFacts,
     WhyMarked,
+    WriteSetFacts,
 )
 from auditor.model.ledger import LedgerState
 from auditor.model.verdict import CopyCounts
@@ -38,6 +40,7 @@ FIRST: dict[type, tuple[str, ...]] = {
     DuplicateFacts: ("auditor.first_checker.ledger",),
     StuckFacts: ("auditor.first_checker.ledger",),
     PlacementFacts: ("auditor.first_checker.placement",),
+    WriteSetFacts: ("auditor.first_checker.placement",),
 }
 """Where the first checker states each sort of facts."""
 SECOND: dict[type, tuple[str, ...]] = {
@@ -50,6 +53,7 @@ SECOND: dict[type, tuple[str, ...]] = {
     DuplicateFacts: ("auditor.second_checker.findings",),
     StuckFacts: ("auditor.second_checker.facts",),
     PlacementFacts: ("auditor.second_checker.placement",),
+    WriteSetFacts: ("auditor.second_checker.placement",),
 }
 """Where the second one does."""
 
@@ -132,10 +136,21 @@ FALSEHOODS: dict[str, Falsehood] = {
     ),
     "a ledger is open for an hour more": Falsehood(StuckFacts, lambda f: {"age_ms": f.age_ms + 3_600_000}),
     "there is one write set more": Falsehood(PlacementFacts, lambda f: {"write_sets": f.write_sets + 1}),
+    "one write set more decides": Falsehood(PlacementFacts, lambda f: {"deciding": f.deciding + 1}),
+    "a write set needs one rack less": Falsehood(
+        WriteSetFacts, lambda f: {"why": sub(r"needs (\d+)", lambda found: f"needs {int(found[1]) - 1}", f.why)}
+    ),
+    "a write set has another rack": Falsehood(WriteSetFacts, lambda f: {"why": f.why.replace("(/", "(/other")}),
+    "a policy is recorded everywhere": Falsehood(PlacementFacts, lambda f: {"recorded_policy": "OtherPolicy"}),
 }
 """By what is false. Each changes what a checker states, never what it finds."""
 
 NOT_IN_THE_MODEL: dict[str, Falsehood] = {
+    "no policy is ever recorded": Falsehood(PlacementFacts, lambda f: {"recorded_policy": ""}),
+    "another zone is crowded": Falsehood(WriteSetFacts, lambda f: {"why": f.why.replace("in zone z", "in zone y")}),
+    "fewer zones are desired": Falsehood(WriteSetFacts, lambda f: {"why": f.why.replace("where 3", "where 2")}),
+    "one copy more is allowed in a region": Falsehood(WriteSetFacts, lambda f: {"why": f.why.replace("allows 1", "allows 2")}),
     "what is assumed was read": Falsehood(CopyCounts, lambda f: {"read": f.read + f.assumed, "assumed": 0}),
 }
-"""Falsehoods that the model cannot tell: it has every entry read, so nothing is assumed."""
+"""Falsehoods that the model cannot tell: it has every entry read, so nothing is assumed; it knows racks alone, and records no
+policy."""

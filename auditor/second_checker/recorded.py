@@ -1,0 +1,44 @@
+"""The placement policy that a ledger's writer recorded, as the second checker reads it from the custom metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from auditor.model.ledger import LedgerMetadata
+
+BYTES_MAX = 16_384
+"""A longer record is not read."""
+CHARS_MAX = 200
+"""Of what it says, no more is shown."""
+
+
+def recorded(metadata: LedgerMetadata) -> str:
+    """Return the policy's class with its isolation groups, or what is wrong with the record; "" where there is none."""
+    values = [value for key, value in metadata.custom_metadata if key == "EnsemblePlacementPolicyConfig"]
+    if not values:
+        return ""
+    if len(values[0]) > BYTES_MAX:
+        return f"a policy of {len(values[0])} bytes, too long to be read"
+    try:
+        config = json.loads(str(values[0], "utf-8"))
+    except (ValueError, RecursionError):
+        return "a policy that cannot be read: no JSON"
+    if not isinstance(config, Mapping):
+        return "a policy that cannot be read: no JSON object"
+    text = str(config["policyClass"]).split(".")[-1] if config.get("policyClass") else "a policy without a class"
+    properties = config.get("properties")
+    if isinstance(properties, Mapping):
+        primary, secondary = (_groups(properties.get(f"{name}ookieGroups")) for name in ("isolationB", "secondaryIsolationB"))
+        said = [f"isolation groups {primary}"] * bool(primary) + [f"secondary {secondary}"] * bool(secondary)
+        text = " with ".join([text, *(["; ".join(said)] if said else [])])
+    shown = "".join(one if one.isprintable() else "?" for one in text[:CHARS_MAX])
+    return shown if len(text) <= CHARS_MAX else f"{shown}…"
+
+
+def _groups(value: object) -> str:
+    """Return the groups, with commas between them; "" where none is named."""
+    if isinstance(value, list):
+        return ", ".join(str(one) for one in value)
+    parts = value.split(",") if isinstance(value, str) else []
+    return ", ".join(part.strip() for part in parts if part.strip())
