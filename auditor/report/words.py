@@ -190,7 +190,10 @@ def _incomplete(summary: Mapping[str, Any]) -> str:
 
 def _fault(summary: Mapping[str, Any]) -> str:
     differ = int(summary["indeterminate"].get(Unknown.CHECKERS_DISAGREE.value, 0))
-    why = f": its two checkers differ on the same evidence for {of(differ, 'ledger')}" if differ else ""
+    subjects = [of(differ, "ledger")] if differ else []
+    if summary.get("findings_differ"):
+        subjects.append(f"{of(len(summary['findings_differ']), 'finding')} on bookies or the cluster")
+    why = f": its two checkers differ on the same evidence for {' and '.join(subjects)}" if subjects else ""
     return (
         f"the auditor is wrong{why}. What they differ on is withheld and the evidence is kept; "
         f"please report it. What else was found stands below.{_unjudged(summary['ledgers'])}"

@@ -18,6 +18,7 @@ from auditor.first_checker.reachability import BookieLook, Missed, judge_bookies
 from auditor.first_checker.renaming import Renamed
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, ReadStatus
 from auditor.model.cluster import BookieRecord
+from auditor.model.finding import Finding
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import RecordStatus
 from auditor.model.verdict import Exempt
@@ -34,6 +35,7 @@ from auditor.summary.bookies import (
     by_look,
     named_ledgers,
 )
+from auditor.summary.cross_check import bookies_agreed
 from auditor.summary.grouping import Heard, causes, heard
 from auditor.summary.last_words import Ids
 from auditor.summary.ledgers import account
@@ -71,7 +73,9 @@ def conclude(
     account(run.read_table("evidence/listing", LISTING)["ledger_id"], verdicts["ledger_id"])
     seen = _bookies(run, about, bookies, verdicts)
     listed, marked = population(run, about), mark_findings(run, about)
-    findings = findings_of(verdicts, [*_on_bookies(seen, about), *listed.findings, *marked.findings])
+    agreed = bookies_agreed(run, about, bookies, verdicts, _on_bookies(seen, about))
+    on_bookies = _lines(agreed.findings, bookies, about)
+    findings = findings_of(verdicts, [*on_bookies, *listed.findings, *marked.findings])
     not_there = _not_there(run, verdicts) if about.partial else []
     facts = RunFacts(
         run_id=about.run_id,
@@ -91,6 +95,7 @@ def conclude(
         unlisted_marks=marked.unlisted,
         baseline=listed.baseline,
         absences=absences_json(seen.since, _renamed(seen.renamed)),
+        differ=(*agreed.differ, *listed.differ, *marked.differ),
     )
     why = causes(run, about, verdicts, seen.looks, findings, seen.held, seen.renamed)
     summary = summarise(facts, verdicts, bookies, _costs(run), findings, previous) | why.as_json()
@@ -145,16 +150,20 @@ def _renamed(renamed: Mapping[BookieId, Renamed]) -> list[dict[str, Any]]:
     return [{"bookie_id": b, "renamed_to": one.renamed_to, "ledgers": list(one.ledgers)} for b, one in sorted(renamed.items())]
 
 
-def _on_bookies(seen: _Bookies, about: About) -> list[str]:
-    """The findings on bookies as lines. Most of the ledgers that an operator named is not most of what a bookie should hold."""
+def _on_bookies(seen: _Bookies, about: About) -> list[Finding]:
+    """The findings on bookies. Most of the ledgers that an operator named is not most of what a bookie should hold."""
     away = _away(about)
     found = judge_bookies(seen.looks, seen.missed, about.facts, away)
     if not about.partial:
         contents = {b: one for b, one in seen.held.contents.items() if b not in away}
         found += [*judge_content(seen.looks, contents), *judge_failing(seen.looks, seen.refused, away)]
+    return found
+
+
+def _lines(findings: Sequence[Finding], records: Sequence[BookieRecord], about: About) -> list[str]:
     return [
-        finding_line(bookie_testimony(finding, [b for b in seen.records if b.bookie_id == finding.bookie_id], about.facts))
-        for finding in found
+        finding_line(bookie_testimony(finding, [b for b in records if b.bookie_id == finding.bookie_id], about.facts))
+        for finding in findings
     ]
 
 

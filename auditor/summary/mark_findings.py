@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import MARKS
 from auditor.first_checker.marks_without_ledger import ConfirmedMark, confirmed_marks, judge_marks, withheld_marks
+from auditor.model.finding import Finding
 from auditor.model.identity import LedgerId
+from auditor.second_checker.finding_comparison import Difference
 from auditor.summary.about import About
+from auditor.summary.cross_check import marks_agreed
 from auditor.summary.mark_counts import UnlistedMark
 from auditor.summary.seen_marks import WHERE, SeenMarks, seen_marks
 from auditor.wire.znode_paths import mark_path
@@ -17,12 +20,16 @@ from auditor.witness.finding_lines import ClusterLook, cluster_testimony, findin
 
 @dataclass(frozen=True, slots=True)
 class MarkFindings:
-    """`findings`: one line, or none. `withheld`: sentences. `ledger_ids`: those of the finding, ascending."""
+    """`findings`: one line, or none. `withheld`: sentences. `ledger_ids`: those of the finding, ascending.
+
+    `differ`: the finding where it is withheld because the checkers differ on it.
+    """
 
     findings: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
     unlisted: tuple[UnlistedMark, ...] = ()
     ledger_ids: tuple[LedgerId, ...] = ()
+    differ: tuple[Difference, ...] = ()
 
 
 def mark_findings(run: Place, about: About) -> MarkFindings:
@@ -32,16 +39,18 @@ def mark_findings(run: Place, about: About) -> MarkFindings:
     seen = seen_marks(run.read_table(WHERE, MARKS))
     now_ms, grace_ms = about.terms.judged_at_ms, about.terms.underreplication_grace_ms
     found = confirmed_marks(seen.marks, now_ms, grace_ms)
+    agreed = marks_agreed(run, about, _finding(seen, about))
     return MarkFindings(
-        findings=_lines(seen, found, about),
+        findings=tuple(_line(finding, found, about) for finding in agreed.findings),
         withheld=tuple(withheld_marks(seen.marks, now_ms, grace_ms, unchecked=len(seen.unchecked), problem=seen.problem)),
         unlisted=seen.as_unlisted(now_ms),
-        ledger_ids=tuple(sorted(one.ledger_id for one in found)),
+        ledger_ids=tuple(sorted(one.ledger_id for one in found)) if agreed.findings else (),
+        differ=tuple(agreed.differ),
     )
 
 
-def _lines(seen: SeenMarks, found: list[ConfirmedMark], about: About) -> tuple[str, ...]:
-    finding = judge_marks(
+def _finding(seen: SeenMarks, about: About) -> Finding | None:
+    return judge_marks(
         seen.marks,
         about.terms.judged_at_ms,
         about.terms.underreplication_grace_ms,
@@ -49,8 +58,9 @@ def _lines(seen: SeenMarks, found: list[ConfirmedMark], about: About) -> tuple[s
         path_of=lambda ledger_id: about.facts.root + mark_path(ledger_id),
         replication_disabled=about.facts.replication_disabled,
     )
-    if finding is None:
-        return ()
+
+
+def _line(finding: Finding, found: list[ConfirmedMark], about: About) -> str:
     times = (max(one.first_at_ms for one in found), min(one.again_at_ms for one in found))
     looks = [ClusterLook(at_ms, "marks", f"{len(found)} without a ledger") for at_ms in times]
-    return (finding_line(cluster_testimony(finding, looks, about.facts)),)
+    return finding_line(cluster_testimony(finding, looks, about.facts))

@@ -8,7 +8,9 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LISTING, LISTINGS
 from auditor.first_checker.population import LastPopulation, Listing, has_dropped, judge_population, kept_baseline
 from auditor.model.identity import LedgerId
+from auditor.second_checker.finding_comparison import Difference
 from auditor.summary.about import About
+from auditor.summary.cross_check import population_agreed
 from auditor.summary.listings import WHERE, listings_of
 from auditor.witness.finding_lines import ClusterLook, cluster_testimony, finding_line
 
@@ -16,11 +18,13 @@ from auditor.witness.finding_lines import ClusterLook, cluster_testimony, findin
 @dataclass(frozen=True, slots=True)
 class Population:
     """`findings`: one line, or none. `withheld`: a sentence where the listing that was audited lacked what is there after all,
-    or could not be made again: such a run is not complete. `baseline`: what the next run is held against, None: this run."""
+    or could not be made again: such a run is not complete. `baseline`: what the next run is held against, None: this run.
+    `differ`: the finding where it is withheld because the checkers differ on it."""
 
     findings: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
     baseline: LastPopulation | None = None
+    differ: tuple[Difference, ...] = ()
 
 
 def population(run: Place, about: About) -> Population:
@@ -30,11 +34,11 @@ def population(run: Place, about: About) -> Population:
         return Population()
     listings, gone = _listings(run)
     baseline = kept_baseline(last, listings)
-    finding = judge_population(last, listings, gone, about.facts.instance_id)
-    if finding is not None:
+    agreed = population_agreed(run, about, judge_population(last, listings, gone, about.facts.instance_id))
+    if agreed.findings or agreed.differ:
         looks = [ClusterLook(one.began_at_ms, "listing", f"{one.count} ledgers") for one in listings]
-        told = cluster_testimony(finding, looks, about.facts)
-        return Population(findings=(finding_line(told),), baseline=baseline)
+        lines = tuple(finding_line(cluster_testimony(one, looks, about.facts)) for one in agreed.findings)
+        return Population(findings=lines, baseline=baseline, differ=tuple(agreed.differ))
     short = bool(listings) and has_dropped(last, listings[0].count)
     return Population(withheld=(_short(last, listings),), baseline=baseline) if short else Population(baseline=baseline)
 

@@ -17,6 +17,7 @@ from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.finding import CATALOGUE, Kind
 from auditor.model.verdict import Exempt, Standing
+from auditor.second_checker.finding_comparison import Difference
 from auditor.summary import circumstances
 from auditor.summary.absences import absences_json
 from auditor.summary.mark_counts import UnlistedMark, marks_of, oldest_mark_s
@@ -74,6 +75,8 @@ class RunFacts:
     """What the next run's number of ledgers is held against; None: this run's."""
     absences: Mapping[str, list[Json]] = field(default_factory=lambda: absences_json({}, []))
     """What the summary says of bookies that are not registered (`summary.absences`)."""
+    differ: tuple[Difference, ...] = ()
+    """Findings on bookies and the cluster on which the two checkers differ."""
 
 
 def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]:
@@ -103,6 +106,7 @@ def summarise(
     unknowns = _counted(pc.list_flatten(verdicts["unknowns"]))
     told = [json.loads(line) for line in findings]
     complete = not unknowns and not run.nobody_answered
+    fault = is_fault(unknowns) or bool(run.differ)
     all_judged = complete and not run.not_there and not run.listing_was_short and (verdicts.num_rows > 0 or run.allow_empty)
     return {
         "run_id": run.run_id,
@@ -124,10 +128,11 @@ def summarise(
         "replication_disabled": run.facts.replication_disabled,
         "partial": run.partial,
         **poison_told(verdicts),
-        "withheld": list(run.withheld),
+        "findings_differ": [one._asdict() for one in run.differ],
+        "withheld": [*(one.sentence for one in run.differ), *run.withheld],
         "complete": complete,
-        "outcome": outcome_of(told, complete=all_judged, fault=is_fault(unknowns)),
-        "exit_code": exit_code(told, run.fail_on, incomplete=not all_judged, fault=is_fault(unknowns)),
+        "outcome": outcome_of(told, complete=all_judged, fault=fault),
+        "exit_code": exit_code(told, run.fail_on, incomplete=not all_judged, fault=fault),
     }
 
 

@@ -1,0 +1,200 @@
+"""What the second checker finds on bookies: from how each behaved look by look, and from its ledgers one by one.
+
+Rows come sorted by ledger and are gone through once, so that memory stays flat however many ledgers a bookie has. Nothing here
+is shared with `auditor.summary` and `auditor.first_checker`, which count with columns of tables.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import NamedTuple
+
+from auditor.model.availability import AnswerStatus, Greeting, ReadStatus
+from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.identity import BookieId, LedgerId
+from auditor.second_checker.lost_ledgers import NamingLedgers
+
+LEDGERS_TOLD = 10
+"""Ledgers that a finding on a bookie names."""
+LEDGERS_FEWEST = 3
+"""Fewer ledgers lost or refused are the trouble of ledgers, not of a bookie."""
+
+_SERVES = frozenset({Greeting.ANSWERED, Greeting.UNSUPPORTED})
+_FAILS = frozenset({Greeting.SILENT, Greeting.REFUSED})
+_LISTED = frozenset({AnswerStatus.HELD.value, AnswerStatus.NO_SUCH_LEDGER.value})
+_READ = frozenset(one.value for one in (ReadStatus.PRESENT, ReadStatus.CORRUPT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER))
+
+
+@dataclass(frozen=True, slots=True)
+class Attendance:
+    """Every bookie at every look, oldest first, each as it was seen last at that look. `away`: in planned maintenance."""
+
+    of: Mapping[BookieId, Sequence[BookieRecord]]
+    away: frozenset[BookieId] = frozenset()
+
+    @classmethod
+    def taken(cls, records: Iterable[BookieRecord], away: frozenset[BookieId]) -> Attendance:
+        """Sort the records of a run by bookie and look."""
+        newest: dict[BookieId, dict[int, BookieRecord]] = {}
+        for one in records:
+            before = newest.setdefault(one.bookie_id, {}).get(one.look)
+            if before is None or one.read_at_ms >= before.read_at_ms:
+                newest[one.bookie_id][one.look] = one
+        return cls({bookie: [at[look] for look in sorted(at)] for bookie, at in sorted(newest.items())}, away)
+
+    def is_anyone_serving(self) -> bool:
+        """Return whether a registered bookie answered, or none of those that were asked failed."""
+        said = {one.greeting for seen in self.of.values() for one in seen if one.registration is not Registration.NONE}
+        return not said.isdisjoint(_SERVES) or said.isdisjoint(_FAILS)
+
+    def silent(self) -> list[BookieId]:
+        """Return the bookies that were registered and silent at each of two looks or more."""
+        return [
+            bookie
+            for bookie, seen in self._seen_twice()
+            if not any(one.registration is Registration.NONE or one.greeting is not Greeting.SILENT for one in seen)
+        ]
+
+    def unregistered(self) -> list[BookieId]:
+        """Return the bookies that were not registered at any of two looks or more."""
+        return [bookie for bookie, seen in self._seen_twice() if {one.registration for one in seen} == {Registration.NONE}]
+
+    def connected(self) -> list[BookieId]:
+        """Return the bookies that were registered and said something at each of two looks or more."""
+        spoke = {Greeting.REFUSED, *_SERVES}
+        return [
+            bookie
+            for bookie, seen in self._seen_twice()
+            if all(one.registration is not Registration.NONE and one.greeting in spoke for one in seen)
+        ]
+
+    def cannot_list(self, bookie: BookieId) -> bool:
+        """Return whether it showed at some look that it cannot list."""
+        return any(one.greeting is Greeting.UNSUPPORTED for one in self.of.get(bookie, ()))
+
+    def _seen_twice(self) -> list[tuple[BookieId, Sequence[BookieRecord]]]:
+        if not self.is_anyone_serving():
+            return []
+        return [(bookie, seen) for bookie, seen in self.of.items() if len(seen) > 1 and bookie not in self.away]
+
+
+def silent_facts(seen: Sequence[BookieRecord], cluster: ClusterFacts) -> SilentFacts:
+    """Return the facts of a bookie that was silent at every look."""
+    registration, address = _registered_at(seen)
+    delay, disabled = cluster.lost_bookie_recovery_delay_s, cluster.replication_disabled
+    return SilentFacts(registration, address, len(seen), seen[-1].greeting_detail, delay, disabled)
+
+
+def _registered_at(seen: Sequence[BookieRecord]) -> tuple[str, str]:
+    newest = seen[-1]
+    return newest.registration.value, f"{newest.host}:{newest.port}"
+
+
+def lost_facts(
+    seen: Sequence[BookieRecord], ledgers: NamingLedgers, cluster: ClusterFacts, since_ms: int | None
+) -> LostFacts | None:
+    """Return the facts of a bookie that was never registered, but for its new name; None where the cluster knows of it, or may.
+
+    `since_ms`: since when an earlier run saw it unregistered.
+    """
+    first, last = seen[0], seen[-1]
+    since = first.read_at_ms if since_ms is None or since_ms > first.read_at_ms else since_ms
+    gone_ms = last.read_at_ms - since
+    needed_ms = cluster.session_timeout_ms + 1_000 * (cluster.lost_bookie_recovery_delay_s or 0)
+    may_return = any(one.has_cookie for one in seen) and (cluster.replication_disabled or gone_ms < needed_ms)
+    if not ledgers.unmarked or ledgers.marked_since or may_return:
+        return None
+    return LostFacts(
+        last.has_cookie,
+        ledgers.unmarked,
+        tuple(ledgers.lowest),
+        ledgers.marked_always,
+        ledgers.marked_always + ledgers.marked_since,
+        last.read_at_ms - first.read_at_ms,
+        gone_ms,
+        cluster.lost_bookie_recovery_delay_s,
+        cluster.replication_disabled,
+    )
+
+
+class Lack(NamedTuple):
+    """Entries of a violated ledger that a bookie surely lacks, of those it should hold."""
+
+    ledger_id: LedgerId
+    expected: int
+    absent: int
+
+
+@dataclass(slots=True)
+class Losses:
+    """The ledgers of which one bookie lacks more than half."""
+
+    ledgers: list[LedgerId] = field(default_factory=list)
+    expected: int = 0
+    absent: int = 0
+
+    def add(self, one: Lack) -> None:
+        """Count a ledger, if the bookie lacks more of it than it has."""
+        if one.absent > one.expected - one.absent:
+            self.ledgers.append(one.ledger_id)
+            self.expected += one.expected
+            self.absent += one.absent
+
+
+class Word(NamedTuple):
+    """How a list of a ledger, or a read in it, ended at one look."""
+
+    ledger_id: LedgerId
+    look: int
+    status: str
+
+
+def ledgers_answered(lists: Iterable[Word], reads: Iterable[Word]) -> int:
+    """Return of how many ledgers a bookie's last list is valid, or (of one that cannot list) an entry was read.
+
+    `lists` and `reads` are sorted by ledger and look.
+    """
+    listed = {ledger for ledger, told in groupby(lists, lambda one: one.ledger_id) if [*told][-1].status in _LISTED}
+    return len(listed.union(one.ledger_id for one in reads if one.status in _READ))
+
+
+def lost_content_facts(
+    seen: Sequence[BookieRecord], losses: Losses, answered: int, *, was_probed: bool
+) -> LostContentFacts | None:
+    """Return the facts of a bookie that lacks most of most ledgers it answered for; None of any other."""
+    lost = len(losses.ledgers)
+    if not seen or seen[-1].registration is Registration.NONE:
+        return None
+    if lost < LEDGERS_FEWEST or answered < lost or answered - lost >= lost:
+        return None
+    some = tuple(sorted(losses.ledgers)[:LEDGERS_TOLD])
+    return LostContentFacts(*_registered_at(seen), answered, was_probed, lost, losses.absent, losses.expected, some)
+
+
+class Refusal(NamedTuple):
+    """How a list or a read of a ledger that a bookie should hold was refused at one look."""
+
+    ledger_id: LedgerId
+    look: int
+    detail: str
+    is_list: bool
+
+
+def failing_facts(seen: Sequence[BookieRecord], refusals: Iterable[Refusal]) -> FailingFacts | None:
+    """Return the facts of a bookie that refused everything; None where it did so for too few ledgers, or at one look only."""
+    at: dict[LedgerId, set[int]] = {}
+    kinds, words = Counter[bool](), Counter[str]()
+    for one in refusals:
+        at.setdefault(one.ledger_id, set()).add(one.look)
+        kinds[one.is_list] += 1
+        words[one.detail.partition(":")[0]] += 1
+    twice = sorted(ledger for ledger, looks in at.items() if len(looks) > 1)
+    if len(twice) < LEDGERS_FEWEST:
+        return None
+    statuses = tuple(sorted(words.items(), key=lambda one: (-one[1], one[0])))
+    some = tuple(twice[:LEDGERS_TOLD])
+    return FailingFacts(*_registered_at(seen), len(seen), len(twice), some, kinds[True], kinds[False], statuses)

@@ -1,0 +1,71 @@
+"""Whether a bookie that is gone is there under another name, as the second checker finds it entry by entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.model.availability import Answer, AnswerStatus, ReadStatus
+from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.ledger import LedgerMetadata
+from auditor.second_checker.blocks import ENUMERATED_ENTRIES_MAX, Block
+from auditor.second_checker.copies import written
+from auditor.second_checker.holdings import HELD, groups_of, only_listed
+from auditor.second_checker.schedule import Stretch, stretches
+
+READS_MAX = 3
+"""Entries that a list may lack of what it should name, if each of them was read."""
+
+
+class Asked(NamedTuple):
+    """What a registered bookie said of a ledger that names gone bookies: its list, and how the read of each entry ended."""
+
+    gone: frozenset[BookieId]
+    answer: Answer
+    reads: Mapping[EntryId, str]
+
+
+def new_name(
+    gone: BookieId, asked: Iterable[Asked], ledgers: Mapping[LedgerId, LedgerMetadata]
+) -> tuple[BookieId | None, bool]:
+    """Return (the one bookie that holds all that the gone one should, whether there is too much to be looked at).
+
+    `ledgers`: the newest metadata of every ledger that was asked about. Costs entries, up to ENUMERATED_ENTRIES_MAX a ledger.
+    """
+    about = [one for one in asked if gone in one.gone and one.answer.ledger_id in ledgers]
+    compared = {one.answer.ledger_id for one in about}
+    parts = {ledger: [part for part in stretches(ledgers[ledger]) if gone in part.bookies] for ledger in compared}
+    if any(sum(part.entry_count for part in of_it) > ENUMERATED_ENTRIES_MAX for of_it in parts.values()):
+        return None, True
+    named = {bookie for ledger in compared for segment in ledgers[ledger].segments for bookie in segment.ensemble}
+    holding: dict[BookieId, set[LedgerId]] = {}
+    for one in about:
+        if one.answer.bookie_id not in named and _holds(gone, one, parts[one.answer.ledger_id]):
+            holding.setdefault(one.answer.bookie_id, set()).add(one.answer.ledger_id)
+    found = [bookie for bookie, held in holding.items() if held == compared]
+    return (found[0] if len(found) == 1 else None), False
+
+
+def _holds(gone: BookieId, one: Asked, parts: Iterable[Stretch]) -> bool:
+    """Return whether every entry is there, as far as it was asked for."""
+    due: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+    lacking = list[EntryId]()
+    has_list, groups = one.answer.status is AnswerStatus.HELD, groups_of(one.answer)
+    for part in parts:
+        block = Block(part, part.first, part.last)
+        mine = np.zeros(part.entry_count, np.bool_)
+        for at, bookies in written(block):
+            mine[at] = gone in bookies
+        due.append(part.first + np.flatnonzero(mine))
+        if has_list:
+            unlisted = np.flatnonzero(mine & (only_listed(groups, part.first, part.last) != HELD))
+            lacking += (part.first + unlisted[: READS_MAX + 1]).tolist()
+    if not has_list:
+        every = np.concatenate(due)
+        if one.answer.status is not AnswerStatus.UNSUPPORTED or not len(every):
+            return False
+        lacking = [int(every[at]) for at in {0, len(every) // 2, len(every) - 1}]
+    return len(lacking) <= READS_MAX and all(one.reads.get(entry) == ReadStatus.PRESENT.value for entry in lacking)

@@ -1,0 +1,188 @@
+"""The second checker's findings on bookies and on the cluster, from what was written, beside those of the first.
+
+Reads the rows of the few bookies that may be accused, and hands them on one by one. Costs some seconds where a bookie has
+hundreds of thousands of ledgers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, LISTINGS, MARKS, READS
+from auditor.model.availability import VALID_ANSWERS, AnswerStatus, ReadStatus
+from auditor.model.cluster import BookieRecord
+from auditor.model.facts import Facts
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import BookieId
+from auditor.model.verdict import Standing
+from auditor.second_checker.bookies import (
+    LEDGERS_FEWEST,
+    Attendance,
+    Lack,
+    Losses,
+    Refusal,
+    Word,
+    failing_facts,
+    ledgers_answered,
+    lost_content_facts,
+    lost_facts,
+    silent_facts,
+)
+from auditor.second_checker.cluster import Earlier, MarkSeen, marks_without_ledger, population_dropped
+from auditor.second_checker.finding_comparison import Agreed, Subject, agree_on
+from auditor.second_checker.lost_ledgers import Need, State, naming_ledgers
+from auditor.summary.about import About
+from auditor.summary.listings import WHERE as LISTED_AT
+from auditor.summary.rename_check import new_name_of
+
+Row = dict[str, Any]
+
+_ANSWERS, _READS, _LEDGERS, _MARKS = "evidence/answers", "evidence/reads", "evidence/ledgers", "evidence/marks"
+_REFUSED = pc.field("status") == AnswerStatus.REFUSED.value
+_OF_LEDGER = pc.is_valid(pc.field("ledger_id"))
+_NO_SEARCH = ~pc.field("is_search").isin([True])
+
+
+def bookies_agreed(
+    run: Place, about: About, records: Sequence[BookieRecord], verdicts: pa.Table, findings: Iterable[Finding]
+) -> Agreed:
+    """Return the findings on bookies that the second checker confirms, and what it differs on."""
+    seen = Attendance.taken(records, about.terms.around.maintenance)
+    seconds: dict[Subject, Facts] = {
+        (Kind.BOOKIE_SILENT_YET_REGISTERED, bookie): silent_facts(seen.of[bookie], about.facts) for bookie in seen.silent()
+    }
+    seconds |= _lost(run, about, seen)
+    if not about.partial:
+        seconds |= {**_lost_content(run, seen, verdicts), **_failing(run, seen)}
+    return agree_on(findings, seconds)
+
+
+def marks_agreed(run: Place, about: About, finding: Finding | None) -> Agreed:
+    """Return the finding on marks without a ledger, if the second checker confirms it, or what it differs on."""
+    rows = _rows(run.read_table(_MARKS, MARKS, _OF_LEDGER))
+    seen = (MarkSeen(one["ledger_id"], one["look"], one["read_at_ms"], _times(one), one["has_metadata"]) for one in rows)
+    facts = marks_without_ledger(seen, about.terms, about.facts)
+    return agree_on([finding] if finding else [], {} if facts is None else {(Kind.MARK_WITHOUT_LEDGER, None): facts})
+
+
+def _times(row: Row) -> tuple[int, ...]:
+    created, changed = row["created_ms"], row["changed_ms"]
+    return () if created is None else (created,) if changed is None else (created, changed)
+
+
+def population_agreed(run: Place, about: About, finding: Finding | None) -> Agreed:
+    """Return the finding on the population, if the second checker confirms it, or what it differs on."""
+    last = about.previous_population
+    if last is None:
+        return agree_on([finding] if finding else [], {})
+    rows = {row["listing"]: row for row in run.read_table("evidence/listings", LISTINGS).to_pylist()}
+    listed = {one: sum(batch.num_rows for batch in run.stream(LISTED_AT[one], LISTING, ["ledger_id"])) for one in rows}
+    before = Earlier(last.run_id, last.finished_at, last.listed, last.drop_percent, last.low_runs)
+    began_ms = {one: row["began_at_ms"] for one, row in rows.items()}
+    gone = set(rows[max(rows)]["gone"]) if rows else set()
+    if gone:
+        still = pc.field("ledger_id").isin(pa.array(sorted(gone), pa.int64()))
+        gone -= set(run.read_table(LISTED_AT[max(rows)], LISTING, still)["ledger_id"].to_pylist())
+    facts = population_dropped(before, began_ms, listed, gone, about.facts.instance_id)
+    key = Kind.LEDGER_POPULATION_DROPPED, None
+    return agree_on([finding] if finding else [], {} if facts is None else {key: facts})
+
+
+def _lost(run: Place, about: About, seen: Attendance) -> dict[Subject, Facts]:
+    gone = seen.unregistered()
+    if not gone:
+        return {}
+    named = (pc.field("status") == AnswerStatus.UNREGISTERED.value) & pc.field("bookie_id").isin(pa.array(gone)) & _OF_LEDGER
+    needs = run.read_table(_ANSWERS, ANSWERS, named, ["ledger_id", "look", "bookie_id"]).sort_by("ledger_id")
+    mine = pc.field("ledger_id").isin(pc.unique(needs["ledger_id"]))
+    columns = ["ledger_id", "look", "status", "czxid", "znode_version", "state", "last_entry_id"]
+    states = run.read_table(_LEDGERS, LEDGERS, mine, columns).sort_by([("ledger_id", "ascending"), ("look", "ascending")])
+    marked = run.read_table(_LEDGERS, LEDGERS, mine & pc.is_valid(pc.field("mark")), ["ledger_id", "look"])
+    marks = {(one["ledger_id"], one["look"]) for one in _rows(marked)}
+    found = naming_ledgers((Need(**one) for one in _rows(needs)), (_state(one, marks) for one in _rows(states)))
+    facts: dict[Subject, Facts] = {}
+    for bookie, ledgers in found.items():
+        one = lost_facts(seen.of[bookie], ledgers, about.facts, about.unregistered_since_ms.get(bookie))
+        if one is not None:
+            facts[Kind.BOOKIE_LOST_UNNOTICED, bookie] = replace(one, renamed_to=new_name_of(run, bookie))
+    return facts
+
+
+def _state(row: Row, marks: set[tuple[int, int]]) -> State:
+    key = row["ledger_id"], row["look"]
+    return State(*key, row["status"], (row["czxid"], row["znode_version"]), row["state"], row["last_entry_id"], key in marks)
+
+
+def _lost_content(run: Place, seen: Attendance, verdicts: pa.Table) -> dict[Subject, Facts]:
+    losses: dict[BookieId, Losses] = {}
+    violated = verdicts.filter(pc.field("standing") == Standing.VIOLATED.word).select(["ledger_id", "lacks"])
+    for row in _rows(violated):
+        for lack in row["lacks"] or ():
+            one = Lack(row["ledger_id"], lack["expected"], lack["absent"])
+            losses.setdefault(lack["bookie_id"], Losses()).add(one)
+    facts: dict[Subject, Facts] = {}
+    for bookie, lost in losses.items():
+        if len(lost.ledgers) < LEDGERS_FEWEST or bookie in seen.away:
+            continue
+        was_probed = seen.cannot_list(bookie)
+        reads = _words(run, _READS, READS, bookie) if was_probed else []
+        answered = ledgers_answered(_words(run, _ANSWERS, ANSWERS, bookie), reads)
+        found = lost_content_facts(seen.of.get(bookie, ()), lost, answered, was_probed=was_probed)
+        if found is not None:
+            facts[Kind.BOOKIE_LOST_CONTENT, bookie] = found
+    return facts
+
+
+def _words(run: Place, name: str, schema: pa.Schema, bookie: BookieId) -> Iterator[Word]:
+    rows = run.read_table(name, schema, (pc.field("bookie_id") == bookie) & _OF_LEDGER, ["ledger_id", "look", "status"])
+    return (Word(**one) for one in _rows(rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")])))
+
+
+def _failing(run: Place, seen: Attendance) -> dict[Subject, Facts]:
+    refusing = {
+        bookie
+        for name, schema in ((_ANSWERS, ANSWERS), (_READS, READS))
+        for bookie in pc.unique(run.read_table(name, schema, _REFUSED & _OF_LEDGER, ["bookie_id"])["bookie_id"]).to_pylist()
+    }
+    facts: dict[Subject, Facts] = {}
+    for bookie in seen.connected() if refusing and _is_any_request_served(run) else ():
+        found = failing_facts(seen.of[bookie], _refusals(run, bookie)) if bookie in refusing else None
+        if found is not None:
+            facts[Kind.BOOKIE_FAILING_REQUESTS, bookie] = found
+    return facts
+
+
+def _is_any_request_served(run: Place) -> bool:
+    sent = pc.field("status") == ReadStatus.PRESENT.value
+    return any(run.count(_ANSWERS, ANSWERS, pc.field("status") == one.value) for one in VALID_ANSWERS) or bool(
+        run.count(_READS, READS, sent)
+    )
+
+
+def _refusals(run: Place, bookie: BookieId) -> list[Refusal]:
+    """Return every request about ledgers that the bookie should hold; [] where one of them ended otherwise."""
+    columns = ["ledger_id", "look", "status", "detail"]
+    mine = pc.field("bookie_id") == bookie
+    lists = run.read_table(_ANSWERS, ANSWERS, mine & _OF_LEDGER, columns)
+    due = set(pc.unique(lists["ledger_id"]).to_pylist())
+    found: list[Refusal] = []
+    for is_list, rows in ((True, lists), (False, run.read_table(_READS, READS, mine & _NO_SEARCH, columns))):
+        for row in _rows(rows):
+            if row["ledger_id"] not in due or (is_list and row["status"] == AnswerStatus.UNSUPPORTED.value):
+                continue
+            if row["status"] != AnswerStatus.REFUSED.value:
+                return []
+            found.append(Refusal(row["ledger_id"], row["look"], row["detail"], is_list))
+    return found
+
+
+def _rows(table: pa.Table) -> Iterator[Row]:
+    """The rows one by one; only those of a batch are held as values."""
+    for batch in table.to_batches(max_chunksize=10_000):
+        yield from batch.to_pylist()
