@@ -3,9 +3,9 @@
 Verified: all that the first checker verifies of a ledger (its module docstrings say what), by other means: which looks count,
 where each entry was written, what each bookie said of it, how many copies can exist, the marks, the metadata, the placement,
 and every fact of each finding.
-Not verified: why a write set fails, in words, and how many do; entries of very long ledgers that lie between those looked at
-(`enumerated_blocks`); placement that is too open to try (`enumerated_placement`); more runs above the end of a ledger than
-can be counted (`enumerated_beyond_end`).
+Not verified: entries of very long ledgers that lie between those looked at (`enumerated_blocks`); placement that is too open
+to try (`enumerated_placement`); more runs above the end of a ledger than can be counted (`enumerated_beyond_end`). Findings on
+bookies and the cluster are in `enumerated_bookies` and `enumerated_cluster`.
 
 Nothing here is shared with `auditor.first_checker` but the model.
 """

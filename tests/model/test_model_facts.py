@@ -20,6 +20,7 @@ SWAPPED = "create 1 e5 w1 a1 b3 b1 b2 b4 b6; append 1 9; close 1; swap 1 0 4 1"
 UNHEARD = "create 1 e4 w2 a1 b4 b5 b2 b1; append 1 3; close 1; rereplicate 1 b5 b3; crash b1 silent; lose 1 1 b3 b2"
 BEYOND = "create 1 e5 w5 a3 b1 b5 b2 b3 b4; append 1 14; close 1; truncate 1 6"
 MARKED_OPEN = "create 1 e4 w4 a2 b2 b3 b6 b1; mark 1; time 150"
+PLACED = "create 1 e3 w2 a1 b3 b2 b4; append 1 2; close 1; rack b3 /r2"
 MARKED_LOSS = f"{HALF_LOST}; mark 1; time 150"
 
 SHOWN_BY: dict[str, str] = {
@@ -60,7 +61,11 @@ SHOWN_BY: dict[str, str] = {
     "what is there is all that is expected": f"{WRITTEN}; lose 1 4 b3",
     "a bookie stands where it does not": ("create 1 e5 w1 a1 b3 b1 b2 b4 b6; ensemble 1 4 b2; append 1 1; close 1"),
     "a ledger is open for an hour more": "create 1 e4 w1 a1 b6 b5 b2 b4; time 150",
-    "there is one write set more": "create 1 e3 w2 a1 b3 b2 b4; append 1 2; close 1; rack b3 /r2",
+    "there is one write set more": PLACED,
+    "one write set more decides": PLACED,
+    "a write set needs one rack less": PLACED,
+    "a write set has another rack": PLACED,
+    "a policy is recorded everywhere": PLACED,
 }
 """Of each false fact, a history in which it is stated."""
 

@@ -1,0 +1,57 @@
+"""Findings on bookies and on the cluster, made twice over a seeded swarm of runs: both checkers agree, and a bug in one shows.
+
+Every failure names its seed: `support.night_stories.night(seed)` tells that run again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from functools import cache
+
+import pytest
+from support.falsehoods import FIRST, ON_BOOKIES_AND_CLUSTER, SECOND
+from support.night_stories import Night, night
+
+SWARM = 600
+FOUND_MIN = 12
+"""Findings of each kind that the swarm must have, so that agreement says something."""
+
+told = cache(night)
+
+
+def differing(one: Night) -> list[dict[str, str]]:
+    """What the checkers differ on, as the summary tells it."""
+    return list(one.concluded().summary["findings_differ"])
+
+
+def test_both_checkers_agree_on_bookies_and_the_cluster() -> None:
+    """No finding of any run is withheld for a difference; each kind is found often, and renamed bookies among them."""
+    wrong, found, renamed = {}, Counter[str](), 0
+    for seed in range(SWARM):
+        done = told(seed).concluded()
+        if done.summary["findings_differ"]:
+            wrong[seed] = done.summary["findings_differ"]
+        findings = [json.loads(line) for line in done.findings]
+        found.update(one["kind"] for one in findings)
+        renamed += sum(one["facts"].get("renamed_to") is not None for one in findings)
+    assert {} == wrong
+    kinds = {
+        "BOOKIE_SILENT_YET_REGISTERED", "BOOKIE_LOST_UNNOTICED", "BOOKIE_LOST_CONTENT", "BOOKIE_FAILING_REQUESTS",
+        "MARK_WITHOUT_LEDGER", "LEDGER_POPULATION_DROPPED",
+    }  # fmt: skip
+    assert kinds == found.keys()
+    assert min(found.values()) >= FOUND_MIN and renamed >= FOUND_MIN, (found, renamed)
+
+
+@pytest.mark.parametrize("checker", [FIRST, SECOND], ids=["first", "second"])
+@pytest.mark.parametrize("name", ON_BOOKIES_AND_CLUSTER)
+def test_a_false_fact_of_one_checker_withholds_the_finding(
+    name: str, checker: dict[type, tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each sort; the kind that is withheld is the one whose fact is false."""
+    falsehood = ON_BOOKIES_AND_CLUSTER[name]
+    falsehood.plant(monkeypatch, checker)
+    withheld = next((differ for seed in range(SWARM) if (differ := differing(told(seed)))), [])
+    assert withheld, name
+    assert 1 == len({one["kind"] for one in withheld}), withheld
