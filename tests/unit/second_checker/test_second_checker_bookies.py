@@ -1,0 +1,156 @@
+"""What the second checker makes of bookies: how they attended the looks, and what came of their ledgers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.second_checker.bookies import (
+    Attendance,
+    Lack,
+    Losses,
+    Refusal,
+    Word,
+    failing_facts,
+    ledgers_answered,
+    lost_content_facts,
+    lost_facts,
+    silent_facts,
+)
+from auditor.second_checker.lost_ledgers import NamingLedgers
+
+CLUSTER = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, 20)
+UP = BookieRecord("b1", 1, 1_000, Registration.WRITABLE, "h", 3181, True, "", Greeting.ANSWERED, "fine")
+UNMARKED = NamingLedgers(2, [4, 7], 1, 0)
+
+
+def at_looks(*greetings: Greeting | None, name: str = "b1", cookie: bool = False) -> list[BookieRecord]:
+    """A bookie at looks 10 s apart; None: not registered."""
+    where = {None: Registration.NONE}
+    return [
+        replace(
+            UP, bookie_id=name, look=look, read_at_ms=look * 10_000, registration=where.get(greeting, Registration.WRITABLE),
+            greeting=greeting or Greeting.UNREGISTERED, has_cookie=cookie,
+        )
+        for look, greeting in enumerate(greetings, 1)
+    ]  # fmt: skip
+
+
+OTHER = at_looks(Greeting.ANSWERED, Greeting.ANSWERED, name="b9")
+
+
+def taken(*records: BookieRecord, away: str = "") -> Attendance:
+    return Attendance.taken([*OTHER, *records], frozenset(away.split()))
+
+
+@pytest.mark.parametrize(
+    ("greetings", "silent", "gone", "connected"),
+    [
+        ((Greeting.SILENT, Greeting.SILENT), True, False, False),
+        ((Greeting.SILENT,), False, False, False),
+        ((Greeting.SILENT, Greeting.ANSWERED), False, False, False),
+        ((None, None), False, True, False),
+        ((None,), False, False, False),
+        ((None, Greeting.SILENT), False, False, False),
+        ((Greeting.REFUSED, Greeting.UNSUPPORTED), False, False, True),
+        ((Greeting.ANSWERED, None), False, False, False),
+    ],
+)
+def test_a_bookie_is_accused_by_two_looks(
+    greetings: tuple[Greeting | None, ...], silent: bool, gone: bool, connected: bool
+) -> None:
+    """The same at each of them; and none in planned maintenance."""
+    for away in ("", "b1"):
+        seen = taken(*at_looks(*greetings), away=away)
+        accused = ["b1" in one for one in (seen.silent(), seen.unregistered(), seen.connected())]
+        assert [one and not away for one in (silent, gone, connected)] == accused
+
+
+def test_where_no_bookie_answered_none_is_accused() -> None:
+    """That is our network or our credentials."""
+    seen = Attendance.taken(at_looks(Greeting.SILENT, Greeting.SILENT), frozenset())
+    assert not seen.is_anyone_serving() and [] == seen.silent()
+
+
+def test_of_a_bookie_seen_twice_at_a_look_the_newer_reading_counts() -> None:
+    """Whatever order the records come in."""
+    first, second = at_looks(Greeting.SILENT, Greeting.SILENT)
+    again = replace(second, read_at_ms=second.read_at_ms + 1, greeting=Greeting.ANSWERED)
+    assert [] == taken(again, first, second).silent() == taken(first, second, again).silent()
+
+
+def test_a_silent_bookie_is_told_as_it_was_seen_last() -> None:
+    """With the number of looks, and what is set for the cluster."""
+    facts = silent_facts(at_looks(Greeting.SILENT, Greeting.SILENT), CLUSTER)
+    assert ("writable", "h:3181", 2, "fine", 20, False) == (
+        facts.registration, facts.address, facts.looks, facts.detail, facts.lost_bookie_recovery_delay_s,
+        facts.replication_disabled,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cookie", "since_ms", "disabled", "ledgers", "gone_ms"),
+    [
+        (False, None, False, UNMARKED, 10_000),
+        (False, 4_000, False, UNMARKED, 16_000),
+        (False, 15_000, False, UNMARKED, 10_000),
+        (True, -10_000, False, UNMARKED, 30_000),
+        (True, -9_999, False, UNMARKED, None),
+        (True, -10_000, True, UNMARKED, None),
+        (False, None, True, UNMARKED, 10_000),
+        (False, None, False, NamingLedgers(0, [], 1, 0), None),
+        (False, None, False, NamingLedgers(2, [4, 7], 1, 1), None),
+    ],
+)
+def test_a_bookie_is_lost_when_the_cluster_cannot_know(
+    cookie: bool, since_ms: int | None, disabled: bool, ledgers: NamingLedgers, gone_ms: int | None
+) -> None:
+    """Some ledger is unmarked, none became marked, and it will not come back: no cookie, or away for delay and time-out."""
+    cluster = replace(CLUSTER, replication_disabled=disabled)
+    facts = lost_facts(at_looks(None, None, cookie=cookie), ledgers, cluster, since_ms)
+    assert gone_ms == (facts and facts.unregistered_ms)
+    if facts:
+        assert (2, (4, 7), 1, 1, 10_000) == (
+            facts.unmarked_ledgers, facts.some_ledgers, facts.marked_ledgers_first, facts.marked_ledgers_last, facts.apart_ms,
+        )  # fmt: skip
+
+
+def test_a_ledger_counts_as_answered_by_its_last_list_or_by_any_read() -> None:
+    """Each once, however it was answered."""
+    lists = [Word(1, 1, "held"), Word(1, 2, "silent"), Word(2, 1, "silent"), Word(2, 2, "no_such_ledger"), Word(3, 1, "held")]
+    reads = [Word(3, 1, "present"), Word(4, 1, "no_entry"), Word(5, 1, "refused")]
+    assert (2, 3) == (ledgers_answered(lists, []), ledgers_answered(lists, reads))
+
+
+@pytest.mark.parametrize(("lost", "answered", "found"), [(2, 2, False), (3, 5, True), (3, 6, False), (4, 3, False)])
+def test_a_bookie_lost_its_content_when_most_of_three_ledgers_or_more_lack_most(lost: int, answered: int, found: bool) -> None:
+    """A ledger that lacks half counts nowhere; one that lacks more ledgers than it answered for went away."""
+    losses = Losses()
+    for ledger in range(lost):
+        losses.add(Lack(ledger, 10, 6))
+    losses.add(Lack(99, 10, 5))
+    facts = lost_content_facts(at_looks(Greeting.ANSWERED), losses, answered, was_probed=False)
+    assert found == (facts is not None)
+    if facts:
+        assert (lost, 10 * lost, 6 * lost) == (facts.lacking_most, facts.expected, facts.absent)
+    assert lost_content_facts(at_looks(None), losses, answered, was_probed=False) is None
+
+
+@pytest.mark.parametrize(("ledgers", "looks", "found"), [(3, 2, True), (2, 2, False), (3, 1, False)])
+def test_a_bookie_fails_when_three_ledgers_were_refused_at_two_looks(ledgers: int, looks: int, found: bool) -> None:
+    """Errors are counted by their name, the most frequent first; of as many, by name."""
+    refusals = [
+        Refusal(ledger, look, detail, is_list)
+        for ledger in range(ledgers)
+        for look in range(looks)
+        for detail, is_list in (("EUA: no", True), ("EIO: disk", False), ("EIO", False))
+    ]
+    facts = failing_facts(at_looks(Greeting.ANSWERED, Greeting.ANSWERED), refusals)
+    assert found == (facts is not None)
+    if facts:
+        assert (3, 6, 12, (("EIO", 12), ("EUA", 6))) == (
+            facts.ledgers, facts.lists_refused, facts.reads_refused, facts.statuses,
+        )  # fmt: skip

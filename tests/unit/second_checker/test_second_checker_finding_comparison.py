@@ -1,0 +1,40 @@
+"""Findings on bookies and on the cluster, compared: what both make alike stands, all else is withheld."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from auditor.model.bookie_facts import SilentFacts
+from auditor.model.finding import Finding, Kind
+from auditor.second_checker.finding_comparison import SIDE_CHARS_MAX, agree_on
+
+SILENT = Kind.BOOKIE_SILENT_YET_REGISTERED
+FACTS = SilentFacts("writable", "h:3181", 2, "timed out", None, False)
+ONE, OTHER = (Finding(SILENT, FACTS, bookie_id=bookie) for bookie in ("b1", "b2"))
+
+
+def test_findings_that_both_make_stand_in_their_order() -> None:
+    """With nothing said."""
+    assert ([OTHER, ONE], []) == agree_on([OTHER, ONE], {(SILENT, "b1"): FACTS, (SILENT, "b2"): FACTS})
+
+
+def test_a_finding_with_another_fact_is_withheld_alone() -> None:
+    """Both sides are told, and each is cut short."""
+    long = replace(FACTS, looks=3, detail="x" * 500)
+    found, (differ,) = agree_on([ONE, OTHER], {(SILENT, "b1"): long, (SILENT, "b2"): FACTS})
+    assert [OTHER] == found
+    assert "b1" == differ.bookie_id
+    assert "looks: the first says 2, the second 3; detail: the first says timed" in differ.detail
+    assert f"{'x' * SIDE_CHARS_MAX}..." in differ.detail and "x" * (SIDE_CHARS_MAX + 1) not in differ.detail
+    assert differ.sentence.startswith(
+        f"{SILENT.value} on bookie b1 is withheld: our two checkers differ on the same evidence ("
+    )
+
+
+def test_a_finding_that_one_of_them_makes_is_withheld() -> None:
+    """Whichever it is; what the first overlooked comes last."""
+    found, differ = agree_on([ONE], {(SILENT, "b2"): FACTS, (Kind.MARK_WITHOUT_LEDGER, None): FACTS})
+    assert [] == found
+    assert ["b1", "b2", None] == [one.bookie_id for one in differ]
+    assert ["the first checker finds it", "the second checker finds it"] == [one.detail.split(",")[0] for one in differ[:2]]
+    assert "on the cluster" in differ[2].sentence

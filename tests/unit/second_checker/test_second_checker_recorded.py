@@ -1,0 +1,46 @@
+"""What a ledger's writer recorded of its placement, as both checkers read it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from auditor.first_checker.recorded_policy import KEY, recorded_policy
+from auditor.sandbox.notation import ledger
+from auditor.second_checker.recorded import BYTES_MAX, recorded
+
+
+def told(name: object, **properties: object) -> bytes:
+    return json.dumps({"policyClass": name, "properties": properties}).encode()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (told("org.x.Isolated", isolationBookieGroups=" eu ,, us"), "Isolated with isolation groups eu, us"),
+        (told("P", isolationBookieGroups=["a", "b"], secondaryIsolationBookieGroups="c"),
+         "P with isolation groups a, b; secondary c"),
+        (told("P", secondaryIsolationBookieGroups="c"), "P with secondary c"),
+        (told("P", isolationBookieGroups=7), "P"),
+        (told(None), "a policy without a class"),
+        (told(12), "12"),
+        (told("x" * 300), "x" * 200 + "…"),
+        (told("a\x00b"), "a?b"),
+        (b'{"policyClass": "P", "properties": []}', "P"),
+        (b"[]", "a policy that cannot be read: no JSON object"),
+        (b"{", "a policy that cannot be read: no JSON"),
+        (b"\xff\xfe{", "a policy that cannot be read: no JSON"),
+        (b" " * (BYTES_MAX + 1), f"a policy of {BYTES_MAX + 1} bytes, too long to be read"),
+    ],
+)  # fmt: skip
+def test_both_checkers_read_a_record_alike(value: bytes, expected: str) -> None:
+    """The class without its package, the groups, or what is wrong; bounded and printable."""
+    metadata = replace(ledger("e3 w2 a2 0:[a b c] closed 9"), custom_metadata=(("other", b"x"), (KEY, value), (KEY, b"[]")))
+    assert expected == recorded(metadata) == recorded_policy(metadata)
+
+
+def test_nothing_recorded_is_nothing_said() -> None:
+    """Other custom metadata is not looked at."""
+    assert "" == recorded(replace(ledger("e1 w1 a1 0:[a] closed 9"), custom_metadata=(("other", b"x"),)))
