@@ -23,6 +23,7 @@ from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import RecordStatus
 from auditor.model.verdict import Exempt
 from auditor.run.read_counts import znodes_read
+from auditor.second_checker.finding_comparison import Agreed
 from auditor.summary.about import About
 from auditor.summary.absences import absences_json, unregistered_since
 from auditor.summary.bookies import (
@@ -40,8 +41,8 @@ from auditor.summary.grouping import Heard, causes, heard
 from auditor.summary.last_words import Ids
 from auditor.summary.ledgers import account
 from auditor.summary.mark_counts import stale_ledgers
-from auditor.summary.mark_findings import mark_findings
-from auditor.summary.population import population
+from auditor.summary.mark_findings import MarkFindings, mark_findings
+from auditor.summary.population import Population, population
 from auditor.summary.refusals import refusals_of
 from auditor.summary.renames import NAME as RENAMES_NAME
 from auditor.summary.renames import renames
@@ -74,8 +75,7 @@ def conclude(
     seen = _bookies(run, about, bookies, verdicts)
     listed, marked = population(run, about), mark_findings(run, about)
     agreed = bookies_agreed(run, about, bookies, verdicts, _on_bookies(seen, about))
-    on_bookies = _lines(agreed.findings, bookies, about)
-    findings = findings_of(verdicts, [*on_bookies, *listed.findings, *marked.findings])
+    findings = findings_of(verdicts, _lines(agreed, seen, about, listed, marked))
     not_there = _not_there(run, verdicts) if about.partial else []
     facts = RunFacts(
         run_id=about.run_id,
@@ -160,11 +160,13 @@ def _on_bookies(seen: _Bookies, about: About) -> list[Finding]:
     return found
 
 
-def _lines(findings: Sequence[Finding], records: Sequence[BookieRecord], about: About) -> list[str]:
-    return [
-        finding_line(bookie_testimony(finding, [b for b in records if b.bookie_id == finding.bookie_id], about.facts))
-        for finding in findings
-    ]
+def _lines(agreed: Agreed, seen: _Bookies, about: About, listed: Population, marked: MarkFindings) -> list[str]:
+    """The findings that are not on ledgers, as lines."""
+    on_bookies = []
+    for finding in agreed.findings:
+        records = [one for one in seen.records if one.bookie_id == finding.bookie_id]
+        on_bookies.append(finding_line(bookie_testimony(finding, records, about.facts)))
+    return [*on_bookies, *listed.findings, *marked.findings]
 
 
 def _of_bookies(seen: _Bookies, about: About) -> list[str]:

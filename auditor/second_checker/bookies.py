@@ -1,7 +1,9 @@
-"""What the second checker finds on bookies: from how each behaved look by look, and from its ledgers one by one.
+"""What the second checker finds on bookies: from how each behaved look by look, and from its
+ledgers one by one.
 
-Rows come sorted by ledger and are gone through once, so that memory stays flat however many ledgers a bookie has. Nothing here
-is shared with `auditor.summary` and `auditor.first_checker`, which count with columns of tables.
+Rows come sorted by ledger and are gone through once, so that memory stays flat however many ledgers
+a bookie has. Nothing here is shared with `auditor.summary` and `auditor.first_checker`, which count
+with columns of tables.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ _READ = frozenset(one.value for one in (ReadStatus.PRESENT, ReadStatus.CORRUPT, 
 
 @dataclass(frozen=True, slots=True)
 class Attendance:
-    """Every bookie at every look, oldest first, each as it was seen last at that look. `away`: in planned maintenance."""
+    """Every bookie at every look, oldest first, each as it was seen last at that look. `away`: in
+    planned maintenance."""
 
     of: Mapping[BookieId, Sequence[BookieRecord]]
     away: frozenset[BookieId] = frozenset()
@@ -64,7 +67,8 @@ class Attendance:
         return [bookie for bookie, seen in self._seen_twice() if {one.registration for one in seen} == {Registration.NONE}]
 
     def connected(self) -> list[BookieId]:
-        """Return the bookies that were registered and said something at each of two looks or more."""
+        """Return the bookies that were registered and said something at each of two looks or
+        more."""
         spoke = {Greeting.REFUSED, *_SERVES}
         return [
             bookie
@@ -97,7 +101,8 @@ def _registered_at(seen: Sequence[BookieRecord]) -> tuple[str, str]:
 def lost_facts(
     seen: Sequence[BookieRecord], ledgers: NamingLedgers, cluster: ClusterFacts, since_ms: int | None
 ) -> LostFacts | None:
-    """Return the facts of a bookie that was never registered, but for its new name; None where the cluster knows of it, or may.
+    """Return the facts of a bookie that was never registered, but for its new name; None where the
+    cluster knows of it, or may.
 
     `since_ms`: since when an earlier run saw it unregistered.
     """
@@ -154,7 +159,8 @@ class Word(NamedTuple):
 
 
 def ledgers_answered(lists: Iterable[Word], reads: Iterable[Word]) -> int:
-    """Return of how many ledgers a bookie's last list is valid, or (of one that cannot list) an entry was read.
+    """Return of how many ledgers a bookie's last list is valid, or (of one that cannot list) an
+    entry was read.
 
     `lists` and `reads` are sorted by ledger and look.
     """
@@ -165,7 +171,8 @@ def ledgers_answered(lists: Iterable[Word], reads: Iterable[Word]) -> int:
 def lost_content_facts(
     seen: Sequence[BookieRecord], losses: Losses, answered: int, *, was_probed: bool
 ) -> LostContentFacts | None:
-    """Return the facts of a bookie that lacks most of most ledgers it answered for; None of any other."""
+    """Return the facts of a bookie that lacks most of most ledgers it answered for; None of any
+    other."""
     lost = len(losses.ledgers)
     if not seen or seen[-1].registration is Registration.NONE:
         return None
@@ -185,7 +192,8 @@ class Refusal(NamedTuple):
 
 
 def failing_facts(seen: Sequence[BookieRecord], refusals: Iterable[Refusal]) -> FailingFacts | None:
-    """Return the facts of a bookie that refused everything; None where it did so for too few ledgers, or at one look only."""
+    """Return the facts of a bookie that refused everything; None where it did so for too few
+    ledgers, or at one look only."""
     at: dict[LedgerId, set[int]] = {}
     kinds, words = Counter[bool](), Counter[str]()
     for one in refusals:

@@ -1,4 +1,5 @@
-"""What the second checker finds on the cluster as a whole: marks without ledgers, and ledgers that are gone."""
+"""What the second checker finds on the cluster as a whole: marks without ledgers, and ledgers that
+are gone."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ POPULATION_FEWEST = 100
 
 
 class MarkSeen(NamedTuple):
-    """A mark at one look (0: it was only listed; 1 and 2: it was looked at), with what is known of its ledger's metadata."""
+    """A mark at one look (0: it was only listed; 1 and 2: it was looked at), with what is known of
+    its ledger's metadata."""
 
     ledger_id: LedgerId
     look: int
@@ -30,7 +32,8 @@ class MarkSeen(NamedTuple):
 
 
 def marks_without_ledger(seen: Iterable[MarkSeen], terms: Terms, cluster: ClusterFacts) -> MarkWithoutLedgerFacts | None:
-    """Return the facts of all marks that stood for too long at both looks, without metadata; None where there are none."""
+    """Return the facts of all marks that stood for too long at both looks, without metadata; None
+    where there are none."""
     by_ledger: dict[LedgerId, dict[int, MarkSeen]] = {}
     for one in seen:
         by_ledger.setdefault(one.ledger_id, {})[one.look] = one
@@ -83,9 +86,11 @@ class Earlier(NamedTuple):
 def population_dropped(
     before: Earlier, began_ms: Mapping[int, int], listed: Mapping[int, int], gone: Collection[LedgerId], instance: str | None
 ) -> PopulationFacts | None:
-    """Return the facts of a cluster that lists far fewer ledgers; None where it does not, or was listed once only.
+    """Return the facts of a cluster that lists far fewer ledgers; None where it does not, or was
+    listed once only.
 
-    `began_ms` and `listed` (how many ids were written) are by listing; `gone` are ids that the newest one truly lacks.
+    `began_ms` and `listed` (how many ids were written) are by listing; `gone` are ids that the
+    newest one truly lacks.
     """
     if before.drop_percent == 0 or before.listed < POPULATION_FEWEST or len(began_ms) < 2:
         return None

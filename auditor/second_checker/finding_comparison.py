@@ -1,6 +1,8 @@
-"""Findings on bookies and on the cluster, as both checkers have them: what they agree on, and what is withheld.
+"""Findings on bookies and on the cluster, as both checkers have them: what they agree on, and what
+is withheld.
 
-A ledger on which the checkers differ is withheld whole. Here a finding is: it stands beside no verdict.
+A ledger on which the checkers differ is withheld whole. Here a finding is: it stands beside no
+verdict.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ class Difference(NamedTuple):
 
 
 class Agreed(NamedTuple):
-    """The findings of the first checker that the second confirms, in their order, and what the two differ on."""
+    """The findings of the first checker that the second confirms, in their order, and what the two
+    differ on."""
 
     findings: list[Finding]
     differ: list[Difference]

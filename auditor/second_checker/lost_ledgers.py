@@ -1,6 +1,8 @@
-"""The ledgers that name a bookie which is not registered, gone through one by one: which are marked, and since when.
+"""The ledgers that name a bookie which is not registered, gone through one by one: which are
+marked, and since when.
 
-A ledger counts while its metadata, as it was read last, is the same write that needed the bookie when it was asked last.
+A ledger counts while its metadata, as it was read last, is the same write that needed the bookie
+when it was asked last.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ class Need(NamedTuple):
 
 
 class State(NamedTuple):
-    """A ledger as it was read at one look. The stamp is None where it was not there or could not be read."""
+    """A ledger as it was read at one look. The stamp is None where it was not there or could not be
+    read."""
 
     ledger_id: LedgerId
     look: int
@@ -39,9 +42,11 @@ class State(NamedTuple):
 
 @dataclass(slots=True)
 class NamingLedgers:
-    """Closed, non-empty ledgers that name one bookie still. `unmarked`: at no look, two at least; `lowest` of them by id.
+    """Closed, non-empty ledgers that name one bookie still. `unmarked`: at no look, two at least;
+    `lowest` of them by id.
 
-    `marked_always`: marked at the first look and at the last; `marked_since`: at the last, not at the first.
+    `marked_always`: marked at the first look and at the last; `marked_since`: at the last, not at
+    the first.
     """
 
     unmarked: int = 0
@@ -68,7 +73,8 @@ class NamingLedgers:
 
 
 def naming_ledgers(needs: Iterable[Need], states: Iterable[State]) -> dict[BookieId, NamingLedgers]:
-    """Return what there is to say of each bookie. Both are sorted by ledger, `states` by look as well."""
+    """Return what there is to say of each bookie. Both are sorted by ledger, `states` by look as
+    well."""
     found: dict[BookieId, NamingLedgers] = {}
     histories = _Histories(groupby(states, lambda one: one.ledger_id))
     for ledger, of_it in groupby(needs, lambda one: one.ledger_id):

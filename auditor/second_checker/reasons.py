@@ -1,7 +1,9 @@
-"""Why a write set is at fault, in the clause that a finding carries, as the second checker words it.
+"""Why a write set is at fault, in the clause that a finding carries, as the second checker words
+it.
 
-The clause states quantities: the places of a write set, how many there are, how many it needs. Each is counted here again from
-the places of the members, and only of write sets that were found at fault by trying.
+The clause states quantities: the places of a write set, how many there are, how many it needs. Each
+is counted here again from the places of the members, and only of write sets that were found at
+fault by trying.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ DEFAULT_REGION = "/default-region/default-rack"
 
 @dataclass(frozen=True, slots=True)
 class WriteSet:
-    """A write set at fault, or the ensemble as a whole (`is_whole`), with the places of its members."""
+    """A write set at fault, or the ensemble as a whole (`is_whole`), with the places of its
+    members."""
 
     members: tuple[BookieId, ...]
     places: Mapping[BookieId, str | None]

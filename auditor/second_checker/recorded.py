@@ -1,4 +1,5 @@
-"""The placement policy that a ledger's writer recorded, as the second checker reads it from the custom metadata."""
+"""The placement policy that a ledger's writer recorded, as the second checker reads it from the
+custom metadata."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ CHARS_MAX = 200
 
 
 def recorded(metadata: LedgerMetadata) -> str:
-    """Return the policy's class with its isolation groups, or what is wrong with the record; "" where there is none."""
+    """Return the policy's class with its isolation groups, or what is wrong with the record; ""
+    where there is none."""
     values = [value for key, value in metadata.custom_metadata if key == "EnsemblePlacementPolicyConfig"]
     if not values:
         return ""

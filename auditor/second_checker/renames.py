@@ -1,4 +1,5 @@
-"""Whether a bookie that is gone is there under another name, as the second checker finds it entry by entry."""
+"""Whether a bookie that is gone is there under another name, as the second checker finds it entry
+by entry."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ READS_MAX = 3
 
 
 class Asked(NamedTuple):
-    """What a registered bookie said of a ledger that names gone bookies: its list, and how the read of each entry ended."""
+    """What a registered bookie said of a ledger that names gone bookies: its list, and how the read
+    of each entry ended."""
 
     gone: frozenset[BookieId]
     answer: Answer
@@ -31,9 +33,11 @@ class Asked(NamedTuple):
 def new_name(
     gone: BookieId, asked: Iterable[Asked], ledgers: Mapping[LedgerId, LedgerMetadata]
 ) -> tuple[BookieId | None, bool]:
-    """Return (the one bookie that holds all that the gone one should, whether there is too much to be looked at).
+    """Return (the one bookie that holds all that the gone one should, whether there is too much to
+    be looked at).
 
-    `ledgers`: the newest metadata of every ledger that was asked about. Costs entries, up to ENUMERATED_ENTRIES_MAX a ledger.
+    `ledgers`: the newest metadata of every ledger that was asked about. Costs entries, up to
+    ENUMERATED_ENTRIES_MAX a ledger.
     """
     about = [one for one in asked if gone in one.gone and one.answer.ledger_id in ledgers]
     compared = {one.answer.ledger_id for one in about}

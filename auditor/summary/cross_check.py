@@ -1,7 +1,8 @@
-"""The second checker's findings on bookies and on the cluster, from what was written, beside those of the first.
+"""The second checker's findings on bookies and on the cluster, from what was written, beside those
+of the first.
 
-Reads the rows of the few bookies that may be accused, and hands them on one by one. Costs some seconds where a bookie has
-hundreds of thousands of ledgers.
+Reads the rows of the few bookies that may be accused, and hands them on one by one. Costs some
+seconds where a bookie has hundreds of thousands of ledgers.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def bookies_agreed(
 
 
 def marks_agreed(run: Place, about: About, finding: Finding | None) -> Agreed:
-    """Return the finding on marks without a ledger, if the second checker confirms it, or what it differs on."""
+    """Return the finding on marks without a ledger, if the second checker confirms it, or what it
+    differs on."""
     rows = _rows(run.read_table(_MARKS, MARKS, _OF_LEDGER))
     seen = (MarkSeen(one["ledger_id"], one["look"], one["read_at_ms"], _times(one), one["has_metadata"]) for one in rows)
     facts = marks_without_ledger(seen, about.terms, about.facts)
@@ -77,7 +79,8 @@ def _times(row: Row) -> tuple[int, ...]:
 
 
 def population_agreed(run: Place, about: About, finding: Finding | None) -> Agreed:
-    """Return the finding on the population, if the second checker confirms it, or what it differs on."""
+    """Return the finding on the population, if the second checker confirms it, or what it differs
+    on."""
     last = about.previous_population
     if last is None:
         return agree_on([finding] if finding else [], {})
@@ -166,7 +169,8 @@ def _is_any_request_served(run: Place) -> bool:
 
 
 def _refusals(run: Place, bookie: BookieId) -> list[Refusal]:
-    """Return every request about ledgers that the bookie should hold; [] where one of them ended otherwise."""
+    """Return every request about ledgers that the bookie should hold; [] where one of them ended
+    otherwise."""
     columns = ["ledger_id", "look", "status", "detail"]
     mine = pc.field("bookie_id") == bookie
     lists = run.read_table(_ANSWERS, ANSWERS, mine & _OF_LEDGER, columns)

@@ -1,4 +1,5 @@
-"""Under which name a bookie that is gone is there, as the second checker makes it out from what was written."""
+"""Under which name a bookie that is gone is there, as the second checker makes it out from what was
+written."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from auditor.summary.renames import NAME, renames
 def new_name_of(run: Place, gone: BookieId) -> BookieId | None:
     """Return the bookie that holds what the gone one should, None where there is none.
 
-    Where its ledgers are too long to be gone through entry by entry, this is the first checker's word.
+    Where its ledgers are too long to be gone through entry by entry, this is the first checker's
+    word.
     """
     if not run.has_table(NAME):
         return None

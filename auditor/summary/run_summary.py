@@ -128,12 +128,17 @@ def summarise(
         "replication_disabled": run.facts.replication_disabled,
         "partial": run.partial,
         **poison_told(verdicts),
-        "findings_differ": [one._asdict() for one in run.differ],
-        "withheld": [*(one.sentence for one in run.differ), *run.withheld],
+        **_withheld(run),
         "complete": complete,
         "outcome": outcome_of(told, complete=all_judged, fault=fault),
         "exit_code": exit_code(told, run.fail_on, incomplete=not all_judged, fault=fault),
     }
+
+
+def _withheld(run: RunFacts) -> Json:
+    """What is not said: findings on which the checkers differ, and sentences on all that is withheld."""
+    differ = [one._asdict() for one in run.differ]
+    return {"findings_differ": differ, "withheld": [*(one.sentence for one in run.differ), *run.withheld]}
 
 
 def _of_verdicts(run: RunFacts, verdicts: pa.Table) -> Json:

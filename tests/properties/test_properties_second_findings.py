@@ -1,4 +1,5 @@
-"""Findings on bookies and on the cluster, made twice over a seeded swarm of runs: both checkers agree, and a bug in one shows.
+"""Findings on bookies and on the cluster, made twice over a seeded swarm of runs: both checkers
+agree, and a bug in one shows.
 
 Every failure names its seed: `support.night_stories.night(seed)` tells that run again.
 """
@@ -26,7 +27,8 @@ def differing(one: Night) -> list[dict[str, str]]:
 
 
 def test_both_checkers_agree_on_bookies_and_the_cluster() -> None:
-    """No finding of any run is withheld for a difference; each kind is found often, and renamed bookies among them."""
+    """No finding of any run is withheld for a difference; each kind is found often, and renamed
+    bookies among them."""
     wrong, found, renamed = {}, Counter[str](), 0
     for seed in range(SWARM):
         done = told(seed).concluded()

@@ -1,8 +1,10 @@
-"""A seeded swarm of runs as they are written: what bookies did, look by look, for the findings on bookies and on the cluster.
+"""A seeded swarm of runs as they are written: what bookies did, look by look, for the findings on
+bookies and on the cluster.
 
-    night(7).concluded()
+night(7).concluded()
 
-Nothing in it has to be likely, only possible: what bookies say and what ledgers lose is drawn apart. Tables are in memory.
+Nothing in it has to be likely, only possible: what bookies say and what ledgers lose is drawn
+apart. Tables are in memory.
 """
 
 from __future__ import annotations

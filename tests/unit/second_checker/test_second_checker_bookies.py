@@ -1,4 +1,5 @@
-"""What the second checker makes of bookies: how they attended the looks, and what came of their ledgers."""
+"""What the second checker makes of bookies: how they attended the looks, and what came of their
+ledgers."""
 
 from __future__ import annotations
 
@@ -108,7 +109,8 @@ def test_a_silent_bookie_is_told_as_it_was_seen_last() -> None:
 def test_a_bookie_is_lost_when_the_cluster_cannot_know(
     cookie: bool, since_ms: int | None, disabled: bool, ledgers: NamingLedgers, gone_ms: int | None
 ) -> None:
-    """Some ledger is unmarked, none became marked, and it will not come back: no cookie, or away for delay and time-out."""
+    """Some ledger is unmarked, none became marked, and it will not come back: no cookie, or away
+    for delay and time-out."""
     cluster = replace(CLUSTER, replication_disabled=disabled)
     facts = lost_facts(at_looks(None, None, cookie=cookie), ledgers, cluster, since_ms)
     assert gone_ms == (facts and facts.unregistered_ms)
@@ -127,7 +129,8 @@ def test_a_ledger_counts_as_answered_by_its_last_list_or_by_any_read() -> None:
 
 @pytest.mark.parametrize(("lost", "answered", "found"), [(2, 2, False), (3, 5, True), (3, 6, False), (4, 3, False)])
 def test_a_bookie_lost_its_content_when_most_of_three_ledgers_or_more_lack_most(lost: int, answered: int, found: bool) -> None:
-    """A ledger that lacks half counts nowhere; one that lacks more ledgers than it answered for went away."""
+    """A ledger that lacks half counts nowhere; one that lacks more ledgers than it answered for
+    went away."""
     losses = Losses()
     for ledger in range(lost):
         losses.add(Lack(ledger, 10, 6))

@@ -1,4 +1,5 @@
-"""What the second checker makes of the cluster: marks whose ledgers have no metadata, and a population that dropped."""
+"""What the second checker makes of the cluster: marks whose ledgers have no metadata, and a
+population that dropped."""
 
 from __future__ import annotations
 

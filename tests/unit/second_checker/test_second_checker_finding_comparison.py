@@ -1,4 +1,5 @@
-"""Findings on bookies and on the cluster, compared: what both make alike stands, all else is withheld."""
+"""Findings on bookies and on the cluster, compared: what both make alike stands, all else is
+withheld."""
 
 from __future__ import annotations
 

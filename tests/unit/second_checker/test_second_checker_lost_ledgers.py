@@ -1,4 +1,5 @@
-"""Which ledgers still name a bookie that is not registered, and whether they are marked: ledger by ledger."""
+"""Which ledgers still name a bookie that is not registered, and whether they are marked: ledger by
+ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Why a write set is at fault, as the second checker words it: worked out by hand, and the same words as the first one's."""
+"""Why a write set is at fault, as the second checker words it: worked out by hand, and the same
+words as the first one's."""
 
 from __future__ import annotations
 

@@ -40,7 +40,8 @@ def asked(bookie: str, *held: int, ledger_id: int = 1, read: dict[int, str] | No
     ],
 )
 def test_the_one_bookie_that_holds_all_is_the_new_name(said: list[Asked], name: str | None) -> None:
-    """Of every ledger compared; not where two do, nor one that these ledgers name; a list may lack three if they were read."""
+    """Of every ledger compared; not where two do, nor one that these ledgers name; a list may lack
+    three if they were read."""
     assert (name, False) == new_name("g", said, {1: WRITTEN, 2: WRITTEN})
 
 

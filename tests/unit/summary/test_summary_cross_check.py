@@ -1,4 +1,5 @@
-"""A finding on a bookie or the cluster on which the checkers differ: withheld, said, and a fault of ours."""
+"""A finding on a bookie or the cluster on which the checkers differ: withheld, said, and a fault of
+ours."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def first_with(kind: str) -> tuple[int, Conclusion]:
 def test_what_the_checkers_differ_on_is_withheld_and_all_else_stands(
     name: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The summary names it, the outcome is a fault, and no standing changes; the seed is the first that finds the kind."""
+    """The summary names it, the outcome is a fault, and no standing changes; the seed is the first
+    that finds the kind."""
     seed, before = first_with(kind)
     ON_BOOKIES_AND_CLUSTER[name].plant(monkeypatch, FIRST)
     after = night(seed).concluded()
