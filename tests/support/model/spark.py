@@ -117,6 +117,7 @@ def _broken_on_spark(cluster: Cluster, workdir: Path) -> list[str]:
         *wrong_bookies(cluster.truth, found),
         *wrong_facts_of_run(cluster.truth, run.outcome.findings),
         *_wrong_marks(cluster.truth, run),
+        *(f"the checkers differ: {one}" for one in run.outcome.summary.get("findings_differ", ())),
     ]
 
 
