@@ -69,6 +69,7 @@ SAID = {
     *("sound", "exempt", "indeterminate", "violated", "bookie_silent"),
     *("ENTRY_WITHOUT_REPLICA", "ENTRY_ONLY_OUTSIDE_ENSEMBLE", "ENTRY_BELOW_ACK_QUORUM", "ENTRY_BELOW_WRITE_QUORUM"),
     *("ENSEMBLE_DUPLICATE_BOOKIE", "UNDERREPLICATED_UNRECOVERABLE", "UNDERREPLICATED_BEYOND_GRACE"),
+    "bookie_refused",
     *("METADATA_MALFORMED", "LEDGER_STUCK", "ENTRIES_BEYOND_END", "ENTRY_CORRUPT", "PLACEMENT_FAILED", "answer_invalid"),
 }
 """All that the model can owe."""

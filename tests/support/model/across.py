@@ -52,7 +52,7 @@ def owed_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
 def written(truth: Truth, number: int) -> tuple[Ledger, int]:
     """What the znode of a ledger says: its metadata, and how old it is while it is open."""
     ledger = truth.ledgers[number]
-    return replace(ledger, marked_at=None, made_at=0), truth.now - ledger.made_at if ledger.state == OPEN else 0
+    return replace(ledger, marked_at=None, locked_by=None, made_at=0), truth.now - ledger.made_at if ledger.state == OPEN else 0
 
 
 def _states(

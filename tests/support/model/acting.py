@@ -66,4 +66,4 @@ def some(chooser: Chooser, options: Iterable[T]) -> T:
 
 
 def takes_entries(bookie: Bookie) -> bool:
-    return bookie.listens and bookie.registered == WRITABLE
+    return bookie.can_be_asked and bookie.registered == WRITABLE

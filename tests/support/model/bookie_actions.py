@@ -79,6 +79,18 @@ def unlist(truth: Truth, words: Words) -> None:
     truth.bookies[words[0]].lists ^= True
 
 
+def draw_refuse(chooser: Chooser, truth: Truth) -> Words:
+    require(not truth.is_real)
+    return [some(chooser, (n for n, one in truth.bookies.items() if one.refuses or _may_crash(truth, n)))]
+
+
+def refuse(truth: Truth, words: Words) -> None:
+    """The bookie answers each request with an error status from now on; or serves again."""
+    bookie = truth.bookies[words[0]]
+    require(not truth.is_real and (bookie.refuses or _may_crash(truth, words[0])))
+    bookie.refuses ^= True
+
+
 def draw_decommission(chooser: Chooser, truth: Truth) -> Words:
     return [some(chooser, (name for name in truth.bookies if _may_crash(truth, name)))]
 

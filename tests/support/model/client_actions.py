@@ -130,10 +130,25 @@ def mark(truth: Truth, words: Words) -> None:
     truth.ledgers[int(words[0])].marked_at = truth.now
 
 
+def draw_lock(chooser: Chooser, truth: Truth) -> Words:
+    require(not truth.is_real)
+    number = some(chooser, (number for number, one in truth.ledgers.items() if one.marked_at is not None))
+    return [str(number), "nobody" if truth.ledgers[number].locked_by else chooser.pick(list(truth.bookies))]
+
+
+def lock(truth: Truth, words: Words) -> None:
+    """A replication worker locks a marked ledger, or lets go of it."""
+    ledger = truth.ledgers[int(words[0])]
+    require(not truth.is_real and ledger.marked_at is not None)
+    require((words[1] in truth.bookies) if ledger.locked_by is None else words[1] == "nobody")
+    ledger.locked_by = None if words[1] == "nobody" else words[1]
+
+
 def draw_unmark(chooser: Chooser, truth: Truth) -> Words:
     return [str(some(chooser, (number for number in truth.listed() if truth.ledgers[number].marked_at is not None)))]
 
 
 def unmark(truth: Truth, words: Words) -> None:
     require(int(words[0]) in truth.listed() and truth.ledgers[int(words[0])].marked_at is not None)
-    truth.ledgers[int(words[0])].marked_at = None
+    ledger = truth.ledgers[int(words[0])]
+    ledger.marked_at = ledger.locked_by = None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 Fact = tuple[str, object]
 
-NOT_OWED = frozenset({"created_ms", "changed_ms", "since_ms", "reason", "offset_bytes"})
+NOT_OWED = frozenset({"created_ms", "changed_ms", "since_ms", "lock_since_ms", "reason", "offset_bytes"})
 """Facts that the model cannot know: when ZooKeeper wrote a znode, and how a decoder words its error."""
 AGE_STEP_MINUTES = 25
 """The model's time moves in multiples of this, so a slow machine does not change an age."""

@@ -19,7 +19,8 @@ BYTES, ENDLESS = "bytes", "endless"
 WRITABLE, READONLY, UNREGISTERED = "writable", "readonly", ""
 LISTED, READ = "listed", "read"
 LACKS, GONE = "lacks", "gone"
-AWAY, SILENT, WRONG_IDS, WRONG_DIGEST = "away", "silent", "wrong ids", "wrong digest"
+AWAY, SILENT, REFUSED = "away", "silent", "refused"
+WRONG_IDS, WRONG_DIGEST = "wrong ids", "wrong digest"
 """What an audit can find out about a copy: it is there, it cannot be, or nothing is known of it."""
 REMARKS = ("LEDGER_STUCK", "ENTRIES_BEYOND_END")
 """Kinds that do not change a standing."""
@@ -42,10 +43,13 @@ class Bookie:
     """Entries of which its copy does not match its digest, if it holds one."""
     mixed_up: set[int] = field(default_factory=set)
     """Ledgers of which it sends other entries than those asked for."""
+    refuses: bool = False
+    """Whether it answers each request with an error status."""
 
     @property
     def can_be_asked(self) -> bool:
-        return self.listens and self.registered != UNREGISTERED
+        """Whether it says what it holds, by a list or by reading."""
+        return self.listens and self.registered != UNREGISTERED and not self.refuses
 
     def has(self, ledger: int, entry: int) -> bool:
         return entry in self.holds.get(ledger, ())
@@ -96,6 +100,8 @@ class Ledger:
     deleted: bool = False
     made_at: int = 0
     marked_at: int | None = None
+    locked_by: str | None = None
+    """The replication worker that is at work on it."""
 
     def last_segment(self) -> Segment:
         return self.segments[-1]

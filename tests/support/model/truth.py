@@ -26,6 +26,7 @@ from support.model.state import (
     LISTED,
     OPEN,
     READ,
+    REFUSED,
     REMARKS,
     SILENT,
     STUCK_MINUTES,
@@ -158,6 +159,8 @@ class Truth:
             return AWAY
         if not one.listens:
             return SILENT
+        if one.refuses:
+            return REFUSED
         if not one.has(number, entry):
             return LACKS
         if one.lists:
@@ -243,7 +246,8 @@ def _unknowns(ledger: Ledger, copies: list[Copies]) -> tuple[str, ...]:
     words = {word for one in copies for word in one.words.values()}
     unheard = SILENT in words or (AWAY in words and ledger.marked_at is None)
     is_wrong = WRONG_IDS in words or WRONG_DIGEST in words
-    return (*(["bookie_silent"] if unheard else []), *(["answer_invalid"] if is_wrong else []))
+    reasons = {"bookie_silent": unheard, "bookie_refused": REFUSED in words, "answer_invalid": is_wrong}
+    return tuple(reason for reason, holds in reasons.items() if holds)
 
 
 def _exempt(ledger: Ledger) -> str | None:

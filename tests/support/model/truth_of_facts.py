@@ -170,8 +170,7 @@ def mark(truth: Truth, number: int, copies: list[Copies]) -> Json:
         "grace_ms": GRACE_MINUTES * MINUTE_MS,
         "missing_replicas": [],
         "problem": "",
-        "lock_holder": None,
-        "lock_since_ms": None,
+        "lock_holder": ledger.locked_by,
         "state": None if ledger.flaw == BYTES else ledger.state,
         "why": list(_why(truth, ledger, copies)),
     }
@@ -190,6 +189,8 @@ def _why(truth: Truth, ledger: Ledger, copies: list[Copies]) -> Iterator[str]:
     in_need = [ledger.segment_of(one.entry) for one in copies if one.confirmed < ledger.write_quorum]
     if any(not writable - set(segment.ensemble) for segment in in_need):
         yield "no_spare_bookie"
+    if ledger.locked_by is not None:
+        yield "locked"
     if ledger.state == CLOSED and ledger.written == 0 and not ledger.flaw:
         yield "empty_ledger"
     if is_stale(ledger, copies):

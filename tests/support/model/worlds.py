@@ -72,6 +72,9 @@ class World(ABC):
         elif before is None or before.marked_at is None or self._was.now - before.marked_at != truth.now - marked:
             # By the mark's own word: ZooKeeper dates the znode itself.
             self._cluster.mark(number, (), int(time.time() * 1000) - (truth.now - marked) * MINUTE_MS)
+        locked_by = None if ledger is None else ledger.locked_by
+        if locked_by != (None if before is None else before.locked_by):
+            self._lock(number, locked_by)
 
     def _write(self, number: int, ledger: Ledger, now: int) -> None:
         if ledger.flaw == BYTES:
@@ -83,6 +86,10 @@ class World(ABC):
     @abstractmethod
     def _bookie(self, name: str, bookie: Bookie, before: Bookie) -> None:
         """The bookie as it is from now on; it differs from what it was."""
+
+    @abstractmethod
+    def _lock(self, number: int, holder: str | None) -> None:
+        """A replication worker locks the ledger; None: nobody does."""
 
     @abstractmethod
     def _around(self, truth: Truth, before: Truth) -> None:
@@ -121,7 +128,9 @@ class Sandbox(World):
                     self._sandbox.corrupt(name, number, entry)
         for number in bookie.mixed_up ^ before.mixed_up:
             self._sandbox.fault(name, number, LedgerFault.WRONG_IDS if number in bookie.mixed_up else None)
-        self._sandbox.bookie(name).behaviour.storage = Storage.SORTED if bookie.lists else Storage.DB
+        behaviour = self._sandbox.bookie(name).behaviour
+        behaviour.storage = Storage.SORTED if bookie.lists else Storage.DB
+        behaviour.refuses = bookie.refuses
         if (bookie.listens, bookie.registered) != (before.listens, before.registered):
             self._presence(name, bookie, before)
         if bookie.cookie != before.cookie:
@@ -135,6 +144,9 @@ class Sandbox(World):
             switch()
         if truth.lost_bookie_recovery_delay_s != before.lost_bookie_recovery_delay_s:
             self._sandbox.lost_bookie_recovery_delay(truth.lost_bookie_recovery_delay_s)
+
+    def _lock(self, number: int, holder: str | None) -> None:
+        self._sandbox.lock(number, holder)
 
     def _presence(self, name: str, bookie: Bookie, before: Bookie) -> None:
         if bookie.listens and not before.listens:
@@ -179,6 +191,9 @@ class Real(World):
         self._fill(name, bookie)
         if bookie.registered == READONLY and (restarts or before.registered != READONLY):
             self._real.readonly(name)
+
+    def _lock(self, number: int, holder: str | None) -> None:
+        """Nothing: no worker is at work there."""
 
     def _around(self, truth: Truth, before: Truth) -> None:
         """Nothing: it stays as it is."""
