@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.model import actions
 from support.model.across import Heard, owed_across, wrong_across, wrong_bookies_across
-from support.model.rows import Row, Told
+from support.model.rows import CopyFacts, Row, Told
 from support.model.truth import Truth
 
 WRITTEN = "create 1 e3 w2 a2 b1 b2 b3; append 1 5; close 1"
@@ -85,11 +85,26 @@ def test_a_remark_needs_the_same_metadata_twice():
 def test_a_verdict_that_was_never_true_is_told():
     """A false alarm, and a miss; a verdict that is right is not."""
     truths = parts(WRITTEN, "lose 1 4 b3")
-    lost = Row("violated", None, (), (LOST_4_ON_B3,))
+    lost = truths[1].owed(1)
+    assert Row("violated", None, (), (LOST_4_ON_B3,)) == lost.bare()
     assert [] == list(wrong_across(truths, {1: lost}, {1: heard(1, 1)}))
-    (miss,) = wrong_across(truths, {1: Row("sound")}, {1: heard(1, 1)})
+    (miss,) = wrong_across(truths, {1: truths[0].owed(1)}, {1: heard(1, 1)})
     (alarm,) = wrong_across(truths, {1: lost}, {1: heard(0, 0)})
     assert "says of ledger 1 sound" in miss and "b3 lacks 4" in alarm
+
+
+def test_a_fact_that_was_never_true_is_told():
+    """One that was true in a state which the audit may have seen is not."""
+    truths = parts(f"{WRITTEN}; lose 1 4 b2 b3; mark 1; lock 1 b5", "replication off; lock 1 nobody")
+    locked, free = truths[0].owed(1), truths[1].owed(1)
+    assert [] == list(wrong_across(truths, {1: locked}, {1: heard(0, 0)}))
+    assert [] == list(wrong_across(truths, {1: free}, {1: heard(1, 0)}))
+    (holder, why) = wrong_across(truths, {1: locked}, {1: heard(1, 1)})
+    assert "mark.lock_holder is b5, and in truth None" in holder
+    assert "mark.why is ('no_copy', 'no_auditor', 'locked')" in why
+    copies = free._replace(copies=CopyFacts(10, 10, 0), is_mark_stale=True)
+    (counts, stale) = wrong_across(truths, {1: copies}, {1: heard(1, 1)})
+    assert "copies: " in counts and "a stale mark: True" in stale
 
 
 def test_what_is_said_of_bookies_was_true_at_some_time():

@@ -56,6 +56,12 @@ def test_a_new_segment_goes_on_with_the_same_entry_ids():
         (Row("indeterminate", None, ("bookie_silent",)), f"{WRITTEN}; crash b1 lost"),
         (Row("indeterminate", "marked_underreplicated", ("bookie_silent",)), f"{WRITTEN}; crash b1 silent; mark 1"),
         (Row("exempt", "marked_underreplicated"), f"{WRITTEN}; crash b1 lost; mark 1"),
+        (Row("indeterminate", None, ("bookie_refused",)), f"{WRITTEN}; refuse b1"),
+        (
+            Row("indeterminate", "marked_underreplicated", ("bookie_silent", "bookie_refused")),
+            f"{WRITTEN}; crash b1 silent; refuse b2; mark 1",
+        ),
+        (Row("sound"), f"{WRITTEN}; refuse b1; refuse b4; refuse b1"),
         (Row("exempt", "marked_underreplicated"), f"{WRITTEN}; wipe b1; mark 1; time 50"),
         (Row("sound"), f"{WRITTEN}; readonly b1; crash b2 silent; restart b2; crash b4 gone"),
     ],

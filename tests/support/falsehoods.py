@@ -136,6 +136,9 @@ FALSEHOODS: dict[str, Falsehood] = {
     "an empty ledger is not said to be empty": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.EMPTY_LEDGER)),
     "every mark is stale": Falsehood(MarkFacts, lambda f: _with(f, WhyMarked.STALE)),
     "no mark is stale": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.STALE)),
+    "that a worker has the lock is left out": Falsehood(MarkFacts, lambda f: _without(f, WhyMarked.LOCKED)),
+    "nobody holds a lock": Falsehood(MarkFacts, lambda f: {"lock_holder": None}),
+    "every lock is held by one worker": Falsehood(MarkFacts, lambda f: {"lock_holder": "worker"}),
     "a mark is an hour older": Falsehood(MarkFacts, lambda f: {"age_ms": f.age_ms + 3_600_000}),
     "a corrupt copy is on another entry": Falsehood(
         CorruptFacts, lambda f: {"copies": tuple((b, tuple(e + 1 for e in es)) for b, es in f.copies)}

@@ -10,6 +10,9 @@ Each part has its truth. The rule, ledger by ledger:
 
 So a loss is only said that was true at the last look, and a ledger is only sound that was so when it was looked at. A ledger
 that nothing happened to, and whose bookies are what they were, is owed one verdict: its own.
+
+Each fact beside a verdict is what one of the states owes that owe this verdict; where these are one, all facts are exact.
+What auto-recovery left around the ledgers, and who is writable, may be that of any part.
 """
 
 from __future__ import annotations
@@ -34,19 +37,32 @@ class Heard:
 
 def owed_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
     """The verdicts that are right of a ledger, without facts; one, where nothing changed that concerns it."""
+    return list(dict.fromkeys(row.bare() for row in rows_across(parts, number, heard)))
+
+
+def rows_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
+    """Return the rows that each state owes which the audit may have seen of a ledger, facts included."""
     truth = parts[heard.read]
     ledger = truth.ledgers[number]
     same = [number in one.ledgers and written(one, number) == written(truth, number) for one in parts]
     chain = [at for at, is_same in enumerate(same) if is_same or at >= heard.read]
     names = list(truth.bookies)
     states = (_states(parts, name, number, heard, chain, is_named=ledger.names(name)) for name in names)
+    around = parts if ledger.marked_at is not None else parts[:1]
     clusters = (
-        replace(truth, bookies=dict(zip(names, some, strict=True)), ledgers={number: ledger}) for some in product(*states)
+        replace(
+            truth,
+            bookies=dict(zip(names, some, strict=True)),
+            ledgers={number: ledger},
+            around=part,
+        )
+        for some in product(*states)
+        for part in around
     )
-    rows = [one.owed(number).bare() for one in clusters]
+    rows = list(dict.fromkeys(one.owed(number) for one in clusters))
     if not all(same):
         rows += [row for one in rows if (row := _without_remarks(one)) != one]
-    return list(dict.fromkeys(row.bare() for row in rows))
+    return rows
 
 
 def written(truth: Truth, number: int) -> tuple[Ledger, int]:
@@ -85,12 +101,35 @@ def _without_remarks(row: Row) -> Row:
 
 
 def wrong_across(parts: Sequence[Truth], rows: Mapping[int, Row], heard: Mapping[int, Heard]) -> Iterator[str]:
-    """No false alarm, no miss, and what nothing happened to keeps its verdict; a sentence where that does not hold."""
+    """No false alarm, no miss, no false fact, and what nothing happened to keeps its verdict; a sentence where that does not
+    hold."""
     for number, row in rows.items():
-        owed = owed_across(parts, number, heard[number])
-        if row.bare() not in owed:
-            right = "\n  or ".join(map(str, owed))
+        owed = rows_across(parts, number, heard[number])
+        same = [one for one in owed if one.bare() == row.bare()]
+        if not same:
+            right = "\n  or ".join(map(str, dict.fromkeys(one.bare() for one in owed)))
             yield f"the audit that went on says of ledger {number} {row}\n  and the truth is {right}\n  ({heard[number]})"
+        for sentence in facts_across(row, same) if same else ():
+            yield f"a false fact of the audit that went on, on ledger {number}: {sentence}\n  ({heard[number]})"
+
+
+def facts_across(row: Row, owed: Sequence[Row]) -> Iterator[str]:
+    """Return each fact of a row that no row of `owed`, all of the same verdict, has; as a sentence."""
+    for at, found in enumerate(row.findings):
+        truths = [dict(one.findings[at].facts) for one in owed]
+        says = dict(found.facts)
+        for name in sorted(says.keys() | truths[0].keys()):
+            right = list(dict.fromkeys(one.get(name) for one in truths))
+            if says.get(name) not in right:
+                yield f"{found.kind}: {name} is {says.get(name)}, and in truth {_or(right)}"
+    if row.copies not in (right := list(dict.fromkeys(one.copies for one in owed))):
+        yield f"copies: {row.copies}, and in truth {_or(right)}"
+    if row.is_mark_stale not in {one.is_mark_stale for one in owed}:
+        yield f"a stale mark: {row.is_mark_stale}, and in truth {not row.is_mark_stale}"
+
+
+def _or(values: Iterable[object]) -> str:
+    return " or ".join(map(str, values))
 
 
 def wrong_bookies_across(parts: Sequence[Truth], found: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -15,13 +15,15 @@ from auditor.evidence.journal import JOURNAL, TABLES, Journal
 from auditor.evidence.run_directory import Place
 from auditor.first_checker import coverage, entries, ledger, recheck, schedule, underreplication
 from auditor.first_checker.entry_set import EMPTY
+from auditor.first_checker.reasons import REASON_OF_ANSWER
 from auditor.first_checker.shares import BookieShare, Untold
 from auditor.judging import settle as judgement
+from auditor.model.availability import AnswerStatus
 from auditor.model.cluster import Registration
 from auditor.model.facts import UndecodableFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerRecord, RecordStatus
-from auditor.model.verdict import Standing, Verdict
+from auditor.model.verdict import Standing, Unknown, Verdict
 from auditor.run import in_process as single
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -36,6 +38,11 @@ def marks_excuse_losses(monkeypatch: pytest.MonkeyPatch) -> None:
 def silence_is_absence(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bookie of which nothing was heard lacks everything."""
     monkeypatch.setattr(coverage, "Untold", lambda bookie, reasons=(), is_gone=False: Untold(bookie, reasons, True))
+
+
+def a_refusal_is_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bookie that answers with an error status counts as one that says nothing."""
+    monkeypatch.setitem(REASON_OF_ANSWER, AnswerStatus.REFUSED, Unknown.BOOKIE_SILENT)
 
 
 def silence_is_health(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,6 +170,7 @@ def changed_metadata_is_not_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 PLANTS: tuple[Plant, ...] = (
     marks_excuse_losses,
     silence_is_absence,
+    a_refusal_is_silence,
     silence_is_health,
     one_look_is_enough,
     windows_are_off_by_one,

@@ -69,6 +69,8 @@ class Truth:
     lost_bookie_recovery_delay_s: int | None = None
     is_real: bool = False
     """Real bookies can do less than those of the sandbox."""
+    around: Truth | None = None
+    """The cluster whose switches and writable bookies an audit read; None: this one."""
 
     @classmethod
     def of(cls, bookies: Iterable[str] = BOOKIES, *, is_real: bool = False) -> Truth:

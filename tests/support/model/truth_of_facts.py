@@ -181,11 +181,12 @@ def _why(truth: Truth, ledger: Ledger, copies: list[Copies]) -> Iterator[str]:
         yield "no_copy"
     elif any(set(one.words.values()) <= {LACKS, GONE, AWAY, SILENT} for one in copies):
         yield "no_copy_in_reach"
-    if truth.replication_disabled:
+    around = truth.around or truth
+    if around.replication_disabled:
         yield "replication_disabled"
-    if not truth.auditor:
+    if not around.auditor:
         yield "no_auditor"
-    writable = {name for name, one in truth.bookies.items() if one.registered == WRITABLE}
+    writable = {name for name, one in around.bookies.items() if one.registered == WRITABLE}
     in_need = [ledger.segment_of(one.entry) for one in copies if one.confirmed < ledger.write_quorum]
     if any(not writable - set(segment.ensemble) for segment in in_need):
         yield "no_spare_bookie"
