@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support.falsehoods import FALSEHOODS, FIRST, NOT_IN_THE_MODEL, SECOND
+from support.falsehoods import FALSEHOODS, FIRST, OF_SAMPLES, SECOND
 from support.model import actions
 from support.model.clusters import started
 from support.model.history import Broken, Cluster
@@ -92,7 +92,7 @@ def broken_by(cluster: Cluster, name: str, history: str = "") -> list[str]:
 def test_each_false_fact_has_a_history() -> None:
     """No falsehood is passed over."""
     assert FALSEHOODS.keys() == SHOWN_BY.keys()
-    assert not FALSEHOODS.keys() & NOT_IN_THE_MODEL.keys()
+    assert not FALSEHOODS.keys() & OF_SAMPLES.keys()
 
 
 @pytest.mark.parametrize("history", dict.fromkeys(SHOWN_BY.values()))

@@ -10,7 +10,7 @@ from support.model.history import shortest, told
 from support.model.properties import differing, wrong_bookies
 from support.model.rows import CopyFacts, Row, Told, wrong_facts
 from support.model.truth import Truth
-from support.model.truth_of_runs import wrong_facts_of_run, wrong_marks
+from support.model.truth_of_runs import wrong_facts_of_run, wrong_marks, wrong_summary
 from support.model.worlds import notation, runs
 
 WRITTEN = "create 1 e3 w2 a2 b1 b2 b3; append 1 5; close 1"
@@ -183,6 +183,38 @@ def test_what_a_run_says_of_a_renamed_bookie_is_held_against_the_truth():
     assert [] == list(wrong_facts_of_run(truth, [found]))
     truth.bookies["b6"].drop(1, 0)
     assert ["a false fact on b1: renamed_to is b6, and in truth None"] == list(wrong_facts_of_run(truth, [found]))
+
+
+def test_what_a_run_says_of_a_failing_bookie_is_held_against_the_truth():
+    """It is owed from three ledgers on, and its facts are those of the requests that were refused."""
+    ledgers = (f"create {n} e3 w2 a2 b1 b2 b3; append {n} 5; close {n}" for n in (1, 2, 3))
+    truth = after("; ".join([*ledgers, "refuse b3"]))
+    assert [] == list(wrong_bookies(truth, [("BOOKIE_FAILING_REQUESTS", "b3")]))
+    assert ["a miss: BOOKIE_FAILING_REQUESTS on b3"] == list(wrong_bookies(truth, []))
+    says = {"registration": "writable", "looks": 2, "ledgers": 3, "some_ledgers": [1, 2, 3]}
+    counts = {"lists_refused": 6, "reads_refused": 2, "statuses": [["EUA", 8]]}
+    found = {"kind": "BOOKIE_FAILING_REQUESTS", "bookie_id": "b3", "facts": {**says, **counts}}
+    assert [] == list(wrong_facts_of_run(truth, [found]))
+    false = {**found, "facts": {**says, **counts, "lists_refused": 3}}
+    assert 2 == len(list(wrong_facts_of_run(truth, [false]))), "of the lists, and of the statuses"
+    truth.ledgers[3].deleted = True
+    alarm = ["a false alarm: BOOKIE_FAILING_REQUESTS on b3"]
+    assert alarm == list(wrong_bookies(truth, [("BOOKIE_FAILING_REQUESTS", "b3")]))
+
+
+def test_what_a_summary_says_of_renames_and_copies_is_held_against_the_truth():
+    """A ledger that is indeterminate has no copies in the sum."""
+    history = f"{WRITTEN}; create 2 e1 w1 a1 b4; append 2 3; close 2; rename b4 b6"
+    truth = after(f"{history}; create 3 e1 w1 a1 b5; append 3 1; close 3; crash b5 silent")
+    summary = {
+        "bookies_renamed": [{"bookie_id": "b4", "renamed_to": "b6", "ledgers": [2]}],
+        "copies": {"expected": 13, "listed": 10, "read": 0, "assumed": 0},
+        "verified_ratio": 0.76923,
+    }
+    assert [] == list(wrong_summary(truth, summary))
+    (ratio,) = wrong_summary(truth, {**summary, "verified_ratio": 0.769231})
+    assert "verified_ratio is 0.769231, and in truth 0.76923" in ratio
+    assert 1 == len(list(wrong_summary(truth, {**summary, "bookies_renamed": []})))
 
 
 def test_what_a_run_says_of_marks_is_held_against_the_truth():

@@ -7,12 +7,17 @@ from itertools import count, islice
 from pathlib import Path
 
 import pytest
+from support.falsehoods import FALSEHOODS, FIRST, OF_RUNS, RUN, SECOND
 from support.model import actions
 from support.model.clusters import started
 from support.model.history import Broken, Cluster, told
 from support.model.machine import ONE_ON_SPARK_OF, QUICK_HISTORIES, QUICK_SEED, drawn, those_on_spark
+from support.model.on_spark import SparkRun, judged_again, on_spark, wrong_run
 from support.model.plants import Plant, all_is_done_again, leftovers_stay, told_before_it_is_done
 from support.model.spark import each_through_spark, end_through_spark, through_spark
+from support.model.truth import Truth
+
+from auditor.summary import mark_counts
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -29,6 +34,15 @@ CHANGED = (
 """Four ledgers in two shards. Between cut and resume a bookie comes back, another goes, a ledger is marked, another copied."""
 
 LOST = "create 1 e3 w2 a2 b1 b2 b3; append 1 9; close 1; lose 1 4 b2 b3; {cut}; resume"
+
+
+OF_A_RUN = (
+    "create 1 e3 w2 a2 b1 b2 b3; append 1 9; close 1; create 2 e3 w2 a2 b1 b2 b3; append 2 9; close 2; "
+    "create 3 e3 w2 a2 b1 b2 b3; append 3 9; close 3; create 4 e2 w2 a2 b4 b5; append 4 3; close 4; "
+    "create 5 e2 w2 a2 b1 b5; append 5 3; close 5; create 6 e2 w2 a2 b1 b5; append 6 3; close 6; "
+    "unlist b5; mark 5; mark 6; delete 6; time 150; refuse b3; crash b2 silent; rename b4 b6"
+)
+"""A failing bookie, a silent one, a renamed one; a mark that finds nothing missing, and one without a ledger."""
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +72,56 @@ def test_a_run_behind_each_action_says_what_the_single_engine_says(
 ):
     """Not at the end of a history alone."""
     each_through_spark(cluster, histories[number], tmp_path)
+
+
+@pytest.fixture(scope="module")
+def run(spark: object, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> SparkRun:
+    """A whole run at the end of OF_A_RUN."""
+    cluster.end(actions.lines_of(OF_A_RUN))
+    return on_spark(cluster.world.metadata_service_uri, tmp_path_factory.mktemp("run"))
+
+
+def after_the_run() -> Truth:
+    """What is true of the cluster then."""
+    truth = Truth.of()
+    for line in actions.lines_of(OF_A_RUN):
+        assert actions.happen(truth, line), line
+    return truth
+
+
+def test_what_a_run_says_beside_the_ledgers_is_true(run: SparkRun):
+    """Of each bookie, of marks and of all copies; and each sort of it is said."""
+    assert [] == list(wrong_run(after_the_run(), run))
+    kinds = {one["kind"] for one in run.outcome.findings if one["ledger_id"] is None}
+    assert {
+        "BOOKIE_FAILING_REQUESTS",
+        "BOOKIE_SILENT_YET_REGISTERED",
+        "BOOKIE_LOST_UNNOTICED",
+        "MARK_WITHOUT_LEDGER",
+    } <= kinds
+    assert run.outcome.summary["marks"]["stale"] == len(run.outcome.summary["bookies_renamed"]) == 1
+
+
+@pytest.mark.parametrize("name", OF_RUNS)
+def test_a_false_fact_of_a_run_is_told_by_the_truth(run: SparkRun, name: str, monkeypatch: pytest.MonkeyPatch):
+    """Planted in what judges the same evidence again."""
+    OF_RUNS[name].plant(monkeypatch, RUN)
+    assert list(wrong_run(after_the_run(), judged_again(run))), name
+
+
+@pytest.mark.parametrize("name", ["what was read was listed", "no mark is stale"])
+def test_a_false_row_of_a_run_is_told_by_the_truth(run: SparkRun, name: str, monkeypatch: pytest.MonkeyPatch):
+    """What copies rest on and why a mark stands are compared on the rows of a run too."""
+    FALSEHOODS[name].plant(monkeypatch, FIRST, SECOND)
+    (sentence, *_) = wrong_run(after_the_run(), judged_again(run))
+    assert sentence.startswith("a false fact on ledger"), sentence
+
+
+def test_a_false_count_of_stale_marks_is_told_by_the_truth(run: SparkRun, monkeypatch: pytest.MonkeyPatch):
+    """No mark is said to be stale, and one is."""
+    monkeypatch.setattr(mark_counts, "stale_ledgers", lambda _verdicts: ())
+    (sentence,) = wrong_run(after_the_run(), judged_again(run))
+    assert "stale is 0, and in truth 1" in sentence
 
 
 @pytest.mark.long

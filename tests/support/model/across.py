@@ -24,6 +24,7 @@ from itertools import product
 from support.model.rows import Row
 from support.model.state import OPEN, REMARKS, Bookie, Ledger
 from support.model.truth import Truth
+from support.model.truth_of_bookies import lacks_most, owed_on_bookies, true_of_bookies
 
 
 @dataclass
@@ -136,14 +137,14 @@ def wrong_bookies_across(parts: Sequence[Truth], found: Iterable[tuple[str, str]
     """Of bookies, as (kind, bookie), nothing is said that was never true, and nothing is missed that always was, of a bookie
     that one and the same ledger needed throughout."""
     told = {(kind, bookie) for kind, bookie in found if kind != "BOOKIE_LOST_CONTENT"}
-    ever = set().union(*(one.true_of_bookies() for one in parts))
+    ever = set().union(*(true_of_bookies(one) for one in parts))
     same = [number for number in parts[0].listed() if len({_needs(one, number) for one in parts}) == 1]
     being_marked = {("BOOKIE_LOST_UNNOTICED", bookie) for bookie in _marked_meanwhile(parts)}
-    always = set.intersection(*(_only(one, same).owed_on_bookies() for one in parts)) - being_marked
+    always = set.intersection(*(owed_on_bookies(_only(one, same)) for one in parts)) - being_marked
     yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(told - ever))
     yield from (f"a miss: {kind} on {bookie}" for kind, bookie in sorted(always - told))
     for kind, bookie in found:
-        if kind == "BOOKIE_LOST_CONTENT" and not any(one.lacks_most(bookie) for one in parts):
+        if kind == "BOOKIE_LOST_CONTENT" and not any(lacks_most(one, bookie) for one in parts):
             yield f"a false alarm: {kind} on {bookie}"
 
 
@@ -154,7 +155,7 @@ def _marked_meanwhile(parts: Sequence[Truth]) -> set[str]:
         for number, ledger in later.ledgers.items():
             before = (one.ledgers[number] for one in parts[:at] if number in one.ledgers)
             if ledger.marked_at is not None and any(one.marked_at is None for one in before):
-                found |= later._due(ledger)
+                found |= later.due(ledger)
     return found
 
 

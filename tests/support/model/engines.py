@@ -112,8 +112,10 @@ class _Here(Judge[Any]):
 class SparkFree:
     """`auditor.run.in_process` over one session with ZooKeeper; a context manager. An audit takes some ten milliseconds."""
 
-    def __init__(self, metadata_service_uri: str) -> None:
+    def __init__(self, metadata_service_uri: str, sample: int | None = None) -> None:
         flags = {**SETTINGS, "metadata_service_uri": metadata_service_uri}
+        if sample is not None:
+            flags["probe_entries"] = sample
         settings = parse(Layers(flags=flags), command="ledger")
         self._context = Context(settings, io.StringIO(), structlog.get_logger(), Silent(), Pauses())
         self._sources = sources_of(settings)

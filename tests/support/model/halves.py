@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pyarrow.dataset as ds
 from support.model.across import Heard, wrong_across, wrong_bookies_across
 from support.model.engines import tick
-from support.model.on_spark import Json, SparkRun, on_spark
+from support.model.on_spark import Json, SparkRun, on_spark, wrong_run
 from support.model.truth import HALF, WRITTEN, Cut, Truth
 
 from auditor.evidence.run_directory import Place
@@ -88,6 +88,8 @@ class Halves:
         found = [(one["kind"], one["bookie_id"]) for one in self.run.outcome.findings if one["bookie_id"] is not None]
         seen = parts[: 1 if self.cut_ms is None else 2][0 if self.is_listed else 1 :]
         yield from wrong_bookies_across(seen, found)
+        if parts[0] == now:
+            yield from wrong_run(now, self.run)
         yield from self._asked_again()
 
     def _asked_again(self) -> Iterator[str]:

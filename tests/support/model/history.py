@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
@@ -56,15 +56,17 @@ def raised(error: Exception) -> str:
 class Cluster:
     """One world under audit, history by history. `where` is what the replay command needs to find the same kind of world."""
 
-    def __init__(self, world: World, auditor: SparkFree, where: str = "") -> None:
+    def __init__(self, world: World, auditor: SparkFree, where: str = "", sample: int | None = None) -> None:
         self.world = world
         self.auditor = auditor
         self.where = where
+        self.sample = sample
         self.begin()
 
     def begin(self) -> None:
         """A new history: all bookies up, no ledger."""
         self.truth: Truth = self.world.at_first
+        self.truth.sample = self.sample
         self.lines: list[str] = []
         self.rows: dict[int, Row] = {}
         self.went_on: dict[int, Row] = {}
@@ -154,10 +156,11 @@ class Cluster:
             self.step(line)
 
 
-def told(seed: object, steps: int, truth: Truth) -> list[str]:
-    """The history of a seed, of so many actions behind its beginning. `truth` is where it begins, and stays as it is."""
+def told(seed: object, steps: int, truth: Truth, only: Collection[str] = actions.BY_NAME) -> list[str]:
+    """The history of a seed, of so many actions behind its beginning. `truth` is where it begins, and stays as it is. `only`:
+    the names of the actions drawn."""
     chooser, truth = Seeded(seed), deepcopy(truth)
-    urn = actions.swarm(chooser)
+    urn = [action for action in actions.swarm(chooser) if action.name in only]
     lines = actions.draw_beginning(chooser, truth)
     for _ in range(steps):
         line = actions.draw(chooser, urn, truth)

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from support.audits import Outcome, accounted, audit
+from support.audits import Outcome, accounted, audit, replay_run
 from support.model.engines import SETTINGS, ordered, written_out
-from support.model.rows import Row, Told, flat
+from support.model.properties import wrong_bookies, wrong_verdicts
+from support.model.rows import CopyFacts, Row, Told, flat
+from support.model.truth import Truth
+from support.model.truth_of_runs import wrong_facts_of_run, wrong_marks, wrong_summary
+
+from auditor.evidence.run_directory import place
+from auditor.evidence.schemas import VERDICTS
+from auditor.run.replay import judge_again
+from auditor.summary.about import About
 
 Json = dict[str, Any]
 
@@ -26,15 +37,43 @@ def on_spark(metadata_service_uri: str, workdir: Path, **more: object) -> SparkR
     """
     settings: dict[str, Any] = {**SETTINGS, "allow_empty": True, **more}
     outcome = accounted(audit(metadata_service_uri, workdir, **settings))
-    found: dict[int, list[Told]] = {number: [] for number in outcome.verdicts}
-    for one in outcome.findings:
+    assert outcome.run_dir is not None
+    verdicts = place(str(outcome.run_dir)).read_table("verdicts", VERDICTS)
+    return SparkRun(_rows(verdicts.to_pylist(), outcome.findings), outcome)
+
+
+def judged_again(run: SparkRun) -> SparkRun:
+    """The evidence of a run, judged again by the product as it is patched now. Half a second, no Spark."""
+    directory = run.outcome.run_dir
+    assert directory is not None
+    outcome = replay_run(directory)
+    about = About.from_json(json.loads((directory / "run.json").read_text()))
+    verdicts = judge_again(place(str(directory)), about)
+    return SparkRun(_rows(verdicts.to_pylist(), outcome.findings), outcome)
+
+
+def _rows(verdicts: Iterable[Json], findings: Iterable[Json]) -> dict[int, Row]:
+    """The rows of VERDICTS and the findings of a run, as the model's."""
+    found: dict[int, list[Told]] = defaultdict(list)
+    for one in findings:
         if one["ledger_id"] is not None:
             found[one["ledger_id"]].append(_told_in_json(one))
-    rows = {
-        number: Row(said.standing, said.exempt, said.unknowns, tuple(ordered(found[number])))
-        for number, said in outcome.verdicts.items()
+    return {
+        one["ledger_id"]: Row(
+            one["standing"],
+            one["exempt"],
+            tuple(one["unknowns"]),
+            tuple(ordered(found[one["ledger_id"]])),
+            _copies(one),
+            one["is_mark_stale"],
+        )
+        for one in verdicts
     }
-    return SparkRun(rows, outcome)
+
+
+def _copies(verdict: Json) -> CopyFacts | None:
+    counts = [verdict[f"copies_{name}"] for name in CopyFacts._fields]
+    return None if None in counts else CopyFacts(*counts)
 
 
 def _told_in_json(found: Json) -> Told:
@@ -48,3 +87,15 @@ def _told_in_json(found: Json) -> Told:
         copies["unknown"] if copies else None,
         flat(found["facts"]),
     )
+
+
+def wrong_run(truth: Truth, run: SparkRun) -> Iterator[str]:
+    """Return what a whole run says and is not so, as sentences: of ledgers, bookies, marks and copies."""
+    findings = run.outcome.findings
+    found = [(one["kind"], one["bookie_id"]) for one in findings if one["bookie_id"] is not None]
+    yield from wrong_verdicts(truth, run.rows)
+    yield from wrong_bookies(truth, found)
+    yield from wrong_facts_of_run(truth, findings)
+    if run.outcome.summary:  # a stand-in for a run has none
+        yield from wrong_marks(truth, findings, run.outcome.summary["marks"])
+        yield from wrong_summary(truth, run.outcome.summary)

@@ -10,6 +10,7 @@ from support.model.engines import Judged, written_out
 from support.model.rows import Row, wrong_facts
 from support.model.state import UNREGISTERED
 from support.model.truth import Truth
+from support.model.truth_of_bookies import lacks_most, owed_on_bookies, true_of_bookies
 
 from auditor.judging.settle import Todo, settle
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, AnswerStatus, EntryRead, ReadStatus
@@ -36,13 +37,10 @@ def broken_by_one(number: int, one: Judged) -> Iterator[str]:
     yield from disputed(number, one)
 
 
-def wrong_verdicts(truth: Truth, rows: Mapping[int, Row], *, is_reported: bool = False) -> Iterator[str]:
-    """No false alarm, no miss and no false fact: each ledger gets exactly the verdict that the truth owes it. `is_reported`:
-    the rows are what a run wrote down, which leaves out some facts."""
+def wrong_verdicts(truth: Truth, rows: Mapping[int, Row]) -> Iterator[str]:
+    """No false alarm, no miss and no false fact: each ledger gets exactly the verdict that the truth owes it."""
     for number, row in rows.items():
         owed = truth.owed(number)
-        if is_reported:
-            owed = owed.reported()
         if row.bare() != owed.bare():
             yield f"{_what_is_wrong(row, owed)} on ledger {number}: the audit says {row}\n  and the truth is {owed}"
         elif row != owed:
@@ -133,16 +131,16 @@ def differing(single: Mapping[int, Row], spark: Mapping[int, Row]) -> Iterator[s
     """A run says of each ledger, row for row, what the engine without Spark says; a deleted one it does not list."""
     for number in sorted(single.keys() | spark.keys()):
         one = single.get(number)
-        one = None if one is None else one.reported()
         if spark.get(number) != (None if one is not None and one.exempt == "deleted" else one):
             yield f"ledger {number} is {one}\n  and on Spark {spark.get(number)}"
 
 
 def wrong_bookies(truth: Truth, found: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """No false alarm and no miss on bookies that are silent or gone, as (kind, bookie)."""
+    """No false alarm and no miss on bookies that are silent, gone or failing, as (kind, bookie)."""
     told = {(kind, bookie) for kind, bookie in found if kind != "BOOKIE_LOST_CONTENT"}
-    yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(told - truth.true_of_bookies()))
-    yield from (f"a miss: {kind} on {bookie}" for kind, bookie in sorted(truth.owed_on_bookies() - told))
+    yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(told - true_of_bookies(truth)))
+    yield from (f"a miss: {kind} on {bookie}" for kind, bookie in sorted(owed_on_bookies(truth) - told))
     for kind, bookie in found:
-        if kind == "BOOKIE_LOST_CONTENT" and (truth.bookies[bookie].registered == UNREGISTERED or not truth.lacks_most(bookie)):
+        is_gone = truth.bookies[bookie].registered == UNREGISTERED
+        if kind == "BOOKIE_LOST_CONTENT" and (is_gone or not lacks_most(truth, bookie)):
             yield f"a false alarm: {kind} on {bookie}"

@@ -49,13 +49,10 @@ class Row(NamedTuple):
     copies: CopyFacts | None = None
     is_mark_stale: bool = False
 
-    def reported(self) -> Row:
-        """The row as far as a run writes it into its findings and verdicts."""
-        return self._replace(copies=None, is_mark_stale=False)
-
     def bare(self) -> Row:
         """The row without facts: the verdict alone."""
-        return self.reported()._replace(findings=tuple(one._replace(facts=()) for one in self.findings))
+        findings = tuple(one._replace(facts=()) for one in self.findings)
+        return self._replace(findings=findings, copies=None, is_mark_stale=False)
 
     def __str__(self) -> str:
         words = [self.standing, *([f"({self.exempt})"] if self.exempt else []), *self.unknowns]

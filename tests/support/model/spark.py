@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 
 from support.model.halves import Halves
 from support.model.history import Broken, Cluster, raised, shortest
-from support.model.on_spark import SparkRun, on_spark
-from support.model.properties import differing, wrong_bookies, wrong_verdicts
-from support.model.truth import Truth
-from support.model.truth_of_runs import wrong_facts_of_run, wrong_marks
+from support.model.on_spark import on_spark, wrong_run
+from support.model.properties import differing
 
 SHRINKS_MAX = 25
 """Histories tried to find a shorter one that fails too: seconds each."""
@@ -110,18 +108,4 @@ def _broken_at_the_end(cluster: Cluster, workdir: Path) -> list[str]:
 def _broken_on_spark(cluster: Cluster, workdir: Path) -> list[str]:
     """A whole run of the cluster as it is, held against what the engine without Spark said last."""
     run = on_spark(cluster.world.metadata_service_uri, Path(mkdtemp(dir=workdir)))
-    found = [(one["kind"], one["bookie_id"]) for one in run.outcome.findings if one["bookie_id"] is not None]
-    return [
-        *differing(cluster.rows, run.rows),
-        *wrong_verdicts(cluster.truth, run.rows, is_reported=True),
-        *wrong_bookies(cluster.truth, found),
-        *wrong_facts_of_run(cluster.truth, run.outcome.findings),
-        *_wrong_marks(cluster.truth, run),
-        *(f"the checkers differ: {one}" for one in run.outcome.summary.get("findings_differ", ())),
-    ]
-
-
-def _wrong_marks(truth: Truth, run: SparkRun) -> Iterator[str]:
-    """Nothing where a run does not count marks."""
-    if "marks" in run.outcome.summary:
-        yield from wrong_marks(truth, run.outcome.findings, run.outcome.summary["marks"])
+    return [*differing(cluster.rows, run.rows), *wrong_run(cluster.truth, run)]

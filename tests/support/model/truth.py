@@ -3,7 +3,7 @@
 Everything is spelled out entry by entry with sets and loops. Nothing is taken from the product but the words of its catalogue,
 so that a wrong formula there can't be right here too. Time is the model's own, in minutes; nothing moves it but the action
 `time`. Nothing changes while an audit runs, so what an audit owes is exact: the same kinds, the same entries, no more, no less.
-Where an audit is cut down and goes on later, `across.py` says what it owes.
+Where an audit is cut down and goes on later, `across.py` says what it owes. `truth_of_bookies.py` has what is true of bookies.
 """
 
 from __future__ import annotations
@@ -69,6 +69,9 @@ class Truth:
     lost_bookie_recovery_delay_s: int | None = None
     is_real: bool = False
     """Real bookies can do less than those of the sandbox."""
+    sample: int | None = None
+    """Entries sampled on a bookie that cannot list, beside the ends of segments; None: all are read. It is not known which are
+    drawn, so with a sample no such bookie may lack anything."""
     around: Truth | None = None
     """The cluster whose switches and writable bookies an audit read; None: this one."""
 
@@ -98,48 +101,9 @@ class Truth:
             standing = "indeterminate"
         else:
             standing = "sound" if exempt is None else "exempt"
-        is_stale = ledger.marked_at is not None and facts_of.is_stale(ledger, copies)
-        return Row(standing, exempt, unknowns, tuple(findings), facts_of.copy_counts(copies), is_stale)
-
-    # What is true of one bookie
-
-    def silent(self) -> set[str]:
-        """The bookies that are `down`, of those that an audit has to ask."""
-        return {name for number in self.listed() for name in self._due(self.ledgers[number])} & self.down()
-
-    def down(self) -> set[str]:
-        """The registered bookies at which nobody listens. An audit may ask any of them, for an entry that is lost elsewhere."""
-        return {name for name, one in self.bookies.items() if one.registered != UNREGISTERED and not one.listens}
-
-    def unnoticed(self) -> set[str]:
-        """The bookies that are gone without a cookie, of those that unmarked ledgers need."""
-        return {name for name in self.gone() if self.is_forgotten(name)}
-
-    def gone(self) -> set[str]:
-        """The bookies that are not registered, of those that unmarked ledgers need. One that left a cookie may be restarting:
-        it depends on the time between two looks whether an audit tells that it is gone."""
-        unmarked = [one for number in self.listed() if (one := self.ledgers[number]).marked_at is None]
-        due = {name for ledger in unmarked for name in self._due(ledger)}
-        return {name for name in due if self.bookies[name].registered == UNREGISTERED}
-
-    def true_of_bookies(self) -> set[tuple[str, str]]:
-        """All that an audit may say of bookies that are silent or gone, as (kind, bookie)."""
-        silent = {("BOOKIE_SILENT_YET_REGISTERED", name) for name in self.down()}
-        return silent | {("BOOKIE_LOST_UNNOTICED", name) for name in self.gone()}
-
-    def owed_on_bookies(self) -> set[tuple[str, str]]:
-        """All that it must say of them."""
-        silent = {("BOOKIE_SILENT_YET_REGISTERED", name) for name in self.silent()}
-        return silent | {("BOOKIE_LOST_UNNOTICED", name) for name in self.unnoticed()}
-
-    def lacks_most(self, bookie: str) -> bool:
-        """Of three ledgers at least it lacks more than half of what it should hold."""
-        poor = 0
-        for number in self.listed():
-            ledger = self.ledgers[number]
-            due = [e for e in ledger.judged_entries() if bookie in ledger.write_set(ledger.segment_of(e), e)]
-            poor += 2 * sum(not self.bookies[bookie].has(number, entry) for entry in due) > len(due)
-        return poor >= 3
+        is_stale = ledger.marked_at is not None and facts_of.is_stale(self, number, copies)
+        counts = facts_of.copy_counts(self, number, copies)
+        return Row(standing, exempt, unknowns, tuple(findings), counts, is_stale)
 
     # What is true of one entry
 
@@ -232,13 +196,13 @@ class Truth:
 
     def listing(self, ledger: Ledger) -> set[str]:
         """The bookies whose list of the ledger an audit has: those that should hold some entry, answer, and can list."""
-        return {name for name in self._due(ledger) if self.bookies[name].can_be_asked and self.bookies[name].lists}
+        return {name for name in self.due(ledger) if self.bookies[name].can_be_asked and self.bookies[name].lists}
 
-    def needed_by(self, number: int) -> set[str]:
-        """The bookies that a closed, non-empty ledger needs."""
-        return self._due(self.ledgers[number])
+    def needing(self, bookie: str) -> list[int]:
+        """The closed, non-empty ledgers that need a bookie, ascending."""
+        return sorted(n for n in self.listed() if bookie in self.due(self.ledgers[n]))
 
-    def _due(self, ledger: Ledger) -> set[str]:
+    def due(self, ledger: Ledger) -> set[str]:
         """The bookies that should hold some entry of the ledger."""
         return {b for entry in ledger.judged_entries() for b in ledger.write_set(ledger.segment_of(entry), entry)}
 

@@ -150,12 +150,24 @@ def wrong_digests(wrong: list[Copies]) -> Json:
     return {"worst_entry": wrong[0].entry, "write_set": wrong[0].bookies, "copies": copies}
 
 
-def copy_counts(copies: list[Copies]) -> CopyFacts | None:
-    """What the promised copies rest on; a bookie that stands twice has one of two. None is assumed: every entry of a bookie
-    that cannot list is read."""
+def copy_counts(truth: Truth, number: int, copies: list[Copies]) -> CopyFacts | None:
+    """What the promised copies rest on; a bookie that stands twice has one of two."""
+    if not copies:
+        return None
     words = [one.words[bookie] for one in copies for bookie in one.bookies]
+    unread = sum(_unread(truth, truth.ledgers[number], copies, name) for name in truth.bookies)
     promised = sum(len(one.write_set) for one in copies)
-    return CopyFacts(promised, words.count(LISTED), words.count(READ)) if copies else None
+    return CopyFacts(promised, words.count(LISTED), words.count(READ) - unread, unread)
+
+
+def _unread(truth: Truth, ledger: Ledger, copies: list[Copies], bookie: str) -> int:
+    """The copies on a bookie that cannot list for which only a sample of the others speaks."""
+    mine = [one.entry for one in copies if one.words.get(bookie) == READ]
+    if truth.sample is None:
+        return 0
+    segments = [[e for e in mine if ledger.segment_of(e) is one] for one in ledger.segments]
+    ends = {end for entries in segments if entries for end in (entries[0], entries[-1])}
+    return max(0, len(mine) - len(ends) - truth.sample)
 
 
 # Marks
@@ -172,11 +184,12 @@ def mark(truth: Truth, number: int, copies: list[Copies]) -> Json:
         "problem": "",
         "lock_holder": ledger.locked_by,
         "state": None if ledger.flaw == BYTES else ledger.state,
-        "why": list(_why(truth, ledger, copies)),
+        "why": list(_why(truth, number, copies)),
     }
 
 
-def _why(truth: Truth, ledger: Ledger, copies: list[Copies]) -> Iterator[str]:
+def _why(truth: Truth, number: int, copies: list[Copies]) -> Iterator[str]:
+    ledger = truth.ledgers[number]
     if any(one.possible == 0 for one in copies):
         yield "no_copy"
     elif any(set(one.words.values()) <= {LACKS, GONE, AWAY, SILENT} for one in copies):
@@ -194,13 +207,14 @@ def _why(truth: Truth, ledger: Ledger, copies: list[Copies]) -> Iterator[str]:
         yield "locked"
     if ledger.state == CLOSED and ledger.written == 0 and not ledger.flaw:
         yield "empty_ledger"
-    if is_stale(ledger, copies):
+    if is_stale(truth, number, copies):
         yield "stale"
 
 
-def is_stale(ledger: Ledger, copies: list[Copies]) -> bool:
-    """Whether each entry of the ledger has each of its copies."""
-    if ledger.flaw or not copies:
+def is_stale(truth: Truth, number: int, copies: list[Copies]) -> bool:
+    """Whether each entry of the ledger was found to have each of its copies."""
+    ledger, counts = truth.ledgers[number], copy_counts(truth, number, copies)
+    if ledger.flaw or counts is None or counts.assumed:
         return False
     return len(copies) == ledger.written and all(one.confirmed == ledger.write_quorum for one in copies)
 

@@ -1,4 +1,4 @@
-"""The truth of what a whole run says of bookies and marks, beside the verdicts on ledgers.
+"""The truth of what a whole run says of bookies, marks and copies, beside the verdicts on ledgers.
 
 Facts have the names of the product's. The `Truth` says which bookies are silent or gone.
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from support.model.rows import AGE_STEP_MINUTES, MINUTE_MS
-from support.model.state import GRACE_MINUTES, Ledger
+from support.model.rows import AGE_STEP_MINUTES, MINUTE_MS, CopyFacts
+from support.model.state import GRACE_MINUTES, Bookie, Ledger
 from support.model.truth import Truth
 
 Json = dict[str, Any]
 
 RENAME_LEDGERS_MAX = 3
-"""Ledgers that are compared for one bookie that is gone."""
+"""Ledgers that are compared for one bookie that is gone: those with the lowest ids."""
 MARKS_NAMED_MAX = 20
 LEDGERS_NAMED_MAX = 10
 
@@ -46,6 +46,11 @@ def _compared(truth: Truth, found: Json) -> Iterator[tuple[str, object, object]]
         owed = lost(truth, found["bookie_id"])
     elif kind == "BOOKIE_SILENT_YET_REGISTERED":
         owed = silent(truth, found["bookie_id"])
+    elif kind == "BOOKIE_FAILING_REQUESTS":
+        owed = failing(truth, found["bookie_id"])
+        refused = facts["lists_refused"] + facts["reads_refused"]
+        facts["statuses"] = [[status, count - refused] for status, count in facts["statuses"]]
+        facts["lists_a_look"] = facts["lists_refused"] / facts["looks"]
     elif kind == "MARK_WITHOUT_LEDGER":
         owed = marks_without_ledger(truth)
         minutes = facts.pop("oldest_age_ms") // MINUTE_MS
@@ -55,12 +60,19 @@ def _compared(truth: Truth, found: Json) -> Iterator[tuple[str, object, object]]
     yield from ((name, facts[name], owed[name]) for name in sorted(facts.keys() & owed.keys()))
 
 
+def wrong_summary(truth: Truth, summary: Json) -> Iterator[str]:
+    """Each false claim of a summary on renamed bookies and on verified copies, as a sentence."""
+    for name, is_so in {"bookies_renamed": bookies_renamed(truth), **verified(truth)}.items():
+        if summary[name] != is_so:
+            yield f"a false claim of the summary: {name} is {summary[name]}, and in truth {is_so}"
+
+
 # Bookies
 
 
 def lost(truth: Truth, bookie: str) -> Json:
     """BOOKIE_LOST_UNNOTICED: how many ledgers that need it are unmarked, and how many are marked. Nothing changes meanwhile."""
-    needing = [number for number in truth.listed() if bookie in truth.needed_by(number)]
+    needing = truth.needing(bookie)
     unmarked = [number for number in needing if truth.ledgers[number].marked_at is None]
     marked = len(needing) - len(unmarked)
     return {
@@ -71,7 +83,8 @@ def lost(truth: Truth, bookie: str) -> Json:
         "marked_ledgers_last": marked,
         "lost_bookie_recovery_delay_s": truth.lost_bookie_recovery_delay_s,
         "replication_disabled": truth.replication_disabled,
-    } | ({"renamed_to": renamed_to(truth, bookie)} if len(needing) <= RENAME_LEDGERS_MAX else {})
+        "renamed_to": renamed_to(truth, bookie),
+    }
 
 
 def silent(truth: Truth, bookie: str) -> Json:
@@ -83,26 +96,70 @@ def silent(truth: Truth, bookie: str) -> Json:
     }
 
 
-def renamed_to(truth: Truth, bookie: str) -> str | None:
-    """The registered bookie that none of the ledgers names and that holds all that a gone one should; None unless it is one.
+def failing(truth: Truth, bookie: str) -> Json:
+    """BOOKIE_FAILING_REQUESTS. `statuses` without the requests that `lists_refused` and `reads_refused` count."""
+    needing = truth.needing(bookie)
+    return {
+        "registration": truth.bookies[bookie].registered,
+        "ledgers": len(needing),
+        "some_ledgers": needing[:LEDGERS_NAMED_MAX],
+        "lists_a_look": len(needing),
+        "statuses": [["EUA", 0]],
+    }
 
-    Of more ledgers than are compared it is not said which these are: the model knows nothing then.
-    """
+
+def bookies_renamed(truth: Truth) -> list[Json]:
+    """Every gone bookie that is there under another name, and the ledgers by which that is told."""
+    names = [(name, renamed_to(truth, name)) for name in sorted(truth.bookies)]
+    return [
+        {"bookie_id": name, "renamed_to": other, "ledgers": compared(truth, name)} for name, other in names if other is not None
+    ]
+
+
+def compared(truth: Truth, bookie: str) -> list[int]:
+    """The ledgers by which a gone bookie is compared with others: the lowest that need it."""
+    return truth.needing(bookie)[:RENAME_LEDGERS_MAX]
+
+
+def renamed_to(truth: Truth, bookie: str) -> str | None:
+    """The registered bookie that none of the ledgers compared names and that holds all that a gone one should; None unless
+    it is one."""
     if not truth.is_forgotten(bookie):
         return None
-    needing = [number for number in truth.listed() if bookie in truth.needed_by(number)]
+    numbers = compared(truth, bookie)
     holders = [
         name
         for name, one in truth.bookies.items()
         if one.can_be_asked
-        and not any(truth.ledgers[number].names(name) for number in needing)
-        and all(one.can_read(number, entry) for number in needing for entry in _share(truth.ledgers[number], bookie))
+        and not any(truth.ledgers[number].names(name) for number in numbers)
+        and all(_seems_to_hold(one, number, _share(truth.ledgers[number], bookie)) for number in numbers)
     ]
-    return holders[0] if len(holders) == 1 and needing else None
+    return holders[0] if len(holders) == 1 and numbers else None
+
+
+def _seems_to_hold(bookie: Bookie, number: int, share: list[int]) -> bool:
+    """By its list. Of a bookie that cannot list the first, the middle and the last of these entries are read."""
+    if bookie.lists:
+        return all(bookie.has(number, entry) for entry in share)
+    read = (share[0], share[len(share) // 2], share[-1])
+    return all(bookie.can_read(number, entry) for entry in read)
 
 
 def _share(ledger: Ledger, bookie: str) -> list[int]:
     return [e for e in ledger.judged_entries() if bookie in ledger.write_set(ledger.segment_of(e), e)]
+
+
+# Copies
+
+
+def verified(truth: Truth) -> Json:
+    """What the copies rest on of all ledgers that are sound or violated, and the share that was verified."""
+    rows = [truth.owed(number) for number in truth.listed()]
+    counted = [row.copies for row in rows if row.copies and row.standing in ("sound", "violated")]
+    total = CopyFacts(*map(sum, zip(*counted, strict=True))) if counted else CopyFacts(0, 0, 0)
+    found = total.listed + total.read
+    ratio = found * 10**6 // total.expected / 10**6 if total.expected else None
+    return {"copies": total._asdict(), "verified_ratio": ratio}
 
 
 # Marks
