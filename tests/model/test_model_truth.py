@@ -7,10 +7,8 @@ from collections import Counter
 import pytest
 from support.model import actions
 from support.model.history import shortest, told
-from support.model.properties import differing, wrong_bookies
 from support.model.rows import CopyFacts, Row, Told, wrong_facts
 from support.model.truth import Truth
-from support.model.truth_of_runs import wrong_facts_of_run, wrong_marks, wrong_summary
 from support.model.worlds import notation, runs
 
 WRITTEN = "create 1 e3 w2 a2 b1 b2 b3; append 1 5; close 1"
@@ -174,64 +172,6 @@ def test_what_copies_rest_on(copies: CopyFacts | None, is_stale: bool, history: 
     assert (copies, is_stale) == (row.copies, row.is_mark_stale)
 
 
-def test_what_a_run_says_of_a_renamed_bookie_is_held_against_the_truth():
-    """One that holds what the other should, and that no ledger names; its ledgers are counted by their marks."""
-    history = f"{WRITTEN}; create 2 e2 w2 a2 b1 b2; append 2 3; close 2; rename b1 b6; mark 2; replication off"
-    truth = after(history)
-    says = {"unmarked_ledgers": 1, "marked_ledgers_first": 1, "renamed_to": "b6", "has_cookie": False, "apart_ms": 3}
-    found = {"kind": "BOOKIE_LOST_UNNOTICED", "bookie_id": "b1", "facts": says}
-    assert [] == list(wrong_facts_of_run(truth, [found]))
-    truth.bookies["b6"].drop(1, 0)
-    assert ["a false fact on b1: renamed_to is b6, and in truth None"] == list(wrong_facts_of_run(truth, [found]))
-
-
-def test_what_a_run_says_of_a_failing_bookie_is_held_against_the_truth():
-    """It is owed from three ledgers on, and its facts are those of the requests that were refused."""
-    ledgers = (f"create {n} e3 w2 a2 b1 b2 b3; append {n} 5; close {n}" for n in (1, 2, 3))
-    truth = after("; ".join([*ledgers, "refuse b3"]))
-    assert [] == list(wrong_bookies(truth, [("BOOKIE_FAILING_REQUESTS", "b3")]))
-    assert ["a miss: BOOKIE_FAILING_REQUESTS on b3"] == list(wrong_bookies(truth, []))
-    says = {"registration": "writable", "looks": 2, "ledgers": 3, "some_ledgers": [1, 2, 3]}
-    counts = {"lists_refused": 6, "reads_refused": 2, "statuses": [["EUA", 8]]}
-    found = {"kind": "BOOKIE_FAILING_REQUESTS", "bookie_id": "b3", "facts": {**says, **counts}}
-    assert [] == list(wrong_facts_of_run(truth, [found]))
-    false = {**found, "facts": {**says, **counts, "lists_refused": 3}}
-    assert 2 == len(list(wrong_facts_of_run(truth, [false]))), "of the lists, and of the statuses"
-    truth.ledgers[3].deleted = True
-    alarm = ["a false alarm: BOOKIE_FAILING_REQUESTS on b3"]
-    assert alarm == list(wrong_bookies(truth, [("BOOKIE_FAILING_REQUESTS", "b3")]))
-
-
-def test_what_a_summary_says_of_renames_and_copies_is_held_against_the_truth():
-    """A ledger that is indeterminate has no copies in the sum."""
-    history = f"{WRITTEN}; create 2 e1 w1 a1 b4; append 2 3; close 2; rename b4 b6"
-    truth = after(f"{history}; create 3 e1 w1 a1 b5; append 3 1; close 3; crash b5 silent")
-    summary = {
-        "bookies_renamed": [{"bookie_id": "b4", "renamed_to": "b6", "ledgers": [2]}],
-        "copies": {"expected": 13, "listed": 10, "read": 0, "assumed": 0},
-        "verified_ratio": 0.76923,
-    }
-    assert [] == list(wrong_summary(truth, summary))
-    (ratio,) = wrong_summary(truth, {**summary, "verified_ratio": 0.769231})
-    assert "verified_ratio is 0.769231, and in truth 0.76923" in ratio
-    assert 1 == len(list(wrong_summary(truth, {**summary, "bookies_renamed": []})))
-
-
-def test_what_a_run_says_of_marks_is_held_against_the_truth():
-    """Marks that are young, old, stale and without a ledger."""
-    truth = after(f"{WRITTEN}; create 2 e1 w1 a1 b1; mark 2; delete 2; time 150; mark 1")
-    counts = {"total": 2, "within_grace": 1, "beyond_grace": 1, "stale": 1, "without_ledger": 1}
-    facts = {"marks": 1, "some_ledgers": [2], "oldest_age_ms": 9_000_400, "grace_ms": 3_600_000}
-    found = {"kind": "MARK_WITHOUT_LEDGER", "bookie_id": None, "facts": facts}
-    assert [] == [*wrong_marks(truth, [found], counts), *wrong_facts_of_run(truth, [found])]
-    (miss,) = wrong_marks(truth, [], counts)
-    assert "a miss: MARK_WITHOUT_LEDGER" in miss
-    (wrong,) = wrong_marks(truth, [found], {**counts, "stale": 0})
-    assert "stale is 0, and in truth 1" in wrong
-    (false,) = wrong_facts_of_run(truth, [{**found, "facts": {**facts, "some_ledgers": [1]}}])
-    assert "some_ledgers is [1], and in truth [2]" in false
-
-
 def test_a_false_fact_is_told_by_its_name():
     """With what is said and what is so."""
     row = owed(f"{WRITTEN}; lose 1 4 b3")
@@ -310,31 +250,3 @@ def test_the_shortest_history_lacks_nothing_that_matters():
 def test_entries_as_runs():
     """Inclusive, ascending, none touching another."""
     assert [(0, 2), (4, 4), (7, 8)] == runs({8, 0, 1, 2, 4, 7})
-
-
-def test_a_run_that_differs_in_one_row_is_told():
-    """Row for row; a deleted ledger is one that a run does not list."""
-    single = {1: Row("sound"), 2: Row("violated", None, (), (Told("METADATA_MALFORMED"),)), 3: Row("exempt", "deleted")}
-    assert [] == list(differing(single, {1: Row("sound"), 2: single[2]}))
-    assert 1 == len([*differing(single, {1: Row("sound"), 2: Row("sound")})])
-    assert 1 == len([*differing(single, {1: Row("sound")})])
-    assert 1 == len([*differing(single, {1: Row("sound"), 2: single[2], 3: single[3]})])
-
-
-def test_what_a_run_says_of_bookies_is_held_against_the_truth():
-    """A bookie that is silent or gone is found, and no other; lost content needs three ledgers that lost most."""
-    truth = after(f"{WRITTEN}; crash b1 silent; crash b2 gone; wipe b3")
-    owed = [("BOOKIE_SILENT_YET_REGISTERED", "b1"), ("BOOKIE_LOST_UNNOTICED", "b2")]
-    assert [] == list(wrong_bookies(truth, owed))
-    assert ["a miss: BOOKIE_LOST_UNNOTICED on b2"] == list(wrong_bookies(truth, owed[:1]))
-    assert ["a false alarm: BOOKIE_LOST_CONTENT on b3"] == list(wrong_bookies(truth, [*owed, ("BOOKIE_LOST_CONTENT", "b3")]))
-
-
-def test_what_may_be_said_of_a_bookie_and_need_not():
-    """That it is silent, where only a lost entry had it asked; that it is gone, where it left a cookie and may come back."""
-    truth = after(f"{WRITTEN}; crash b1 lost; crash b4 silent")
-    told = [("BOOKIE_LOST_UNNOTICED", "b1"), ("BOOKIE_SILENT_YET_REGISTERED", "b4")]
-    assert [] == list(wrong_bookies(truth, []))
-    assert [] == list(wrong_bookies(truth, told))
-    up = after(WRITTEN)
-    assert [f"a false alarm: {kind} on {bookie}" for kind, bookie in told] == list(wrong_bookies(up, told))

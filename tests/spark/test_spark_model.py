@@ -92,6 +92,7 @@ def after_the_run() -> Truth:
 def test_what_a_run_says_beside_the_ledgers_is_true(run: SparkRun):
     """Of each bookie, of marks and of all copies; and each sort of it is said."""
     assert [] == list(wrong_run(after_the_run(), run))
+    assert [] == list(wrong_run(after_the_run(), judged_again(run)))
     kinds = {one["kind"] for one in run.outcome.findings if one["ledger_id"] is None}
     assert {
         "BOOKIE_FAILING_REQUESTS",
