@@ -17,18 +17,18 @@ from support.model.rows import CopyFacts
 HARMLESS = frozenset(
     {
         *("create", "append", "ensemble", "close", "rereplicate", "mark", "unmark"),
-        *("unlist", "time", "lock", "cut", "resume", "again", "audit"),
+        *("time", "lock", "cut", "resume", "again", "audit"),
     }
 )
 SEED = 34
-HISTORIES = 3
+HISTORIES = 4
 STEPS = 12
-SAMPLE = 3
+SAMPLE = 1
 """Entries sampled, beside the first and the last of each segment that a bookie should hold."""
 UNABLE = ("unlist b1", "unlist b2", "unlist b3", "unlist b4")
 """What each history begins with."""
 SAMPLED = "create 1 e3 w2 a2 b1 b2 b3; append 1 14; append 1 1; close 1; unlist b2; mark 1"
-"""b2 should hold 10 entries of 15, and 5 are read."""
+"""b2 should hold 10 entries of 15, and 3 are read."""
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_the_counts_of_sampled_copies_are_true(cluster: Cluster):
 def test_a_sample_is_no_reason_to_call_a_mark_stale(cluster: Cluster):
     """What was not read may be what the mark stands for."""
     cluster.run(actions.lines_of(SAMPLED))
-    assert (CopyFacts(30, 20, 5, 5), False) == cluster.rows[1][-2:]
+    assert (CopyFacts(30, 20, 3, 7), False) == cluster.rows[1][-2:]
 
 
 @pytest.mark.parametrize("name", OF_SAMPLES)
