@@ -207,6 +207,7 @@ def test_what_cannot_happen_does_nothing():
     """Any part of a history is a history; what is no action is an error."""
     truth = Truth.of()
     assert not actions.happen(truth, "append 1 3")
+    assert not actions.happen(truth, "lock 1 b1")
     assert Truth.of() == truth
     with pytest.raises(ValueError, match="no action is called"):
         actions.happen(truth, "explode b1")

@@ -138,8 +138,9 @@ def draw_lock(chooser: Chooser, truth: Truth) -> Words:
 
 def lock(truth: Truth, words: Words) -> None:
     """A replication worker locks a marked ledger, or lets go of it."""
+    require(not truth.is_real and int(words[0]) in truth.ledgers)
     ledger = truth.ledgers[int(words[0])]
-    require(not truth.is_real and ledger.marked_at is not None)
+    require(ledger.marked_at is not None)
     require((words[1] in truth.bookies) if ledger.locked_by is None else words[1] == "nobody")
     ledger.locked_by = None if words[1] == "nobody" else words[1]
 
