@@ -77,6 +77,12 @@ def wrong_facts(said: Row, owed: Row) -> list[str]:
     return sentences
 
 
+def age_minutes(age_ms: int) -> int:
+    """Return the age in the model's steps, to the nearest: an audit that went on may date its judgement before the mark."""
+    step_ms = AGE_STEP_MINUTES * MINUTE_MS
+    return (age_ms + step_ms // 2) // step_ms * AGE_STEP_MINUTES
+
+
 def flat(facts: Mapping[str, Any] | None, within: str = "") -> tuple[Fact, ...]:
     """Return the facts of a finding, as JSON has them, in the form that the model owes them in."""
     return tuple(sorted(_flat(facts or {}, within), key=lambda one: one[0]))
@@ -89,7 +95,7 @@ def _flat(facts: Mapping[str, Any], within: str) -> Iterator[Fact]:
         if isinstance(value, Mapping):
             yield from _flat(value, f"{within}{name}.")
         elif name == "age_ms":
-            yield f"{within}age_minutes", value // MINUTE_MS // AGE_STEP_MINUTES * AGE_STEP_MINUTES
+            yield f"{within}age_minutes", age_minutes(value)
         else:
             yield f"{within}{name}", _as_tuples(value)
 

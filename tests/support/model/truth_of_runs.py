@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from support.model.rows import AGE_STEP_MINUTES, MINUTE_MS, CopyFacts
+from support.model.rows import MINUTE_MS, CopyFacts, age_minutes
 from support.model.state import GRACE_MINUTES, Bookie, Ledger
 from support.model.truth import Truth
 
@@ -53,8 +53,7 @@ def _compared(truth: Truth, found: Json) -> Iterator[tuple[str, object, object]]
         facts["lists_a_look"] = facts["lists_refused"] / facts["looks"]
     elif kind == "MARK_WITHOUT_LEDGER":
         owed = marks_without_ledger(truth)
-        minutes = facts.pop("oldest_age_ms") // MINUTE_MS
-        facts["oldest_age_minutes"] = minutes // AGE_STEP_MINUTES * AGE_STEP_MINUTES
+        facts["oldest_age_minutes"] = age_minutes(facts.pop("oldest_age_ms"))
     else:
         return
     yield from ((name, facts[name], owed[name]) for name in sorted(facts.keys() & owed.keys()))
