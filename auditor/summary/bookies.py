@@ -42,7 +42,7 @@ def with_greetings(records: Sequence[BookieRecord], answers: pa.Table, look: int
         greetings[row["bookie_id"]] = min(one, greetings.get(row["bookie_id"], one), key=lambda it: _TELLING.index(it[0]))
     named = set(pc.unique(mine.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value)["bookie_id"]).to_pylist())
     known = {record.bookie_id for record in records}
-    at_ms = records[0].read_at_ms if records else pc.max(mine["asked_at_ms"]).as_py() or 0
+    at_ms = records[0].read_at_ms if records else pc.max(mine["asked_at_ms"]).as_py()
     strangers = [BookieRecord(b, look, at_ms, Registration.NONE) for b in sorted(named - known)]
     return [_greeted(record, greetings) for record in (*records, *strangers)]
 

@@ -16,7 +16,7 @@ from auditor.model.finding import Family
 from auditor.model.identity import BookieId
 from auditor.summary.causes import CAUSES_MAX, Candidate, CauseKind, Chosen
 from auditor.summary.contrast import Contrast, percent
-from auditor.summary.hits import UNJUDGED, VIAS, Hits, Via, family_of
+from auditor.summary.hits import UNJUDGED, VIAS, Hits, Via, family_of, union
 from auditor.summary.last_words import Ids
 
 SLUG_CHARS_MAX = 60
@@ -24,7 +24,7 @@ SLUG_CHARS_MAX = 60
 MEMBERS_NAMED_MAX = 5
 """Bookies of a rack named in its sentence; the rest is counted."""
 
-_GREETED = {
+_GREETED: Mapping[Greeting | None, str] = {
     Greeting.ANSWERED: "answers",
     Greeting.SILENT: "is registered and silent",
     Greeting.REFUSED: "refuses to answer",
@@ -79,22 +79,22 @@ def told(chosen: Sequence[Chosen], hits: Hits, backdrop: Backdrop) -> Causes:
     shown, beyond = chosen[:CAUSES_MAX], chosen[CAUSES_MAX:]
     rows = [_row(number, one, len(affected), hits, backdrop) for number, one in enumerate(shown, start=1)]
     rest = {"causes": len(beyond), "ledgers": len(_owned(beyond))}
-    unexplained = np.setdiff1d(affected, _owned(chosen), assume_unique=True)
+    unexplained = np.setdiff1d(affected, _owned(chosen))
     judged = [ids for word, ids in hits.by_kind.items() if family_of(word) != UNJUDGED]
-    silent = np.setdiff1d(unexplained, np.concatenate([unexplained[:0], *judged]))
+    silent = np.setdiff1d(unexplained, union(judged))
     files = {row["file"]: one.own for row, one in zip(rows, shown, strict=True)}
     return Causes(rows, rest, len(unexplained), len(silent), files)
 
 
 def _owned(chosen: Sequence[Chosen]) -> Ids:
     """Return the ledgers that belong to one of these causes. A ledger hit in two families may belong to two."""
-    return np.unique(np.concatenate([np.empty(0, np.int64), *(one.own for one in chosen)]))
+    return union(one.own for one in chosen)
 
 
 def _row(number: int, one: Chosen, affected: int, hits: Hits, backdrop: Backdrop) -> dict[str, Any]:
     candidate = one.candidate
     words = {word: ids for word, ids in hits.by_kind.items() if family_of(word) == candidate.family}
-    kinds = {word: int(np.isin(ids, one.own, assume_unique=True).sum()) for word, ids in words.items()}
+    kinds = {word: int(np.isin(ids, one.own).sum()) for word, ids in words.items()}
     return {
         "id": cause_id(candidate.kind, candidate.subject, candidate.family, backdrop.facts),
         "cause": candidate.kind.value,
@@ -145,7 +145,7 @@ def _says(one: Chosen, hits: Hits, backdrop: Backdrop) -> str:
     elif kind is CauseKind.RACK:
         said = _rack(candidate, hits)
     elif kind is CauseKind.AUTORECOVERY:
-        marked = _ledgers(candidate.contrast.touched).replace(" ", " marked ", 1)
+        marked = _ledgers(candidate.contrast.touched).replace(" ", " marked ")
         said = f"auto-recovery is disabled: the marks of {_ledgers(count)} wait for it ({_touched(candidate)} of {marked})"
     elif kind is CauseKind.WORKER:
         locked = f"{_touched(candidate)} of the {_ledgers(candidate.contrast.touched)} that it locks"
@@ -159,7 +159,7 @@ def _says(one: Chosen, hits: Hits, backdrop: Backdrop) -> str:
 def _bookie(candidate: Candidate, hits: Hits, backdrop: Backdrop) -> str:
     bookie = candidate.subject
     record = backdrop.bookies.get(bookie)
-    state = "is not registered" if record is None or record.registration is Registration.NONE else _greeted(record)
+    state = "is not registered" if record is None or record.registration is Registration.NONE else _GREETED.get(record.greeting)
     away = ", in planned maintenance," if bookie in backdrop.maintenance else ""
     does = " and ".join(filter(None, (state, *_does(candidate, [bookie], hits))))
     renamed = f" (probably renamed to {backdrop.renamed_to[bookie]})" if bookie in backdrop.renamed_to else ""
@@ -171,28 +171,24 @@ def _does(candidate: Candidate, bookies: Sequence[BookieId], hits: Hits) -> Iter
     open_ledgers = candidate.ledgers
     for via in VIAS[candidate.family]:
         parts = [ids for bookie, ids in hits.via.get(via, {}).items() if bookie in bookies]
-        mine = np.intersect1d(open_ledgers, np.concatenate([open_ledgers[:0], *parts]))
+        mine = np.intersect1d(open_ledgers, union(parts))
         if len(mine):
             yield _DOES[via][len(bookies) > 1].format(_ledgers(len(mine)))
-        open_ledgers = np.setdiff1d(open_ledgers, mine, assume_unique=True)
+        open_ledgers = np.setdiff1d(open_ledgers, mine)
 
 
 def _shares(candidate: Candidate) -> str:
     """Return both shares: "97 % of its 412 ledgers, 0.31 % on the rest". The rest are bookies or racks that are no causes."""
     share = candidate.contrast.share_others
+    assert share is not None, "without others nothing stands out"
     others = "on the rest"
     if candidate.kind is CauseKind.BOOKIE and candidate.family == Family.PLACEMENT:
         others = "of the ledgers without it"
-    compared = "" if share is None else f", {percent(share)} {others}"
-    return f"{_touched(candidate)} of its {_ledgers(candidate.contrast.touched)}{compared}"
+    return f"{_touched(candidate)} of its {_ledgers(candidate.contrast.touched)}, {percent(share)} {others}"
 
 
 def _touched(candidate: Candidate) -> str:
     return percent(candidate.contrast.share_touched)
-
-
-def _greeted(record: BookieRecord) -> str:
-    return _GREETED.get(record.greeting, "") if record.greeting else ""
 
 
 def _rack(candidate: Candidate, hits: Hits) -> str:

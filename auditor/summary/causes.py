@@ -142,7 +142,7 @@ class _Family:
 
     def _outlying_racks(self, hit: Mapping[str, Ids], bookies_of: Mapping[str, list[BookieId]]) -> dict[str, Contrast]:
         touches = self._around.touches
-        racks = {rack: Group(len(ids), touches.of_rack(rack, bookies_of.get(rack, ()), ids)) for rack, ids in hit.items()}
+        racks = {rack: Group(len(ids), touches.of_rack(rack, bookies_of[rack], ids)) for rack, ids in hit.items()}
         rest = {rack: Group(0, number) for rack, number in touches.by_rack.items() if rack not in racks}
         return outliers(racks | rest, self._number)
 
@@ -152,7 +152,7 @@ class _Family:
         touches = self._around.touches
         for bookie, mine in by_bookie.items():
             touched = touches.of_bookie(bookie, mine)
-            failing = len(np.union1d(mine, np.intersect1d(self._ids, touches.named_by([bookie]), assume_unique=True)))
+            failing = len(np.union1d(mine, np.intersect1d(self._ids, touches.named_by([bookie]))))
             one = self._against_all(failing, touched)
             if one.stands_out():
                 yield self._candidate(CauseKind.BOOKIE, bookie, mine, one)
@@ -167,12 +167,12 @@ class _Family:
     def _periods(self, ids: Ids, plain: Sequence[Candidate]) -> Iterator[Candidate]:
         """The creation period in which most of these ledgers are hit, if no bookie or rack is the plainer reason."""
         while (reason := _plainer_reason(ids, plain)) is not None:  # ends: each reason takes half of the ledgers away
-            ids = np.setdiff1d(ids, reason, assume_unique=True)
+            ids = np.setdiff1d(ids, reason)
         if self._family == UNJUDGED or len(ids) < CAUSE_LEDGERS_MIN:
             return
         births = self._around.births
         # Ledgers with a plainer reason say nothing of a period: they count neither as hit nor as created.
-        explained = births.times_of(np.setdiff1d(self._ids, ids, assume_unique=True))
+        explained = births.times_of(np.setdiff1d(self._ids, ids))
 
         def all_others_in(edges: Ids) -> Ids:
             return self._around.all_in(edges) - np.diff(np.searchsorted(explained, edges), prepend=0, append=len(explained))
@@ -192,9 +192,9 @@ class _Family:
             yield self._candidate(CauseKind.AUTORECOVERY, "disabled", self._ids, fact)
             return
         for holder, locked in sorted(self._hits.locked.items()):
-            mine = np.intersect1d(locked, self._ids, assume_unique=True)
+            mine = np.intersect1d(locked, self._ids)
             one = self._against_all(len(mine), len(locked))
-            if len(mine) and one.stands_out():
+            if one.stands_out():
                 yield self._candidate(CauseKind.WORKER, holder, mine, one)
 
     def _against_all(self, hit: int, touched: int) -> Contrast:
@@ -252,4 +252,4 @@ def _plainer_reason(ids: Ids, plain: Sequence[Candidate]) -> Ids | None:
     """The ledgers of a bookie or rack that explains half of these, if one does."""
     enough = PERIOD_BOOKIE_SHARE_MAX * len(ids)
     large = (one.ledgers for one in plain if len(ids) and len(one.ledgers) >= enough)
-    return next((mine for mine in large if np.isin(ids, mine, assume_unique=True).sum() >= enough), None)
+    return next((mine for mine in large if np.isin(ids, mine).sum() >= enough), None)

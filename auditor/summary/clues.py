@@ -77,7 +77,7 @@ class Clues:
         missing = _all_ids(self.missing_on)
         # Of a run that died after one look nothing is reported of ledgers whose verdicts say all the same what they lack.
         hit = np.unique(np.concatenate([_ids(()), *by_kind.values()]))
-        known = {bookie: np.intersect1d(ids, hit, assume_unique=True) for bookie, ids in lacking.items()}
+        known = {bookie: np.intersect1d(ids, hit) for bookie, ids in lacking.items()}
         lacking = {bookie: ids for bookie, ids in known.items() if len(ids)}
         via: dict[Via, Mapping[BookieId, Ids]] = {
             Via.LACKING: {b: np.union1d(missing.get(b, _ids(())), lacking.get(b, _ids(()))) for b in {*missing, *lacking}},

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
 import numpy.typing as npt
@@ -53,10 +54,10 @@ class Births:
     def within(self, ids: Ids, when: Period) -> Ids:
         """Return those of `ids` that were created in the period."""
         inside = (self.at_ms >= when.first_ms) & (self.at_ms <= when.last_ms)
-        return np.intersect1d(ids, self.ledger_ids[inside], assume_unique=True)
+        return np.intersect1d(ids, self.ledger_ids[inside])
 
 
-def find_period(hit_ms: Ids, all_in: Callable[[Ids], Ids], candidates: int, explained: int = 0) -> Period | None:
+def find_period(hit_ms: Ids, all_in: Callable[[Ids], Ids], candidates: int, explained: int) -> Period | None:
     """Return the period that is least likely by chance (largest likelihood ratio, as in Kulldorff's scan), if it stands out.
 
     `hit_ms`: creation times of the ledgers hit, ascending; `all_in` counts all ledgers between edges (`causes.AllIn`). Every
@@ -81,7 +82,7 @@ def find_period(hit_ms: Ids, all_in: Callable[[Ids], Ids], candidates: int, expl
         return None
     first, last = found
     mine, there = int(hit[behind[last]] - hit[before[first]]), int(created[behind[last]] - created[before[first]])
-    searched = len(starts) * (len(starts) + 1) // 2
+    searched = comb(len(starts) + 1, 2)
     contrast = compare(mine, there, len(hit_ms) - mine, int(counts.sum()) - there, candidates * searched)
     return Period(int(starts[first]), int(starts[last]), contrast, explained) if contrast.stands_out() else None
 
@@ -97,7 +98,7 @@ def _most_unlikely(
         there = (created_behind[first:] - created_before[first]).astype(np.float64)
         others_hit, others = hit - mine, created - there
         ratio = _likelihood(mine, there) + _likelihood(others_hit, others)
-        is_candidate = (mine * others >= CONTRAST_MIN * others_hit * there) & (others > 0) & (mine >= PERIOD_SHARE_MIN * there)
+        is_candidate = (mine * others >= CONTRAST_MIN * others_hit * there) & (mine >= PERIOD_SHARE_MIN * there)
         ratio[~is_candidate] = -np.inf
         ratio -= float(_likelihood(np.array([hit], np.float64), np.array([created], np.float64))[0])
         last = int(np.argmax(ratio))

@@ -38,7 +38,7 @@ def _counted(lists: pa.Table, reads: pa.Table) -> Refusals:
     every = pa.concat_tables([lists.select(REQUESTED.names), reads.select(REQUESTED.names)])
     looks = every.group_by("ledger_id").aggregate([("look", "count_distinct")])
     ledgers = sorted(looks.filter(pc.field("look_count_distinct") >= LOOKS_MIN)["ledger_id"].to_pylist())
-    names = pc.list_element(pc.split_pattern(every["detail"], ":", max_splits=1), 0)
+    names = pc.list_element(pc.split_pattern(every["detail"], ":"), 0)
     counts = {one["values"]: one["counts"] for one in pc.value_counts(names).to_pylist()}
     statuses = tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     return Refusals(len(ledgers), tuple(ledgers[:LEDGERS_NAMED_MAX]), lists.num_rows, reads.num_rows, statuses)

@@ -85,12 +85,12 @@ def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]
     return sorted(lines, key=_rank)
 
 
-def _rank(line: str) -> tuple[int, int, int, str, int]:
+def _rank(line: str) -> tuple[Any, ...]:
+    """Findings of one kind are all on ledgers, on bookies or on the cluster: None is compared with None alone."""
     found = json.loads(line)
     kind = Kind(found["kind"])
     first = found["segment"]["first_entry_id"] if found["segment"] else -1
-    ledger = -1 if found["ledger_id"] is None else found["ledger_id"]
-    return -CATALOGUE[kind].severity, list(Kind).index(kind), ledger, found["bookie_id"] or "", first
+    return -CATALOGUE[kind].severity, list(Kind).index(kind), found["ledger_id"], found["bookie_id"], first
 
 
 def summarise(
@@ -235,8 +235,8 @@ def _coverage(verdicts: pa.Table) -> float:
     """The share of ledgers without a reason to be unknown and not merely excused by a mark; 1.0 of no ledgers."""
     if verdicts.num_rows == 0:
         return 1.0
-    unknown = pc.greater(pc.fill_null(pc.list_value_length(verdicts["unknowns"]), 0), 0)
+    unknown = pc.greater(pc.list_value_length(verdicts["unknowns"]), 0)
     standing = pc.equal(verdicts["standing"], Standing.EXEMPT.word)
-    marked = pc.and_(standing, pc.fill_null(pc.equal(verdicts["exempt"], Exempt.MARKED_UNDERREPLICATED.value), False))
+    marked = pc.and_kleene(standing, pc.equal(verdicts["exempt"], Exempt.MARKED_UNDERREPLICATED.value))
     uncovered = int(pc.sum(pc.or_(unknown, marked)).as_py() or 0)
     return round(1 - uncovered / int(verdicts.num_rows), 6)

@@ -96,7 +96,7 @@ class _Tally:
     def result(self) -> Touches:
         ids = np.concatenate([_NONE, *(part for part, _ in self.pairs)])
         numbers = np.concatenate([_NONE, *(part for _, part in self.pairs)])
-        order = np.argsort(numbers, kind="stable")
+        order = np.argsort(numbers)
         ends = np.cumsum(np.bincount(numbers, minlength=len(self.bookies)))
         parts = np.split(ids[order], ends[:-1]) if len(ends) else []
         return Touches(
@@ -121,4 +121,4 @@ def _plus(counts: _Ints, numbers: _Ints) -> _Ints:
 
 
 def _outside(ids: Ids, others: Ids) -> int:
-    return len(np.setdiff1d(ids, others, assume_unique=True))
+    return len(np.setdiff1d(ids, others))

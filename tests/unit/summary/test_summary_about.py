@@ -46,7 +46,8 @@ def test_what_a_run_went_through_is_read_as_it_was() -> None:
     told = replace(
         about(Terms(1, 2, 3, 4)),
         partial=True,
-        previous_population=LastPopulation("20251231T030000Z-000001", "2025-12-31T03:10:00Z", 200, 50),
+        previous_population=LastPopulation("20251231T030000Z-000001", "2025-12-31T03:10:00Z", 200, 50, (90, 80), 2),
+        unregistered_since_ms={"b1": 7},
         auditor_version="0.0.9",
         waits_ms=(5, 6),
         resumed_at=("2026-01-01T04:00:00Z", "2026-01-01T05:00:00Z"),
@@ -55,11 +56,11 @@ def test_what_a_run_went_through_is_read_as_it_was() -> None:
 
 
 def test_what_an_older_version_did_not_write_is_left_out() -> None:
-    """No run before, no waits, never gone on with; and its version is not known."""
-    late = ("previous_population", "auditor_version", "waits_ms", "resumed_at")
+    """No run before, no waits, nobody known to be gone, never gone on with; and its version is not known."""
+    late = ("previous_population", "auditor_version", "waits_ms", "unregistered_since_ms", "resumed_at")
     old = {name: value for name, value in about(Terms(1, 2, 3, 4)).as_json().items() if name not in late}
     again = About.from_json(old)
-    assert (None, "", (0, 0), ()) == tuple(getattr(again, name) for name in late)
+    assert (None, "", (0, 0), {}, ()) == tuple(getattr(again, name) for name in late)
 
 
 def test_the_file_does_not_depend_on_the_order_of_a_set() -> None:
@@ -95,3 +96,11 @@ def test_terms_that_no_version_wrote_are_refused(damage: dict[str, Any]) -> None
     told["terms"] = {**told["terms"], **damage}
     with pytest.raises(OutputError, match="was not written by this version"):
         About.from_json(told)
+
+
+def test_a_run_before_that_had_no_low_runs_is_read_as_one_without() -> None:
+    """An older version did not write what the runs since then listed."""
+    before = LastPopulation("r1", "2025-12-31T03:10:00Z", 200, 50)
+    told = replace(about(Terms(1, 2, 3, 4)), previous_population=before).as_json()
+    told["previous_population"] = {n: v for n, v in told["previous_population"].items() if not n.startswith("low_")}
+    assert before == About.from_json(told).previous_population

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.summary.absences import UNREGISTERED_MAX, since_from, unregistered_json, unregistered_since
+from auditor.summary.absences import UNREGISTERED_MAX, absences_json, since_from, unregistered_json, unregistered_since
 
 NONE, WRITABLE = Registration.NONE, Registration.WRITABLE
 
@@ -64,3 +64,15 @@ def test_however_many_bookies_are_gone_the_summary_is_bounded():
     told = unregistered_json(since)
     assert UNREGISTERED_MAX == len(told)
     assert f"b{UNREGISTERED_MAX}" not in {row["bookie_id"] for row in told}
+
+
+def test_a_damaged_row_hides_no_other():
+    """Each bookie is read by itself."""
+    assert {"b2": 1_000} == since_from([{"bookie_id": "b1"}, {"bookie_id": "b2", "since": "1970-01-01T00:00:01.000Z"}])
+
+
+def test_the_fields_of_the_summary_have_their_names():
+    """Bookies without a registration, and those that probably have another name."""
+    renamed = [{"bookie_id": "b2"}]
+    since = [{"bookie_id": "b1", "since": "1970-01-01T00:00:00.000Z"}]
+    assert {"bookies_unregistered": since, "bookies_renamed": renamed} == absences_json({"b1": 0}, renamed)

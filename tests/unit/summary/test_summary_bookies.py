@@ -12,7 +12,7 @@ from auditor.evidence.schemas import ANSWERS, LEDGERS
 from auditor.first_checker.reachability import LEDGERS_NAMED_MAX, Missed
 from auditor.model.availability import Answer, AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.summary.bookies import MARK_KEY, STATE, bookies_missed, by_look, named_ledgers, with_greetings
+from auditor.summary.bookies import MARK_KEY, STATE, bookies_missed, by_look, named_ledgers, unmarked, with_greetings
 
 UNREGISTERED, HELD = AnswerStatus.UNREGISTERED, AnswerStatus.HELD
 
@@ -156,3 +156,18 @@ def test_a_bookie_greeted_for_several_shards_is_told_by_its_best_word(counts: Gr
     rows = answers(*(greeting_row("b1", 1, 0, greeting, greeting.value) for greeting in greetings))
     (found,) = with_greetings([record("b1", Registration.WRITABLE)], rows, 1)
     assert (counts, counts.value) == (found.greeting, found.greeting_detail)
+
+
+@pytest.mark.parametrize(("records", "at_ms"), [([record("b1", Registration.WRITABLE, 2)], 5), ([], 70)])
+def test_a_bookie_that_only_ledgers_know_was_seen_at_their_look(records: list[BookieRecord], at_ms: int):
+    """When the other bookies were read; where there are none, when it was asked last."""
+    asked_at = [answer_row(Answer("gone", ledger, 2, at, UNREGISTERED)) for ledger, at in ((1, 60), (2, 70))]
+    found = with_greetings(records, answers(*asked_at), 2)[-1]
+    assert BookieRecord("gone", 2, at_ms, Registration.NONE, greeting=Greeting.UNREGISTERED) == found
+
+
+def test_of_ledgers_marked_at_that_look_nothing_is_left():
+    """By ledger and look: a mark at another look, and of another ledger, excuses nothing."""
+    rows = answers(*asked(1, 2))
+    left = unmarked(rows.select(["bookie_id", *MARK_KEY]), marks((1, 1), (2, 2), (3, 1)))
+    assert [("gone", 1, 2), ("gone", 2, 1)] == sorted(tuple(row.values()) for row in left.to_pylist())

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from support.cause_worlds import BELOW, FAILED, MARKED, World, both, ids, lacking, scattered, spread
+from support.cause_worlds import BELOW, FAILED, MALFORMED, MARKED, World, both, ids, lacking, scattered, spread
 
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
@@ -29,11 +29,12 @@ def outside(
     registration: Registration = Registration.WRITABLE,
     away: bool = False,
     disabled: bool = False,
+    renamed: dict[str, str] | None = None,
 ) -> Causes:
     """What is told of b1 and its like."""
     chosen = world.causes(hits, disabled=disabled)
     bookies = {b: BookieRecord(b, 2, 0, registration, "h", 1, greeting=greeting) for b in RACKS}
-    return told(chosen, hits, Backdrop(FACTS, bookies, frozenset({"b1"} if away else ())))
+    return told(chosen, hits, Backdrop(FACTS, bookies, frozenset({"b1"} if away else ()), renamed or {}))
 
 
 def says(hits: Hits, world: World = SIX, **more: Any) -> list[str]:
@@ -100,6 +101,7 @@ SHARES = "(100 % of its {} ledgers, 0 % on the rest)"
         ("bookie b1 is not registered and", {"registration": Registration.NONE}),
         ("bookie b1, in planned maintenance, answers and", {"away": True}),
         ("bookie b1", {"greeting": None}),
+        ("bookie b1 (probably renamed to b9) answers and", {"renamed": {"b1": "b9"}}),
     ],
 )
 def test_a_bookie_is_told_as_it_was_last_seen(state: str, more: dict[str, Any]):
@@ -182,3 +184,85 @@ def test_an_id_is_that_of_the_cluster_and_the_cause():
     assert first == later == cause_id(CauseKind.BOOKIE, "b1", "entry", FACTS)
     others = [(CauseKind.BOOKIE, "b2", "entry"), (CauseKind.RACK, "b1", "entry"), (CauseKind.BOOKIE, "b1", "mark")]
     assert 4 == len({first, *(cause_id(*one, FACTS) for one in others)})
+
+
+def test_an_id_outlives_versions_of_ours():
+    """Whoever keeps it finds the cause again; a cluster without an instance id is its root and its hosts in any order."""
+    assert "03686ae7d6d62e95" == cause_id(CauseKind.BOOKIE, "b1", "entry", FACTS)
+    one, other = (ClusterFacts("zk", hosts, "/l", "flat", None, False, None) for hosts in (("h1", "h2"), ("h2", "h1")))
+    assert (
+        "3e77bc6d8b53363f" == cause_id(CauseKind.BOOKIE, "b1", "entry", one) == cause_id(CauseKind.BOOKIE, "b1", "entry", other)
+    )
+
+
+def test_the_fields_of_the_summary_have_their_names():
+    """As docs/names.md lists them."""
+    causes = outside(lacking(b01=[61, 1, 21, 41, 81], b02=[2]), APART)
+    assert {
+        "causes": causes.rows,
+        "causes_rest": {"causes": 0, "ledgers": 0},
+        "ledgers_without_cause": 1,
+        "unjudged_without_cause": 0,
+    } == causes.as_json()
+    (row,) = causes.rows
+    assert ("bookie", "b01", "entry") == (row["cause"], row["subject"], row["family"])
+
+
+def test_kinds_come_with_the_most_frequent_first():
+    """Those of equal number by name."""
+    mine = APART.naming("b01")
+    other = Hits({"ENTRY_WITHOUT_REPLICA": ids(mine[:2])}, {})
+    (row,) = outside(both(lacking(b01=mine), other), APART).rows
+    assert [(BELOW, len(mine)), ("ENTRY_WITHOUT_REPLICA", 2)] == list(row["kinds"].items())
+    few = Hits({BELOW: ids(mine[:5]), "ENTRY_WITHOUT_REPLICA": ids(mine[:5])}, {Via.LACKING: {"b01": ids(mine[:5])}})
+    (row,) = outside(few, APART).rows
+    assert [BELOW, "ENTRY_WITHOUT_REPLICA"] == list(row["kinds"])
+
+
+@pytest.mark.parametrize(
+    ("subject", "slug"),
+    [
+        ("10.0.0.7:3181", "10.0.0.7-3181"),
+        ("../../etc/X", "etc-X"),
+        ("/X room 1/", "X-room-1"),
+        ("///", "unnamed"),
+        ("b" * 99, "b" * 60),
+    ],
+)
+def test_whatever_a_subject_is_named_its_file_is_harmless(subject: str, slug: str):
+    """Nothing leaves the directory, nothing is hidden, nothing is too long."""
+    world = World({n: [subject if n % 20 == 1 else f"b{n % 20:02}"] for n in range(1_000)})
+    causes = outside(lacking(**{subject: world.naming(subject)}), world)
+    assert [f"causes/01-bookie-{slug}.txt"] == list(causes.files)
+
+
+@pytest.mark.parametrize(("size", "named"), [(5, "b01, b02, b03, b04, b05"), (6, "b01, b02, b03, b04, b05 and 1 more")])
+def test_of_a_large_rack_few_bookies_are_named(size: int, named: str):
+    """The rest is counted."""
+    members = [f"b{n:02}" for n in range(1, size + 1)]
+    world = APART.in_racks({f"b{n:02}": "/r1" if f"b{n:02}" in members else "/r2" for n in range(20)})
+    (said,) = says(lacking(**{b: world.naming(b) for b in members}), world)
+    assert said.startswith(f"rack /r1: its bookies {named} lack entries of {50 * size} ledgers (")
+
+
+def test_a_ledger_is_told_by_the_first_way_that_fits():
+    """Whom a mark names missing lacks entries too: the same ledgers are not told twice, those beside are."""
+    mine = APART.naming("b01")
+    via = {Via.MARKED: {"b01": ids(mine[:30])}, Via.LACKING: {"b01": ids(mine[20:])}}
+    (said,) = says(Hits({MARKED: ids(mine)}, via), APART)
+    expected = "bookie b01 is not registered and is named missing by the marks of 30 ledgers and lacks entries of 20 ledgers ("
+    assert said.startswith(expected)
+    (said,) = says(Hits({MARKED: ids(mine)}, {Via.MARKED: {"b01": ids(mine)}, Via.LACKING: {"b01": ids(mine)}}), APART)
+    assert "lacks" not in said
+
+
+def test_a_fact_without_others_has_no_share_of_theirs():
+    """Where every ledger is marked, disabled auto-recovery is told all the same: null, not zero."""
+    (row,) = outside(Hits({MARKED: ids(APART.ensembles)}, {}, marked=1_000), APART, disabled=True).rows
+    assert (0, 0, None, None) == tuple(row[name] for name in ("others", "others_hit", "share_others", "p_value"))
+
+
+def test_without_a_cause_the_files_and_counts_are_whole_numbers():
+    """Ids are never rounded, and of no cause there are none."""
+    causes = outside(Hits({MALFORMED: ids([2**60 + 1])}, {}))
+    assert ([], {}, 1) == (causes.rows, causes.files, causes.unexplained)

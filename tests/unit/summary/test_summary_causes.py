@@ -10,6 +10,7 @@ from support.cause_worlds import BELOW, FAILED, MALFORMED, MARKED, World, both, 
 
 from auditor.summary.causes import CauseKind
 from auditor.summary.contrast import CAUSE_LEDGERS_MIN
+from auditor.summary.exact_test import upper_tail
 from auditor.summary.hits import UNJUDGED, Hits, Via
 
 RACKS = {f"b{n}": f"/r{(n + 1) // 2}" for n in range(1, 7)}
@@ -61,6 +62,63 @@ def test_three_ledgers_of_a_large_bookie_are_chance():
     mine = [ledger for ledger in world.naming("b1") if ledger % 97 == 1][:3]
     assert 3 == len(mine)
     assert [] == world.causes(lacking(b1=mine))
+
+
+def apart(**ledgers: int) -> World:
+    """Each bookie with so many ledgers that name nobody else, all created at once."""
+    named = [bookie for bookie, count in ledgers.items() for _ in range(count)]
+    return World({n: [bookie] for n, bookie in enumerate(named)}, times=dict.fromkeys(range(len(named)), 0))
+
+
+def test_three_ledgers_are_enough():
+    """Of a bookie that touches no other, and of a period in which no other was created."""
+    world = apart(b1=3, b2=997)
+    assert [("bookie", "b1", 3)] == said(world.causes(lacking(b1=range(3))))
+    assert [3] == [n for _, _, n in said(SIX.causes(Hits({MALFORMED: ids([100, 101, 102])}, {})))]
+
+
+@pytest.mark.parametrize("family", ["entry", "metadata", "mark", "unjudged"])
+@pytest.mark.parametrize("more", [False, True])
+def test_the_probability_counts_every_candidate_there_is(family: str, more: bool):
+    """Six bookies, three racks and two searches for a period; of marks also the workers; of malformed metadata periods alone,
+    and of ledgers left unjudged none. Families that are hit beside count as well."""
+    period, mine = ids(range(100, 110)), ids(SIX.naming("b1"))
+    kinds = {"entry": BELOW, "metadata": MALFORMED, "mark": MARKED, "unjudged": "bookie_silent"}
+    via = {"entry": Via.LACKING, "mark": Via.MARKED, "unjudged": Via.UNHEARD}
+    hits = {name: Hits({kinds[name]: mine}, {one: {"b1": mine}}) for name, one in via.items()}
+    hits["metadata"] = Hits({MALFORMED: period}, {})
+    both_hits = both(hits[family], hits["metadata"]) if more else hits[family]
+    seen = Hits(both_hits.by_kind, both_hits.via, locked={"w1": ids([7]), "w2": ids([8])})
+    (found,) = (one.candidate for one in SIX.causes(seen) if one.candidate.family == family)
+    candidates = {"entry": 11, "metadata": 2, "mark": 13, "unjudged": 9}[family] + (2 if more and family != "metadata" else 0)
+    periods = 55 if family == "metadata" else 1
+    one = found.contrast
+    chance = upper_tail(one.touched_hit, one.touched, one.touched_hit + one.others_hit, one.touched + one.others)
+    assert chance * candidates * periods == pytest.approx(one.p_value, rel=1e-9)
+
+
+def greedy(lost: dict[str, set[int]]) -> list[tuple[str, set[int]]]:
+    """What explains most of what is left goes first, by the definition; of equals the first by name."""
+    left, chosen = set().union(*lost.values()), []
+    while lost:
+        name = min(lost, key=lambda one: (-len(lost[one] & left), one))
+        own = lost.pop(name) & left
+        if len(own) < CAUSE_LEDGERS_MIN:
+            break
+        left -= own
+        chosen.append((name, own))
+    return chosen
+
+
+def test_each_ledger_belongs_to_the_strongest_cause_of_what_is_left():
+    """Many bookies that share what they lost: a gain is counted anew when stronger causes have taken their ledgers."""
+    for seed in range(100):
+        draw = random.Random(seed)
+        lost = {f"b{n}": set(draw.sample(range(40), draw.randint(3, 14))) for n in range(draw.randint(3, 9))}
+        ensembles = {n: [b for b in lost if n in lost[b]] or ["idle"] for n in range(40)} | {n: ["ok"] for n in range(40, 900)}
+        world = World(ensembles, times=dict.fromkeys(range(900), 0))
+        found = {one.candidate.subject: set(one.own.tolist()) for one in world.causes(lacking(**lost))}
+        assert dict(greedy(dict(lost))) == found, seed
 
 
 # Bookies
@@ -179,6 +237,33 @@ def test_where_all_bookies_are_in_one_rack_none_is_told():
         assert {"bookie"} == {kind for kind, _, _ in said(SIX.in_racks(racks).causes(hits))}
 
 
+@pytest.mark.parametrize(
+    ("expected", "lost"),
+    [
+        ("rack", {"b1": 200, "b2": 50}),
+        ("bookie", {"b1": 200, "b2": 49}),
+        ("rack", {"b1": 100, "b2": 25}),
+        ("bookie", {"b1": 100, "b2": 24}),
+        ("rack", {"b1": 60, "b3": 10}),
+    ],
+)
+def test_a_member_of_a_lost_rack_lost_a_quarter_of_the_worst_share(expected: str, lost: dict[str, int]):
+    """Of its own ledgers, however many they are: b3 has ten, of which all are lost."""
+    rack = {"b1": 200, "b2" if "b2" in lost else "b3": 200 if "b2" in lost else 10}
+    world = apart(**rack, ok=9_000).in_racks(dict.fromkeys(rack, "/r1") | {"ok": "/r2"})
+    hits = lacking(**{bookie: world.naming(bookie)[:count] for bookie, count in lost.items()})
+    assert expected == said(world.causes(hits))[0][0]
+
+
+@pytest.mark.parametrize(("members", "wiped"), [(1, 1), (4, 2)])
+def test_a_rack_is_lost_with_more_than_half_of_two_bookies_or_more(members: int, wiped: int):
+    """A rack of one bookie is that bookie; of four two are not most."""
+    rack = {f"b{n}": 20 for n in range(members)}
+    world = apart(**rack, ok=2_000).in_racks(dict.fromkeys(rack, "/r1") | {"ok": "/r2"})
+    hits = lacking(**{f"b{n}": world.naming(f"b{n}") for n in range(wiped)})
+    assert [("bookie", f"b{n}", 20) for n in range(wiped)] == said(world.causes(hits))
+
+
 # Periods
 
 
@@ -253,6 +338,36 @@ def test_a_period_is_found_among_more_ledgers_than_edges():
     assert (CauseKind.PERIOD, 5_000) == (found.candidate.kind, len(found.own))
 
 
+def test_ledgers_left_unjudged_have_no_period():
+    """Silence ends when the bookie is back: it is not the ledgers' time."""
+    assert [] == SIX.causes(Hits({"bookie_silent": ids(range(100, 140))}, {}))
+
+
+def test_ledgers_whose_birth_nobody_knows_have_no_period():
+    """They could not be read at the first look."""
+    assert [] == SIX.causes(Hits({MALFORMED: ids(range(1_000, 1_010))}, {}))
+
+
+def test_a_bookie_behind_half_of_a_period_is_the_plainer_reason():
+    """Exactly half: it is the bookie, and the others are a period of their own."""
+    world = World({n: ["b1" if n in range(400, 410) else f"b{2 + n % 5}"] for n in range(900)})
+    hit = {f"b{n}": [one for one in range(410, 420) if one % 5 + 2 == n] for n in range(2, 7)}
+    causes = world.causes(lacking(b1=range(400, 410), **hit))
+    assert [("bookie", 10), ("period", 10)] == [(kind, n) for kind, _, n in said(causes)]
+
+
+def test_a_period_may_explain_more_than_a_small_bookie_of_it():
+    """Beside a wiped bookie, whose ledgers are set apart: the bookie that was new then is no plainer reason for the others."""
+    young = range(400, 430)
+    ensembles = {n: ["b1" if n % 9 == 0 else "b2" if n in young else f"b{3 + n % 7}"] for n in range(1_200)}
+    world = World(ensembles)
+    hit = {f"b{n}": [one for one in range(400, 480) if ensembles[one] == [f"b{n}"]] for n in range(2, 10)}
+    causes = world.causes(lacking(b1=world.naming("b1"), **hit))
+    assert [("bookie", len(world.naming("b1"))), ("period", sum(map(len, hit.values())))] == [
+        (kind, n) for kind, _, n in said(causes)
+    ]
+
+
 # Recovery
 
 
@@ -268,6 +383,7 @@ def test_disabled_auto_recovery_is_why_marks_stand(all_marked: bool):
         found.candidate.contrast.touched_hit,
         found.candidate.contrast.p_value,
     )
+    assert (0, 0 if all_marked else 96) == (found.candidate.contrast.others_hit, found.candidate.contrast.others)
     assert "autorecovery" not in {kind for kind, _, _ in said(world.causes(hits))}
 
 
@@ -280,6 +396,14 @@ def test_a_worker_that_sits_on_its_locks_is_why_marks_stand():
     """By the holder of the lock; a worker whose other ledgers are well is no cause."""
     hit = range(0, 300, 30)
     hits = Hits({MARKED: ids(hit)}, {}, locked={"w1": ids(hit), "w2": ids([30, *range(1, 29)])}, marked=38)
+    assert [("worker", "w1", 10)] == said(SIX.causes(hits))
+
+
+def test_each_worker_needs_a_contrast_of_its_own():
+    """One holds the locks of old marks alone; the other of a few, and of many that are new."""
+    one, other = range(0, 300, 30), [5, 15, 25, 35]
+    locked = {"w1": ids(one), "w2": ids([*other, *range(100, 120)])}
+    hits = Hits({MARKED: ids([*one, *other])}, {}, locked=locked, marked=40)
     assert [("worker", "w1", 10)] == said(SIX.causes(hits))
 
 
@@ -320,3 +444,17 @@ def test_causes_and_their_ledgers_are_the_same_whatever_the_order():
     lost = {f"b{n}": world.naming(f"b{n}")[::2] for n in (5, 1, 3)}
     one, other = (world.causes(lacking(**dict(items))) for items in (list(lost.items()), list(lost.items())[::-1]))
     assert said(one) == said(other) == [("bookie", b, 50) for b in ("b1", "b3", "b5")]
+
+
+def test_what_fails_placement_is_compared_with_all_that_it_touches():
+    """A bookie with its ledgers, failing or not; a rack with those of its bookies; both against those that have none."""
+    mine = SIX.naming("b2")
+    hit = [ledger for ledger in mine if ledger % 10]
+    (found,) = SIX.causes(failing(hit, {"b2": hit}, {}))
+    one = found.candidate.contrast
+    assert (len(hit), len(mine), 0, 300 - len(mine)) == (one.touched_hit, one.touched, one.others_hit, one.others)
+    rack = SIX.naming("b1", "b2")
+    (found,) = SIX.causes(failing(rack[:90], {}, {"/r1": rack[:90]}))
+    one = found.candidate.contrast
+    others = sum(len(SIX.naming(*two)) for two in (("b3", "b4"), ("b5", "b6")))
+    assert (90, len(rack), 0, others) == (one.touched_hit, one.touched, one.others_hit, one.others)
