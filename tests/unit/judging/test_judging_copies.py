@@ -63,3 +63,9 @@ def test_single_ledgers_are_counted_as_a_run_counts_them() -> None:
     table = rows(("sound", SOME), ("sound", capped), ("exempt", None), ("indeterminate", SOME), ("sound", None))
     assert copies_of_verdicts(table) == copies_of_ledgers(verdicts)
     assert 100 + COPIES_MAX == copies_of_ledgers(verdicts)["copies"]["expected"]
+
+
+def test_where_nothing_was_judged_no_copy_is_counted() -> None:
+    """Zeros, and no ratio."""
+    none = {"expected": 0, "listed": 0, "read": 0, "assumed": 0}
+    assert {"copies": none, "verified_ratio": None} == copies_of_verdicts(rows(("exempt", SOME)))

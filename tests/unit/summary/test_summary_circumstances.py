@@ -16,7 +16,7 @@ from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import BookieLack, Exempt, Probes, Standing, Unknown, Verdict
 from auditor.summary.assurance import BOOKIES_NAMED_MAX, assurance_of_ledgers, maintenance_of_ledgers
-from auditor.summary.circumstances import assurance, away, bookie_counts, gone, maintenance, placement
+from auditor.summary.circumstances import assurance, away, bookie_counts, gone, maintenance, placement, told, unheard
 
 TERMS = Terms(9_000, 1_000, 16, 5, probe_entries=3)
 WRITABLE, NONE = Registration.WRITABLE, Registration.NONE
@@ -147,3 +147,38 @@ def test_single_ledgers_are_told_in_the_same_words():
     found = {one["bookie_id"]: one["found"] for one in maintenance_of_ledgers(judged, terms)["bookies"]}
     assert {"gone": "not_registered", "well": "answered"} == found
     assert 1 == maintenance_of_ledgers(judged, terms)["ledgers"]
+
+
+def test_bookies_that_gave_no_word_are_named_by_how_they_failed_to():
+    """As they were last; one that answered at any look gave a word. A few of each, sorted."""
+    back = [bookie("back", Greeting.ANSWERED), bookie("back", Greeting.SILENT, look=2)]
+    found = unheard(
+        [*back, AWAY, UNABLE, WELL, IDLE, SILENT, bookie("mute", Greeting.SILENT), bookie("shut", Greeting.REFUSED)]
+    )
+    assert {
+        "silent": ["mute", "silent"], "refused": ["shut"], "unsupported": ["unable"], "unregistered": ["away"],
+        "address_unknown": [],
+    } == found  # fmt: skip
+    assert BOOKIES_NAMED_MAX == len(unheard([bookie(f"b{n:02}", Greeting.SILENT) for n in range(40)])["silent"])
+
+
+def test_a_bookie_in_maintenance_that_answered_once_is_told_as_answering():
+    """Whatever it did at the last look."""
+    terms = replace(TERMS, around=Surroundings(maintenance=frozenset({"b"})))
+    records = [bookie("b", Greeting.ANSWERED), bookie("b", Greeting.SILENT, look=2)]
+    assert [{"bookie_id": "b", "found": "answered"}] == maintenance(records, terms, rows())["bookies"]
+
+
+def test_the_fields_of_the_summary_have_their_names():
+    """Of the same bookies, terms and verdicts."""
+    terms = replace(TERMS, placement=PlacementRule(Policy.RACK, java_compatible=True))
+    records, table = [AWAY, FORGOTTEN, SILENT, UNABLE], rows({}, probed(5, 3))
+    assert {
+        "bookies": bookie_counts(records, 7),
+        "bookies_unheard": unheard(records),
+        "bookies_away": ["away"],
+        "bookies_gone": ["forgotten"],
+        "maintenance": maintenance(records, terms, table),
+        "placement": placement(records, terms),
+        "assurance": assurance(records, terms, table, []),
+    } == told(records, 7, terms, table, [])

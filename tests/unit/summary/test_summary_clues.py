@@ -13,7 +13,7 @@ from auditor.evidence.schemas import LEDGERS, VERDICTS
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ReplicationLock, ZnodeStamp
 from auditor.summary.clues import BIRTHS, MARKS, Clues, births, created_between, locked_by, newest_marks
-from auditor.summary.hits import Hits, Via
+from auditor.summary.hits import Hits, Via, union
 
 RACKS = {"b1": "/r1", "b2": "/r1", "b3": "/r2", "b4": "/r3"}
 NO_VERDICTS = VERDICTS.empty_table()
@@ -127,3 +127,56 @@ def test_a_ledger_is_born_once():
     assert ([1], [10]) == (born.ledger_ids.tolist(), born.at_ms.tolist())
     assert [0, 1, 1] == created_between(batches, np.array([10, 20])).tolist()
     assert [1, 0, 1] == created_between(batches, np.array([11, 20])).tolist()
+
+
+def test_only_segments_that_fail_placement_misplace_bookies():
+    """A segment of another finding misplaces nobody; neither does a finding without one."""
+    seen = hits(finding(Kind.ENTRY_WITHOUT_REPLICA, 7), finding(Kind.PLACEMENT_FAILED, 8, segment=None, missing_on={}))
+    assert ({}, {}) == (seen.via[Via.MISPLACED], seen.crowds)
+
+
+def test_ledgers_found_for_their_mark_are_told():
+    """Whether too old or beyond recovery; each once, ascending."""
+    kinds = ((Kind.UNDERREPLICATED_BEYOND_GRACE, 9), (Kind.UNDERREPLICATED_UNRECOVERABLE, 3), (Kind.ENTRY_WITHOUT_REPLICA, 5))
+    clues = Clues(RACKS)
+    assert [] == clues.marked().tolist()
+    for kind, ledger in (*kinds, *kinds):
+        clues.add(finding(kind, ledger))
+    assert [3, 9] == clues.marked().tolist()
+
+
+def test_batches_are_counted_together():
+    """Tables come in pieces, and what a piece says is added to what others said."""
+    verdicts = [
+        pa.Table.from_pylist([{"ledger_id": ledger, "unknowns": ["bookie_silent"]}], schema=VERDICTS) for ledger in (2, 1)
+    ]
+    assert {"bookie_silent": [1, 2]} == told(hits(verdicts=pa.concat_tables(verdicts)).by_kind)
+    read = [rows(record(n, 1, mark=Mark(0, missing_replicas=("b1",), lock=ReplicationLock("w1", 5)))) for n in (2, 1)]
+    assert {"w1": [1, 2]} == told(locked_by(batch for table in read for batch in table.to_batches()))
+    seen = hits(marks=pa.concat_tables([newest_marks(one) for one in read]))
+    assert ({"b1": [1, 2]}, {"w1": [1, 2]}) == (told(seen.via[Via.MARKED]), told(seen.locked))
+    batches = [batch for table in read for batch in table.select(BIRTHS).to_batches()]
+    assert [0, 2, 0] == created_between(batches, np.array([5, 30])).tolist()
+
+
+def test_of_each_ledger_the_newest_mark_is_kept():
+    """However many ledgers were looked at twice; none of no ledger."""
+    read = [record(ledger, look, mark=Mark(0, lock=ReplicationLock(f"w{look}", 5))) for ledger in (1, 2, 3) for look in (1, 2)]
+    newest = newest_marks(rows(*read))
+    assert [(1, "w2"), (2, "w2"), (3, "w2")] == [(row["ledger_id"], row["holder"]) for row in newest.to_pylist()]
+    assert 0 == newest_marks(pa.Table.from_batches([], schema=LEDGERS)).num_rows
+
+
+def test_a_lock_without_a_name_is_no_workers():
+    """Its holder could not be read."""
+    nameless = rows(record(1, 1, mark=Mark(0, lock=ReplicationLock("", 5))))
+    assert ({}, {}) == (locked_by(nameless.to_batches()), hits(marks=newest_marks(nameless)).locked)
+
+
+def test_ids_and_counts_stay_whole_numbers():
+    """An id above 2^53 is the same id, and nothing is a fraction of a ledger, even where there are none."""
+    large = 2**60 + 1
+    seen = hits(finding(Kind.METADATA_MALFORMED, large, missing_on={}))
+    assert [large] == seen.affected().tolist()
+    counts = created_between([], np.array([10]))
+    assert [np.dtype(np.int64)] * 2 == [union([]).dtype, counts.dtype]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from auditor.summary.contrast import Contrast, Group, compare, outliers
+from auditor.summary.contrast import SIGNIFICANCE, Contrast, Group, compare, outliers
 
 
 def test_three_times_the_share_is_enough_and_less_is_not():
@@ -33,6 +33,18 @@ def test_without_others_nothing_stands_out():
     one = compare(10, 10, 0, 0, 1)
     assert (False, 1.0, None) == (one.stands_out(), one.share_touched, one.share_others)
     assert 0.0 == Contrast(0, 0, 0, 0).share_touched
+    assert [False, True] == [Contrast(10, 10, 0, others).stands_out() for others in (0, 1)]
+
+
+def test_the_probability_may_reach_the_bound():
+    """One false cause in so many runs is what is allowed."""
+    assert Contrast(3, 3, 0, 100, SIGNIFICANCE).stands_out()
+    assert not Contrast(3, 3, 0, 100, 1.001 * SIGNIFICANCE).stands_out()
+
+
+def test_a_large_group_with_one_hit_hides_no_small_one():
+    """Groups are told apart by their shares, and not by how many ledgers they touch."""
+    assert ["b1"] == list(outliers({"b0": Group(1, 1_000), "b1": Group(10, 10)}, 2))
 
 
 def test_outliers_do_not_hide_each_other():

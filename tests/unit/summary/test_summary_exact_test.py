@@ -54,8 +54,23 @@ def test_the_tail_falls_with_every_hit():
 def test_ten_million_things_cost_milliseconds():
     """At the mode, where the tails are longest; far out the probability is smaller than a double can be."""
     begun = time.process_time()
-    for hit in (2_499_000, 2_500_000, 2_500_001, 2_510_000):
+    for hit in (1, 2_499_000, 2_500_000, 2_500_001, 2_510_000):
         assert 0 <= upper_tail(hit, 5_000_000, 5_000_000, 10_000_000) <= 1
+    assert 0 <= upper_tail(1, 10_000_000, 10_000_000, 20_000_000) <= 1
     assert time.process_time() - begun < 1
     assert 0 == upper_tail(400_000, 400_000, 400_001, 10_000_000)
     assert 0.5 == pytest.approx(upper_tail(2_500_000, 5_000_000, 5_000_000, 10_000_000), abs=1e-3)
+
+
+def test_what_is_unlikely_is_exact_in_its_first_digits():
+    """However small: a probability of 10^-40 is not 0, and it is multiplied later."""
+    for hit, touched, all_hit, total in ((50, 50, 100, 1_000), (40, 60, 100, 1_000), (30, 30, 30, 500)):
+        assert upper_tail(hit, touched, all_hit, total) == pytest.approx(float(counted(hit, touched, all_hit, total)), rel=1e-6)
+
+
+def test_no_probability_is_above_one():
+    """Nor below 0, however the logarithms are rounded."""
+    for exponent in range(3, 12):
+        total = 10**exponent
+        for touched in (1, 2, 3):
+            assert 0 <= upper_tail(touched, touched, total - 1, total) <= 1

@@ -24,8 +24,10 @@ def marked(age_ms: int, **more: Any) -> dict[str, Any]:
 def test_within_and_beyond_grace_add_up_to_the_total() -> None:
     """Of listed ledgers and of others alike; at exactly the grace a mark is within it."""
     verdicts = rows({}, marked(0), marked(GRACE_MS), marked(GRACE_MS + 1), {"is_mark_stale": False})
-    told = marks_of(verdicts, [UnlistedMark(GRACE_MS + 1, False), UnlistedMark(5, True), UnlistedMark(5, None)], GRACE_MS)
-    expected = {"total": 6, "within_grace": 4, "beyond_grace": 2, "stale": 0, "without_ledger": 1}
+    told = marks_of(
+        verdicts, [UnlistedMark(GRACE_MS + 1, False), *[UnlistedMark(5, has) for has in (True, True, None)]], GRACE_MS
+    )
+    expected = {"total": 7, "within_grace": 5, "beyond_grace": 2, "stale": 0, "without_ledger": 1}
     assert expected == told["marks"]
 
 
@@ -57,3 +59,8 @@ def test_no_mark_is_a_zero_everywhere() -> None:
     """Each name is there before anything is marked."""
     told = marks_of(rows(), [], GRACE_MS)
     assert {0} == {*told["marks"].values(), *told["marks_by_age"].values()}
+
+
+def test_an_age_is_never_rounded() -> None:
+    """However old a mark claims to be."""
+    assert 1 == marks_of(rows(marked(2**53 + 1)), [], 2**53)["marks"]["beyond_grace"]

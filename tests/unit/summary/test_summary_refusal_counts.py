@@ -63,3 +63,10 @@ def test_few_ledgers_are_named():
     """However many it refused."""
     found = refusals(rows(*lists(ledgers=range(1, 100))), rows())["b1"]
     assert (99, tuple(range(1, LEDGERS_NAMED_MAX + 1))) == (found.ledgers, found.some)
+
+
+def test_statuses_come_with_the_most_frequent_first():
+    """Those of equal number by name; the name is all before the first colon."""
+    details = ["EUA: a", "EBUSY: a: b: c", "EIO: x", "EBUSY: d"]
+    found = refusals(rows(*(("b1", n, 1, "refused", detail) for n, detail in enumerate(details))), rows())
+    assert (("EBUSY", 2), ("EIO", 1), ("EUA", 1)) == found["b1"].statuses

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 from support import report_stories as told
 
+from auditor import __version__
 from auditor.evidence.schemas import VERDICTS
+from auditor.first_checker.population import LastPopulation
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
@@ -59,9 +61,11 @@ def facts(**changes: Any) -> RunFacts:
     return RunFacts(**(values | changes))
 
 
-def summary(*rows: dict[str, Any], findings: tuple[dict[str, Any], ...] = (), **changes: Any) -> dict[str, Any]:
+def summary(
+    *rows: dict[str, Any], findings: tuple[dict[str, Any], ...] = (), previous: Previous = NO_PREVIOUS, **changes: Any
+) -> dict[str, Any]:
     lines = [json.dumps(one) for one in findings]
-    return summarise(facts(**changes), verdicts(*rows), [], COSTS, lines, NO_PREVIOUS)
+    return summarise(facts(**changes), verdicts(*rows), [], COSTS, lines, previous)
 
 
 MIXED = (
@@ -308,3 +312,74 @@ def test_ledgers_that_were_named_and_are_not_there_leave_the_run_incomplete():
     assert ("INCOMPLETE", 3, True, ["1 of the ledgers ..."]) == (
         done["outcome"], done["exit_code"], done["partial"], done["withheld"],
     )  # fmt: skip
+
+
+def test_findings_of_one_ledger_come_by_their_segment():
+    """One that is about no segment first; those on bookies by the name of the bookie."""
+    first = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 5)
+    whole = told.finding(Kind.ENTRY_WITHOUT_REPLICA, 5, segment=None)
+    b1, b2 = (told.finding(Kind.BOOKIE_LOST_UNNOTICED, bookie) for bookie in ("b1", "b2"))
+    clusters = [told.finding(Kind.MARK_WITHOUT_LEDGER, "cluster")] * 2
+    lines = [json.dumps(one) for one in (b2, first, *clusters, b1, whole)]
+    found = [json.loads(line) for line in findings_of(verdicts(verdict(1)), lines)]
+    assert [whole, first] == [one for one in found if one["ledger_id"]]
+    assert [b1, b2] == [one for one in found if one["bookie_id"]]
+
+
+def test_a_summary_says_which_run_of_which_cluster_it_is():
+    """Under the names of the contract, as they were given."""
+    given = {"run_id": "r7", "started_at": "then", "finished_at": "later", "resumed_at": ("between",), "nobody_answered": True}
+    said = summary(verdict(1), **given)
+    assert given | {"resumed_at": ["between"]} == {name: said[name] for name in given}
+    assert (__version__, False) == (said["auditor_version"], said["replication_disabled"])
+    assert {
+        "metadata_service_uri": FACTS.metadata_service_uri, "instance_id": "inst", "root": "/ledgers", "hosts": ["zk1:2181"],
+    } == said["cluster"]  # fmt: skip
+
+
+def test_what_was_found_decides_the_outcome_and_the_code():
+    """By the severity from which on a run fails; one sound ledger is a sound run."""
+    assert ("SOUND", 0) == tuple(summary(verdict(1))[name] for name in ("outcome", "exit_code"))
+    for fail_on, code in (("warning", 1), ("critical", 0)):
+        said = summary(verdict(6, "violated"), findings=(WARNING,), fail_on=fail_on)
+        assert ("VIOLATED", code, 1) == (said["outcome"], said["exit_code"], said["findings"][WARNING["kind"]]["findings"])
+    said = summary(verdict(1, "indeterminate", unknowns=["checkers_disagree"]), fail_on="never")
+    assert ("AUDITOR_FAULT", 4) == (said["outcome"], said["exit_code"])
+
+
+def test_totals_go_on_from_the_last_run():
+    """Of findings and of requests."""
+    previous = Previous({CRITICAL["kind"]: 4}, {"zookeeper_reads": {"answered": 100, "failed": 1}}, frozenset())
+    said = summary(verdict(5, "violated"), findings=(CRITICAL,), previous=previous)
+    assert (5, {"answered": 137, "failed": 4}) == (said["totals"][CRITICAL["kind"]], said["request_totals"]["zookeeper_reads"])
+
+
+def test_requests_that_all_failed_were_not_answered():
+    """Nothing is counted below zero, and nothing appears."""
+    costs = Costs(0, 0, 7, 0, 0, 0, 7, 0)
+    assert {"answered": 0, "failed": 7} == NO_PREVIOUS.request_totals_after(costs)["bookie_requests"]
+
+
+def test_the_next_run_is_held_against_this_one():
+    """Or against what this one was held against, where that is kept; after a run of a part there is nothing to hold against."""
+    names = ("baseline_run", "baseline_finished_at", "baseline_listed", "low_listed", "low_runs")
+    said = summary(*MIXED, run_id="r7", finished_at="later")["population"]
+    assert dict(zip(names, ("r7", "later", 6, [], 0), strict=True)) == said
+    kept = LastPopulation("r1", "before", 900, 50, (6, 7), 2)
+    said = summary(*MIXED, baseline=kept)["population"]
+    assert dict(zip(names, ("r1", "before", 900, [6, 7], 2), strict=True)) == said
+    assert None is summary(*MIXED, partial=True)["population"]
+
+
+def test_how_many_ledgers_a_run_may_lose_is_its_own_setting():
+    """Whatever the last run was held to; before the first run there is nothing."""
+    kept = LastPopulation("r1", "before", 900, 50, (6, 7), 2)
+    assert LastPopulation("r1", "before", 900, 30, (6, 7), 2) == Previous({}, {}, frozenset(), kept).population(30)
+    assert None is NO_PREVIOUS.population(30)
+
+
+def test_coverage_has_six_digits():
+    """Two of three ledgers; without ledgers lists left nothing out."""
+    said = summary(verdict(1), verdict(2), verdict(3, "indeterminate", unknowns=["bookie_silent"]))
+    assert 0.666667 == said["coverage"]
+    assert 0 == summary(allow_empty=True)["requests"]["listing_false_negatives"]

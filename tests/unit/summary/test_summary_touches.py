@@ -91,3 +91,10 @@ def test_written_ledgers_have_these_columns():
     rows = table(LEDGERS, [ledger_row(LedgerRecord(3, 1, 0, RecordStatus.UNREADABLE))])
     found = touches(*pa.Table.from_batches([rows]).select(TOUCHING).to_batches())
     assert (1, {}) == (found.ledgers, found.by_bookie)
+
+
+def test_batches_are_counted_together():
+    """Ledgers add up, and every count is a whole number."""
+    found = touches(batch((7, 1, [["b1"]])), batch((8, 1, [["b1", "b9"]]), (9, 1, [["b2"]])))
+    assert (3, {"b1": 2, "b9": 1, "b2": 1}, {"/r1": 3}) == (found.ledgers, found.by_bookie, found.by_rack)
+    assert {int} == {type(count) for count in (*found.by_bookie.values(), *found.by_rack.values())}
