@@ -113,7 +113,7 @@ def _likelihood(hit: _Floats, of: _Floats) -> _Floats:
 
 
 def _times_log(part: _Floats, whole: _Floats) -> _Floats:
-    """Return part * log(part / whole), 0 where a part is 0."""
-    share = np.divide(part, whole, out=np.ones_like(part), where=(part > 0) & (whole > 0))
+    """Return part * log(part / whole), 0 where a part is 0. No part is larger than its whole."""
+    share = np.divide(part, whole, out=np.ones_like(part), where=part > 0)
     result: _Floats = part * np.log(share)
     return result
