@@ -571,7 +571,7 @@ def test_an_entry_beyond_the_end_needs_the_ack_quorum_itself() -> None:
     held = {"b1": 12, "b2": 11, "b3": 10}
     answers = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(set(range(end)))) for b, end in held.items()}
     (finding,) = judge(record(ledger(E3)), answers, {}, TERMS).findings
-    assert (((10, 10),), 1) == (finding.entries, finding.entries_total)
+    assert (LEDGER, ((10, 10),), 1) == (finding.ledger_id, finding.entries, finding.entries_total)
 
 
 def test_one_doubled_first_entry_id_costs_its_own_segments_only() -> None:
@@ -612,3 +612,13 @@ def test_maintenance_is_no_excuse_for_another_bookie_or_another_reason(said: Ans
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset(away)))
     verdict = told(E3, None, terms, b1=said)
     assert (Standing.INDETERMINATE, False) == (verdict.standing, verdict.only_maintenance)
+
+
+@pytest.mark.parametrize(("entries_max", "searched"), [(0, None), (1, 1)])
+def test_lost_entries_are_looked_for_elsewhere_if_one_may_be_read(entries_max: int, searched: int | None) -> None:
+    """The bound is the setting of a look; at 0 nobody outside the ensemble is asked, and nothing is told of a search."""
+    around = Surroundings(writable=frozenset({"b1", "b2", "b3", "b9"}))
+    terms = replace(TERMS, around=around, stranded_entries_max=entries_max)
+    (finding,) = told(E3, None, terms, b1="4", b2="4", b3="4").findings
+    assert isinstance(finding.facts, EntryFacts)
+    assert searched == (finding.facts.search and finding.facts.search.entries)

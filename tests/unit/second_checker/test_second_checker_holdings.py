@@ -10,7 +10,18 @@ from support.stories import LEDGER, NOW_MS, groups
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.verdict import Unknown
-from auditor.second_checker.holdings import ABSENT, HELD, UNKNOWN, by_list, by_reads, edges_of, gone, unheard
+from auditor.second_checker.holdings import (
+    ABSENT,
+    HELD,
+    UNKNOWN,
+    by_list,
+    by_reads,
+    edges_of,
+    gone,
+    groups_of,
+    only_listed,
+    unheard,
+)
 
 PRESENT, NO_ENTRY, NO_LEDGER = ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER
 TIMED_OUT, CORRUPT = ReadStatus.TIMED_OUT, ReadStatus.CORRUPT
@@ -225,3 +236,10 @@ def test_runs_of_a_billion_entries_are_written_as_far_as_the_block_goes() -> Non
     size = 10**9
     words = by_list(listing((0, size + 1, size, size + 1)), 3, -1, {}).words(size - 2, size + 2)
     assert ([HELD, HELD, UNKNOWN, HELD, HELD], 5) == (list(words), words.nbytes)
+
+
+def test_by_a_list_alone_what_it_does_not_name_is_absent() -> None:
+    """Whatever was read; within the block only."""
+    runs = groups_of(listing((1, 1, 2, 0), (6, 12, 1, 3)))
+    assert [ABSENT, HELD, HELD, ABSENT, ABSENT, ABSENT, HELD, ABSENT] == list(only_listed(runs, 0, 7))
+    assert [ABSENT, HELD] == list(only_listed(runs, 8, 9))
