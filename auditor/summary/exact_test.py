@@ -25,12 +25,12 @@ def upper_tail(hit: int, touched: int, all_hit: int, total: int) -> float:
         return 0.0
     if hit * total > touched * all_hit:
         return min(1.0, _sum_from(hit, touched, all_hit, total))
-    # Up to the mean the other tail is the short one, at most a half. It is the same sum over the things that are not hit.
+    # Up to the mean the other tail is the short one, at most a half: a sum over the things not hit.
     return 1.0 - _sum_from(touched - hit + 1, touched, total - all_hit, total)
 
 
 def _sum_from(hit: int, touched: int, all_hit: int, total: int) -> float:
-    """Return the sum of the terms from `hit` on, which lies above the mean. Costs one multiplication a term."""
+    """Return the sum of the terms from `hit`, above the mean, on. Costs one multiplication a term."""
     most = min(touched, all_hit)
     term = whole = 1.0
     for x in range(hit, most):

@@ -86,7 +86,7 @@ def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]
 
 
 def _rank(line: str) -> tuple[Any, ...]:
-    """Findings of one kind are all on ledgers, on bookies or on the cluster: None is compared with None alone."""
+    """Return a sort key. The subjects of one kind are alike: None is compared with None alone."""
     found = json.loads(line)
     kind = Kind(found["kind"])
     first = found["segment"]["first_entry_id"] if found["segment"] else -1

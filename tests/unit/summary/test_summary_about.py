@@ -56,7 +56,7 @@ def test_what_a_run_went_through_is_read_as_it_was() -> None:
 
 
 def test_what_an_older_version_did_not_write_is_left_out() -> None:
-    """No run before, no waits, nobody known to be gone, never gone on with; and its version is not known."""
+    """No run before, no waits, no bookie gone, never resumed; and its version is not known."""
     late = ("previous_population", "auditor_version", "waits_ms", "unregistered_since_ms", "resumed_at")
     old = {name: value for name, value in about(Terms(1, 2, 3, 4)).as_json().items() if name not in late}
     again = About.from_json(old)

@@ -187,7 +187,7 @@ def test_an_id_is_that_of_the_cluster_and_the_cause():
 
 
 def test_an_id_outlives_versions_of_ours():
-    """Whoever keeps it finds the cause again; a cluster without an instance id is its root and its hosts in any order."""
+    """A cluster without an instance id is its root and its hosts, in any order."""
     assert "03686ae7d6d62e95" == cause_id(CauseKind.BOOKIE, "b1", "entry", FACTS)
     one, other = (ClusterFacts("zk", hosts, "/l", "flat", None, False, None) for hosts in (("h1", "h2"), ("h2", "h1")))
     assert (
@@ -246,7 +246,7 @@ def test_of_a_large_rack_few_bookies_are_named(size: int, named: str):
 
 
 def test_a_ledger_is_told_by_the_first_way_that_fits():
-    """Whom a mark names missing lacks entries too: the same ledgers are not told twice, those beside are."""
+    """A mark names b01, which lacks entries of the same ledgers and of others."""
     mine = APART.naming("b01")
     via = {Via.MARKED: {"b01": ids(mine[:30])}, Via.LACKING: {"b01": ids(mine[20:])}}
     (said,) = says(Hits({MARKED: ids(mine)}, via), APART)

@@ -80,8 +80,8 @@ def test_three_ledgers_are_enough():
 @pytest.mark.parametrize("family", ["entry", "metadata", "mark", "unjudged"])
 @pytest.mark.parametrize("more", [False, True])
 def test_the_probability_counts_every_candidate_there_is(family: str, more: bool):
-    """Six bookies, three racks and two searches for a period; of marks also the workers; of malformed metadata periods alone,
-    and of ledgers left unjudged none. Families that are hit beside count as well."""
+    """Six bookies, three racks, two searches for a period; of marks the workers too. Malformed metadata
+    has periods alone, and silence has none. Families that are hit beside count as well."""
     period, mine = ids(range(100, 110)), ids(SIX.naming("b1"))
     kinds = {"entry": BELOW, "metadata": MALFORMED, "mark": MARKED, "unjudged": "bookie_silent"}
     via = {"entry": Via.LACKING, "mark": Via.MARKED, "unjudged": Via.UNHEARD}
@@ -98,7 +98,7 @@ def test_the_probability_counts_every_candidate_there_is(family: str, more: bool
 
 
 def greedy(lost: dict[str, set[int]]) -> list[tuple[str, set[int]]]:
-    """What explains most of what is left goes first, by the definition; of equals the first by name."""
+    """Choose what explains most of what is left; of equals the first by name."""
     left, chosen = set().union(*lost.values()), []
     while lost:
         name = min(lost, key=lambda one: (-len(lost[one] & left), one))
@@ -111,7 +111,7 @@ def greedy(lost: dict[str, set[int]]) -> list[tuple[str, set[int]]]:
 
 
 def test_each_ledger_belongs_to_the_strongest_cause_of_what_is_left():
-    """Many bookies that share what they lost: a gain is counted anew when stronger causes have taken their ledgers."""
+    """Bookies share what they lost; a gain shrinks when a stronger cause takes ledgers."""
     for seed in range(100):
         draw = random.Random(seed)
         lost = {f"b{n}": set(draw.sample(range(40), draw.randint(3, 14))) for n in range(draw.randint(3, 9))}
@@ -357,7 +357,7 @@ def test_a_bookie_behind_half_of_a_period_is_the_plainer_reason():
 
 
 def test_a_period_may_explain_more_than_a_small_bookie_of_it():
-    """Beside a wiped bookie, whose ledgers are set apart: the bookie that was new then is no plainer reason for the others."""
+    """The ledgers of a wiped bookie are set apart, and a new bookie has less than half of the rest."""
     young = range(400, 430)
     ensembles = {n: ["b1" if n % 9 == 0 else "b2" if n in young else f"b{3 + n % 7}"] for n in range(1_200)}
     world = World(ensembles)
@@ -447,7 +447,7 @@ def test_causes_and_their_ledgers_are_the_same_whatever_the_order():
 
 
 def test_what_fails_placement_is_compared_with_all_that_it_touches():
-    """A bookie with its ledgers, failing or not; a rack with those of its bookies; both against those that have none."""
+    """A bookie with its ledgers, failing or not; a rack with those of its bookies."""
     mine = SIX.naming("b2")
     hit = [ledger for ledger in mine if ledger % 10]
     (found,) = SIX.causes(failing(hit, {"b2": hit}, {}))

@@ -174,7 +174,7 @@ def test_a_lock_without_a_name_is_no_workers():
 
 
 def test_ids_and_counts_stay_whole_numbers():
-    """An id above 2^53 is the same id, and nothing is a fraction of a ledger, even where there are none."""
+    """An id above 2^53 is the same id, and no count is a fraction, even of nothing."""
     large = 2**60 + 1
     seen = hits(finding(Kind.METADATA_MALFORMED, large, missing_on={}))
     assert [large] == seen.affected().tolist()

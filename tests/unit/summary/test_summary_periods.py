@@ -61,7 +61,7 @@ def log_likelihood(hit: int, of: int) -> float:
 
 
 def test_the_period_agrees_with_trying_each():
-    """Random hits, by the definition: each period that begins and ends at a hit ledger. The seed is in the message."""
+    """Each period that begins and ends at a hit ledger is compared. The seed is in the message."""
     found_any = 0
     for seed in range(200):
         draw = np.random.default_rng(seed)
@@ -112,7 +112,7 @@ def test_without_hits_there_is_no_period():
 
 
 def test_the_ledgers_of_a_period_are_those_created_in_it():
-    """Both ends belong to it; of other ledgers, and of those whose birth is unknown, nothing is told."""
+    """Both ends belong to it. Ledgers whose birth is unknown do not."""
     births = Births(np.array([1, 2, 3, 4, 5]), np.array([10, 20, 30, 40, 25]))
     period = Period(20, 30, Contrast(1, 1, 0, 1))
     assert [2, 3] == births.within(np.array([1, 2, 3, 4, 9]), period).tolist()

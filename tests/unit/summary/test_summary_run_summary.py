@@ -361,7 +361,7 @@ def test_requests_that_all_failed_were_not_answered():
 
 
 def test_the_next_run_is_held_against_this_one():
-    """Or against what this one was held against, where that is kept; after a run of a part there is nothing to hold against."""
+    """Or against what this one was held against, where that is kept. A run of a part leaves nothing."""
     names = ("baseline_run", "baseline_finished_at", "baseline_listed", "low_listed", "low_runs")
     said = summary(*MIXED, run_id="r7", finished_at="later")["population"]
     assert dict(zip(names, ("r7", "later", 6, [], 0), strict=True)) == said

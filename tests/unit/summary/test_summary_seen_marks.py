@@ -21,7 +21,7 @@ def rows(*cells: Row) -> pa.Table:
 
 
 def test_what_was_seen_is_read_as_it_was() -> None:
-    """In order of ids: looked at twice, once, only listed; gone at the second look; and why not all could be listed."""
+    """Marks looked at twice, once, and only listed, by id; and why not all were listed."""
     read = seen_marks(
         rows(
             mark_row(9, AGAIN, 70, None, None),
