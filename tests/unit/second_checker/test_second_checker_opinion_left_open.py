@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from struct import pack
 
 import pytest
 from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
@@ -17,6 +18,7 @@ from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
 from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.sandbox.notation import ledger
+from auditor.second_checker.beyond_end import RUNS_MAX
 from auditor.second_checker.blocks import blocks
 from auditor.second_checker.opinion import Opinion, enumerated
 from auditor.second_checker.schedule import stretches
@@ -154,3 +156,21 @@ def test_of_a_ledger_looked_at_whole_no_more_ranges_are_kept_than_are_compared()
     assert told.entries is not None
     for kept in (told.entries, told.missing_on["b1"]):
         assert (RANGES_MAX + 1, 5_000) == (len(kept.ranges), kept.total)
+
+
+def test_of_metadata_that_contradicts_itself_the_end_says_nothing() -> None:
+    """Every bookie lists two entries above the end: that is told of metadata that makes sense alone."""
+    beyond: Said = {bookie: set(range(12)) for bookie in ("b1", "b2", "b3")}
+    sound, doubled = "e3 w3 a2 0:[b1 b2 b3] closed 9", "e3 w3 a2 0:[b1 b2 b3] 4:[b1 b2 b3] 4:[b1 b2 b3] closed 9"
+    for text, kind in ((sound, Kind.ENTRIES_BEYOND_END), (doubled, Kind.METADATA_MALFORMED)):
+        found = opinion(text, beyond, {}, None)
+        assert ([kind], False) == ([one.kind for one in found.told], found.end_is_open)
+
+
+def test_more_runs_above_the_end_than_are_counted_leave_it_open() -> None:
+    """Its twin has a thousand runs there."""
+    for runs, is_open in ((1_000, False), (RUNS_MAX + 5, True)):
+        above = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, pack(">qqii", 0, 3 * (runs + 3), 1, 3))
+        metadata = ledger("e3 w1 a1 0:[b1 b2 b3] closed 9")
+        record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata)
+        assert is_open is enumerated(LedgerEvidence(LEDGER, (Look(record, {"b1": above}, {}),) * 2), TERMS).end_is_open
