@@ -10,6 +10,7 @@ from support.cause_worlds import BELOW, FAILED, MALFORMED, MARKED, World, both, 
 
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.finding import Kind
 from auditor.summary.cause_rows import Backdrop, Causes, cause_id, percent, told
 from auditor.summary.causes import CAUSES_MAX, CauseKind
 from auditor.summary.hits import Hits, Via
@@ -19,6 +20,7 @@ RACKS = {f"b{n}": f"/r{(n + 1) // 2}" for n in range(1, 7)}
 SIX = spread(6, 300, seed=1).in_racks(RACKS)
 APART = World({n: [f"b{n % 20:02}"] for n in range(1_000)})
 """Twenty bookies with fifty ledgers each, and no ledger of two."""
+WITHOUT, CORRUPT = Kind.ENTRY_WITHOUT_REPLICA.value, Kind.ENTRY_CORRUPT.value
 
 
 def outside(
@@ -211,12 +213,10 @@ def test_the_fields_of_the_summary_have_their_names():
 def test_kinds_come_with_the_most_frequent_first():
     """Those of equal number by name."""
     mine = APART.naming("b01")
-    other = Hits({"ENTRY_WITHOUT_REPLICA": ids(mine[:2])}, {})
-    (row,) = outside(both(lacking(b01=mine), other), APART).rows
-    assert [(BELOW, len(mine)), ("ENTRY_WITHOUT_REPLICA", 2)] == list(row["kinds"].items())
-    few = Hits({BELOW: ids(mine[:5]), "ENTRY_WITHOUT_REPLICA": ids(mine[:5])}, {Via.LACKING: {"b01": ids(mine[:5])}})
-    (row,) = outside(few, APART).rows
-    assert [BELOW, "ENTRY_WITHOUT_REPLICA"] == list(row["kinds"])
+    for below, expected in ((5, [WITHOUT, BELOW]), (50, [BELOW, WITHOUT])):
+        kinds = {WITHOUT: ids(mine), BELOW: ids(mine[:below]), CORRUPT: ids(())}
+        (row,) = outside(Hits(kinds, {Via.LACKING: {"b01": ids(mine)}}), APART).rows
+        assert [(one, {WITHOUT: 50, BELOW: below}[one]) for one in expected] == list(row["kinds"].items())
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_the_probability_counts_every_candidate_there_is(family: str, more: bool
     periods = 55 if family == "metadata" else 1
     one = found.contrast
     chance = upper_tail(one.touched_hit, one.touched, one.touched_hit + one.others_hit, one.touched + one.others)
-    assert chance * candidates * periods == pytest.approx(one.p_value, rel=1e-9)
+    assert chance * candidates * periods == pytest.approx(one.p_value, rel=1e-9, abs=0)
 
 
 def greedy(lost: dict[str, set[int]]) -> list[tuple[str, set[int]]]:

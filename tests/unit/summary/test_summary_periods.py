@@ -93,7 +93,7 @@ def test_every_period_that_was_searched_counts_as_a_candidate():
     assert (30, 30, 2, 900, 3) == (
         found.contrast.touched_hit, found.contrast.touched, found.contrast.others_hit, found.contrast.others, found.explained,
     )  # fmt: skip
-    assert chance == pytest.approx(found.contrast.p_value, rel=1e-9)
+    assert chance == pytest.approx(found.contrast.p_value, rel=1e-9, abs=0)
 
 
 def test_up_to_the_bound_the_ends_are_exact():
