@@ -86,8 +86,8 @@ def test_the_period_agrees_with_trying_each():
 
 
 def test_every_period_that_was_searched_counts_as_a_candidate():
-    """Three times of hit ledgers make six periods, each as often as there are other candidates."""
-    found = period_in([(1, 1, 400), (3, 30, 30), (9, 1, 500)], candidates=7)
+    """Three times of hit ledgers make six periods. A ledger created 1 ms later is outside."""
+    found = period_in([(1, 1, 400), (3, 30, 30), (4, 0, 1), (9, 1, 499)], candidates=7)
     assert found is not None
     chance = 6 * 7 * upper_tail(30, 30, 32, 930)
     assert (30, 30, 2, 900, 3) == (
