@@ -67,6 +67,6 @@ def test_few_ledgers_are_named():
 
 def test_statuses_come_with_the_most_frequent_first():
     """Those of equal number by name; the name is all before the first colon."""
-    details = ["EUA: a", "EBUSY: a: b: c", "EIO: x", "EBUSY: d"]
+    details = ["EUA: a", "EIO: x", "EBUSY: a: b: c", "EUA: d"]
     found = refusals(rows(*(("b1", n, 1, "refused", detail) for n, detail in enumerate(details))), rows())
-    assert (("EBUSY", 2), ("EIO", 1), ("EUA", 1)) == found["b1"].statuses
+    assert (("EUA", 2), ("EBUSY", 1), ("EIO", 1)) == found["b1"].statuses
