@@ -48,7 +48,7 @@ class Conversation:
         self._late = late
         self._link: Link | None = None
         self._hello: asyncio.Future[None] | None = None
-        self._info_txn_id, self._info_sent_at, self._info_due = 0, 0.0, False
+        self._info_due = False
         self._attempts, self._trouble = 0, ""
         self._timers = Timers(self.failed)
         self._bug: BaseException | None = None
@@ -114,11 +114,11 @@ class Conversation:
             greeting = Greeting.ANSWERED if self._answered else Greeting.SILENT
             self._finish(End(greeting, "silent", f"the conversation's deadline of {self._limits.deadline_ms} ms passed"))
         finally:
-            self._left_s = max(0.0, self._left_s - (self._loop.time() - began))
+            self._left_s -= self._loop.time() - began
             self._timers.cancel_all()
             if not self._exchange.done:
                 self._hang_up()
-                self._exchange.drop(None)
+                self._exchange.drop()
 
     async def _work(self) -> None:
         for _ in range(IDLE_LOOPS):
@@ -165,6 +165,7 @@ class Conversation:
             self._hello = None
 
     def _send_info(self, link: Link) -> None:
+        """Ask GET_BOOKIE_INFO, before anything else on a link. `_info_txn_id` is 0 from its answer on."""
         self._info_txn_id, frame = link.wire.ask_info()
         self._info_sent_at = self._loop.time()
         self.probes += 1
@@ -204,11 +205,11 @@ class Conversation:
         proof = self._exchange.proof
         if self.end is None and not self.cannot_list and proof.unable():
             self.cannot_list = unable_text(proof.unanswered, None)
-            self._exchange.drop(self._link.wire if self._link else None)
+            self._exchange.drop()
 
     def go_on(self) -> None:
         link = self._link
-        if link is None or self._info_txn_id or self.end is not None:
+        if link is None or self._info_txn_id:
             return
         frames, wait_s = self._exchange.send(link.wire, self._loop.time())
         if frames:
@@ -224,7 +225,6 @@ class Conversation:
         if link is not self._link:
             return
         self._link = None
-        self._info_txn_id = 0
         self._trouble = why
         self._late.on_connection_lost()
         proof = self._exchange.proof
@@ -279,7 +279,7 @@ class Conversation:
     def _finish(self, end: End) -> None:
         self.end = self.end or end
         self._hang_up()
-        self._exchange.drop(None)
+        self._exchange.drop()
         self._resolve_hello()
 
     def _hang_up(self) -> None:
@@ -287,7 +287,6 @@ class Conversation:
             self._link.abort()
             self._link = None
             self._late.on_connection_lost()
-        self._info_txn_id = 0
 
     def _resolve_hello(self) -> None:
         if self._hello is not None and not self._hello.done():

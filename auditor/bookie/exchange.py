@@ -14,7 +14,7 @@ from auditor.bookie.pace import TokenBucket, Window
 from auditor.bookie.questions import Ask, ReadQuestion, Waiting
 from auditor.config import BookieLimits
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge, BookieConnection
-from auditor.wire.frames import Status, status_name
+from auditor.wire.frames import Status
 
 SETBACK_WAIT_S = 0.1
 """Pause after a lost connection, a failed attempt or ETOOMANYREQUESTS; doubled each time in a row without an answer."""
@@ -37,8 +37,9 @@ class Overdue(NamedTuple):
 class Exchange:
     """`proof` counts over all calls whether the bookie can list; `refused`: it said EUA, it lets us ask nothing.
 
-    `resume_at`: nothing is sent before. `setbacks`: failures in a row without an answer between them; `fruitless`: how many of
-    them were connections lost while questions were outstanding. `slowest_read_s`: how long the slowest answer to a read took.
+    `resume_at`: nothing is sent before. `fruitless`: how many connections in a row were lost while
+    questions were outstanding, without an answer between them. `slowest_read_s`: how long the
+    slowest answer to a read took.
     """
 
     def __init__(self, limits: BookieLimits, evidence: Evidence, now: float, proof: ListingProof) -> None:
@@ -53,7 +54,7 @@ class Exchange:
         self._taken: list[tuple[Ask, Answered | AnswerTooLarge]] = []
         self.proof = proof
         self.refused = False
-        self.setbacks = 0
+        self._pause_s = SETBACK_WAIT_S
         self.fruitless = 0
         self.resume_at = 0.0
         self.slowest_read_s = 0.0
@@ -75,15 +76,17 @@ class Exchange:
     def send(self, wire: BookieConnection, now: float) -> tuple[bytes, float]:
         """Frames that may go out now, in one piece, and in how many seconds to try again (0: when an answer comes)."""
         waiting = self._waiting
-        if not waiting or now < self.resume_at:
-            return b"", max(0.0, self.resume_at - now) if waiting else 0.0
+        if not waiting:
+            return b"", 0.0
+        if now < self.resume_at:
+            return b"", self.resume_at - now
         alone = waiting.one_alone
         if alone or self._alone_txn_id in self._outstanding:
             room = 0 if self._outstanding else 1
         else:
             room = self._window.size - len(self._outstanding)
         wanted = min(room, len(waiting))
-        if wanted <= 0:
+        if wanted < 1:
             return b"", 0.0
         granted = self._bucket.take(wanted, now)
         frames = self._frames(wire, granted, now)
@@ -92,7 +95,7 @@ class Exchange:
         if len(frames) < granted:
             self._bucket.give_back(granted - len(frames))
             return b"".join(frames), 0.0
-        return b"".join(frames), self._bucket.wait_s(wanted - granted) if granted < wanted else 0.0
+        return b"".join(frames), self._bucket.wait_s(wanted - granted)
 
     def _frames(self, wire: BookieConnection, count: int, now: float) -> list[bytes]:
         frames: list[bytes] = []
@@ -122,7 +125,8 @@ class Exchange:
     def heard(self, events: Sequence[Answered | AnswerTooLarge], now: float) -> list[Answered | AnswerTooLarge]:
         """Takes the answers to questions of this call; returns the others (GET_BOOKIE_INFO, and what came too late).
 
-        What they say is made out by `make_out`, for which the bookie need not wait: more may be sent before.
+        What they say is made out by `make_out`, for which the bookie need not wait: more may be sent before. A refusal because
+        of a full read queue is no answer that lets more out at once.
         """
         take, proof, taken = self._outstanding.pop, self.proof, self._taken
         strays: list[Answered | AnswerTooLarge] = []
@@ -144,8 +148,9 @@ class Exchange:
                 proof.no_such_ledger += ask.is_list
             taken.append((ask, event))
         if taken:
-            self.setbacks = self.fruitless = 0
-        self._window.answered(len(events) - len(strays))
+            self._pause_s = SETBACK_WAIT_S
+            self.fruitless = 0
+            self._window.answered(len(taken))
         return strays
 
     def make_out(self) -> None:
@@ -163,7 +168,6 @@ class Exchange:
             self._waiting.put_back(ask)
             return
         ask.losses += 1
-        ask.trouble = status_name(status)
         if ask.losses > self._limits.retries_max:
             ask.outcome = self._evidence.from_event(ask, event)
             return
@@ -176,8 +180,8 @@ class Exchange:
 
     def setback(self, now: float) -> None:
         """Something failed: nothing goes out for a while, longer each time in a row."""
-        self.resume_at = now + min(SETBACK_WAIT_MAX_S, SETBACK_WAIT_S * 2**self.setbacks)
-        self.setbacks = min(self.setbacks + 1, 16)
+        self.resume_at = now + self._pause_s
+        self._pause_s = min(SETBACK_WAIT_MAX_S, 2 * self._pause_s)
 
     def lost(self, why: str, *, breach: bool) -> None:
         """The connection is gone: what was outstanding is asked again, until no try is left."""
@@ -188,7 +192,6 @@ class Exchange:
             self.fruitless += 1
         for ask in asks:
             ask.losses += 1
-            ask.trouble = why
             if ask.losses <= self._limits.retries_max:
                 self._waiting.put_back(ask)
             elif breach:
@@ -221,11 +224,8 @@ class Exchange:
         ask.unanswered = True
         self.proof.unanswered += ask.is_list
 
-    def drop(self, wire: BookieConnection | None) -> None:
-        """Ask and await nothing any more; with the connection going on if there is one."""
-        if wire is not None:
-            for txn_id in self._outstanding:
-                wire.abandon(txn_id)
+    def drop(self) -> None:
+        """Ask and await nothing any more. Answers that come all the same are strays."""
         self._forget()
         self._waiting.drain()
 

@@ -83,9 +83,9 @@ class LateLists:
         return min(max(self._patience.give_up_ms / 1000, SLOWEST_READ_FACTOR * slowest_read_s), self._timeout_s)
 
     def give_up_at(self, slowest_read_s: float, busy_at: float) -> float:
-        """Until when the awaited lists are waited for, in seconds of the loop's clock. While a
-        large answer comes in, it is not late: `busy_at` is when that was last so."""
-        sent_at = max((ask.sent_at for ask in self._awaited.values()), default=0.0)
+        """Until when the awaited lists are waited for, in seconds of the loop's clock; there must
+        be one. While a large answer comes in, it is not late: `busy_at` is when that was last so."""
+        sent_at = max(ask.sent_at for ask in self._awaited.values())
         return max(sent_at, busy_at) + self.give_up_s(slowest_read_s)
 
     def keep_awaiting(self, overdue: Sequence[Overdue]) -> None:

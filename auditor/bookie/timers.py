@@ -18,10 +18,12 @@ class Timers:
         return name in self._handles
 
     def start(self, name: str, delay_s: float, act: Callable[[], None]) -> None:
-        """Call `act` once in `delay_s` seconds. Needs a running event loop."""
+        """Call `act` once in `delay_s` seconds. Needs a running event loop, and that no timer of
+        this name is running."""
+        assert name not in self._handles, name
 
         def expire() -> None:
-            self._handles.pop(name, None)
+            del self._handles[name]
             try:
                 act()
             except Exception as error:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import struct
 
-from support.lanes import HELD, NOW_MS
-from support.scripted_bookie import list_answer
+import pytest
+from support.lanes import HELD, INVALID, NOW_MS, REFUSED
+from support.scripted_bookie import LIST, info_answer, list_answer, read_answer
+from support.scripted_bookie import answer as header
+from support.scripted_bookie import frame as framed
 
 from auditor.bookie.answers import Evidence
-from auditor.bookie.exchange import Exchange
+from auditor.bookie.exchange import Exchange, Overdue
 from auditor.bookie.listing import ListingProof
-from auditor.bookie.questions import Ask, ListQuestion
+from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.wire.bookie_connection import BookieConnection
 from auditor.wire.entry_availability import encode_runs
+from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 
 def exchange(**limits: float) -> Exchange:
@@ -123,3 +127,277 @@ def test_the_byte_budget_is_free_again_after_each_answer() -> None:
         assert frames(talk.send(wire, 0.0)[0]) == 2
         answer(talk, wire, range(first, first + 2))
     assert talk.done
+
+
+def hear(talk: Exchange, wire: BookieConnection, data: bytes, now: float = 0.0) -> list[int]:
+    """Hand these answers over and make them out; the transactions of those that are no question's."""
+    strays = talk.heard(wire.receive(data), now)
+    talk.make_out()
+    return [event.txn_id for event in strays]
+
+
+def too_many(txn_id: int, ledger_id: int) -> bytes:
+    return list_answer(txn_id, ledger_id, None, pb.ETOOMANYREQUESTS)
+
+
+def no_entry(txn_id: int, entry_id: int) -> bytes:
+    return read_answer(txn_id, 1, entry_id, None, pb.ENOENTRY)
+
+
+def test_a_new_exchange_has_met_no_trouble_and_sends_at_once() -> None:
+    """Nothing refused, nothing lost, nothing to wait for."""
+    talk, wire = exchange(inflight_max=1), BookieConnection(2**20)
+    assert (False, 0, 0.0, 0.0) == (talk.refused, talk.fruitless, talk.resume_at, talk.slowest_read_s)
+    assert talk.refused is False
+    assert (True, (b"", 0.0)) == (talk.done, talk.send(wire, 0.0))
+    talk.begin(asks(1))
+    assert (False, 0) == (talk.done, talk.outstanding)
+    assert frames(talk.send(wire, 0.0)[0]) == 1
+    assert (False, 1) == (talk.done, talk.outstanding)
+
+
+def test_an_answer_makes_room_for_one_question_whichever_was_answered() -> None:
+    """Also while the first question of all is not answered; and on a new connection."""
+    talk, wire = exchange(inflight_max=4, retries_max=9), BookieConnection(2**20)
+    talk.begin(asks(20))
+    for held in (2, 3):
+        window = frames(talk.send(wire, 0.0)[0])
+        hear(talk, wire, list_answer(2, held, encode_runs([held])))
+        assert (window, 1) == (talk.outstanding + 1, frames(talk.send(wire, 0.0)[0]))
+        talk.lost("gone", breach=False)
+        wire = BookieConnection(2**20)
+
+
+def test_the_rate_names_the_time_until_the_rest_of_the_window_may_go() -> None:
+    """20 of 25 go in one burst; five thousandths of a second later the other five may."""
+    talk, wire = exchange(requests_per_second=1_000, inflight_max=25), BookieConnection(2**20)
+    talk.begin(asks(40))
+    data, wait_s = talk.send(wire, 0.0)
+    assert (20, 0.005) == (frames(data), pytest.approx(wait_s))
+    data, wait_s = talk.send(wire, 0.005)
+    assert (5, 0.0) == (frames(data), wait_s)
+
+
+def test_the_last_try_waits_for_its_turn_at_the_rate_and_goes_alone() -> None:
+    """Nothing to send yet is no fault; the pause is told."""
+    talk, wire = exchange(requests_per_second=50, retries_max=1), BookieConnection(2**20)
+    talk.begin(asks(3))
+    assert frames(talk.send(wire, 0.0)[0]) == 1
+    talk.lost("gone", breach=False)
+    wire = BookieConnection(2**20)
+    assert talk.send(wire, 0.0) == (b"", pytest.approx(0.02))
+    assert frames(talk.send(wire, 0.02)[0]) == 1
+    assert talk.send(wire, 0.04) == (b"", 0.0)
+    hear(talk, wire, list_answer(1, 1, encode_runs([1])))
+    assert frames(talk.send(wire, 0.04)[0]) == 1
+
+
+def test_a_setback_is_over_at_its_time_and_never_longer_than_the_longest() -> None:
+    """However many there are in a row."""
+    talk, wire = exchange(), BookieConnection(2**20)
+    talk.begin(asks(1))
+    for _ in range(3_000):
+        talk.setback(5.0)
+    assert talk.send(wire, 5.0) == (b"", pytest.approx(0.02))
+    assert talk.resume_at == 5.02
+    assert frames(talk.send(wire, 5.02)[0]) == 1
+
+
+def test_what_is_expected_fills_the_byte_budget_exactly() -> None:
+    """As much as may be outstanding, and not a byte more; a question larger than all of it goes alone."""
+    talk, wire = exchange(inflight_bytes_max=1_000, retries_max=9), BookieConnection(2**20)
+    sizes = (300, 300, 400, 1, 999, 5_000, 1)
+    talk.begin([Ask(ListQuestion(n, size)) for n, size in enumerate(sizes, 1)])
+    sent = []
+    first = 1
+    while not talk.done:
+        sent.append(frames(talk.send(wire, 0.0)[0]))
+        answer(talk, wire, range(first, first + sent[-1]))
+        first += sent[-1]
+    assert [3, 2, 1, 1] == sent
+
+
+@pytest.mark.parametrize("how", ["answered", "lost", "given up", "dropped"])
+def test_what_is_outstanding_no_more_takes_no_bytes(how: str) -> None:
+    """Three of 400, 300 and 300 bytes fill the budget; once they are gone, however, three more fit."""
+    talk, wire = exchange(inflight_bytes_max=1_000, retries_max=9), BookieConnection(2**20)
+    talk.begin([Ask(ListQuestion(n, 400 if n % 3 == 1 else 300)) for n in range(1, 10)])
+    assert frames(talk.send(wire, 0.0)[0]) == 3
+    if how == "answered":
+        answer(talk, wire, range(1, 4))
+    elif how == "lost":
+        talk.lost("gone", breach=False)
+    elif how == "given up":
+        talk.give_up(talk.overdue(9.0, 1.0, 0.0), wire)
+    else:
+        talk.drop()
+        assert talk.done
+        talk.begin([Ask(ListQuestion(n, 400 if n % 3 == 1 else 300)) for n in range(1, 10)])
+    assert frames(talk.send(BookieConnection(2**20), 0.0)[0]) == 3
+
+
+def test_what_was_answered_is_counted_for_what_it_was() -> None:
+    """Lists, and ledgers that are not there, are counted of lists alone, whatever else was answered between."""
+    talk, wire = exchange(), BookieConnection(2**20)
+    questions = [ListQuestion(1), ListQuestion(2), ListQuestion(3), ListQuestion(4)]
+    talk.begin([Ask(one) for one in questions])
+    talk.send(wire, 0.0)
+    data = list_answer(1, 1, None, pb.ENOLEDGER) + list_answer(2, 2, None, pb.ENOLEDGER)
+    data += list_answer(3, 3, encode_runs([3])) + list_answer(4, 4, encode_runs([4]))
+    assert [] == hear(talk, wire, data)
+    talk.begin([Ask(ReadQuestion(1, 0)), Ask(ReadQuestion(1, 1)), Ask(ReadQuestion(1, 2))])
+    talk.send(wire, 0.0)
+    hear(talk, wire, read_answer(5, 1, 0, bytes(32)) + read_answer(6, 1, 1, None, pb.ENOLEDGER) + no_entry(7, 2))
+    assert (2, 2, 0) == (talk.proof.listed, talk.proof.no_such_ledger, talk.proof.unanswered)
+
+
+def test_the_slowest_read_is_remembered_and_no_list_is_one() -> None:
+    """From sending it to its answer, whatever came later."""
+    talk, wire = exchange(), BookieConnection(2**20)
+    talk.begin([Ask(ReadQuestion(1, entry)) for entry in range(3)])
+    talk.send(wire, 1.0)
+    for txn_id, now in ((1, 1.25), (2, 1.75), (3, 1.5)):
+        hear(talk, wire, no_entry(txn_id, txn_id - 1), now)
+    talk.begin(asks(1))
+    talk.send(wire, 2.0)
+    hear(talk, wire, list_answer(4, 1, encode_runs([1])), 9.0)
+    assert 0.75 == talk.slowest_read_s
+
+
+def test_answers_to_no_question_of_the_call_are_handed_back_and_stop_nothing() -> None:
+    """GET_BOOKIE_INFO among lists: each list behind it counts, and it is no answer that lets the window grow."""
+    talk, wire = exchange(inflight_max=4, retries_max=9), BookieConnection(2**20)
+    talk.begin(asks(9))
+    talk.send(wire, 0.0)
+    talk.lost("gone", breach=False)
+    wire = BookieConnection(2**20)
+    probes = [wire.ask_info()[0] for _ in range(5)]
+    assert frames(talk.send(wire, 0.0)[0]) == 2
+    stray = b"".join(info_answer(probe) for probe in probes)
+    assert probes == hear(talk, wire, stray + list_answer(6, 1, encode_runs([1])))
+    assert (1, 1) == (talk.proof.listed, talk.outstanding)
+    assert frames(talk.send(wire, 0.0)[0]) == 1
+
+
+def test_a_full_read_queue_is_asked_again_until_no_try_is_left() -> None:
+    """What each try cost is added up; those behind it are heard all the same; a new answer of it is a refusal in the end."""
+    talk, wire, (busy, held) = exchange(retries_max=2), BookieConnection(2**20), asks(2)
+    talk.begin([busy, held])
+    talk.send(wire, 0.0)
+    size = len(too_many(1, 1))
+    hear(talk, wire, too_many(1, 1) + list_answer(2, 2, encode_runs([2])))
+    assert held.outcome is not None
+    hear_at = 1.0
+    for txn_id in (3, 4):
+        assert (None, False) == (busy.outcome, talk.done)
+        assert frames(talk.send(wire, hear_at)[0]) == 1
+        hear(talk, wire, too_many(txn_id, 1), hear_at)
+        hear_at += 1.0
+    assert talk.done
+    assert busy.outcome is not None
+    assert (REFUSED, 3, 2, 3 * size) == (
+        busy.outcome.status,
+        busy.outcome.requests,
+        busy.outcome.retries,
+        busy.outcome.received_bytes,
+    )
+
+
+def test_a_full_read_queue_halves_the_window_once_a_pause() -> None:
+    """Whatever was sent before the pause says the same once more; what is said after it halves again."""
+    talk, wire = exchange(inflight_max=16, retries_max=9), BookieConnection(2**20)
+    talk.begin(asks(16))
+    assert frames(talk.send(wire, 1.0)[0]) == 16
+    hear(talk, wire, b"".join(too_many(n, n) for n in range(1, 17)), 1.0)
+    assert talk.resume_at == 1.002
+    assert frames(talk.send(wire, 1.002)[0]) == 8
+    hear(talk, wire, b"".join(too_many(n, n - 16) for n in range(17, 25)), 1.002)
+    assert talk.resume_at == pytest.approx(1.006)
+    assert frames(talk.send(wire, 2.0)[0]) == 4
+
+
+def test_eua_refuses_the_exchange_and_what_is_behind_it_is_heard() -> None:
+    """The question goes without an answer; the next one has its own."""
+    talk, wire, (first, second) = exchange(), BookieConnection(2**20), asks(2)
+    talk.begin([first, second])
+    talk.send(wire, 0.0)
+    hear(talk, wire, framed(header(LIST, 1, pb.EUA)) + list_answer(2, 2, encode_runs([2])))
+    assert (True, None, False) == (talk.refused, first.outcome, talk.done)
+    assert second.outcome is not None
+
+
+@pytest.mark.parametrize("breach", [True, False])
+def test_a_lost_connection_is_a_try_of_each_question_on_it(breach: bool) -> None:
+    """Two tries: then a breach is told as one, and anything else leaves the question unanswered."""
+    talk, questions = exchange(retries_max=1), asks(2)
+    talk.begin(questions)
+    talk.send(BookieConnection(2**20), 0.0)
+    talk.lost("gone", breach=breach)
+    assert (1, 0) == (talk.fruitless, talk.outstanding)
+    for tries, question in enumerate(questions, 1):
+        assert (False, None) == (question.unanswered, question.outcome)
+        assert frames(talk.send(BookieConnection(2**20), 0.0)[0]) == 1
+        talk.lost("gone", breach=breach)
+        assert 1 + tries == talk.fruitless
+        if breach:
+            assert question.outcome is not None
+            assert (INVALID, "gone (asked 2 times)") == (question.outcome.status, question.outcome.detail)
+        else:
+            assert question.unanswered is True
+            assert "gone each of the 2 times this was asked" == question.trouble
+    assert talk.done
+    assert (0, 0) if breach else (2, 2) == (talk.proof.lost, talk.proof.unanswered)
+
+
+def test_a_connection_lost_with_nothing_outstanding_is_nobodys_fault() -> None:
+    """It is no fruitless one, and the window stays."""
+    talk, wire = exchange(inflight_max=4), BookieConnection(2**20)
+    talk.begin(asks(8))
+    talk.lost("gone", breach=False)
+    assert 0 == talk.fruitless
+    assert frames(talk.send(wire, 0.0)[0]) == 4
+    talk.lost("gone", breach=False)
+    assert 1 == talk.fruitless
+    wire = BookieConnection(2**20)
+    talk.send(wire, 0.0)
+    hear(talk, wire, list_answer(1, 1, encode_runs([1])))
+    assert 0 == talk.fruitless
+
+
+def test_reads_that_are_lost_prove_nothing_of_lists() -> None:
+    """They are unanswered, and not counted among lists."""
+    talk = exchange(retries_max=0)
+    read = Ask(ReadQuestion(1, 0))
+    talk.begin([read])
+    talk.send(BookieConnection(2**20), 0.0)
+    talk.lost("gone", breach=False)
+    assert (True, 0, 0) == (read.unanswered, talk.proof.lost, talk.proof.unanswered)
+
+
+def test_what_is_given_up_is_counted_and_known_again() -> None:
+    """The oldest alone are overdue; their late answers are no breach and no answer."""
+    talk, wire, questions = exchange(inflight_max=4), BookieConnection(2**20), asks(4)
+    talk.begin(questions[:4])
+    for now, count in ((0.0, 2), (1.0, 2)):
+        talk._window.size = 2 * int(1 + now)
+        assert frames(talk.send(wire, now)[0]) == count
+    overdue = talk.overdue(1.5, 1.5, 0.0)
+    assert [Overdue(1, questions[0]), Overdue(2, questions[1])] == overdue
+    talk.give_up(overdue, wire)
+    assert ([True, True, False, False], 2, 2) == (
+        [one.unanswered for one in questions],
+        talk.proof.unanswered,
+        talk.outstanding,
+    )
+    assert all("while the bookie answered other requests" in one.trouble for one in questions[:2])
+    assert [1] == hear(talk, wire, list_answer(1, 1, encode_runs([1])))
+
+
+def test_what_is_dropped_may_still_be_answered() -> None:
+    """Nothing waits, nothing is outstanding; a late answer is a stray one."""
+    talk, wire = exchange(inflight_max=1), BookieConnection(2**20)
+    talk.begin(asks(3))
+    talk.send(wire, 0.0)
+    talk.drop()
+    assert (True, 0) == (talk.done, talk.outstanding)
+    assert [1] == hear(talk, wire, list_answer(1, 1, encode_runs([1])))

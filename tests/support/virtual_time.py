@@ -1,0 +1,150 @@
+"""A lane and a scripted bookie in one event loop without sockets, whose clock advances only while
+everything waits.
+
+    with VirtualLoop(bookie) as loop:
+        asker = loop.lane(rpc_timeout_ms=500)
+        answers = loop.run(asker.lists([ListQuestion(1)]))
+        assert 0.5 == loop.time()
+
+A time-out of minutes costs nothing, and when something happens is exact.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from support.lanes import LIMITS, LOOK, NOW_MS
+from support.scripted_bookie import Connection, ScriptedBookie
+
+from auditor.bookie.client import AsyncLane
+from auditor.bookie.late_lists import ListPatience
+from auditor.config import BookieLimits
+
+T = TypeVar("T")
+
+TIME_MAX_S = 3_600.0
+"""Virtual seconds after which a test is stopped: whatever it waits for never comes."""
+
+
+class NeverEnds(BaseException):
+    """What runs in the loop waits for something that does not come. No `Exception`, so that
+    nothing in the product handles it."""
+
+
+class _Selector(selectors.SelectSelector):
+    """Advances the clock of the loop instead of waiting."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        found = super().select(0)
+        if not found and (timeout is None or self._loop.time() > TIME_MAX_S):
+            raise NeverEnds(f"nothing comes of it after {self._loop.time()} s")
+        if not found and timeout:
+            self._loop.advance(timeout)
+        return found
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """Connections go to `bookie`. `on_connect(number)`, with the number of the attempt, may raise
+    or wait first; `connects` has (time, host, port) of each attempt."""
+
+    def __init__(self, bookie: ScriptedBookie, on_connect: Callable[[int], Awaitable[None]] | None = None) -> None:
+        self._now = 0.0
+        self._bookie = bookie
+        self._on_connect = on_connect
+        self.connects: list[tuple[float, str, int]] = []
+        super().__init__(_Selector(self))
+
+    def time(self) -> float:
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Put the clock forward."""
+        self._now += seconds
+
+    def lane(
+        self,
+        *,
+        look: int = LOOK,
+        now_ms: Callable[[], int] = lambda: NOW_MS,
+        has_listed: bool = False,
+        patience: ListPatience | None = None,
+        **changes: float,
+    ) -> AsyncLane:
+        """Return a lane to the bookie, with the limits of `support.lanes` but for `changes`."""
+        limits = BookieLimits(**{**LIMITS, **changes})  # type: ignore[arg-type]
+        return AsyncLane("b1:3181", "b1", 3181, limits, look, now_ms, has_listed=has_listed, patience=patience)
+
+    def run(self, work: Awaitable[T]) -> T:
+        """Run this to its end."""
+        return self.run_until_complete(work)
+
+    async def create_connection(  # type: ignore[override]
+        self, factory: Callable[[], asyncio.Protocol], host: str, port: int
+    ) -> tuple[asyncio.Transport, asyncio.Protocol]:
+        """Join a new protocol and a new connection of the bookie, as the loop's own does."""
+        self.connects.append((self._now, host, port))
+        if self._on_connect is not None:
+            await self._on_connect(len(self.connects))
+        ours, theirs = PipeEnd(self, factory()), PipeEnd(self, Connection(self._bookie))
+        ours.other, theirs.other = theirs, ours
+        ours.protocol.connection_made(ours)
+        theirs.protocol.connection_made(theirs)
+        return ours, ours.protocol
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for task in asyncio.all_tasks(self):
+            task.cancel()
+        self.call_soon(self.stop)
+        self.run_forever()
+        self.close()
+
+
+class PipeEnd(asyncio.Transport):
+    """One end of a connection in memory: bytes arrive at the next turn of the loop, in order."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, protocol: asyncio.Protocol) -> None:
+        super().__init__({"socket": self})
+        self._loop = loop
+        self._error: Exception | None = None
+        self.protocol = protocol
+        self.other: PipeEnd | None = None
+        self.is_closed = False
+
+    def setsockopt(self, *_: object) -> None:
+        """Make the end of this connection a reset: scripted bookies set SO_LINGER for nothing else."""
+        self._error = ConnectionResetError("reset by peer")
+
+    def write(self, data: bytes) -> None:
+        assert isinstance(data, bytes), data
+        if not self.is_closed and self.other is not None:
+            self._loop.call_soon(self.other.arrive, data)
+
+    def arrive(self, data: bytes) -> None:
+        """Hand bytes to the protocol of this end."""
+        if not self.is_closed:
+            self.protocol.data_received(data)
+
+    def abort(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if not self.is_closed and self.other is not None:
+            self._loop.call_soon(self.other.end, self._error)
+            self.end(None)
+
+    def end(self, error: Exception | None) -> None:
+        """Tell the protocol of this end, once, that the connection is gone."""
+        if not self.is_closed:
+            self.is_closed = True
+            self._loop.call_soon(self.protocol.connection_lost, error)

@@ -1,0 +1,231 @@
+"""One connection between the bytes and whoever speaks over it, without a network."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+from support.scripted_bookie import ScriptedBookie, info_answer, list_answer
+from support.virtual_time import VirtualLoop
+
+from auditor.bookie.link import BUSY_BYTES, Link, open_link
+from auditor.errors import BookieUnreachable
+from auditor.wire.bookie_connection import Answered, AnswerTooLarge
+
+FRAME_BYTES_MAX = 2**20
+
+
+class Listener:
+    """Writes down what it is told; `fails_at` names a call that raises."""
+
+    def __init__(self, fails_at: str = "") -> None:
+        self.calls: list[object] = []
+        self.events: list[Answered | AnswerTooLarge] = []
+        self.fails_at = fails_at
+
+    def heard(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
+        self.events += events
+        self._note("heard", [event.txn_id for event in events])
+
+    def go_on(self) -> None:
+        self._note("go_on")
+
+    def make_out(self) -> None:
+        self._note("make_out")
+
+    def lost(self, link: Link, why: str, *, breach: bool) -> None:
+        self._note("lost", why, breach)
+
+    def failed(self, error: BaseException) -> None:
+        self._note("failed", error)
+
+    def _note(self, *call: object) -> None:
+        self.calls.append(call if len(call) > 1 else call[0])
+        if call[0] == self.fails_at:
+            raise KeyboardInterrupt
+
+
+class Transport(asyncio.Transport):
+    """Writes down what is sent; nothing comes from it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[bytes] = []
+        self.aborted = 0
+
+    def write(self, data: bytes) -> None:  # type: ignore[override]
+        self.sent.append(data)
+
+    def abort(self) -> None:
+        self.aborted += 1
+
+
+class Clock(asyncio.AbstractEventLoop):
+    """An event loop of which only the time is asked."""
+
+    now = 7.0
+
+    def time(self) -> float:
+        return self.now
+
+
+def connected(fails_at: str = "") -> tuple[Link, Listener, Transport, Clock]:
+    """A link on which two times GET_BOOKIE_INFO was asked: transactions 1 and 2."""
+    listener, transport, clock = Listener(fails_at), Transport(), Clock()
+    link = Link(listener, FRAME_BYTES_MAX, clock)
+    link.connection_made(transport)
+    link.wire.ask_info()
+    link.wire.ask_info()
+    return link, listener, transport, clock
+
+
+GARBAGE = struct.pack(">i", -2)
+
+
+def test_answers_are_told_before_more_may_be_asked_and_made_out_last() -> None:
+    """All of one read at once, and the time it came."""
+    link, listener, transport, _ = connected()
+    assert (0.0, 0.0) == (link.heard_at, link.busy_at)
+    link.data_received(info_answer(1) + info_answer(2))
+    assert [("heard", [1, 2]), "go_on", "make_out"] == listener.calls
+    assert (7.0, 0.0, 0) == (link.heard_at, link.busy_at, transport.aborted)
+
+
+def test_a_part_of_an_answer_lets_nothing_more_be_asked() -> None:
+    """It is no answer; the rest makes it one."""
+    link, listener, *_ = connected()
+    link.data_received(info_answer(1)[:5])
+    assert ["make_out"] == listener.calls
+    link.data_received(info_answer(1)[5:])
+    assert ["make_out", ("heard", [1]), "go_on", "make_out"] == listener.calls
+
+
+def test_a_breach_behind_answers_ends_the_connection_before_more_is_asked() -> None:
+    """What came whole counts; the connection is gone, told once, and closed."""
+    link, listener, transport, _ = connected()
+    link.data_received(info_answer(1) + GARBAGE)
+    heard, lost, made_out = listener.calls
+    assert (("heard", [1]), "make_out") == (heard, made_out)
+    assert ("lost", str(link.wire.fault), True) == lost
+    assert transport.aborted
+    link.data_received(info_answer(2))
+    link.connection_lost(None)
+    assert [heard, lost, made_out] == listener.calls
+
+
+def test_a_breach_alone_ends_the_connection() -> None:
+    """Told with what the bookie did."""
+    link, listener, transport, _ = connected()
+    link.data_received(GARBAGE)
+    assert [("lost", str(link.wire.fault), True)] == listener.calls
+    assert transport.aborted
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (None, "the bookie closed the connection"),
+        (OSError("no route"), "the connection was lost (no route)"),
+    ],
+)
+def test_an_end_is_told_once_and_is_no_breach(error: Exception | None, why: str) -> None:
+    """With the reason where there is one."""
+    link, listener, *_ = connected()
+    link.connection_lost(error)
+    link.connection_lost(error)
+    assert [("lost", why, False)] == listener.calls
+
+
+def test_nobody_is_told_of_an_end_of_our_own() -> None:
+    """After `abort` nothing is told, taken or sent, whatever comes; it may be called again."""
+    link, listener, transport, _ = connected()
+    link.send(b"before")
+    link.abort()
+    link.abort()
+    link.data_received(info_answer(1))
+    link.connection_lost(None)
+    link.send(b"after")
+    assert ([], [b"before"]) == (listener.calls, transport.sent)
+    with pytest.raises(Exception, match="has ended"):
+        link.wire.ask_info()
+
+
+def test_a_link_that_is_not_connected_sends_nothing_and_can_be_ended() -> None:
+    """As when it is given up while it connects."""
+    link = Link(Listener(), FRAME_BYTES_MAX, Clock())
+    link.send(b"nobody is there")
+    link.abort()
+
+
+@pytest.mark.parametrize("fails_at", ["heard", "go_on", "make_out"])
+def test_whatever_is_raised_on_the_way_is_handed_on_and_ends_the_link(fails_at: str) -> None:
+    """An event loop would only log it."""
+    link, listener, transport, _ = connected(fails_at)
+    link.data_received(info_answer(1))
+    name, error = listener.calls[-1]  # type: ignore[misc]
+    assert ("failed", KeyboardInterrupt, True) == (name, type(error), transport.aborted > 0)
+    told = len(listener.calls)
+    link.data_received(info_answer(2))
+    assert told == len(listener.calls)
+
+
+def test_a_link_is_busy_while_more_than_a_little_of_an_answer_is_to_come() -> None:
+    """Only then are the other answers stuck behind it; when that was last so is remembered."""
+    link, _, _, clock = connected()
+    link.data_received(struct.pack(">i", BUSY_BYTES + 2) + b"\x0a")
+    assert (7.0, BUSY_BYTES + 1) == (link.busy_at, link.wire.unfinished_bytes)
+    clock.now = 8.0
+    link.data_received(b"\x0a")
+    assert (8.0, 7.0, BUSY_BYTES) == (link.heard_at, link.busy_at, link.wire.unfinished_bytes)
+
+
+def test_a_link_is_opened_to_the_host_and_port_that_were_named() -> None:
+    """With the clock of the loop, its listener, and the limit of a frame."""
+    listener = Listener()
+    with VirtualLoop(ScriptedBookie()) as loop:
+        link = loop.run(open_link(listener, "b7", 3181, 100, 2.5))
+        assert [(0.0, "b7", 3181)] == loop.connects
+        link.wire.ask_list(1)
+        loop.advance(4.0)
+        link.data_received(list_answer(1, 1, bytes(100)))
+    assert 4.0 == link.heard_at
+    assert [("heard", [1]), "go_on", "make_out"] == listener.calls
+    assert [AnswerTooLarge] == [type(event) for event in listener.events]
+
+
+async def _never(_: int) -> None:
+    await asyncio.sleep(9.0)
+
+
+async def _refused(_: int) -> None:
+    raise ConnectionRefusedError("refused")
+
+
+async def _no_such_name(_: int) -> None:
+    raise UnicodeError("label too long")
+
+
+async def _no_such_port(_: int) -> None:
+    raise OverflowError("port must be 0-65535")
+
+
+@pytest.mark.parametrize(
+    ("on_connect", "why"),
+    [
+        (_never, "no connection to b7:3181 within 2.5 s"),
+        (_refused, "no connection to b7:3181: refused"),
+        (_no_such_name, "no connection to b7:3181: label too long"),
+        (_no_such_port, "no connection to b7:3181: port must be 0-65535"),
+    ],
+)
+def test_whatever_stands_in_the_way_of_a_connection_is_the_reason_for_none(
+    on_connect: Callable[[int], Awaitable[None]], why: str
+) -> None:
+    """And a connection that does not come is waited for as long as was said."""
+    with VirtualLoop(ScriptedBookie(), on_connect) as loop:
+        with pytest.raises(BookieUnreachable) as caught:
+            loop.run(open_link(Listener(), "b7", 3181, 100, 2.5))
+        assert (2.5 if on_connect is _never else 0.0) == loop.time()
+    assert why == str(caught.value)
