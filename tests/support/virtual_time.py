@@ -30,6 +30,12 @@ TIME_MAX_S = 3_600.0
 """Virtual seconds after which a test is stopped: whatever it waits for never comes."""
 
 
+TURNS_MAX = 1_000
+TURN_S = 1e-6
+"""What so many turns of the loop without any wait take: a pause too short for a float would be
+repeated for ever."""
+
+
 class NeverEnds(BaseException):
     """What runs in the loop waits for something that does not come. No `Exception`, so that
     nothing in the product handles it."""
@@ -41,13 +47,16 @@ class _Selector(selectors.SelectSelector):
     def __init__(self, loop: VirtualLoop) -> None:
         super().__init__()
         self._loop = loop
+        self._turns = 0
 
     def select(self, timeout: float | None = None) -> list[Any]:
         found = super().select(0)
         if not found and (timeout is None or self._loop.time() > TIME_MAX_S):
             raise NeverEnds(f"nothing comes of it after {self._loop.time()} s")
-        if not found and timeout:
-            self._loop.advance(timeout)
+        self._turns += 1
+        if not found and (timeout or self._turns > TURNS_MAX):
+            self._turns = 0
+            self._loop.advance(timeout or TURN_S)
         return found
 
 
