@@ -45,7 +45,7 @@ class _TimeUp(BaseException):
     """Raised by the signal. No `Exception`: code that catches those must not swallow it."""
 
 
-class _Watch:
+class Watch:
     """A thread that ends this process, as the kernel does for its CPU time, when one ledger is at work for too long.
 
     It counts how often it woke meanwhile, so a pause of the process is one tick here too.
@@ -58,6 +58,8 @@ class _Watch:
         self.begun = 0
         """Ledgers begun so far."""
         self.is_at_work = False
+        self._begun_before = 0
+        self._ticks = 0
 
     def start(self) -> None:
         with suppress(RuntimeError):  # no thread to be had: then there is no watch
@@ -70,12 +72,16 @@ class _Watch:
 
     def _watch(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for the thread that judges
-        at, ticks = 0, 0
         while not self._is_over.wait(self._tick_s):
-            ticks = ticks + 1 if self.is_at_work and self.begun == at else 0
-            at = self.begun
-            if ticks >= TICKS * WATCH_FACTOR:
+            if self.tick():
                 os.kill(os.getpid(), signal.SIGVTALRM)
+
+    def tick(self) -> bool:
+        """Count a tick; return whether one ledger has been at work for too many."""
+        is_same = self.is_at_work and self.begun == self._begun_before
+        self._ticks = self._ticks + 1 if is_same else 0
+        self._begun_before = self.begun
+        return self._ticks >= TICKS * WATCH_FACTOR
 
 
 class Guard:
@@ -87,15 +93,13 @@ class Guard:
     def __init__(self, limits: JudgingLimits) -> None:
         self._limits = limits
         self._takes_signals = threading.current_thread() is threading.main_thread()
-        self._watch = _Watch(limits.ledger_time_max_ms / 1000)
+        self._watch = Watch(limits.ledger_time_max_ms / 1000)
         self._is_armed = False
         self._ticks = 0
-        self._handler: Any = None
-        self._memory: tuple[int, int] | None = None
 
     def __enter__(self) -> Self:
         if self._takes_signals:
-            self._handler = signal.signal(signal.SIGALRM, self._tick)
+            self._handler: Any = signal.signal(signal.SIGALRM, self._tick)
             self._watch.start()  # before the memory is bounded: its stack is none of a ledger's
         self._memory = _bound_memory(self._limits.ledger_memory_max)
         return self

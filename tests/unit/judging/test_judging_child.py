@@ -1,0 +1,166 @@
+"""The child that judges: what it has of its parent, how long it is waited for, and how it is collected."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from auditor.config import JudgingLimits
+from auditor.judging import isolation
+from auditor.judging.guard import Stopped
+from auditor.judging.isolation import isolated
+
+LONG = JudgingLimits(ledger_time_max_ms=60_000, ledger_memory_max=256 * 2**20)
+"""No time of these tests is near it."""
+
+
+@pytest.fixture
+def files() -> Iterator[list[int]]:
+    """Open files in a row, so that the next two to be opened are among them."""
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(64)]
+    gap = next(at for at in range(8, 60) if opened[at] + 1 == opened[at + 1] and opened[at + 1] + 1 == opened[at + 2])
+    os.close(opened[gap])
+    os.close(opened[gap + 1])
+    yield [opened[gap], opened[gap + 1]]
+    for at, file in enumerate(opened):
+        if at not in (gap, gap + 1):
+            os.close(file)
+
+
+def test_a_child_has_none_of_its_parents_files(files: list[int]) -> None:
+    """But for the standard ones, and the pipe that it answers on; the parent keeps its own."""
+    before = sorted(os.listdir("/proc/self/fd"))
+    (found,) = isolated([1], lambda _: sorted(os.listdir("/proc/self/fd")), LONG)
+    listing = "3"
+    assert sorted(["0", "1", "2", listing, str(files[1])]) == found
+    assert before == sorted(os.listdir("/proc/self/fd"))
+
+
+def test_a_child_is_the_first_to_go_and_leaves_no_core() -> None:
+    """It may not have a core again; its parent keeps what it may."""
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+
+    def judge(_: int) -> tuple[str, tuple[int, int]]:
+        return Path("/proc/self/oom_score_adj").read_text().strip(), resource.getrlimit(resource.RLIMIT_CORE)
+
+    assert [("1000", (0, before[1]))] == list(isolated([1], judge, LONG))
+    assert before == resource.getrlimit(resource.RLIMIT_CORE)
+
+
+def test_what_the_kernel_refuses_a_child_does_not_keep_it_from_judging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither to leave no core, nor to be the first to go."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError("not permitted")
+
+    monkeypatch.setattr(isolation.Path, "write_text", refuse)
+    for error in (ValueError("no such limit"), OSError("not permitted")):
+        kernel = SimpleNamespace(**vars(resource))
+        monkeypatch.setattr(isolation, "resource", kernel)
+
+        def fail(*_: object, error: Exception = error) -> None:
+            raise error
+
+        kernel.setrlimit = fail
+        assert [1] == list(isolated([1], lambda one: one, LONG))
+
+
+class Waits:
+    """Stands for the module `select`: the first `silent` waits pass at once and find nothing, and
+    so do all pauses."""
+
+    POLLIN = select.POLLIN
+
+    def __init__(self, silent: int) -> None:
+        self.silent = silent
+        self.asked_ms: list[float] = []
+        self.paused_s: list[float] = []
+
+    def poll(self) -> SimpleNamespace:
+        poller = select.poll()
+
+        def register(file: int, events: int) -> None:
+            assert events == select.POLLIN
+            poller.register(file, events)
+
+        def poll(timeout_ms: float) -> list[tuple[int, int]]:
+            self.asked_ms.append(timeout_ms)
+            return [] if len(self.asked_ms) <= self.silent else poller.poll(timeout_ms)
+
+        return SimpleNamespace(register=register, poll=poll)
+
+    def select(self, *given: float) -> None:
+        self.paused_s.append(given[3])
+
+
+def forever(_: int) -> None:
+    """Until it is killed, whatever else happens to it."""
+    while True:
+        signal.pause()
+
+
+def test_a_silent_child_is_waited_for_in_five_parts_and_one_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a pause of the machine is one of them. Each is a fifth of the limit and the grace."""
+    waits = Waits(5)
+    monkeypatch.setattr(isolation, "select", waits)
+    assert ["judged"] == list(isolated([1], lambda _: "judged", LONG))
+    assert [13_000.0] * 6 == waits.asked_ms[:6]
+
+
+def test_a_child_that_stays_silent_is_killed_after_a_second_of_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its ledger is told to have taken too long; the next one has a child of its own."""
+    waits = Waits(6)
+    monkeypatch.setattr(isolation, "select", waits)
+    found = isolated(["forever", "judged"], lambda one: forever(1) if one == "forever" else one, LONG)
+    assert [Stopped("it took longer than 60 s and could not be interrupted"), "judged"] == list(found)
+    assert 1.0 == pytest.approx(sum(waits.paused_s[:500]))
+    assert {0.002} == set(waits.paused_s)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_no_signal_goes_to_a_child_that_has_ended_by_itself(ends: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process id may be another's by then."""
+    parent = os.getpid()
+    kill = os.kill
+    killed: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid) if os.getpid() == parent else kill(pid, number))
+    results = list(isolated([1, 2], lambda one: os._exit(7) if ends else one, LONG))
+    assert [Stopped("it ended its process with exit code 7")] * 2 if ends else [1, 2] == results
+    assert [] == killed
+
+
+def test_where_others_collect_children_judging_goes_on() -> None:
+    """Then it is not known how a child ended."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        results = list(isolated([7, 1], lambda one: os._exit(one) if one == 7 else one, LONG))
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert [Stopped("it ended its process with exit code 0"), 1] == results
+
+
+def test_a_fault_of_ours_ends_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In whatever form it comes; no process stays behind."""
+    children: list[int] = []
+    fork = os.fork
+
+    def forked() -> int:
+        children.append(fork())
+        return children[-1]
+
+    monkeypatch.setattr(os, "fork", forked)
+
+    def fails(_: int) -> None:
+        raise KeyboardInterrupt("now")
+
+    with pytest.raises(AssertionError, match="KeyboardInterrupt: now"):
+        list(isolated([1], fails, LONG))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(children[0], os.WNOHANG)
