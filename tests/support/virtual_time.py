@@ -64,7 +64,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     """Connections go to `bookie`. `on_connect(number)`, with the number of the attempt, may raise
     or wait first; `connects` has (time, host, port) of each attempt."""
 
-    def __init__(self, bookie: ScriptedBookie, on_connect: Callable[[int], Awaitable[None]] | None = None) -> None:
+    def __init__(
+        self,
+        bookie: ScriptedBookie,
+        on_connect: Callable[[int], Awaitable[None]] | None = None,
+    ) -> None:
         self._now = 0.0
         self._bookie = bookie
         self._on_connect = on_connect
@@ -89,7 +93,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     ) -> AsyncLane:
         """Return a lane to the bookie, with the limits of `support.lanes` but for `changes`."""
         limits = BookieLimits(**{**LIMITS, **changes})  # type: ignore[arg-type]
-        return AsyncLane("b1:3181", "b1", 3181, limits, look, now_ms, has_listed=has_listed, patience=patience)
+        known = {"has_listed": has_listed, "patience": patience}
+        return AsyncLane("b1:3181", "b1", 3181, limits, look, now_ms, **known)  # type: ignore[arg-type]
 
     def run(self, work: Awaitable[T]) -> T:
         """Run this to its end."""
@@ -111,7 +116,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         for task in asyncio.all_tasks(self):
             task.cancel()
         self.call_soon(self.stop)
@@ -131,7 +141,7 @@ class PipeEnd(asyncio.Transport):
         self.is_closed = False
 
     def setsockopt(self, *_: object) -> None:
-        """Make the end of this connection a reset: scripted bookies set SO_LINGER for nothing else."""
+        """Make the end of this connection a reset: scripted bookies set SO_LINGER for that."""
         self._error = ConnectionResetError("reset by peer")
 
     def write(self, data: bytes) -> None:
