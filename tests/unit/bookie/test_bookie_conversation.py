@@ -8,7 +8,17 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from support.lanes import HELD, INVALID, NO_SUCH_LEDGER, SILENT, TIMED_OUT, UNSUPPORTED, ledgers, listed, statuses
+from support.lanes import (
+    HELD,
+    INVALID,
+    NO_SUCH_LEDGER,
+    SILENT,
+    TIMED_OUT,
+    UNSUPPORTED,
+    ledgers,
+    listed,
+    statuses,
+)
 from support.scripted_bookie import (
     INFO,
     LIST,
@@ -75,7 +85,10 @@ def test_a_bookie_that_answers_at_once_is_waited_for_no_time() -> None:
     bookie = ScriptedBookie(ledgers(3))
     with VirtualLoop(bookie) as loop:
         asker = loop.lane()
-        assert (0, (Greeting.SILENT, "the bookie was not asked")) == (asker.probes, asker.greeting())
+        assert (0, (Greeting.SILENT, "the bookie was not asked")) == (
+            asker.probes,
+            asker.greeting(),
+        )
         assert (Greeting.ANSWERED, "") == loop.run(asker.greet()) == loop.run(asker.greet())
         assert [HELD, HELD, NO_SUCH_LEDGER] == statuses(ask_lists(loop, asker, 1, 3, 4))
         assert [] == ask_lists(loop, asker) == ask_reads(loop, asker)
@@ -98,7 +111,11 @@ def test_a_refused_connection_is_tried_again_after_pauses_that_double() -> None:
         (only,) = ask_lists(loop, asker, 1)
         assert [0.0, PAUSE_S, 3 * PAUSE_S] == pytest.approx([at for at, *_ in loop.connects])
         assert loop.time() == loop.connects[-1][0]
-        assert (SILENT, 0, "no connection to b1:3181: refused (3 attempts)") == (only.status, only.requests, only.detail)
+        assert (SILENT, 0, "no connection to b1:3181: refused (3 attempts)") == (
+            only.status,
+            only.requests,
+            only.detail,
+        )
         assert (Greeting.SILENT, only.detail) == loop.run(asker.greet())
         assert [SILENT] == statuses(ask_lists(loop, asker, 1))
         assert (0, 3) == (asker.probes, len(loop.connects))
@@ -191,7 +208,7 @@ def test_a_long_time_out_is_watched_ten_times_a_second() -> None:
 
 
 def test_a_bookie_that_said_nothing_since_is_asked_whether_it_is_there() -> None:
-    """Its answer in time tells that the read alone is overdue; also where it spoke after an earlier one was sent."""
+    """Its answer tells that reads alone are overdue, also where it spoke after an earlier one."""
 
     def act(connection: Connection, request: pb.Request) -> bool:
         entry_id = request.readRequest.entryId
@@ -209,7 +226,7 @@ def test_a_bookie_that_said_nothing_since_is_asked_whether_it_is_there() -> None
 
 
 def test_a_bookie_that_is_gone_is_tried_once_more_and_then_silent() -> None:
-    """One time-out for the lists, one for the question whether it is there, one for the new greeting."""
+    """One time-out for the lists, one for the question whether it is there, one for a greeting."""
     bookie = ScriptedBookie(ledgers(3), silent_on(1, after=1))
     bookie.act = lambda connection, request: len(bookie.requests) > 1
     with VirtualLoop(bookie) as loop:
@@ -236,7 +253,7 @@ def test_what_was_asked_on_a_dead_connection_is_asked_on_the_next() -> None:
 
 
 def test_a_bookie_that_is_sending_a_large_answer_is_there() -> None:
-    """While it comes in, what is behind it is not late: neither the question whether the bookie is there."""
+    """While it comes in, nothing behind it is late, nor the question whether it is there."""
 
     def act(connection: Connection, request: pb.Request) -> bool:
         if listed(request) is not None:
@@ -386,7 +403,7 @@ def test_a_list_lost_with_its_connection_is_followed_by_a_greeting_where_none_ev
 
 @pytest.mark.parametrize(("last_words", "expected"), [(b"", SILENT), (b"\0\0\0\5hello", INVALID)])
 def test_a_bookie_that_never_answers_before_it_hangs_up_is_left_alone(last_words: bytes, expected: object) -> None:
-    """After so many connections in a row; the reason is told of every question, and of the bookie."""
+    """After so many connections in a row, with the reason for every question and the bookie."""
 
     def act(connection: Connection, request: pb.Request) -> bool:
         if listed(request) is not None:
@@ -434,7 +451,7 @@ def answers_some(*silent: int) -> Act:
 
 
 def test_the_deadline_counts_what_was_spent_in_calls_and_nothing_between() -> None:
-    """Two of three seconds in the first call, one in the second, after which no call asks anything."""
+    """Two of three seconds in the first call, one in the second; then no call asks anything."""
     bookie = ScriptedBookie(ledgers(9), answers_some())
     with VirtualLoop(bookie) as loop:
         asker = loop.lane(rpc_timeout_ms=RPC_MS, deadline_ms=3_000, inflight_max=1)
@@ -495,7 +512,7 @@ def fails(*_: object, **__: object) -> None:
 
 @pytest.mark.parametrize("where", ["heard", "make_out", "overdue", "send"])
 def test_a_fault_of_ours_is_raised_wherever_it_happens(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While answers come in, while time passes, while something is asked; the lane closes all the same."""
+    """While answers come in, time passes or something is asked; the lane closes all the same."""
     monkeypatch.setattr(Exchange, where, fails)
     bookie = ScriptedBookie(ledgers(1), never_lists)
     with VirtualLoop(bookie) as loop:

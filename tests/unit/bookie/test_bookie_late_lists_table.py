@@ -20,7 +20,9 @@ TIMEOUT_S = 10.0
 
 
 def late(
-    patience: ListPatience | None = PATIENCE, proof: ListingProof | None = None, timeout_s: float = TIMEOUT_S
+    patience: ListPatience | None = PATIENCE,
+    proof: ListingProof | None = None,
+    timeout_s: float = TIMEOUT_S,
 ) -> LateLists:
     evidence = Evidence("b1", 1, 100, 2**20, lambda: NOW_MS)
     return LateLists(patience, evidence, proof or ListingProof(), timeout_s)
@@ -45,7 +47,7 @@ def event(txn_id: int, status: int = 0) -> Answered:
 
 
 def test_lists_are_waited_for_as_patience_says_and_never_longer_than_a_request() -> None:
-    """Without patience, and before entries are read where the bookie has listed, the whole time-out."""
+    """The whole time-out without patience, and before reads where the bookie has listed."""
     listed = ListingProof(has_listed=True)
     assert [0.5, 10.0, 10.0, 0.25] == [
         late().overdue_s,
@@ -63,7 +65,11 @@ def test_patience_counts_from_the_last_list_that_was_sent_or_from_a_large_answer
     for ask, sent_at in zip(asks, (3.0, 4.0), strict=True):
         ask.sent_at = sent_at
     lists.keep_awaiting(overdue(*asks))
-    assert [6.0, 7.0, 14.0] == [lists.give_up_at(0.0, 0.0), lists.give_up_at(0.0, 5.0), lists.give_up_at(1.0, 0.0)]
+    assert [6.0, 7.0, 14.0] == [
+        lists.give_up_at(0.0, 0.0),
+        lists.give_up_at(0.0, 5.0),
+        lists.give_up_at(1.0, 0.0),
+    ]
 
 
 @pytest.mark.parametrize(("patience", "timeout_s"), [(None, 10.0), (PATIENCE, 0.5)])
@@ -84,7 +90,7 @@ def test_a_call_without_an_overdue_list_leaves_nothing_to_settle() -> None:
 
 
 def test_questions_of_several_calls_are_settled_together() -> None:
-    """Those asked and those never sent; a read is none of them. After that there is nothing to settle."""
+    """Those asked and those never sent, but no read. After that there is nothing to settle."""
     lists, (first, second, third) = late(), asked(3)
     read = Ask(ReadQuestion(1, 0))
     lists.keep_awaiting([*overdue(first), Overdue(9, read)])
@@ -107,7 +113,11 @@ def test_a_late_list_is_an_answer_and_no_longer_counted_as_missing() -> None:
     lists.keep_awaiting(overdue(first, second, third))
     lists.on_answer(event(1))
     assert first.outcome is not None
-    assert (AnswerStatus.HELD, False, 2) == (first.outcome.status, first.unanswered, proof.unanswered)
+    assert (AnswerStatus.HELD, False, 2) == (
+        first.outcome.status,
+        first.unanswered,
+        proof.unanswered,
+    )
     lists.on_answer(AnswerTooLarge(2, Operation.GET_LIST_OF_ENTRIES_OF_LEDGER, 2**21, True))
     assert second.outcome is not None
     assert (AnswerStatus.TOO_LARGE, 1) == (second.outcome.status, proof.unanswered)
@@ -160,7 +170,12 @@ def test_what_is_asked_anew_is_as_if_it_had_not_been_asked() -> None:
     lists.on_connection_lost()
     asks[0].outcome = Evidence("b1", 1, 100, 2**20, lambda: NOW_MS).without(asks[0], "unsupported", "assumed")
     lists.ask_without_patience(asks)
-    assert (3, 0, False, TIMEOUT_S) == (proof.asked, proof.unanswered, lists.is_inconclusive, lists.overdue_s)
+    assert (3, 0, False, TIMEOUT_S) == (
+        proof.asked,
+        proof.unanswered,
+        lists.is_inconclusive,
+        lists.overdue_s,
+    )
     assert lists.is_inconclusive is False
     assert [(False, 0, None, 1)] * 2 == [(one.unanswered, one.losses, one.outcome, one.requests) for one in asks]
     assert all(one.unanswered is False for one in asks)

@@ -1,4 +1,4 @@
-"""Overdue lists in virtual time: when a call goes on without them, and until when they are waited for.
+"""Overdue lists in virtual time: when a call goes on without them, and how long they have.
 
 A request may take 20 s here; what is overdue is noticed within a tenth of a second.
 """
@@ -51,7 +51,7 @@ def ask_reads(loop: VirtualLoop, asker: AsyncLane, *entry_ids: int) -> list[Entr
 
 
 def test_a_list_is_given_up_when_patience_ends() -> None:
-    """The call goes on at the first tick; the bookie cannot list five seconds after it was asked."""
+    """The call goes on at the first tick; after five seconds the bookie cannot list."""
     with VirtualLoop(ScriptedBookie(ledgers(1), lists_after({}))) as loop:
         asker = loop.lane(patience=PATIENCE, rpc_timeout_ms=LONG_MS)
         assert not asker.has_late_lists
@@ -59,7 +59,10 @@ def test_a_list_is_given_up_when_patience_ends() -> None:
         assert (TICK_S, True) == (loop.time(), asker.has_late_lists)
         (found,) = loop.run(asker.settle_late_lists())
         assert (pytest.approx(5.0, abs=1e-4), False) == (loop.time(), asker.has_late_lists)
-        assert (UNSUPPORTED, True) == (found.status, "within 5000 ms (asked for 1 ledgers)" in found.detail)
+        assert (UNSUPPORTED, True) == (
+            found.status,
+            "within 5000 ms (asked for 1 ledgers)" in found.detail,
+        )
         assert (Greeting.UNSUPPORTED, found.detail) == asker.greeting()
         assert [] == loop.run(asker.settle_late_lists())
         assert 5.0 == pytest.approx(loop.time(), abs=1e-4)
@@ -135,7 +138,7 @@ def test_a_bookie_that_can_list_gives_every_list_the_whole_time_out() -> None:
 
 
 def test_a_bookie_that_dies_before_its_lists_came_is_silent() -> None:
-    """Its lists are silent too: nothing is known of whether it can list, and nothing is waited for."""
+    """Its lists are silent too: whether it can list is not known, and nothing is waited for."""
 
     def act(connection: Connection, request: pb.Request) -> bool:
         return len(bookie.requests) > 3
@@ -196,7 +199,9 @@ def test_the_deadline_holds_for_late_lists_too() -> None:
         assert found[1].detail == asker.greeting()[1] == "the conversation's deadline of 4000 ms passed"
 
 
-def test_a_fault_of_ours_while_late_lists_are_awaited_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_ours_while_late_lists_are_awaited_is_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """At once, and not at the end of patience."""
 
     def fail(*_: object) -> None:

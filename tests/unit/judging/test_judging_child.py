@@ -1,4 +1,4 @@
-"""The child that judges: what it has of its parent, how long it is waited for, and how it is collected."""
+"""The child that judges: what it has of its parent, how long it has, how it is collected."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def test_a_child_is_the_first_to_go_and_leaves_no_core() -> None:
     assert before == resource.getrlimit(resource.RLIMIT_CORE)
 
 
-def test_what_the_kernel_refuses_a_child_does_not_keep_it_from_judging(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_kernel_refuses_a_child_does_not_keep_it_from_judging(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Neither to leave no core, nor to be the first to go."""
 
     def refuse(*_: object) -> None:
@@ -106,7 +108,9 @@ def forever(_: int) -> None:
         signal.pause()
 
 
-def test_a_silent_child_is_waited_for_in_five_parts_and_one_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_child_is_waited_for_in_five_parts_and_one_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """So that a pause of the machine is one of them. Each is a fifth of the limit and the grace."""
     waits = Waits(5)
     monkeypatch.setattr(isolation, "select", waits)
@@ -114,7 +118,9 @@ def test_a_silent_child_is_waited_for_in_five_parts_and_one_more(monkeypatch: py
     assert [13_000.0] * 6 == waits.asked_ms[:6]
 
 
-def test_a_child_that_stays_silent_is_killed_after_a_second_of_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_stays_silent_is_killed_after_a_second_of_grace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Its ledger is told to have taken too long; the next one has a child of its own."""
     waits = Waits(6)
     monkeypatch.setattr(isolation, "select", waits)
@@ -130,7 +136,11 @@ def test_no_signal_goes_to_a_child_that_has_ended_by_itself(ends: bool, monkeypa
     parent = os.getpid()
     kill = os.kill
     killed: list[int] = []
-    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid) if os.getpid() == parent else kill(pid, number))
+    monkeypatch.setattr(
+        os,
+        "kill",
+        lambda pid, number: killed.append(pid) if os.getpid() == parent else kill(pid, number),
+    )
     results = list(isolated([1, 2], lambda one: os._exit(7) if ends else one, LONG))
     assert [Stopped("it ended its process with exit code 7")] * 2 if ends else [1, 2] == results
     assert [] == killed
