@@ -376,11 +376,10 @@ def test_reads_that_are_lost_prove_nothing_of_lists() -> None:
 
 def test_what_is_given_up_is_counted_and_known_again() -> None:
     """The oldest alone are overdue; their late answers are no breach and no answer."""
-    talk, wire, questions = exchange(inflight_max=4), BookieConnection(2**20), asks(4)
-    talk.begin(questions[:4])
-    for now, count in ((0.0, 2), (1.0, 2)):
-        talk._window.size = 2 * int(1 + now)
-        assert frames(talk.send(wire, now)[0]) == count
+    talk, wire, questions = exchange(requests_per_second=100), BookieConnection(2**20), asks(4)
+    talk.begin(questions)
+    for now in (0.0, 1.0):
+        assert frames(talk.send(wire, now)[0]) == 2
     overdue = talk.overdue(1.5, 1.5, 0.0)
     assert [Overdue(1, questions[0]), Overdue(2, questions[1])] == overdue
     talk.give_up(overdue, wire)
