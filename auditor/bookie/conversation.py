@@ -84,8 +84,7 @@ class Conversation:
 
     async def greet(self) -> None:
         """Have a connection on which GET_BOOKIE_INFO was answered, or an `end`."""
-        if self.end is None and self._link is None:
-            await self._within_deadline(self._connect)
+        await self._within_deadline(self._connect)
 
     def greeting(self) -> tuple[Greeting, str]:
         """What the bookie as a whole has done so far, and a sentence where there is something to say."""

@@ -28,19 +28,14 @@ class PatientConversation(Conversation):
         """
         if not self._late:
             return []
-        if self._late.has_awaited and self.end is None:
+        if self._late.has_awaited:
             await self._within_deadline(self._await_late_lists)
         waited_s, is_inconclusive = self._late.give_up_s(self._exchange.slowest_read_s), self._late.is_inconclusive
         asks, rest = self._late.take()
         unable = self._exchange.proof.unable() and not is_inconclusive
         self.cannot_list = unable_text(self._exchange.proof.unanswered, waited_s) if unable else ""
-        if self.end is None and not unable:
-            self._late.ask_without_patience(rest)
-            await self.ask(rest)
-            return asks
-        for ask in rest:
-            ask.unanswered = False
-        self._explain(rest)
+        self._late.ask_without_patience(rest)
+        await self.ask(rest)
         return asks
 
     async def _await_late_lists(self) -> None:

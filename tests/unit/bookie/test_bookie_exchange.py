@@ -236,6 +236,18 @@ def test_what_is_outstanding_no_more_takes_no_bytes(how: str) -> None:
     assert frames(talk.send(BookieConnection(2**20), 0.0)[0]) == 3
 
 
+def test_what_the_byte_budget_holds_back_is_given_back_to_the_rate_exactly() -> None:
+    """A burst is six: three times two go out at once, and the seventh waits for the rate."""
+    talk, wire = exchange(inflight_bytes_max=1_000, requests_per_second=300), BookieConnection(2**20)
+    talk.begin([Ask(ListQuestion(n, 400)) for n in range(1, 13)])
+    for first in (1, 3, 5):
+        data, wait_s = talk.send(wire, 0.0)
+        assert (2, first == 5) == (frames(data), wait_s > 0)
+        answer(talk, wire, range(first, first + 2))
+    data, wait_s = talk.send(wire, 0.0)
+    assert (b"", True) == (data, wait_s > 0)
+
+
 def test_what_was_answered_is_counted_for_what_it_was() -> None:
     """Lists, and ledgers that are not there, are counted of lists alone, whatever else was answered between."""
     talk, wire = exchange(), BookieConnection(2**20)
