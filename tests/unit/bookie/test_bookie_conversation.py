@@ -341,6 +341,22 @@ def test_a_read_that_comes_late_says_nothing_of_lists() -> None:
         assert [UNSUPPORTED] * 3 == statuses(ask_lists(loop, asker, 1, 2, 3))
 
 
+@pytest.mark.parametrize("groups", [1, 50_000])
+def test_a_list_that_was_given_up_shows_that_the_bookie_can_list(groups: int) -> None:
+    """However large it is: from then on another overdue list is no reason for a question."""
+
+    def act(connection: Connection, request: pb.Request) -> bool:
+        if listed(request) == 1:
+            runs = encode_runs([(3 * n, 2) for n in range(groups)])
+            connection.later(2.0, list_answer(request.header.txnId, 1, runs))
+        return listed(request) is not None
+
+    with VirtualLoop(ScriptedBookie(ledgers(2), act)) as loop:
+        asker = loop.lane(rpc_timeout_ms=RPC_MS, inflight_max=1)
+        assert [TIMED_OUT, TIMED_OUT] == statuses(ask_lists(loop, asker, 1, 2))
+        assert (2 * RPC_S, 2) == (loop.time(), asker.probes)
+
+
 @pytest.mark.parametrize("status", [pb.ENOLEDGER, pb.EIO])
 def test_a_refusal_that_comes_late_is_no_list(status: int) -> None:
     """It does not show that a bookie can list."""
