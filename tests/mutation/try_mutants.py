@@ -40,7 +40,7 @@ GONE_THROUGH = (
     "auditor/evidence/schemas.py",
     "auditor/evidence/shards.py",
     "auditor/judging/settle.py",
-    "auditor/summary",
+    "auditor/judging/guard.py",
     "auditor/judging/judge.py",
     "auditor/judging/judged_rows.py",
     "auditor/judging/set_aside.py",

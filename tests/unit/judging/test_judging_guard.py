@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import queue
 import resource
 import signal
 import threading
@@ -69,6 +71,9 @@ def test_what_a_ledger_raises_is_raised_and_leaves_no_timer() -> None:
 def test_a_ledger_that_waits_for_twice_its_time_is_noticed_at_the_eighth_tick() -> None:
     """The first tick finds it begun. Another ledger, or none, is counted from its own first."""
     watch = Watch(60.0)
+    watch.begun, watch.is_at_work = 1, True
+    assert [False] * 8 + [True] == [watch.tick() for _ in range(9)]
+    watch = Watch(60.0)
     assert not any(watch.tick() for _ in range(20))
     for ledger in (1, 2):
         watch.begun, watch.is_at_work = ledger, True
@@ -77,6 +82,19 @@ def test_a_ledger_that_waits_for_twice_its_time_is_noticed_at_the_eighth_tick() 
     assert not any(watch.tick() for _ in range(20))
     watch.is_at_work = True
     assert [False] * 7 + [True] == [watch.tick() for _ in range(8)]
+
+
+def test_a_ledger_at_work_for_too_long_ends_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the kernel does for its time on the processor."""
+    killed: queue.Queue[tuple[object, ...]] = queue.Queue()
+    monkeypatch.setattr(guard.os, "kill", lambda *given: killed.put(given))
+    watch = Watch(0.04)
+    watch.is_at_work = True
+    watch.start()
+    try:
+        assert (os.getpid(), signal.SIGVTALRM) == killed.get(timeout=30)
+    finally:
+        watch.end()
 
 
 def test_the_watch_sees_which_ledger_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
