@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from auditor.first_checker.renaming import Renamed
-from auditor.model.bookie_facts import FailingFacts, LostFacts, SilentFacts
-from auditor.model.cluster_facts import MarkWithoutLedgerFacts
+from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
+from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
 from auditor.model.facts import (
     BeyondEndFacts,
     CorruptFacts,
@@ -163,6 +163,14 @@ FALSEHOODS: dict[str, Falsehood] = {
 }
 """By what is false. Each changes what a checker states, never what it finds."""
 
+NOT_IN_THE_MODEL: dict[str, Falsehood] = {
+    "no policy is ever recorded": Falsehood(PlacementFacts, lambda f: {"recorded_policy": ""}),
+    "another zone is crowded": Falsehood(WriteSetFacts, lambda f: {"why": f.why.replace("in zone z", "in zone y")}),
+    "fewer zones are desired": Falsehood(WriteSetFacts, lambda f: {"why": f.why.replace("where 3", "where 2")}),
+    "one copy more is allowed in a region": Falsehood(WriteSetFacts, lambda f: {"why": f.why.replace("allows 1", "allows 2")}),
+}
+"""Falsehoods that the model cannot tell: it knows racks alone, and records no policy."""
+
 NOT_IN_THE_STORIES = frozenset(name for name in FALSEHOODS if "lock" in name)
 """Falsehoods that the stories of the properties cannot tell: no worker is at work there."""
 
@@ -170,6 +178,47 @@ OF_SAMPLES: dict[str, Falsehood] = {
     "what is assumed was read": Falsehood(CopyCounts, lambda f: {"read": f.read + f.assumed, "assumed": 0}),
 }
 """Falsehoods that only show where entries are sampled: elsewhere the model has every entry read, so nothing is assumed."""
+
+ON_BOOKIES_AND_CLUSTER: dict[str, Falsehood] = {
+    "every silent bookie is writable": Falsehood(SilentFacts, lambda f: {"registration": "writable"}),
+    "a silent bookie was looked at once more": Falsehood(SilentFacts, lambda f: {"looks": f.looks + 1}),
+    "the first try is told for the last": Falsehood(SilentFacts, lambda f: {"detail": "another"}),
+    "auto-recovery is always on": Falsehood(SilentFacts, lambda f: {"replication_disabled": False}),
+    "a lost bookie has a cookie": Falsehood(LostFacts, lambda f: {"has_cookie": True}),
+    "one ledger more is unmarked": Falsehood(LostFacts, lambda f: {"unmarked_ledgers": f.unmarked_ledgers + 1}),
+    "other ledgers name a lost bookie": Falsehood(LostFacts, lambda f: {"some_ledgers": f.some_ledgers[1:]}),
+    "no ledger of a lost bookie is marked": Falsehood(
+        LostFacts, lambda f: {"marked_ledgers_first": 0, "marked_ledgers_last": 0}
+    ),
+    "the looks lie a second further apart": Falsehood(LostFacts, lambda f: {"apart_ms": f.apart_ms + 1_000}),
+    "no earlier run saw a bookie unregistered": Falsehood(LostFacts, lambda f: {"unregistered_ms": f.apart_ms}),
+    "no delay is set": Falsehood(LostFacts, lambda f: {"lost_bookie_recovery_delay_s": None}),
+    "a bookie answered for one ledger more": Falsehood(LostContentFacts, lambda f: {"asked": f.asked + 1}),
+    "a bookie that cannot list has listed": Falsehood(LostContentFacts, lambda f: {"was_probed": False}),
+    "a bookie lacks one ledger less": Falsehood(LostContentFacts, lambda f: {"lacking_most": f.lacking_most - 1}),
+    "a bookie lacks all of its entries": Falsehood(LostContentFacts, lambda f: {"absent": f.expected}),
+    "a bookie should hold an entry more": Falsehood(LostContentFacts, lambda f: {"expected": f.expected + 1}),
+    "one ledger more was refused": Falsehood(FailingFacts, lambda f: {"ledgers": f.ledgers + 1}),
+    "reads were refused as lists": Falsehood(
+        FailingFacts, lambda f: {"lists_refused": f.lists_refused + f.reads_refused, "reads_refused": 0}
+    ),
+    "the rarest error comes first": Falsehood(FailingFacts, lambda f: {"statuses": f.statuses[::-1]}),
+    "one mark more has no ledger": Falsehood(MarkWithoutLedgerFacts, lambda f: {"marks": f.marks + 1}),
+    "the youngest mark is told for the oldest": Falsehood(
+        MarkWithoutLedgerFacts, lambda f: {"some_ledgers": f.some_ledgers[::-1]}
+    ),
+    "the oldest mark is a second older": Falsehood(
+        MarkWithoutLedgerFacts, lambda f: {"oldest_age_ms": f.oldest_age_ms + 1_000}
+    ),
+    "the oldest mark lies elsewhere": Falsehood(MarkWithoutLedgerFacts, lambda f: {"oldest_path": f.oldest_path + "0"}),
+    "every mark was looked at": Falsehood(MarkWithoutLedgerFacts, lambda f: {"unchecked": 0}),
+    "marks were looked at at once": Falsehood(MarkWithoutLedgerFacts, lambda f: {"apart_ms": 0}),
+    "the second listing names what the first did": Falsehood(PopulationFacts, lambda f: {"ledgers_again": f.ledgers + 1}),
+    "one ledger less is listed": Falsehood(PopulationFacts, lambda f: {"ledgers": f.ledgers - 1}),
+    "no ledger is named of those that are gone": Falsehood(PopulationFacts, lambda f: {"some_gone": ()}),
+    "it is the first run that lists so few": Falsehood(PopulationFacts, lambda f: {"runs_in_a_row": 1}),
+}
+"""Falsehoods on bookies and on the cluster, by what is false."""
 
 RUN: dict[type, tuple[str, ...]] = {
     LostFacts: ("auditor.first_checker.reachability",),
@@ -179,7 +228,7 @@ RUN: dict[type, tuple[str, ...]] = {
     MarkWithoutLedgerFacts: ("auditor.first_checker.marks_without_ledger",),
     CopyCounts: ("auditor.summary.verdict_counts",),
 }
-"""Where a run states what it says of bookies, of marks without a ledger and of all copies: no second checker is there."""
+"""Where a run states what it says of bookies, of marks without a ledger and of all copies."""
 
 OF_RUNS: dict[str, Falsehood] = {
     "a renamed bookie is lost for good": Falsehood(LostFacts, lambda f: {"renamed_to": None}),
