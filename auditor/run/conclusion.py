@@ -199,50 +199,61 @@ def _missing(not_there: Sequence[int]) -> list[str]:
     return [f"{len(not_there)} of the ledgers named do not exist (such as {some}): see whether the ids are right"]
 
 
+@dataclass
+class _Requests:
+    """What was asked, added up over one table of evidence. `unanswered` were sent and got no status that counts."""
+
+    requests: int = 0
+    received_bytes: int = 0
+    retries: int = 0
+    rows: int = 0
+    unanswered: int = 0
+    bookies: set[str] = field(default_factory=set)
+
+
+_SUMS = ("requests", "retries", "received_bytes")
+_LIST_ANSWERED = pa.array([status.value for status in VALID_ANSWERS])
+_READ_ANSWERED = pa.array([status.value for status in (*ABSENT_READS, ReadStatus.PRESENT, ReadStatus.CORRUPT)])
+
+
 def _costs(run: Place) -> Costs:
-    requests = received = retries = unanswered = confirming = 0
-    named: set[str] = set()
-    valid = pa.array([status.value for status in VALID_ANSWERS])
-    columns = ["bookie_id", "ledger_id", "status", "requests", "retries", "received_bytes"]
-    for batch in run.stream("evidence/answers", ANSWERS, columns):
-        requests += _sum(batch, "requests")
-        received += _sum(batch, "received_bytes")
-        retries += _sum(batch, "retries")
-        about_ledgers = batch.filter(pc.is_valid(batch["ledger_id"]))
-        unanswered += _failed(about_ledgers, valid)
-        named.update(pc.unique(about_ledgers["bookie_id"]).to_pylist())
-    answered = pa.array([status.value for status in (*ABSENT_READS, ReadStatus.PRESENT, ReadStatus.CORRUPT)])
-    for batch in run.stream("evidence/reads", READS, columns):
-        requests += _sum(batch, "requests")
-        received += _sum(batch, "received_bytes")
-        retries += _sum(batch, "retries")
-        confirming += batch.num_rows
-        unanswered += _failed(batch, answered)
-    for batch in run.stream(RENAMES_NAME, RENAMES, columns[3:]) if run.has_table(RENAMES_NAME) else ():
-        requests += _sum(batch, "requests")
-        received += _sum(batch, "received_bytes")
-        retries += _sum(batch, "retries")
+    lists = _requests_in(run, "evidence/answers", ANSWERS, _LIST_ANSWERED)
+    reads = _requests_in(run, "evidence/reads", READS, _READ_ANSWERED)
+    renames = _requests_in(run, RENAMES_NAME, RENAMES) if run.has_table(RENAMES_NAME) else _Requests()
+    tables = (lists, reads, renames)
     znodes, unread = znodes_read(run)
+    retries = sum(one.retries for one in tables)
     return Costs(
         zookeeper_reads=znodes,
         zookeeper_reads_failed=unread,
-        bookie_requests=requests,
-        bookie_bytes=received,
+        bookie_requests=sum(one.requests for one in tables),
+        bookie_bytes=sum(one.received_bytes for one in tables),
         retries=retries,
-        confirming_reads=confirming,
-        unanswered=unanswered + retries,
-        bookies_named=len(named),
+        confirming_reads=reads.rows,
+        unanswered=sum(one.unanswered for one in tables) + retries,
+        bookies_named=len(lists.bookies),
     )
+
+
+def _requests_in(run: Place, name: str, schema: pa.Schema, answered: pa.Array | None = None) -> _Requests:
+    """Add up a table. Greetings, which are about no ledger, cost requests and are never unanswered."""
+    total = _Requests()
+    columns = [*_SUMS] if answered is None else ["bookie_id", "ledger_id", "status", *_SUMS]
+    for batch in run.stream(name, schema, columns):
+        total.rows += batch.num_rows
+        for column in _SUMS:
+            setattr(total, column, getattr(total, column) + _sum_of(batch[column]))
+        if answered is not None:
+            on_ledgers = batch.filter(pc.is_valid(batch["ledger_id"]))
+            total.unanswered += _failed(on_ledgers, answered)
+            total.bookies.update(pc.unique(on_ledgers["bookie_id"]).to_pylist())
+    return total
 
 
 def _failed(batch: pa.RecordBatch, answered: pa.Array) -> int:
     """Return how many questions were sent and not answered with one of these statuses. What was never sent did not fail."""
     sent = batch.filter(pc.greater(batch["requests"], 0))
     return int(sent.num_rows) - _sum_of(pc.is_in(sent["status"], answered))
-
-
-def _sum(batch: pa.RecordBatch, column: str) -> int:
-    return _sum_of(batch[column])
 
 
 def _sum_of(values: pa.Array) -> int:
