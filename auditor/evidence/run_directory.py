@@ -73,7 +73,7 @@ class Place:
             return self._rows(name, schema).to_table(columns=columns or schema.names, filter=keep)
 
     def stream(self, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """The named columns of a written table, batch by batch: memory stays flat, however large the table is."""
+        """Yield the named columns of a written table, or of one of its files, batch by batch: memory stays flat."""
         with _told(f"read {self.uri}/{name}"):
             yield from self._rows(name, schema).to_batches(columns=columns)
 
@@ -83,7 +83,7 @@ class Place:
             return int(self._rows(name, schema).count_rows(filter=keep))
 
     def _rows(self, name: str, schema: pa.Schema) -> ds.Dataset:
-        if self.files.get_file_info(f"{self.path}/{name}").type is not fs.FileType.Directory:
+        if self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.NotFound:
             if self.missing_is_empty:
                 return ds.dataset(schema.empty_table())
             raise OutputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pyarrow.compute as pc
 
 from auditor.clock import now_ms
 from auditor.evidence.journal import Journal
+from auditor.evidence.new_rows import NewRows
 from auditor.evidence.rows import bookie_records, bookie_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, READS
@@ -45,6 +47,18 @@ class BookieRegister:
     """Every bookie at every look that is over, with how it greeted us."""
     registered: list[BookieRecord] = field(default_factory=list)
     """The bookies as the metadata service has them at the present look."""
+    _listed: set[BookieId] = field(default_factory=set)
+    """Bookies that listed a ledger in this run, whatever they did later."""
+    _unable: set[BookieId] = field(default_factory=set)
+    """Bookies that showed in some conversation of this run that they cannot list."""
+    _searches: Counter[BookieId] = field(default_factory=Counter)
+    """How often each bookie was read in this run for entries that it should not hold."""
+    _new_answers: NewRows = field(init=False)
+    _new_reads: NewRows = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._new_answers = NewRows(self.run, "evidence/answers", ANSWERS)
+        self._new_reads = NewRows(self.run, "evidence/reads", READS)
 
     def directory(self, look: int) -> Directory:
         """Where the bookies are now, and which the cluster knows; which can list, and which cannot, was found out before."""
@@ -56,19 +70,21 @@ class BookieRegister:
             for record in self.registered
             if _is_registered(record)
         }
-        listed = self._listed()
-        return Directory(addresses, self._unable() - listed, known_by_cookie(self.registered), listed)
+        self._note_abilities()
+        listed = frozenset(self._listed)
+        return Directory(addresses, self._unable - listed, known_by_cookie(self.registered), listed)
 
     def with_searches_left(self, directory: Directory) -> Directory:
         """Return the directory with how often each bookie may still be read for entries that it should not hold.
 
-        Counted from the reads that are written, so a run that goes on counts on. Costs a scan of two columns, batch by batch.
+        Counted from the reads that are written, so a resumed run continues the count. Costs reading three columns of the
+        reads that were written since the last call, batch by batch.
         """
-        left = dict.fromkeys(directory.addresses, self.search_reads_max)
-        for batch in self.run.stream("evidence/reads", READS, ["bookie_id", "is_search", "status"]):
+        for batch in self._new_reads.batches(["bookie_id", "is_search", "status"]):
             sent = batch.filter(pc.and_(batch["is_search"], pc.not_equal(batch["status"], ReadStatus.NOT_ASKED.value)))
             for row in pc.value_counts(sent["bookie_id"]).to_pylist():
-                left[row["values"]] = max(0, left.get(row["values"], 0) - row["counts"])
+                self._searches[row["values"]] += row["counts"]
+        left = {bookie: max(0, self.search_reads_max - self._searches[bookie]) for bookie in directory.addresses}
         return replace(directory, searches_left=left)
 
     def directory_behind(self) -> Directory:
@@ -122,14 +138,14 @@ class BookieRegister:
         return max(delay_ms, gap_ms)
 
     def _may_be_restarting(self, look: int) -> bool:
+        newest = [one for one in self._newest() if one.registration is Registration.NONE and one.has_cookie]
+        missing = {one.bookie_id for one in newest} - self.maintenance
+        if not missing:
+            return False
         told = self._told(look).filter(pc.field("status") == Greeting.UNREGISTERED.value)
         marks = self.run.read_table("evidence/ledgers", LEDGERS, IS_MARKED & (pc.field("look") == look), MARK_KEY)
         told = unmarked(told, marks)  # who is named by marked ledgers alone is missed already
-        named = set(told["bookie_id"].to_pylist()) - self.maintenance
-        return any(
-            record.registration is Registration.NONE and record.has_cookie and record.bookie_id in named
-            for record in self._newest()
-        )
+        return not missing.isdisjoint(told["bookie_id"].to_pylist())
 
     def _newest(self) -> list[BookieRecord]:
         """The bookies as of the last look that is over; none where there is no bookie at all."""
@@ -138,21 +154,16 @@ class BookieRegister:
     def _was_asked(self) -> bool:
         return self.run.has_table("evidence/answers")
 
-    def _unable(self) -> frozenset[BookieId]:
-        """Bookies that showed in some conversation of this run that they cannot list."""
-        if not self._was_asked():
-            return frozenset()
-        told = pc.is_null(pc.field("ledger_id")) & (pc.field("status") == Greeting.UNSUPPORTED.value)
-        return frozenset(self.run.read_table("evidence/answers", ANSWERS, told, ["bookie_id"])["bookie_id"].to_pylist())
+    def _note_abilities(self) -> None:
+        """Note which bookies the newly written answers show to be able, or unable, to list.
 
-    def _listed(self) -> frozenset[BookieId]:
-        """Bookies that listed a ledger in this run, whatever they did later. Costs a scan of two columns, batch by batch."""
-        listed: set[BookieId] = set()
-        if self._was_asked():
-            for batch in self.run.stream("evidence/answers", ANSWERS, ["bookie_id", "status"]):
-                held = batch.filter(pc.equal(batch["status"], AnswerStatus.HELD.value))
-                listed.update(pc.unique(held["bookie_id"]).to_pylist())
-        return frozenset(listed)
+        Costs reading three columns of the answers that were written since the last call, batch by batch.
+        """
+        for batch in self._new_answers.batches(["bookie_id", "ledger_id", "status"]):
+            held = pc.equal(batch["status"], AnswerStatus.HELD.value)
+            unable = pc.and_(pc.is_null(batch["ledger_id"]), pc.equal(batch["status"], Greeting.UNSUPPORTED.value))
+            self._listed.update(pc.unique(batch.filter(held)["bookie_id"]).to_pylist())
+            self._unable.update(pc.unique(batch.filter(unable)["bookie_id"]).to_pylist())
 
     def _told(self, look: int) -> pa.Table:
         """How the bookies of one look behaved; what they hold stays where it is."""

@@ -1,0 +1,37 @@
+"""The rows that a growing table of a run gained since they were last asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from auditor.evidence.run_directory import Place
+
+
+@dataclass(slots=True)
+class NewRows:
+    """One reader of a table whose files are added and never changed: it reads each file once.
+
+    A file that a later stage adds is read by the next call. Memory: the names of the files, and one batch of rows.
+    """
+
+    run: Place
+    name: str
+    schema: pa.Schema
+    _known: set[str] = field(default_factory=set)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the named columns of the files that no earlier call read. Raises OutputError.
+
+        What Spark has not committed (`_temporary`), and checksums, are not rows.
+        """
+        files = sorted(name for name in self.run.files_in(self.name) - self._known if _has_rows(name))
+        for file in files:
+            yield from self.run.stream(file, self.schema, list(columns))
+            self._known.add(file)
+
+
+def _has_rows(name: str) -> bool:
+    return name.endswith(".parquet") and not any(part[0] in "._" for part in name.split("/"))
