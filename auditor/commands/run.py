@@ -81,7 +81,6 @@ def run(context: Context, *, lasting: bool = True) -> int:
     sources = sources_of(settings)
     try:
         output = Output(place(settings.output))
-        output.create()
         with output.locked() as lock:
             now = utc_now()
             begun = begun_run(context, output, settings.resume, now) if settings.resume else None

@@ -14,7 +14,8 @@ from auditor.evidence.run_directory import Place
 class NewRows:
     """One reader of a table whose files are added and never changed: it reads each file once.
 
-    A file that a later stage adds is read by the next call. Memory: the names of the files, and one batch of rows.
+    A file that a later stage adds is read by the next call. Memory: the names of the files, and one
+    batch of rows.
     """
 
     run: Place
@@ -27,8 +28,8 @@ class NewRows:
 
         What Spark has not committed (`_temporary`), and checksums, are not rows.
         """
-        files = sorted(name for name in self.run.files_in(self.name) - self._known if _has_rows(name))
-        for file in files:
+        new = self.run.files_in(self.name) - self._known
+        for file in sorted(filter(_has_rows, new)):
             yield from self.run.stream(file, self.schema, list(columns))
             self._known.add(file)
 

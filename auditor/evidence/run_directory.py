@@ -73,7 +73,7 @@ class Place:
             return self._rows(name, schema).to_table(columns=columns or schema.names, filter=keep)
 
     def stream(self, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the named columns of a written table, or of one of its files, batch by batch: memory stays flat."""
+        """Yield the named columns of a written table, or of one of its files, batch by batch."""
         with _told(f"read {self.uri}/{name}"):
             yield from self._rows(name, schema).to_batches(columns=columns)
 
@@ -145,35 +145,39 @@ class Output:
 
     root: Place
 
-    def create(self) -> None:
-        """Make the directory. Raises OutputError where it cannot be written to: better now than after the run."""
-        with _told(f"write to {self.root.uri}"):
-            self.root.files.create_dir(self.root.path, recursive=True)
-        self.root.write_text(".writable", "")
-        self.root.files.delete_file(f"{self.root.path}/.writable")
-
     @contextmanager
     def locked(self) -> Iterator[int | None]:
-        """Hold the lock file, so that two runs at once are noticed. It lapses with the process, whatever ends that, and with
-        those that were given the descriptor.
+        """Make the directory, hold its lock, and write to it once: a fault shows before the run.
 
-        Only a local directory can be locked; elsewhere the scheduler has to see to it (deploy/).
+        Yields the descriptor of the lock. The lock ends with this process and with those that were
+        given the descriptor. Only a local directory can be locked (else None): elsewhere the
+        scheduler must prevent two runs at once (deploy/). Raises OutputError; where another run
+        holds the lock, nothing in the directory was touched.
         """
-        if not isinstance(self.root.files, fs.LocalFileSystem):
-            yield None
-            return
+        self.root.create()
+        descriptor = self._lock() if isinstance(self.root.files, fs.LocalFileSystem) else None
+        try:
+            self._try_to_write()
+            yield descriptor
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def _lock(self) -> int:
         with _told(f"lock {self.root.uri}"):
             descriptor = os.open(f"{self.root.path}/{LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise OutputError(
-                    f"another run is at work in {self.root.path} (it holds {LOCK}): wait for it, or use another --output"
-                ) from None
-            yield descriptor
-        finally:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
             os.close(descriptor)
+            raise OutputError(
+                f"another run is at work in {self.root.path} (it holds {LOCK}): wait for it, or use another --output"
+            ) from None
+        return descriptor
+
+    def _try_to_write(self) -> None:
+        self.root.write_text(".writable", "")
+        self.root.remove_file(".writable")
 
     def run(self, run_id: str) -> Place:
         """The directory of a run."""

@@ -77,14 +77,15 @@ class BookieRegister:
     def with_searches_left(self, directory: Directory) -> Directory:
         """Return the directory with how often each bookie may still be read for entries that it should not hold.
 
-        Counted from the reads that are written, so a resumed run continues the count. Costs reading three columns of the
-        reads that were written since the last call, batch by batch.
+        Counted from the reads that are written, so a resumed run continues the count. Costs reading
+        three columns of the reads that were written since the last call, batch by batch.
         """
         for batch in self._new_reads.batches(["bookie_id", "is_search", "status"]):
             sent = batch.filter(pc.and_(batch["is_search"], pc.not_equal(batch["status"], ReadStatus.NOT_ASKED.value)))
             for row in pc.value_counts(sent["bookie_id"]).to_pylist():
                 self._searches[row["values"]] += row["counts"]
-        left = {bookie: max(0, self.search_reads_max - self._searches[bookie]) for bookie in directory.addresses}
+        bound = self.search_reads_max
+        left = {bookie: max(0, bound - self._searches[bookie]) for bookie in directory.addresses}
         return replace(directory, searches_left=left)
 
     def directory_behind(self) -> Directory:
@@ -138,8 +139,8 @@ class BookieRegister:
         return max(delay_ms, gap_ms)
 
     def _may_be_restarting(self, look: int) -> bool:
-        newest = [one for one in self._newest() if one.registration is Registration.NONE and one.has_cookie]
-        missing = {one.bookie_id for one in newest} - self.maintenance
+        gone = [one for one in self._newest() if one.has_cookie and not _is_registered(one)]
+        missing = {one.bookie_id for one in gone} - self.maintenance
         if not missing:
             return False
         told = self._told(look).filter(pc.field("status") == Greeting.UNREGISTERED.value)
@@ -157,11 +158,12 @@ class BookieRegister:
     def _note_abilities(self) -> None:
         """Note which bookies the newly written answers show to be able, or unable, to list.
 
-        Costs reading three columns of the answers that were written since the last call, batch by batch.
+        Costs reading three columns of the answers that were written since the last call.
         """
         for batch in self._new_answers.batches(["bookie_id", "ledger_id", "status"]):
             held = pc.equal(batch["status"], AnswerStatus.HELD.value)
-            unable = pc.and_(pc.is_null(batch["ledger_id"]), pc.equal(batch["status"], Greeting.UNSUPPORTED.value))
+            unsupported = pc.equal(batch["status"], Greeting.UNSUPPORTED.value)
+            unable = pc.and_(pc.is_null(batch["ledger_id"]), unsupported)
             self._listed.update(pc.unique(batch.filter(held)["bookie_id"]).to_pylist())
             self._unable.update(pc.unique(batch.filter(unable)["bookie_id"]).to_pylist())
 

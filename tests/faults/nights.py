@@ -93,7 +93,7 @@ class Nights:
 
     def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch, *, pushes: bool = False, **flags: str) -> None:
         self.output = Output(place(str(home / "audits")))
-        self.output.create()
+        self.output.root.create()
         self.chain: list[Finished] = []
         self.samples: list[str] = []
         self._kept = home / "kept"

@@ -35,7 +35,7 @@ NAMES = [f"run-2026010{day}T030000Z-{day:06x}" for day in range(1, 6)]
 def root(tmp_path: Path) -> Place:
     """An OUTPUT that can be written to."""
     found = place(str(tmp_path / "audits"))
-    Output(found).create()
+    found.create()
     return found
 
 
@@ -138,8 +138,33 @@ def test_a_local_path_and_its_uri_are_one_place(tmp_path: Path):
 def test_an_output_that_cannot_be_written_is_noticed_before_the_run(tmp_path: Path):
     """A file in its way, now and not after an hour."""
     (tmp_path / "audits").write_text("a file")
-    with pytest.raises(OutputError, match=r"cannot write (to )?file:.*audits"):
-        Output(place(str(tmp_path / "audits"))).create()
+    with (
+        pytest.raises(OutputError, match=r"cannot write (to )?file:.*audits"),
+        Output(place(str(tmp_path / "audits"))).locked(),
+    ):
+        pass
+
+
+def test_a_full_disk_is_noticed_before_the_run(root: Place, monkeypatch: pytest.MonkeyPatch):
+    """An empty lock file can still be made there: a run's files cannot."""
+
+    def full(place: Place, name: str, text: str) -> None:
+        raise OutputError(f"cannot write {place.uri}/{name}: no space left on device")
+
+    monkeypatch.setattr(Place, "write_text", full)
+    with pytest.raises(OutputError, match="no space left"), Output(root).locked():
+        pass
+
+
+def test_a_run_that_finds_the_lock_held_touches_nothing(root: Place, tmp_path: Path):
+    """Nobody else writes or removes the file with which a run tries its directory."""
+    output = Output(root)
+    with output.locked():
+        before = tmp_path / "audits" / ".writable"
+        before.write_text("of the run at work")
+        with pytest.raises(OutputError, match="another run is at work"), output.locked():
+            pass
+        assert "of the run at work" == before.read_text()
 
 
 def test_two_runs_at_once_are_noticed(root: Place):

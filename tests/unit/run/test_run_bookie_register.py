@@ -90,19 +90,20 @@ def test_what_bookies_showed_at_any_time_of_the_run_is_known(cluster: SandboxClu
 
 
 def test_each_file_of_answers_and_of_reads_is_read_once(cluster: SandboxCluster, tmp_path: Path):
-    """A run of many shards makes a directory for each: what the shards before have written is not read again."""
+    """What the shards before have written is not read again for the directory of the next shard."""
     b1, b2, b3 = cluster.bookie_ids
-    read = EntryRead(b1, 7, 0, 1, 0, ReadStatus.NO_ENTRY, is_search=True)
+    read = read_row(EntryRead(b1, 7, 0, 1, 0, ReadStatus.NO_ENTRY, is_search=True))
     with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
         register = register_of(store, tmp_path)
         register.search_reads_max = 5
         for shard, bookie in enumerate((b1, b2, b3)):
             answer = table(ANSWERS, [answer_row(Answer(bookie, shard, 1, 0, AnswerStatus.HELD))])
             register.run.write_table("evidence/answers", answer, f"shard-{shard}")
-            register.run.write_table("evidence/reads", table(READS, [read_row(read)]), f"shard-{shard}")
+            register.run.write_table("evidence/reads", table(READS, [read]), f"shard-{shard}")
             directory = register.with_searches_left(register.directory(1))
             for name in ("answers", "reads"):
-                (tmp_path / f"evidence/{name}/shard-{shard}.parquet").write_bytes(b"would raise if it were read again")
+                file = tmp_path / f"evidence/{name}/shard-{shard}.parquet"
+                file.write_bytes(b"raises if it is read again")
     assert {b1, b2, b3} == directory.listed
     assert {b1: 2, b2: 5, b3: 5} == directory.searches_left
 
