@@ -33,6 +33,7 @@ def around(
         auditor=store.elected_auditor(),
         replication_disabled=facts.replication_disabled,
         maintenance=maintenance,
+        areas=topology.areas,
     )
     unresolved = topology.unresolved if sources else ()
     return found, (*topology.problems, *_without_location(unresolved), *unknown)

@@ -103,7 +103,7 @@ def _every_segment(metadata: LedgerMetadata) -> Iterator[Extent]:
 
 def _facts(segment: Segment, judged: Judged, metadata: LedgerMetadata, terms: Terms) -> PlacementFacts:
     rule, ensemble = terms.placement, segment.ensemble
-    located = terms.around.locations
+    around = terms.around
     return PlacementFacts(
         policy=rule.policy.value,
         java_mode=rule.java_compatible,
@@ -111,7 +111,7 @@ def _facts(segment: Segment, judged: Judged, metadata: LedgerMetadata, terms: Te
         write_sets=windows_count(len(ensemble), metadata.write_quorum),
         deciding=judged.deciding,
         shown=tuple(WriteSetFacts(one.index, one.members, one.locations, one.why) for one in judged.windows),
-        without_location=tuple(bookie for bookie in dict.fromkeys(ensemble) if not located.get(bookie)),
+        without_location=tuple(bookie for bookie in dict.fromkeys(ensemble) if not around.location_of(bookie)),
         recorded_policy=recorded_policy(metadata),
     )
 

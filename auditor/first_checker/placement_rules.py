@@ -97,7 +97,7 @@ def location(bookie: BookieId, rule: PlacementRule, around: Surroundings) -> str
     zone of its own (the base class's default where an address cannot be resolved). What Java does where depths are mixed
     depends on who joined first and cannot be told.
     """
-    assigned = (around.locations.get(bookie) or "").rstrip("/") or None
+    assigned = (around.location_of(bookie) or "").rstrip("/") or None
     if not rule.java_compatible:
         return assigned
     if rule.policy is Policy.RACK:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from auditor.model.address import Areas, location_in
 from auditor.model.availability import Greeting
 from auditor.model.identity import BookieId
 
@@ -42,8 +43,9 @@ class Surroundings:
     """The cluster around a ledger, as far as its verdict depends on it, when the run began.
 
     `locations` are the assigned ones (`/rack`, `/region/rack`, `/zone/upgradeDomain`), also of bookies that are down; a bookie
-    without one is not in it. `auditor` is the elected auditor's bookie id, None where none is elected. `maintenance`: bookies
-    that an operator says are known to be down.
+    without one is not in it. `areas` have the locations of hosts and networks, for bookies that only
+    ledgers name. `auditor` is the elected auditor's bookie id, None where none is elected.
+    `maintenance`: bookies that an operator says are known to be down.
     """
 
     writable: frozenset[BookieId] = frozenset()
@@ -52,6 +54,18 @@ class Surroundings:
     auditor: str | None = None
     replication_disabled: bool = False
     maintenance: frozenset[BookieId] = frozenset()
+    areas: tuple[Areas, ...] = ()
+
+    def location_of(self, bookie: BookieId) -> str | None:
+        """Return the assigned location of a bookie, None where no source has one.
+
+        A bookie that is not registered may be named by ledgers alone, so nobody asked the sources for
+        it: it is found by the host in its id. Of a registered one the sources have said all they know.
+        """
+        assigned = self.locations.get(bookie)
+        if assigned is not None or bookie in self.writable or bookie in self.readonly:
+            return assigned
+        return location_in(self.areas, bookie)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,8 @@ class BookieRegister:
         }
         self._note_abilities()
         listed = frozenset(self._listed)
-        return Directory(addresses, self._unable - listed, known_by_cookie(self.registered), listed)
+        unable = frozenset(self._unable) - listed
+        return Directory(addresses, unable, known_by_cookie(self.registered), listed)
 
     def with_searches_left(self, directory: Directory) -> Directory:
         """Return the directory with how often each bookie may still be read for entries that it should not hold.

@@ -81,7 +81,7 @@ def trial(
 
 def _place(bookie: BookieId, rule: PlacementRule, around: Surroundings) -> tuple[bool, str | None]:
     """(whether it is known where the bookie counts as being, where)."""
-    assigned = around.locations.get(bookie, "").rstrip("/")
+    assigned = (around.location_of(bookie) or "").rstrip("/")
     if not rule.java_compatible:
         return bool(assigned), assigned or None
     if rule.policy is Policy.RACK:
@@ -109,11 +109,11 @@ def placement_facts(
         rule.policy.value,
         rule.java_compatible,
         tuple((java_name, str(value).lower()) for java_name, value in _PARAMETERS[rule.policy](rule)),
-        size if metadata.write_quorum < size else 1,
-        len(tried.deciding),
-        tuple(_write_set(at, ensemble, metadata, terms, is_soft=is_soft) for at in shown),
-        tuple(bookie for bookie in dict.fromkeys(ensemble) if not around.locations.get(bookie)),
-        recorded(metadata),
+        begins,
+        0,
+        tuple(WriteSetFacts(at, one, tuple(place_of[b] for b in one), "") for at, one in enumerate(members)),
+        tuple(bookie for bookie in dict.fromkeys(ensemble) if not around.location_of(bookie)),
+        "",
     )
     return facts, tried.left_open
 

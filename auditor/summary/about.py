@@ -90,8 +90,14 @@ _SETS = ("writable", "readonly", "maintenance")
 
 def _around_as_json(around: Surroundings) -> dict[str, Any]:
     told = asdict(around)
-    return {**told, **{name: sorted(told[name]) for name in _SETS}, "locations": dict(sorted(around.locations.items()))}
+    return {
+        **told,
+        **{name: sorted(told[name]) for name in _SETS},
+        "locations": dict(sorted(around.locations.items())),
+        "areas": [dict(sorted(area.items())) for area in around.areas],
+    }
 
 
 def _around(value: Mapping[str, Any]) -> Surroundings:
-    return Surroundings(**{**value, **{name: frozenset(value.get(name, ())) for name in _SETS}})
+    sets = {name: frozenset(value.get(name, ())) for name in _SETS}
+    return Surroundings(**{**value, **sets, "areas": tuple(value.get("areas", ()))})

@@ -105,7 +105,8 @@ def placement(records: Iterable[BookieRecord], terms: Terms) -> Json:
     """What ensembles were held to, and which bookies have no location; without a policy nobody needs one."""
     rule = terms.placement
     judged = rule.policy is not Policy.NONE
-    without = sorted(_last(records).keys() - terms.around.locations.keys()) if judged else []
+    around = terms.around
+    without = sorted(b for b in _last(records) if around.location_of(b) is None) if judged else []
     return {
         "policy": rule.policy.value,
         "compat": "java" if rule.java_compatible else "assigned",

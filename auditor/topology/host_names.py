@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Mapping
 from queue import Empty, SimpleQueue
 
-from auditor.topology.member import Address, address_of
+from auditor.model.address import Address, address_of
 
 RESOLVERS = 8
 """Names looked up at once: a resolver that does not answer takes seconds for each."""

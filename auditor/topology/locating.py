@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
+from auditor.model.address import Address, Areas, split_host_port
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId, is_bookie_id
 from auditor.topology.host_names import addresses_of
-from auditor.topology.member import Address, Located, Member, split_host_port
+from auditor.topology.member import Located, Member
 from auditor.topology.sources import RACK_MAP, Raw, Resolve, Source
 from auditor.wire.location import depth
 
@@ -19,12 +21,18 @@ PROBLEMS_MAX = 50
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Where bookies are. `located` has every bookie that was asked for, once, by id; `locations` also those that a source names
-    by id and nobody asked for. `problems` are sentences on what sources could not say."""
+    """Where bookies are.
+
+    `located` has every bookie that was asked for, once, by id; `locations` also those that a source
+    names by id and nobody asked for. `areas` locate by host and network the bookies that only ledgers
+    name: what each source says, in order, up to the first that must be asked (a script). `problems`
+    are sentences on what sources could not say.
+    """
 
     located: tuple[Located, ...] = ()
     locations: Mapping[BookieId, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    areas: tuple[Areas, ...] = ()
 
     @property
     def unresolved(self) -> tuple[BookieId, ...]:
@@ -70,7 +78,9 @@ def locate(
     if len(problems) > PROBLEMS_MAX:
         problems[PROBLEMS_MAX:] = [f"and {len(problems) - PROBLEMS_MAX} problems more with the topology"]
     located = tuple(found.get(member.bookie_id, Located(member.bookie_id)) for member in members)
-    return Topology(located, dict(sorted(locations.items())), tuple(problems))
+    areas = takewhile(lambda area: area is not None, (source.areas() for source in sources))
+    known_areas = tuple(area for area in areas if area)
+    return Topology(located, dict(sorted(locations.items())), tuple(problems), known_areas)
 
 
 def _once(resolve: Resolve) -> Resolve:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address
 
+from auditor.model.address import Address, address_of
 from auditor.model.identity import BookieId
-
-Address = IPv4Address | IPv6Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,42 +38,3 @@ class Located:
     location: str | None = None
     source: str = ""
     matched_by: str = ""
-
-
-def address_of(text: str) -> Address | None:
-    """The IP address a text is, IPv4 in IPv6 as IPv4; None where it is none, or one of a single machine's (`fe80::1%eth0`)."""
-    try:
-        address = ip_address(text)
-    except ValueError:
-        return None
-    if isinstance(address, IPv6Address):
-        return None if address.scope_id else address.ipv4_mapped or address
-    return address
-
-
-def split_host_port(text: str) -> tuple[str, int | None] | None:
-    """Host and port (None: not given) of `host`, `host:port`, `[v6]`, `[v6]:port` or a bare IPv6 address; None for other text.
-
-    The host is in lower case, an address in its shortest form.
-    """
-    address = address_of(text)
-    if address is not None:
-        return str(address), None
-    host, colon, digits = text.rpartition(":")
-    if not colon:
-        host, digits = text, ""
-    elif text.endswith("]"):
-        host, colon, digits = text, "", ""
-    if colon and not (digits.isascii() and digits.isdigit() and 1 <= int(digits[:9]) <= 65_535):
-        return None
-    if host.startswith("[") and host.endswith("]"):
-        address = address_of(host[1:-1])
-        if address is None:
-            return None
-        host = str(address)
-    elif not host or not set(host) <= _HOST_CHARACTERS:
-        return None
-    return str(address_of(host) or host.lower()), int(digits) if digits else None
-
-
-_HOST_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from ipaddress import IPv4Network, IPv6Network
 
-from auditor.topology.member import Address, Match, Member, address_of, split_host_port
-
-Network = IPv4Network | IPv6Network
+from auditor.model.address import Address, Areas, Network, address_of, split_host_port
+from auditor.topology.member import Match, Member
 
 
 class Places:
@@ -43,6 +42,15 @@ class Places:
         """Every bookie whose address is in the network."""
         prefixes = self._networks.setdefault((network.version, network.prefixlen), {})
         prefixes[int(network.network_address)] = Match(location, f"network {network}{note}")
+
+    def areas(self) -> Areas:
+        """Return the locations by host, at any port, and by network."""
+        hosts = {host: at.location for (host, port), at in self._hosts.items() if at and port is None}
+        return hosts | {
+            str((IPv4Network if version == 4 else IPv6Network)((number, length))): match.location
+            for (version, length), matches in self._networks.items()
+            for number, match in matches.items()
+        }
 
     def needs_addresses(self) -> bool:
         """Whether the address of a host name could match anything here."""

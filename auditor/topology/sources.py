@@ -9,8 +9,9 @@ from typing import Protocol
 
 from auditor.config import Settings
 from auditor.errors import ConfigError
+from auditor.model.address import Address, Areas
 from auditor.model.identity import BookieId
-from auditor.topology.member import Address, Match, Member
+from auditor.topology.member import Match, Member
 from auditor.topology.places import Places
 from auditor.topology.script import Script, ScriptFailure
 from auditor.topology.table_file import read_table
@@ -40,6 +41,9 @@ class Source(Protocol):
 
     def named(self) -> Mapping[BookieId, Match]:
         """Bookies it knows by their id, also such as nobody asked for."""
+
+    def areas(self) -> Areas | None:
+        """Return the hosts and networks it knows; None where only asking it can tell."""
 
 
 class PlacesSource:
@@ -81,6 +85,9 @@ class PlacesSource:
     def named(self) -> Mapping[BookieId, Match]:
         return self._places.by_id
 
+    def areas(self) -> Areas | None:
+        return self._places.areas()
+
 
 class ScriptSource:
     """A script, asked for the addresses of the bookies that no earlier source knew."""
@@ -113,6 +120,9 @@ class ScriptSource:
 
     def named(self) -> Mapping[BookieId, Match]:
         return {}
+
+    def areas(self) -> Areas | None:
+        return None
 
     def _asked(self, addresses: Sequence[str]) -> dict[str, str]:
         """One call: the locations of those it has one for."""

@@ -13,9 +13,9 @@ from ipaddress import ip_network
 from pathlib import Path
 
 from auditor.errors import ConfigError
+from auditor.model.address import Network, address_of, split_host_port
 from auditor.model.identity import is_bookie_id
-from auditor.topology.member import address_of, split_host_port
-from auditor.topology.places import Network, Places
+from auditor.topology.places import Places
 from auditor.wire.location import normal
 
 TABLE_BYTES_MAX = 4 * 2**20

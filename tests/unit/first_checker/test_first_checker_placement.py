@@ -55,6 +55,15 @@ def test_segments_of_closed_ledgers_are_judged(text: str, assigned: list[object]
     assert (assigned, java) == (failing(text), failing(text, JAVA))
 
 
+def test_a_bookie_that_only_ledgers_name_is_judged_by_the_address_in_its_id() -> None:
+    """It is not registered and has no cookie, so no source was asked for it."""
+    around = replace(AROUND, areas=({"10.0.0.0/24": "/r1"},))
+    one, other = ("10.0.0.9:3181", "a"), ("10.0.0.9:3181", "b")
+    assert Adherence.FAIL is adherence(one, 2, 2, RACK, around).adherence
+    assert Adherence.STRICT is adherence(other, 2, 2, RACK, around).adherence
+    assert Adherence.UNKNOWN is adherence(one, 2, 2, RACK, AROUND).adherence
+
+
 def test_a_soft_segment_is_a_finding_of_its_own_kind() -> None:
     """One segment fails, another adheres softly, a third is fine."""
     zones = {"a": "/z1/u1", "b": "/z2/u1", "c": "/z3/u1", "d": "/z1/u2", "e": "/z1/u1"}

@@ -22,6 +22,15 @@ def adhering(rule: PlacementRule, located: dict[str, str], ensemble: str, write:
     return adherence(tuple(ensemble.split()), write, ack, rule, around)
 
 
+def test_a_bookie_that_only_ledgers_name_is_judged_by_the_address_in_its_id() -> None:
+    """It is not registered and has no cookie, so no source was asked for it."""
+    around = Surroundings(locations=RACKS, areas=({"10.0.0.0/24": "/r1"},))
+    rule, gone = PlacementRule(Policy.RACK), "10.0.0.9:3181"
+    assert FAIL is adherence((gone, "1"), 2, 2, rule, around)
+    assert STRICT is adherence((gone, "2"), 2, 2, rule, around)
+    assert UNKNOWN is adherence((gone, "1"), 2, 2, rule, Surroundings(locations=RACKS))
+
+
 @pytest.mark.parametrize(
     ("ensemble", "write", "assigned", "java"),
     [

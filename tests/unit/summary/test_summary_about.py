@@ -22,8 +22,16 @@ COUNT = st.integers(0, 2**53)
 BOOKIE = st.sampled_from(["b1", "bookie-2.example:3181", "a;b", "10.0.0.7:3181"])
 BOOKIES = st.frozensets(BOOKIE)
 RULE = st.builds(PlacementRule, st.sampled_from(Policy), st.booleans(), COUNT, st.booleans(), COUNT, COUNT, COUNT)
+LOCATIONS = st.dictionaries(BOOKIE, st.text(max_size=5))
 AROUND = st.builds(
-    Surroundings, BOOKIES, BOOKIES, st.dictionaries(BOOKIE, st.text(max_size=5)), st.none() | BOOKIE, st.booleans(), BOOKIES
+    Surroundings,
+    BOOKIES,
+    BOOKIES,
+    LOCATIONS,
+    st.none() | BOOKIE,
+    st.booleans(),
+    BOOKIES,
+    st.lists(LOCATIONS, max_size=2).map(tuple),
 )
 TERMS = st.builds(Terms, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, RULE, AROUND, st.floats(0, 1))
 

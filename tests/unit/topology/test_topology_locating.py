@@ -186,6 +186,23 @@ def test_a_bookie_that_is_down_keeps_its_location(tmp_path):
     assert [("10.0.0.7", None), ("10.0.0.7:3181", "/r2"), ("b1", "/r1")] == [(o.bookie_id, o.location) for o in found.located]
 
 
+def test_bookies_that_only_ledgers_name_are_located_by_host_and_network(tmp_path):
+    """Nobody asks the sources for them; what tables and rack maps say of hosts and networks is kept."""
+    table = tmp_path / "racks"
+    table.write_text("10.0.0.0/24 /r2\nBk.example /r3\n10.0.0.7:3182 /r4\n")
+    znode = rack_map.encode({"10.0.1.3:3181": "/m1", "10.0.1.4:1": "/m1", "10.0.1.4:2": "/m2"})
+    areas = located(sources(f"{table},zookeeper"), raw=lambda path: znode).areas
+    assert ({"bk.example": "/r3", "10.0.0.0/24": "/r2"}, {"10.0.1.3": "/m1"}) == areas
+
+
+def test_behind_a_script_nobody_is_located_by_network(tmp_path, script):
+    """The script goes first, and what it would say of a bookie it was not asked for is not known."""
+    (tmp_path / "one").write_text("10.0.0.0/24 /r1\n")
+    (tmp_path / "two").write_text("10.0.0.0/8 /r2\n")
+    chain = sources(f"{tmp_path / 'one'},{script},{tmp_path / 'two'}")
+    assert ({"10.0.0.0/24": "/r1"},) == located(chain).areas
+
+
 def test_depths_that_differ_are_shown():
     """The commonest depth is usual; of two as common, the lesser."""
     deep, flat = Located("a", "/x/y", "s", "m"), Located("b", "/x", "s", "m")

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 import pytest
 
 from auditor.errors import ConfigError
-from auditor.topology.member import Member, split_host_port
+from auditor.topology.member import Member
 from auditor.topology.places import Places
 from auditor.topology.table_file import BAD_LINES_SHOWN_MAX, TABLE_BYTES_MAX, TABLE_LINES_MAX, parse_table, read_table
 
@@ -145,29 +145,3 @@ def test_a_table_is_read_within_bounds(tmp_path):
             read_table(path)
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         read_table(tmp_path / "none")
-
-
-@pytest.mark.parametrize(
-    ("expected", "text"),
-    [
-        (("host", None), "Host"),
-        (("host", 3181), "host:3181"),
-        (("10.0.0.1", 1), "10.0.0.1:1"),
-        (("2001:db8::1", None), "2001:DB8:0::1"),
-        (("2001:db8::1", None), "[2001:db8::1]"),
-        (("2001:db8::1", 65535), "[2001:db8::1]:65535"),
-        (("10.0.0.1", None), "::ffff:10.0.0.1"),
-        (None, "host:0"),
-        (None, "host:65536"),
-        (None, "host:"),
-        (None, ":1"),
-        (None, "a:b:1"),
-        (None, "host:٣"),
-        (None, "a=b"),
-        (None, "[host]:1"),
-        (None, ""),
-    ],
-)
-def test_host_and_port_of_a_text(expected, text):
-    """One form for one host; other text has none."""
-    assert expected == split_host_port(text)

@@ -1,0 +1,80 @@
+"""Hosts, ports and IP addresses as bookie ids have them, and locations by host and by network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import TypeAlias
+
+from auditor.model.identity import BookieId
+
+Address: TypeAlias = IPv4Address | IPv6Address
+Network: TypeAlias = IPv4Network | IPv6Network
+Areas: TypeAlias = Mapping[str, str]
+"""What one source says of whole hosts and networks: the location by host (`bk-1.example`, `10.0.0.1`)
+and by network (`10.0.0.0/24`), each in its shortest form."""
+
+
+def address_of(text: str) -> Address | None:
+    """Return the IP address that a text is, IPv4 in IPv6 as IPv4.
+
+    None for other text, and for an address of a single machine (`fe80::1%eth0`).
+    """
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address):
+        return None if address.scope_id else address.ipv4_mapped or address
+    return address
+
+
+def split_host_port(text: str) -> tuple[str, int | None] | None:
+    """Return host and port of `host`, `host:port`, `[v6]`, `[v6]:port` or a bare IPv6 address.
+
+    The host is in lower case, an address in its shortest form; the port is None where none is given.
+    None for other text.
+    """
+    address = address_of(text)
+    if address is not None:
+        return str(address), None
+    host, colon, digits = text.rpartition(":")
+    if not colon:
+        host, digits = text, ""
+    elif text.endswith("]"):
+        host, colon, digits = text, "", ""
+    if colon and not (digits.isascii() and digits.isdigit() and 1 <= int(digits[:9]) <= 65_535):
+        return None
+    if host.startswith("[") and host.endswith("]"):
+        address = address_of(host[1:-1])
+        if address is None:
+            return None
+        host = str(address)
+    elif not host or not set(host) <= _HOST_CHARACTERS:
+        return None
+    return str(address_of(host) or host.lower()), int(digits) if digits else None
+
+
+_HOST_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")
+
+
+def location_in(areas: Sequence[Areas], bookie_id: BookieId) -> str | None:
+    """Return the location that the first source with a match has for the host in a bookie's id.
+
+    Within a source the host goes before a network, and a longer prefix before a shorter one. None for
+    an id that is not of the form host:port, and where nothing matches. Host names are not resolved.
+    """
+    at = split_host_port(bookie_id)
+    if at is None or at[1] is None:
+        return None
+    keys = [at[0], *_networks_around(address_of(at[0]))]
+    return next((area[key] for area in areas for key in keys if key in area), None)
+
+
+def _networks_around(address: Address | None) -> Iterator[str]:
+    """Yield every network that an address is in, the smallest first."""
+    if address is None:
+        return
+    make: type[IPv4Network | IPv6Network] = IPv4Network if isinstance(address, IPv4Address) else IPv6Network
+    for length in range(address.max_prefixlen, -1, -1):
+        yield str(make((int(address), length), strict=False))
