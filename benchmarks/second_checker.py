@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from auditor.judging.settle import settle_or_set_aside
+from auditor.judging.settle import settle_and_check
 from auditor.model.availability import EntryRead, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from benchmarks.judging import BOOKIES, ENTRIES, TERMS, _seconds, healthy
@@ -27,7 +27,7 @@ RATIO_MAX = 3.0
 
 def _judge(ledgers: Sequence[LedgerEvidence], terms: Terms) -> None:
     for evidence in ledgers:
-        _, detail = settle_or_set_aside(evidence, terms)
+        _, detail = settle_and_check(evidence, terms)
         assert not detail, detail
 
 

@@ -41,6 +41,13 @@ class Stopped:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """Judging a ledger raised. `why` has the name of the exception and its words."""
+
+    why: str
+
+
 class _TimeUp(BaseException):
     """Raised by the signal. No `Exception`: code that catches those must not swallow it."""
 
@@ -112,8 +119,11 @@ class Guard:
             signal.signal(signal.SIGALRM, self._handler)
             self._watch.end()
 
-    def run(self, work: Callable[[A], T], ledger: A) -> T | Stopped:
-        """What `work` makes of the ledger, or how it was stopped. Raises what `work` raises, but for MemoryError."""
+    def run(self, work: Callable[[A], T], ledger: A) -> T | Stopped | Raised:
+        """Return what `work` makes of the ledger, or why it does not: the one place where that becomes a value.
+
+        Raises AssertionError, which is a fault of ours and says nothing of the ledger.
+        """
         try:
             self._arm()
             try:
@@ -125,6 +135,10 @@ class Guard:
             return Stopped(too_long(self._limits))
         except MemoryError:
             return Stopped(f"it took more memory than {self._limits.ledger_memory_max // 2**20} MiB")
+        except AssertionError:
+            raise
+        except (Exception, SystemExit) as error:  # whatever a ledger nobody foresaw may cause
+            return Raised(f"{type(error).__name__}: {error}")
 
     def _arm(self) -> None:
         if not self._takes_signals:

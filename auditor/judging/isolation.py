@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from auditor.config import JudgingLimits
-from auditor.judging.guard import Guard, Stopped, too_long
+from auditor.judging.guard import Guard, Raised, Stopped, too_long
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -41,8 +41,11 @@ class _Failed:
     words: str
 
 
-def isolated(ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits) -> Iterator[T | Stopped]:
-    """`judge` of each ledger, in order: results are plain, picklable values. Raises AssertionError for what `judge` raises."""
+def isolated(ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits) -> Iterator[T | Stopped | Raised]:
+    """Yield `judge` of each ledger, in order: results are plain, picklable values.
+
+    Raises AssertionError for a failed assertion of `judge`.
+    """
     done = 0
     while done < len(ledgers):
         with contextlib.closing(_child_on(ledgers[done:], judge, limits)) as results:
@@ -51,7 +54,7 @@ def isolated(ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimit
                 yield result
 
 
-def _child_on(ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits) -> Generator[T | Stopped]:
+def _child_on(ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits) -> Generator[T | Stopped | Raised]:
     """Results until the last ledger, or until the one that ended the child."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -86,7 +89,7 @@ def _serve(writing: int, ledgers: Sequence[A], judge: Callable[[A], T], limits: 
         with Guard(limits) as guard:
             for ledger in ledgers:
                 sent = guard.run(lambda one: pickle.dumps(judge(one)), ledger)
-                _send(writing, pickle.dumps(sent) if isinstance(sent, Stopped) else sent)
+                _send(writing, sent if isinstance(sent, bytes) else pickle.dumps(sent))
     except BaseException as error:  # told to the parent, which raises it
         with contextlib.suppress(BaseException):
             _send(writing, pickle.dumps(_Failed(f"{type(error).__name__}: {error}")))

@@ -7,8 +7,9 @@ from typing import Generic, TypeVar
 
 from auditor.config import JudgingLimits
 from auditor.errors import AuditorError
-from auditor.judging.guard import Guard, Stopped
+from auditor.judging.guard import Guard, Raised, Stopped
 from auditor.judging.isolation import isolated
+from auditor.judging.set_aside import stopped_detail
 from auditor.model.evidence import LedgerEvidence
 
 T = TypeVar("T")
@@ -22,7 +23,9 @@ class TooManyPoisoned(AuditorError):
 
 
 class Judge(Generic[T]):
-    """`work` judges one ledger, `aside` makes a result of why it was stopped. One a task: it counts what was stopped.
+    """Judges ledgers with `work`, and sets aside each on which `work` raises or must be stopped.
+
+    `aside` makes a result of such a ledger and why. One a task: it counts what was stopped.
 
     `careful`: in a child, which may die. Otherwise a ledger that kills its process takes this one with it.
     """
@@ -43,12 +46,14 @@ class Judge(Generic[T]):
         results = isolated(ledgers, self._work, self._limits) if self._careful else self._here(ledgers)
         return [self._or_aside(one, result) for one, result in zip(ledgers, results, strict=True)]
 
-    def _here(self, ledgers: Sequence[LedgerEvidence]) -> Iterator[T | Stopped]:
+    def _here(self, ledgers: Sequence[LedgerEvidence]) -> Iterator[T | Stopped | Raised]:
         with Guard(self._limits) as guard:
             for ledger in ledgers:
                 yield guard.run(self._work, ledger)
 
-    def _or_aside(self, ledger: LedgerEvidence, result: T | Stopped) -> T:
+    def _or_aside(self, ledger: LedgerEvidence, result: T | Stopped | Raised) -> T:
+        if isinstance(result, Raised):
+            return self._aside(ledger, result.why)
         if not isinstance(result, Stopped):
             return result
         self._stopped.append(f"ledger {ledger.ledger_id}: {result.why}")
@@ -57,4 +62,4 @@ class Judge(Generic[T]):
                 f"judging was stopped on more than {POISON_MAX} ledgers ({'; '.join(self._stopped[:3])} ...): this is a fault "
                 "of the auditor or of the machine, not of the ledgers"
             )
-        return self._aside(ledger, result.why)
+        return self._aside(ledger, stopped_detail(result.why))

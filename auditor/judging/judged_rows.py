@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from auditor.evidence.rows import Row
-from auditor.judging.set_aside import poisoned, settled, stopped_detail
-from auditor.judging.settle import Step, unjudged
+from auditor.judging.set_aside import poisoned
+from auditor.judging.settle import Step, settle_and_check, unjudged
 from auditor.judging.verdict_rows import verdict_row
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
@@ -12,18 +12,9 @@ from auditor.model.verdict import Unknown
 
 
 def judged(evidence: LedgerEvidence, terms: Terms, facts: ClusterFacts) -> tuple[Step, Row]:
-    """Where the ledger stands, and its row of VERDICTS. One on which judging or telling raises is set aside.
-
-    Raises MemoryError, which says as much of this process as of the ledger, and AssertionError, which is our own fault.
-    """
-    try:
-        step, detail = settled(evidence, terms)
-        return step, verdict_row(evidence, step, terms, facts, detail)
-    except (AssertionError, MemoryError):
-        raise
-    except Exception as error:  # whatever a ledger nobody foresaw may cause
-        step = poisoned(evidence.ledger_id)
-        return step, verdict_row(evidence, step, terms, facts, f"{type(error).__name__}: {error}")
+    """Return where the ledger stands, and its row of VERDICTS. Raises what a ledger may cause."""
+    step, detail = settle_and_check(evidence, terms)
+    return step, verdict_row(evidence, step, terms, facts, detail)
 
 
 def withheld(evidence: LedgerEvidence, detail: str, terms: Terms, facts: ClusterFacts) -> tuple[Step, Row]:
@@ -32,7 +23,7 @@ def withheld(evidence: LedgerEvidence, detail: str, terms: Terms, facts: Cluster
     return step, verdict_row(evidence, step, terms, facts, detail)
 
 
-def set_aside(evidence: LedgerEvidence, why: str, terms: Terms, facts: ClusterFacts) -> tuple[Step, Row]:
-    """The row of a ledger on which judging had to be stopped, or stopped itself."""
+def set_aside(evidence: LedgerEvidence, detail: str, terms: Terms, facts: ClusterFacts) -> tuple[Step, Row]:
+    """Return the step and the row of a ledger that could not be judged, as `detail` says why."""
     step = poisoned(evidence.ledger_id)
-    return step, verdict_row(evidence, step, terms, facts, stopped_detail(why))
+    return step, verdict_row(evidence, step, terms, facts, detail)

@@ -85,36 +85,28 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
 
 
 def lists_demanded(evidence: LedgerEvidence) -> tuple[Question, ...]:
-    """Whom to ask about a ledger that wants lists: at the first look each one does, whatever the verdict will be; later those
-    do of which `settle` said so. Nothing is judged: that is a fifth of `settle`'s cost. A ledger on which this raises is not
-    asked for; judging sets it aside.
+    """Return whom to ask about a ledger that wants lists: at the first look each one does, whatever
+    the verdict will be; later those do of which `settle` said so.
+
+    Nothing is judged: that costs a fifth of `settle`. Raises what a ledger nobody foresaw may cause.
     """
     newest = evidence.looks[-1]
-    try:
-        return () if newest.answers else questions_of(newest.record)
-    except AssertionError:
-        raise
-    except Exception:  # whatever a ledger nobody foresaw may cause
-        return ()
+    return () if newest.answers else questions_of(newest.record)
 
 
-def settle_or_set_aside(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, str]:
-    """`settle`, but a ledger on which judging raises is set aside as unknown (poison), with why; all others go on.
+def settle_and_check(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, str]:
+    """Settle a ledger, and have the second checker agree to a final verdict where `is_due`.
 
-    A final verdict is given to the second checker where `is_due`, and committed only if that has nothing to say against it.
-    What the two differ on is withheld (checkers_disagree), with both sides. A failed assertion is no property of the ledger but
-    our own fault, and is raised.
+    What the two differ on is withheld (checkers_disagree); the text has what each of them says, else
+    it is empty. Raises what a ledger nobody foresaw may cause: `auditor.judging.judge` sets it aside.
     """
-    try:
-        step = settle(evidence, terms)
-        if step.todo is not Todo.NOTHING or not is_due(step.verdict, terms):
-            return step, ""
-        differ = differences(step.verdict, evidence, terms)
-        return (unjudged(evidence.ledger_id, Unknown.CHECKERS_DISAGREE), differ_text(differ)) if differ else (step, "")
-    except AssertionError:
-        raise
-    except Exception as error:  # whatever a ledger nobody foresaw may cause
-        return unjudged(evidence.ledger_id, Unknown.POISON), f"{type(error).__name__}: {error}"
+    step = settle(evidence, terms)
+    if step.todo is not Todo.NOTHING or not is_due(step.verdict, terms):
+        return step, ""
+    differ = differences(step.verdict, evidence, terms)
+    if not differ:
+        return step, ""
+    return unjudged(evidence.ledger_id, Unknown.CHECKERS_DISAGREE), differ_text(differ)
 
 
 def unjudged(ledger_id: LedgerId, why: Unknown) -> Step:

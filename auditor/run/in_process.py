@@ -15,8 +15,8 @@ from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.bookie.searching import SearchBudget, unread
 from auditor.config import BookieLimits, JudgingLimits
 from auditor.judging.judge import Judge
-from auditor.judging.set_aside import poisoned, settled, stopped_detail
-from auditor.judging.settle import Step, Todo, reading_rounds_max
+from auditor.judging.set_aside import poisoned
+from auditor.judging.settle import Step, Todo, reading_rounds_max, settle_and_check
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.cluster import Registration
 from auditor.model.evidence import LedgerEvidence, Look, Terms
@@ -99,10 +99,10 @@ def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[t
 def _settled(asker: Asker, ledgers: Sequence[LedgerEvidence], terms: Terms) -> dict[LedgerId, Step]:
     """Where each ledger stands. Judged in a child: one that cannot be judged is set aside, and the command lives."""
 
-    def aside(one: LedgerEvidence, why: str) -> tuple[Step, str]:
-        return poisoned(one.ledger_id), stopped_detail(why)
+    def aside(one: LedgerEvidence, detail: str) -> tuple[Step, str]:
+        return poisoned(one.ledger_id), detail
 
-    judge = Judge(lambda one: settled(one, terms), aside, asker.judging, careful=True)
+    judge = Judge(lambda one: settle_and_check(one, terms), aside, asker.judging, careful=True)
     told = {one.ledger_id: result for one, result in zip(ledgers, judge.each(ledgers), strict=True)}
     asker.set_aside.update({ledger_id: detail for ledger_id, (_, detail) in told.items() if detail})
     return {ledger_id: step for ledger_id, (step, _) in told.items()}

@@ -124,7 +124,15 @@ class Stages:
         if again_without is not None:
             renew_workers(self.spark)
         careful, differing = again_without is not None, dict(again_without or {})
-        work = verdicts.judge_of(self.terms, self.facts, self.judging, careful=careful, differing=differing)
+        were_asked = look == 1 or only is not None
+        work = verdicts.judge_of(
+            self.terms,
+            self.facts,
+            self.judging,
+            careful=careful,
+            were_asked=were_asked,
+            differing=differing,
+        )
         rows = mapped(self._seen(look, shard, asked=True, ids=ids), work, verdicts.STEPS)
         self._write(rows, self.steps_name(look, judging))
 

@@ -16,7 +16,8 @@ from auditor.evidence.rows import Row, table
 from auditor.evidence.schemas import SEEN, VERDICTS
 from auditor.judging.judge import Judge
 from auditor.judging.judged_rows import judged, set_aside, withheld
-from auditor.judging.settle import Step, lists_demanded
+from auditor.judging.set_aside import stopped_detail
+from auditor.judging.settle import Step, Todo, lists_demanded
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.identity import LedgerId
@@ -26,6 +27,9 @@ from auditor.spark.store import spark_type
 
 STEPS = pa.schema([*VERDICTS, pa.field("wait", pa.bool_()), pa.field("wanted", pa.list_(pa.struct(WANTED)))])
 """Where a ledger stands after a look, and the confirming reads it still needs. Key: ledger_id."""
+
+NOT_ASKED = "whom to ask about it could not be found out"
+"""Why a ledger is set aside that wants lists although every ledger that wants them was asked about."""
 
 NONE_DIFFER: Mapping[LedgerId, str] = MappingProxyType({})
 
@@ -57,7 +61,7 @@ def asker_of(limits: JudgingLimits) -> Work:
     """Work on SEEN rows: the QUESTIONS the ledgers demand next. Nothing is judged: after the first look the rows are those of
     ledgers that judging left wanting lists.
 
-    A ledger on which this has to be stopped is not asked for: judging, which asks the same and more, sets it aside.
+    A ledger on which this raises, or has to be stopped, is not asked about: judging sets it aside.
     """
 
     def asked(evidence: LedgerEvidence) -> list[Row]:
@@ -80,15 +84,21 @@ def judge_of(
     limits: JudgingLimits,
     *,
     careful: bool = False,
+    were_asked: bool = False,
     differing: Mapping[LedgerId, str] = NONE_DIFFER,
 ) -> Work:
     """Work on SEEN rows: a STEPS row for each ledger. `careful`: in a child, so that this process outlives the ledger.
 
+    `were_asked`: bookies were asked about all ledgers that want lists. One that wants them still was
+    left out because finding out whom to ask failed (`asker_of`): it is set aside.
     `differing`: ledgers on which the checkers were found to differ, and in what; they are told and not judged.
     """
 
     def row(evidence: LedgerEvidence) -> Row:
-        return _step_row(evidence, *judged(evidence, terms, facts))
+        step, verdict = judged(evidence, terms, facts)
+        if were_asked and step.todo is Todo.LISTS:
+            return aside(evidence, stopped_detail(NOT_ASKED))
+        return _step_row(evidence, step, verdict)
 
     def aside(evidence: LedgerEvidence, why: str) -> Row:
         return _step_row(evidence, *set_aside(evidence, why, terms, facts))

@@ -538,8 +538,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "what the checkers differ on is committed",
         RECHECK,
         "judging/settle.py",
-        'if differ else (step, "")',
-        'if differ and terms is None else (step, "")',
+        "    if not differ:",
+        "    if not differ or terms:",
         ("tests/unit/judging/test_judging_settle.py::test_what_the_checkers_differ_on_is_withheld",),
     ),
     Mutant(
@@ -563,12 +563,18 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a ledger on which judging raises ends the run",
         RECHECK,
-        "judging/settle.py",
-        "    except Exception as error:  # whatever",
-        "    except KeyError as error:  # whatever",
-        (
-            "tests/unit/judging/test_judging_settle.py::test_a_ledger_on_which_judging_raises_is_set_aside_and_a_fault_of_ours_is_not",
-        ),
+        "judging/guard.py",
+        "        except (Exception, SystemExit) as error:  # whatever",
+        "        except (KeyError, SystemExit) as error:  # whatever",
+        ("tests/unit/judging/test_judging_judged_rows.py::test_a_ledger_on_which_judging_raises_is_set_aside",),
+    ),
+    Mutant(
+        "a ledger that was not asked for is left waiting for its lists",
+        RECHECK,
+        "spark/verdicts.py",
+        "if were_asked and step.todo is Todo.LISTS:",
+        "if not were_asked and step.todo is Todo.LISTS:",
+        ("tests/unit/judging/test_judging_asking.py::test_a_ledger_that_was_not_asked_for_is_set_aside",),
     ),
     Mutant(
         "a ledger judged twice adds up",

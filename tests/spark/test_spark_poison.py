@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from faults.playing import PLAYS_ALL
 from support.audits import Outcome, accounted, audit, audit_ledgers, replay_run
-from support.poison import HARM, Poison, plant_here, plant_in_workers
+from support.poison import HARM, Poison, plant_here, plant_in_askers, plant_in_workers
 
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
@@ -115,6 +115,20 @@ def test_ledgers_of_every_kind_are_named_in_one_run(
     assert {ledger_id: SAID[kind] for ledger_id, kind in harm.items()} == details(outcome)
     assert len(HARM) == len(harm) == outcome.summary["indeterminate"]["poison"]
     assert others(undisturbed, harm) == others(outcome, harm)
+
+
+def test_a_ledger_on_which_asking_raises_is_set_aside(
+    cluster: SandboxCluster,
+    undisturbed: Outcome,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Nobody was asked about it, and nobody waits for that: the run goes on, and so does a replay."""
+    plant_in_askers(monkeypatch, 3)
+    outcome = accounted(audit(cluster, tmp_path, **LIMITS))
+    said = {3: "judging was stopped: whom to ask about it could not be found out"}
+    assert said == details(outcome)
+    assert others(undisturbed, {3: ""}) == others(outcome, {3: ""})
 
 
 def test_a_ledger_that_is_poison_only_at_the_second_look_is_named_too(

@@ -119,6 +119,30 @@ def plant_in_workers(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
     monkeypatch.setattr(verdicts, "judge_of", made)
 
 
+def plant_in_askers(monkeypatch: pytest.MonkeyPatch, ledger_id: int) -> None:
+    """In every task that asks bookies, finding out whom to ask about this ledger raises."""
+    from auditor.spark import verdicts
+
+    make = verdicts.asker_of
+
+    def made(*arguments: Any) -> Any:
+        work = make(*arguments)
+
+        def poisoned(batches: Any) -> Any:
+            sound = verdicts.lists_demanded
+
+            def demanded(evidence: LedgerEvidence) -> Any:
+                return sound(evidence) if evidence.ledger_id != ledger_id else _raises()
+
+            with pytest.MonkeyPatch.context() as planted:
+                planted.setattr(verdicts, "lists_demanded", demanded)
+                yield from work(batches)
+
+        return poisoned
+
+    monkeypatch.setattr(verdicts, "asker_of", made)
+
+
 def plant_here(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
     """This process and its children meet the poisoned ledgers."""
     monkeypatch.setattr("auditor.judging.settle.settle", poison.settle(judgement.settle))

@@ -12,11 +12,13 @@ from auditor.config import JudgingLimits
 from auditor.evidence.rows import ledger_row
 from auditor.evidence.schemas import LEDGERS, SEEN
 from auditor.judging.judge import TooManyPoisoned
-from auditor.model.evidence import LedgerEvidence
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.sandbox.notation import ledger
 from auditor.spark import verdicts
 
+FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
 LIMITS = JudgingLimits(ledger_time_max_ms=400, ledger_memory_max=256 * 2**20)
 
 
@@ -57,3 +59,32 @@ def test_more_of_them_than_ledgers_can_be_guilty_of_are_our_fault(monkeypatch: p
     monkeypatch.setattr("auditor.judging.judge.POISON_MAX", 1)
     with pytest.raises(TooManyPoisoned):
         list(verdicts.asker_of(LIMITS)(iter([batch(1, 2, 3), batch(4, 5)])))
+
+
+@pytest.mark.parametrize("error", [KeyError("odd"), SystemExit("odd")])
+def test_a_ledger_on_which_asking_raises_is_not_asked_for(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Whatever it raises, the lines of all others stand."""
+    sound = verdicts.lists_demanded
+
+    def demanded(evidence: LedgerEvidence) -> Any:
+        if evidence.ledger_id == 2:
+            raise error
+        return sound(evidence)
+
+    monkeypatch.setattr(verdicts, "lists_demanded", demanded)
+    told = verdicts.asker_of(LIMITS)(iter([batch(1, 2, 3)]))
+    assert {1, 3} == {row["ledger_id"] for rows in told for row in rows.to_pylist()}
+
+
+@pytest.mark.parametrize(
+    ("were_asked", "todo", "unknowns", "detail"),
+    [
+        (True, "nothing", ["poison"], f"judging was stopped: {verdicts.NOT_ASKED}"),
+        (False, "lists", ["bookie_silent"], ""),
+    ],
+)
+def test_a_ledger_that_was_not_asked_for_is_set_aside(were_asked: bool, todo: str, unknowns: list[str], detail: str) -> None:
+    """It would want lists for ever, and its run would end without a verdict on any ledger."""
+    work = verdicts.judge_of(Terms(0, 0, 16, 5), FACTS, LIMITS, were_asked=were_asked)
+    (row,) = (row for rows in work(iter([batch(2)])) for row in rows.to_pylist())
+    assert (todo, unknowns, detail) == (row["todo"], row["unknowns"], row["detail"])

@@ -238,6 +238,6 @@ def test_as_many_stopped_ledgers_as_a_task_may_have_are_set_aside_and_no_more() 
 
     judge = Judge(dies, lambda one, why: f"{one.ledger_id} {why}", LONG, careful=True)
     batch = list(evidence(POISON_MAX))
-    assert [f"{one.ledger_id} it ended its process with exit code 7" for one in batch] == judge.each(batch)
+    assert [f"{one.ledger_id} judging was stopped: it ended its process with exit code 7" for one in batch] == judge.each(batch)
     with pytest.raises(TooManyPoisoned, match=f"more than {POISON_MAX} ledgers"):
         judge.each(batch[:1])

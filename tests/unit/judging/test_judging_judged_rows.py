@@ -59,57 +59,67 @@ def raising(error: BaseException) -> Any:
     return judge
 
 
+def judging(monkeypatch: pytest.MonkeyPatch, *, careful: bool) -> Row:
+    """The row of one ledger, as a task judges it."""
+
+    def aside(evidence: LedgerEvidence, detail: str) -> Row:
+        return rows.set_aside(evidence, detail, TERMS, FACTS)[1]
+
+    judge = Judge(lambda one: rows.judged(one, TERMS, FACTS)[1], aside, LIMITS, careful=careful)
+    (row,) = judge.each([seen()])
+    return row
+
+
+@pytest.mark.parametrize("careful", [True, False])
 @pytest.mark.parametrize("error", [ValueError("odd"), SystemExit("odd")])
-def test_a_ledger_on_which_judging_raises_is_set_aside(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """Poison, with what was raised; also where it would end the process."""
-    monkeypatch.setattr(settling, "settle_or_set_aside", raising(error))
-    step, row = rows.judged(seen(), TERMS, FACTS)
-    detail = f"{type(error).__name__}: odd"
-    assert (POISONED, expected("indeterminate", ["poison"], detail)) == (step, told(row))
+def test_a_ledger_on_which_judging_raises_is_set_aside(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, careful: bool
+) -> None:
+    """Poison, with what was raised; also where it would end the process, here or in a child."""
+    monkeypatch.setattr("auditor.judging.settle.settle", raising(error))
+    row = judging(monkeypatch, careful=careful)
+    assert expected("indeterminate", ["poison"], f"{type(error).__name__}: odd") == told(row)
 
 
 def test_a_ledger_on_which_telling_raises_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was judged of it is dropped."""
     tries = iter([raising(KeyError("odd")), verdict_rows.verdict_row])
     monkeypatch.setattr(rows, "verdict_row", lambda *given: next(tries)(*given))
-    step, row = rows.judged(seen(), TERMS, FACTS)
-    assert (POISONED, expected("indeterminate", ["poison"], "KeyError: 'odd'")) == (step, told(row))
+    row = judging(monkeypatch, careful=False)
+    assert expected("indeterminate", ["poison"], "KeyError: 'odd'") == told(row)
 
 
-@pytest.mark.parametrize("error", [AssertionError("ours"), MemoryError("all of it")])
-def test_a_fault_of_ours_and_a_full_memory_are_raised(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    """They say nothing about the ledger."""
-    monkeypatch.setattr(settling, "settle_or_set_aside", raising(error))
-    with pytest.raises(type(error), match=str(error)):
-        rows.judged(seen(), TERMS, FACTS)
+@pytest.mark.parametrize("careful", [True, False])
+def test_a_fault_of_ours_is_raised(monkeypatch: pytest.MonkeyPatch, careful: bool) -> None:
+    """A failed assertion says nothing about the ledger."""
+    monkeypatch.setattr("auditor.judging.settle.settle", raising(AssertionError("ours")))
+    with pytest.raises(AssertionError, match="ours"):
+        judging(monkeypatch, careful=careful)
 
 
-@pytest.mark.parametrize(
-    ("unknown", "detail", "is_raised"),
-    [
-        (Unknown.POISON, "MemoryError: all of it", True),
-        (Unknown.POISON, "ValueError: MemoryError", False),
-        (Unknown.CHECKERS_DISAGREE, "MemoryError: all of it", False),
-    ],
-)
-def test_a_ledger_set_aside_for_a_full_memory_is_tried_elsewhere(
-    monkeypatch: pytest.MonkeyPatch, unknown: Unknown, detail: str, is_raised: bool
+@pytest.mark.parametrize("careful", [True, False])
+def test_a_ledger_that_takes_all_memory_is_stopped(monkeypatch: pytest.MonkeyPatch, careful: bool) -> None:
+    """It is told as the limit that it met, not as an exception."""
+    monkeypatch.setattr("auditor.judging.settle.settle", raising(MemoryError("all of it")))
+    detail = "judging was stopped: it took more memory than 256 MiB"
+    assert expected("indeterminate", ["poison"], detail) == told(judging(monkeypatch, careful=careful))
+
+
+def test_ledgers_on_which_judging_raises_are_not_counted_as_stopped(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The memory may be this process's: only poison that begins with it says so."""
-    step = Step(Verdict(LEDGER, Standing.INDETERMINATE, unknowns=(unknown,)), Todo.NOTHING)
-    monkeypatch.setattr(settling, "settle_or_set_aside", lambda *_: (step, detail))
-    if is_raised:
-        with pytest.raises(MemoryError, match=f"^{detail}$"):
-            settling.settled(seen(), TERMS)
-    else:
-        assert (step, detail) == settling.settled(seen(), TERMS)
+    """They cost no time: however many there are, each is set aside."""
+    monkeypatch.setattr("auditor.judging.judge.POISON_MAX", 1)
+    judge = Judge(raising(ValueError("odd")), lambda _, why: why, LIMITS, careful=False)
+    assert ["ValueError: odd"] * 3 == judge.each([seen()] * 3)
 
 
 def test_a_ledger_is_judged_by_the_terms_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """With all that was seen of it."""
     given: list[object] = []
-    monkeypatch.setattr(settling, "settle_or_set_aside", lambda *these: (given.append(these), (DELETED, ""))[1])
-    assert (DELETED, "") == settling.settled(seen(), TERMS)
+    settled = lambda *these: (given.append(these), (DELETED, ""))[1]  # noqa: E731
+    monkeypatch.setattr(rows, "settle_and_check", settled)
+    assert DELETED == rows.judged(seen(), TERMS, FACTS)[0]
     assert [(seen(), TERMS)] == given
 
 
@@ -124,13 +134,13 @@ def test_what_the_checkers_differ_on_is_told_as_it_was() -> None:
     )
 
 
-@pytest.mark.parametrize("why", ["it took longer than 0.4 s", "judging was stopped: it took longer than 0.4 s"])
-def test_what_was_stopped_is_told_once(why: str) -> None:
-    """However often it is set aside for it."""
-    step, row = rows.set_aside(seen(), why, TERMS, FACTS)
-    detail = "judging was stopped: it took longer than 0.4 s"
+def test_a_ledger_that_is_set_aside_says_why() -> None:
+    """Whether judging was stopped stands in the words."""
+    detail = settling.stopped_detail("it took longer than 0.4 s")
+    step, row = rows.set_aside(seen(), detail, TERMS, FACTS)
+    assert "judging was stopped: it took longer than 0.4 s" == detail
     assert (POISONED, expected("indeterminate", ["poison"], detail)) == (step, told(row))
-    assert (settling.is_stopped(detail), settling.is_stopped("it took longer than 0.4 s")) == (True, False)
+    assert settling.is_stopped(detail) and not settling.is_stopped("ValueError: odd")
 
 
 def test_every_row_is_told_with_the_facts_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,11 +150,7 @@ def test_every_row_is_told_with_the_facts_of_the_cluster(monkeypatch: pytest.Mon
     rows.judged(seen(), TERMS, FACTS)
     rows.withheld(seen(), "differs", TERMS, FACTS)
     rows.set_aside(seen(), "stopped", TERMS, FACTS)
-    monkeypatch.setattr(settling, "settle_or_set_aside", raising(ValueError("odd")))
-    rows.judged(seen(), TERMS, FACTS)
-    monkeypatch.setattr(rows, "settled", raising(ValueError("odd")))
-    rows.judged(seen(), TERMS, FACTS)
-    assert [FACTS] * 5 == given
+    assert [FACTS] * 3 == given
 
 
 @pytest.mark.parametrize("careful", [True, False])

@@ -11,7 +11,7 @@ from support.stories import GRACE_MS, NOW_MS, Bookie, State, Story, drive
 from auditor.first_checker.probing import SEGMENT_ENDS_MAX
 from auditor.first_checker.recheck import Suspicion
 from auditor.judging import settle as judgement
-from auditor.judging.settle import Step, Todo, lists_demanded, reading_rounds_max, settle, settle_or_set_aside, unjudged
+from auditor.judging.settle import Step, Todo, lists_demanded, reading_rounds_max, settle, settle_and_check, unjudged
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
@@ -60,13 +60,6 @@ def returning(value: Any, *, given: list[Any] | None = None) -> Any:
     return answer
 
 
-def test_a_ledger_on_which_judging_raises_is_poison_by_its_own_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what was raised."""
-    monkeypatch.setattr(judgement, "settle", returning(ValueError("odd")))
-    evidence = LedgerEvidence(LEDGER, (look(1, "b1 b2"),))
-    assert (unjudged(LEDGER, Unknown.POISON), "ValueError: odd") == settle_or_set_aside(evidence, TERMS)
-
-
 @pytest.mark.parametrize(
     ("due", "differ", "expected"),
     [
@@ -84,7 +77,7 @@ def test_what_the_second_checker_says_is_asked_where_it_is_due(
     monkeypatch.setattr(judgement, "is_due", returning(due, given=asked))
     monkeypatch.setattr(judgement, "differences", returning(differ, given=asked))
     evidence = LedgerEvidence(LEDGER, (look(1, "b1 b2"),))
-    assert expected == settle_or_set_aside(evidence, TERMS)
+    assert expected == settle_and_check(evidence, TERMS)
     assert [(SOUND.verdict, TERMS), (SOUND.verdict, evidence, TERMS)][: 1 + due] == asked
 
 

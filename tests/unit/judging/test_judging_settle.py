@@ -13,7 +13,7 @@ from support.stories import GRACE_MS, LEDGER, NOW_MS, Bookie, State, Story, driv
 
 from auditor.first_checker import pieces
 from auditor.first_checker.coverage import FOREIGN_RUNS_MAX
-from auditor.judging.settle import Todo, lists_demanded, settle, settle_or_set_aside
+from auditor.judging.settle import Todo, lists_demanded, settle, settle_and_check
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
@@ -759,28 +759,23 @@ def test_a_deleted_ledger_leaves_nothing_behind() -> None:
 def test_what_the_checkers_differ_on_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     """With what they differ on; and asked only of a verdict that is final and due."""
     seen = drive(story(b1=Bookie())).evidence
-    assert Standing.VIOLATED is settle_or_set_aside(seen, TERMS)[0].verdict.standing
+    assert Standing.VIOLATED is settle_and_check(seen, TERMS)[0].verdict.standing
     monkeypatch.setattr("auditor.judging.settle.differences", lambda verdict, evidence, terms: ("one says this, one that",))
-    step, why = settle_or_set_aside(seen, TERMS)
+    step, why = settle_and_check(seen, TERMS)
     assert ((Unknown.CHECKERS_DISAGREE,), (), Todo.NOTHING) == (step.verdict.unknowns, step.verdict.findings, step.todo)
     assert "one says this, one that" == why
-    speculative, why = settle_or_set_aside(replace(seen, looks=seen.looks[:1]), TERMS)
+    speculative, why = settle_and_check(replace(seen, looks=seen.looks[:1]), TERMS)
     assert (Todo.LOOK, "") == (speculative.todo, why)
 
 
-def test_a_ledger_on_which_judging_raises_is_set_aside_and_a_fault_of_ours_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What nobody foresaw is the ledger's; a failed assertion is raised."""
+@pytest.mark.parametrize("error", [ZeroDivisionError("nobody foresaw this"), AssertionError()])
+def test_what_judging_raises_is_raised(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Whoever judges many ledgers sets this one aside, at one place for all commands."""
     seen = drive(story(b1=Bookie())).evidence
 
-    def raising(error: Exception) -> None:
-        def judged(evidence: LedgerEvidence, terms: Terms) -> None:
-            raise error
+    def judged(evidence: LedgerEvidence, terms: Terms) -> None:
+        raise error
 
-        monkeypatch.setattr("auditor.judging.settle.settle", judged)
-
-    raising(ZeroDivisionError("nobody foresaw this"))
-    step, why = settle_or_set_aside(seen, TERMS)
-    assert ((Unknown.POISON,), "ZeroDivisionError: nobody foresaw this") == (step.verdict.unknowns, why)
-    raising(AssertionError())
-    with pytest.raises(AssertionError):
-        settle_or_set_aside(seen, TERMS)
+    monkeypatch.setattr("auditor.judging.settle.settle", judged)
+    with pytest.raises(type(error)):
+        settle_and_check(seen, TERMS)

@@ -10,7 +10,7 @@ from support.stories import LEDGER, NOW_MS, Bookie, State, Story, drive, list_an
 from support.vast_stories import VastStory, scattered, with_holes
 
 from auditor.first_checker.ledger import judge
-from auditor.judging.settle import settle_or_set_aside
+from auditor.judging.settle import settle_and_check
 from auditor.model.availability import AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look
@@ -32,7 +32,7 @@ UNSUPPORTED = AnswerStatus.UNSUPPORTED
 def committed(metadata: LedgerMetadata, bookies: dict[str, Bookie], **more: object) -> Verdict:
     """The verdict as both checkers let it stand."""
     story = VastStory("long", (State(metadata, bookies),), more_terms=more)
-    step, why = settle_or_set_aside(drive(story).evidence, story.terms)
+    step, why = settle_and_check(drive(story).evidence, story.terms)
     assert "" == why
     return step.verdict
 

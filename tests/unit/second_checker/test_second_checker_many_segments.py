@@ -8,7 +8,7 @@ import pytest
 from support.crowded_stories import total_loss
 from support.stories import Bookie, State, Story, drive
 
-from auditor.judging.settle import settle_or_set_aside
+from auditor.judging.settle import settle_and_check
 from auditor.model.cluster import Surroundings
 from auditor.model.finding import RANGES_MAX, Finding, Kind
 from auditor.model.placement import PlacementRule, Policy
@@ -19,7 +19,7 @@ from auditor.sandbox.notation import ledger
 def committed(segments: int, size: int, write: int, entries: int) -> Finding:
     """The finding on a ledger that lost everything, as both checkers let it stand."""
     story = total_loss(segments, size, write, entries)
-    step, why = settle_or_set_aside(drive(story).evidence, story.terms)
+    step, why = settle_and_check(drive(story).evidence, story.terms)
     assert ("", Standing.VIOLATED) == (why, step.verdict.standing)
     (finding,) = step.verdict.findings
     return finding
@@ -70,6 +70,6 @@ def placed(segments: str, *, is_java: bool) -> Standing:
     state = State(ledger(f"e2 w2 a2 {segments}"), {name: Bookie(frozenset(range(10))) for name in bookies})
     terms = {"placement": PlacementRule(Policy.RACK, java_compatible=is_java), "around": around}
     story = Story("twice", (state,), more_terms=terms)
-    step, why = settle_or_set_aside(drive(story).evidence, story.terms)
+    step, why = settle_and_check(drive(story).evidence, story.terms)
     assert "" == why
     return step.verdict.standing
