@@ -59,26 +59,58 @@ class Step:
     are_searches: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _State:
+    """All that was seen of one ledger, read from its looks once.
+
+    `looks` are oldest first. `answers` and `reads` have the newest conclusive word of each bookie
+    among the looks that saw the newest metadata (`_heard`). `doubted` are the copies read with a
+    wrong digest at too few of them to accuse.
+    """
+
+    looks: Sequence[Look]
+    terms: Terms
+    answers: Answers
+    reads: Reads
+    doubted: frozenset[Copy]
+
+    @classmethod
+    def of(cls, looks: Sequence[Look], terms: Terms) -> _State:
+        chain = looks[settled_from(looks) :]
+        answers, reads = _heard(chain, terms)
+        return cls(looks, terms, answers, reads, _doubted(chain, reads))
+
+    @property
+    def newest(self) -> Look:
+        return self.looks[-1]
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether the two newest looks saw the same metadata."""
+        return len(self.looks) > 1 and same_state(self.looks[-2].record, self.newest.record)
+
+
 def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
     """Judge what was seen of one ledger, and say what must be seen before that verdict may stand."""
-    looks = evidence.looks
-    newest = looks[-1]
-    verdict = _judge_state(looks, terms)
-    if len(looks) == 1 and newest.answers and verdict.standing is Standing.SOUND and not verdict.findings:
+    state = _State.of(evidence.looks, terms)
+    verdict = _judge_state(state)
+    is_first = len(state.looks) == 1
+    has_answers = bool(state.newest.answers)
+    if is_first and has_answers and verdict.standing is Standing.SOUND and not verdict.findings:
         return Step(verdict, Todo.NOTHING)
-    ask = questions_of(newest.record)
-    if ask and newest.answers:
-        wanted, are_searches = _wanted(looks, terms)
+    ask = questions_of(state.newest.record)
+    if ask and has_answers:
+        wanted, are_searches = _wanted(state)
         if wanted:
             return Step(verdict, Todo.READS, reads=wanted, are_searches=are_searches)
     suspicion = _suspicion(verdict)
-    if suspicion is Suspicion.MARKED and _may_hide_a_loss(looks, verdict, terms):
+    if suspicion is Suspicion.MARKED and _may_hide_a_loss(state, verdict):
         suspicion = Suspicion.CURABLE
-    step = next_step(looks, must_ask=bool(ask), suspicion=suspicion, looks_max=terms.looks_max)
+    step = next_step(state.looks, must_ask=bool(ask), suspicion=suspicion, looks_max=terms.looks_max)
     if step.next is Next.COMMIT:
-        return Step(_committed(looks, verdict), Todo.NOTHING)
+        return Step(_committed(state, verdict), Todo.NOTHING)
     if step.next is Next.UNSETTLED:
-        return Step(_unsettled(looks, verdict, terms), Todo.NOTHING)
+        return Step(_unsettled(state, verdict), Todo.NOTHING)
     if step.next is Next.ASK:
         return Step(verdict, Todo.LISTS, questions=ask)
     return Step(verdict, Todo.LOOK, wait=step.wait)
@@ -126,60 +158,69 @@ def questions_of(record: LedgerRecord) -> tuple[Question, ...]:
     return questions(record.metadata) if record.metadata is not None else ()
 
 
-def _wanted(looks: Sequence[Look], terms: Terms) -> tuple[Wanted, bool]:
-    """Return the reads the newest look still needs: of what lists lack, and of each copy that was read with a wrong digest, for
-    that it is listed by now does not make it a good one; then those that look for entries without a copy elsewhere (True).
+def _wanted(state: _State) -> tuple[Wanted, bool]:
+    """Return the reads that the newest look still needs, and whether they are searches.
 
-    Chosen for the verdict that will be given, so from all that was heard; sent to bookies that answered at this look.
+    First of what lists lack, and of each copy that was read with a wrong digest: that it is listed by
+    now does not make it a good one. Then searches, for entries without a copy, on other bookies. They
+    are chosen for the verdict that will be given, so from all that was heard, and sent to bookies
+    that answered at this look.
     """
-    newest = looks[-1]
+    newest, terms = state.newest, state.terms
     metadata = newest.record.metadata
     assert metadata is not None, "only decoded ledgers are asked for"
-    answers, reads = _heard(looks, terms)
-    gone = gone_bookies(answers)
     plan = ProbePlan.of(terms, newest.record.ledger_id)
-    seen = coverage(metadata, answers, reads, gone=gone, probing=plan)
+    gone = gone_bookies(state.answers)
+    seen = coverage(metadata, state.answers, state.reads, gone=gone, probing=plan)
     wanted = wanted_reads(seen, metadata.write_quorum, newest.reads, terms.confirming_reads_max)
-    mine = tuple((b, e) for b, e in wanted if b in newest.answers and newest.answers[b].status in READABLE_ANSWERS)
+    mine = tuple((bookie, entry) for bookie, entry in wanted if _is_readable(newest, bookie))
     if mine:
         return mine, False
     lost = Losses.of(metadata, seen).without_replica()
-    return Outside.of(lost, seen, terms.around).wanted(newest.reads, terms.stranded_entries_max), True
+    outside = Outside.of(lost, seen, terms.around)
+    return outside.wanted(newest.reads, terms.stranded_entries_max), True
 
 
-def _committed(looks: Sequence[Look], verdict: Verdict) -> Verdict:
-    """The verdict as it stands. A remark is only made of what was read twice alike."""
-    if verdict.standing is Standing.VIOLATED or (len(looks) > 1 and same_state(looks[-2].record, looks[-1].record)):
+def _is_readable(look: Look, bookie: BookieId) -> bool:
+    """Return whether the bookie answered at this look, so that reading there may teach something."""
+    return bookie in look.answers and look.answers[bookie].status in READABLE_ANSWERS
+
+
+def _committed(state: _State, verdict: Verdict) -> Verdict:
+    """Return the verdict as it stands. A remark is only made of what was read twice alike."""
+    if verdict.standing is Standing.VIOLATED or state.is_stable:
         return verdict
     return replace(verdict, findings=())
 
 
-def _unsettled(looks: Sequence[Look], verdict: Verdict, terms: Terms) -> Verdict:
-    """A ledger that kept changing: unknown, but for a mark beyond grace, which stood through it all."""
+def _unsettled(state: _State, verdict: Verdict) -> Verdict:
+    """Return what is known of a ledger that kept changing: a mark beyond grace, if it stood through
+    it all, else nothing."""
     if verdict.standing < Standing.INDETERMINATE:
         return replace(verdict, findings=())
-    ledger_id, newest = verdict.ledger_id, looks[-1].record
+    ledger_id, looks, newest = verdict.ledger_id, state.looks, state.newest.record
     if len(looks) > 1 and looks[-2].record.mark is not None and newest.mark is not None:
-        marked = tuple(f for f in judge(newest, {}, {}, terms).findings if f.family is Family.MARK)
+        found = judge(newest, {}, {}, state.terms).findings
+        marked = tuple(one for one in found if one.family is Family.MARK)
         if marked:
-            return Verdict(ledger_id, Standing.VIOLATED, verdict.exempt, (Unknown.UNSETTLED,), marked)
+            unknowns = (Unknown.UNSETTLED,)
+            return Verdict(ledger_id, Standing.VIOLATED, verdict.exempt, unknowns, marked)
     return Verdict(ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
 
 
-def _judge_state(looks: Sequence[Look], terms: Terms) -> Verdict:
+def _judge_state(state: _State) -> Verdict:
     """Judge the newest state of the metadata by all looks that saw it."""
-    answers, reads = _heard(looks, terms)
-    return judge(looks[-1].record, answers, reads, terms, doubted=_doubted(looks[settled_from(looks) :], reads))
+    record = state.newest.record
+    return judge(record, state.answers, state.reads, state.terms, doubted=state.doubted)
 
 
-def _heard(looks: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
-    """What all looks that saw the newest state of the metadata heard: the newest conclusive word of each bookie counts.
+def _heard(chain: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
+    """Return the newest conclusive word of each bookie in looks that saw one state of the metadata.
 
-    That a bookie cannot list is conclusive where it is probed instead. That it is gone takes back what it listed before, and
-    holds until it is back, whatever it says then. A wrong digest is conclusive too: no failure to read the copy again, and no
-    list, makes it a good one.
+    That a bookie cannot list is conclusive where it is probed instead. That it is gone takes back
+    what it listed before, and holds until it is back, whatever it says then. A wrong digest is
+    conclusive too: no failure to read the copy again, and no list, makes it a good one.
     """
-    chain = looks[settled_from(looks) :]
     if len(chain) == 1:
         return chain[0].answers, chain[0].reads
     conclusive = READABLE_ANSWERS if terms.probe_entries else VALID_ANSWERS
@@ -236,18 +277,19 @@ def _suspicion(verdict: Verdict) -> Suspicion:
     return Suspicion.REMARK if verdict.findings else Suspicion.NONE
 
 
-def _may_hide_a_loss(looks: Sequence[Look], verdict: Verdict, terms: Terms) -> bool:
-    """Whether a registered bookie of a marked ledger gave no valid word yet: at another look it may lack what others lack.
+def _may_hide_a_loss(state: _State, verdict: Verdict) -> bool:
+    """Return whether a registered bookie of a marked ledger gave no valid word yet: at another look
+    it may lack what others lack.
 
-    One that is not registered is what the mark is for (and no reason), and one in maintenance will not be back for it.
+    One that is not registered is what the mark is for (and no reason), and one in maintenance will
+    not be back for it.
     """
     passing = set(verdict.unknowns) - _FIXED_UNKNOWNS
-    if looks[-1].record.mark is None or not passing:
+    if state.newest.record.mark is None or not passing:
         return False
-    answers, reads = _heard(looks, terms)
-    unheard = {bookie for bookie, answer in answers.items() if answer.status in _PASSING}
-    unheard |= {bookie for (bookie, _), read in reads.items() if read.status in REASON_OF_READ}
-    return not (passing <= AWAY and unheard and unheard <= terms.around.maintenance)
+    unheard = {bookie for bookie, answer in state.answers.items() if answer.status in _PASSING}
+    unheard |= {bookie for (bookie, _), read in state.reads.items() if read.status in REASON_OF_READ}
+    return not (passing <= AWAY and unheard and unheard <= state.terms.around.maintenance)
 
 
 _PASSING = frozenset(AnswerStatus) - READABLE_ANSWERS - {AnswerStatus.UNREGISTERED}

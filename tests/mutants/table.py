@@ -530,8 +530,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "a remark is made on one look",
         RECHECK,
         "judging/settle.py",
-        "if verdict.standing is Standing.VIOLATED or (len(looks) > 1 and same_state(looks[-2].record, looks[-1].record)):",
-        "if looks:",
+        "if verdict.standing is Standing.VIOLATED or state.is_stable:",
+        "if state.looks:",
         ("tests/unit/judging/test_judging_settle.py::test_a_remark_that_no_longer_holds_at_the_second_look_is_dropped",),
     ),
     Mutant(
@@ -556,8 +556,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "reads are sent to bookies that did not answer",
         RECHECK,
         "judging/settle.py",
-        "if b in newest.answers and newest.answers[b].status in READABLE_ANSWERS)",
-        "if b in newest.answers)",
+        "return bookie in look.answers and look.answers[bookie].status in READABLE_ANSWERS",
+        "return bookie in look.answers",
         ("tests/unit/judging/test_judging_settle.py::test_reads_go_only_to_bookies_that_answered_at_this_look",),
     ),
     Mutant(

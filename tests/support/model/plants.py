@@ -83,10 +83,10 @@ def deleted_is_violated(monkeypatch: pytest.MonkeyPatch) -> None:
     """A ledger that is gone is taken for one whose metadata is broken."""
     state = judgement._judge_state
 
-    def broken(looks: Any, terms: Any) -> Verdict:
-        record: LedgerRecord = looks[-1].record
+    def broken(seen: Any) -> Verdict:
+        record: LedgerRecord = seen.newest.record
         if record.status is not RecordStatus.GONE:
-            return state(looks, terms)
+            return state(seen)
         found = (Finding(Kind.METADATA_MALFORMED, UndecodableFacts("", 0, 0, ""), ledger_id=record.ledger_id),)
         return Verdict(record.ledger_id, Standing.VIOLATED, findings=found)
 
@@ -95,7 +95,7 @@ def deleted_is_violated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def absence_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a list lacks is never read: no loss can be confirmed."""
-    monkeypatch.setattr(judgement, "_wanted", lambda looks, terms: ((), False))
+    monkeypatch.setattr(judgement, "_wanted", lambda seen: ((), False))
 
 
 def read_only_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,10 +151,10 @@ def the_last_ledger_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def the_first_word_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a bookie said first stands, whatever it says at a later look."""
 
-    def heard(looks: Any, terms: Any) -> Any:
+    def heard(chain: Any, terms: Any) -> Any:
         answers: dict[Any, Any] = {}
         reads: dict[Any, Any] = {}
-        for look in looks[recheck.settled_from(looks) :]:
+        for look in chain:
             answers, reads = {**look.answers, **answers}, {**look.reads, **reads}
         return answers, reads
 

@@ -188,8 +188,10 @@ def test_a_bookie_in_maintenance_is_not_waited_for(
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset(maintenance)))
     verdict = Verdict(LEDGER, Standing.EXEMPT, Exempt.MARKED_UNDERREPLICATED, unknowns)
     marked = Look(replace(look(1, "b1 b2").record, mark=YOUNG), answers, reads)
-    assert hides is judgement._may_hide_a_loss((marked,), verdict, terms)
-    assert not judgement._may_hide_a_loss((Look(look(1, "b1 b2").record, answers, reads),), verdict, terms)
+    unmarked = replace(marked, record=look(1, "b1 b2").record)
+    for seen, expected in ((marked, hides), (unmarked, False)):
+        state = judgement._State.of((seen,), terms)
+        assert expected is judgement._may_hide_a_loss(state, verdict)
 
 
 def test_a_remark_is_dropped_when_the_newest_looks_differ() -> None:
