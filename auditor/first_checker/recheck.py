@@ -1,7 +1,8 @@
 """When a verdict may be committed: BP-34's second look as a small state machine, events in, an instruction out.
 
 Before anything is reported, the mark and the metadata are read again. What was seen counts only while the metadata stays the
-same (czxid and version): a change means another look from the start, at most `looks_max` times. A suspect is committed after
+same (czxid and version): a change means another look from the start, at most `looks_max` times and
+not where that takes a third delay. A suspect is committed after
 its bookies were asked at two looks of the same metadata and the metadata was read once more behind them. What only metadata
 says is committed when it was read twice alike.
 """
@@ -17,6 +18,10 @@ from auditor.model.ledger import LedgerRecord, RecordStatus
 
 ASKED_LOOKS_OF_A_SUSPECT = 2
 """Looks at which the bookies of a suspect are asked while its metadata stays the same, before it is reported."""
+
+WAITED_LOOKS_MAX = 2
+"""Looks of one ledger that come after the second-look delay: the second, and for a ledger that had
+changed by then the third. So a run waits at most twice, however long a ledger keeps changing."""
 
 
 class Suspicion(StrEnum):
@@ -68,11 +73,13 @@ def settled_from(looks: Sequence[Look]) -> int:
 def next_step(looks: Sequence[Look], *, must_ask: bool, suspicion: Suspicion, looks_max: int) -> Instruction:
     """What the looks so far demand. `must_ask`: some bookie should hold entries of the ledger as the newest look saw it.
 
-    A ledger is settled after `looks_max` + 2 looks at most.
+    A ledger is settled after `looks_max` + 2 looks at most, and after `WAITED_LOOKS_MAX` delays.
     """
     wanted = _asking(looks, suspicion, looks_max) if must_ask else _without_asking(looks, suspicion)
     closing = 1 if must_ask else 0  # the look behind the last one at which bookies may be asked
     if wanted.next in (Next.ASK, Next.LOOK_AGAIN) and len(looks) > looks_max + closing:
+        return Instruction(Next.UNSETTLED)
+    if wanted.wait and len(looks) > WAITED_LOOKS_MAX:
         return Instruction(Next.UNSETTLED)
     return wanted
 

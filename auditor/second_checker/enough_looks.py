@@ -6,9 +6,9 @@ asked at two looks of the same metadata, or one of a marked ledger; no ledger is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Family, Kind, Severity
 from auditor.model.verdict import Standing, Unknown, Verdict
 from auditor.second_checker.metadata import is_beyond_grace
@@ -19,6 +19,9 @@ CLOSING_LOOKS = 2
 
 LOOKS_THAT_ASK = 2
 """Looks of the same metadata at which bookies were asked, before an entry is reported."""
+
+DELAYS = 2
+"""Looks of one ledger, the second and the third, that a run waits before."""
 
 
 def unsupported(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> tuple[str, ...]:
@@ -61,7 +64,8 @@ def _of_entries(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Ite
 def _of_unsettled(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iterator[str]:
     """A ledger that kept changing: looked at as often as allowed, and nothing said of it but a mark that stood through it."""
     looks = evidence.looks
-    if len(looks) <= terms.looks_max and sum(1 for look in looks if look.answers) < terms.looks_max:
+    asked = sum(1 for look in looks if look.answers)
+    if len(looks) <= terms.looks_max and asked < terms.looks_max and not _needs_a_third_delay(looks):
         yield f"it is given up after {len(looks)} looks, where {terms.looks_max} are allowed"
     stood = all(look.record.mark is not None for look in looks[-2:]) and len(looks) > 1
     late = stood and is_beyond_grace(looks[-1].record, terms)
@@ -70,6 +74,11 @@ def _of_unsettled(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> I
         yield f"of a ledger that kept changing it reports {', '.join(kind.value for kind in claimed) or 'no mark that stands'}"
     if not _has_its_standing(verdict):
         yield f"a ledger that kept changing is called {verdict.standing.word}"
+
+
+def _needs_a_third_delay(looks: Sequence[Look]) -> bool:
+    """Return whether two delays went by and the newest metadata was not yet seen at two looks."""
+    return len(looks) > DELAYS and not is_same_write(looks[-2].record, looks[-1].record)
 
 
 def _has_its_standing(verdict: Verdict) -> bool:

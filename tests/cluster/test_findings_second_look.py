@@ -17,6 +17,7 @@ from support.audits import Outcome, accounted, audit, audit_ledgers
 from support.raw_bookie import list_request
 from support.real_cluster import RealCluster
 
+from auditor.first_checker.recheck import WAITED_LOOKS_MAX
 from auditor.model.finding import Kind
 from auditor.wire import ledger_metadata, znode_paths
 
@@ -124,8 +125,8 @@ def told(
 
 
 def test_suspects_were_looked_at_again_after_each_pause(told: Told) -> None:
-    """One pause before each look that is a second opinion: for the changed ones three, while the bound is three looks."""
-    assert [0.0] * LOOKS_MAX == told.outcome.pauses_s
+    """One pause before the second look, and one more for the changed ones: no ledger gets a third."""
+    assert [0.0] * WAITED_LOOKS_MAX == told.outcome.pauses_s
 
 
 def test_what_stays_lost_is_found(told: Told) -> None:
@@ -184,10 +185,10 @@ def test_another_incarnation_is_another_ledger(told: Told) -> None:
 
 
 def test_metadata_that_keeps_changing(told: Told) -> None:
-    """Asked at as many looks as allowed and never twice of the same metadata: INDETERMINATE(unsettled), nothing reported."""
+    """Asked at three looks of three states: INDETERMINATE(unsettled), nothing reported."""
     assert "indeterminate: unsettled" == told.standing(Story.CHANGING)
     assert [] == told.outcome.of(told.base + Story.CHANGING)
-    assert LOOKS_MAX + 1 == told.looks(Story.CHANGING)
+    assert WAITED_LOOKS_MAX + 1 == told.looks(Story.CHANGING)
 
 
 def test_mark_cleared_between_the_looks(told: Told) -> None:

@@ -491,6 +491,16 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/first_checker/test_first_checker_recheck.py::test_only_a_second_opinion_waits",),
     ),
     Mutant(
+        "a ledger that keeps changing is waited for again and again",
+        RECHECK,
+        "first_checker/recheck.py",
+        "if wanted.wait and len(looks) > WAITED_LOOKS_MAX:",
+        "if wanted.wait and len(looks) > looks_max:",
+        (
+            "tests/unit/first_checker/test_first_checker_recheck.py::test_a_ledger_that_keeps_changing_is_waited_for_twice_at_most",
+        ),
+    ),
+    Mutant(
         "a wrong digest read once is corruption",
         RECHECK,
         "judging/settle.py",
