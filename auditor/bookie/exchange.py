@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from auditor.bookie.answers import Evidence
 from auditor.bookie.listing import ListingProof
-from auditor.bookie.pace import TokenBucket, Window
 from auditor.bookie.questions import Ask, ReadQuestion, Waiting
+from auditor.bookie.window import Window
 from auditor.config import BookieLimits
+from auditor.pace import TokenBucket
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge, BookieConnection
 from auditor.wire.frames import Status
 
@@ -21,6 +22,9 @@ SETBACK_WAIT_S = 0.1
 SETBACK_WAIT_MAX_S = 2.0
 FRUITLESS_MAX = 20
 """Connections in a row lost with questions outstanding and none answered, before the bookie is left alone."""
+
+BURST_S = 0.02
+"""Seconds' worth of requests that may go out in one write after a pause: batches stay large, bursts stay small."""
 
 _EOK = int(Status.EOK)
 _ENOLEDGER = int(Status.ENOLEDGER)
@@ -46,7 +50,7 @@ class Exchange:
         self._limits = limits
         self._evidence = evidence
         self._window = Window(limits.inflight_max)
-        self._bucket = TokenBucket(limits.requests_per_second, now)
+        self._bucket = TokenBucket(limits.requests_per_second, now, BURST_S)
         self._waiting = Waiting((), limits.retries_max)
         self._outstanding: dict[int, Ask] = {}
         self._outstanding_bytes = 0

@@ -27,9 +27,9 @@ from kazoo.protocol.states import KazooState, KeeperState
 
 from auditor.config import ZooKeeperLimits
 from auditor.errors import StoreUnavailable
+from auditor.pace import Pace
 from auditor.wire.service_uri import ServiceUri
 from auditor.zookeeper.multi_read import MultiRead
-from auditor.zookeeper.pace import Pace
 
 LOSSES: Final = (
     ConnectionLoss,
@@ -48,6 +48,8 @@ REPLY_TIMEOUT_SESSIONS: Final = 2
 connection within one."""
 RECONNECT_WAIT_MAX_S: Final = 1.0
 """Longest pause between two connection attempts, in seconds."""
+BURST_S: Final = 0.1
+"""How much of a second's allowance of reads may be spent at once after a pause, in seconds."""
 PROBLEM_CHARS_MAX: Final = 300
 """Characters of what kazoo stumbled over that are told in a line of the log."""
 
@@ -138,7 +140,7 @@ class Session:
         self.hosts = tuple(hosts)
         self.limits = limits
         self.counts = ReadCounts()
-        self.pace = Pace(limits.reads_per_second)
+        self.pace = Pace(limits.reads_per_second, BURST_S)
         self.given_up = False
         self.multi_read: bool | None = None
         self._log = _KazooLog()

@@ -54,7 +54,7 @@ PLANTS = {
         ("auditor/second_checker/agreement.py", "auditor.first_checker.coverage"),
         ("auditor/second_checker/schedule.py", "auditor.witness.phrases"),
         ("auditor/report/text.py", "auditor.spark.store"),
-        ("auditor/zookeeper/pace.py", "auditor.bookie.pace"),
+        ("auditor/zookeeper/session.py", "auditor.bookie.window"),
         ("auditor/topology/locating.py", "auditor.zookeeper.metadata_store"),
         ("auditor/run/in_process.py", "auditor.sandbox.bookie"),
         ("auditor/spark/store.py", "auditor.run.pipeline"),

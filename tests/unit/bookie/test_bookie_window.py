@@ -1,58 +1,12 @@
-"""How fast, how much at once, in which order, and when a bookie is called unable to list: all told the time."""
+"""How much at once, in which order, and when a bookie is called unable to list: all told the time."""
 
 from __future__ import annotations
-
-import random
 
 import pytest
 
 from auditor.bookie.listing import ListingProof, unable_text
-from auditor.bookie.pace import BURST_S, TokenBucket, Window
 from auditor.bookie.questions import Ask, ListQuestion, Waiting
-
-
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("rate", [0.5, 7.0, 2_000.0])
-def test_no_more_than_the_rate_and_one_burst_go_out_in_any_span(rate: float, seed: int) -> None:
-    """Whoever asks whenever for however many: over every span of time at most rate x span, and one burst."""
-    rng = random.Random(seed)
-    bucket, now, sent = TokenBucket(rate, 0.0), 0.0, []
-    for _ in range(300):
-        now += rng.choice([0.0, 0.0001, 0.01, rng.random()])
-        granted = bucket.take(rng.randint(0, 100), now)
-        unused = rng.randint(0, granted)
-        bucket.give_back(unused)
-        sent.append((now, granted - unused))
-    burst = max(1.0, rate * BURST_S)
-    for start in range(0, 300, 17):
-        for end in range(start, 300, 13):
-            span = sent[end][0] - sent[start][0]
-            assert sum(count for _, count in sent[start : end + 1]) <= rate * span + burst + 1e-6, f"seed {seed}"
-
-
-@pytest.mark.parametrize("rate", [0.5, 3.0, 2_000.0])
-def test_after_the_wait_something_may_go_out(rate: float) -> None:
-    """The bucket says how long to wait, and keeps its word; nobody waits for more than a burst."""
-    bucket, now = TokenBucket(rate, 0.0), 0.0
-    bucket.take(10**6, now)
-    for _ in range(20):
-        wait_s = bucket.wait_s(10**6)
-        assert 0 < wait_s <= max(1.0, rate * BURST_S) / rate
-        now += wait_s + 1e-9
-        assert bucket.take(10**6, now) >= 1
-
-
-def test_without_a_limit_everything_goes_at_once() -> None:
-    """A rate of 0 lifts the limit."""
-    bucket = TokenBucket(0.0, 0.0)
-    assert [10**9, 5] == [bucket.take(10**9, 0.0), bucket.take(5, 0.0)]
-    assert bucket.wait_s(10) == 0.0
-
-
-def test_a_clock_that_stands_or_goes_back_gives_nothing_for_free() -> None:
-    """Time that does not pass earns no requests."""
-    bucket = TokenBucket(100.0, 50.0)
-    assert [2, 0, 0] == [bucket.take(9, 50.0), bucket.take(9, 50.0), bucket.take(9, 10.0)]
+from auditor.bookie.window import Window
 
 
 def test_the_window_halves_down_to_one_and_grows_back() -> None:
@@ -146,14 +100,6 @@ def test_lists_lost_with_their_connections_count_unless_it_is_said_not_to(given:
     assert (0, 0, 0, 0) == (proof.listed, proof.asked, proof.unanswered, proof.lost)
     proof.asked = proof.unanswered = proof.lost = 3
     assert unable is proof.unable()
-
-
-def test_the_wait_is_for_what_lacks_and_no_longer() -> None:
-    """Half a request is missing: half its time."""
-    bucket = TokenBucket(1_000.0, 0.0)
-    assert 20 == bucket.take(20, 0.0)
-    assert 0 == bucket.take(0, 0.0195)
-    assert pytest.approx(0.0005) == bucket.wait_s(20)
 
 
 def test_a_bookie_that_cannot_list_is_told_by_what_it_answers_and_how_long_it_was_given() -> None:

@@ -1,0 +1,120 @@
+"""How fast somebody may ask: a bucket that is given the time, and one that waits."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from auditor.pace import Pace, TokenBucket
+
+BURST_S = 0.02
+WAITING_BURST_S = 0.1
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("rate", [0.5, 7.0, 2_000.0])
+def test_no_more_than_the_rate_and_one_burst_go_out_in_any_span(rate: float, seed: int) -> None:
+    """Whoever asks whenever for however many: over every span of time at most rate x span, and one burst."""
+    rng = random.Random(seed)
+    bucket, now, sent = TokenBucket(rate, 0.0, BURST_S), 0.0, []
+    for _ in range(300):
+        now += rng.choice([0.0, 0.0001, 0.01, rng.random()])
+        granted = bucket.take(rng.randint(0, 100), now)
+        unused = rng.randint(0, granted)
+        bucket.give_back(unused)
+        sent.append((now, granted - unused))
+    burst = max(1.0, rate * BURST_S)
+    for start in range(0, 300, 17):
+        for end in range(start, 300, 13):
+            span = sent[end][0] - sent[start][0]
+            assert sum(count for _, count in sent[start : end + 1]) <= rate * span + burst + 1e-6, f"seed {seed}"
+
+
+@pytest.mark.parametrize("rate", [0.5, 3.0, 2_000.0])
+def test_after_the_wait_something_may_go_out(rate: float) -> None:
+    """The bucket says how long to wait, and keeps its word; nobody waits for more than a burst."""
+    bucket, now = TokenBucket(rate, 0.0, BURST_S), 0.0
+    bucket.take(10**6, now)
+    for _ in range(20):
+        wait_s = bucket.wait_s(10**6)
+        assert 0 < wait_s <= max(1.0, rate * BURST_S) / rate
+        now += wait_s + 1e-9
+        assert bucket.take(10**6, now) >= 1
+
+
+def test_without_a_limit_everything_goes_at_once() -> None:
+    """A rate of 0 lifts the limit."""
+    bucket = TokenBucket(0.0, 0.0, BURST_S)
+    assert [10**9, 5] == [bucket.take(10**9, 0.0), bucket.take(5, 0.0)]
+    assert bucket.wait_s(10) == 0.0
+
+
+def test_a_clock_that_stands_or_goes_back_gives_nothing_for_free() -> None:
+    """Time that does not pass earns no requests."""
+    bucket = TokenBucket(100.0, 50.0, BURST_S)
+    assert [2, 0, 0] == [bucket.take(9, 50.0), bucket.take(9, 50.0), bucket.take(9, 10.0)]
+
+
+def test_the_wait_is_for_what_lacks_and_no_longer() -> None:
+    """Half a request is missing: half its time."""
+    bucket = TokenBucket(1_000.0, 0.0, BURST_S)
+    assert 20 == bucket.take(20, 0.0)
+    assert 0 == bucket.take(0, 0.0195)
+    assert pytest.approx(0.0005) == bucket.wait_s(20)
+
+
+class StoppedClock:
+    """Time passes only by sleeping."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.slept_s = 0.0
+
+    def read(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        self.now_s += seconds
+        self.slept_s += seconds
+
+
+def paced(per_second: float) -> tuple[Pace, StoppedClock]:
+    clock = StoppedClock()
+    return Pace(per_second, WAITING_BURST_S, clock.read, clock.sleep), clock
+
+
+def test_long_run_rate_is_the_limit() -> None:
+    """Many batches take as long as their permits cost, but for the burst at the start and the debt of the last batch."""
+    pace, clock = paced(1_000)
+    for _ in range(100):
+        pace.take(200)
+    assert 19.6 <= clock.slept_s <= 20.0
+
+
+def test_a_demand_larger_than_the_bucket_is_granted_and_paid_back() -> None:
+    """A batch of a thousand at a hundred a second goes out at once; the next one waits for what is still owed."""
+    pace, clock = paced(100)
+    pace.take(1_000)
+    assert clock.slept_s == 0
+    pace.take(1)
+    assert abs(clock.slept_s - 9.9) < 1e-6
+
+
+def test_a_pause_earns_no_more_than_the_burst() -> None:
+    """After an hour of silence the allowance is a tenth of a second's, not an hour's."""
+    pace, clock = paced(100)
+    clock.now_s += 3_600
+    pace.take(10)
+    pace.take(100)
+    pace.take(1)
+    assert abs(clock.slept_s - 1.0) < 1e-6
+
+
+def test_zero_lifts_the_limit() -> None:
+    """Without a limit nothing ever waits."""
+    pace, clock = paced(0)
+    for _ in range(100):
+        pace.take(1_000_000)
+    assert clock.slept_s == 0
