@@ -9,7 +9,7 @@ from pathlib import Path
 from auditor.commands.context import Context
 from auditor.commands.run import run
 from auditor.config import Settings
-from auditor.report.layout import span
+from auditor.report.layout import duration
 from auditor.sandbox.seeding import Story, demo_cluster, topology_table
 
 
@@ -37,7 +37,7 @@ def _audited(context: Context, workdir: Path) -> int:
 
 def _introduction(stories: list[Story], settings: Settings) -> str:
     """What was seeded, and what is different from a real run."""
-    delay, timeout = span(settings.second_look_delay_ms / 1000), span(settings.rpc_timeout_ms / 1000)
+    delay, timeout = duration(settings.second_look_delay_ms / 1000), duration(settings.rpc_timeout_ms / 1000)
     lines = [
         "An embedded cluster was started: a real ZooKeeper, and bookies that speak the real protocol. It holds one case of",
         "every kind of finding that one run can show, each beside a twin that differs in one fact:",

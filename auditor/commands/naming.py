@@ -15,7 +15,7 @@ from auditor.model.cluster import ClusterFacts, Registration
 from auditor.model.identity import BookieId, LedgerId, is_bookie_id
 from auditor.model.ledger import LedgerState
 from auditor.model.naming import Naming
-from auditor.report.layout import moment, printable, span
+from auditor.report.layout import duration, moment, printable
 from auditor.report.naming_text import NOT_AUDITED, naming_lines, naming_sentences
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import open_store
@@ -73,7 +73,7 @@ def _unreachable(context: Context, bookie_id: BookieId, sentence: str) -> int:
 
 def _age(newest: NewestRun | None) -> str:
     finished = moment(newest.finished_at) if newest else None
-    return span(max(0.0, (utc_now() - finished).total_seconds())) if finished else ""
+    return duration(max(0.0, (utc_now() - finished).total_seconds())) if finished else ""
 
 
 def _as_json(

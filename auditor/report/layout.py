@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from auditor.witness.phrases import span
+
 FOREIGN_CHARS_MAX = 120
 """Characters shown of one name that somebody else chose (owner, bookie id)."""
 
@@ -32,15 +34,9 @@ def of(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def span(seconds: float) -> str:
-    """ "0.4s", "12s", "14m 46s", "3h 20m"."""
-    if seconds < 10:
-        return f"{seconds:.1f}s".replace(".0s", "s")
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes == 0:
-        return f"{rest}s"
-    hours, minutes_rest = divmod(minutes, 60)
-    return f"{hours}h {minutes_rest}m" if hours else f"{minutes}m {rest}s"
+def duration(seconds: float) -> str:
+    """ "0.4 s", "12 s", "14 min 46 s", "3 h 20 min"."""
+    return span(round(seconds * 1000), tenths=True)
 
 
 def size(number: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from auditor.model.ledger import LedgerState
 from auditor.model.verdict import Exempt, Unknown
 from auditor.report.findings_text import FindingRow, matrix, next_section, one_line, owner_text
-from auditor.report.layout import count, of, paint, printable, span, wrapped
+from auditor.report.layout import count, duration, of, paint, printable, wrapped
 from auditor.report.surroundings_text import first_screen, named
 from auditor.report.text import assemble, cluster_name, fit
 from auditor.report.unjudged_text import bookies_behind, in_maintenance, unheard_at, what_to_do
@@ -51,7 +51,7 @@ def render_ledgers(
         [""],
         *(_ledger(ledger, findings, width, color, in_maintenance(summary)) for ledger in ledgers),
         next_section(findings, width, color),
-        wrapped(_WITHHELD.format(delay=span(second_look_delay_s)), width),
+        wrapped(_WITHHELD.format(delay=duration(second_look_delay_s)), width),
         [machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])],
     )
 

@@ -10,7 +10,7 @@ from auditor.model.finding import Kind
 from auditor.model.verdict import Exempt
 from auditor.report.causes_text import causes_section
 from auditor.report.findings_text import FindingRow, findings_section, next_section
-from auditor.report.layout import count, moment, of, paint, printable, share, size, span, table, wrapped
+from auditor.report.layout import count, duration, moment, of, paint, printable, share, size, table, wrapped
 from auditor.report.marks_text import marks_section
 from auditor.report.surroundings_text import first_screen, missing_words, placement_words
 from auditor.report.unjudged_text import unjudged_section
@@ -108,7 +108,7 @@ def _heading(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
     yield from wrapped(f"cluster   {cluster_name(summary)}", width, hang=_HANG)
     started, finished = moment(summary.get("started_at")), moment(summary.get("finished_at"))
     if started and finished:
-        took = span((finished - started).total_seconds())
+        took = duration((finished - started).total_seconds())
         version = printable(summary["auditor_version"])
         yield f"audited   {started:%Y-%m-%d %H:%M:%S} to {finished:%H:%M:%S} UTC ({took}), auditor {version}"
     if resumed := summary.get("resumed_at"):
@@ -171,7 +171,9 @@ def _cost(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
     if requests["confirming_reads"]:
         back = of(requests["listing_false_negatives"], "entry that a list left out was", "entries that lists left out were")
         yield from wrapped(f"{of(requests['confirming_reads'], 'confirming read')}; {back} there", width, "  " + _HANG)
-    stages = ", ".join(f"{stage} {span(float(seconds))}" for stage, seconds in summary["duration_s"].items() if seconds >= 0.05)
+    stages = ", ".join(
+        f"{stage} {duration(float(seconds))}" for stage, seconds in summary["duration_s"].items() if seconds >= 0.05
+    )
     if stages:
         yield from wrapped(f"time      {stages}", width, "  ", hang=_HANG)
     yield ""

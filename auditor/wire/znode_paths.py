@@ -78,8 +78,11 @@ DEPTHS: dict[LedgerLayout, tuple[int, ...]] = {
 """How many levels below ROOT a layout's ledgers lie: one number for each tree that it walks."""
 
 
-class Children(NamedTuple):
-    """The children of one znode, told apart. `inner` are paths to list next; `unexpected` are names that lead nowhere."""
+class Branch(NamedTuple):
+    """What a lister finds below one znode.
+
+    `inner` are paths to list next; `unexpected` are names that lead nowhere.
+    """
 
     inner: list[str]
     ledger_ids: list[LedgerId]
@@ -109,13 +112,13 @@ def ledger_id_of(layout: LedgerLayout, path: str) -> LedgerId | None:
     return None
 
 
-def tell_apart(layout: LedgerLayout, parent: str, names: Iterable[str]) -> Children:
+def tell_apart(layout: LedgerLayout, parent: str, names: Iterable[str]) -> Branch:
     """What a lister does with the children of `parent` ("" for ROOT, else a path from `inner`): follow, take, or count.
 
     Names of `RESERVED` below ROOT are passed over. `hierarchical` follows both its trees, and each id is taken only in the tree
     it belongs to. Cost: some 2 µs a child.
     """
-    children = Children([], [], [])
+    children = Branch([], [], [])
     for name in names:
         path = f"{parent}/{name}"
         ledger_id = ledger_id_of(layout, path)
@@ -172,9 +175,9 @@ def votes_in_order(names: Iterable[str]) -> list[str]:
     return [name for _, name in sorted(votes)]
 
 
-def tell_marks_apart(parent: str, names: Iterable[str]) -> Children:
+def tell_marks_apart(parent: str, names: Iterable[str]) -> Branch:
     """As `tell_apart`, for the tree of marks: `parent` is `MARKS` or a path from `inner`."""
-    children = Children([], [], [])
+    children = Branch([], [], [])
     for name in names:
         path = f"{parent}/{name}"
         ledger_id = mark_id_of(path)

@@ -38,9 +38,14 @@ def clocks(times_ms: Sequence[int]) -> str:
     return joined(told)
 
 
-def span(ms: int) -> str:
-    """Return a duration as a person says it, the two largest units at most: "23 s", "1 h 5 min", "10 days"."""
+def span(ms: int, *, tenths: bool = False) -> str:
+    """Return a duration as a person says it, the two largest units at most: "23 s", "1 h 5 min", "10 days".
+
+    `tenths`: below ten seconds with tenths of a second, where there are any: "0.4 s".
+    """
     left = ms // 1000
+    if tenths and left < 10:
+        return f"{ms // 100 / 10:g} s"
     for number, unit, smaller, small_unit in ((86_400, "day", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
         if left >= number:
             whole, rest = divmod(left, number)

@@ -69,7 +69,7 @@ def _marked(session: Session, root: str, parents: Iterable[str], marks: Marks) -
         yield from children.ledger_ids
 
 
-def _told_apart(session: Session, root: str, parents: Iterable[str], marks: Marks) -> Iterator[znode_paths.Children]:
+def _told_apart(session: Session, root: str, parents: Iterable[str], marks: Marks) -> Iterator[znode_paths.Branch]:
     for children in children_of_many(session, parents):
         if children.error == OK:
             yield znode_paths.tell_marks_apart(children.path[len(root) :], children.names)

@@ -354,7 +354,7 @@ def test_a_single_ledger_is_told_in_full():
     assert "CRITICAL ENTRY_WITHOUT_REPLICA" in text and "Entry 0 of ledger 7 belongs on" in text
     assert "Ledger 8: EXEMPT\n  exempt (open): open: still being written" in text
     assert "Ledger 9: no such ledger" in text
-    assert "looked at again after 1s" in flat(text) and "Findings on bookies are withheld" in flat(text)
+    assert "looked at again after 1 s" in flat(text) and "Findings on bookies are withheld" in flat(text)
     assert last_line(text) == f"auditor: VIOLATED run={RUN} listed=2 sound=0 exempt=1 indeterminate=0 violated=1"
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from auditor.model.identity import LEDGER_ID_MAX
 from auditor.wire import znode_paths
 from auditor.wire.layout import LedgerLayout
-from auditor.wire.znode_paths import Children
+from auditor.wire.znode_paths import Branch
 
 F, H = LedgerLayout.FLAT, LedgerLayout.LEGACY_HIERARCHICAL
 D, L = LedgerLayout.HIERARCHICAL, LedgerLayout.LONG_HIERARCHICAL
@@ -124,13 +124,13 @@ ROOT_CHILDREN = [
 @pytest.mark.parametrize(
     ("layout", "expected"),
     [
-        (F, Children([], [12], ["00", "21", "000", "922", "schemas", "0", "0000"])),
-        (H, Children(["/00", "/21"], [], ["000", "922", "L0000000012", "schemas", "0", "0000"])),
-        (D, Children(["/00", "/21", "/000", "/922"], [], ["L0000000012", "schemas", "0", "0000"])),
-        (L, Children(["/000", "/922"], [], ["00", "21", "L0000000012", "schemas", "0", "0000"])),
+        (F, Branch([], [12], ["00", "21", "000", "922", "schemas", "0", "0000"])),
+        (H, Branch(["/00", "/21"], [], ["000", "922", "L0000000012", "schemas", "0", "0000"])),
+        (D, Branch(["/00", "/21", "/000", "/922"], [], ["L0000000012", "schemas", "0", "0000"])),
+        (L, Branch(["/000", "/922"], [], ["00", "21", "L0000000012", "schemas", "0", "0000"])),
     ],
 )
-def test_the_children_of_root_are_told_apart(layout: LedgerLayout, expected: Children) -> None:
+def test_the_children_of_root_are_told_apart(layout: LedgerLayout, expected: Branch) -> None:
     """Housekeeping is passed over, the layout's own names are followed or taken, all else is unexpected."""
     assert expected == znode_paths.tell_apart(layout, "", ROOT_CHILDREN)
 
@@ -138,18 +138,16 @@ def test_the_children_of_root_are_told_apart(layout: LedgerLayout, expected: Chi
 @pytest.mark.parametrize(
     ("layout", "parent", "names", "expected"),
     [
-        (D, "/00", ["0000", "9999", "000", "cookies"], Children(["/00/0000", "/00/9999"], [], ["000", "cookies"])),
-        (D, "/00/0001", ["L0000", "L9999", "foo", "0000", "LAYOUT"], Children([], [10000, 19999], ["foo", "0000", "LAYOUT"])),
-        (D, "/21/4748", ["L3646", "L3647"], Children([], [2147483646], ["L3647"])),
-        (D, "/000/0000/0021/4748", ["L3646", "L3647"], Children([], [2147483647], ["L3646"])),
-        (L, "/000/0000/0000", ["0000", "L0000"], Children(["/000/0000/0000/0000"], [], ["L0000"])),
-        (L, "/922/3372/0368/5477", ["L5807", "L5808"], Children([], [2**63 - 1], ["L5808"])),
-        (F, "", [], Children([], [], [])),
+        (D, "/00", ["0000", "9999", "000", "cookies"], Branch(["/00/0000", "/00/9999"], [], ["000", "cookies"])),
+        (D, "/00/0001", ["L0000", "L9999", "foo", "0000", "LAYOUT"], Branch([], [10000, 19999], ["foo", "0000", "LAYOUT"])),
+        (D, "/21/4748", ["L3646", "L3647"], Branch([], [2147483646], ["L3647"])),
+        (D, "/000/0000/0021/4748", ["L3646", "L3647"], Branch([], [2147483647], ["L3646"])),
+        (L, "/000/0000/0000", ["0000", "L0000"], Branch(["/000/0000/0000/0000"], [], ["L0000"])),
+        (L, "/922/3372/0368/5477", ["L5807", "L5808"], Branch([], [2**63 - 1], ["L5808"])),
+        (F, "", [], Branch([], [], [])),
     ],
 )  # fmt: skip
-def test_the_children_of_a_level_are_told_apart(
-    layout: LedgerLayout, parent: str, names: list[str], expected: Children
-) -> None:
+def test_the_children_of_a_level_are_told_apart(layout: LedgerLayout, parent: str, names: list[str], expected: Branch) -> None:
     """Below ROOT nothing is housekeeping, and a ledger counts only in the tree it belongs to."""
     assert expected == znode_paths.tell_apart(layout, parent, names)
 
@@ -228,9 +226,9 @@ def test_a_mark_goes_to_its_path_and_back(ledger_id: int) -> None:
     *parents, leaf = path.removeprefix(znode_paths.MARKS + "/").split("/")
     level = znode_paths.MARKS
     for name in parents:
-        assert Children([f"{level}/{name}"], [], []) == znode_paths.tell_marks_apart(level, [name])
+        assert Branch([f"{level}/{name}"], [], []) == znode_paths.tell_marks_apart(level, [name])
         level = f"{level}/{name}"
-    assert Children([], [ledger_id], ["junk", "urLx"]) == znode_paths.tell_marks_apart(level, ["junk", leaf, "urLx"])
+    assert Branch([], [ledger_id], ["junk", "urLx"]) == znode_paths.tell_marks_apart(level, ["junk", leaf, "urLx"])
     assert znode_paths.MARK_DEPTH == len(parents) + 1
 
 

@@ -291,6 +291,15 @@ def test_spans_are_told_as_people_say_them(expected, seconds):
 
 
 @pytest.mark.parametrize(
+    ("expected", "ms"),
+    [("0 s", 99), ("0.4 s", 400), ("2 s", 2_000), ("9.9 s", 9_999), ("10 s", 10_999)],
+)
+def test_short_spans_are_told_with_tenths_where_that_is_wanted(expected: str, ms: int):
+    """What a command took is often less than a second."""
+    assert expected == span(ms, tenths=True)
+
+
+@pytest.mark.parametrize(
     ("expected", "changes"),
     [
         (
