@@ -41,7 +41,7 @@ def begun(context: Context, output: Output, run_id: str, now: datetime) -> About
             f"--resume: run {run_id} began at {about.started_at}, longer ago than --resume-age-max allows: start a new run"
         )
     if about.auditor_version != __version__:
-        raise ConfigError(f"--resume: run {run_id} was begun by version {about.auditor_version or 'unknown'}: start a new run")
+        raise ConfigError(f"--resume: run {run_id} was begun by version {about.auditor_version}: start a new run")
     if other := _changed(context, about):
         raise ConfigError(f"--resume: run {run_id} was begun under other settings ({', '.join(other)}): give it the same")
     if settings.accept_population and about.previous_population is not None:

@@ -116,7 +116,7 @@ def _entry_name(number: int) -> str:
 def _entry(run: Place, name: str) -> dict[str, Any]:
     try:
         entry = json.loads(run.read_text(name) or "")
-        return {"reads": entry.get("reads", {}), **{key: entry[key] for key in ("stage", "told", "files", "seconds")}}
+        return {key: entry[key] for key in ("stage", "told", "files", "seconds", "reads")}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{run.uri}/{name} is damaged ({error}): that run cannot go on, start a new one") from None
 

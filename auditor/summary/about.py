@@ -44,8 +44,7 @@ class About:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> About:
-        """Raises OutputError for an object that no version of ours wrote. What an older version did not write yet has its
-        default, which is what that version judged by."""
+        """Return what `as_json` wrote. Raises OutputError for anything else."""
         try:
             facts = ClusterFacts(**{**value["facts"], "hosts": tuple(value["facts"]["hosts"])})
             return cls(
@@ -56,11 +55,11 @@ class About:
                 value["fail_on"],
                 value["allow_empty"],
                 value["partial"],
-                _population(value.get("previous_population")),
-                value.get("auditor_version", ""),
-                _pair(value.get("waits_ms", (0, 0))),
-                {str(b): int(at) for b, at in value.get("unregistered_since_ms", {}).items()},
-                tuple(value.get("resumed_at", ())),
+                _population(value["previous_population"]),
+                value["auditor_version"],
+                _pair(value["waits_ms"]),
+                {str(b): int(at) for b, at in value["unregistered_since_ms"].items()},
+                tuple(value["resumed_at"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise OutputError(f"run.json was not written by this version of the auditor ({error})") from None
@@ -72,11 +71,11 @@ def _pair(value: Sequence[int]) -> tuple[int, int]:
 
 
 def _population(value: Mapping[str, Any] | None) -> LastPopulation | None:
-    return None if value is None else LastPopulation(**{**value, "low_listed": tuple(value.get("low_listed", ()))})
+    return None if value is None else LastPopulation(**{**value, "low_listed": tuple(value["low_listed"])})
 
 
 def _terms(value: Mapping[str, Any]) -> Terms:
-    return Terms(**{**value, "placement": _placement(value.get("placement", {})), "around": _around(value.get("around", {}))})
+    return Terms(**{**value, "placement": _placement(value["placement"]), "around": _around(value["around"])})
 
 
 def _placement(value: Mapping[str, Any]) -> PlacementRule:
@@ -99,5 +98,5 @@ def _around_as_json(around: Surroundings) -> dict[str, Any]:
 
 
 def _around(value: Mapping[str, Any]) -> Surroundings:
-    sets = {name: frozenset(value.get(name, ())) for name in _SETS}
-    return Surroundings(**{**value, **sets, "areas": tuple(value.get("areas", ()))})
+    sets = {name: frozenset(value[name]) for name in _SETS}
+    return Surroundings(**{**value, **sets, "areas": tuple(value["areas"])})

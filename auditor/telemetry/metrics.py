@@ -42,12 +42,6 @@ _TIMESTAMP = PREFIX + "last_run_timestamp_seconds"
 _SUCCESS = PREFIX + "last_success_timestamp_seconds"
 
 
-def cluster_label(summary: Mapping[str, Any], configured: str | None) -> str:
-    """The label `cluster`: as configured, else the instance id, else (old clusters have none) the service URI."""
-    cluster = summary["cluster"]
-    return configured or cluster.get("instance_id") or str(cluster["metadata_service_uri"])
-
-
 def exposition(summary: Mapping[str, Any], *, cluster: str, spark_version: str = "", previous_text: str = "") -> str:
     """The metrics of a finished run in Prometheus' text format. Pure.
 

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from auditor.errors import MalformedMetadata
 from auditor.model.identity import BookieId
 from auditor.wire import binary_form, text_form
-from auditor.wire.generated.data_formats_pb2 import BookieServiceInfoFormat, CookieFormat
+from auditor.wire.generated.data_formats_pb2 import BookieServiceInfoFormat
 
 BOOKIE_PROTOCOL = "bookie-rpc"
 BOOKIE_ENDPOINT_ID = "bookie"
@@ -20,8 +20,6 @@ TLS_EXTENSION = "tls"
 PORT_MAX = 65_535
 _LEGACY_PORT = re.compile(r"[0-9]{1,5}")
 _IPV6_COLONS_MIN = 3
-_COOKIE_LAYOUT_VERSION = re.compile(rb"[0-9]{1,9}")
-_PLAIN_COOKIE_VERSION = 3
 _ENDPOINTS = BookieServiceInfoFormat.DESCRIPTOR.fields_by_name["endpoints"].number
 
 
@@ -60,27 +58,6 @@ def encode(host: str, port: int, *, tls: bool = False, http_port: int | None = N
     if http_port is not None:
         message.endpoints.add(id=HTTP_ENDPOINT_ID, port=http_port, host=host, protocol=HTTP_PROTOCOL)
     return message.SerializeToString()
-
-
-def cookie_instance_id(data: bytes) -> str | None:
-    """The cluster instance id a cookie (`ROOT/cookies/<bookie id>`) was written for, or None where it names none.
-
-    The first line is the cookie's layout version: 3 goes on in three plain lines and has no instance id, 4 and 5 in text form.
-    Raises `MalformedMetadata` (Cookie.parse).
-    """
-    first, _, rest = data.partition(b"\n")
-    if not _COOKIE_LAYOUT_VERSION.fullmatch(first.strip()):
-        raise MalformedMetadata("the first line of the cookie is not its layout version", 0)
-    version = int(first)
-    if version < _PLAIN_COOKIE_VERSION:
-        raise MalformedMetadata(f"there is no cookie layout version {version} (3 and later)", 0)
-    if version == _PLAIN_COOKIE_VERSION:
-        if len(rest.splitlines()) < 3:
-            raise MalformedMetadata("truncated: a cookie of layout version 3 has three lines after the first", len(data))
-        return None
-    message = CookieFormat()
-    text_form.merge(data, len(first) + 1, message)
-    return message.instanceId if message.HasField("instanceId") else None
 
 
 def _legacy(bookie_id: BookieId) -> Endpoint:

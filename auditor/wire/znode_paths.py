@@ -69,13 +69,6 @@ _FIRST_LEVEL_DIGITS = {
     LedgerLayout.HIERARCHICAL: (2, 3),
     LedgerLayout.LONG_HIERARCHICAL: (3,),
 }
-DEPTHS: dict[LedgerLayout, tuple[int, ...]] = {
-    LedgerLayout.FLAT: (1,),
-    LedgerLayout.LEGACY_HIERARCHICAL: (3,),
-    LedgerLayout.HIERARCHICAL: (3, 5),
-    LedgerLayout.LONG_HIERARCHICAL: (5,),
-}
-"""How many levels below ROOT a layout's ledgers lie: one number for each tree that it walks."""
 
 
 class Branch(NamedTuple):

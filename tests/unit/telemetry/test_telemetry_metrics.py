@@ -167,15 +167,6 @@ def test_a_finished_run_that_is_wrong_is_no_success():
     )
 
 
-def test_the_cluster_is_named_as_configured_else_by_its_instance():
-    """Two clusters never share a label by default."""
-    summary = stories.summary()
-    assert metrics.cluster_label(summary, "prod") == "prod"
-    assert metrics.cluster_label(summary, None) == "f3492f09-f19c"
-    old = {"metadata_service_uri": "zk://zk1/ledgers", "instance_id": None}
-    assert metrics.cluster_label(stories.summary(cluster=old), None) == "zk://zk1/ledgers"
-
-
 def test_a_label_with_quotes_survives():
     """Whatever the cluster is called, the text can be read back."""
     text = metrics.exposition(stories.summary(), cluster='a"b\\c')

@@ -14,6 +14,8 @@ from auditor.wire.znode_paths import Branch
 
 F, H = LedgerLayout.FLAT, LedgerLayout.LEGACY_HIERARCHICAL
 D, L = LedgerLayout.HIERARCHICAL, LedgerLayout.LONG_HIERARCHICAL
+DEPTHS = {F: (1,), D: (3, 5), H: (3,), L: (5,)}
+"""How many levels below ROOT a layout's ledgers lie: one number for each tree that it walks."""
 
 # Ledger id; path in F, H and L; which of them the default layout uses.
 TABLE = [
@@ -92,7 +94,7 @@ def test_an_id_goes_to_its_path_and_back(ledger_id: int, layout: LedgerLayout) -
         return
     path = znode_paths.ledger_path(layout, ledger_id)
     assert ledger_id == znode_paths.ledger_id_of(layout, path)
-    assert path.count("/") in znode_paths.DEPTHS[layout]
+    assert path.count("/") in DEPTHS[layout]
 
 
 @settings(deadline=None, print_blob=True)
@@ -164,7 +166,7 @@ def test_a_walk_from_root_finds_each_ledger_once(ids: set[int], layout: LedgerLa
             tree.setdefault("".join(f"/{parent}" for parent in parents[:depth]), set()).add(name)
     found: list[int] = []
     level = [""]
-    for _ in range(max(znode_paths.DEPTHS[layout])):
+    for _ in range(max(DEPTHS[layout])):
         children = [znode_paths.tell_apart(layout, parent, tree[parent]) for parent in level]
         assert not any(child.unexpected for child in children)
         found += [ledger_id for child in children for ledger_id in child.ledger_ids]
