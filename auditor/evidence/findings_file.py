@@ -15,9 +15,6 @@ FIELDS = (
 )  # fmt: skip
 """Contract section 4, in the order they are written; fields beyond these follow in alphabetical order."""
 
-LATER_FIELDS = frozenset({"assurance", "facts"})
-"""Fields that earlier versions did not write: their runs are read all the same."""
-
 LINE_CHARS_MAX = 16 * 2**20
 """Longest line read: a finding holds at most 20 ranges a bookie, so a longer one is none of ours."""
 
@@ -49,7 +46,7 @@ def _finding(text: str, where: str) -> dict[str, Any]:
         finding = json.loads(text)
     except ValueError:
         raise OutputError(f"{where} is not JSON: the file was cut short or changed; use another run") from None
-    if not isinstance(finding, dict) or any(name not in finding and name not in LATER_FIELDS for name in FIELDS):
+    if not isinstance(finding, dict) or any(name not in finding for name in FIELDS):
         raise OutputError(f"{where} lacks a field of a finding: this file was not written by the auditor")
     if finding["kind"] not in Kind.__members__:
         raise OutputError(

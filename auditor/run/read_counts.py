@@ -24,7 +24,7 @@ _READ_BY_TASKS = (*LISTINGS_AT.values(), "evidence/ledgers", "evidence/reads")
 def znodes_read(run: Place) -> tuple[int, int]:
     """Return how many znodes the run asked for, and how many of these reads were not answered.
 
-    Costs a scan of two columns of each table that tasks write. Evidence of older versions has no counts: 0.
+    Costs a scan of two columns of each table that tasks write.
     """
     names = [name for name in (*_READ_BY_TASKS, WHERE) if run.has_table(name)]
     counted = [_counts_in(run, name) for name in names]

@@ -15,12 +15,12 @@ from typing import IO, TypeVar
 
 from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark import InheritableThread, SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from auditor.errors import AuditorError, OutputError, SparkJobFailed, SparkUnavailable, StoreUnavailable, WorkerDied
 from auditor.java import find_java
 from auditor.spark.class_archive import archive_path
+from auditor.spark.private_spark import end_jvm, silence_accumulators, start_jvm
 from auditor.stop import Interrupted, StopRequest
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ def spark_session(
             with suppress(Exception):  # a JVM that was ended by a signal cannot be told anything any more
                 session.sparkContext.cancelJobGroup(JOB_GROUP)
                 session.stop()
-            _end_jvm()
+            end_jvm()
 
 
 def _start(
@@ -90,19 +90,16 @@ def _start(
         settings["spark.python.daemon.module"] = "auditor.spark.worker_daemon"
     conf = SparkConf().setAppName("bookkeeper-auditor").setAll(list(settings.items()))
     try:
-        given: dict[str, object] = {"stdout": spoken, "stderr": spoken} if spoken else {}
-        gateway = launch_gateway(conf, given | {"pass_fds": () if lock is None else (lock,)})  # type: ignore[no-untyped-call]
+        gateway = start_jvm(conf, spoken, () if lock is None else (lock,))
         context = _with_our_signals(lambda: SparkContext(gateway=gateway, conf=conf))
-        if (accumulators := getattr(context, "_accumulatorServer", None)) is not None:
-            # It prints a traceback on the operator's screen when the JVM ends first; nothing here accumulates anything.
-            accumulators.handle_error = lambda *_: None
+        silence_accumulators(context)
         session = SparkSession(context)
         if (context.master or "").startswith("local") and not context.getConf().contains(_SHUFFLE_PARTITIONS):
             # Submitted to one machine: Spark's own 200 would start 200 Python tasks there for a handful of ledgers.
             session.conf.set(_SHUFFLE_PARTITIONS, str(max(2, context.defaultParallelism)))
         return session
     except Exception as error:  # whatever py4j or the JVM's launcher raises: to the operator it is one thing
-        _end_jvm()
+        end_jvm()
         said = _last_words(spoken)
         raise SparkUnavailable(f"Spark could not be started ({error}){said}; `auditor doctor` says what is missing") from error
 
@@ -162,24 +159,6 @@ def _jvm_options(archive_to: Path | None, lasting: bool) -> list[str]:
 
 _ARROW_OPTIONS = ("-Darrow.enable_unsafe_memory_access=true", "-Darrow.enable_null_check_for_get=false")
 """Arrow's Java side without a bounds check at each value Spark writes: they took a quarter of the JVM's time in a run."""
-
-
-def _end_jvm() -> None:
-    """Leave no JVM behind: PySpark keeps its gateway for the next session, and there is none."""
-    gateway = SparkContext._gateway
-    if gateway is None:
-        return
-    gateway.shutdown()
-    process = getattr(gateway, "proc", None)
-    if process is not None:
-        process.stdin.close()
-        process.wait(timeout=_JVM_END_S)
-    SparkContext._gateway = None
-    SparkContext._jvm = None
-
-
-_JVM_END_S = 30
-"""How long the JVM may take to end after its input was closed."""
 
 
 def run_job(spark: SparkSession, stop: StopRequest, action: Callable[[], T], tick: Callable[[int], None]) -> T:

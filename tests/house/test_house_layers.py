@@ -187,6 +187,18 @@ def test_each_foreign_library_has_one_home(library: str):
         assert users, f"nobody imports {library}: its home is out of date"
 
 
+def test_private_attributes_of_spark_are_named_in_one_module():
+    """It says of each why it cannot be done otherwise."""
+    names = {"_gateway", "_jvm", "_jsc", "_jdf", "_jsparkSession", "_accumulatorServer", "_sc"}
+    found = {
+        file.relative_to(PROJECT).as_posix()
+        for file in (PRODUCT / "tables").glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if getattr(node, "attr", getattr(node, "value", None)) in names
+    }
+    assert {"auditor/spark/private_spark.py"} == found
+
+
 def test_protobuf_classes_stay_in_wire():
     """Generated classes are imported in auditor/wire alone."""
     users = [name for name, text, _ in modules() if re.search(r"wire\.generated|_pb2", text)]

@@ -24,12 +24,6 @@ def test_fields_come_in_the_order_of_the_contract():
     assert [*jsonl.FIELDS, "ant", "zebra"] == list(read) and read["runbook"] is None
 
 
-def test_a_finding_of_an_older_version_is_read():
-    """What it did not write yet is no damage: else an upgrade would make every finding a new one."""
-    older = {name: value for name, value in stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 2).items() if name != "assurance"}
-    assert [older] == list(jsonl.parse([json.dumps(older)]))
-
-
 def test_a_line_is_ascii_and_one_line():
     """Foreign text, even half a character, cannot break a line or a reader."""
     finding = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 2, owner={"name": "语\n\u2028\ud800"})

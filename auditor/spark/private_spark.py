@@ -1,0 +1,55 @@
+"""What is done to Spark behind its public API: all of it, and why. No other module names a private attribute of PySpark.
+
+PySpark has no public way to give descriptors to the JVM that it starts, to end that JVM while this
+process goes on, or to be silent when the JVM ends first. Each function says what would break if
+PySpark changed; `tests/house` holds that nothing else of the kind stands elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import IO, Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+
+JVM_END_S = 30
+"""How long the JVM may take to end after its input was closed."""
+
+
+def start_jvm(conf: SparkConf, spoken: IO[bytes] | None, descriptors: Sequence[int]) -> Any:
+    """Start a JVM that keeps `descriptors` open and writes what it says to `spoken`.
+
+    Return the gateway to it, for `SparkContext`. `SparkContext` starts one too, but keeps nothing
+    open: the lock of a run would lapse while the JVM still writes.
+    """
+    given: dict[str, object] = {"stdout": spoken, "stderr": spoken} if spoken else {}
+    return launch_gateway(conf, given | {"pass_fds": tuple(descriptors)})  # type: ignore[no-untyped-call]
+
+
+def silence_accumulators(context: SparkContext) -> None:
+    """Keep the server of accumulators from printing a traceback when the JVM ends first.
+
+    Nothing here accumulates anything. Where PySpark has no such server, nothing is done.
+    """
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None
+
+
+def end_jvm() -> None:
+    """End the JVM of a session that was stopped, and forget it.
+
+    PySpark keeps its gateway for the next session of this process: the JVM would outlive the run, and
+    the next session would use a dead one.
+    """
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    gateway.shutdown()
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        process.stdin.close()
+        process.wait(timeout=JVM_END_S)
+    SparkContext._gateway = None
+    SparkContext._jvm = None
