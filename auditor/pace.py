@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 
 class TokenBucket:
-    """At most `rate` requests a second on average (0: no limit), in bursts of `burst_s` seconds' worth.
+    """At most `rate` requests a second on average; 0 lifts the limit.
 
-    A burst is one request at least. All times are seconds of the caller's clock.
+    Bursts are of `burst_s` seconds' worth, at least one request. All times are seconds of the
+    caller's clock.
     """
 
     def __init__(self, rate: float, now: float, burst_s: float) -> None:
@@ -29,7 +30,7 @@ class TokenBucket:
         return taken
 
     def spend(self, wanted: int, now: float) -> None:
-        """Spend all of `wanted` requests now, also more than there are: `debt_s` says what is owed."""
+        """Spend all of `wanted` requests, also more than there are: `debt_s` says what is owed."""
         self._refill(now)
         self._tokens -= wanted
 
@@ -38,14 +39,16 @@ class TokenBucket:
         self._tokens = min(self._burst, self._tokens + unused)
 
     def wait_s(self, wanted: int) -> float:
-        """Return the seconds from the last `take` until `wanted` requests, or one burst of them, may go
-        out. 0 without a limit."""
+        """Return the seconds from the last `take` until `wanted` requests, or one burst, may go out.
+
+        0 without a limit.
+        """
         if self._rate <= 0:
             return 0.0
         return max(0.0, min(float(wanted), self._burst) - self._tokens) / self._rate
 
     def debt_s(self, now: float) -> float:
-        """Return the seconds until what was spent beyond the limit is paid back. 0 without a limit."""
+        """Return the seconds until what was spent beyond the limit is paid back."""
         if self._rate <= 0:
             return 0.0
         self._refill(now)
@@ -57,10 +60,10 @@ class TokenBucket:
 
 
 class Pace:
-    """A token bucket that waits. A demand larger than a burst goes out whole and is paid back by the
-    ones after it, so a batch is never split.
+    """A token bucket that waits.
 
-    `clock` (seconds, monotonic) and `sleep` are given for tests.
+    A demand larger than a burst goes out whole and is paid back by the ones after it, so a batch is
+    never split. `clock` (seconds, monotonic) and `sleep` are given for tests.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ FRUITLESS_MAX = 20
 """Connections in a row lost with questions outstanding and none answered, before the bookie is left alone."""
 
 BURST_S = 0.02
-"""Seconds' worth of requests that may go out in one write after a pause: batches stay large, bursts stay small."""
+"""Requests that may go out in one write after a pause, in seconds of the rate."""
 
 _EOK = int(Status.EOK)
 _ENOLEDGER = int(Status.ENOLEDGER)

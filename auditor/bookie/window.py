@@ -4,8 +4,10 @@ from __future__ import annotations
 
 
 class Window:
-    """Requests outstanding at most: half as many when the bookie closes the connection, one more after
-    each window's worth of answers."""
+    """Requests outstanding at most.
+
+    Half as many when the bookie closes the connection, one more after each window's worth of answers.
+    """
 
     def __init__(self, size_max: int) -> None:
         assert size_max >= 1, size_max

@@ -20,5 +20,5 @@ def stopped_detail(why: str) -> str:
 
 
 def is_stopped(detail: str) -> bool:
-    """Return whether judging was stopped rather than raised: then it is not tried again without a reason."""
+    """Return whether judging was stopped rather than raised: a replay does not try it again."""
     return detail.startswith(_STOPPED)

@@ -120,7 +120,7 @@ def lists_demanded(evidence: LedgerEvidence) -> tuple[Question, ...]:
     """Return whom to ask about a ledger that wants lists: at the first look each one does, whatever
     the verdict will be; later those do of which `settle` said so.
 
-    Nothing is judged: that costs a fifth of `settle`. Raises what a ledger nobody foresaw may cause.
+    Nothing is judged: that costs a fifth of `settle`. Raises whatever a ledger may cause.
     """
     newest = evidence.looks[-1]
     return () if newest.answers else questions_of(newest.record)
@@ -129,8 +129,8 @@ def lists_demanded(evidence: LedgerEvidence) -> tuple[Question, ...]:
 def settle_and_check(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, str]:
     """Settle a ledger, and have the second checker agree to a final verdict where `is_due`.
 
-    What the two differ on is withheld (checkers_disagree); the text has what each of them says, else
-    it is empty. Raises what a ledger nobody foresaw may cause: `auditor.judging.judge` sets it aside.
+    What the two differ on is withheld (checkers_disagree); the text has what each of them says,
+    else it is empty. Raises whatever a ledger may cause: `auditor.judging.judge` sets it aside.
     """
     step = settle(evidence, terms)
     if step.todo is not Todo.NOTHING or not is_due(step.verdict, terms):
@@ -161,10 +161,10 @@ def questions_of(record: LedgerRecord) -> tuple[Question, ...]:
 def _wanted(state: _State) -> tuple[Wanted, bool]:
     """Return the reads that the newest look still needs, and whether they are searches.
 
-    First of what lists lack, and of each copy that was read with a wrong digest: that it is listed by
-    now does not make it a good one. Then searches, for entries without a copy, on other bookies. They
-    are chosen for the verdict that will be given, so from all that was heard, and sent to bookies
-    that answered at this look.
+    First of what lists lack, and of each copy that was read with a wrong digest: that it is listed
+    by now does not make it a good one. Then searches, for entries without a copy, on other bookies.
+    They are chosen for the verdict that will be given, so from all that was heard, and sent to
+    bookies that answered at this look.
     """
     newest, terms = state.newest, state.terms
     metadata = newest.record.metadata
@@ -182,7 +182,7 @@ def _wanted(state: _State) -> tuple[Wanted, bool]:
 
 
 def _is_readable(look: Look, bookie: BookieId) -> bool:
-    """Return whether the bookie answered at this look, so that reading there may teach something."""
+    """Return whether the bookie answered at this look, so that a read may teach something."""
     return bookie in look.answers and look.answers[bookie].status in READABLE_ANSWERS
 
 

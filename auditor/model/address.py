@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TypeAlias
 
 from auditor.model.identity import BookieId
@@ -11,8 +11,8 @@ from auditor.model.identity import BookieId
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 Areas: TypeAlias = Mapping[str, str]
-"""What one source says of whole hosts and networks: the location by host (`bk-1.example`, `10.0.0.1`)
-and by network (`10.0.0.0/24`), each in its shortest form."""
+"""What one source says of whole hosts and networks: the location by host (`bk-1.example`,
+`10.0.0.1`) and by network (`10.0.0.0/24`), each in its shortest form."""
 
 
 def address_of(text: str) -> Address | None:
@@ -32,8 +32,8 @@ def address_of(text: str) -> Address | None:
 def split_host_port(text: str) -> tuple[str, int | None] | None:
     """Return host and port of `host`, `host:port`, `[v6]`, `[v6]:port` or a bare IPv6 address.
 
-    The host is in lower case, an address in its shortest form; the port is None where none is given.
-    None for other text.
+    The host is in lower case, an address in its shortest form; the port is None where none is
+    given. None for other text.
     """
     address = address_of(text)
     if address is not None:
@@ -61,8 +61,9 @@ _HOST_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 def location_in(areas: Sequence[Areas], bookie_id: BookieId) -> str | None:
     """Return the location that the first source with a match has for the host in a bookie's id.
 
-    Within a source the host goes before a network, and a longer prefix before a shorter one. None for
-    an id that is not of the form host:port, and where nothing matches. Host names are not resolved.
+    Within a source the host goes before a network, and a longer prefix before a shorter one. None
+    for an id that is not of the form host:port, and where nothing matches. Host names are not
+    resolved.
     """
     at = split_host_port(bookie_id)
     if at is None or at[1] is None:
@@ -75,6 +76,5 @@ def _networks_around(address: Address | None) -> Iterator[str]:
     """Yield every network that an address is in, the smallest first."""
     if address is None:
         return
-    make: type[IPv4Network | IPv6Network] = IPv4Network if isinstance(address, IPv4Address) else IPv6Network
     for length in range(address.max_prefixlen, -1, -1):
-        yield str(make((int(address), length), strict=False))
+        yield str(ip_network(f"{address}/{length}", strict=False))

@@ -43,8 +43,8 @@ class Surroundings:
     """The cluster around a ledger, as far as its verdict depends on it, when the run began.
 
     `locations` are the assigned ones (`/rack`, `/region/rack`, `/zone/upgradeDomain`), also of bookies that are down; a bookie
-    without one is not in it. `areas` have the locations of hosts and networks, for bookies that only
-    ledgers name. `auditor` is the elected auditor's bookie id, None where none is elected.
+    without one is not in it. `areas` have the locations of hosts and networks, for bookies that
+    only ledgers name. `auditor` is the elected auditor's bookie id, None where none is elected.
     `maintenance`: bookies that an operator says are known to be down.
     """
 
@@ -59,8 +59,8 @@ class Surroundings:
     def location_of(self, bookie: BookieId) -> str | None:
         """Return the assigned location of a bookie, None where no source has one.
 
-        A bookie that is not registered may be named by ledgers alone, so nobody asked the sources for
-        it: it is found by the host in its id. Of a registered one the sources have said all they know.
+        A bookie that is not registered may be named by ledgers alone, so nobody asked the sources
+        for it: it is found by the host in its id. Of a registered one they have said all they know.
         """
         assigned = self.locations.get(bookie)
         if assigned is not None or bookie in self.writable or bookie in self.readonly:

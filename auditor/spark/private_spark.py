@@ -1,4 +1,4 @@
-"""What is done to Spark behind its public API: all of it, and why. No other module names a private attribute of PySpark.
+"""What is done to Spark behind its public API, and why. No other module names its private parts.
 
 PySpark has no public way to give descriptors to the JVM that it starts, to end that JVM while this
 process goes on, or to be silent when the JVM ends first. Each function says what would break if
@@ -23,8 +23,10 @@ def start_jvm(conf: SparkConf, spoken: IO[bytes] | None, descriptors: Sequence[i
     Return the gateway to it, for `SparkContext`. `SparkContext` starts one too, but keeps nothing
     open: the lock of a run would lapse while the JVM still writes.
     """
-    given: dict[str, object] = {"stdout": spoken, "stderr": spoken} if spoken else {}
-    return launch_gateway(conf, given | {"pass_fds": tuple(descriptors)})  # type: ignore[no-untyped-call]
+    given: dict[str, object] = {"pass_fds": tuple(descriptors)}
+    if spoken:
+        given |= {"stdout": spoken, "stderr": spoken}
+    return launch_gateway(conf, given)  # type: ignore[no-untyped-call]
 
 
 def silence_accumulators(context: SparkContext) -> None:
@@ -40,8 +42,8 @@ def silence_accumulators(context: SparkContext) -> None:
 def end_jvm() -> None:
     """End the JVM of a session that was stopped, and forget it.
 
-    PySpark keeps its gateway for the next session of this process: the JVM would outlive the run, and
-    the next session would use a dead one.
+    PySpark keeps its gateway for the next session of this process: the JVM would outlive the run,
+    and the next session would use a dead one.
     """
     gateway = SparkContext._gateway
     if gateway is None:

@@ -29,7 +29,7 @@ STEPS = pa.schema([*VERDICTS, pa.field("wait", pa.bool_()), pa.field("wanted", p
 """Where a ledger stands after a look, and the confirming reads it still needs. Key: ledger_id."""
 
 NOT_ASKED = "whom to ask about it could not be found out"
-"""Why a ledger is set aside that wants lists although every ledger that wants them was asked about."""
+"""Why a ledger is set aside that wants lists after all that want them were asked about."""
 
 NONE_DIFFER: Mapping[LedgerId, str] = MappingProxyType({})
 
@@ -89,8 +89,8 @@ def judge_of(
 ) -> Work:
     """Work on SEEN rows: a STEPS row for each ledger. `careful`: in a child, so that this process outlives the ledger.
 
-    `were_asked`: bookies were asked about all ledgers that want lists. One that wants them still was
-    left out because finding out whom to ask failed (`asker_of`): it is set aside.
+    `were_asked`: bookies were asked about all ledgers that want lists. One that wants them still
+    was left out because finding out whom to ask failed (`asker_of`): it is set aside.
     `differing`: ledgers on which the checkers were found to differ, and in what; they are told and not judged.
     """
 

@@ -24,9 +24,9 @@ class Topology:
     """Where bookies are.
 
     `located` has every bookie that was asked for, once, by id; `locations` also those that a source
-    names by id and nobody asked for. `areas` locate by host and network the bookies that only ledgers
-    name: what each source says, in order, up to the first that must be asked (a script). `problems`
-    are sentences on what sources could not say.
+    names by id and nobody asked for. `areas` locate by host and network the bookies that only
+    ledgers name: what each source says, in order, up to the first that must be asked (a script).
+    `problems` are sentences on what sources could not say.
     """
 
     located: tuple[Located, ...] = ()

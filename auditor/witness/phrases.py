@@ -39,7 +39,7 @@ def clocks(times_ms: Sequence[int]) -> str:
 
 
 def span(ms: int, *, tenths: bool = False) -> str:
-    """Return a duration as a person says it, the two largest units at most: "23 s", "1 h 5 min", "10 days".
+    """Return a duration in its two largest units: "23 s", "1 h 5 min", "10 days".
 
     `tenths`: below ten seconds with tenths of a second, where there are any: "0.4 s".
     """

@@ -125,7 +125,7 @@ def told(
 
 
 def test_suspects_were_looked_at_again_after_each_pause(told: Told) -> None:
-    """One pause before the second look, and one more for the changed ones: no ledger gets a third."""
+    """One pause before the second look, one more for the changed ones, and no third."""
     assert [0.0] * WAITED_LOOKS_MAX == told.outcome.pauses_s
 
 

@@ -123,7 +123,7 @@ def test_a_ledger_on_which_asking_raises_is_set_aside(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    """Nobody was asked about it, and nobody waits for that: the run goes on, and so does a replay."""
+    """Nobody was asked about it, and nobody waits for that: all others are judged."""
     plant_in_askers(monkeypatch, 3)
     outcome = accounted(audit(cluster, tmp_path, **LIMITS))
     said = {3: "judging was stopped: whom to ask about it could not be found out"}

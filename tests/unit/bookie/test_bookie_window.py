@@ -1,4 +1,4 @@
-"""How much at once, in which order, and when a bookie is called unable to list: all told the time."""
+"""How much at once, in which order, and when a bookie is called unable to list."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_host_and_port_of_a_text(expected, text):
     ],
 )
 def test_the_host_in_an_id_leads_to_a_location(expected: str | None, bookie_id: str) -> None:
-    """The first source that has a match; in it the host, then the network with the longest prefix."""
+    """The first source with a match; in it the host, then the network of the longest prefix."""
     assert expected == location_in(AREAS, bookie_id)
 
 
