@@ -122,7 +122,8 @@ class Guard:
     def run(self, work: Callable[[A], T], ledger: A) -> T | Stopped | Raised:
         """Return what `work` makes of the ledger, or why it makes nothing.
 
-        This is the one place where an exception of judging becomes a value. Raises AssertionError, which is a fault of ours and says nothing of the ledger.
+        This is the one place where an exception of judging becomes a value. Raises AssertionError,
+        which is a fault of ours and says nothing of the ledger.
         """
         try:
             self._arm()
