@@ -456,7 +456,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "first_checker/recheck.py",
         "len(looks) > looks_max + closing:",
         "len(looks) > looks_max + closing + 1:",
-        ("tests/unit/first_checker/test_first_checker_recheck.py::test_whatever_a_ledger_does_it_settles_within_the_bound",),
+        ("tests/unit/first_checker/test_first_checker_recheck.py::test_what_the_looks_so_far_demand",),
     ),
     Mutant(
         "a mark seen once is a mark seen twice",

@@ -67,6 +67,8 @@ LOOKS_MAX = 3
         ("M N M N A", True, CURABLE, UNSETTLED),
         ("M N M A!", True, CURABLE, UNSETTLED),
         ("M N M N A!", True, CURABLE, UNSETTLED),
+        ("M N A! B!", True, REMARK, CLOSE),
+        ("M N A! B! C!", True, REMARK, UNSETTLED),
         ("M N M", False, CURABLE, UNSETTLED),
         # gone
         ("G", False, CURABLE, AGAIN_LATER),
@@ -315,7 +317,8 @@ def test_whatever_a_ledger_does_it_settles_within_the_bound(seed: int) -> None:
         step = next_step(looks(" ".join(told)), must_ask=must_ask, suspicion=suspicion, looks_max=LOOKS_MAX)
         if step == ASK:
             told[-1] += "!"
-            step = next_step(looks(" ".join(told)), must_ask=True, suspicion=CURABLE, looks_max=LOOKS_MAX)
+            seen, suspicion = looks(" ".join(told)), chance.choice([CURABLE, REMARK, REMARK])
+            step = next_step(seen, must_ask=True, suspicion=suspicion, looks_max=LOOKS_MAX)
         if step.next in (Next.COMMIT, Next.UNSETTLED):
             return
     pytest.fail(f"seed {seed}: still open after {told}")
