@@ -23,6 +23,7 @@ from pyspark import cloudpickle
 from auditor.judging import settle as judgement
 from auditor.judging.judge import POISON_MAX
 from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.ledger import LedgerRecord
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]  # a worker cannot import what tests share
 
@@ -129,13 +130,13 @@ def plant_in_askers(monkeypatch: pytest.MonkeyPatch, ledger_id: int) -> None:
         work = make(*arguments)
 
         def poisoned(batches: Any) -> Any:
-            sound = verdicts.lists_demanded
+            sound = judgement.questions_of
 
-            def demanded(evidence: LedgerEvidence) -> Any:
-                return sound(evidence) if evidence.ledger_id != ledger_id else _raises()
+            def demanded(record: LedgerRecord) -> Any:
+                return _raises() if record.ledger_id == ledger_id else sound(record)
 
             with pytest.MonkeyPatch.context() as planted:
-                planted.setattr(verdicts, "lists_demanded", demanded)
+                planted.setattr("auditor.judging.settle.questions_of", demanded)
                 yield from work(batches)
 
         return poisoned
