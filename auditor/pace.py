@@ -39,7 +39,7 @@ class TokenBucket:
         self._tokens = min(self._burst, self._tokens + unused)
 
     def wait_s(self, wanted: int) -> float:
-        """Return the seconds from the last `take` until `wanted` requests, or one burst, may go out.
+        """Return the seconds from the last `take` until `wanted` requests, or one burst, may go.
 
         0 without a limit.
         """

@@ -6,7 +6,8 @@ from __future__ import annotations
 class Window:
     """Requests outstanding at most.
 
-    Half as many when the bookie closes the connection, one more after each window's worth of answers.
+    Half as many when the bookie closes the connection, one more after each window's worth of
+    answers.
     """
 
     def __init__(self, size_max: int) -> None:
