@@ -109,11 +109,11 @@ def placement_facts(
         rule.policy.value,
         rule.java_compatible,
         tuple((java_name, str(value).lower()) for java_name, value in _PARAMETERS[rule.policy](rule)),
-        begins,
-        0,
-        tuple(WriteSetFacts(at, one, tuple(place_of[b] for b in one), "") for at, one in enumerate(members)),
+        size if metadata.write_quorum < size else 1,
+        len(tried.deciding),
+        tuple(_write_set(at, ensemble, metadata, terms, is_soft=is_soft) for at in shown),
         tuple(bookie for bookie in dict.fromkeys(ensemble) if not around.location_of(bookie)),
-        "",
+        recorded(metadata),
     )
     return facts, tried.left_open
 

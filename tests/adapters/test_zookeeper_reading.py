@@ -10,12 +10,11 @@ from kazoo.protocol.serialization import GetChildren, GetData, Sync
 from support.zookeeper_many_znodes import PATHS, Server, assert_all_read, assert_same_both_ways, record_sent, seed, session
 from support.zookeeper_znodes import QUICK, Znodes, uri
 
-from auditor.model.ledger import RecordStatus, ReplicationLock
+from auditor.model.ledger import RecordStatus
 from auditor.pace import Pace
-from auditor.wire import underreplication_mark, znode_paths
 from auditor.wire.layout import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
-from auditor.zookeeper.multi_read import CONNECTION_LOSS, MULTI_READ, NO_AUTH, NO_NODE, OK
+from auditor.zookeeper.multi_read import MULTI_READ, NO_NODE
 from auditor.zookeeper.reading import REQUEST_BYTES_MAX, children_of_many, read_many, supports_multi_read
 from auditor.zookeeper.session import connect
 

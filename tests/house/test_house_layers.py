@@ -192,7 +192,7 @@ def test_private_attributes_of_spark_are_named_in_one_module():
     names = {"_gateway", "_jvm", "_jsc", "_jdf", "_jsparkSession", "_accumulatorServer", "_sc"}
     found = {
         file.relative_to(PROJECT).as_posix()
-        for file in (PRODUCT / "tables").glob("*.py")
+        for file in (PRODUCT / "spark").glob("*.py")
         for node in ast.walk(ast.parse(file.read_text()))
         if getattr(node, "attr", getattr(node, "value", None)) in names
     }

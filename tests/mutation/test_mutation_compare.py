@@ -105,7 +105,7 @@ def test_every_explanation_is_of_a_module_gone_through() -> None:
 def test_a_module_has_the_tests_of_its_package_unless_it_has_its_own() -> None:
     """By the longest name that is known."""
     assert ("tests/unit/wire",) == selection_of("auditor/wire/frames.py")
-    assert ("tests/unit/zookeeper",) == selection_of("auditor/zookeeper/multi_read.py")
+    assert selection_of("auditor/judging/settle.py")[0] == "tests/unit/judging/test_judging_outcomes.py"
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux shows what a process waits for")

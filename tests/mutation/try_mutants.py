@@ -31,22 +31,18 @@ CACHE = Path(os.environ.get("MUTATION_CACHE", PROJECT / ".cache" / "mutation"))
 """What is remembered between two runs; two runs at the same time need one each."""
 COPIED = ("auditor", "tests", "proto", "docs", "pyproject.toml")
 GONE_THROUGH = (
+    "auditor/pace.py",
     "auditor/first_checker",
     "auditor/second_checker",
     "auditor/witness",
     "auditor/wire",
-    "auditor/evidence",
-    "auditor/judging/settle.py",
-    "auditor/judging/judge.py",
-    "auditor/judging/judged_rows.py",
-    "auditor/judging/set_aside.py",
-    "auditor/bookie/answers.py",
-    "auditor/bookie/client.py",
-    "auditor/bookie/listing.py",
-    "auditor/bookie/window.py",
-    "auditor/bookie/questions.py",
-    "auditor/zookeeper/multi_read.py",
-    "auditor/pace.py",
+    "auditor/bookie",
+    "auditor/judging",
+    "auditor/zookeeper",
+    "auditor/evidence/gathered.py",
+    "auditor/evidence/rows.py",
+    "auditor/evidence/schemas.py",
+    "auditor/evidence/shards.py",
     "auditor/summary/about.py",
     "auditor/summary/absences.py",
     "auditor/summary/assurance.py",
@@ -72,11 +68,6 @@ GONE_THROUGH = (
     "auditor/summary/seen_marks.py",
     "auditor/summary/touches.py",
     "auditor/summary/verdict_counts.py",
-    "auditor/judging",
-    "auditor/evidence/gathered.py",
-    "auditor/evidence/rows.py",
-    "auditor/evidence/schemas.py",
-    "auditor/evidence/shards.py",
 )
 """Every survivor here is explained."""
 TO_GO = ("auditor/evidence", "auditor/summary")
@@ -97,8 +88,7 @@ TESTS = {
     "auditor/evidence": ("tests/unit/evidence",),
     "auditor/judging": ("tests/unit/judging",),
     "auditor/bookie": ("tests/unit/bookie",),
-    "auditor/zookeeper": ("tests/unit/zookeeper", "tests/adapters/test_zookeeper_"),
-    "auditor/zookeeper/multi_read.py": ("tests/unit/zookeeper",),
+    "auditor/zookeeper": ("tests/unit/zookeeper", *IN_MEMORY),
     "auditor/pace.py": ("tests/unit/test_pace.py",),
 }
 """The tests that a module or a package is tried with, whatever else is on trial: its own, and the laws of the judgement."""
