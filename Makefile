@@ -10,13 +10,14 @@ DEMO_OUTPUT ?= audits/demo
 TEST_WORKERS ?= 2
 MINUTES ?= 10
 
-.PHONY: help setup demo test test-long soak faults mutants check bench proto constraints clean
+.PHONY: help setup demo test test-long test-long-but-faults test-all soak faults mutants mutation check bench proto constraints clean
 
 help:
 	@echo "make setup   a virtual environment with everything, a Java if there is none, Spark's class-data archive"
 	@echo "make demo    audit an embedded cluster that holds a case of every finding"
 	@echo "make test    the tests, real BookKeeper included where Java and Maven are there"
 	@echo "make test-long  those too that make test leaves out for their time: process faults, churn, slow forms of the model"
+	@echo "make test-all  a night's work: make test, the long forms, faults, mutants and mutation, one after another"
 	@echo "make soak    the model for MINUTES=$(MINUTES), new histories each time; SEED=... draws the same again"
 	@echo "make faults  every fault plan, on the wire, of processes, of Spark and of the disk; SEED=... draws others (1)"
 	@echo "make mutants  bugs planted one by one in a copy of the product, each to be caught by the tests named for it"
@@ -47,6 +48,13 @@ test: $(STAMP)
 
 test-long: $(STAMP)
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) -m long
+
+# Each part runs also where one before it failed. The long forms of faults are left to `make faults`, which plays every plan.
+test-all: $(STAMP)
+	$(MAKE) --jobs=1 --keep-going test test-long-but-faults faults mutants mutation
+
+test-long-but-faults: $(STAMP)
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) -m long $(addprefix --ignore=,$(FAULT_TESTS))
 
 soak: $(STAMP)
 	$(BIN)/python tests/model/soak.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
