@@ -158,9 +158,16 @@ def test_bookies_come_and_go(real_cluster: Callable[..., RealCluster]) -> None:
     assert listed(cluster, "b3", 7) == [(0, 9)]
 
 
-def test_a_paused_bookie_accepts_and_is_silent(real_cluster: Callable[..., RealCluster]) -> None:
+@pytest.fixture(scope="module")
+def cluster_of_one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    """One bookie with DbLedgerStorage, which each test leaves running."""
+    with RealCluster(tmp_path_factory.mktemp("one"), bookies=1, storage="DbLedgerStorage") as cluster:
+        yield cluster
+
+
+def test_a_paused_bookie_accepts_and_is_silent(cluster_of_one: RealCluster) -> None:
     """A paused bookie's port still takes connections, nothing is answered until it is resumed."""
-    cluster = real_cluster(bookies=1)
+    cluster = cluster_of_one
     cluster.pause("b1")
     with cluster.connect("b1") as connection:
         connection.wait_at_most(0.5)
@@ -170,6 +177,17 @@ def test_a_paused_bookie_accepts_and_is_silent(real_cluster: Callable[..., RealC
     cluster.resume("b1")
     with cluster.connect("b1") as connection:
         assert status_name(connection.ask(list_request(7, 1)).status) == "ENOLEDGER"
+
+
+def test_a_killed_bookie_leaves_no_library(cluster_of_one: RealCluster) -> None:
+    """RocksDB's library, 13 MB, is unpacked in the bookie's own directory and goes when the bookie does."""
+    directory = cluster_of_one.directory("b1")
+    library = "**/librocksdbjni*"
+    assert 1 == len(list(directory.glob(library)))
+    cluster_of_one.kill_bookie("b1")
+    left = list(directory.glob(library))
+    cluster_of_one.start_bookie("b1")
+    assert [] == left
 
 
 def test_servers_die_with_the_test_run(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from support.audits import Outcome
@@ -18,7 +18,7 @@ from support.model.engines import SparkFree
 from support.model.history import Broken, Cluster, first_broken, told
 from support.model.machine import FLEETING, QUICK_HISTORIES, QUICK_SEED, drawn, run_machine
 from support.model.on_spark import SparkRun
-from support.model.plants import PLANTS, PLANTS_BETWEEN, Plant
+from support.model.plants import OTHERS, OTHERS_BETWEEN, QUICK, QUICK_BETWEEN, Plant
 from support.model.rows import Row
 from support.model.spark import each_through_spark, end_through_spark, through_spark
 from support.model.truth import Truth
@@ -29,6 +29,12 @@ from auditor.run import in_process as single
 PLANTED_HISTORIES_MAX = 60
 """Histories in which a planted bug must show."""
 SHRINKS_MAX = 60
+
+
+def planted(quick: Sequence[Plant], others: Sequence[Plant]) -> list[Any]:
+    """Return the parameters of a test that plants bugs, `others` marked long."""
+    marked = [(plant, ()) for plant in quick] + [(plant, (pytest.mark.long,)) for plant in others]
+    return [pytest.param(plant, marks=marks, id=plant.__name__) for plant, marks in marked]
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +53,13 @@ def test_after_each_action_every_property_holds(cluster: Cluster):
     assert tally.histories == drawn(cluster, QUICK_HISTORIES, QUICK_SEED), "those through Spark are others (tests/spark)"
 
 
-@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
+@pytest.mark.parametrize("plant", planted(QUICK, OTHERS))
 def test_a_planted_bug_breaks_a_history(cluster: Cluster, plant: Plant, monkeypatch: pytest.MonkeyPatch):
     """The model bites; and the shortest history is told, with the command that replays it."""
     bites(cluster, plant, monkeypatch, (told(f"bite/{number}", 12, cluster.world.at_first) for number in count()))
 
 
-@pytest.mark.parametrize("plant", PLANTS_BETWEEN, ids=lambda plant: plant.__name__)
+@pytest.mark.parametrize("plant", planted(QUICK_BETWEEN, OTHERS_BETWEEN))
 def test_a_planted_bug_breaks_a_history_in_which_an_audit_goes_on(
     cluster: Cluster, plant: Plant, monkeypatch: pytest.MonkeyPatch
 ):

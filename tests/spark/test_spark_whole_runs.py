@@ -1,11 +1,14 @@
 """Laws of whole runs at their edges: claims no cluster can hold, parts of a cluster, paths and other clusters' results."""
 
 import json
+import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from support.audits import accounted, audit
+from support.audits import Outcome, accounted, audit
 
 from auditor.evidence.newest_run import LATEST
 from auditor.model.finding import Kind
@@ -13,56 +16,82 @@ from auditor.sandbox.cluster import SandboxCluster
 
 pytestmark = pytest.mark.spark
 
+SOUND, LACKING, ENDLESS = 1, 2, 20
+NOWHERE = 777, 888
+OUTPUT = "my runs %41"
 
-@pytest.fixture
-def cluster(tmp_path: Path):
-    """Three bookies, ledger 1 sound and ledger 2 without one of its entries."""
-    with SandboxCluster(tmp_path / "cluster", bookies=3) as made:
+
+class Runs(NamedTuple):
+    """A run of the whole cluster and one of a part behind it, into `home`; what the first one published."""
+
+    home: Path
+    whole: Outcome
+    part: Outcome
+    latest: bytes
+    metrics: bytes
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    """Three bookies, a sound ledger, one that lacks an entry, and one that claims every entry there can be."""
+    with SandboxCluster(tmp_path_factory.mktemp("cluster"), bookies=3) as made:
         metadata = made.ledger("e3 w2 a2  0:[b1 b2 b3]  closed 99")
-        made.place(1, metadata)
-        made.place(2, metadata, lose={"b1": "6", "b2": "6"})
+        made.place(SOUND, metadata)
+        made.place(LACKING, metadata, lose={"b1": "6", "b2": "6"})
+        made.add_ledger(ENDLESS, replace(made.ledger(f"e3 w2 a2  0:[b1 b2 b3]  closed {2**63 - 1}"), length=0))
+        made.hold("b1", ENDLESS, "0")
         yield made
 
 
-def test_a_ledger_that_claims_every_entry_there_can_be_is_one_row(spark: object, cluster: SandboxCluster, tmp_path: Path):
+@pytest.fixture(scope="module")
+def runs(spark: object, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Both runs, in a directory with a name that a URI has to quote."""
+    home = tmp_path_factory.mktemp("runs")
+    output, textfile = home / OUTPUT, home / "auditor.prom"
+    to = {"output": str(output), "metrics_textfile": str(textfile)}
+    whole = accounted(audit(cluster, home, **to))
+    latest, metrics = (output / LATEST).read_bytes(), textfile.read_bytes()
+    part = audit(cluster, home, ledger_ids=[SOUND, *NOWHERE], **to)
+    return Runs(home, whole, part, latest, metrics)
+
+
+def test_a_ledger_that_claims_every_entry_there_can_be_is_one_row(runs: Runs):
     """Closed at 2^63 - 1 and striped: judged by what it lacks, and no other ledger loses its verdict."""
-    cluster.add_ledger(20, replace(cluster.ledger(f"e3 w2 a2  0:[b1 b2 b3]  closed {2**63 - 1}"), length=0))
-    cluster.hold("b1", 20, "0")
-    outcome = accounted(audit(cluster, tmp_path))
-    assert ["sound", "violated", "violated"] == outcome.standings(1, 2, 20)
-    assert 2**63 - 1 == outcome.one(20)["entries_total"]
+    assert ["sound", "violated", "violated"] == runs.whole.standings(SOUND, LACKING, ENDLESS)
+    assert 2**63 - 1 == runs.whole.one(ENDLESS)["entries_total"]
 
 
-def test_a_path_with_spaces_and_percent_signs_holds_a_run(spark: object, cluster: SandboxCluster, tmp_path: Path):
+def test_a_path_with_spaces_and_percent_signs_holds_a_run(runs: Runs):
     """Spark and this process write to the same place, whatever its name."""
-    outcome = accounted(audit(cluster, tmp_path, output=str(tmp_path / "my runs %41")))
-    assert 2 == outcome.summary["ledgers"]["listed"]
+    assert 3 == runs.whole.summary["ledgers"]["listed"]
+    assert runs.whole.run_dir is not None and runs.home / OUTPUT == runs.whole.run_dir.parent
+    assert {"evidence", "verdicts"} <= {path.name for path in runs.whole.run_dir.iterdir()}
 
 
-def test_a_part_of_the_cluster_is_not_told_as_the_whole(spark: object, cluster: SandboxCluster, tmp_path: Path):
+def test_a_part_of_the_cluster_does_not_count_as_the_whole(runs: Runs):
     """--ledgers-from leaves latest.json and the metrics file as the last whole run left them."""
-    textfile = tmp_path / "auditor.prom"
-    whole = audit(cluster, tmp_path, metrics_textfile=str(textfile))
-    latest, metrics = (tmp_path / "audits" / LATEST).read_bytes(), textfile.read_bytes()
-    part = audit(cluster, tmp_path, metrics_textfile=str(textfile), ledger_ids=[1])
-    assert ([Kind.ENTRY_WITHOUT_REPLICA], [], True) == (whole.kinds, part.kinds, part.summary["partial"])
-    assert (latest, metrics) == ((tmp_path / "audits" / LATEST).read_bytes(), textfile.read_bytes())
+    assert Kind.ENTRY_WITHOUT_REPLICA in runs.whole.kinds
+    assert ([], True) == (runs.part.kinds, runs.part.summary["partial"])
+    assert runs.latest == (runs.home / OUTPUT / LATEST).read_bytes()
+    assert runs.metrics == (runs.home / "auditor.prom").read_bytes()
 
 
-def test_ledgers_that_are_named_and_do_not_exist_are_no_clean_bill(spark: object, cluster: SandboxCluster, tmp_path: Path):
+def test_named_ledgers_that_do_not_exist_leave_the_run_incomplete(runs: Runs):
     """Exit 3, and the ids are named."""
-    outcome = audit(cluster, tmp_path, ledger_ids=[1, 777, 888])
-    assert (3, "INCOMPLETE") == (outcome.exit_code, outcome.summary["outcome"])
-    (sentence,) = outcome.summary["withheld"]
+    assert (3, "INCOMPLETE") == (runs.part.exit_code, runs.part.summary["outcome"])
+    (sentence,) = runs.part.summary["withheld"]
     assert "777, 888" in sentence
 
 
-def test_another_clusters_last_run_is_not_gone_on_from(spark: object, cluster: SandboxCluster, tmp_path: Path):
-    """Counters start anew where the output directory held another cluster's runs."""
-    first = audit(cluster, tmp_path)
-    assert first.run_dir is not None
-    summary = first.run_dir / "summary.json"
-    told = json.loads(summary.read_text()) | {"cluster": {"metadata_service_uri": "zk://other/ledgers", "instance_id": "other"}}
-    told["totals"]["ENTRY_WITHOUT_REPLICA"] = 1000
-    summary.write_text(json.dumps(told))
-    assert 1 == audit(cluster, tmp_path).summary["totals"]["ENTRY_WITHOUT_REPLICA"]
+def test_counters_start_anew_behind_another_clusters_runs(runs: Runs, cluster: SandboxCluster, tmp_path: Path):
+    """The last run in the output directory was of another cluster."""
+    output = tmp_path / "audits"
+    shutil.copytree(runs.home / OUTPUT, output)
+    assert runs.whole.run_dir is not None
+    summary = output / runs.whole.run_dir.name / "summary.json"
+    other = {"metadata_service_uri": "zk://other/ledgers", "instance_id": "other"}
+    changed = json.loads(summary.read_text()) | {"cluster": other}
+    found = changed["totals"][Kind.ENTRY_WITHOUT_REPLICA.value]
+    changed["totals"][Kind.ENTRY_WITHOUT_REPLICA.value] = 1000
+    summary.write_text(json.dumps(changed))
+    assert found == audit(cluster, tmp_path).summary["totals"][Kind.ENTRY_WITHOUT_REPLICA.value] > 0

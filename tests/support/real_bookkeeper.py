@@ -95,14 +95,32 @@ class RealBookie:
         """Start its JVM (with one more flag for it, if any); it is up when it is registered, which the cluster waits for."""
         assert not self.is_running, f"{self.bookie_id} runs already"
         self.write_config(read_only)
-        main = "org.apache.bookkeeper.server.Main"
-        command = java_command(jars, main, "--conf", str(self.config), heap="256m", log4j2=LOG4J2_WARN, flag=flag)
+        self._remove_temporary()
+        self._temporary.mkdir()
+        command = java_command(
+            jars,
+            "org.apache.bookkeeper.server.Main",
+            *("--conf", str(self.config)),
+            heap="256m",
+            log4j2=LOG4J2_WARN,
+            flag=flag,
+            temporary=self._temporary,
+        )
         self.process = JavaProcess(f"bookie {self.bookie_id}", command, self.directory / "bookie.log")
 
     def kill(self) -> None:
-        """SIGKILL and wait; nothing to do when it does not run."""
+        """SIGKILL and wait; nothing to do when it does not run. The libraries it unpacked are removed in any case."""
         if self.process is not None:
             self.process.kill()
+        self._remove_temporary()
+
+    @property
+    def _temporary(self) -> Path:
+        """Where its JVM unpacks native libraries: 13 MB of RocksDB with DbLedgerStorage."""
+        return self.directory / "temporary"
+
+    def _remove_temporary(self) -> None:
+        shutil.rmtree(self._temporary, ignore_errors=True)
 
     def empty_directories(self) -> None:
         """Forget everything it stored, cookie included."""

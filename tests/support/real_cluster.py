@@ -93,9 +93,9 @@ class RealCluster(RealLedgers):
         """End every process and see that it is gone."""
         self.zk.stop()
         self.zk.close()
+        for server in (self._zookeeper, *self._bookies.values()):
+            server.kill()
         processes = [self._zookeeper, *(b.process for b in self._bookies.values() if b.process is not None)]
-        for process in processes:
-            process.kill()
         alive = [process.name for process in processes if process.is_running]
         assert not alive, f"still running after SIGKILL: {alive}"
 
@@ -104,6 +104,10 @@ class RealCluster(RealLedgers):
     def storage(self, bookie_id: BookieId) -> str:
         """The storage class of one bookie, by its short name."""
         return self._bookies[bookie_id].storage
+
+    def directory(self, bookie_id: BookieId) -> Path:
+        """Everything of one bookie: its folders, its configuration, its log."""
+        return self._bookies[bookie_id].directory
 
     def shell(self, *arguments: str) -> str:
         """BookKeeper's own shell on this cluster; returns what it printed. About 2 s."""

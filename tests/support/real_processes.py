@@ -94,14 +94,20 @@ def archive_of(jars: Path) -> Path:
     return jars.parent / "classes.jsa"
 
 
-def java_command(jars: Path, main_class: str, *arguments: str, heap: str, log4j2: Path, flag: str = "") -> list[str]:
-    """The command line of a small JVM on these jars. `flag` is one more for the JVM itself."""
+def java_command(
+    jars: Path, main_class: str, *arguments: str, heap: str, log4j2: Path, flag: str = "", temporary: Path | None = None
+) -> list[str]:
+    """Return the command line of a small JVM on these jars.
+
+    `flag` is one more for the JVM itself. `temporary` is where it unpacks its native libraries: a killed JVM leaves them.
+    """
     archive = archive_of(jars)
     shared = [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"] if archive.exists() else []
     return [
         "java",
         *JVM_FLAGS,
         *([flag] if flag else shared),
+        *([f"-Djava.io.tmpdir={temporary}"] if temporary else []),
         f"-Xmx{heap}",
         f"-Dlog4j2.configurationFile={log4j2}",
         "-cp",

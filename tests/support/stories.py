@@ -534,7 +534,7 @@ def _loses_a_run(draw: random.Random, metadata: LedgerMetadata, base: int, booki
 
 def _loses_here_and_there(draw: random.Random, metadata: LedgerMetadata, base: int, bookies: dict[str, Bookie]) -> None:
     """Several bookies lose entries all over the ledger."""
-    for name in {_someone(draw, bookies) for _ in range(draw.randint(1, 4))}:
+    for name in sorted({_someone(draw, bookies) for _ in range(draw.randint(1, 4))}):
         _drop(bookies, name, [e for e in sorted(bookies[name].holds) if draw.random() < 0.3])
 
 

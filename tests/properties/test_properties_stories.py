@@ -1,0 +1,56 @@
+"""The stories themselves: a failure names a seed, which is of use only where that seed tells the same story again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.stories import Story, stories
+
+TOLD = 250
+"""Stories that are compared; of each tenth or so a draw used to depend on the order of a set."""
+TESTS = Path(__file__).parents[1]
+PRINT_STORIES = f"""
+import sys
+sys.path[:0] = [{str(TESTS)!r}, {str(Path(__file__).parent)!r}]
+from support.stories import stories
+from test_properties_second_checker import with_placement
+from test_properties_stories import as_text
+print(*(as_text(one) for story in stories({TOLD}) for one in (story, with_placement(story))), sep="\\n")
+"""
+
+
+def as_text(story: Story) -> str:
+    """Return all that the story says of bookies and metadata, with sets sorted."""
+    return repr([(state.metadata, state.mark, _of_bookies(story, at)) for at, state in enumerate(story.states)])
+
+
+def _of_bookies(story: Story, at: int) -> list[object]:
+    bookies = story.states[at].bookies
+    return [
+        (name, sorted(one.holds), sorted(one.unlisted), sorted(one.corrupt), one.answer, one.read, one.knows_ledger)
+        for name, one in sorted(bookies.items())
+    ]
+
+
+@pytest.fixture(scope="module")
+def told() -> list[str]:
+    """What two processes that hash strings differently print."""
+    environments = ({**os.environ, "PYTHONHASHSEED": seed} for seed in ("1", "2"))
+    command = [sys.executable, "-c", PRINT_STORIES]
+    return [subprocess.run(command, env=one, capture_output=True, text=True, check=True).stdout for one in environments]
+
+
+def test_a_seed_tells_the_same_story_in_every_process(told: list[str]) -> None:
+    """However Python orders its sets there."""
+    one, other = (text.splitlines() for text in told)
+    assert 2 * TOLD == len(one) == len(other)
+    assert [] == [n // 2 for n, (a, b) in enumerate(zip(one, other, strict=True)) if a != b], "seeds"
+
+
+def test_stories_differ() -> None:
+    """Hardly any two are alike: a swarm is as large as it looks."""
+    assert 0.9 * TOLD < len({as_text(story) for story in stories(TOLD)})
