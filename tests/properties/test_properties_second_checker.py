@@ -186,11 +186,8 @@ def test_the_second_checker_differs_where_the_first_has_a_bug(bug: str, monkeypa
 
 # A false fact in either of them
 
-SHOWN = {name: one for name, one in {**FALSEHOODS, **OF_SAMPLES, **NOT_IN_THE_MODEL}.items() if name not in NOT_IN_THE_STORIES}
-"""Falsehoods that some story shows."""
-
-STATED = (0, 1, 10, 11, 15, 18, 26, 51, 57, 72, 75, 136, 149, 260, 327, 469, 583, 722, 1_159)
-"""Seeds of stories, told first, in which facts of each sort are stated."""
+STATED = (134, 247, 634, 1_564, 0, 1, 10, 11, 15, 18, 26, 51, 57, 72, 75, 136, 149, 260, 327, 469, 583, 722, 1_159)
+"""Seeds of stories, told first, in which facts of each sort are stated. Searching the swarm for one may take half a minute."""
 
 
 def first_contradiction() -> tuple[str, ...]:

@@ -100,7 +100,7 @@ def test_a_silent_bookie_in_maintenance_makes_no_second_look(spark: object, sile
 
 def test_a_bookie_that_is_back_and_a_name_that_none_has_are_said(spark: object, cluster: SandboxCluster, tmp_path: Path):
     """An operator forgets to take a bookie out, and mistypes another."""
-    outcome = accounted(audit(cluster, tmp_path, maintenance="b2,b9"))
+    outcome = accounted(audit(cluster, tmp_path, ledger_ids=[BESIDE], maintenance="b2,b9"))
     bookies = {one["bookie_id"]: one["found"] for one in outcome.summary["maintenance"]["bookies"]}
     assert {"b2": "answered", "b9": "no_such_bookie"} == bookies
     assert "b2 answers: take what is back out of --maintenance." in flat(outcome)

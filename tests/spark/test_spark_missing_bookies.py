@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,13 +18,20 @@ pytestmark = pytest.mark.spark
 LEDGERS = range(1, 5)
 
 
-@pytest.fixture
-def cluster(spark: object, tmp_path: Path) -> Iterator[SandboxCluster]:
+@contextmanager
+def five_ledgers(directory: Path) -> Iterator[SandboxCluster]:
     """Four ledgers on b1, b2 and b3, one on b1 and b3; b4 is named by none."""
-    with SandboxCluster(tmp_path / "cluster", bookies=4, named=True) as cluster:
+    with SandboxCluster(directory, bookies=4, named=True) as cluster:
         for ledger_id in LEDGERS:
             cluster.place(ledger_id, cluster.ledger("e3 w2 a2  0:[b1 b2 b3]  closed 99"))
         cluster.place(9, cluster.ledger("e2 w2 a2  0:[b1 b3]  closed 9"))
+        yield cluster
+
+
+@pytest.fixture
+def cluster(spark: object, tmp_path: Path) -> Iterator[SandboxCluster]:
+    """A cluster that the test may change."""
+    with five_ledgers(tmp_path / "cluster") as cluster:
         yield cluster
 
 
@@ -49,12 +57,26 @@ def test_while_the_cluster_marks_the_ledgers_of_a_lost_bookie_nobody_is_accused(
     )
 
 
-def test_a_bookie_that_is_gone_for_good_is_missed_although_its_ledgers_are_violated(cluster: SandboxCluster, tmp_path: Path):
+@pytest.fixture(scope="module")
+def gone_for_good(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """b2 has neither registration nor cookie, and ledger 4 is deleted before the second look."""
+    with five_ledgers(tmp_path_factory.mktemp("gone")) as cluster:
+        cluster.lose_bookie("b2")
+        home = tmp_path_factory.mktemp("audit")
+        return accounted(audit(cluster, home, between=lambda _: cluster.delete_ledger(4)))
+
+
+def test_a_bookie_that_is_gone_for_good_is_missed_although_its_ledgers_are_violated(gone_for_good: Outcome):
     """Without registration and cookie its copies are absent: that is no reason to miss the bookie less. A ledger that was
     deleted meanwhile does not count."""
-    cluster.lose_bookie("b2")
-    outcome = accounted(audit(cluster, tmp_path, between=lambda _: cluster.delete_ledger(4)))
-    assert [1, 2, 3] == outcome.one("b2")["facts"]["some_ledgers"]
+    assert [1, 2, 3] == gone_for_good.one("b2")["facts"]["some_ledgers"]
+
+
+def test_without_a_bookie_that_holds_its_share_nothing_was_renamed(gone_for_good: Outcome):
+    """What b4 was asked is evidence all the same."""
+    renamed = gone_for_good.one("b2")["facts"]["renamed_to"]
+    assert ([], None) == (gone_for_good.summary["bookies_renamed"], renamed)
+    assert gone_for_good.run_dir is not None and (gone_for_good.run_dir / "evidence" / "renames").is_dir()
 
 
 def test_runs_remember_since_when_a_bookie_is_unregistered(
@@ -142,11 +164,3 @@ def test_a_renamed_bookie_is_recognised(spark: object, tmp_path: Path, storage: 
     assert [Kind.ENTRY_BELOW_ACK_QUORUM.value] * 4 == [one["kind"] for i in LEDGERS for one in outcome.of(i)]
     told = " ".join(outcome.stdout.split())
     assert "b2 was probably renamed to b4, which holds what b2 should hold of ledgers 1, 2, 3." in told
-
-
-def test_without_a_bookie_that_holds_its_share_nothing_was_renamed(cluster: SandboxCluster, tmp_path: Path):
-    """What b4 was asked is evidence all the same."""
-    cluster.lose_bookie("b2")
-    outcome = accounted(audit(cluster, tmp_path))
-    assert ([], None) == (outcome.summary["bookies_renamed"], outcome.one("b2")["facts"]["renamed_to"])
-    assert outcome.run_dir is not None and (outcome.run_dir / "evidence" / "renames").is_dir()

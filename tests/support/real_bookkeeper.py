@@ -18,6 +18,9 @@ COMMAND_TIMEOUT_S = 90
 ZOOKEEPER_SESSION_MS = 4_000
 """The session time-out of the bookies: how long a killed bookie stays registered."""
 
+DATA = "data"
+"""ZooKeeper's data, below its directory."""
+
 STORAGE_CLASSES = {
     "SortedLedgerStorage": "org.apache.bookkeeper.bookie.SortedLedgerStorage",
     "InterleavedLedgerStorage": "org.apache.bookkeeper.bookie.InterleavedLedgerStorage",
@@ -30,7 +33,7 @@ def start_zookeeper(jars: Path, directory: Path, port: int) -> JavaProcess:
     directory.mkdir(parents=True, exist_ok=True)
     config = directory / "zoo.cfg"
     settings = {
-        "dataDir": directory / "data",
+        "dataDir": directory / DATA,
         "clientPort": port,
         "clientPortAddress": "127.0.0.1",
         "admin.enableServer": "false",

@@ -42,6 +42,7 @@ from support.real_archive import make_archive
 from support.real_bookkeeper import RealBookie, run_client, run_shell, start_zookeeper
 from support.real_jars import bookkeeper_jars
 from support.real_ledgers import RealLedgers
+from support.real_new_cluster import copy_new_cluster, renew_instance_id
 from support.real_processes import JavaProcess, free_port
 
 from auditor.model.identity import BookieId, LedgerId
@@ -73,11 +74,13 @@ class RealCluster(RealLedgers):
             name: RealBookie(name, kind, workdir / name, self.metadata_service_uri)
             for name, kind in ((f"b{number}", kind) for number, kind in enumerate(storages, start=1))
         }
+        copy_new_cluster(self._jars, workdir / "zookeeper")
         self._zookeeper = start_zookeeper(self._jars, workdir / "zookeeper", port)
         ports = {name: bookie.port for name, bookie in self._bookies.items()}
         super().__init__(KazooClient(self.zookeeper_hosts, timeout=ZOOKEEPER_SESSION_S), ports)
         try:
             self.zk.start(START_TIMEOUT_S)
+            renew_instance_id(self.zk)
             self._start_bookies()
         except BaseException:
             self.stop()
@@ -198,9 +201,6 @@ class RealCluster(RealLedgers):
         self.delete_raw(f"{self.root}{znode_paths.COOKIES}/{bookie_id}")
 
     def _start_bookies(self) -> None:
-        first = next(iter(self._bookies.values()))
-        first.write_config()
-        run_shell(self._jars, first.config, "initnewcluster")
         for bookie in self._bookies.values():
             bookie.start(self._jars)
         self._await_registered(set(self._bookies), read_only=False)
