@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.started_command import Started, in_session, started
@@ -45,9 +46,18 @@ STAGES_OF_A_RUN: dict[str, tuple[signal.Signals, Callable[[Started], bool]]] = {
     "report": (signal.SIGINT, output("run-*/verdicts")),
 }
 """Likewise of `auditor run`, which has more to lose: an earlier result."""
+LIKE_ANOTHER = frozenset({"load", "second look"})
+"""Stages of a run at which a Spark job is at work, as at "ask": the long form stops there too."""
+OF_THE_AUDIT = frozenset({"ask"})
+"""Stages of a demo at which it is stopped as a run is, and as one that is killed: the long form."""
 
 
-@pytest.mark.parametrize("stage", STAGES)
+def quick_but(stages: Iterable[str], long: frozenset[str]) -> list[Any]:
+    """Return the parameters of a test, those in `long` marked so."""
+    return [pytest.param(stage, marks=pytest.mark.long if stage in long else ()) for stage in stages]
+
+
+@pytest.mark.parametrize("stage", quick_but(STAGES, OF_THE_AUDIT))
 def test_a_demo_stopped_at_any_stage_leaves_nothing(tmp_path: Path, stage: str):
     """SIGINT to the whole group (Ctrl-C) is 130, SIGTERM (a scheduler) 143; no process, no temporary file, no result."""
     number, there = STAGES[stage]
@@ -80,7 +90,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
         yield cluster
 
 
-@pytest.mark.parametrize("stage", STAGES_OF_A_RUN)
+@pytest.mark.parametrize("stage", quick_but(STAGES_OF_A_RUN, LIKE_ANOTHER))
 def test_a_run_that_is_stopped_leaves_earlier_results_as_they_were(cluster: SandboxCluster, tmp_path: Path, stage: str):
     """latest.json to the byte, no summary, no temporary file; the cluster goes on."""
     number, there = STAGES_OF_A_RUN[stage]
