@@ -144,28 +144,32 @@ def test_a_ledger_that_is_poison_only_at_the_second_look_is_named_too(
     assert {1} == {row["look"] for row in evidence(outcome.run_dir / "poison" / "ledger-5", "evidence/answers", ANSWERS)}
 
 
-def test_a_replay_survives_poison_that_the_run_did_not_name(
-    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+STRUCK = {3: "SIGSEGV", 8: "a loop in Python"}
+
+
+@pytest.fixture(scope="module")
+def struck(spark: object, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """A run that met the harm of STRUCK, as whoever replays it later does not unless a test plants it again."""
+    with pytest.MonkeyPatch.context() as planted:
+        return poisoned(cluster, tmp_path_factory.mktemp("struck"), planted, STRUCK)
+
+
+def test_a_replay_survives_poison_that_the_run_did_not_name(struck: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Evidence without its `poison/`, as a killed run leaves it: the ledger is found in a child, in the same words."""
-    harm = {3: "SIGSEGV", 8: "a loop in Python"}
-    outcome = poisoned(cluster, tmp_path, monkeypatch, harm)
-    assert outcome.run_dir is not None
-    shutil.rmtree(outcome.run_dir / "poison")
-    again = replay_run(outcome.run_dir, **LIMITS)
-    assert outcome.verdicts == again.verdicts
-    assert outcome.summary["poison"] == again.summary["poison"]
+    assert struck.run_dir is not None
+    copy = Path(shutil.copytree(struck.run_dir, tmp_path / struck.run_dir.name))
+    shutil.rmtree(copy / "poison")
+    plant_here(monkeypatch, Poison(STRUCK))
+    again = replay_run(copy, **LIMITS)
+    assert struck.verdicts == again.verdicts
+    assert struck.summary["poison"] == again.summary["poison"]
 
 
-def test_the_kept_evidence_of_a_poisoned_ledger_is_a_run_of_its_own(
-    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_kept_evidence_of_a_poisoned_ledger_is_a_run_of_its_own(struck: Outcome):
     """When the fault is mended, replaying that directory gives the ledger's verdict; the whole run still sets it aside."""
-    with monkeypatch.context() as planted:
-        outcome = poisoned(cluster, tmp_path, planted, {3: "SIGSEGV"})
-    assert outcome.run_dir is not None
-    assert ["sound"] == replay_run(outcome.run_dir / "poison" / "ledger-3").standings(3)
-    assert ["indeterminate: poison"] == replay_run(outcome.run_dir).standings(3)
+    assert struck.run_dir is not None
+    assert ["sound"] == replay_run(struck.run_dir / "poison" / "ledger-3").standings(3)
+    assert ["indeterminate: poison"] == replay_run(struck.run_dir).standings(3)
 
 
 def test_more_poison_than_ledgers_can_be_guilty_of_is_our_fault(
