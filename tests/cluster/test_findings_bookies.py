@@ -9,6 +9,7 @@ import pytest
 from support.audits import Outcome, accounted, audit, audit_ledgers
 from support.real_cluster import RealCluster
 
+from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS
 from auditor.model.finding import Kind
@@ -29,7 +30,12 @@ NAMING_WIPED = {
 }
 BESIDE_WIPED = {101: "e2 w2 a2 0:[b1 b3] closed 9", 102: "e3 w1 a1 0:[b1 b3 b2] closed 1"}
 """Ledgers without it, and one in which it should hold none of the entries there are."""
+TWIN, ON_TWIN = 111, "e2 w2 a1 0:[b1 b3] closed 9"
+"""b3 never got entry 4 of this ledger, and has all that it should of the others."""
 MANY_ON_WIPED = range(7_000_000, 7_000_030)
+ON_WIPED = frozenset({*NAMING_WIPED, *MANY_ON_WIPED})
+ENTRIES_ON_WIPED = 10 + 10 + 10 + 4 + 10 + 1025 + 30 * 100
+"""Entries that b2 should hold."""
 
 ON_UNABLE = range(1, 31)
 BESIDE_UNABLE, LOST_BESIDE_UNABLE, LOST_DESPITE_UNABLE = 101, 102, 103
@@ -37,13 +43,14 @@ BESIDE_UNABLE, LOST_BESIDE_UNABLE, LOST_DESPITE_UNABLE = 101, 102, 103
 
 @pytest.fixture(scope="module")
 def wiped(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """b2 was emptied and answers ENOLEDGER to every question."""
+    """b2 is back with empty folders and answers ENOLEDGER to every question; b3 lacks one entry of one ledger."""
     with RealCluster(tmp_path_factory.mktemp("wiped"), bookies=3) as cluster:
         texts = {ledger_id: text for ledger_id, (text, _, _) in NAMING_WIPED.items()} | BESIDE_WIPED
         texts |= dict.fromkeys(MANY_ON_WIPED, "e3 w3 a2 0:[b1 b2 b3] closed 99")
         for ledger_id, text in texts.items():
             metadata = cluster.ledger(text)
             cluster.place(ledger_id, metadata, format_version=metadata.format_version)
+        cluster.place(TWIN, cluster.ledger(ON_TWIN), {"b3": "4"})
         cluster.wipe("b2")
         return accounted(audit(cluster, tmp_path_factory.mktemp("audit")))
 
@@ -58,18 +65,43 @@ def test_each_ledger_on_a_wiped_bookie_is_found(wiped: Outcome, ledger_id: int) 
 
 
 def test_no_ledger_on_a_wiped_bookie_is_left_out(wiped: Outcome) -> None:
-    """One pass finds all of them, the bookie itself, and nothing beside them."""
-    on_it = {*NAMING_WIPED, *MANY_ON_WIPED}
-    assert on_it == {found["ledger_id"] for found in wiped.findings} - {None}
-    assert Kind.BOOKIE_LOST_CONTENT.value == wiped.one("b2")["kind"]
-    assert len(on_it) + 1 == len(wiped.findings)
+    """One pass finds all of them, the bookie itself, the ledger of its twin, and nothing beside them."""
+    assert {*ON_WIPED, TWIN} == {found["ledger_id"] for found in wiped.findings} - {None}
+    assert len(ON_WIPED) + 2 == len(wiped.findings)
     assert {"sound"} == set(wiped.standings(*BESIDE_WIPED))
     assert 1 == wiped.exit_code
 
 
+def test_a_bookie_that_lost_its_content_is_found(wiped: Outcome) -> None:
+    """Critical, with what it was asked and lacks, at both looks."""
+    found = wiped.one("b2")
+    assert (Kind.BOOKIE_LOST_CONTENT.value, "critical") == (found["kind"], found["severity"])
+    ledgers = len(ON_WIPED)
+    for words in ("registered as writable", f"answered for {ledgers} ledgers", f"Of {ledgers} of them (1, 2, 3, 4, 5"):
+        assert words in found["witness"]
+    assert f"together {ENTRIES_ON_WIPED} of {ENTRIES_ON_WIPED}." in found["witness"]
+    assert ["answered", "answered"] == [look["answers"]["b2"] for look in found["looks"]]
+
+
+def test_its_twin_that_lost_an_entry_did_not_lose_its_content(wiped: Outcome) -> None:
+    """A ledger's loss is that ledger's finding."""
+    assert [[], []] == [wiped.of("b1"), wiped.of("b3")]
+    assert Kind.ENTRY_BELOW_WRITE_QUORUM.value == wiped.one(TWIN)["kind"]
+
+
+def test_a_wiped_bookie_is_the_cause_of_its_ledgers(wiped: Outcome) -> None:
+    """One cause, its ledgers in a file, before any count in the report."""
+    (cause,) = wiped.summary["causes"]
+    assert ("bookie", "b2", len(ON_WIPED)) == (cause["cause"], cause["subject"], cause["ledgers"])
+    assert wiped.run_dir is not None
+    assert sorted(ON_WIPED) == read_ledger_ids(wiped.run_dir / cause["file"])
+    line = f"  1. bookie b2 answers and lacks entries of {len(ON_WIPED)} ledgers"
+    assert wiped.stdout.index(line) < wiped.stdout.index("\nLedgers\n")
+
+
 def test_confirming_a_wiped_bookie_is_bounded(wiped: Outcome) -> None:
     """Every suspect is read, none oftener than the limit a ledger and look."""
-    ledgers = len(NAMING_WIPED) + len(MANY_ON_WIPED)
+    ledgers = len(ON_WIPED) + 1
     reads = wiped.summary["requests"]["confirming_reads"]
     assert ledgers * ASKED_LOOKS <= reads <= ledgers * ASKED_LOOKS * CONFIRMING_READS_MAX
 
