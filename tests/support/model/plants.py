@@ -179,6 +179,7 @@ QUICK: tuple[Plant, ...] = (
 """One bug of each sort: what is asked, silence, looks, striping, states, steadiness, the count of ledgers."""
 OTHERS: tuple[Plant, ...] = (
     silence_is_absence,
+    a_refusal_is_silence,
     the_last_entry_is_forgotten,
     absence_is_not_read,
     read_only_is_gone,
