@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from support.entry_by_entry import expected_on
-from support.falsehoods import FALSEHOODS, FIRST, NOT_IN_THE_MODEL, NOT_IN_THE_STORIES, OF_SAMPLES, SECOND
+from support.falsehoods import FIRST, SECOND
 from support.stories import NOW_MS, Bookie, Story, drive, stories, tell, with_doubts
 from test_properties_coverage import PLANTED, Plant, _instead, _of_class
 from test_properties_placement import Story as PlacementStory
