@@ -20,7 +20,10 @@ from auditor.config import BookieLimits
 from auditor.model.availability import Answer, EntryRead, Greeting
 from auditor.model.identity import BookieId
 
-__all__ = ["AsyncLane", "Lane", "ListQuestion", "ReadQuestion"]
+__all__ = ["LANES_AT_ONCE_MAX", "AsyncLane", "Lane", "ListQuestion", "ReadQuestion"]
+
+LANES_AT_ONCE_MAX = 64
+"""Bookies asked side by side by one process: each is a conversation that mostly waits."""
 
 
 class AsyncLane:

@@ -16,6 +16,9 @@ from auditor.run.rename_search import RenameSearch
 from auditor.spark.session import Session
 from auditor.spark.stages import Stages
 from auditor.summary.about import About
+from auditor.suspects.by_size import StagesBySize
+from auditor.suspects.in_process import InProcessStages
+from auditor.suspects.remaining import Suspects
 from auditor.zookeeper.metadata_store import MetadataStore
 
 
@@ -33,7 +36,7 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
     """The audit that these settings ask for, ready to go."""
     settings = context.settings
     readers = settings.tasks or max(2, spark.sparkContext.defaultParallelism // 2)
-    stages = Stages(
+    on_spark = Stages(
         spark=spark,
         stop=context.stop,
         uri=at.run.uri,
@@ -46,6 +49,7 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
         tick=watch.done,
         counts=store.counts,
     )
+    stages = _by_size(context, on_spark, at.run, store)
     away, resumptions = about.terms.around.maintenance, len(about.resumed_at)
     bookies = BookieRegister(store, at.run, at.journal, about.facts, away, settings.search_reads_max, resumptions)
     return Audit(
@@ -57,7 +61,7 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
         progress=watch,
         bookies=bookies,
         judgings=Judgings(stages, at.run, at.journal),
-        relisting=Relisting(stages, store, at.run, about.previous_population, at.baseline),
+        relisting=Relisting(on_spark, store, at.run, about.previous_population, at.baseline),
         mark_looks=MarkLooks(store, at.run, about.terms, is_partial=about.partial),
         renaming=RenameSearch(
             store, at.run, settings.bookie_limits(), bookies.directory_behind, can_read=about.terms.probe_entries > 0
@@ -65,3 +69,19 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
         waits_ms=about.waits_ms,
         shard_ledgers=settings.shard_ledgers,
     )
+
+
+def _by_size(context: Context, on_spark: Stages, run: Place, store: MetadataStore) -> StagesBySize:
+    """The stages, with those of few suspects in this process."""
+    suspects = Suspects(run)
+    in_process = InProcessStages(
+        stop=context.stop,
+        run=run,
+        suspects=suspects,
+        address=replace(store.address, limits=context.settings.zookeeper_limits(1)),
+        facts=on_spark.facts,
+        terms=on_spark.terms,
+        limits=on_spark.limits,
+        judging=on_spark.judging,
+    )
+    return StagesBySize(on_spark, in_process, suspects, context.settings.suspects_in_process_max)

@@ -202,7 +202,7 @@ def _planned(this: Run, look: Audit, ids: Sequence[int] | None) -> int:
     assert this.directory is not None
     list_ledgers(look, ids)
     read_metadata(look, EVERYTHING)
-    costs = look.stages.plan()
+    costs = look.stages.on_spark.plan()
     look.progress.close()
     this.output.root.remove(this.directory.path.rsplit("/", 1)[1])
     settings = this.context.settings

@@ -234,6 +234,13 @@ ENGINE_SETTINGS = (
         "Each bookie has one task whatever this says: more connections would break its limits.",
         low=0, high=10_000, commands=WHOLE_RUNS,
     ),
+    Setting(
+        "suspects_in_process_max", _ENGINE, COUNT, "1000",
+        "Suspect ledgers up to which the driver itself looks again and reads entries, without a Spark job; "
+        "0: Spark does it always.",
+        "A Spark job costs about a second, however few ledgers it is for.",
+        low=0, high=1_000_000, commands=WHOLE_RUNS,
+    ),
 )  # fmt: skip
 
 CONFIG_FILE = Setting(

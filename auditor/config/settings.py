@@ -57,6 +57,7 @@ class Settings:
     cluster: str | None
     spark_master: str | None
     tasks: int
+    suspects_in_process_max: int
     bookie_requests_per_second: float
     bookie_inflight: int
     bookie_inflight_bytes: int

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from auditor.bookie.client import AsyncLane
+from auditor.bookie.client import LANES_AT_ONCE_MAX, AsyncLane
 from auditor.bookie.late_lists import KNOWN_UNABLE, UNTRIED, ListPatience
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.bookie.searching import SearchBudget, unread
@@ -24,9 +24,6 @@ from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType, LedgerRecord
 from auditor.zookeeper.metadata_store import MetadataStore
 from auditor.zookeeper.registrations import known_by_cookie, unregistered_detail
-
-LISTS_AT_ONCE_BOOKIES_MAX = 64
-"""Bookies asked side by side."""
 
 
 @dataclass(slots=True)
@@ -126,7 +123,7 @@ class _Round:
         self._terms, self._unsupported, self._listed = terms, unsupported, listed
         self._searches = searches
         self._lanes: dict[BookieId, AsyncLane] = {}
-        self._gate = asyncio.Semaphore(LISTS_AT_ONCE_BOOKIES_MAX)
+        self._gate = asyncio.Semaphore(LANES_AT_ONCE_MAX)
         records = asker.store.bookies(look, asker.now_ms)
         self._cookies = known_by_cookie(records)
         self._addresses = {

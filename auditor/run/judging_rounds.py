@@ -1,22 +1,26 @@
-"""The judgings of a run: which look each belongs to, and what each left to do. The tables they write are `Stages`'."""
+"""The judgings of a run: which look each belongs to, and what each left to do."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from auditor.errors import WorkerDied
 from auditor.evidence.journal import PROBLEMS, Journal, Told
 from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.shards import Shard
 from auditor.judging.settle import Todo
 from auditor.model.identity import LedgerId
-from auditor.spark.stages import Stages
-from auditor.spark.verdicts import STEPS
+from auditor.spark.store import keep_all
+from auditor.spark.verdicts import STEPS, steps_name
 from auditor.summary.poisoned import HAS_DETAIL, disagreed_on
+from auditor.suspects.by_size import StagesBySize
 
 DIFFERING_MAX = 100
 """Ledgers of one judging on which the checkers may differ for the others to be judged again without them."""
@@ -34,7 +38,7 @@ class Judging(NamedTuple):
 class Judgings:
     """Every judging of the run, oldest first, also those that were written before it went on."""
 
-    stages: Stages
+    stages: StagesBySize
     run: Place
     journal: Journal
     done: list[Judging] = field(default_factory=list)
@@ -47,7 +51,7 @@ class Judgings:
     def judge(self, look: int, shard: Shard, only: tuple[int, Todo] | None = None) -> None:
         """Judge a shard's open ledgers once more; `only` those that judging `only[0]` of this look left with that todo."""
         number = self.latest + 1 if self.done and self.done[-1].look == look else 0
-        name = self.stages.steps_name(look, number)
+        name = steps_name(look, number)
         self.journal.once(name, self._judge, look, number, shard, only)
         self.done.append(Judging(look, number, shard.number))
 
@@ -56,7 +60,7 @@ class Judgings:
 
         Then nothing of that job counts, and the shard is judged again from the same evidence without the ledger that caused it.
         """
-        name = self.stages.steps_name(look, number)
+        name = steps_name(look, number)
         try:
             self.stages.judge(look, number, shard, only)
             differing = self._differing(name)
@@ -92,7 +96,13 @@ class Judgings:
 
     def commit(self) -> None:
         """One verdict a ledger, from whichever judging settled it. The judgings stay until the run is over."""
-        self.journal.once("verdicts", self.stages.commit, [(one.look, one.number) for one in self.done])
+        self.journal.once("verdicts", lambda: keep_all(self._settled(), VERDICTS, f"{self.run.uri}/verdicts"))
+
+    def _settled(self) -> Iterator[pa.RecordBatch]:
+        """The rows of all judgings with nothing left to do, batch by batch."""
+        for one in self.done:
+            for batch in self.run.stream(steps_name(one.look, one.number), STEPS, VERDICTS.names):
+                yield batch.filter(pc.equal(batch["todo"], Todo.NOTHING.value))
 
     def _count(self, judging: Judging, keep: ds.Expression) -> int:
-        return self.run.count(self.stages.steps_name(judging.look, judging.number), STEPS, keep)
+        return self.run.count(steps_name(judging.look, judging.number), STEPS, keep)

@@ -24,8 +24,8 @@ from auditor.run.read_counts import count_silent_parents
 from auditor.run.relisting import Relisting
 from auditor.run.rename_search import RenameSearch
 from auditor.spark.lanes import Directory
-from auditor.spark.stages import Stages
 from auditor.stop import StopRequest
+from auditor.suspects.by_size import StagesBySize
 from auditor.telemetry.progress import Progress
 from auditor.zookeeper.metadata_store import MetadataStore
 
@@ -37,7 +37,7 @@ class Audit:
     `shard_ledgers`: ledgers that go through together; when the run is killed, what the journal has of them is not done again.
     """
 
-    stages: Stages
+    stages: StagesBySize
     store: MetadataStore
     run: Place
     journal: Journal
@@ -85,11 +85,11 @@ def _listed(look: Audit, ledger_ids: Sequence[int] | None) -> Told:
     if ledger_ids is None:
         listing = look.store.listing_partitions()
         problems = _odd(listing.unexpected_znodes, "znodes above the ledgers belong to no ledger of this layout")
-        look.stages.list_ledgers(listing.partitions)
-        count_silent_parents(look.run, "evidence/listing", listing, look.stages.counts)
+        look.stages.on_spark.list_ledgers(listing.partitions)
+        count_silent_parents(look.run, "evidence/listing", listing, look.stages.on_spark.counts)
         look.relisting.ended()
     else:
-        look.stages.take_listing(ledger_ids)
+        look.stages.on_spark.take_listing(ledger_ids)
     look.run.write_table("evidence/reads", with_read_counts(READS).empty_table(), "none")
     return {"began_at_ms": look.relisting.began_at_ms, "shard_ledgers": look.shard_ledgers, PROBLEMS: problems}
 
@@ -125,7 +125,9 @@ def further_looks(look: Audit, shards: Sequence[Shard]) -> None:
     at = 1
     while look.judgings.left(at, Todo.LOOK) or (at == 1 and look.bookies.someone_was_silent()):
         at += 1
-        assert at <= look.stages.terms.looks_max + 2, "every ledger settles within the bound of `first_checker.recheck`"
+        assert at <= look.stages.on_spark.terms.looks_max + 2, (
+            "every ledger settles within the bound of `first_checker.recheck`"
+        )
         waits = look.judgings.wants_second_opinion(at - 1) or (at == 2 and look.bookies.someone_was_silent())
         if not look.journal.has(f"look {at}: over"):
             # Also by a run that goes on: who was gone before it was cut down may have been back, and be restarting now.
@@ -164,12 +166,13 @@ def _look_again(look: Audit, at: int, shard: Shard) -> bool:
 
 def _read_what_is_lacking(look: Audit, at: int, shard: Shard, directory: Directory) -> None:
     """Entries read, and judging again with them, until no ledger wants another."""
-    around = look.stages.terms.around  # of a run that goes on, bookies may be gone by now
+    terms = look.stages.on_spark.terms
+    around = terms.around  # of a run that goes on, bookies may be gone by now
     bookies = max(len(directory.addresses), len(around.writable | around.readonly))
     rounds = 0
     while look.judgings.left_by_latest(Todo.READS):
         rounds += 1
-        assert rounds <= reading_rounds_max(look.stages.terms, bookies), "ledgers want more entries read than is allowed"
+        assert rounds <= reading_rounds_max(terms, bookies), "ledgers want more entries read than is allowed"
         judging = look.judgings.latest
         allowed = look.bookies.with_searches_left(directory)
         look.journal.once(f"look {at}: reads of judging {judging}", look.stages.read_entries, at, judging, allowed)

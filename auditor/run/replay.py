@@ -12,7 +12,8 @@ from auditor.config import JudgingLimits
 from auditor.evidence.gathered import gathered
 from auditor.evidence.rows import Row, table
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, SEEN, VERDICTS
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, VERDICTS
+from auditor.evidence.seen import seen_rows
 from auditor.judging.judge import Judge
 from auditor.judging.judged_rows import judged, set_aside
 from auditor.model.evidence import LedgerEvidence
@@ -55,30 +56,5 @@ def _rows(run: Place, about: About, limits: JudgingLimits) -> Iterator[list[Row]
 def _seen(run: Place, low: int, high: int) -> list[pa.RecordBatch]:
     """SEEN rows of the ledgers from `low` to `high`."""
     within = (pc.field("ledger_id") >= low) & (pc.field("ledger_id") <= high)
-    records = run.read_table("evidence/ledgers", LEDGERS, within).sort_by([("ledger_id", "ascending"), ("look", "ascending")])
-    ids = pc.unique(records["ledger_id"])
-    columns = [
-        ids,
-        _lists(records, ids),
-        _lists(run.read_table("evidence/answers", ANSWERS, within).sort_by("ledger_id"), ids),
-        _lists(run.read_table("evidence/reads", READS, within).sort_by("ledger_id"), ids),
-    ]
-    batches: list[pa.RecordBatch] = pa.Table.from_arrays(columns, schema=SEEN).to_batches()
-    return batches
-
-
-def _lists(rows: pa.Table, ids: pa.Array) -> pa.ListArray:
-    """Sorted rows as one list of structs for each id."""
-    combined = rows.combine_chunks()
-    structs = pa.StructArray.from_arrays([_flat(column) for column in combined.columns], fields=list(rows.schema))
-    ends = np.searchsorted(_flat(combined["ledger_id"]).to_numpy(), ids.to_numpy(), side="right")
-    starts = np.searchsorted(_flat(combined["ledger_id"]).to_numpy(), ids.to_numpy(), side="left")
-    spans = [np.arange(a, b) for a, b in zip(starts, ends, strict=True)]
-    kept = np.concatenate([np.empty(0, np.int64), *spans])
-    offsets = np.concatenate([[0], np.cumsum(ends - starts)])
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs.take(pa.array(kept, pa.int64())))
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    """The whole column as one array."""
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    tables = (("evidence/ledgers", LEDGERS), ("evidence/answers", ANSWERS), ("evidence/reads", READS))
+    return seen_rows(*(run.read_table(name, schema, within) for name, schema in tables))

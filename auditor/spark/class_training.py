@@ -48,7 +48,6 @@ def train(archive: Path) -> None:
         stages.read_entries(1, 0, directory)
         stages.judge(1, 1, only=(0, Todo.READS))
         stages.judge(2, 0)
-        stages.commit([(1, 0), (1, 1), (2, 0)])
 
 
 def _stages(spark: SparkSession, uri: str) -> Stages:

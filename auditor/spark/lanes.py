@@ -7,14 +7,17 @@ job, and half a second of a small audit. A test holds the two hashes equal.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from auditor.bookie.client import AsyncLane, Lane
+from auditor.bookie.client import LANES_AT_ONCE_MAX, AsyncLane
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.bookie.searching import SearchBudget, unread
 from auditor.clock import now_ms
@@ -120,38 +123,56 @@ def _rotated(word: int, bits: int) -> int:
 
 
 def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
-    """Work on QUESTIONS rows of one lane: an ANSWERS row for each ledger, and one that says how the bookie greeted us."""
+    """Work on QUESTIONS rows: an ANSWERS row for each ledger, and one that says how each dialled bookie greeted us.
+
+    In a lane there is one bookie; where there are more, they are asked side by side.
+    """
 
     def work(batches: Batches) -> Batches:
-        with _Switchboard(directory, limits, look) as board:
+        with _conversing(directory, limits, look) as (loop, board):
             for batch in batches:
-                for bookie, (ledgers, sizes) in _by_bookie(batch, "ledger_id", "expected_bytes").items():
-                    asked = [(i, size) for i, size in zip(ledgers, sizes, strict=True) if i is not None]
-                    yield table(ANSWERS, [answer_row(answer) for answer in board.lists(bookie, asked)])
+                answers = loop.run_until_complete(_ask_lists(board, batch))
+                yield table(ANSWERS, [answer_row(answer) for answer in answers])
             yield table(ANSWERS, board.greetings())
 
     return work
 
 
+async def _ask_lists(board: _Switchboard, batch: pa.RecordBatch) -> list[Answer]:
+    asked = []
+    for bookie, (ledgers, sizes) in _by_bookie(batch, "ledger_id", "expected_bytes").items():
+        pairs = zip(ledgers, sizes, strict=True)
+        questions = [ListQuestion(ledger, size) for ledger, size in pairs if ledger is not None]
+        asked.append(board.lists(bookie, questions))
+    return list(chain.from_iterable(await asyncio.gather(*asked)))
+
+
 def entry_reader(directory: Directory, limits: BookieLimits, look: int, address: StoreAddress) -> Work:
-    """Work on WANTED rows of one lane: a READS row for each, with read counts."""
+    """Work on WANTED rows: a READS row for each, with read counts. Several bookies are read side by side."""
 
     def work(batches: Batches) -> Batches:
-        with _Switchboard(directory, limits, look) as board:
+        with _conversing(directory, limits, look) as (loop, board):
             for batch in batches:
                 counts = ReadCounts()
                 passwords = _passwords(batch, address, counts)
-                names = ("ledger_id", "entry_id", "digest_type", "is_search")
-                rows = []
-                for bookie, columns in _by_bookie(batch, *names).items():
-                    questions = [
-                        ReadQuestion(i, entry, None if digest is None else DigestType(digest), passwords.get(i), bool(search))
-                        for i, entry, digest, search in zip(*columns, strict=True)
-                    ]
-                    rows += [read_row(read) for read in board.reads(bookie, questions)]
-                yield table(COUNTED_READS, with_counts(rows, counts))
+                reads = loop.run_until_complete(_read_entries(board, batch, passwords))
+                yield table(COUNTED_READS, with_counts([read_row(read) for read in reads], counts))
 
     return work
+
+
+async def _read_entries(
+    board: _Switchboard, batch: pa.RecordBatch, passwords: Mapping[LedgerId, bytes | None]
+) -> list[EntryRead]:
+    asked = []
+    columns = ("ledger_id", "entry_id", "digest_type", "is_search")
+    for bookie, cells in _by_bookie(batch, *columns).items():
+        questions = [
+            ReadQuestion(i, entry, None if digest is None else DigestType(digest), passwords.get(i), bool(search))
+            for i, entry, digest, search in zip(*cells, strict=True)
+        ]
+        asked.append(board.reads(bookie, questions))
+    return list(chain.from_iterable(await asyncio.gather(*asked)))
 
 
 def _passwords(batch: pa.RecordBatch, address: StoreAddress, counts: ReadCounts) -> dict[LedgerId, bytes | None]:
@@ -180,41 +201,61 @@ def _by_bookie(batch: pa.RecordBatch, *columns: str) -> dict[BookieId, tuple[lis
     return found
 
 
+@contextmanager
+def _conversing(
+    directory: Directory, limits: BookieLimits, look: int
+) -> Iterator[tuple[asyncio.AbstractEventLoop, _Switchboard]]:
+    """An event loop of the caller's own, and the conversations in it, which end with the context."""
+    loop = asyncio.new_event_loop()
+    board = _Switchboard(directory, limits, look)
+    try:
+        yield loop, board
+    finally:
+        loop.run_until_complete(board.close())
+        loop.close()
+
+
 class _Switchboard:
-    """The conversations of one task. Bookies that cannot be dialled are answered for here, each with its reason."""
+    """The conversations of one task or of this process, LANES_AT_ONCE_MAX at a time, one a bookie.
+
+    Bookies that cannot be dialled are answered for here, each with its reason.
+    """
 
     def __init__(self, directory: Directory, limits: BookieLimits, look: int) -> None:
         self._directory, self._limits, self._look = directory, limits, look
         self._searches = SearchBudget(directory.searches_left)
-        self._open: dict[BookieId, Lane] = {}
+        self._gate = asyncio.Semaphore(LANES_AT_ONCE_MAX)
+        self._open: dict[BookieId, AsyncLane] = {}
 
-    def __enter__(self) -> _Switchboard:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    async def close(self) -> None:
+        """End every conversation."""
         for lane in self._open.values():
-            lane.close()
+            await lane.close()
 
-    def lists(self, bookie: BookieId, asked: Sequence[tuple[LedgerId, int]]) -> Iterable[Answer]:
+    async def lists(self, bookie: BookieId, questions: Sequence[ListQuestion]) -> list[Answer]:
+        """Ask a bookie for lists; without a question it is only greeted, if it can be dialled."""
         undialled = self._undialled(bookie)
-        if undialled is None and bookie in self._directory.unsupported:
-            self._lane(bookie)
+        if undialled is None:
+            async with self._gate:
+                lane = await self._lane(bookie)
+                if bookie not in self._directory.unsupported:
+                    return await lane.lists(questions)
             undialled = AnswerStatus.UNSUPPORTED
-        if undialled is not None:
-            why = self._why(bookie, undialled)
-            return [Answer(bookie, ledger, self._look, now_ms(), undialled, detail=why) for ledger, _ in asked]
-        return self._lane(bookie).lists([ListQuestion(ledger, size) for ledger, size in asked])
+        why = self._why(bookie, undialled)
+        return [Answer(bookie, q.ledger_id, self._look, now_ms(), undialled, detail=why) for q in questions]
 
-    def reads(self, bookie: BookieId, questions: Sequence[ReadQuestion]) -> Iterable[EntryRead]:
+    async def reads(self, bookie: BookieId, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
+        """Read entries of a bookie, as many as the bound on searches allows."""
         undialled = self._undialled(bookie)
         if undialled is not None:
             status = ReadStatus(undialled.value)
-            yield from [unread(bookie, q, self._look, now_ms(), status) for q in questions]
-            return
+            return [unread(bookie, q, self._look, now_ms(), status) for q in questions]
         asked, refused = self._searches.split(bookie, questions)
-        yield from (unread(bookie, q, self._look, now_ms(), ReadStatus.NOT_ASKED) for q in refused)
+        reads = [unread(bookie, q, self._look, now_ms(), ReadStatus.NOT_ASKED) for q in refused]
         if asked:
-            yield from self._lane(bookie).reads(asked)
+            async with self._gate:
+                reads += await (await self._lane(bookie)).reads(asked)
+        return reads
 
     def greetings(self) -> list[tuple[object, ...]]:
         """How each dialled bookie as a whole behaved."""
@@ -236,14 +277,15 @@ class _Switchboard:
             return FOUND_OUT_BEFORE
         return unregistered_detail(bookie, self._directory.cookies) if undialled is AnswerStatus.UNREGISTERED else ""
 
-    def _lane(self, bookie: BookieId) -> Lane:
+    async def _lane(self, bookie: BookieId) -> AsyncLane:
         """The one conversation with this bookie; it begins with a greeting."""
         if bookie not in self._open:
             address = self._directory.addresses[bookie]
             assert address is not None, bookie
             has_listed = bookie in self._directory.listed
-            self._open[bookie] = Lane(AsyncLane(bookie, *address, self._limits, self._look, now_ms, has_listed=has_listed))
-            self._open[bookie].greet()
+            lane = AsyncLane(bookie, *address, self._limits, self._look, now_ms, has_listed=has_listed)
+            self._open[bookie] = lane
+            await lane.greet()
         return self._open[bookie]
 
 

@@ -17,6 +17,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-unt
 from pyspark import InheritableThread, SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from auditor.bookie.client import LANES_AT_ONCE_MAX
 from auditor.errors import AuditorError, OutputError, SparkJobFailed, SparkUnavailable, StoreUnavailable, WorkerDied
 from auditor.java import find_java
 from auditor.spark.class_archive import archive_path
@@ -31,8 +32,6 @@ Session = SparkSession
 JOB_GROUP = "bookkeeper-auditor"
 POLL_S = 0.1
 """How often a running job is looked at: for progress, and for a signal."""
-LANES_AT_ONCE_MAX = 64
-"""Bookies asked at once in local mode: each is a thread that mostly waits."""
 LAST_WORDS_BYTES = 2_000
 """What is shown of a JVM's output when it could not be started."""
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from auditor.config import BookieLimits, JudgingLimits
-from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, VERDICTS
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS
 from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
@@ -134,17 +134,7 @@ class Stages:
             differing=differing,
         )
         rows = mapped(self._seen(look, shard, asked=True, ids=ids), work, verdicts.STEPS)
-        self._write(rows, self.steps_name(look, judging))
-
-    def commit(self, judgings: Sequence[tuple[int, int]]) -> None:
-        """The rows of all judgings with nothing left to do -> verdicts."""
-        rows = written(self.spark, [f"{self.uri}/{self.steps_name(*one)}" for one in judgings], verdicts.STEPS)
-        self._write(rows.where(f.col("todo") == Todo.NOTHING.value).select(*VERDICTS.names), "verdicts")
-
-    @staticmethod
-    def steps_name(look: int, judging: int) -> str:
-        """Where the given judging of a look is written."""
-        return f"steps/look-{look}-judging-{judging}"
+        self._write(rows, verdicts.steps_name(look, judging))
 
     def _seen(self, look: int, shard: Shard, *, asked: bool, ids: DataFrame | None = None) -> DataFrame:
         """SEEN rows of the ledgers still open; with what bookies said where any was asked at this or an earlier look."""
@@ -161,7 +151,7 @@ class Stages:
 
     def _open(self, look: int, shard: Shard) -> DataFrame:
         """The ledgers that a look left wanting another."""
-        pattern = f"{self.uri}/steps/look-{look}-judging-*"
+        pattern = f"{self.uri}/{verdicts.steps_prefix(look)}*"
         steps = _within(written(self.spark, [pattern], verdicts.STEPS), shard)
         return steps.where(f.col("todo") == Todo.LOOK.value).select("ledger_id")
 
@@ -170,7 +160,7 @@ class Stages:
         return self._steps(look, judging).where(f.col("todo") == todo.value).select("ledger_id")
 
     def _steps(self, look: int, judging: int) -> DataFrame:
-        return self._read(self.steps_name(look, judging), verdicts.STEPS)
+        return self._read(verdicts.steps_name(look, judging), verdicts.STEPS)
 
     def _read(self, name: str, schema: pa.Schema) -> DataFrame:
         return written(self.spark, [f"{self.uri}/{name}"], schema)

@@ -37,13 +37,20 @@ def append(rows: DataFrame, path: str) -> None:
 
 def keep(batch: pa.RecordBatch, path: str) -> None:
     """Write rows this process holds as a table of one file, without a Spark job. Raises OutputError."""
+    keep_all([batch], batch.schema, path)
+
+
+def keep_all(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: str) -> None:
+    """Write rows as a table of one file, batch by batch, without a Spark job. Raises OutputError."""
     try:
         if path.startswith("file://"):
             files, place = fs.LocalFileSystem(), path.removeprefix("file://")
         else:
             files, place = fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", path))
         files.create_dir(place, recursive=True)
-        pq.write_table(pa.Table.from_batches([batch]), f"{place}/kept.parquet", filesystem=files, compression="zstd")
+        with pq.ParquetWriter(f"{place}/kept.parquet", schema, filesystem=files, compression="zstd") as writer:
+            for batch in batches:
+                writer.write_batch(batch)
     except (OSError, pa.ArrowException) as error:
         raise OutputError(f"cannot write {path}: {error}") from error
 

@@ -34,6 +34,16 @@ NOT_ASKED = "whom to ask about it could not be found out"
 NONE_DIFFER: Mapping[LedgerId, str] = MappingProxyType({})
 
 
+def steps_name(look: int, judging: int) -> str:
+    """Return the name of the table of the given judging of a look."""
+    return f"{steps_prefix(look)}{judging}"
+
+
+def steps_prefix(look: int) -> str:
+    """Return how the names of all judgings of a look begin."""
+    return f"steps/look-{look}-judging-"
+
+
 def seen(ledgers: DataFrame, answers: DataFrame | None, reads: DataFrame | None, *, first: bool) -> DataFrame:
     """SEEN rows: each ledger of `ledgers` once, with all its records, answers and reads. Greetings are no answers.
 
@@ -57,9 +67,9 @@ def seen(ledgers: DataFrame, answers: DataFrame | None, reads: DataFrame | None,
     return rows.select(*SEEN.names)
 
 
-def asker_of(limits: JudgingLimits) -> Work:
+def asker_of(limits: JudgingLimits, *, careful: bool = False) -> Work:
     """Work on SEEN rows: the QUESTIONS the ledgers demand next. Nothing is judged: after the first look the rows are those of
-    ledgers that judging left wanting lists.
+    ledgers that judging left wanting lists. `careful`: in a child, so that this process outlives the ledger.
 
     A ledger on which this raises, or has to be stopped, is not asked about: judging sets it aside.
     """
@@ -71,7 +81,7 @@ def asker_of(limits: JudgingLimits) -> Work:
         return []
 
     def work(batches: Batches) -> Batches:
-        judge = Judge(asked, unasked, limits, careful=False)
+        judge = Judge(asked, unasked, limits, careful=careful)
         for batch in batches:
             yield table(QUESTIONS, [row for rows in judge.each(list(gathered(batch))) for row in rows])
 

@@ -1,0 +1,42 @@
+"""Gathering what was seen of each ledger into one row, from tables in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.schemas import SEEN
+
+
+def seen_rows(records: pa.Table, answers: pa.Table, reads: pa.Table) -> list[pa.RecordBatch]:
+    """Return SEEN rows of every ledger in `records`, ascending, from LEDGERS, ANSWERS and READS rows in any order.
+
+    Answers and reads of other ledgers are left out.
+    """
+    records = records.sort_by([("ledger_id", "ascending"), ("look", "ascending")])
+    ids = pc.unique(records["ledger_id"])
+    columns = [ids, *(_lists(rows, ids) for rows in (records, _sorted(answers), _sorted(reads)))]
+    batches: list[pa.RecordBatch] = pa.Table.from_arrays(columns, schema=SEEN).to_batches()
+    return batches
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    return rows.sort_by("ledger_id")
+
+
+def _lists(rows: pa.Table, ids: pa.Array) -> pa.ListArray:
+    """Sorted rows as one list of structs for each id."""
+    combined = rows.combine_chunks()
+    structs = pa.StructArray.from_arrays([_flat(column) for column in combined.columns], fields=list(rows.schema))
+    ends = np.searchsorted(_flat(combined["ledger_id"]).to_numpy(), ids.to_numpy(), side="right")
+    starts = np.searchsorted(_flat(combined["ledger_id"]).to_numpy(), ids.to_numpy(), side="left")
+    spans = [np.arange(a, b) for a, b in zip(starts, ends, strict=True)]
+    kept = np.concatenate([np.empty(0, np.int64), *spans])
+    offsets = np.concatenate([[0], np.cumsum(ends - starts)])
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs.take(pa.array(kept, pa.int64())))
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    """The whole column as one array."""
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -1,0 +1,87 @@
+"""The one place that decides who does a stage: Spark, or this process where only few ledgers are left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from auditor.evidence.shards import EVERYTHING, Shard
+from auditor.judging.settle import Todo
+from auditor.model.identity import LedgerId
+from auditor.model.ledger import Mark
+from auditor.spark.lanes import Directory
+from auditor.spark.stages import Stages
+from auditor.suspects.in_process import InProcessStages
+from auditor.suspects.remaining import Suspects
+
+
+class SuspectStages(Protocol):
+    """The stages of suspects: looks after the first, and at any look what follows a judging."""
+
+    def read_ledgers(self, look: int, shard: Shard) -> None: ...
+
+    def ask_lists(self, look: int, directory: Directory, shard: Shard, judging: int) -> None: ...
+
+    def read_entries(self, look: int, judging: int, directory: Directory) -> None: ...
+
+    def judge(
+        self,
+        look: int,
+        judging: int,
+        shard: Shard = EVERYTHING,
+        only: tuple[int, Todo] | None = None,
+        *,
+        again_without: Mapping[LedgerId, str] | None = None,
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StagesBySize:
+    """Each stage by Spark, but by this process where it has at most `suspects_max` suspects (0: never).
+
+    Both ways read and write the same tables, so a run may change between them at any stage, and when it is resumed.
+    """
+
+    on_spark: Stages
+    in_process: InProcessStages
+    suspects: Suspects
+    suspects_max: int
+
+    def read_ledgers(self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None) -> None:
+        """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""
+        if look == 1:
+            self.on_spark.read_ledgers(look, shard, marks)
+        else:
+            self._of(self.suspects.open(look - 1, shard)).read_ledgers(look, shard)
+
+    def ask_lists(self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None) -> None:
+        """Each bookie about the ledgers that demand it, and a greeting to each -> evidence/answers."""
+        if judging is None:
+            self.on_spark.ask_lists(look, directory, shard)
+        else:
+            self._of(self.suspects.left(look, judging, Todo.LISTS)).ask_lists(look, directory, shard, judging)
+
+    def read_entries(self, look: int, judging: int, directory: Directory) -> None:
+        """The confirming reads that the given judging of this look demanded -> evidence/reads."""
+        self._of(self.suspects.left(look, judging, Todo.READS)).read_entries(look, judging, directory)
+
+    def judge(
+        self,
+        look: int,
+        judging: int,
+        shard: Shard = EVERYTHING,
+        only: tuple[int, Todo] | None = None,
+        *,
+        again_without: Mapping[LedgerId, str] | None = None,
+    ) -> None:
+        """Where each open ledger stands now -> steps."""
+        stages: SuspectStages = self.on_spark
+        if only is not None:
+            stages = self._of(self.suspects.left(look, *only))
+        elif look > 1:
+            stages = self._of(self.suspects.open(look - 1, shard))
+        stages.judge(look, judging, shard, only, again_without=again_without)
+
+    def _of(self, suspects: list[LedgerId]) -> SuspectStages:
+        return self.in_process if len(suspects) <= self.suspects_max and self.suspects_max > 0 else self.on_spark

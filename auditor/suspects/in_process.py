@@ -1,0 +1,129 @@
+"""The stages of a few suspects in this process, without a Spark job: the same work over the same tables.
+
+A Spark job costs a good part of a second, whatever it does. What the tasks of `Stages` do with Arrow
+batches is done here with the same functions, so the evidence is the same. Ledgers are judged in a
+child process (`auditor.judging.isolation`), so a ledger that ends its process does not end the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from threading import Thread
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.config import BookieLimits, JudgingLimits
+from auditor.evidence.rows import table
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
+from auditor.evidence.seen import seen_rows
+from auditor.evidence.shards import EVERYTHING, Shard
+from auditor.judging.settle import Todo
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import Terms
+from auditor.model.identity import LedgerId
+from auditor.spark.lanes import COUNTED_READS, QUESTIONS, Directory, entry_reader, list_asker
+from auditor.spark.ledgers import COUNTED_LEDGERS, Batches, reader
+from auditor.spark.verdicts import STEPS, asker_of, judge_of, steps_name
+from auditor.stop import StopRequest
+from auditor.suspects.remaining import Suspects
+from auditor.zookeeper.metadata_store import StoreAddress
+
+T = TypeVar("T")
+
+LEDGERS_AT_ONCE = 1_000
+"""Ledgers gathered in memory at a time: what bookies said of a ledger is some kilobytes, and seldom megabytes."""
+POLL_S = 0.1
+"""How often a signal is looked for while a stage is at work."""
+
+
+@dataclass(frozen=True, slots=True)
+class InProcessStages:
+    """The stages of looks at suspects. `address` is read at the whole rate: there is one reader."""
+
+    stop: StopRequest
+    run: Place
+    suspects: Suspects
+    address: StoreAddress
+    facts: ClusterFacts
+    terms: Terms
+    limits: BookieLimits
+    judging: JudgingLimits
+
+    def read_ledgers(self, look: int, shard: Shard) -> None:
+        """The ledgers that the look before left open -> evidence/ledgers."""
+        ids = pa.array(self.suspects.open(look - 1, shard), pa.int64())
+        rows = iter([pa.RecordBatch.from_arrays([ids], names=["ledger_id"])])
+        work = reader(self.address, look, None)
+        self._write(lambda: work(rows), COUNTED_LEDGERS, "evidence/ledgers", f"look-{look:02}-shard-{shard.number:04}")
+
+    def ask_lists(self, look: int, directory: Directory, shard: Shard, judging: int) -> None:
+        """Each bookie about each ledger that the given judging of the look left wanting lists -> evidence/answers.
+
+        Every registered bookie is greeted.
+        """
+        ids = self.suspects.left(look, judging, Todo.LISTS)
+        ask, question = list_asker(directory, self.limits, look), asker_of(self.judging, careful=True)
+
+        def questions() -> Batches:
+            yield table(QUESTIONS, [(bookie, None, None) for bookie in directory.lanes()])
+            for seen in self._seen(ids):
+                yield from question(iter([seen]))
+
+        self._write(lambda: ask(questions()), ANSWERS, "evidence/answers", f"look-{look:02}-shard-{shard.number:04}")
+
+    def read_entries(self, look: int, judging: int, directory: Directory) -> None:
+        """The confirming reads that the given judging of this look demanded -> evidence/reads."""
+        rows = self.suspects.wanted(look, judging)
+        work = entry_reader(directory, self.limits, look, self.address)
+        self._write(lambda: work(iter([rows])), COUNTED_READS, "evidence/reads", f"look-{look:02}-judging-{judging:04}")
+
+    def judge(
+        self,
+        look: int,
+        judging: int,
+        shard: Shard = EVERYTHING,
+        only: tuple[int, Todo] | None = None,
+        *,
+        again_without: Mapping[LedgerId, str] | None = None,
+    ) -> None:
+        """Where each open ledger stands now -> steps. `only` and `again_without` as in `Stages.judge`."""
+        ids = self.suspects.open(look - 1, shard) if only is None else self.suspects.left(look, *only)
+        work = judge_of(self.terms, self.facts, self.judging, careful=True, differing=dict(again_without or {}))
+        self._write(lambda: work(self._seen(ids)), STEPS, steps_name(look, judging), "suspects")
+
+    def _seen(self, ids: list[LedgerId]) -> Batches:
+        """SEEN rows of some ledgers, LEDGERS_AT_ONCE at a time."""
+        for start in range(0, len(ids), LEDGERS_AT_ONCE):
+            of_these = pc.field("ledger_id").isin(ids[start : start + LEDGERS_AT_ONCE])
+            tables = (("evidence/ledgers", LEDGERS), ("evidence/answers", ANSWERS), ("evidence/reads", READS))
+            yield from seen_rows(*(self.run.read_table(name, schema, of_these) for name, schema in tables))
+
+    def _write(self, work: Callable[[], Batches], schema: pa.Schema, name: str, file_name: str) -> None:
+        """Do the work, and write its rows as one more file of a table. Raises what the work raises, and Interrupted."""
+        batches = _unless_stopped(self.stop, lambda: list(work()))
+        self.run.write_table(name, pa.Table.from_batches(batches, schema=schema), file_name)
+
+
+def _unless_stopped(stop: StopRequest, work: Callable[[], T]) -> T:
+    """Return what `work` returns, or raise what it raises. A signal ends the wait for it: raises Interrupted.
+
+    `work` is done in a thread, which is left to itself then: it writes nothing, and ends with the process.
+    """
+    outcome: Future[T] = Future()
+
+    def fulfil() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:  # carried to the caller's thread, whatever it is
+            outcome.set_exception(error)
+
+    Thread(target=fulfil, name="auditor-suspects", daemon=True).start()
+    while not wait([outcome], POLL_S).done:
+        stop.check()
+    stop.check()
+    return outcome.result()

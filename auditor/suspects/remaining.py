@@ -1,0 +1,49 @@
+"""Which ledgers are still at work, read back from the tables of the judgings (`steps/`) without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from auditor.evidence.run_directory import Place
+from auditor.evidence.shards import Shard
+from auditor.judging.settle import Todo
+from auditor.model.identity import LedgerId
+from auditor.spark.lanes import WANTED
+from auditor.spark.verdicts import STEPS, steps_name, steps_prefix
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """The ledgers that judgings left something to do. Each method costs a scan of two columns."""
+
+    run: Place
+
+    def open(self, look: int, shard: Shard) -> list[LedgerId]:
+        """Return the ledgers of a shard that a look left wanting another, ascending."""
+        within = (pc.field("ledger_id") >= shard.first) & (pc.field("ledger_id") <= shard.last)
+        keep = within & (pc.field("todo") == Todo.LOOK.value)
+        return sorted(i for name in self._judgings(look) for i in self._ids(name, keep))
+
+    def left(self, look: int, judging: int, todo: Todo) -> list[LedgerId]:
+        """Return the ledgers that a judging left with that todo, ascending."""
+        return sorted(self._ids(steps_name(look, judging), pc.field("todo") == todo.value))
+
+    def wanted(self, look: int, judging: int) -> pa.RecordBatch:
+        """Return the WANTED rows of a judging: the reads it demanded."""
+        keep = pc.field("todo") == Todo.READS.value
+        wanted = self.run.read_table(steps_name(look, judging), STEPS, keep, ["wanted"])["wanted"]
+        rows = [row for cell in wanted.to_pylist() for row in cell]
+        return pa.RecordBatch.from_pylist(rows, schema=WANTED)
+
+    def _judgings(self, look: int) -> list[str]:
+        """The tables of every judging of a look."""
+        names = {name.rpartition("/")[0] for name in self.run.files_in("steps")}
+        return sorted(name for name in names if name.startswith(steps_prefix(look)))
+
+    def _ids(self, name: str, keep: ds.Expression) -> list[LedgerId]:
+        ids: list[LedgerId] = self.run.read_table(name, STEPS, keep, ["ledger_id"])["ledger_id"].to_pylist()
+        return ids

@@ -1,0 +1,194 @@
+"""Suspects looked at again by the driver itself and by Spark: the same evidence, the same findings, one journal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from support.audits import Outcome, accounted, audit
+
+from auditor.evidence.journal import Journal
+from auditor.evidence.run_directory import place
+from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, MARKS, READS
+from auditor.sandbox.bookie import Storage
+from auditor.sandbox.cluster import SandboxCluster
+from auditor.spark.stages import Stages
+from auditor.suspects.in_process import InProcessStages
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+ON_SPARK, IN_PROCESS = 0, 1_000
+LEDGERS_ALL = range(1, 13)
+SHARD = 6
+RUN_ID = "20260102T030405Z-abcdef"
+"""One id for every run here, for the entries that are probed are drawn by it."""
+TABLES = {"ledgers": LEDGERS, "answers": ANSWERS, "reads": READS, "bookies": BOOKIES, "marks": MARKS}
+TIMES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\d\d:\d\d:\d\d|\"(\w+_ms)\":\d+")
+CUTS = (
+    "look 1: reads of judging 0",
+    "steps/look-1-judging-3",
+    "look 2 shard 0: metadata",
+    "steps/look-2-judging-1",
+    "look 2 shard 1: lists",
+    "look 3 shard 0: metadata",
+)
+"""Stages before which a run is cut down."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    """Twelve ledgers in two shards on four bookies that list, one that cannot and one that is silent."""
+    storages = [Storage.SORTED] * 4 + [Storage.DB, Storage.SORTED]
+    with SandboxCluster(tmp_path_factory.mktemp("suspects"), 6, named=True, storage=storages) as cluster:
+        seed(cluster)
+        yield cluster
+
+
+def seed(cluster: SandboxCluster) -> None:
+    """Write sound ledgers, and losses of each sort in both shards."""
+    for ledger_id in LEDGERS_ALL:
+        cluster.place(ledger_id, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"))
+    for ledger_id in (2, 8):
+        cluster.hold("b2", ledger_id, "")
+    for bookie in ("b1", "b2", "b3"):
+        cluster.hold(bookie, 3, "0-3 5-29")
+        cluster.hold(bookie, 9, "0-3 5-29")
+    cluster.hold("b4", 9, "4")
+    cluster.place(4, cluster.ledger("e2 w2 a2 0:[b1 b5] closed 9"))
+    cluster.place(5, cluster.ledger("e3 w2 a2 0:[b1 b2 gone] closed 9"))
+    cluster.place(10, cluster.ledger("e3 w2 a2 0:[b1 b2 b6] closed 9"))
+    cluster.place(11, cluster.ledger("e3 w3 a2 0:[b1 b2 b5] closed 9"))
+    cluster.corrupt("b5", 11, 0)
+    cluster.mark(6)
+    cluster.place(12, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed"), written=9)
+    cluster.stop_bookie("b6")
+
+
+@pytest.fixture(autouse=True)
+def _one_run_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auditor.commands.run.new_run_id", lambda _now: RUN_ID)
+
+
+def audited(cluster: SandboxCluster, home: Path, suspects_max: int, **more: object) -> Outcome:
+    return audit(cluster, home, shard_ledgers=SHARD, suspects_in_process_max=suspects_max, **more)
+
+
+@pytest.fixture(scope="module")
+def on_spark(spark: SparkSession, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """A run in which Spark does everything."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("auditor.commands.run.new_run_id", lambda _now: RUN_ID)
+        return accounted(audited(cluster, tmp_path_factory.mktemp("on-spark"), ON_SPARK))
+
+
+def without_times(text: str) -> str:
+    """What a run wrote, without when it was seen."""
+    return TIMES.sub("", text)
+
+
+def evidence(outcome: Outcome) -> dict[str, list[str]]:
+    """Every row of evidence, without when it was read, in an order that does not depend on the run."""
+    assert outcome.run_dir is not None
+    run = place(str(outcome.run_dir))
+    return {name: rows_of(run.read_table(f"evidence/{name}", schema).to_pylist()) for name, schema in TABLES.items()}
+
+
+def rows_of(rows: Sequence[dict[str, Any]]) -> list[str]:
+    timed = ("read_at_ms", "asked_at_ms")
+    return sorted(str({name: cell for name, cell in row.items() if name not in timed}) for row in rows)
+
+
+def findings(outcome: Outcome) -> str:
+    """The file of findings, byte for byte but for times."""
+    assert outcome.run_dir is not None
+    return without_times((outcome.run_dir / "findings.jsonl").read_text())
+
+
+def test_both_ways_give_the_same_evidence_and_findings(
+    cluster: SandboxCluster, on_spark: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """What the driver looks at again differs from what Spark does in nothing but when it was."""
+    looks: list[int] = []
+    judge = InProcessStages.judge
+
+    def note(self: InProcessStages, look: int, *args: Any, **options: Any) -> None:
+        looks.append(look)
+        judge(self, look, *args, **options)
+
+    monkeypatch.setattr(InProcessStages, "judge", note)
+    outcome = accounted(audited(cluster, tmp_path, IN_PROCESS))
+    assert {1, 2, 3} <= set(looks)
+    assert len(findings(on_spark).splitlines()) >= 6
+    expected, found = evidence(on_spark), evidence(outcome)
+    for name in TABLES:
+        assert expected[name] == found[name], name
+    assert findings(on_spark) == findings(outcome)
+    assert on_spark.verdicts == outcome.verdicts
+    for key in ("ledgers", "bookies", "requests", "indeterminate", "exempt"):
+        assert on_spark.summary[key] == outcome.summary[key], key
+
+
+class CutDown(BaseException):
+    """The end of a process, as far as it can be had without one."""
+
+
+@pytest.mark.parametrize("first", [ON_SPARK, IN_PROCESS])
+def test_a_run_may_change_between_the_two_ways_wherever_it_was_cut_down(
+    cluster: SandboxCluster, on_spark: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
+):
+    """Each of its lives goes on in the other way than the one before, and nothing is lost or asked twice."""
+    left = list(CUTS)
+    once = Journal.once
+
+    def cut_down(self: Journal, stage: str, work: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        def work_and_die(*args: Any, **options: Any) -> Any:
+            told = work(*args, **options)
+            if stage in left:
+                left.remove(stage)
+                raise CutDown(stage)
+            return told
+
+        return once(self, stage, work_and_die, *args, **options)
+
+    monkeypatch.setattr(Journal, "once", cut_down)
+    more: dict[str, object] = {}
+    for life in range(len(CUTS) + 1):
+        way = (first, ON_SPARK + IN_PROCESS - first)[life % 2]
+        try:
+            outcome = accounted(audited(cluster, tmp_path, way, **more))
+        except CutDown:
+            more = {"resume": RUN_ID}
+    assert [] == left
+    assert len(CUTS) == len(outcome.summary["resumed_at"])
+    assert evidence(on_spark) == evidence(outcome)
+    assert findings(on_spark) == findings(outcome)
+
+
+@pytest.mark.parametrize(("suspects_max", "expected"), [(0, set()), (1, {1, 2, 3}), (1_000, {1, 2, 3})])
+def test_no_spark_job_is_started_for_so_few_suspects(
+    spark: object,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    suspects_max: int,
+    expected: set[int],
+):
+    """One suspect is one; 0 leaves everything to Spark."""
+    looks: set[int] = set()
+    judge = Stages.judge
+
+    def note(self: Stages, look: int, judging: int, *args: Any, **options: Any) -> None:
+        if (look, judging) != (1, 0):
+            looks.add(look)
+        judge(self, look, judging, *args, **options)
+
+    monkeypatch.setattr(Stages, "judge", note)
+    with SandboxCluster(tmp_path / "cluster", 3, named=True) as cluster:
+        cluster.place(1, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"), {"b1": "4", "b2": "4"})
+        cluster.place(2, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"))
+        outcome = accounted(audited(cluster, tmp_path, suspects_max))
+    assert {1, 2, 3} - expected == looks
+    assert ["violated", "sound"] == outcome.standings(1, 2)
