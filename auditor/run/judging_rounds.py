@@ -102,7 +102,9 @@ class Judgings:
         """The rows of all judgings with nothing left to do, batch by batch."""
         for one in self.done:
             for batch in self.run.stream(steps_name(one.look, one.number), STEPS, VERDICTS.names):
-                yield batch.filter(pc.equal(batch["todo"], Todo.NOTHING.value))
+                settled = batch.filter(pc.equal(batch["todo"], Todo.NOTHING.value))
+                if settled.num_rows:
+                    yield settled
 
     def _count(self, judging: Judging, keep: ds.Expression) -> int:
         return self.run.count(steps_name(judging.look, judging.number), STEPS, keep)

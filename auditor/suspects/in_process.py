@@ -26,9 +26,10 @@ from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.identity import LedgerId
+from auditor.spark import verdicts
 from auditor.spark.lanes import COUNTED_READS, QUESTIONS, Directory, entry_reader, list_asker
 from auditor.spark.ledgers import COUNTED_LEDGERS, Batches, reader
-from auditor.spark.verdicts import STEPS, asker_of, judge_of, steps_name
+from auditor.spark.verdicts import STEPS, asker_of, steps_name
 from auditor.stop import StopRequest
 from auditor.suspects.remaining import Suspects
 from auditor.zookeeper.metadata_store import StoreAddress
@@ -93,7 +94,7 @@ class InProcessStages:
     ) -> None:
         """Where each open ledger stands now -> steps. `only` and `again_without` as in `Stages.judge`."""
         ids = self.suspects.open(look - 1, shard) if only is None else self.suspects.left(look, *only)
-        work = judge_of(self.terms, self.facts, self.judging, careful=True, differing=dict(again_without or {}))
+        work = verdicts.judge_of(self.terms, self.facts, self.judging, careful=True, differing=dict(again_without or {}))
         self._write(lambda: work(self._seen(ids)), STEPS, steps_name(look, judging), "suspects")
 
     def _seen(self, ids: list[LedgerId]) -> Batches:

@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.audits import audit
 
+from auditor.run.judging_rounds import Judgings
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark.stages import Stages
 
@@ -21,6 +22,8 @@ pytestmark = pytest.mark.spark
 
 LEDGERS = range(1, 21)
 VIOLATED = 7
+HOMES = {"commit": Judgings}
+"""Classes of stages that are none of `Stages`."""
 STRIPED = "e3 w2 a2 0:[b1 b2 b3] closed 29"
 
 
@@ -74,11 +77,12 @@ def doubled(ledger_id: int) -> Callable[[pa.Table], pa.Table]:
 
 def planted(stage: str, table: str, change: Callable[[pa.Table], pa.Table]) -> Callable[..., None]:
     """The stage, and then a change to what is written."""
-    original = getattr(Stages, stage)
+    original = getattr(HOMES.get(stage, Stages), stage)
 
-    def staged(self: Stages, *arguments: Any, **named: Any) -> None:
+    def staged(self: Stages | Judgings, *arguments: Any, **named: Any) -> None:
         original(self, *arguments, **named)
-        rewrite(Path(self.uri.removeprefix("file://")) / table, change)
+        uri = self.run.uri if isinstance(self, Judgings) else self.uri
+        rewrite(Path(uri.removeprefix("file://")) / table, change)
 
     return staged
 
@@ -135,7 +139,7 @@ def nothing_is_published(
 ) -> None:
     metrics, latest = finished / "auditor.prom", finished / "audits" / "latest.json"
     before, named = values(metrics), latest.read_bytes()
-    monkeypatch.setattr(Stages, stage, planted(stage, table, change))
+    monkeypatch.setattr(HOMES.get(stage, Stages), stage, planted(stage, table, change))
     outcome = audit(cluster, finished, metrics_textfile=str(metrics), keep_runs="0")
     assert 4 == outcome.exit_code, outcome.stdout
     assert outcome.last_line.startswith("auditor: AUDITOR_FAULT run="), outcome.stdout

@@ -170,7 +170,8 @@ def test_what_a_process_judged_that_cannot_be_trusted_is_judged_again(
     """In a new process, from the same evidence, without the ledger that showed it. Were it not, a loss would be overlooked."""
     plant_in_workers(monkeypatch, partial(spoilt_by, LACKING, tmp_path))
     monkeypatch.setattr(judgings, "DIFFERING_MAX", differing_max)
-    outcome = audit(cluster, tmp_path, ledger_ids=[LACKING, LACKING_TOO], sound_sample="0%")
+    chosen = [LACKING, LACKING_TOO]
+    outcome = audit(cluster, tmp_path, ledger_ids=chosen, sound_sample="0%", suspects_in_process_max=0)
     assert ["indeterminate: checkers_disagree", standing] == outcome.standings(LACKING, LACKING_TOO)
     assert "entries in all: the first checker says 2, the second 1" in detail_of(outcome, LACKING)
     told = [event["problem"] for event in outcome.events if "was done again, ledger by ledger" in event.get("problem", "")]

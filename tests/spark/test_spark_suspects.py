@@ -27,7 +27,7 @@ SHARD = 6
 RUN_ID = "20260102T030405Z-abcdef"
 """One id for every run here, for the entries that are probed are drawn by it."""
 TABLES = {"ledgers": LEDGERS, "answers": ANSWERS, "reads": READS, "bookies": BOOKIES, "marks": MARKS}
-TIMES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\d\d:\d\d:\d\d|\"(\w+_ms)\":\d+")
+TIMES = re.compile(r'\d{4}-\d\d-\d\d(T[\d:.]+Z)?|\d\d:\d\d:\d\d|"\w+_ms":\d+|\d+ s apart')
 CUTS = (
     "look 1: reads of judging 0",
     "steps/look-1-judging-3",
