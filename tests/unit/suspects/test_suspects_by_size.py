@@ -1,0 +1,85 @@
+"""Who does a stage: Spark, or this process where few suspects are left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from auditor.evidence.shards import EVERYTHING, Shard
+from auditor.judging.settle import Todo
+from auditor.spark.lanes import Directory
+from auditor.spark.stages import Stages
+from auditor.suspects.by_size import StagesBySize
+from auditor.suspects.in_process import InProcessStages
+from auditor.suspects.remaining import Suspects
+
+NOBODY = Directory({}, frozenset())
+LEFT_BY_A_LOOK, LEFT_BY_A_JUDGING = 3, 2
+
+
+class Recorder:
+    """Stages that write down what they were asked to do."""
+
+    def __init__(self, name: str, done: list[str]) -> None:
+        self._name, self._done = name, done
+
+    def __getattr__(self, stage: str) -> Any:
+        return lambda *_, **__: self._done.append(f"{self._name} {stage}")
+
+
+class Counted:
+    """Suspects of which only the number matters."""
+
+    def open(self, _look: int, _shard: Shard) -> Sequence[int]:
+        return range(LEFT_BY_A_LOOK)
+
+    def left(self, _look: int, _judging: int, _todo: Todo) -> Sequence[int]:
+        return range(LEFT_BY_A_JUDGING)
+
+
+def done_by(suspects_max: int) -> tuple[StagesBySize, list[str]]:
+    """The stages, and what each way has done so far."""
+    done: list[str] = []
+    spark, here = Recorder("spark", done), Recorder("here", done)
+    suspects = cast(Suspects, Counted())
+    return StagesBySize(cast(Stages, spark), cast(InProcessStages, here), suspects, suspects_max), done
+
+
+def test_the_first_look_over_everything_is_spark_s() -> None:
+    """However few ledgers there are."""
+    stages, done = done_by(1_000)
+    stages.read_ledgers(1, EVERYTHING, None)
+    stages.ask_lists(1, NOBODY, EVERYTHING)
+    stages.judge(1, 0, EVERYTHING)
+    assert ["spark read_ledgers", "spark ask_lists", "spark judge"] == done
+
+
+@pytest.mark.parametrize(
+    ("suspects_max", "way"), [(0, "spark"), (LEFT_BY_A_LOOK - 1, "spark"), (LEFT_BY_A_LOOK, "here"), (1_000, "here")]
+)
+def test_a_later_look_goes_by_the_suspects_that_the_look_before_left(suspects_max: int, way: str) -> None:
+    """Up to the bound and including it this process does it; with 0 it never does."""
+    stages, done = done_by(suspects_max)
+    stages.read_ledgers(2)
+    stages.judge(2, 0)
+    assert [f"{way} read_ledgers", f"{way} judge"] == done
+
+
+@pytest.mark.parametrize(("suspects_max", "way"), [(0, "spark"), (LEFT_BY_A_JUDGING - 1, "spark"), (LEFT_BY_A_JUDGING, "here")])
+def test_what_follows_a_judging_goes_by_what_it_left(suspects_max: int, way: str) -> None:
+    """At the first look too."""
+    stages, done = done_by(suspects_max)
+    stages.read_entries(1, 0, NOBODY)
+    stages.judge(1, 1, EVERYTHING, (0, Todo.READS))
+    stages.ask_lists(2, NOBODY, EVERYTHING, 0)
+    assert [f"{way} read_entries", f"{way} judge", f"{way} ask_lists"] == done
+
+
+def test_where_nobody_is_suspect_and_0_is_allowed_spark_greets_the_bookies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """0 means never, not none."""
+    monkeypatch.setattr(Counted, "left", lambda *_: ())
+    stages, done = done_by(0)
+    stages.ask_lists(2, NOBODY, EVERYTHING, 0)
+    assert ["spark ask_lists"] == done

@@ -1,0 +1,44 @@
+"""A stage in this process: a signal ends the wait for it, and what it raises is raised."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+
+import pytest
+
+from auditor.stop import Interrupted, StopRequest
+from auditor.suspects.in_process import _unless_stopped
+
+SOON_S = 5.0
+"""Long enough for any machine, and far shorter than what the work below takes."""
+
+
+def test_what_the_work_returns_is_returned() -> None:
+    """From a thread of its own, so that the main thread may look for signals."""
+    assert threading.main_thread() is not _unless_stopped(StopRequest(), threading.current_thread)
+
+
+def test_what_the_work_raises_is_raised() -> None:
+    """Also a time-out of its own, which is none of the wait's."""
+    with pytest.raises(TimeoutError, match="its own"):
+        _unless_stopped(StopRequest(), lambda: (_ for _ in ()).throw(TimeoutError("its own")))
+
+
+def test_a_signal_ends_the_wait() -> None:
+    """The work goes on in its thread, and nobody waits for it."""
+    stop, is_over = StopRequest(), threading.Event()
+    threading.Timer(0.2, stop._remember, (signal.SIGTERM, None)).start()
+    began = time.monotonic()
+    with pytest.raises(Interrupted) as interrupted:
+        _unless_stopped(stop, lambda: is_over.wait(60))
+    is_over.set()
+    assert (signal.SIGTERM, True) == (interrupted.value.signal_number, time.monotonic() - began < SOON_S)
+
+
+def test_a_signal_that_came_with_the_end_of_the_work_counts() -> None:
+    """What the work returned is not written down."""
+    stop = StopRequest()
+    with pytest.raises(Interrupted):
+        _unless_stopped(stop, lambda: stop._remember(signal.SIGINT, None))

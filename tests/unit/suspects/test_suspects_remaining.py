@@ -1,0 +1,64 @@
+"""Which ledgers are left, read from the tables of judgings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from auditor.evidence.run_directory import Place, place
+from auditor.evidence.shards import EVERYTHING, Shard
+from auditor.judging.settle import Todo
+from auditor.spark.lanes import WANTED
+from auditor.spark.verdicts import STEPS, steps_name
+from auditor.suspects.remaining import Suspects
+
+WANTS = [
+    {"bookie_id": "b1", "ledger_id": 5, "entry_id": 42, "digest_type": 3, "is_search": False},
+    {"bookie_id": "b2", "ledger_id": 5, "entry_id": 42, "digest_type": 3, "is_search": False},
+]
+
+
+def run_with(root: Path, *judgings: tuple[int, int, dict[int, Todo]]) -> Place:
+    """A run in which judgings, each (look, number, ledgers), left ledgers something to do."""
+    run = place(str(root))
+    for look, number, left in judgings:
+        rows = [row(ledger_id, todo) for ledger_id, todo in left.items()]
+        run.write_table(steps_name(look, number), pa.Table.from_pylist(rows, STEPS), "part")
+    return run
+
+
+def row(ledger_id: int, todo: Todo) -> dict[str, object]:
+    wanted = WANTS if todo is Todo.READS else []
+    return {**dict.fromkeys(STEPS.names), "ledger_id": ledger_id, "todo": todo.value, "wanted": wanted}
+
+
+def test_open_are_those_that_any_judging_of_the_look_left_wanting_another(tmp_path: Path) -> None:
+    """Of all judgings of that look, and of no other."""
+    run = run_with(
+        tmp_path,
+        (1, 0, {7: Todo.LOOK, 3: Todo.READS, 1: Todo.NOTHING}),
+        (1, 1, {3: Todo.LOOK}),
+        (2, 0, {9: Todo.LOOK}),
+        (11, 0, {8: Todo.LOOK}),
+    )
+    assert [3, 7] == Suspects(run).open(1, EVERYTHING)
+
+
+def test_open_are_those_of_the_shard_alone(tmp_path: Path) -> None:
+    """Its first and its last ledger included."""
+    run = run_with(tmp_path, (1, 0, dict.fromkeys(range(1, 9), Todo.LOOK)))
+    assert [3, 4, 5] == Suspects(run).open(1, Shard(1, 3, 5))
+
+
+def test_left_are_those_of_one_judging(tmp_path: Path) -> None:
+    """With the todo that is asked for."""
+    run = run_with(tmp_path, (2, 0, {4: Todo.LISTS, 2: Todo.LISTS, 3: Todo.LOOK}), (2, 1, {9: Todo.LISTS}))
+    assert [2, 4] == Suspects(run).left(2, 0, Todo.LISTS)
+
+
+def test_wanted_are_the_reads_of_one_judging(tmp_path: Path) -> None:
+    """Of each ledger that wants reads, each of them."""
+    run = run_with(tmp_path, (1, 0, {5: Todo.READS, 6: Todo.LOOK}))
+    wanted = Suspects(run).wanted(1, 0)
+    assert (WANTED, WANTS) == (wanted.schema, wanted.to_pylist())
