@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 
@@ -23,6 +26,8 @@ class StopRequest:
     def __init__(self) -> None:
         self._event = threading.Event()
         self._signal_number = 0
+        self._raises_in = 0
+        """The process in which a signal raises at once; 0: none."""
 
     def install(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -31,6 +36,22 @@ class StopRequest:
     def _remember(self, number: int, _frame: FrameType | None) -> None:
         self._signal_number = number
         self._event.set()
+        if self._raises_in == os.getpid():
+            raise Interrupted(number)
+
+    @contextmanager
+    def raised_at_once(self) -> Iterator[None]:
+        """Let a signal raise Interrupted wherever it strikes within. For the main thread while it does not talk to the JVM.
+
+        Not in children that are forked within: who started them ends them.
+        """
+        self.check()
+        self._raises_in = os.getpid()
+        try:
+            yield
+        finally:
+            self._raises_in = 0
+        self.check()
 
     def check(self) -> None:
         """Raise Interrupted if a signal came."""

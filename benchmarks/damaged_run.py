@@ -149,6 +149,7 @@ def audit(cluster: SandboxCluster, output: Path, flags: Sequence[str]) -> Run:
 
 def target(scratch: Path, rounds: int = ROUNDS, flags: Sequence[str] = ()) -> Target:
     """Measure what is promised of a damaged cluster. The two clusters take turns at being first."""
+    scratch.mkdir(parents=True, exist_ok=True)
     with (
         SandboxCluster(scratch / "healthy", BOOKIES, named=True) as healthy,
         SandboxCluster(scratch / "damaged", BOOKIES, named=True) as damaged,

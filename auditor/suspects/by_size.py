@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from threading import current_thread, main_thread
 from typing import Protocol
 
 from auditor.evidence.shards import EVERYTHING, Shard
@@ -38,7 +39,7 @@ class SuspectStages(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StagesBySize:
-    """Each stage by Spark, but by this process where it has at most `suspects_max` suspects (0: never).
+    """Each stage by Spark, but by this process where it has at most `suspects_max` suspects (0: never), in the main thread.
 
     Both ways read and write the same tables, so a run may change between them at any stage, and when it is resumed.
     """
@@ -84,4 +85,5 @@ class StagesBySize:
         stages.judge(look, judging, shard, only, again_without=again_without)
 
     def _of(self, suspects: list[LedgerId]) -> SuspectStages:
-        return self.in_process if len(suspects) <= self.suspects_max and self.suspects_max > 0 else self.on_spark
+        are_few = len(suspects) <= self.suspects_max and self.suspects_max > 0
+        return self.in_process if are_few and current_thread() is main_thread() else self.on_spark

@@ -3,6 +3,9 @@
 A Spark job costs a good part of a second, whatever it does. What the tasks of `Stages` do with Arrow
 batches is done here with the same functions, so the evidence is the same. Ledgers are judged in a
 child process (`auditor.judging.isolation`), so a ledger that ends its process does not end the run.
+
+Children are forked in the main thread alone. Python destroys the other threads' data in a child, and
+py4j ends the connection to the JVM that a thread owned, which the parent shares.
 """
 
 from __future__ import annotations
@@ -69,13 +72,10 @@ class InProcessStages:
         """
         ids = self.suspects.left(look, judging, Todo.LISTS)
         ask, question = list_asker(directory, self.limits, look), asker_of(self.judging, careful=True)
-
-        def questions() -> Batches:
-            yield table(QUESTIONS, [(bookie, None, None) for bookie in directory.lanes()])
-            for seen in self._seen(ids):
-                yield from question(iter([seen]))
-
-        self._write(lambda: ask(questions()), ANSWERS, "evidence/answers", f"look-{look:02}-shard-{shard.number:04}")
+        greetings = table(QUESTIONS, [(bookie, None, None) for bookie in directory.lanes()])
+        with self.stop.raised_at_once():
+            questions = [greetings, *question(self._seen(ids))]
+        self._write(lambda: ask(iter(questions)), ANSWERS, "evidence/answers", f"look-{look:02}-shard-{shard.number:04}")
 
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
         """The confirming reads that the given judging of this look demanded -> evidence/reads."""
@@ -95,7 +95,9 @@ class InProcessStages:
         """Where each open ledger stands now -> steps. `only` and `again_without` as in `Stages.judge`."""
         ids = self.suspects.open(look - 1, shard) if only is None else self.suspects.left(look, *only)
         work = verdicts.judge_of(self.terms, self.facts, self.judging, careful=True, differing=dict(again_without or {}))
-        self._write(lambda: work(self._seen(ids)), STEPS, steps_name(look, judging), "suspects")
+        with self.stop.raised_at_once():
+            steps = list(work(self._seen(ids)))
+        self.run.write_table(steps_name(look, judging), pa.Table.from_batches(steps, schema=STEPS), "suspects")
 
     def _seen(self, ids: list[LedgerId]) -> Batches:
         """SEEN rows of some ledgers, LEDGERS_AT_ONCE at a time."""

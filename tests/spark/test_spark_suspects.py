@@ -28,6 +28,8 @@ RUN_ID = "20260102T030405Z-abcdef"
 """One id for every run here, for the entries that are probed are drawn by it."""
 TABLES = {"ledgers": LEDGERS, "answers": ANSWERS, "reads": READS, "bookies": BOOKIES, "marks": MARKS}
 TIMES = re.compile(r'\d{4}-\d\d-\d\d(T[\d:.]+Z)?|\d\d:\d\d:\d\d|"\w+_ms":\d+|\d+ s apart')
+OF_ONE_RUN = ("read_at_ms", "asked_at_ms", "greeting_detail")
+"""Columns that may differ between two runs of Spark too: times, and which of two shards' words on a bookie is kept."""
 CUTS = (
     "look 1: reads of judging 0",
     "steps/look-1-judging-3",
@@ -98,8 +100,7 @@ def evidence(outcome: Outcome) -> dict[str, list[str]]:
 
 
 def rows_of(rows: Sequence[dict[str, Any]]) -> list[str]:
-    timed = ("read_at_ms", "asked_at_ms")
-    return sorted(str({name: cell for name, cell in row.items() if name not in timed}) for row in rows)
+    return sorted(str({name: cell for name, cell in row.items() if name not in OF_ONE_RUN}) for row in rows)
 
 
 def findings(outcome: Outcome) -> str:
