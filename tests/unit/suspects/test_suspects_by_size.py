@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Thread
 from typing import Any, cast
 
 import pytest
@@ -75,6 +76,15 @@ def test_what_follows_a_judging_goes_by_what_it_left(suspects_max: int, way: str
     stages.judge(1, 1, EVERYTHING, (0, Todo.READS))
     stages.ask_lists(2, NOBODY, EVERYTHING, 0)
     assert [f"{way} read_entries", f"{way} judge", f"{way} ask_lists"] == done
+
+
+def test_in_another_thread_than_the_main_one_spark_does_it() -> None:
+    """A child forked there would end the main thread's conversation with the JVM."""
+    stages, done = done_by(1_000)
+    thread = Thread(target=stages.judge, args=(2, 0))
+    thread.start()
+    thread.join()
+    assert ["spark judge"] == done
 
 
 def test_where_nobody_is_suspect_and_0_is_allowed_spark_greets_the_bookies(monkeypatch: pytest.MonkeyPatch) -> None:
