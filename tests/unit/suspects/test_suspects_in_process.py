@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
 
 import pytest
 
+from auditor.config import JudgingLimits
+from auditor.judging.isolation import isolated
 from auditor.stop import Interrupted, StopRequest
 from auditor.suspects.in_process import _unless_stopped
 
@@ -42,3 +45,17 @@ def test_a_signal_that_came_with_the_end_of_the_work_counts() -> None:
     stop = StopRequest()
     with pytest.raises(Interrupted):
         _unless_stopped(stop, lambda: stop._remember(signal.SIGINT, None))
+
+
+def test_a_signal_ends_the_child_that_judges() -> None:
+    """At once, and no process is left behind."""
+    stop = StopRequest()
+    before = signal.signal(signal.SIGTERM, stop._remember)
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    try:
+        with pytest.raises(Interrupted), stop.raised_at_once():
+            list(isolated([1], lambda _: time.sleep(60), JudgingLimits()))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
