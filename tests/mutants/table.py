@@ -563,6 +563,22 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     Mutant(
+        "the suspects of all shards are looked at with each",
+        RECHECK,
+        "suspects/remaining.py",
+        "keep = within & (pc",
+        "keep = (pc",
+        ("tests/unit/suspects/test_suspects_remaining.py::test_open_are_those_of_the_shard_alone",),
+    ),
+    Mutant(
+        "children that judge are forked in any thread",
+        RECHECK,
+        "suspects/by_size.py",
+        "if are_few and current_thread() is main_thread() else",
+        "if are_few else",
+        ("tests/unit/suspects/test_suspects_by_size.py::test_in_another_thread_than_the_main_one_spark_does_it",),
+    ),
+    Mutant(
         "reads are sent to bookies that did not answer",
         RECHECK,
         "judging/settle.py",
