@@ -125,9 +125,7 @@ def further_looks(look: Audit, shards: Sequence[Shard]) -> None:
     at = 1
     while look.judgings.left(at, Todo.LOOK) or (at == 1 and look.bookies.someone_was_silent()):
         at += 1
-        assert at <= look.stages.on_spark.terms.looks_max + 2, (
-            "every ledger settles within the bound of `first_checker.recheck`"
-        )
+        assert at <= look.stages.terms.looks_max + 2, "every ledger settles within the bound of `first_checker.recheck`"
         waits = look.judgings.wants_second_opinion(at - 1) or (at == 2 and look.bookies.someone_was_silent())
         if not look.journal.has(f"look {at}: over"):
             # Also by a run that goes on: who was gone before it was cut down may have been back, and be restarting now.
@@ -166,13 +164,12 @@ def _look_again(look: Audit, at: int, shard: Shard) -> bool:
 
 def _read_what_is_lacking(look: Audit, at: int, shard: Shard, directory: Directory) -> None:
     """Entries read, and judging again with them, until no ledger wants another."""
-    terms = look.stages.on_spark.terms
-    around = terms.around  # of a run that goes on, bookies may be gone by now
+    around = look.stages.terms.around  # of a run that goes on, bookies may be gone by now
     bookies = max(len(directory.addresses), len(around.writable | around.readonly))
     rounds = 0
     while look.judgings.left_by_latest(Todo.READS):
         rounds += 1
-        assert rounds <= reading_rounds_max(terms, bookies), "ledgers want more entries read than is allowed"
+        assert rounds <= reading_rounds_max(look.stages.terms, bookies), "ledgers want more entries read than is allowed"
         judging = look.judgings.latest
         allowed = look.bookies.with_searches_left(directory)
         look.journal.once(f"look {at}: reads of judging {judging}", look.stages.read_entries, at, judging, allowed)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judging.settle import Todo
+from auditor.model.evidence import Terms
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
 from auditor.spark.lanes import Directory
@@ -48,6 +49,11 @@ class StagesBySize:
     in_process: InProcessStages
     suspects: Suspects
     suspects_max: int
+
+    @property
+    def terms(self) -> Terms:
+        """The terms of judgement, the same both ways."""
+        return self.on_spark.terms
 
     def read_ledgers(self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None) -> None:
         """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""
