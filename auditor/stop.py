@@ -41,9 +41,9 @@ class StopRequest:
 
     @contextmanager
     def raised_at_once(self) -> Iterator[None]:
-        """Let a signal raise Interrupted wherever it strikes within. For the main thread while it does not talk to the JVM.
+        """Let a signal raise Interrupted at once, while the main thread does not talk to the JVM.
 
-        Not in children that are forked within: who started them ends them.
+        Children that are forked within only remember it: the parent ends them.
         """
         self.check()
         self._raises_in = os.getpid()

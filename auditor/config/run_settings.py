@@ -236,8 +236,8 @@ ENGINE_SETTINGS = (
     ),
     Setting(
         "suspects_in_process_max", _ENGINE, COUNT, "1000",
-        "Suspect ledgers up to which the driver itself looks again and reads entries, without a Spark job; "
-        "0: Spark does it always.",
+        "Maximum number of suspect ledgers of a shard that the driver looks at again without Spark. "
+        "0 leaves all of them to Spark.",
         "A Spark job costs about a second, however few ledgers it is for.",
         low=0, high=1_000_000, commands=WHOLE_RUNS,
     ),

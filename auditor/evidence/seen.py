@@ -10,7 +10,7 @@ from auditor.evidence.schemas import SEEN
 
 
 def seen_rows(records: pa.Table, answers: pa.Table, reads: pa.Table) -> list[pa.RecordBatch]:
-    """Return SEEN rows of every ledger in `records`, ascending, from LEDGERS, ANSWERS and READS rows in any order.
+    """Return a SEEN row for every ledger in `records`, ascending. The rows may come in any order.
 
     Answers and reads of other ledgers are left out.
     """
@@ -28,13 +28,15 @@ def _sorted(rows: pa.Table) -> pa.Table:
 def _lists(rows: pa.Table, ids: pa.Array) -> pa.ListArray:
     """Sorted rows as one list of structs for each id."""
     combined = rows.combine_chunks()
-    structs = pa.StructArray.from_arrays([_flat(column) for column in combined.columns], fields=list(rows.schema))
+    flat = [_flat(column) for column in combined.columns]
+    structs = pa.StructArray.from_arrays(flat, fields=list(rows.schema))
     ends = np.searchsorted(_flat(combined["ledger_id"]).to_numpy(), ids.to_numpy(), side="right")
     starts = np.searchsorted(_flat(combined["ledger_id"]).to_numpy(), ids.to_numpy(), side="left")
     spans = [np.arange(a, b) for a, b in zip(starts, ends, strict=True)]
     kept = np.concatenate([np.empty(0, np.int64), *spans])
     offsets = np.concatenate([[0], np.cumsum(ends - starts)])
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs.take(pa.array(kept, pa.int64())))
+    values = structs.take(pa.array(kept, pa.int64()))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:

@@ -99,8 +99,8 @@ def _serve(writing: int, ledgers: Sequence[A], judge: Callable[[A], T], limits: 
 
 
 def _stand_apart(writing: int) -> None:
-    """Let go of the parent's files and garbage; be the first to go where memory runs out; leave no core."""
-    gc.freeze()  # what is garbage of the parent's is not collected here: its finalizers may wait for threads that are not
+    """Let go of the parent's files; be the first to go where memory runs out; leave no core."""
+    gc.freeze()  # finalizers of the parent's objects may wait for threads that are not here
     os.closerange(3, writing)
     os.closerange(writing + 1, FILES_MAX)
     with contextlib.suppress(OSError, ValueError):

@@ -123,7 +123,7 @@ def _rotated(word: int, bits: int) -> int:
 
 
 def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
-    """Work on QUESTIONS rows: an ANSWERS row for each ledger, and one that says how each dialled bookie greeted us.
+    """Work on QUESTIONS rows: an ANSWERS row for each ledger, and one for how each bookie greeted us.
 
     In a lane there is one bookie; where there are more, they are asked side by side.
     """
@@ -148,7 +148,7 @@ async def _ask_lists(board: _Switchboard, batch: pa.RecordBatch) -> list[Answer]
 
 
 def entry_reader(directory: Directory, limits: BookieLimits, look: int, address: StoreAddress) -> Work:
-    """Work on WANTED rows: a READS row for each, with read counts. Several bookies are read side by side."""
+    """Work on WANTED rows: a READS row for each, with read counts. Bookies are read side by side."""
 
     def work(batches: Batches) -> Batches:
         with _conversing(directory, limits, look) as (loop, board):
@@ -205,7 +205,7 @@ def _by_bookie(batch: pa.RecordBatch, *columns: str) -> dict[BookieId, tuple[lis
 def _conversing(
     directory: Directory, limits: BookieLimits, look: int
 ) -> Iterator[tuple[asyncio.AbstractEventLoop, _Switchboard]]:
-    """An event loop of the caller's own, and the conversations in it, which end with the context."""
+    """Open an event loop of the caller's own, and conversations in it that end with the context."""
     loop = asyncio.new_event_loop()
     board = _Switchboard(directory, limits, look)
     try:

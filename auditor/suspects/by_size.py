@@ -1,4 +1,4 @@
-"""The one place that decides who does a stage: Spark, or this process where only few ledgers are left."""
+"""The one place that decides who does a stage: Spark, or this process for few ledgers."""
 
 from __future__ import annotations
 
@@ -40,9 +40,11 @@ class SuspectStages(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StagesBySize:
-    """Each stage by Spark, but by this process where it has at most `suspects_max` suspects (0: never), in the main thread.
+    """Run each stage on Spark, or in this process where it has at most `suspects_max` suspects.
 
-    Both ways read and write the same tables, so a run may change between them at any stage, and when it is resumed.
+    0 leaves everything to Spark, and so does a caller that is not the main thread.
+
+    Both ways read and write the same tables, so a run may change between them at any stage.
     """
 
     on_spark: Stages

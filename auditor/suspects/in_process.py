@@ -1,4 +1,4 @@
-"""The stages of a few suspects in this process, without a Spark job: the same work over the same tables.
+"""The stages of few suspects in this process: the same work over the same tables, without Spark.
 
 A Spark job costs a good part of a second, whatever it does. What the tasks of `Stages` do with Arrow
 batches is done here with the same functions, so the evidence is the same. Ledgers are judged in a
@@ -40,7 +40,7 @@ from auditor.zookeeper.metadata_store import StoreAddress
 T = TypeVar("T")
 
 LEDGERS_AT_ONCE = 1_000
-"""Ledgers gathered in memory at a time: what bookies said of a ledger is some kilobytes, and seldom megabytes."""
+"""Ledgers gathered in memory at a time. What bookies said of one is kilobytes, seldom megabytes."""
 POLL_S = 0.1
 """How often a signal is looked for while a stage is at work."""
 
@@ -59,29 +59,47 @@ class InProcessStages:
     judging: JudgingLimits
 
     def read_ledgers(self, look: int, shard: Shard) -> None:
-        """The ledgers that the look before left open -> evidence/ledgers."""
+        """Read the ledgers that the look before left open -> evidence/ledgers."""
         ids = pa.array(self.suspects.open(look - 1, shard), pa.int64())
         rows = iter([pa.RecordBatch.from_arrays([ids], names=["ledger_id"])])
         work = reader(self.address, look, None)
-        self._write(lambda: work(rows), COUNTED_LEDGERS, "evidence/ledgers", f"look-{look:02}-shard-{shard.number:04}")
+        self._write(
+            lambda: work(rows),
+            COUNTED_LEDGERS,
+            "evidence/ledgers",
+            f"look-{look:02}-shard-{shard.number:04}",
+        )
 
     def ask_lists(self, look: int, directory: Directory, shard: Shard, judging: int) -> None:
-        """Each bookie about each ledger that the given judging of the look left wanting lists -> evidence/answers.
+        """Ask for the lists that the given judging of the look demanded -> evidence/answers.
 
-        Every registered bookie is greeted.
+        Greet every registered bookie.
         """
         ids = self.suspects.left(look, judging, Todo.LISTS)
-        ask, question = list_asker(directory, self.limits, look), asker_of(self.judging, careful=True)
+        ask, question = (
+            list_asker(directory, self.limits, look),
+            asker_of(self.judging, careful=True),
+        )
         greetings = table(QUESTIONS, [(bookie, None, None) for bookie in directory.lanes()])
         with self.stop.raised_at_once():
             questions = [greetings, *question(self._seen(ids))]
-        self._write(lambda: ask(iter(questions)), ANSWERS, "evidence/answers", f"look-{look:02}-shard-{shard.number:04}")
+        self._write(
+            lambda: ask(iter(questions)),
+            ANSWERS,
+            "evidence/answers",
+            f"look-{look:02}-shard-{shard.number:04}",
+        )
 
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
-        """The confirming reads that the given judging of this look demanded -> evidence/reads."""
+        """Make the reads that the given judging of this look demanded -> evidence/reads."""
         rows = self.suspects.wanted(look, judging)
         work = entry_reader(directory, self.limits, look, self.address)
-        self._write(lambda: work(iter([rows])), COUNTED_READS, "evidence/reads", f"look-{look:02}-judging-{judging:04}")
+        self._write(
+            lambda: work(iter([rows])),
+            COUNTED_READS,
+            "evidence/reads",
+            f"look-{look:02}-judging-{judging:04}",
+        )
 
     def judge(
         self,
@@ -92,7 +110,7 @@ class InProcessStages:
         *,
         again_without: Mapping[LedgerId, str] | None = None,
     ) -> None:
-        """Where each open ledger stands now -> steps. `only` and `again_without` as in `Stages.judge`."""
+        """Judge each open ledger -> steps. `only` and `again_without` as in `Stages.judge`."""
         ids = self.suspects.open(look - 1, shard) if only is None else self.suspects.left(look, *only)
         work = verdicts.judge_of(self.terms, self.facts, self.judging, careful=True, differing=dict(again_without or {}))
         with self.stop.raised_at_once():
@@ -103,19 +121,23 @@ class InProcessStages:
         """SEEN rows of some ledgers, LEDGERS_AT_ONCE at a time."""
         for start in range(0, len(ids), LEDGERS_AT_ONCE):
             of_these = pc.field("ledger_id").isin(ids[start : start + LEDGERS_AT_ONCE])
-            tables = (("evidence/ledgers", LEDGERS), ("evidence/answers", ANSWERS), ("evidence/reads", READS))
+            tables = (
+                ("evidence/ledgers", LEDGERS),
+                ("evidence/answers", ANSWERS),
+                ("evidence/reads", READS),
+            )
             yield from seen_rows(*(self.run.read_table(name, schema, of_these) for name, schema in tables))
 
     def _write(self, work: Callable[[], Batches], schema: pa.Schema, name: str, file_name: str) -> None:
-        """Do the work, and write its rows as one more file of a table. Raises what the work raises, and Interrupted."""
+        """Do the work and write its rows as one more file of a table. Raises what the work raises."""
         batches = _unless_stopped(self.stop, lambda: list(work()))
         self.run.write_table(name, pa.Table.from_batches(batches, schema=schema), file_name)
 
 
 def _unless_stopped(stop: StopRequest, work: Callable[[], T]) -> T:
-    """Return what `work` returns, or raise what it raises. A signal ends the wait for it: raises Interrupted.
+    """Return what `work` returns, or raise what it raises. A signal ends the wait: Interrupted.
 
-    `work` is done in a thread, which is left to itself then: it writes nothing, and ends with the process.
+    `work` runs in a thread, which is abandoned then. It writes nothing and ends with the process.
     """
     outcome: Future[T] = Future()
 

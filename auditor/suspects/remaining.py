@@ -1,4 +1,4 @@
-"""Which ledgers are still at work, read back from the tables of the judgings (`steps/`) without Spark."""
+"""Which ledgers are left, read back from the tables of the judgings (`steps/`)."""
 
 from __future__ import annotations
 

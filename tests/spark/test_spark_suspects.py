@@ -26,7 +26,13 @@ LEDGERS_ALL = range(1, 13)
 SHARD = 6
 RUN_ID = "20260102T030405Z-abcdef"
 """One id for every run here, for the entries that are probed are drawn by it."""
-TABLES = {"ledgers": LEDGERS, "answers": ANSWERS, "reads": READS, "bookies": BOOKIES, "marks": MARKS}
+TABLES = {
+    "ledgers": LEDGERS,
+    "answers": ANSWERS,
+    "reads": READS,
+    "bookies": BOOKIES,
+    "marks": MARKS,
+}
 TIMES = re.compile(r'\d{4}-\d\d-\d\d(T[\d:.]+Z)?|\d\d:\d\d:\d\d|"\w+_ms":\d+|\d+ s apart')
 OF_ONE_RUN = ("read_at_ms", "asked_at_ms", "greeting_detail")
 """Columns that may differ between two runs of Spark too: times, and which of two shards' words on a bookie is kept."""
@@ -139,7 +145,11 @@ class CutDown(BaseException):
 
 @pytest.mark.parametrize("first", [ON_SPARK, IN_PROCESS])
 def test_a_run_may_change_between_the_two_ways_wherever_it_was_cut_down(
-    cluster: SandboxCluster, on_spark: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
+    cluster: SandboxCluster,
+    on_spark: Outcome,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    first: int,
 ):
     """Each of its lives goes on in the other way than the one before, and nothing is lost or asked twice."""
     left = list(CUTS)

@@ -58,7 +58,8 @@ def test_the_first_look_over_everything_is_spark_s() -> None:
 
 
 @pytest.mark.parametrize(
-    ("suspects_max", "way"), [(0, "spark"), (LEFT_BY_A_LOOK - 1, "spark"), (LEFT_BY_A_LOOK, "here"), (1_000, "here")]
+    ("suspects_max", "way"),
+    [(0, "spark"), (LEFT_BY_A_LOOK - 1, "spark"), (LEFT_BY_A_LOOK, "here"), (1_000, "here")],
 )
 def test_a_later_look_goes_by_the_suspects_that_the_look_before_left(suspects_max: int, way: str) -> None:
     """Up to the bound and including it this process does it; with 0 it never does."""
@@ -68,7 +69,10 @@ def test_a_later_look_goes_by_the_suspects_that_the_look_before_left(suspects_ma
     assert [f"{way} read_ledgers", f"{way} judge"] == done
 
 
-@pytest.mark.parametrize(("suspects_max", "way"), [(0, "spark"), (LEFT_BY_A_JUDGING - 1, "spark"), (LEFT_BY_A_JUDGING, "here")])
+@pytest.mark.parametrize(
+    ("suspects_max", "way"),
+    [(0, "spark"), (LEFT_BY_A_JUDGING - 1, "spark"), (LEFT_BY_A_JUDGING, "here")],
+)
 def test_what_follows_a_judging_goes_by_what_it_left(suspects_max: int, way: str) -> None:
     """At the first look too."""
     stages, done = done_by(suspects_max)
@@ -87,7 +91,9 @@ def test_in_another_thread_than_the_main_one_spark_does_it() -> None:
     assert ["spark judge"] == done
 
 
-def test_where_nobody_is_suspect_and_0_is_allowed_spark_greets_the_bookies(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nobody_is_suspect_and_0_is_allowed_spark_greets_the_bookies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """0 means never, not none."""
     monkeypatch.setattr(Counted, "left", lambda *_: ())
     stages, done = done_by(0)

@@ -37,7 +37,10 @@ def test_a_signal_ends_the_wait() -> None:
     with pytest.raises(Interrupted) as interrupted:
         _unless_stopped(stop, lambda: is_over.wait(60))
     is_over.set()
-    assert (signal.SIGTERM, True) == (interrupted.value.signal_number, time.monotonic() - began < SOON_S)
+    assert (signal.SIGTERM, True) == (
+        interrupted.value.signal_number,
+        time.monotonic() - began < SOON_S,
+    )
 
 
 def test_a_signal_that_came_with_the_end_of_the_work_counts() -> None:

@@ -30,7 +30,12 @@ def run_with(root: Path, *judgings: tuple[int, int, dict[int, Todo]]) -> Place:
 
 def row(ledger_id: int, todo: Todo) -> dict[str, object]:
     wanted = WANTS if todo is Todo.READS else []
-    return {**dict.fromkeys(STEPS.names), "ledger_id": ledger_id, "todo": todo.value, "wanted": wanted}
+    return {
+        **dict.fromkeys(STEPS.names),
+        "ledger_id": ledger_id,
+        "todo": todo.value,
+        "wanted": wanted,
+    }
 
 
 def test_open_are_those_that_any_judging_of_the_look_left_wanting_another(tmp_path: Path) -> None:
