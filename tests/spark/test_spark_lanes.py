@@ -54,7 +54,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 @pytest.fixture(scope="module")
 def undisturbed(spark: SparkSession, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     """One audit of the thirteen, and what the bookies counted meanwhile."""
-    outcome = audit(cluster, tmp_path_factory.mktemp("undisturbed"))
+    home = tmp_path_factory.mktemp("undisturbed")
+    outcome = audit(cluster, home, suspects_in_process_max=0)
     asked = Counter({(b, i): n for b in cluster.bookie_ids for i, n in cluster.bookie(b).asked.items()})
     operations = {operation.name for bookie in bookies(cluster) for operation in bookie.operations}
     open_max = [cluster.listener(bookie).connections_open_max for bookie in cluster.bookie_ids]

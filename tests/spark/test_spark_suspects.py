@@ -135,8 +135,19 @@ def test_both_ways_give_the_same_evidence_and_findings(
         assert expected[name] == found[name], name
     assert findings(on_spark) == findings(outcome)
     assert on_spark.verdicts == outcome.verdicts
-    for key in ("ledgers", "bookies", "requests", "indeterminate", "exempt"):
+    for key in ("ledgers", "bookies", "indeterminate", "exempt"):
         assert on_spark.summary[key] == outcome.summary[key], key
+    before, requests = dict(on_spark.summary["requests"]), dict(outcome.summary["requests"])
+    # Each session with ZooKeeper reads one znode to find out what the server can do.
+    assert requests.pop("zookeeper_reads") < before.pop("zookeeper_reads")
+    assert before == requests
+
+
+def test_each_bookie_has_one_connection_at_a_time_here_too(spark: SparkSession, cluster: SandboxCluster, tmp_path: Path):
+    """Its limits are those of the whole run, whoever asks it."""
+    accounted(audited(cluster, tmp_path, IN_PROCESS))
+    open_max = {cluster.listener(bookie).connections_open_max for bookie in cluster.bookie_ids}
+    assert 1 == max(open_max)
 
 
 class CutDown(BaseException):
