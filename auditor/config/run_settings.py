@@ -238,7 +238,8 @@ ENGINE_SETTINGS = (
         "suspects_in_process_max", _ENGINE, COUNT, "1000",
         "Maximum number of suspect ledgers of a shard that the driver looks at again without Spark. "
         "0 leaves all of them to Spark.",
-        "A Spark job costs about a second, however few ledgers it is for.",
+        "A Spark job costs half a second or more, however few ledgers it is for. Up to a thousand suspects "
+        "the driver is done first, however many cores Spark has.",
         low=0, high=1_000_000, commands=WHOLE_RUNS,
     ),
 )  # fmt: skip
