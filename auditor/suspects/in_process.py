@@ -112,7 +112,14 @@ class InProcessStages:
     ) -> None:
         """Judge each open ledger -> steps. `only` and `again_without` as in `Stages.judge`."""
         ids = self.suspects.open(look - 1, shard) if only is None else self.suspects.left(look, *only)
-        work = verdicts.judge_of(self.terms, self.facts, self.judging, careful=True, differing=dict(again_without or {}))
+        work = verdicts.judge_of(
+            self.terms,
+            self.facts,
+            self.judging,
+            careful=True,
+            were_asked=look == 1 or only is not None,
+            differing=dict(again_without or {}),
+        )
         with self.stop.raised_at_once():
             steps = list(work(self._seen(ids)))
         self.run.write_table(steps_name(look, judging), pa.Table.from_batches(steps, schema=STEPS), "suspects")

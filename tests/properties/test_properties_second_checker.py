@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from support.entry_by_entry import expected_on
-from support.falsehoods import FIRST, SECOND
+from support.falsehoods import FALSEHOODS, FIRST, NOT_IN_THE_MODEL, NOT_IN_THE_STORIES, OF_SAMPLES, SECOND
 from support.stories import NOW_MS, Bookie, Story, drive, stories, tell, with_doubts
 from test_properties_coverage import PLANTED, Plant, _instead, _of_class
 from test_properties_placement import Story as PlacementStory
@@ -185,6 +185,9 @@ def test_the_second_checker_differs_where_the_first_has_a_bug(bug: str, monkeypa
 
 
 # A false fact in either of them
+
+SHOWN = {name: one for name, one in {**FALSEHOODS, **OF_SAMPLES, **NOT_IN_THE_MODEL}.items() if name not in NOT_IN_THE_STORIES}
+"""Falsehoods that some story shows."""
 
 STATED = (134, 247, 634, 1_564, 0, 1, 10, 11, 15, 18, 26, 51, 57, 72, 75, 136, 149, 260, 327, 469, 583, 722, 1_159)
 """Seeds of stories, told first, in which facts of each sort are stated. Searching the swarm for one may take half a minute."""
