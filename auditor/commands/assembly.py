@@ -1,4 +1,4 @@
-"""An audit put together from settings: what `auditor run` hands to the pipeline."""
+"""Builds the `Audit` that `auditor run` hands to the pipeline, from the settings."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from auditor.zookeeper.metadata_store import MetadataStore
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Where a run is written: its directory and its journal. `baseline`: the directory of the run that its number of ledgers
-    is held against."""
+    """Where a run is written: its directory and its journal.
+
+    `baseline` is the earlier run whose number of ledgers is compared with this run's, if any.
+    """
 
     run: Place
     journal: Journal
@@ -33,7 +35,7 @@ class Written:
 
 
 def assemble(context: Context, about: About, store: MetadataStore, spark: Session, at: Written, watch: Watch) -> Audit:
-    """The audit that these settings ask for, ready to go."""
+    """Return the audit that these settings ask for, ready to start."""
     settings = context.settings
     readers = settings.tasks or max(2, spark.sparkContext.defaultParallelism // 2)
     on_spark = Stages(

@@ -1,4 +1,7 @@
-"""What every command is given: its settings, where to write, the log, and how to notice that it should stop."""
+"""What every command receives: settings, output, log, progress and the request to stop.
+
+Also the exit codes, and the run id and terms of judgement of an audit that starts now.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from auditor.telemetry.progress import Progress
 
 EXIT_SOUND, EXIT_FINDINGS, EXIT_USAGE, EXIT_UNKNOWN, EXIT_FAULT, EXIT_UNREACHABLE = range(6)
 SIGNAL_EXIT_BASE = 128
-"""An interrupted command exits with this plus the signal's number, as a shell would say it."""
+"""An interrupted command exits with this plus the signal number, as in a shell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +41,33 @@ class Context:
     color: bool = False
 
     def say(self, words: str) -> None:
-        """Write `words` to stdout at once. `auditor.console` sees to encodings and to readers that went away."""
+        """Write `words` to stdout and flush.
+
+        `auditor.console` handles characters that stdout cannot encode, and closed pipes.
+        """
         self.out.write(words)
         self.out.flush()
 
     def note(self, sentence: str) -> None:
-        """Write a sentence to stderr, where stdout must carry nothing but data."""
+        """Write a sentence to stderr, for commands whose stdout carries only data."""
         print(sentence, file=sys.stderr)  # noqa: T201
 
 
 def new_run_id(now: datetime) -> str:
-    """`<UTC timestamp>-<6 hex>`: sorts by time, and two runs in one second differ."""
+    """Return `<UTC timestamp>-<6 hex>`: ids sort by time, and two runs in one second differ."""
     return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
 def probe_seed(run_id: str) -> int:
-    """The seed of the entries that are probed: drawn anew for each run, the same for the same run; 48 bits, exact in JSON."""
+    """Return the seed that chooses which entries are probed: 48 bits, exact in JSON.
+
+    It depends on the run id alone, so a resumed or replayed run probes the same entries.
+    """
     return int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:6], "big")
 
 
 def terms_of(context: Context, run_id: str, around: Surroundings) -> Terms:
-    """The terms of judgement, dated now."""
+    """Return the terms of judgement, dated now."""
     settings = context.settings
     return Terms(
         judged_at_ms=now_ms(),
@@ -77,7 +86,7 @@ def terms_of(context: Context, run_id: str, around: Surroundings) -> Terms:
 
 @dataclass(slots=True)
 class Watch:
-    """A progress that also measures: seconds a stage, by the monotonic clock."""
+    """A `Progress` that also measures how many seconds each stage takes (monotonic clock)."""
 
     progress: Progress
     seconds: dict[str, float] = field(default_factory=dict)
@@ -94,7 +103,10 @@ class Watch:
         self.progress.advance(n)
 
     def done(self, count: int) -> None:
-        """So many units of the stage are done in all; fewer than before is the next job of the stage."""
+        """Advance the stage to `count` units done in total.
+
+        A lower count than before means that the stage's next job has started.
+        """
         if count > self._done:
             self.progress.advance(count - self._done)
         self._done = count
@@ -104,16 +116,16 @@ class Watch:
         self.progress.close()
 
     def durations(self) -> Mapping[str, float]:
-        """Seconds of every stage that is over."""
+        """Return the seconds of each stage that has ended."""
         return self.seconds
 
     def so_far(self) -> Mapping[str, float]:
-        """Seconds of every stage, of the present one up to now."""
+        """Return the seconds of each stage, with the current stage measured up to now."""
         now = {self._stage: self.seconds.get(self._stage, 0.0) + time.monotonic() - self._since} if self._stage else {}
         return {**self.seconds, **now}
 
     def goes_on(self, seconds: Mapping[str, float]) -> None:
-        """The run took so long before it was cut down."""
+        """Add the seconds per stage that the run took before it was interrupted."""
         for stage, before in seconds.items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + before
 

@@ -1,4 +1,4 @@
-"""`auditor demo`: an embedded cluster with a ledger of every kind beside a sound twin, audited for real."""
+"""`auditor demo`: audits an embedded cluster with each kind of finding and a sound twin."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from auditor.sandbox.seeding import Story, demo_cluster, topology_table
 
 
 def demo(context: Context) -> int:
-    """Set up, seed, audit, report, clean up. Exit 1, as the findings it seeds demand. Raises Interrupted."""
+    """Audit a seeded cluster, clean up, and return the exit code of that run. Raises Interrupted.
+
+    The code is 1 under the default --fail-on, because the seeded ledgers have findings.
+    """
     try:
         with tempfile.TemporaryDirectory(prefix="auditor-demo-") as workdir:
             return _audited(context, Path(workdir))
     except Exception:
-        context.stop.check()  # a signal to the whole group ends ZooKeeper too: what fails after it is no failure of its own
+        # A signal to the process group also ends ZooKeeper: what fails then is a consequence.
+        context.stop.check()
         raise
 
 
@@ -36,7 +40,7 @@ def _audited(context: Context, workdir: Path) -> int:
 
 
 def _introduction(stories: list[Story], settings: Settings) -> str:
-    """What was seeded, and what is different from a real run."""
+    """Return the introduction: what was seeded, and how the demo differs from a real run."""
     delay, timeout = duration(settings.second_look_delay_ms / 1000), duration(settings.rpc_timeout_ms / 1000)
     lines = [
         "An embedded cluster was started: a real ZooKeeper, and bookies that speak the real protocol. It holds one case of",

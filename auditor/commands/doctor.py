@@ -1,4 +1,4 @@
-"""`auditor doctor` and `auditor config`: what was found, what is missing, what is set and where it came from."""
+"""`auditor doctor` checks what a run needs; `auditor config` shows each setting and its origin."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GOOD, BAD = "ok     ", "MISSING"
 
 
 def show_config(context: Context, layers: Layers) -> int:
-    """Every setting, its value, and the flag, variable, file key or default it came from."""
+    """Print each setting, its value, and the flag, variable, file key or default it comes from."""
     values, came_from = shown(context.settings), origins(layers)
     if context.settings.format == "json":
         rows = {
@@ -43,7 +43,10 @@ def show_config(context: Context, layers: Layers) -> int:
 
 
 def doctor(context: Context) -> int:
-    """Look at everything a run needs; exit 5 when something a run cannot do without is missing."""
+    """Check everything a run needs, print a line for each check, and return the exit code.
+
+    Returns 5 if something a run needs is missing or does not answer, else 0.
+    """
     lines = [*_machine(), *_cluster(context)]
     for line in lines:
         context.say(line + "\n")

@@ -1,4 +1,4 @@
-"""How an audit ends that gives no verdict: said in the form that was asked for."""
+"""Reports an audit that ends without a verdict, as text or JSON."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from auditor.report import text
 
 
 def without_verdict(context: Context, run_id: str, outcome: str, sentence: str, run_dir: str = "") -> int:
-    """UNREACHABLE: what is needed does not answer; AUDITOR_FAULT: the auditor is wrong, and `run_dir` has what was heard.
+    """Print the outcome and its reason, and return the exit code: 5 UNREACHABLE, 4 AUDITOR_FAULT.
 
-    Returns the exit code.
+    UNREACHABLE means that something the audit needs does not answer. AUDITOR_FAULT means that the
+    auditor is wrong; `run_dir` then holds the evidence, if the command wrote any.
     """
     is_fault = outcome == "AUDITOR_FAULT"
     assert is_fault or outcome == "UNREACHABLE", outcome

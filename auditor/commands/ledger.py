@@ -1,4 +1,4 @@
-"""`auditor ledger ID…`: single ledgers, same engine and verdicts, no Spark session."""
+"""`auditor ledger ID…`: audits single ledgers without Spark. Verdicts are those of a run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ Json = dict[str, Any]
 
 
 def ledger(context: Context, ids: Sequence[int]) -> int:
-    """Audit the ledgers and report in full; returns the exit code. Findings on bookies are withheld."""
+    """Audit these ledgers, print a full report, and return the exit code.
+
+    Findings on bookies are withheld.
+    """
     settings = context.settings
     uri = parse_uri(settings.metadata_service_uri or "")
     sources = sources_of(settings)
@@ -99,7 +102,10 @@ def _asker(context: Context, store: MetadataStore, newest: NewestRun | None) -> 
 
 
 def _used_of(newest: NewestRun | None, known_unable: frozenset[BookieId], evidence: Sequence[LedgerEvidence]) -> Json | None:
-    """Which run said of the bookies asked here that they cannot list, and which of them list by now; None where none did."""
+    """Return the newest run, with the asked bookies that it recorded as unable to list.
+
+    Those that list now are named separately. None if no such bookie was asked.
+    """
     answers = [a for one in evidence for look in one.looks for a in look.answers.values() if a.bookie_id in known_unable]
     if newest is None or not answers:
         return None
@@ -109,14 +115,14 @@ def _used_of(newest: NewestRun | None, known_unable: frozenset[BookieId], eviden
 
 
 def _is_missing(evidence: LedgerEvidence) -> bool:
-    """Never there at any look: the id was wrong, or the ledger was deleted long ago."""
+    """Return whether no look found the ledger: its id is wrong, or it was deleted long ago."""
     return all(look.record.status is RecordStatus.GONE for look in evidence.looks)
 
 
 def _summary(
     run_id: str, facts: ClusterFacts, judged: Sequence[tuple[LedgerEvidence, Step]], fail_on: str, findings: Sequence[Json]
 ) -> Json:
-    """What the report and the exit code are made of: the same counts as a run's, over these ledgers."""
+    """Return the summary of these ledgers, with the same counts as the summary of a run."""
     there = [step.verdict for evidence, step in judged if not _is_missing(evidence)]
     unknowns = Counter(unknown.value for verdict in there for unknown in verdict.unknowns)
     complete = not unknowns and len(there) == len(judged)
@@ -139,7 +145,10 @@ def _exempt(verdict: Verdict) -> str:
 
 
 def _ledger(evidence: LedgerEvidence, step: Step, set_aside: Mapping[int, str]) -> Json:
-    """One ledger for the report: standing, reasons, metadata, what was said at each look, and why it was `set_aside`."""
+    """Return one ledger for the report: standing, reasons, metadata, and the answers at each look.
+
+    `set_aside` has, by ledger id, why judging failed.
+    """
     if _is_missing(evidence):
         return {"ledger_id": evidence.ledger_id, "standing": "no_such_ledger"}
     verdict, record = step.verdict, evidence.looks[-1].record

@@ -1,4 +1,4 @@
-"""Ledger ids as people write them."""
+"""Reads ledger ids as people write them, from a word or a file."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from auditor.errors import ConfigError
 from auditor.model.identity import LEDGER_ID_MAX
 
 LEDGER_FILE_BYTES_MAX = 256 * 2**20
-"""Largest --ledgers-from file read."""
+"""Largest --ledgers-from file that is read."""
 LEDGER_ID_DIGITS_MAX = len(str(LEDGER_ID_MAX))
 WORD_SHOWN_MAX = 40
-"""Characters quoted of what is no id."""
+"""Characters that an error quotes of a word that is not an id."""
 
 
 STDIN = Path("-")
-"""In place of a file: the ids come from standard input."""
+"""The path that stands for standard input."""
 
 
 def read_ledger_ids(path: Path) -> list[int]:
-    """Return the ledger ids in a file, one a line; blank lines and #-comments are passed over, a doubled id counts once.
+    """Return the ledger ids in a file that has one id per line, in order and without repetitions.
 
-    `-` is standard input. Raises ConfigError naming the line.
+    Blank lines and #-comments are skipped. `-` is standard input. Raises ConfigError if the file
+    cannot be read, is too large, or has a line (which the error names) that is not an id.
     """
     try:
         data = _read(path)
@@ -40,7 +41,7 @@ def read_ledger_ids(path: Path) -> list[int]:
 
 
 def _read(path: Path) -> bytes:
-    """The file's bytes, at most one more than it may have."""
+    """Return the file's bytes: one more than allowed shows that the file is too large."""
     if path == STDIN:
         return sys.stdin.buffer.read(LEDGER_FILE_BYTES_MAX + 1)
     with path.open("rb") as stream:
@@ -48,7 +49,7 @@ def _read(path: Path) -> bytes:
 
 
 def ledger_id(word: str, where: str) -> int:
-    """A ledger id as a person writes it. Raises ConfigError saying where."""
+    """Return the ledger id that `word` spells in decimal. Raises ConfigError naming `where`."""
     digits = word.lstrip("0") or "0"
     if not word.isascii() or not word.isdigit() or len(digits) > LEDGER_ID_DIGITS_MAX or int(digits) > LEDGER_ID_MAX:
         raise ConfigError(f"{where}: {word[:WORD_SHOWN_MAX]!r} is no ledger id (a whole number from 0 to 2^63-1)")

@@ -1,4 +1,4 @@
-"""`auditor ledger --naming BOOKIE`: the ledgers that name a bookie, each with its standing."""
+"""`auditor ledger --naming BOOKIE`: lists the ledgers that name a bookie, with their standings."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ Json = dict[str, Any]
 def naming(context: Context, bookie_id: BookieId) -> int:
     """Print the ledgers that name the bookie, and return the exit code.
 
-    0: every ledger was read. 3: some could not be, or nothing at all is known of the bookie.
-    5: ZooKeeper is unreachable. Raises ConfigError for what cannot be a bookie id.
+    0: every ledger was read. 3: some ledgers or marks could not be read, no ledger was listed, or
+    nothing knows the bookie. 5: ZooKeeper is unreachable. Raises ConfigError if `bookie_id` cannot
+    be a bookie id, and Interrupted.
     """
     if not is_bookie_id(bookie_id):
         raise ConfigError(f"--naming: {printable(bookie_id)!r} cannot be a bookie id")
@@ -56,14 +57,16 @@ def naming(context: Context, bookie_id: BookieId) -> int:
 
 
 def _go_on(context: Context) -> None:
-    """One more ledger was read. Raises Interrupted when the command is to stop."""
+    """Count one more ledger as read. Raises Interrupted if the command should stop."""
     context.stop.check()
     context.progress.advance()
 
 
 def _unreachable(context: Context, bookie_id: BookieId, sentence: str) -> int:
-    """Say why there is no answer. stdout stays empty in the text form: it may be piped into
-    --ledgers-from."""
+    """Print why ZooKeeper gave no result, and return the exit code.
+
+    In the text form stdout stays empty, because it may be piped into --ledgers-from.
+    """
     if context.settings.format == "json":
         said = {"bookie_id": bookie_id, "outcome": "UNREACHABLE", "exit_code": EXIT_UNREACHABLE, "error": sentence}
         context.say(json.dumps(said) + "\n")

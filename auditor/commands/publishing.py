@@ -1,4 +1,4 @@
-"""The end of a run: its results are written, it is published, and its metrics are sent out."""
+"""The end of a run: writes its results, publishes it, and sends its metrics."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from auditor.run.conclusion import Conclusion
 from auditor.telemetry import log, metrics
 
 METRICS_FILE_BYTES_MAX = 16 * 2**20
-"""Largest metrics file read back: ours has a few hundred lines."""
+"""How much is read back of a metrics file; ours has a few hundred lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The results of a run as its directory has them. `metrics` is the text of metrics.prom."""
+    """The results of a run, as stored in its directory. `metrics` is the text of metrics.prom."""
 
     directory: Place
     summary: Mapping[str, Any]
@@ -34,7 +34,7 @@ class Results:
 def write_results(
     context: Context, output: Output, directory: Place, conclusion: Conclusion, cluster: str, spark_version: str
 ) -> Results:
-    """Write what people and programs read into the run's directory, summary.json last. Nothing is published yet."""
+    """Write the results into the run's directory, summary.json last. Nothing is published yet."""
     summary = conclusion.summary
     findings = [json.loads(line) for line in conclusion.findings]
     log.violations(context.logger, findings, log_format=context.settings.log_format)
@@ -51,10 +51,11 @@ def write_results(
 
 
 def publish(context: Context, output: Output, results: Results, cluster: str) -> None:
-    """Name the run the newest finished one, then send its metrics out. Metrics that cannot be sent are logged.
+    """Make latest.json name the run, then send its metrics. Metrics that cannot be sent are logged.
 
-    In this order: counters that left for a run which latest.json never names would go back with the next run's. A partial
-    run is not published: its numbers would resolve alerts on ledgers it did not look at.
+    The order matters: if the metrics of a run that latest.json never names were sent, the counters
+    would decrease with the next run. A partial run is not published: its numbers would resolve
+    alerts on ledgers that it did not look at.
     """
     if not results.summary["partial"]:
         output.publish(results.directory)
@@ -62,9 +63,13 @@ def publish(context: Context, output: Output, results: Results, cluster: str) ->
 
 
 def clear_up(context: Context, output: Output, directory: Place) -> None:
-    """Remove what only a run that is not over needs, and old runs. What cannot be removed is logged: the run is published."""
+    """Remove what only an unfinished run needs, and old runs.
+
+    A failure is logged and not raised, because the run is already published.
+    """
     try:
-        forget(directory)  # nothing resumes this run, and never without what the journal names
+        # The journal goes first: it must never name files that are already removed.
+        forget(directory)
         directory.remove("steps")
         for name in output.prune(context.settings.keep_runs):
             context.logger.info("old run removed", run=name)
@@ -73,9 +78,10 @@ def clear_up(context: Context, output: Output, directory: Place) -> None:
 
 
 def publish_failure(context: Context, output: Output, outcome: str, cluster: str, now_s: float, version: str) -> None:
-    """After a run that failed: the last run's values, only outcome and timestamp replaced.
+    """Send the last run's metrics again after a failed run, with a new outcome and timestamp.
 
-    They come from the newest finished run, also where its own metrics were never sent out.
+    The values come from the newest finished run, even if its own metrics were never sent; without
+    such a run, from the text file. Does nothing without --metrics-textfile and --pushgateway.
     """
     if context.settings.metrics_textfile or context.settings.pushgateway:
         previous = _last_values(context, output)
@@ -96,12 +102,12 @@ def _send(context: Context, exposition: str, cluster: str) -> None:
 
 
 def _last_values(context: Context, output: Output) -> str:
-    """The metrics of the newest finished run; where OUTPUT has none, those in the text file."""
+    """Return the metrics of the newest finished run; if there are none, those in the text file."""
     return _of_latest(output) or _previous(context.settings.metrics_textfile)
 
 
 def _of_latest(output: Output) -> str:
-    """The metrics of the newest finished run; nothing where there is none, or where they cannot be read."""
+    """Return the metrics of the newest finished run; "" if there is none or it cannot be read."""
     try:
         latest = output.latest()
         return (latest.read_text("metrics.prom") if latest else None) or ""
@@ -110,7 +116,7 @@ def _of_latest(output: Output) -> str:
 
 
 def _previous(path: str | None) -> str:
-    """The metrics before this run; nothing where they cannot be read."""
+    """Return the metrics in the text file at `path`; "" without a path or if it cannot be read."""
     if not path:
         return ""
     try:

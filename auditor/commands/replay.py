@@ -1,4 +1,4 @@
-"""`auditor replay` and `auditor report`: what a stored run says, judged again or rendered again."""
+"""`auditor replay` judges a stored run again; `auditor report` renders it again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ from auditor.summary.run_summary import NO_PREVIOUS
 
 
 def replay(context: Context, run_dir: str) -> int:
-    """Judge the stored evidence with today's code; says on stderr whether the findings are the stored ones to the byte."""
+    """Judge the stored evidence with today's code, print the report, and return the exit code.
+
+    Logs whether the findings equal the stored ones byte for byte. Raises ConfigError if the run
+    cannot be read, or has nothing to judge.
+    """
     try:
         run = _opened(run_dir)
         about = _about(run)
@@ -54,7 +58,7 @@ def replay(context: Context, run_dir: str) -> int:
 
 
 def _refuse_what_died_early(run: Place, run_dir: str) -> None:
-    """A run that died before it had read every ledger once left nothing to judge. Raises ConfigError."""
+    """Raise ConfigError if the run died before it had read the metadata of every ledger once."""
     listed = run.count("evidence/listing", LISTING)
     read = run.count("evidence/ledgers", LEDGERS, pc.field("look") == 1)
     if read < listed or read == 0:
@@ -65,7 +69,7 @@ def _refuse_what_died_early(run: Place, run_dir: str) -> None:
 
 
 def _compare(context: Context, run: Place, conclusion: Conclusion) -> None:
-    """Whether today's judgement is that of the run."""
+    """Log whether today's findings are those that the run stored."""
     stored = run.read_text("findings.jsonl")
     if stored is None:
         context.logger.warning("replay", findings="the run did not finish: it stored none to compare with")
@@ -80,7 +84,7 @@ def _compare(context: Context, run: Place, conclusion: Conclusion) -> None:
 
 
 def report(context: Context, run_dir: str) -> int:
-    """Render a stored run again; the exit code is the run's."""
+    """Print the report of a stored run, and return that run's exit code. Raises ConfigError."""
     try:
         run = _opened(run_dir)
         summary = read_summary(run)

@@ -1,4 +1,4 @@
-"""`auditor run --resume RUN_ID`: whether a run that was cut down may go on, and what it began with."""
+"""`auditor run --resume RUN_ID`: checks whether an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from auditor.summary.about import About
 
 
 def begun(context: Context, output: Output, run_id: str, now: datetime) -> About:
-    """What the run that goes on was begun with, and that it goes on now. Nothing is contacted, nothing written.
+    """Return the `About` of the run to resume, with `now` added to its times of resumption.
 
-    Raises ConfigError where it cannot go on: there is no such run, it is finished or too old, a newer one is finished, it was
-    begun by another version or under other settings.
+    Only reads OUTPUT: no cluster is contacted and nothing is written. Raises ConfigError if the run
+    cannot be resumed: it does not exist, wrote nothing, is damaged, finished or too old; a newer
+    run is finished; or it was started by another version or under other settings.
     """
     settings = context.settings
     if settings.ledgers_from or settings.dry_run:
@@ -63,7 +64,10 @@ def _read(run: Place, run_id: str) -> About:
 
 
 def _is_journalled(run: Place, run_id: str) -> None:
-    """Raises ConfigError where the listing is not written: of a run of named ledgers nobody would know which."""
+    """Raise ConfigError if the journal does not begin with the listing.
+
+    Without it, nobody knows which ledgers a run of named ledgers was for.
+    """
     try:
         written = entries(run)
     except OutputError as error:
@@ -73,13 +77,18 @@ def _is_journalled(run: Place, run_id: str) -> None:
 
 
 def _died_unpublished(run: Place, latest: Place | None) -> bool:
-    """Whether a run was cut down between its results and `latest.json`: its journal goes only after that."""
+    """Return whether the run was interrupted after summary.json and before latest.json named it.
+
+    Such a run still has its journal, which is removed only after publishing.
+    """
     return (latest is None or latest.path != run.path) and bool(run.files_in(JOURNAL))
 
 
 def _changed(context: Context, about: About) -> list[str]:
-    """Names of what verdicts or the exit code depend on and what is set otherwise now. Where bookies are, and which are in
-    maintenance, stays as it was."""
+    """Return the names of changed settings that verdicts or the exit code depend on.
+
+    Locations of bookies and maintenance are not compared: a resumed run keeps its first ones.
+    """
     settings, before = context.settings, about.terms
     now = asdict(replace(terms_of(context, about.run_id, before.around), judged_at_ms=before.judged_at_ms))
     changed = [name.removesuffix("_ms") for name, value in asdict(before).items() if now[name] != value]
@@ -89,7 +98,7 @@ def _changed(context: Context, about: About) -> list[str]:
 
 
 def same_cluster(about: About, facts: ClusterFacts) -> None:
-    """Raises ConfigError where what answers now is another cluster than the run's."""
+    """Raise ConfigError if `facts` describe another cluster than the one the run was started on."""
     if not facts.is_of(about.facts.instance_id, about.facts.root, about.facts.hosts):
         raise ConfigError(
             f"--resume: {facts.metadata_service_uri} is another cluster than that of run {about.run_id} "

@@ -1,4 +1,4 @@
-"""`auditor run`: every ledger of a cluster, once, as a Spark job."""
+"""`auditor run`: audits every ledger of a cluster once, with Spark."""
 
 from __future__ import annotations
 
@@ -50,31 +50,35 @@ from auditor.zookeeper.metadata_store import MetadataStore, open_store
 
 @dataclass(slots=True)
 class Run:
-    """One run as it goes: what its end needs, however it ends."""
+    """The state of one run that is needed to end it, whether it succeeds or fails."""
 
     context: Context
     output: Output
     run_id: str
     started_at: str
     sources: Sequence[Source] = ()
-    """Where bookies' locations come from."""
+    """Where the locations of bookies come from."""
     begun: About | None = None
-    """What a run that goes on was begun with; None: this is a new one."""
+    """The `About` of the run that is resumed; None for a new run."""
     directory: Place | None = None
     journal: Journal | None = None
     lock: int | None = None
-    """The descriptor of the lock: what writes for this run holds it too."""
+    """The file descriptor of OUTPUT's lock. Processes that write for this run inherit it."""
     cluster: str = ""
     spark_version: str = ""
     lasting: bool = True
-    """Whether the cluster is still there when the run is over."""
+    """Whether the cluster outlives the run; the demo's does not."""
     is_over: bool = False
-    """Everything is published."""
+    """Whether everything is published."""
 
 
 def run(context: Context, *, lasting: bool = True) -> int:
-    """Audit, report, publish; returns the exit code (contract section 2). Raises ConfigError before anything is contacted,
-    and Interrupted. `lasting`: the cluster will still be there afterwards."""
+    """Audit the cluster, publish, print the report, and return the exit code (contract section 2).
+
+    `lasting` says that the cluster outlives the run; if not, no message advises to resume. Raises
+    Interrupted, and ConfigError for unusable settings: before anything is contacted, except when
+    --resume finds another cluster.
+    """
     settings = context.settings
     uri = parse_uri(settings.metadata_service_uri or "")
     ids = read_ledger_ids(Path(settings.ledgers_from)) if settings.ledgers_from else None
@@ -93,7 +97,7 @@ def run(context: Context, *, lasting: bool = True) -> int:
 
 
 def _ended_well_or_not(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
-    """The one place where what went wrong becomes an outcome."""
+    """Run the audit, and turn each error into an outcome. This is the one place that does so."""
     try:
         return _audited_unless_stopped(this, uri, ids)
     except Interrupted as interrupted:
@@ -110,14 +114,17 @@ def _ended_well_or_not(this: Run, uri: ServiceUri, ids: Sequence[int] | None) ->
         return _failed(this, "AUDITOR_FAULT", f"a Spark job failed: {error}{_may_go_on(this)}")
     except AuditorError as error:
         return _failed(this, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {error}")
-    except Exception as error:  # whatever it is, it is ours, and the operator must hear of it
+    except Exception as error:  # any other error is our own fault
         this.context.logger.exception("unforeseen error", error=type(error).__name__)
         sentence = f"unforeseen {type(error).__name__}: {str(error).splitlines()[:1]}{_may_go_on(this)}"
         return _failed(this, "AUDITOR_FAULT", sentence)
 
 
 def _may_go_on(this: Run) -> str:
-    """How to go on with the run, where something of it is written; "" where nothing is, or the cluster will be gone."""
+    """Return advice on how to resume the run, as the end of a sentence.
+
+    Returns "" if nothing is written that could be resumed, or if the cluster will be gone.
+    """
     written = this.begun is not None or (this.journal is not None and this.journal.has_any)
     if not written or this.is_over or not this.lasting or this.context.settings.dry_run:
         return ""
@@ -125,7 +132,10 @@ def _may_go_on(this: Run) -> str:
 
 
 def _audited_unless_stopped(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
-    """A signal to the whole process group ends the JVM as well: what fails after it is no failure of its own."""
+    """Run the audit. Raises Interrupted for any exception that follows a signal.
+
+    A signal to the process group also ends the JVM: what fails then is only a consequence.
+    """
     try:
         return _audited(this, uri, ids)
     except Exception:
@@ -150,7 +160,7 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         for problem in store.problems:
             context.logger.warning("metadata service", problem=problem)
         registered = [b for b in bookies_at_first if b.registration is not Registration.NONE]
-        # What the JVM says is no JSON: a log of objects is not spoiled with it.
+        # The JVM's own output is not JSON, so keep it out of a JSON log.
         heard = settings.verbose and settings.log_format == "console"
         with spark_session(len(registered), settings.spark_master, context.stop, verbose=heard, lock=this.lock) as spark:
             this.spark_version = spark.version
@@ -184,7 +194,7 @@ def _about(this: Run, store: MetadataStore, bookies: Sequence[BookieRecord]) -> 
 
 
 def _opened(this: Run, about: About, watch: Watch, store: MetadataStore) -> Written:
-    """The run's directory, made anew or as it was left, with what the run is judged by in it."""
+    """Create or reopen the run's directory and journal, and write run.json."""
     directory = this.directory = this.output.start(this.run_id)
     journal = Journal.reopened(directory)
     watch.goes_on(journal.began_with)
@@ -198,7 +208,7 @@ def _opened(this: Run, about: About, watch: Watch, store: MetadataStore) -> Writ
 
 
 def _planned(this: Run, look: Audit, ids: Sequence[int] | None) -> int:
-    """--dry-run: the metadata is read and nothing is asked; the directory holds nothing worth keeping."""
+    """Do --dry-run: read the metadata, ask no bookie, print the plan, and remove the directory."""
     assert this.directory is not None
     list_ledgers(look, ids)
     read_metadata(look, EVERYTHING)
@@ -211,7 +221,7 @@ def _planned(this: Run, look: Audit, ids: Sequence[int] | None) -> int:
 
 
 def _published(this: Run, directory: Place, conclusion: Conclusion) -> int:
-    """Write the results, publish them, print the report; returns the exit code."""
+    """Write the results, publish them, print the report, and return the exit code."""
     context = this.context
     results = write_results(context, this.output, directory, conclusion, this.cluster, this.spark_version)
     publish(context, this.output, results, this.cluster)
@@ -224,7 +234,7 @@ def _published(this: Run, directory: Place, conclusion: Conclusion) -> int:
 def write_report(
     context: Context, summary: Mapping[str, Any], findings: Sequence[Mapping[str, Any]], report: str, run_dir: str
 ) -> None:
-    """The report on stdout, as text or JSON."""
+    """Print the report on stdout, as text or JSON."""
     if context.settings.format == "json":
         context.say(json.dumps({"summary": summary, "findings": findings, "run_dir": run_dir}) + "\n")
     elif context.color:
@@ -234,7 +244,10 @@ def write_report(
 
 
 def _failed(this: Run, outcome: str, sentence: str) -> int:
-    """No verdict: earlier results stay as they were, only outcome and timestamp of the metrics move on."""
+    """Print why the run gives no verdict, and return the exit code.
+
+    Earlier results stay as they are. In the metrics only outcome and timestamp change.
+    """
     context = this.context
     context.progress.close()
     publish_failure(context, this.output, outcome, this.cluster, utc_now().timestamp(), __version__)

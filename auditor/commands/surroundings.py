@@ -1,4 +1,4 @@
-"""The cluster around the ledgers, as a command finds it: bookies, their locations, the auditor, what is in maintenance."""
+"""Finds what surrounds the ledgers: bookies and locations, the elected auditor, maintenance."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from auditor.zookeeper.metadata_store import MetadataStore
 def around(
     store: MetadataStore, facts: ClusterFacts, bookies: Sequence[BookieRecord], sources: Sequence[Source], settings: Settings
 ) -> tuple[Surroundings, tuple[str, ...]]:
-    """The surroundings, and sentences for the operator on what is odd about them.
+    """Return the surroundings of the ledgers, and a sentence for the operator on each problem.
 
-    `bookies` are those of `store.bookies`; `sources` those of `sources_of(settings)`, which is to be called before anything is
-    contacted. Costs a few reads of znodes and what the sources cost. Raises StoreUnavailable.
+    `bookies` come from `store.bookies`, `sources` from `sources_of(settings)`. Call the latter
+    before anything is contacted. Costs a few reads of znodes and what the sources cost. Raises
+    StoreUnavailable.
     """
     topology = locate(sources, bookies, store.root, store.raw)
     maintenance, unknown = in_maintenance(settings.maintenance or (), bookies, topology)
@@ -42,7 +43,10 @@ def around(
 def cluster_and_terms(
     context: Context, store: MetadataStore, bookies: Sequence[BookieRecord], sources: Sequence[Source], run_id: str
 ) -> tuple[ClusterFacts, Terms]:
-    """What an audit that begins now is judged by; what is odd about where bookies are is logged. Raises StoreUnavailable."""
+    """Return the facts of the cluster and the terms of judgement for an audit that starts now.
+
+    Problems with the locations of bookies are logged. Raises StoreUnavailable.
+    """
     facts = store.cluster_facts()
     surroundings, problems = around(store, facts, bookies, sources, context.settings)
     for problem in problems:
@@ -53,9 +57,10 @@ def cluster_and_terms(
 def in_maintenance(
     named: Iterable[str], bookies: Sequence[BookieRecord], topology: Topology
 ) -> tuple[frozenset[BookieId], tuple[str, ...]]:
-    """The bookies meant by ids and locations, and a sentence for each name that means none.
+    """Return the bookies in maintenance, and a sentence for each name that matches no bookie.
 
-    An id counts also when the metadata service does not know it: ledgers may still name that bookie. Pure.
+    A name is a bookie id, or a location, which begins with "/" and means all bookies there. An id
+    that the metadata service does not know counts too: ledgers may still name it. Pure.
     """
     known = frozenset(chain((bookie.bookie_id for bookie in bookies), topology.locations))
     meant: set[BookieId] = set()

@@ -1,4 +1,4 @@
-"""`auditor topology`: where each bookie got its location from."""
+"""`auditor topology`: shows the location of each bookie and which source it comes from."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from auditor.zookeeper.metadata_store import open_store
 
 
 def topology(context: Context) -> int:
-    """Ask the sources for every bookie that is registered or has a cookie, and show what they say.
+    """Print the location of every bookie that is registered or has a cookie, and its source.
 
-    Returns 3 when a bookie has no location, or there is none at all; 5 when ZooKeeper cannot be reached or understood. Raises
-    ConfigError before anything is contacted.
+    Returns 3 if a bookie has no location or there is no bookie at all, 5 if ZooKeeper cannot be
+    reached or understood, else 0. Raises ConfigError before anything is contacted, and Interrupted.
     """
     settings = context.settings
     uri = parse_uri(settings.metadata_service_uri or "")

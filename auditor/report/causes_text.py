@@ -1,4 +1,7 @@
-"""Causes for a person: what explains most of the ledgers that are hit, first, and in which file their ids are."""
+"""The report's section on causes: what each explains, and which file has the ids of its ledgers.
+
+The cause that explains most ledgers comes first.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,16 @@ from auditor.report.layout import count, of, paint, printable, wrapped
 from auditor.summary.contrast import CAUSE_LEDGERS_MIN, percent
 
 KINDS_SHOWN_MAX = 4
-"""Kinds and reasons named for one cause; the rest is counted."""
+"""Kinds and reasons named for one cause; further ones are only counted."""
 SAYS_CHARS_MAX = 400
-"""Characters of a cause's sentence."""
+"""Characters shown of a cause's sentence."""
 SAYS_LINES_MAX = 4
 
 
 def causes_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
-    """Yield three lines or so a cause, at most ten causes (`summary.causes`), however many ledgers are hit.
+    """Yield the lines on causes: about three for each of at most ten causes (`summary.causes`).
 
-    Where ledgers are hit and have no cause, it says so.
+    A last line counts the ledgers that have findings or could not be judged, without a cause.
     """
     rows = list(summary.get("causes") or ())
     unexplained = int(summary.get("ledgers_without_cause") or 0)
@@ -40,7 +43,7 @@ def causes_section(summary: Mapping[str, Any], width: int, color: bool) -> Itera
 
 
 def _without_cause(summary: Mapping[str, Any], unexplained: int, has_causes: bool) -> str:
-    """What is hit beside the causes, or all there is where nothing has one."""
+    """Return how many ledgers have findings or could not be judged, without a common cause."""
     unjudged = int(summary.get("unjudged_without_cause") or 0)
     found = unexplained - unjudged
     more = "more " if has_causes else ""

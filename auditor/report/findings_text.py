@@ -1,4 +1,7 @@
-"""Findings for a person: grouped by kind, worst first, bounded however many ledgers are hit."""
+"""The report's sections on findings, grouped by kind with the worst first, and on next commands.
+
+Their number of lines is bounded, however many ledgers have findings.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ FindingRow: TypeAlias = Mapping[str, Any]
 """A finding as contract section 4 writes it."""
 
 DETAILED_KINDS_MAX = 2
-"""Kinds whose worst finding is shown in full, beside every critical kind."""
+"""Kinds whose worst finding is shown in full. Every critical kind is shown so too."""
 LEDGERS_SHOWN_MAX = 5
 LEDGERS_SHOWN_BRIEF_MAX = 2
 MATRIX_BOOKIES_MAX = 8
@@ -26,14 +29,17 @@ WITNESS_LINES_MAX = 8
 FINDING_LINES_MAX = 4
 BOOKIES_LACKING_SHOWN_MAX = 3
 NEXT_FINDINGS_MAX = 5
-"""Findings whose commands are shown: the worst of each of the worst kinds."""
+"""Findings whose commands are shown: the worst finding of each of the worst kinds."""
 COMMANDS_OF_A_FINDING_MAX = 10
 COMMAND_CHARS_MAX = 1_000
-"""A command is shown whole, however wide, so that it can be copied."""
+"""Characters shown of a command, which is not wrapped, so that it can be copied."""
 
 
 def by_kind(findings: Sequence[FindingRow]) -> dict[Kind, list[FindingRow]]:
-    """Findings by kind, the worst kind first: by severity, then by the catalogue's order. Cost: one pass."""
+    """Return the findings by kind, the worst kind first. Costs one pass.
+
+    Kinds are ordered by severity, then as in the catalogue.
+    """
     groups: dict[Kind, list[FindingRow]] = defaultdict(list)
     for finding in findings:
         groups[Kind(finding["kind"])].append(finding)
@@ -45,7 +51,11 @@ def worst_kinds_first() -> list[Kind]:
 
 
 def worst(findings: Sequence[FindingRow], number: int) -> list[FindingRow]:
-    """The `number` worst of one kind: fewest copies possible, then fewest confirmed, then most entries, then lowest id."""
+    """Return the `number` worst findings of one kind.
+
+    The worst has the fewest copies that are confirmed or unknown; then the fewest confirmed, the
+    most entries, and the lowest id.
+    """
     return heapq.nsmallest(number, findings, key=_badness)
 
 
@@ -58,7 +68,7 @@ def _badness(finding: FindingRow) -> tuple[int, int, int, int, str]:
 
 
 def findings_section(summary: Mapping[str, Any], findings: Sequence[FindingRow], width: int, color: bool) -> Iterator[str]:
-    """Lines about every kind that was found. `findings` may be a part: the counts come from `summary`."""
+    """Yield lines on each kind found. `findings` may be a part: the counts come from `summary`."""
     groups = by_kind(findings)
     found = [kind for kind in worst_kinds_first() if hits(summary, kind) or kind in groups]
     if not found:
@@ -90,7 +100,7 @@ def _kind(kind: Kind, hit: int, shown: Sequence[FindingRow], in_full: bool, widt
 
 
 def one_line(finding: FindingRow) -> str:
-    """Which ledger or bookie, whose, which entries, how many copies."""
+    """Return the ledger or bookie of a finding, its owner, the entries and the number of copies."""
     parts = [_subject(finding)]
     if owner := finding.get("owner"):
         parts[0] += f" of {owner_text(owner)}"
@@ -105,7 +115,10 @@ def one_line(finding: FindingRow) -> str:
 
 
 def one_fact(finding: FindingRow) -> str:
-    """What one needs of a finding that is not told in full: which bookies lack what, else what its witness concludes."""
+    """Return the main fact of a finding that is not shown in full.
+
+    That is which bookies lack which entries, or else what its witness concludes.
+    """
     missing = finding.get("missing_on") or {}
     if not missing:
         return printable(gist(str(finding.get("witness") or "")), 1_000)
@@ -115,12 +128,15 @@ def one_fact(finding: FindingRow) -> str:
 
 
 def owner_text(owner: Mapping[str, Any]) -> str:
-    """Application, component and name of an owner, as far as they are there."""
+    """Return the application, component and name of an owner, as far as it has them."""
     return printable(" ".join(str(owner[part]) for part in ("application", "component", "name") if owner.get(part)))
 
 
 def matrix(finding: FindingRow, indent: str) -> Iterator[str]:
-    """Who said what at which look, bookies that lack entries first. At most MATRIX_BOOKIES_MAX rows."""
+    """Yield a table of what each bookie answered at each look, bookies that lack entries first.
+
+    It has at most MATRIX_BOOKIES_MAX bookies and MATRIX_LOOKS_MAX looks.
+    """
     looks = list(finding.get("looks") or [])
     bookies = sorted({b for look in looks for b in look.get("answers", {})})
     if not bookies:
@@ -144,15 +160,16 @@ def matrix(finding: FindingRow, indent: str) -> Iterator[str]:
 
 
 def _clock(look: Mapping[str, Any]) -> str:
-    """Hours, minutes, seconds (UTC) of the moment a look was taken at, and the version of the znode it saw."""
+    """Return the time of a look as HH:MM:SS (UTC), with the version of the ledger's znode."""
     version = look.get("znode_version")
     return f"{moment(str(look['at'])):%H:%M:%S}" + ("" if version is None else f" v{version}")
 
 
 def next_section(findings: Sequence[FindingRow], width: int, color: bool) -> Iterator[str]:
-    """Commands for the worst finding of each of the worst kinds, finding by finding: those that look, then those that change.
+    """Yield commands for the worst finding of each of the worst kinds.
 
-    Nothing that changes the cluster is shown without every look that goes before it.
+    For each finding, commands that only look come before those that change the cluster. The latter
+    are left out unless all of the former are shown.
     """
     told = [finding for group in by_kind(findings).values() if (finding := worst(group, 1)[0]).get("next")]
     if not told:

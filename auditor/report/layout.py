@@ -1,4 +1,4 @@
-"""How numbers, spans, sizes and foreign text are written in a report. Pure; everything comes out as printable ASCII."""
+"""Formats numbers, durations, sizes, foreign text and tables for a report. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,38 +9,39 @@ from datetime import UTC, datetime
 from auditor.witness.phrases import span
 
 FOREIGN_CHARS_MAX = 120
-"""Characters shown of one name that somebody else chose (owner, bookie id)."""
+"""Characters shown of a name that somebody else chose, such as an owner or a bookie id."""
 
 _COLORS = {"red": "31", "yellow": "33", "green": "32", "bold": "1", "dim": "2"}
 
 
 def printable(text: object, chars_max: int = FOREIGN_CHARS_MAX) -> str:
-    """Foreign text made harmless: escapes instead of control and non-ASCII characters, cut at `chars_max`.
+    """Return `text` as printable ASCII, cut at `chars_max`; other characters become escapes.
 
-    Owners come from custom metadata that any client may write: no newline may forge the last line, no escape the terminal.
+    Any client may write the custom metadata that owners come from. A newline in it must not forge
+    the last line, nor an escape sequence reach the terminal.
     """
     shown = "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode("ascii") for c in str(text)[: chars_max + 1])
     return shown if len(shown) <= chars_max else shown[: chars_max - 3] + "..."
 
 
 def count(number: object) -> str:
-    """40000 is "40,000"."""
+    """Return the number with commas: 40000 is "40,000"."""
     assert isinstance(number, int), number
     return f"{number:,}"
 
 
 def of(number: int, one: str, many: str | None = None) -> str:
-    """ "1 ledger", "40,000 ledgers"."""
+    """Return a number with its noun: "1 ledger", "40,000 ledgers"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def duration(seconds: float) -> str:
-    """ "0.4 s", "12 s", "14 min 46 s", "3 h 20 min"."""
+    """Return a duration: "0.4 s", "12 s", "14 min 46 s", "3 h 20 min"."""
     return span(round(seconds * 1000), tenths=True)
 
 
 def size(number: int) -> str:
-    """ "312 B", "1.5 MiB"."""
+    """Return a number of bytes: "312 B", "1.5 MiB"."""
     amount = float(number)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if amount < 1024 or unit == "TiB":
@@ -50,26 +51,26 @@ def size(number: int) -> str:
 
 
 def share(ratio: float) -> str:
-    """A share as per cent, rounded down: what is not all is never shown as 100 %."""
+    """Return a ratio as per cent, rounded down: less than all is never shown as 100 %."""
     assert 0 <= ratio <= 1, ratio
     return "100 %" if ratio == 1 else f"{int(ratio * 10_000) / 100:.2f} %"
 
 
 def ranges(pairs: Sequence[Sequence[int]], shown_max: int = 3) -> str:
-    """Inclusive ranges: "0-9, 12, 15-20 ..."."""
+    """Return inclusive ranges: "0-9, 12, 15-20 ..."."""
     parts = [str(first) if first == last else f"{first}-{last}" for first, last in pairs[:shown_max]]
     return ", ".join(parts) + (" ..." if len(pairs) > shown_max else "")
 
 
 def moment(text: str | None) -> datetime | None:
-    """An RFC 3339 time in UTC, None where there is none."""
+    """Return the time that an RFC 3339 text gives, in UTC; None for no text."""
     return None if not text else datetime.fromisoformat(text).astimezone(UTC)
 
 
 def wrapped(text: str, width: int, indent: str = "", lines_max: int | None = None, hang: str = "") -> Iterator[str]:
-    """`text` in lines of at most `width` characters, those after the first further in by `hang`.
+    """Yield `text` in lines of at most `width` characters; later lines begin with `hang`.
 
-    What exceeds `lines_max` lines is cut, and the cut shows.
+    Text beyond `lines_max` lines is cut, and "..." marks the cut.
     """
     lines = textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + hang, break_on_hyphens=False)
     if lines_max is not None and len(lines) > lines_max:
@@ -79,7 +80,7 @@ def wrapped(text: str, width: int, indent: str = "", lines_max: int | None = Non
 
 
 def table(rows: Iterable[Sequence[str]], indent: str) -> Iterator[str]:
-    """Rows of equal length as columns, the first flush left like the others, two spaces between them."""
+    """Yield the rows, which have equal lengths, as left-aligned columns two spaces apart."""
     kept = [list(row) for row in rows]
     widths = [max(len(row[i]) for row in kept) for i in range(len(kept[0]))] if kept else []
     for row in kept:
@@ -87,5 +88,5 @@ def table(rows: Iterable[Sequence[str]], indent: str) -> Iterator[str]:
 
 
 def paint(text: str, color: str, on: bool) -> str:
-    """`text` in a terminal colour, or as it is."""
+    """Return `text` in a terminal colour if `on`, else unchanged."""
     return f"\x1b[{_COLORS[color]}m{text}\x1b[0m" if on else text

@@ -1,4 +1,4 @@
-"""`auditor ledger ID`: one or a few ledgers in full."""
+"""The report of `auditor ledger ID`: one or a few ledgers in full."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line, samp
 from auditor.witness.finding_lines import PROBED
 
 SEGMENTS_SHOWN_MAX = 20
-"""Segments listed for one ledger: the first and last ten of more."""
+"""Segments shown of one ledger; of more, the first and last ten."""
 WITNESS_LINES_MAX = 20
 
 _WITHHELD = (
@@ -35,12 +35,13 @@ def render_ledgers(
     width: int = 100,
     color: bool = False,
 ) -> str:
-    """Each ledger's standing, metadata, who said what, witness; the machine line last. Pure.
+    """Return the report: each ledger's standing, metadata, findings, witnesses and answers. Pure.
 
-    A ledger is {ledger_id, standing ("sound", ..., or "no_such_ledger"), exempt (reason or null), unknowns [reasons],
-    metadata ({state, format_version, ensemble_size, write_quorum, ack_quorum, last_entry_id, segments
-    [{first_entry_id, ensemble}]} or null), owner, looks (as in a finding), listing_false_negatives, detail}; of these only
-    ledger_id and standing must be there.
+    The machine line is last. A ledger is {ledger_id, standing ("sound", ..., or "no_such_ledger"),
+    exempt (reason or null), unknowns [reasons], metadata, owner, looks (as in a finding),
+    listing_false_negatives, assurance, probes, random_probes, copies, only_maintenance, detail}.
+    Only ledger_id and standing are required. Metadata is null or {state, format_version,
+    ensemble_size, write_quorum, ack_quorum, last_entry_id, segments [{first_entry_id, ensemble}]}.
     """
     width = fit(width)
     return assemble(
@@ -57,7 +58,7 @@ def render_ledgers(
 
 
 def _newest_run(summary: Mapping[str, Any], width: int) -> Iterator[str]:
-    """What was used of the newest run in OUTPUT."""
+    """Yield which facts of the newest run in OUTPUT were used."""
     used = summary.get("newest_run")
     if not used:
         return
@@ -124,7 +125,10 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
 
 
 def _end(metadata: Mapping[str, Any]) -> str:
-    """Say where the ledger ends. BookKeeper writes lastEntryId -1 until a ledger is closed: before that it says nothing."""
+    """Return where the ledger ends.
+
+    BookKeeper writes lastEntryId -1 until a ledger is closed, so before that it means nothing.
+    """
     if metadata["state"] != LedgerState.CLOSED:
         return "last entry not known yet"
     last = metadata.get("last_entry_id")
@@ -132,7 +136,7 @@ def _end(metadata: Mapping[str, Any]) -> str:
 
 
 def _copies(copies: Mapping[str, int]) -> str:
-    """Say how many copies were verified; "" where none is expected."""
+    """Return how many copies were verified; "" if none is expected."""
     if not copies.get("expected"):
         return ""
     verified = copies["listed"] + copies["read"]

@@ -1,4 +1,4 @@
-"""What a report says of under-replication marks: how many, how old, and how many find nothing missing, or no ledger."""
+"""The report's section on under-replication marks: number, age, stale marks, missing ledgers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from auditor.report.layout import count, of, paint, wrapped
 
 _AGES = {"under_1h": "under 1 h", "under_1d": "1 h to 1 d", "under_1w": "1 d to 1 w", "older": "older"}
-"""The classes of age, each as a person says it."""
+"""The age classes of `marks_by_age`, in words."""
 
 
 def marks_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
-    """Lines about the marks, none where there is no mark or the summary does not count them."""
+    """Yield lines on the marks; none if there is no mark or the summary does not count marks."""
     marks = summary.get("marks") or {}
     if not marks.get("total"):
         return

@@ -1,4 +1,4 @@
-"""The ledgers that name a bookie, as lines that --ledgers-from reads, and in sentences."""
+"""The ledgers that name a bookie: as lines that --ledgers-from can read, and in sentences."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from auditor.model.naming import Naming, NamingLedger
 from auditor.report.layout import count, of, printable
 
 NOT_AUDITED = "not_audited"
-"""The standing of a ledger that the newest run has no verdict on."""
+"""The standing shown for a ledger on which the newest run has no verdict."""
 
 
 def naming_lines(naming: Naming, standings: Mapping[LedgerId, str]) -> Iterator[str]:
-    """One line a ledger: its id, and behind `#` what is known of it."""
+    """Yield a line per ledger: its id, then `#` and what is known of it."""
     for ledger in naming.ledgers:
         standing = standings.get(ledger.ledger_id, NOT_AUDITED).replace("_", " ")
         facts = (
@@ -29,8 +29,10 @@ def naming_lines(naming: Naming, standings: Mapping[LedgerId, str]) -> Iterator[
 
 
 def naming_sentences(naming: Naming, newest_run: Mapping[str, Any] | None, age: str) -> Iterator[str]:
-    """What the answer means, and what is missing of it. `age` is how long ago the newest run
-    finished."""
+    """Yield sentences on what the list means and what it lacks.
+
+    `age` is how long ago the newest run finished.
+    """
     bookie = printable(naming.bookie_id)
     if not naming.listed:
         yield "No ledger was listed at all: check the metadata service URI."

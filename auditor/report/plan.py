@@ -1,4 +1,4 @@
-"""`--dry-run`: what a run would ask at these limits."""
+"""The text of `--dry-run`: what a run would ask of the bookies, and how long that takes."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from collections.abc import Sequence
 from auditor.summary.plan import BookieCost
 
 ASSUMED_ROUND_TRIP_S = 0.005
-"""Of one list, where no rate limit binds: a busy bookie on another host."""
+"""Assumed time of one list: that of a busy bookie on another host."""
 BOOKIES_SHOWN_MAX = 20
 
 
 def seconds_needed(requests: int, requests_per_second: float, inflight: int) -> float:
-    """How long one bookie's lane would take at these limits."""
+    """Return how many seconds one bookie's lane takes for `requests` lists at these limits."""
     by_window = requests * ASSUMED_ROUND_TRIP_S / inflight
     return by_window if requests_per_second == 0 else max(by_window, requests / requests_per_second)
 
 
 def plan_text(costs: Sequence[BookieCost], requests_per_second: float, inflight: int) -> str:
-    """The plan for a person; bookies are asked at the same time, so the slowest decides."""
+    """Return the plan for a person.
+
+    Bookies are asked at the same time, so the slowest gives the duration.
+    """
     total = sum(cost.requests for cost in costs)
     size = sum(cost.expected_bytes for cost in costs)
     longest = max((seconds_needed(c.requests, requests_per_second, inflight) for c in costs), default=0.0)

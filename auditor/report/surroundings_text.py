@@ -1,4 +1,4 @@
-"""What a report says of the cluster around the ledgers: bookies that cannot list or are in maintenance, and placement."""
+"""Sentences of a report on bookies that cannot list, are away or renamed, and on placement."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from auditor.report.layout import count, of, printable, wrapped
 from auditor.summary.assurance import NO_SUCH_BOOKIE, NOT_ASKED, NOT_REGISTERED
 
 BOOKIES_NAMED_MAX = 10
-"""Bookies named in one sentence; the rest is counted."""
+"""Bookies named in one sentence; further ones are only counted."""
 SENTENCE_LINES_MAX = 6
 RENAMED_SHOWN_MAX = 3
-"""Renamed bookies that get a sentence; all are in summary.json."""
+"""Renamed bookies that get a sentence each; summary.json has all of them."""
 
 _FOUND: dict[str, str] = {
     NOT_REGISTERED: "not registered",
@@ -26,18 +26,21 @@ _FOUND: dict[str, str] = {
     NOT_ASKED: "registered and not asked",
     Greeting.ANSWERED.value: "answering",
 }
-"""How bookies in maintenance were found, as is told of them; a word that is none of these is told as it is."""
+"""The words for how a bookie in maintenance was found. Other words are shown unchanged."""
 
 
 def first_screen(summary: Mapping[str, Any], width: int) -> Iterator[str]:
-    """Bookies that cannot list, and bookies that are known to be down: what a reader must know before the counts."""
+    """Yield what a reader must know before the counts.
+
+    That is which bookies cannot list, are in maintenance, are away for an upgrade, or were renamed.
+    """
     absent = (upgrade_sentence(summary), *renamed_sentences(summary))
     for sentence in (assurance_sentence(summary), *maintenance_sentences(summary), *absent):
         yield from wrapped(sentence, width, "", SENTENCE_LINES_MAX) if sentence else ()
 
 
 def assurance_sentence(summary: Mapping[str, Any]) -> str:
-    """How many bookies cannot list, and what is known of their ledgers all the same; empty where all can."""
+    """Return how many bookies cannot list, and what is known of their ledgers; "" if all can."""
     bookies, assurance = summary.get("bookies"), summary.get("assurance") or {}
     unable = int(bookies["unsupported"]) if bookies else len(assurance.get("bookies_unable") or ())
     if not unable and not assurance.get("probed"):
@@ -54,7 +57,11 @@ def assurance_sentence(summary: Mapping[str, Any]) -> str:
 
 
 def probed_words(assurance: Mapping[str, Any]) -> str:
-    """What was read instead of lists, and how much may be missing that the sample did not hit."""
+    """Return how many entries were read instead of listed, and a bound on what is missing.
+
+    The bound says how much may be missing that the sample did not hit. There is none if something
+    read is missing.
+    """
     probed, read, drawn = (int(assurance.get(name) or 0) for name in ("probed", "probes", "random_probes"))
     said = (
         f"{of(probed, 'ledger was', 'ledgers were')} judged by reading {count(read)} of their entries, {count(drawn)} of them "
@@ -67,12 +74,15 @@ def probed_words(assurance: Mapping[str, Any]) -> str:
 
 
 def _at_most(ratio: float) -> str:
-    """A bound as per cent, rounded up."""
+    """Return a bound as per cent, rounded up."""
     return f"{min(100.0, math.ceil(ratio * 10_000 - 1e-9) / 100):.2f} %"
 
 
 def maintenance_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
-    """The bookies that are known to be down, how each was found, and what that costs; nothing where there are none."""
+    """Yield which bookies are in planned maintenance, how each was found, and what that costs.
+
+    Yields nothing if none is in maintenance.
+    """
     told = summary.get("maintenance") or {}
     found: dict[str, list[str]] = {}
     for one in told.get("bookies") or ():
@@ -90,7 +100,10 @@ def maintenance_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def upgrade_sentence(summary: Mapping[str, Any]) -> str:
-    """Bookies that are not accused because auto-recovery is disabled; empty where there are none."""
+    """Return which bookies are not reported as lost because auto-recovery is disabled.
+
+    Returns "" if there are none.
+    """
     planned = {str(one["bookie_id"]) for one in (summary.get("maintenance") or {}).get("bookies") or ()}
     away = [str(bookie) for bookie in summary.get("bookies_away") or () if bookie not in planned]
     if not away or not summary.get("replication_disabled"):
@@ -103,7 +116,7 @@ def upgrade_sentence(summary: Mapping[str, Any]) -> str:
 
 
 def renamed_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
-    """Bookies that are gone and probably there under another name; a few of them."""
+    """Yield a sentence on each bookie that was probably renamed, at most RENAMED_SHOWN_MAX."""
     for one in (summary.get("bookies_renamed") or ())[:RENAMED_SHOWN_MAX]:
         ledgers = ("ledger " if len(one["ledgers"]) == 1 else "ledgers ") + ", ".join(map(str, one["ledgers"]))
         old, new = printable(str(one["bookie_id"])), printable(str(one["renamed_to"]))
@@ -114,7 +127,10 @@ def renamed_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def missing_words(summary: Mapping[str, Any]) -> str:
-    """Bookies that are not registered: away, with a cookie, and gone, without one; empty where there are none."""
+    """Return which bookies are not registered: away (with a cookie) or gone (without a cookie).
+
+    Returns "" if there are none.
+    """
     said = {"away": "with a cookie and no registration", "gone": "gone, with neither a cookie nor a registration"}
     numbers = {name: int(summary["bookies"].get(name, 0)) for name in said}
     return "".join(
@@ -125,7 +141,7 @@ def missing_words(summary: Mapping[str, Any]) -> str:
 
 
 def placement_words(summary: Mapping[str, Any]) -> str:
-    """What ensembles were held to; empty in a summary that does not say."""
+    """Return the policy that ensembles were judged by; "" if the summary does not say."""
     told = summary.get("placement")
     if not told:
         return ""
@@ -138,7 +154,10 @@ def placement_words(summary: Mapping[str, Any]) -> str:
 
 
 def named(bookies: Sequence[str], number: int | None = None) -> str:
-    """A few bookies by name, the rest counted; `number` is how many there are where not all are in `bookies`."""
+    """Return the first BOOKIES_NAMED_MAX bookies by name, with a count of the rest.
+
+    `number` is how many bookies there are, if `bookies` does not have all of them.
+    """
     shown = [printable(bookie) for bookie in bookies[:BOOKIES_NAMED_MAX]]
     more = (len(bookies) if number is None else number) - len(shown)
     return ", ".join(shown) + (f" and {count(more)} more" if more > 0 else "")

@@ -1,4 +1,7 @@
-"""The report for people: what was found, how much was judged, what to do. The last line is for machines."""
+"""The report for people: what was found, how much was judged, and what to do.
+
+The last line is for machines.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ from auditor.report.words import EXEMPT_WORDS, machine_line, outcome_sentences
 _NO_VERDICT = "No verdict was given; the results of earlier runs are left as they were."
 
 _COMMAND = re.compile(r"auditor run --resume [^\s;]+")
-"""In a sentence: stands on one line, so that it can be copied."""
+"""A command in a sentence. It is kept on one line, so that it can be copied."""
 _NO_BREAK = "\0"
-"""In place of a space; nothing printable has it."""
+"""Replaces a space where no line may break. Printable text never has this character."""
 
 _HANG = " " * len("requests  ")
 
@@ -34,10 +37,11 @@ _HUES = {"SOUND": "green", "VIOLATED": "red", "INCOMPLETE": "yellow", "AUDITOR_F
 def render(
     summary: Mapping[str, Any], findings: Sequence[FindingRow], *, run_dir: str = "", width: int = 100, color: bool = False
 ) -> str:
-    """The whole report, printable ASCII, the machine line last, ending in one newline.
+    """Return the whole report. Pure.
 
-    `summary` is summary.json (contract section 5), `findings` the lines of findings.jsonl or the worst of them. However many
-    ledgers are hit, the number of lines is bounded. Pure.
+    It is printable ASCII except for colours, has the machine line last, and ends in one newline.
+    `summary` is summary.json (contract section 5). `findings` are the lines of findings.jsonl, or
+    the worst of them. The number of lines is bounded, however many ledgers have findings.
     """
     width = fit(width)
     return assemble(
@@ -55,7 +59,10 @@ def render(
 
 
 def render_unreachable(run_id: str, sentence: str, *, width: int = 100, color: bool = False) -> str:
-    """The report of a run that could not reach, read or understood what it needs. `sentence` is the error's own. Exit 5."""
+    """Return the report of a run that could not reach, read or understand what it needs (exit 5).
+
+    `sentence` is the message of the error.
+    """
     return assemble(
         _without_counts("UNREACHABLE", sentence, _NO_VERDICT, width, color),
         [machine_line("UNREACHABLE", run_id)],
@@ -63,7 +70,10 @@ def render_unreachable(run_id: str, sentence: str, *, width: int = 100, color: b
 
 
 def render_fault(run_id: str, sentence: str, *, run_dir: str = "", width: int = 100, color: bool = False) -> str:
-    """The report of a run that is wrong itself: the ledgers do not add up, or an unforeseen exception. No counts. Exit 4."""
+    """Return the report, without counts, of a run in which the auditor itself failed (exit 4).
+
+    For example, the ledgers do not add up, or there was an unforeseen exception.
+    """
     where = f" What was heard is kept in {printable(run_dir, 1_000)}." if run_dir else ""
     after = f"This is the auditor's own fault, not the cluster's: no counts are published.{where} Please report it."
     return assemble(_without_counts("AUDITOR_FAULT", sentence, after, width, color), [machine_line("AUDITOR_FAULT", run_id)])
@@ -87,7 +97,7 @@ def assemble(*parts: Iterator[str] | list[str]) -> str:
 
 
 def cluster_name(summary: Mapping[str, Any]) -> str:
-    """The cluster as a person knows it: its service URI, with its instance id where it has one."""
+    """Return the cluster's service URI, with its instance id if it has one."""
     cluster = summary["cluster"]
     instance = f" (instance {printable(cluster['instance_id'])})" if cluster.get("instance_id") else ""
     return f"{printable(cluster['metadata_service_uri'], 300)}{instance}"

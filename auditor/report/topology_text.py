@@ -1,4 +1,4 @@
-"""Where each bookie is and how that is known, for people. Pure; everything comes out as printable ASCII."""
+"""The report of `auditor topology`: where each bookie is, and which source says so."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from auditor.topology.locating import Topology
 from auditor.wire.location import depth
 
 _SOURCE_CHARS_MAX = 60
-"""Characters shown of one source's name: the end of a long path tells more than its beginning."""
+"""Characters shown of a source's name. A longer name loses its beginning, which says less."""
 
 
 def render_topology(found: Topology, states: Mapping[str, str], problems: Sequence[str], *, width: int = 100) -> str:
-    """A row a bookie, then what is without a location, of odd depth, or was odd with a source. `states` by bookie id."""
+    """Return the report as printable ASCII. Pure.
+
+    It has a row per bookie, then the bookies without a location or with a location of unusual
+    depth, then the problems. `states` has the registration of each bookie by id.
+    """
     return "\n".join(_lines(found, states, problems, width)) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What could not be judged, why, because of which bookies, and what to do."""
+"""The report's section on what could not be judged: reasons, bookies, and what to do."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from auditor.report.layout import count, of, paint, printable, wrapped
 from auditor.report.words import UNKNOWN_WORDS
 
 REASONS_EXPLAINED_MAX = 5
-"""Reasons for not knowing that are told in sentences; further ones are counted in one line."""
+"""Reasons explained in sentences. One line counts the ledgers of the others."""
 BOOKIES_NAMED_MAX = 10
 WITHHELD_SHOWN_MAX = 5
 WITHHELD_LINES_MAX = 4
 DETAIL_LINES_MAX = 3
-"""Lines of why one ledger could not be judged."""
+"""Lines shown of why one ledger could not be judged."""
 
 _OUR_FAULTS = (Unknown.POISON, Unknown.CHECKERS_DISAGREE)
-"""Reasons of which summary.json names some ledgers, in a field of that name."""
+"""Reasons for which summary.json names some ledgers, in a field with the name of the reason."""
 
 Unheard = Mapping[str, Sequence[str]]
-"""Bookies by how they failed to answer, in the words of Greeting."""
+"""Bookies by how they failed to answer; the keys are values of `Greeting`."""
 
 _CAUSES: dict[Unknown, tuple[Greeting, ...]] = {
     Unknown.BOOKIE_SILENT: (Greeting.SILENT, Greeting.UNREGISTERED),
@@ -47,7 +47,10 @@ _MAINTENANCE_DO = "nothing as long as that maintenance goes on: run again when w
 
 
 def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
-    """Each reason with its ledgers, its bookies, its meaning and its remedy; then what was withheld. Bounded."""
+    """Yield each reason with its ledgers, bookies, meaning and remedy, then what was withheld.
+
+    The number of lines is bounded.
+    """
     reasons = {reason: int(summary["indeterminate"].get(reason, 0)) for reason in Unknown}
     most = [(reason, n) for reason, n in sorted(reasons.items(), key=lambda item: -item[1]) if n]
     withheld = [str(sentence) for sentence in summary.get("withheld") or ()]
@@ -74,13 +77,16 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
 
 
 def in_maintenance(summary: Mapping[str, Any]) -> frozenset[str]:
-    """The bookies that an operator says are known to be down."""
+    """Return the bookies that the operator put into planned maintenance."""
     return frozenset(str(one["bookie_id"]) for one in (summary.get("maintenance") or {}).get("bookies") or ())
 
 
 def what_to_do(reason: Unknown, unheard: Unheard, away: frozenset[str] = frozenset()) -> str:
-    """The remedy for a reason. A bookie that is not registered cannot be reached: that takes another one; for what is down in
-    maintenance (`away`) there is nothing to do."""
+    """Return the remedy for a reason.
+
+    A bookie that is not registered needs another remedy than a silent one. If only bookies in
+    maintenance (`away`) are silent or not registered, the remedy is to wait.
+    """
     do = UNKNOWN_WORDS[reason].do
     if reason is not Unknown.BOOKIE_SILENT:
         return do
@@ -94,19 +100,19 @@ def what_to_do(reason: Unknown, unheard: Unheard, away: frozenset[str] = frozens
 
 
 def bookies_behind(reason: Unknown, unheard: Unheard) -> str:
-    """ "b6 silent; b7, b8 not registered": the bookies that are a reason, empty where none is known."""
+    """Return the bookies behind a reason, "b6 silent; b7, b8 not registered"; "" if unknown."""
     parts = []
     for greeting in _CAUSES.get(reason, ()):
         bookies = list(unheard.get(greeting) or ())
         if bookies:
             named = ", ".join(printable(bookie) for bookie in bookies[:BOOKIES_NAMED_MAX])
-            # summary.json names at most ten, so ten may be more.
+            # summary.json names at most ten bookies, so there may be more than ten.
             parts.append(f"{named}{' ...' if len(bookies) >= BOOKIES_NAMED_MAX else ''} {_STATES[greeting]}")
     return "; ".join(parts)
 
 
 def unheard_at(looks: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """The bookies of one ledger that gave no word, by their newest answer at its looks."""
+    """Return the bookies of one ledger whose newest answer is a failure, by the kind of failure."""
     newest = {bookie: str(status) for look in looks for bookie, status in (look.get("answers") or {}).items()}
     words = {AnswerStatus(greeting.value): greeting for greetings in _CAUSES.values() for greeting in greetings}
     return {greeting.value: sorted(b for b, said in newest.items() if said == status) for status, greeting in words.items()}

@@ -1,4 +1,4 @@
-"""Standings, reasons and outcomes in sentences: what it means and what to do."""
+"""Sentences on reasons and outcomes: what each means and what to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from auditor.model.verdict import Exempt, Unknown
 from auditor.report.layout import count, of, printable
 
 OUTCOMES = ("SOUND", "VIOLATED", "INCOMPLETE", "AUDITOR_FAULT", "UNREACHABLE")
-"""The words of contract section 2, best known first."""
+"""The outcomes of contract section 2. Those that give a verdict come first."""
 
 EXEMPT_WORDS: dict[Exempt, str] = {
     Exempt.DELETED: "deleted while we looked",
@@ -81,7 +81,10 @@ UNKNOWN_WORDS: dict[Unknown, Reason] = {
 
 
 def machine_line(outcome: str, run_id: str, ledgers: Mapping[str, int] | None = None) -> str:
-    """The last line, for machines: contract section 2. Without `ledgers` no counts are published."""
+    """Return the last line of a report, for machines (contract section 2).
+
+    Without `ledgers` it has no counts.
+    """
     assert outcome in OUTCOMES, outcome
     run = printable(run_id).replace(" ", "_") or "-"
     counts = "" if ledgers is None else "".join(
@@ -91,7 +94,10 @@ def machine_line(outcome: str, run_id: str, ledgers: Mapping[str, int] | None = 
 
 
 def hits(summary: Mapping[str, Any], kind: Kind) -> int:
-    """Ledgers (or bookies, by the kind's subject; 1 for the cluster) in violation of one kind."""
+    """Return how many ledgers or bookies, by the subject of `kind`, have findings of that kind.
+
+    A kind on the cluster counts its findings.
+    """
     counts = summary["findings"].get(kind.value, {})
     return int(counts.get(_COUNTED[CATALOGUE[kind].subject], 0))
 
@@ -100,7 +106,10 @@ _COUNTED = {Subject.LEDGER: "ledgers", Subject.BOOKIE: "bookies", Subject.CLUSTE
 
 
 def outcome_sentences(summary: Mapping[str, Any]) -> str:
-    """Say what was found, and how little was verified where a sample speaks for the rest. At most four sentences. Pure."""
+    """Return at most four sentences on what was found. Pure.
+
+    If copies were assumed from a sample, they say how few were verified.
+    """
     outcome = str(summary["outcome"])
     say = {"SOUND": _sound, "VIOLATED": _violated, "INCOMPLETE": _incomplete, "AUDITOR_FAULT": _fault}
     assert outcome in say, f"{outcome} has no counts to speak of"
@@ -122,7 +131,10 @@ def _sound(summary: Mapping[str, Any]) -> str:
 
 
 def _sound_claim(summary: Mapping[str, Any], sound: int) -> str:
-    """Say "every acknowledged entry" only where each copy was listed or read."""
+    """Return the claim of a SOUND outcome.
+
+    It says "every acknowledged entry" only if each copy was listed or read.
+    """
     copies = summary.get("copies")
     if copies is None:
         return f"nothing wrong was found in {of(sound, 'sound ledger')}."
@@ -135,13 +147,13 @@ def _sound_claim(summary: Mapping[str, Any], sound: int) -> str:
 
 
 def verified_words(copies: Mapping[str, int]) -> str:
-    """Return "600 of 40,000 copies that were read"."""
+    """Return how many copies were verified: "600 of 40,000 copies that were read"."""
     how = "listed or read" if copies["listed"] else "read"
     return f"{count(copies['listed'] + copies['read'])} of {of(copies['expected'], 'copy', 'copies')} that were {how}"
 
 
 def sampled_words(summary: Mapping[str, Any]) -> str:
-    """Say how few copies were verified where a sample speaks for some; "" where each was listed or read."""
+    """Return how few copies were verified if some were assumed from a sample; "" if none was."""
     copies = summary.get("copies") or {}
     if not copies.get("assumed"):
         return ""

@@ -1,7 +1,7 @@
-"""A bookie of the sandbox: what it holds, how it misbehaves, and what it answers to each request.
+"""A bookie of the sandbox: what it holds, how it misbehaves, and how it answers each request.
 
-It answers as real bookies do (wire-protocol reference, sections 5 to 11): statuses, lists, reads, fencing, and which questions
-stay without an answer. Everything is kept in memory. `Listener` puts it on a socket.
+It answers as real bookies do (wire-protocol reference, sections 5 to 11): statuses, lists, reads,
+fencing, and requests that it never answers. All is in memory. `Listener` puts it on a socket.
 """
 
 from __future__ import annotations
@@ -23,22 +23,28 @@ FREE_DISK_BYTES = 60 * 2**30
 
 
 INDEX_PAGE_ENTRIES = 1024
-"""Entries on one index page (pageSize / 8): where the listing defect of InterleavedLedgerStorage strikes."""
+"""Entries on one index page (pageSize / 8). A list may lack an entry that is first on its page."""
 
 
 class Storage(StrEnum):
-    """ledgerStorageClass, by its short name, as far as it shows on the wire."""
+    """The short name of ledgerStorageClass, for what differs on the wire."""
 
     SORTED = "SortedLedgerStorage"
-    """BookKeeper's default; its index is flushed here, so that lists are complete."""
+    """BookKeeper's default. Its index counts as flushed, so lists are complete."""
     INTERLEAVED = "InterleavedLedgerStorage"
-    """Before its index is flushed: a highest entry whose id is a multiple of 1024 is left out of the list, and reads back."""
+    """As before its index is flushed.
+
+    A highest entry whose id is a multiple of 1024 is missing from the list, but can be read.
+    """
     DB = "DbLedgerStorage"
-    """Pulsar's: the list of a ledger it holds is never answered, ENOLEDGER is."""
+    """Pulsar's. It never answers a list of a ledger that it holds; for others it says ENOLEDGER."""
 
 
 class ListForm(StrEnum):
-    """How entries are listed: a group for each run, as every BookKeeper release does, or BP-34's periodic groups."""
+    """How a bookie lists entries.
+
+    Every BookKeeper release sends a group for each run; BP-34 has periodic groups.
+    """
 
     RUNS = "runs"
     PERIODIC = "periodic"
@@ -48,47 +54,50 @@ class LedgerFault(StrEnum):
     """What is wrong with one ledger on one bookie."""
 
     NEVER_ANSWERED = "never_answered"
-    """No question about it is answered; those about others are."""
+    """Lists and reads of this ledger are never answered; those of other ledgers are."""
     EIO = "eio"
     UNKNOWN_LEDGER_STATE = "unknown_ledger_state"
     LAST_ENTRY_UNLISTED = "last_entry_unlisted"
-    """The highest entry is left out of the list and can be read (entry-availability reference, section 6)."""
+    """The highest entry is missing from the list, but can be read.
+
+    See the entry-availability reference, section 6.
+    """
     LIST_CUT_SHORT = "list_cut_short"
-    """The list announces a group more than it has."""
+    """The list announces one group more than it has."""
     WRONG_DIGEST = "wrong_digest"
     WRONG_IDS = "wrong_ids"
-    """What is read is another entry than the one asked for."""
+    """A read returns another entry than the requested one."""
 
 
 @dataclass(slots=True)
 class Behaviour:
-    """How a bookie as a whole behaves; may be changed while it runs."""
+    """How a bookie behaves for all ledgers. It may be changed while the bookie runs."""
 
     storage: Storage = Storage.SORTED
     list_form: ListForm = ListForm.RUNS
     refuses: bool = False
-    """Everything is answered EUA, as to somebody who is not authenticated."""
+    """Every request is answered with EUA, as for a client that is not authenticated."""
     silent: bool = False
-    """Connections are accepted and nothing is ever answered."""
+    """Connections are accepted, but no request is answered."""
     read_only: bool = False
-    """ADD_ENTRY is answered EREADONLY."""
+    """ADD_ENTRY is answered with EREADONLY."""
     busy_reads: int = 0
-    """This many of the next reads are answered ETOOMANYREQUESTS."""
+    """This many of the next reads are answered with ETOOMANYREQUESTS."""
     closes_mid_answer: bool = False
-    """Half of each answer is sent, then the connection is closed."""
+    """Half of an answer is sent, then the connection is closed."""
     lists_outstanding_max: int | None = None
-    """More lists than this outstanding on one connection close it, as a full read queue does (section 4)."""
+    """More outstanding lists close the connection, as a full read queue does (section 4)."""
     answers_per_connection_max: int | None = None
-    """After this many answers the connection is closed."""
+    """The connection is closed after this many answers."""
     answer_delay_ms: float = 0.0
     shuffles: bool = True
-    """Questions that arrive together are answered in another order."""
+    """Requests that arrive together are answered in another order."""
 
 
 class Bookie:
-    """One bookie's memory. `answer` is all that a connection calls; everything else sets the scene.
+    """One bookie in memory. Connections call only `answer`; the other methods set up its state.
 
-    `operations` counts requests by operation, `asked` counts lists by ledger: what a test wants to know of a client.
+    For tests of clients, `operations` counts requests by operation, and `asked` lists by ledger.
     """
 
     def __init__(self, behaviour: Behaviour | None = None) -> None:
@@ -107,9 +116,10 @@ class Bookie:
         digest: DigestType = DigestType.CRC32C,
         password: bytes = b"",
     ) -> None:
-        """From now on hold exactly these entries of the ledger; none at all is a ledger known and empty.
+        """Hold exactly these entries of the ledger. Without entries the ledger is known and empty.
 
-        Raises ValueError for more runs than one list can have, unless they are listed as periodic groups.
+        Raises ValueError if these are too many runs for a list, or a run is too long for a group.
+        There is no such limit with periodic groups.
         """
         holding = Holding(pieces, digest, password)
         if self.behaviour.list_form is ListForm.RUNS:
@@ -119,31 +129,31 @@ class Bookie:
     def corrupt(
         self, ledger_id: LedgerId, entry_id: EntryId, digest: DigestType = DigestType.CRC32C, password: bytes = b""
     ) -> None:
-        """From now on hold a copy of the entry that does not match its digest, whatever was held of it before."""
+        """Hold a copy of the entry that does not match its digest, whatever was held before."""
         self._holdings.setdefault(ledger_id, Holding((), digest, password)).corrupt(ledger_id, entry_id)
 
     def forget(self, ledger_id: LedgerId) -> None:
-        """Hold no trace of the ledger, as if it was collected."""
+        """Remove every trace of the ledger, as garbage collection does."""
         self._holdings.pop(ledger_id, None)
         self._master_keys.pop(ledger_id, None)
         self._fenced.discard(ledger_id)
 
     def wipe(self) -> None:
-        """Hold nothing."""
+        """Remove every ledger that is held."""
         for ledger_id in list(self._holdings):
             self.forget(ledger_id)
 
     def holding(self, ledger_id: LedgerId) -> Holding | None:
-        """What is held of the ledger; None if it is unknown here."""
+        """Return what is held of the ledger; None if the bookie does not know it."""
         return self._holdings.get(ledger_id)
 
     @property
     def fenced(self) -> frozenset[LedgerId]:
-        """Ledgers that a client has fenced: an auditor fences none."""
+        """The ledgers that a client has fenced. The auditor must fence none."""
         return frozenset(self._fenced)
 
     def answer(self, request: wire.Request | wire.WrongVersion) -> bytes | None:
-        """The frame that answers `request`; None where a real bookie would never answer."""
+        """Return the frame that answers `request`; None where the bookie never answers."""
         asked = request.request if isinstance(request, wire.WrongVersion) else request
         self.operations[asked.operation] += 1
         if self.behaviour.silent:
@@ -212,7 +222,10 @@ class Bookie:
         return wire.encode_read(request, Status.EOK, _body(holding, ledger_id, entry_id, fault), max_lac=-1)
 
     def _fence(self, request: wire.ReadEntry) -> bool:
-        """Whether the key was right. An unknown ledger takes the key as its own and becomes known, without an entry."""
+        """Fence the ledger, and return whether the master key was right.
+
+        A ledger without a master key takes this one. An unknown ledger becomes known and empty.
+        """
         ledger_id = request.ledger_id
         if not request.master_key or self._master_keys.setdefault(ledger_id, request.master_key) != request.master_key:
             return False
@@ -236,7 +249,7 @@ class Bookie:
 
 
 def _status_of(fault: LedgerFault | None) -> Status | None:
-    """The status that every question about such a ledger is answered with, if it is always the same."""
+    """Return the status that answers every list and read of such a ledger, if there is one."""
     match fault:
         case LedgerFault.EIO:
             return Status.EIO

@@ -1,11 +1,12 @@
-"""An embedded cluster on loopback: a real ZooKeeper and bookies that speak the real protocol.
+"""An embedded cluster on loopback: a real ZooKeeper, and bookies that speak the real protocol.
 
     with SandboxCluster(workdir, bookies=5) as cluster:
         cluster.place(7, cluster.ledger("e3 w2 a2  0:[b1 b2 b3]  closed 99"), lose={"b2": "10-12"})
         ... cluster.metadata_service_uri ...
 
-Stories name bookies `b1` to `bN`; so may every method here, or use the bookie's id. ZooKeeper is a child process, the bookies
-run in a thread of this one: nothing outlives the process. Nothing listens beyond 127.0.0.1.
+Every method takes a bookie by its name in stories, `b1` to `bN`, or by its id. ZooKeeper is a child
+process, and the bookies run in a thread of this one. On Linux neither outlives this process.
+Nothing listens beyond 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ from auditor.wire import bookie_registration, ledger_metadata
 from auditor.wire.layout import LedgerLayout
 
 Pieces = str | Iterable[Run | SequenceGroup]
-"""Entries as the notation has them ("0-4 9"), as inclusive runs or as sequence groups."""
+"""Entries: in the notation ("0-4 9"), or as inclusive runs and sequence groups."""
 
 
 class SandboxCluster(RecoveryZnodes):
-    """A context manager. Bookie ids are `127.0.0.1:<port>`, or `b1` to `bN` when `named`, where only the registration says how
-    to reach them. `storage` is one for all bookies or one each.
+    """A cluster that runs inside `with`.
+
+    Bookie ids are `127.0.0.1:<port>`. With `named` they are `b1` to `bN`, and only the registration
+    has the address. `storage` is one storage for all bookies, or a sequence with one per bookie.
     """
 
     def __init__(
@@ -75,7 +78,10 @@ class SandboxCluster(RecoveryZnodes):
         self.stop()
 
     def start(self) -> None:
-        """Start ZooKeeper and the bookies, initialise and register. About 1.5 s. Raises StoreUnavailable, SparkUnavailable."""
+        """Start ZooKeeper and the bookies, initialise the cluster, and register. Takes about 1.5 s.
+
+        Raises StoreUnavailable if ZooKeeper does not start, SparkUnavailable if there is no Java.
+        """
         with ExitStack() as stack:
             stack.enter_context(self._zookeeper)
             self._loop = LoopThread("sandbox-bookies")
@@ -95,7 +101,7 @@ class SandboxCluster(RecoveryZnodes):
             self._stack = stack.pop_all()
 
     def stop(self) -> None:
-        """End everything; harmless a second time."""
+        """Stop everything. May be called again."""
         self._stack.close()
 
     # What the cluster is
@@ -116,55 +122,55 @@ class SandboxCluster(RecoveryZnodes):
         return tuple(self._listeners)
 
     def id_of(self, bookie: str) -> BookieId:
-        """The id of a bookie of a story; any other name is the id of a bookie that this cluster does not run."""
+        """Return the id of a bookie `b1` to `bN`. Any other name is an id and is returned."""
         return self._ids.get(bookie, bookie)
 
     def bookie(self, bookie: str) -> Bookie:
-        """The bookie itself: what it holds and was asked, and its behaviour, which may be changed while it runs."""
+        """Return the bookie itself, whose behaviour may be changed while it runs."""
         return self.listener(bookie).bookie
 
     def listener(self, bookie: str) -> Listener:
-        """The bookie's port and connections."""
+        """Return the listener, which has the bookie's port and connections."""
         return self._listeners[self.id_of(bookie)]
 
     def storage(self, bookie: str) -> str:
-        """The short name of the bookie's ledgerStorageClass."""
+        """Return the short name of the bookie's ledgerStorageClass."""
         return self.bookie(bookie).behaviour.storage.value
 
     def address(self, bookie: str) -> tuple[str, int]:
-        """Where the bookie listens, or would."""
+        """Return the host and port where the bookie listens, or would listen if it is stopped."""
         return HOST, self.listener(bookie).port
 
     def ledger(self, text: str) -> LedgerMetadata:
-        """`notation.ledger` with the ids of this cluster."""
+        """Return the metadata that `text` describes, with our bookies' ids (`notation.ledger`)."""
         return notation.ledger(text, self._ids)
 
     # What is stored
 
     def add_ledger(self, ledger_id: LedgerId, metadata: LedgerMetadata, format_version: int = 3, password: bytes = b"") -> None:
-        """Write the ledger's znode, new or in place of what is there. Nothing is put on a bookie."""
+        """Create or replace the ledger's znode. Nothing is put on a bookie."""
         self._remember(ledger_id, metadata, password)
         data = ledger_metadata.encode(metadata, password=password, version=format_version)
         self._seeder.write(self._seeder.ledger_path(ledger_id), data)
 
     def add_ledgers(self, ledgers: Mapping[LedgerId, LedgerMetadata]) -> None:
-        """Create many ledgers' znodes, each in its own format version. Fast; none may be there already."""
+        """Create the znodes of many ledgers fast. Raises KazooException if one exists already."""
         for ledger_id, metadata in ledgers.items():
             self._remember(ledger_id, metadata, b"")
         self._seeder.create_ledgers({ledger_id: ledger_metadata.encode(metadata) for ledger_id, metadata in ledgers.items()})
 
     def delete_ledger(self, ledger_id: LedgerId) -> None:
-        """Delete the znode; bookies keep what they hold until they collect it."""
+        """Delete the ledger's znode. Bookies keep its entries until `Bookie.forget`."""
         self._seeder.delete_with_empty_parents(self._seeder.ledger_path(ledger_id))
 
     def hold(self, bookie: str, ledger_id: LedgerId, runs: Pieces) -> None:
-        """From now on the bookie holds exactly these entries of the ledger, digests as the ledger's metadata has them."""
+        """Make the bookie hold exactly these entries, with digests as the metadata says."""
         pieces = notation.holds(runs) if isinstance(runs, str) else tuple(runs)
         digest, password = self._ledgers.get(ledger_id, (DigestType.CRC32C, b""))
         self.bookie(bookie).hold(ledger_id, pieces, digest, password)
 
     def corrupt(self, bookie: str, ledger_id: LedgerId, entry_id: EntryId) -> None:
-        """From now on the bookie holds a copy of the entry that does not match its digest (DUMMY has none to match)."""
+        """Make the bookie hold a copy of the entry with a wrong digest (DUMMY has no digest)."""
         digest, password = self._ledgers.get(ledger_id, (DigestType.CRC32C, b""))
         self.bookie(bookie).corrupt(ledger_id, entry_id, digest, password)
 
@@ -175,9 +181,10 @@ class SandboxCluster(RecoveryZnodes):
         lose: Mapping[str, str | Iterable[Run]] | None = None,
         written: EntryId | None = None,
     ) -> None:
-        """Put every entry onto its write set, except what `lose` takes from a bookie. Bookies not run here are passed over.
+        """Put each entry on the bookies of its write set, except what `lose` takes from a bookie.
 
-        `written` is the last entry there is, where the metadata does not say.
+        Bookies that this cluster does not run are skipped. `written` is the last entry that exists,
+        as in `notation.placement`.
         """
         lost = {
             self.id_of(name): notation.holds(runs) if isinstance(runs, str) else runs for name, runs in (lose or {}).items()
@@ -196,12 +203,12 @@ class SandboxCluster(RecoveryZnodes):
         format_version: int = 3,
         password: bytes = b"",
     ) -> None:
-        """The ledger's znode and its entries: `add_ledger`, then `spread`."""
+        """Write the ledger's znode and put its entries on bookies: `add_ledger`, then `spread`."""
         self.add_ledger(ledger_id, metadata, format_version, password)
         self.spread(ledger_id, metadata, lose, written)
 
     def fault(self, bookie: str, ledger_id: LedgerId, fault: LedgerFault | None) -> None:
-        """What is wrong with this ledger on this bookie from now on; None heals it."""
+        """Set what is wrong with this ledger on this bookie; None heals it."""
         faults = self.bookie(bookie).faults
         if fault is None:
             faults.pop(ledger_id, None)
@@ -209,49 +216,49 @@ class SandboxCluster(RecoveryZnodes):
             faults[ledger_id] = fault
 
     def set_raw(self, where: str | LedgerId, data: bytes) -> None:
-        """Write any bytes, at an absolute ZooKeeper path or as the metadata of a ledger."""
+        """Write any bytes to an absolute ZooKeeper path, or as the metadata of a ledger."""
         self._seeder.write(self._seeder.ledger_path(where) if isinstance(where, int) else where, data)
 
     def delete_raw(self, path: str) -> None:
-        """Delete the znode at an absolute ZooKeeper path if it is there."""
+        """Delete the znode at an absolute ZooKeeper path, if it exists."""
         self._seeder.delete(path)
 
     # What happens to bookies
 
     def register(self, bookie: str, data: bytes | None = None) -> None:
-        """Register the bookie as writable; `data` replaces the registration's bytes (b"": as before 4.12)."""
+        """Register the bookie as writable. `data` replaces the znode's bytes (b"": before 4.12)."""
         listener = self.listener(bookie)
         listener.bookie.behaviour.read_only = False
         self._seeder.register(self.id_of(bookie), self._registration(listener) if data is None else data)
 
     def readonly(self, bookie: str) -> None:
-        """Register the bookie as read-only; it takes no entries any more."""
+        """Register the bookie as read-only. It refuses new entries from then on."""
         listener = self.listener(bookie)
         listener.bookie.behaviour.read_only = True
         self._seeder.register(self.id_of(bookie), self._registration(listener), read_only=True)
 
     def unregister(self, bookie: str) -> None:
-        """Remove the registration; the bookie itself goes on."""
+        """Remove the registration. The bookie itself keeps running."""
         self._seeder.unregister(self.id_of(bookie))
 
     def stop_bookie(self, bookie: str) -> None:
-        """Nobody listens on the bookie's port any more, and its registration stays: registered, yet silent."""
+        """Stop listening on the bookie's port. The bookie stays registered, but is silent."""
         self._loop.call(self.listener(bookie).stop(keeps_port=True))
 
     def start_bookie(self, bookie: str) -> None:
-        """Listen again, on the same port and with everything it held, and register."""
+        """Listen again on the same port, with everything the bookie held, and register."""
         self._loop.call(self.listener(bookie).start())
         self.register(bookie)
 
     def lose_bookie(self, bookie: str, *, cookie: bool = False) -> None:
-        """The machine is gone: nobody listens, no registration, and no cookie unless `cookie` says it stays."""
+        """Stop the bookie, and delete its registration and, unless `cookie`, its cookie."""
         self.stop_bookie(bookie)
         self.unregister(bookie)
         if not cookie:
             self._seeder.delete_cookie(self.id_of(bookie))
 
     def reset_connections(self, bookie: str) -> None:
-        """End every connection to the bookie at once; new ones are accepted."""
+        """Reset every connection to the bookie. New connections are accepted."""
 
         async def reset() -> None:
             self.listener(bookie).reset_connections()
@@ -259,11 +266,11 @@ class SandboxCluster(RecoveryZnodes):
         self._loop.call(reset())
 
     def cookie(self, bookie: str) -> None:
-        """Write a cookie, also of a bookie that is not run here."""
+        """Write a cookie. The bookie need not run here."""
         self._seeder.add_cookie(self.id_of(bookie), self.instance_id)
 
     def delete_cookie(self, bookie: str) -> None:
-        """Delete a cookie, as decommissioning does."""
+        """Delete the bookie's cookie, as decommissioning does."""
         self._seeder.delete_cookie(self.id_of(bookie))
 
     def _stop_listening(self, listener: Listener) -> None:

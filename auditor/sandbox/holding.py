@@ -1,6 +1,7 @@
-"""What one bookie of the sandbox holds of one ledger: as ranges, as stripes, as stored entries.
+"""What one bookie of the sandbox holds of one ledger: runs, stripes and stored entries.
 
-Entries that are only said to be there are made when they are read, so that a stripe of a billion entries costs nothing.
+Entries of runs and stripes are made when they are read, so a stripe of a billion entries costs
+nothing.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from auditor.wire import bookie_server, entry_availability
 from auditor.wire.digest import digest_of
 
 Run: TypeAlias = tuple[EntryId, EntryId]
-"""Consecutive entries, first and last, both inclusive."""
+"""The first and the last of consecutive entries, both inclusive."""
 
 PAYLOAD_BYTES = 8
-"""Payload of every entry made here; a ledger's length is this times its entries."""
+"""Payload of every entry made here. A ledger's length is this times its number of entries."""
 RUNS_LISTED_MAX = 5_000_000
-"""Runs in one list (24 bytes each); what is larger must be listed as periodic groups."""
+"""Most runs in one list (24 bytes each). More must be listed as periodic groups."""
 
 
 class Holding:
     """The entries of one ledger on one bookie. `pieces` may overlap and come in any order.
 
-    A piece is a Run, or a SequenceGroup, which stays what it is however many entries it has. Raises ValueError for a piece
-    that cannot be.
+    A piece is a Run or a SequenceGroup; neither costs more for more entries. Raises ValueError for
+    a piece that contradicts itself.
     """
 
     def __init__(
@@ -44,12 +45,12 @@ class Holding:
         self._lists: dict[str, bytes] = {}
 
     def store(self, entry_id: EntryId, body: bytes) -> None:
-        """Keep the bytes of an entry that a client sent; they are what is read."""
+        """Keep the bytes of an entry that a client sent. Reads return them."""
         self._stored[entry_id] = body
         self._lists.clear()
 
     def corrupt(self, ledger_id: LedgerId, entry_id: EntryId) -> None:
-        """Keep a copy of the entry that differs from its digest in one bit: the right ids, not what was written."""
+        """Keep a copy of the entry with one bit flipped: the ids are right, the digest is wrong."""
         body = self.body(ledger_id, entry_id) if entry_id in self else self._made(ledger_id, entry_id)
         self.store(entry_id, with_wrong_digest(body))
 
@@ -62,17 +63,17 @@ class Holding:
         return any(_in_stripe(stripe, entry_id) for stripe in self._stripes)
 
     def highest(self) -> EntryId | None:
-        """The highest entry held, None if there is none."""
+        """Return the highest entry held; None if there is none."""
         ends = [last for _, last in self._runs[-1:]] + [stripe.last + stripe.size - 1 for stripe in self._stripes]
         return max([*ends, *self._stored], default=None)
 
     def run_count_max(self) -> int:
-        """No fewer than the runs there are."""
+        """Return an upper bound on the number of runs."""
         striped = sum((stripe.last - stripe.first) // stripe.period + 1 for stripe in self._stripes)
         return len(self._runs) + striped + len(self._stored)
 
     def check_listable_as_runs(self) -> None:
-        """Raises ValueError where a list of runs would be too long, or a run longer than a group can say."""
+        """Raise ValueError for too many runs for a list, or a run too long for a group."""
         if self.run_count_max() > RUNS_LISTED_MAX:
             raise ValueError(f"{self.run_count_max()} runs are too many to list one by one: use ListForm.PERIODIC")
         longest = max((last - first + 1 for first, last in self._runs), default=0)
@@ -80,7 +81,10 @@ class Holding:
             raise ValueError(f"a run of {longest} entries is more than a group can say: use ListForm.PERIODIC")
 
     def runs(self) -> list[Run]:
-        """All entries held as disjoint ascending runs. Costs by the run. Raises as `check_listable_as_runs`."""
+        """Return all entries as disjoint ascending runs. Raises as `check_listable_as_runs`.
+
+        The cost grows with the number of runs.
+        """
         self.check_listable_as_runs()
         striped = [
             (first, first + stripe.size - 1)
@@ -90,7 +94,10 @@ class Holding:
         return merged([*self._runs, *striped, *((entry_id, entry_id) for entry_id in self._stored)])
 
     def listed_as_runs(self, *, without_highest: bool = False) -> bytes:
-        """The list as real bookies send it: each run a group of its own. Kept: 100,000 runs take a tenth of a second."""
+        """Return the list as real bookies send it, with a group per run.
+
+        The list is cached, because 100,000 runs take a tenth of a second.
+        """
         key = "all but the highest" if without_highest else "all"
         if key not in self._lists:
             runs = self.runs()
@@ -101,7 +108,10 @@ class Holding:
         return self._lists[key]
 
     def listed_as_groups(self) -> bytes:
-        """The list as BP-34 means it. Costs by the group where entries were given as groups; kept."""
+        """Return the list with periodic groups, as BP-34 means it. It is cached.
+
+        A group costs the same however many entries it has.
+        """
         if "groups" not in self._lists:
             singles = [(entry_id, entry_id) for entry_id in self._stored]
             lone = [SequenceGroup(first, first, last - first + 1, 0) for first, last in merged([*self._runs, *singles])]
@@ -109,7 +119,7 @@ class Holding:
         return self._lists["groups"]
 
     def body(self, ledger_id: LedgerId, entry_id: EntryId) -> bytes:
-        """The bytes READ_ENTRY returns: what was stored, else an entry made on the spot. The entry must be held."""
+        """Return the bytes of an entry that is held: those stored, else an entry made here."""
         assert entry_id in self, f"entry {entry_id} of ledger {ledger_id} is not held"
         stored = self._stored.get(entry_id)
         return stored if stored is not None else self._made(ledger_id, entry_id)
@@ -119,7 +129,10 @@ class Holding:
 
 
 def entry_body(ledger_id: LedgerId, entry_id: EntryId, digest: DigestType = DigestType.CRC32C, password: bytes = b"") -> bytes:
-    """An entry as BookKeeper's client would have sent it: ids, digest and PAYLOAD_BYTES of payload (DigestManager)."""
+    """Return an entry as BookKeeper's client sends it (DigestManager).
+
+    It has ids, digest and PAYLOAD_BYTES of payload.
+    """
     length = min(PAYLOAD_BYTES * (entry_id + 1), ENTRY_ID_MAX)
     head = struct.pack(">qqqq", ledger_id, entry_id, entry_id - 1, length)
     payload = struct.pack(">q", entry_id)
@@ -127,12 +140,12 @@ def entry_body(ledger_id: LedgerId, entry_id: EntryId, digest: DigestType = Dige
 
 
 def with_wrong_digest(body: bytes) -> bytes:
-    """The body with its last bit flipped: the ids stay, the digest, if there is one, does not match any more."""
+    """Return the body with its last bit flipped. The ids stay; a digest does not match any more."""
     return body[:-1] + bytes((body[-1] ^ 1,))
 
 
 def merged(runs: Iterable[Run]) -> list[Run]:
-    """The same entries as disjoint ascending runs that do not touch."""
+    """Return the same entries as disjoint ascending runs that do not touch."""
     out: list[Run] = []
     for first, last in sorted(runs):
         if out and first <= out[-1][1] + 1:

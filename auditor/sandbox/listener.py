@@ -1,4 +1,4 @@
-"""Puts a `Bookie` on a loopback port: connections, order of answers, back-pressure, and how connections end."""
+"""Serves a `Bookie` on a loopback port: connections, order of answers and back-pressure."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from auditor.wire import bookie_server as wire
 
 HOST = "127.0.0.1"
 QUEUED_REQUESTS_MAX = 20_000
-"""Requests read and not answered on one connection before it is read no further."""
+"""Unanswered requests on one connection; with more, reading from it pauses."""
 WRITE_BYTES = 64 * 2**10
-"""Answers are gathered up to this many bytes before they are handed to the socket."""
+"""Answers are collected up to about this many bytes, then written to the socket."""
 ORDER_SEED = 34
-"""Seed of the order of answers, the same for each connection so that a test can be run again."""
+"""Seed of the order of answers. It is the same for each connection, so tests are repeatable."""
 
 
 class Listener:
-    """One bookie's port. Starts, stops and starts again on the same port; stopping resets its connections."""
+    """One bookie's port. It can stop, which resets its connections, and start again there."""
 
     def __init__(self, bookie: Bookie, port: int = 0) -> None:
         self.bookie = bookie
@@ -33,7 +33,10 @@ class Listener:
         self._kept: socket.socket | None = None
 
     async def start(self) -> None:
-        """Listen; `port` says where. Raises OSError when the port is taken."""
+        """Listen on `port`, or if it is 0 on a free port, which `port` then has.
+
+        Raises OSError if the port is taken.
+        """
         assert self._server is None, "the bookie listens already"
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: BookieConnection(self), HOST, self.port)
@@ -41,9 +44,9 @@ class Listener:
         self._let_port_go()
 
     async def stop(self, *, keeps_port: bool = False) -> None:
-        """Listen no more and reset every connection. Harmless when not listening.
+        """Stop listening and reset every connection. May be called when not listening.
 
-        `keeps_port`: to start again. Nobody else is given the port meanwhile; who connects is refused.
+        With `keeps_port` the port stays reserved for the next start, and connections are refused.
         """
         server, self._server = self._server, None
         if server is not None:
@@ -62,7 +65,7 @@ class Listener:
             self._kept = None
 
     def reset_connections(self) -> None:
-        """End every connection at once, as a bookie does that is killed."""
+        """Reset every connection, as happens when a bookie is killed."""
         for connection in list(self._open):
             connection.abort()
 
@@ -80,7 +83,7 @@ class Listener:
 
 
 class BookieConnection(asyncio.Protocol):
-    """One client's connection: frames in, answers out, not in the order of the questions."""
+    """One client's connection. Answers need not come in the order of the requests."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -104,7 +107,7 @@ class BookieConnection(asyncio.Protocol):
         self._listener.closed(self)
 
     def abort(self) -> None:
-        """Reset the connection; what was not sent is lost."""
+        """Reset the connection. Answers that were not sent are lost."""
         self._queue.clear()
         if self._transport is not None:
             self._transport.abort()
@@ -139,7 +142,7 @@ class BookieConnection(asyncio.Protocol):
         self._answer_queued()
 
     def _answer_queued(self) -> None:
-        """Answer what waits, as far as the client takes it."""
+        """Answer the queued requests, as long as the client reads the answers."""
         gathered = bytearray()
         while self._queue and self._may_write and self._transport is not None:
             frame = self._bookie.answer(self._queue.popleft())
@@ -163,7 +166,7 @@ class BookieConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _say_last(self, data: bytes) -> None:
-        """Send this much and close."""
+        """Send `data`, drop the queued requests, and close the connection."""
         self._queue.clear()
         if self._transport is not None:
             self._transport.write(data)

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, so that bookies answer while the caller does something else."""
+"""An event loop in a separate thread: bookies answer while the caller does something else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Runs coroutines for callers in other threads. A daemon thread: it never keeps the process alive."""
+    """Runs coroutines for callers in other threads.
+
+    It is a daemon thread, so it never keeps the process alive.
+    """
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -23,12 +26,15 @@ class LoopThread:
         self._thread.start()
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """What `coroutine` returns or raises. Raises TimeoutError after CALL_TIMEOUT_S."""
+        """Run `coroutine` in the loop and return its result.
+
+        Raises what it raises, and TimeoutError after CALL_TIMEOUT_S.
+        """
         future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         return future.result(CALL_TIMEOUT_S)
 
     def stop(self) -> None:
-        """End the loop and the thread; harmless a second time."""
+        """Stop the loop and the thread. May be called again."""
         if self._loop.is_closed():
             return
         self._loop.call_soon_threadsafe(self._loop.stop)

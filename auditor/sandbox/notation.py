@@ -1,9 +1,10 @@
-"""Stories in one line: a ledger's metadata, what a bookie holds, and what striping puts where.
+"""A notation for a ledger's metadata and for entries, and the striping of entries over bookies.
 
     ledger("e5 w3 a2  0:[b1 b2 b3 b4 b5] 1200:[b1 b2 b3 b6 b5]  closed 1999")
     holds("1200-1202 1205-1999")
 
-Striping is spelled out here anew, window by window: what the sandbox puts on its bookies must not come from what checks them.
+The striping here is independent of the checkers and goes window by window: the code under test must
+not decide what the sandbox puts on its bookies.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from auditor.model.ledger import DigestType, LedgerMetadata, LedgerState, Segmen
 from auditor.sandbox.holding import PAYLOAD_BYTES, Run, merged
 
 WINDOWS_MAX = 2_000_000
-"""Runs that `placement` makes for one ledger; beyond it a story holds sequence groups instead."""
+"""Most runs that `placement` makes for one ledger. Larger ledgers need sequence groups."""
 
 _TOKEN = re.compile(
     r"(?P<quorum>[ewa])(?P<count>\d+)"
@@ -30,12 +31,14 @@ _RUN = re.compile(r"(\d+)(?:-(\d+))?")
 
 
 def ledger(text: str, ids: Mapping[str, BookieId] | None = None) -> LedgerMetadata:
-    """The metadata that `text` tells; bookies are named in it, and `ids` gives their ids (a name without one is the id).
+    """Return the metadata that `text` describes. `ids` maps the names of bookies to their ids.
 
-    `eE wW aA` (ack quorum defaults to the write quorum), segments as `first:[bookies by position]`, then `open`, `in_recovery`,
-    `closed N` (the last entry, -1 for none) or `closed` alone, which leaves the last entry out. `v1` to `v3` is the format
-    version (3), `crc32`, `crc32c` (the default), `hmac` or `dummy` the digest. Nothing is checked beyond the notation: a story
-    may be about metadata that contradicts itself. Raises ValueError for what is no notation.
+    A name that `ids` lacks is itself an id. The quorums are `eE wW aA` (default ack quorum: the
+    write quorum), and a segment is `first:[bookies by position]`. The state is `open`,
+    `in_recovery`, `closed N` (N is the last entry, -1 for none) or `closed` without a last entry.
+    `v1` to `v3` is the format version (default 3), and `crc32`, `crc32c` (default), `hmac` or
+    `dummy` the digest type. Metadata may contradict itself: only the notation is checked. Raises
+    ValueError for any other word, or if E or W is missing.
     """
     quorums: dict[str, int] = {}
     segments: list[Segment] = []
@@ -60,7 +63,7 @@ def ledger(text: str, ids: Mapping[str, BookieId] | None = None) -> LedgerMetada
         ensemble_size=quorums["e"],
         write_quorum=quorums["w"],
         ack_quorum=quorums.get("a", quorums["w"]),
-        # Java writes -1 where the last entry is not known yet.
+        # BookKeeper writes -1 while the last entry is not known.
         last_entry_id=last if state is LedgerState.CLOSED else -1,
         length=PAYLOAD_BYTES * (last + 1) if last is not None and state is LedgerState.CLOSED else 0,
         segments=tuple(segments),
@@ -69,7 +72,7 @@ def ledger(text: str, ids: Mapping[str, BookieId] | None = None) -> LedgerMetada
 
 
 def holds(text: str) -> tuple[Run, ...]:
-    """`1200-1202 1205` as inclusive runs; no text is no run. Raises ValueError for what is no notation."""
+    """Return a text such as `1200-1202 1205` as inclusive runs. Raises ValueError."""
     runs: list[Run] = []
     for word in text.split():
         match = _RUN.fullmatch(word)
@@ -80,10 +83,11 @@ def holds(text: str) -> tuple[Run, ...]:
 
 
 def placement(metadata: LedgerMetadata, written: EntryId | None = None) -> dict[BookieId, list[Run]]:
-    """Which entries striping puts on which bookie: entry e at positions e, e+1, ... e+W-1, modulo E, of its segment.
+    """Return the runs of entries that striping puts on each bookie of the ensembles.
 
-    `written` is the last entry there is; without it, that of the metadata, and none in the last segment of a ledger that has no
-    end yet. Every bookie of an ensemble is a key. Raises ValueError for more than WINDOWS_MAX runs.
+    Entry e is at the positions e, e+1, ... e+W-1, modulo E, of its segment. `written` is the last
+    entry that exists. Without it, that is the last entry of the metadata; while the ledger has no
+    end, its last segment is empty. Raises ValueError for more than WINDOWS_MAX runs.
     """
     e, w = metadata.ensemble_size, metadata.write_quorum
     last = written if written is not None else _last_written(metadata)
@@ -99,7 +103,7 @@ def placement(metadata: LedgerMetadata, written: EntryId | None = None) -> dict[
 
 
 def without(runs: Iterable[Run], lost: Iterable[Run]) -> list[Run]:
-    """The entries of `runs` that are not in `lost`."""
+    """Return the entries of `runs` that are not in `lost`."""
     out: list[Run] = []
     gone = merged(lost)
     for first, last in merged(runs):
@@ -133,12 +137,15 @@ def _last_written(metadata: LedgerMetadata) -> EntryId:
 
 
 def _ends(metadata: LedgerMetadata, last: EntryId) -> list[EntryId]:
-    """The last entry of each segment."""
+    """Return the last entry of each segment."""
     return [*(after.first_entry_id - 1 for after in metadata.segments[1:]), last][: len(metadata.segments)]
 
 
 def _windows(first: EntryId, last: EntryId, position: int, e: int, w: int) -> list[Run]:
-    """What the bookie at `position` gets of entries first to last: a window of w entries in every e, cut at both ends."""
+    """Return what the bookie at `position` gets of the entries `first` to `last`.
+
+    That is a window of w entries in every e entries, cut at both ends.
+    """
     if w >= e:
         return [(first, last)] if first <= last else []
     # The window's last entry is the one whose write set begins at `position`.

@@ -1,7 +1,8 @@
 """Writes a cluster into ZooKeeper: layout, bookies, ledgers, marks.
 
-kazoo has one home, `auditor.zookeeper`, and this is the one exception: the auditor's own access to ZooKeeper cannot write, and
-must never be able to. What is written here is laid out as BookKeeper does (metadata reference, sections 2 to 8).
+Except for `auditor.zookeeper`, this is the only module that imports kazoo: the auditor's own access
+to ZooKeeper must never be able to write. Znodes are laid out as by BookKeeper (metadata reference,
+sections 2 to 8).
 """
 
 from __future__ import annotations
@@ -21,16 +22,19 @@ from auditor.wire import underreplication_mark, znode_paths
 from auditor.wire.layout import LedgerLayout
 
 SESSION_TIMEOUT_S = 60.0
-"""ZooKeeper session of the registrations: long, so that a paused laptop does not lose its bookies."""
+"""Timeout of the session that owns the registrations: long enough to survive a short suspend."""
 CONNECT_TIMEOUT_S = 30.0
 """How long the first connection may take."""
 TRANSACTION_CREATES_MAX = 200
-"""Znodes created in one transaction: one request, well under ZooKeeper's limit of about 1 MB."""
+"""Znodes created in one transaction: well under ZooKeeper's limit of about 1 MB a request."""
 COOKIE_LAYOUT_VERSION = 5
 
 
 class Seeder:
-    """One session that owns the registrations of all bookies. `root` is the ledgers' path, such as `/ledgers`."""
+    """A ZooKeeper session that owns the registrations of all bookies.
+
+    `root` is the path of the ledgers, such as `/ledgers`.
+    """
 
     def __init__(self, connect_string: str, root: str, layout: LedgerLayout) -> None:
         self._client = KazooClient(connect_string, timeout=SESSION_TIMEOUT_S)
@@ -39,7 +43,7 @@ class Seeder:
         self._parents: set[str] = set()
 
     def start(self, instance_id: str) -> None:
-        """Connect, and initialise the cluster as `initnewcluster` does. Raises StoreUnavailable."""
+        """Connect, and initialise the cluster like `initnewcluster`. Raises StoreUnavailable."""
         try:
             self._client.start(CONNECT_TIMEOUT_S)
         except (KazooTimeoutError, KazooException) as error:
@@ -50,23 +54,23 @@ class Seeder:
             self._ensure(self._root + path)
 
     def stop(self) -> None:
-        """End the session, and the registrations with it. Harmless a second time."""
+        """End the session, which removes the registrations. May be called again."""
         self._client.stop()
         self._client.close()
 
     def register(self, bookie_id: BookieId, data: bytes, *, read_only: bool = False) -> None:
-        """Register the bookie in the one place, and only there."""
+        """Register the bookie as writable or read-only, in place of any earlier registration."""
         self.unregister(bookie_id)
         place = znode_paths.READONLY if read_only else znode_paths.AVAILABLE
         self._client.create(f"{self._root}{place}/{bookie_id}", data, ephemeral=True)
 
     def unregister(self, bookie_id: BookieId) -> None:
-        """Remove the registration, wherever it is."""
+        """Remove the bookie's registration, writable or read-only."""
         for place in (znode_paths.AVAILABLE, znode_paths.READONLY):
             self.delete(f"{self._root}{place}/{bookie_id}")
 
     def add_cookie(self, bookie_id: BookieId, instance_id: str) -> None:
-        """The cookie of a bookie that was started once."""
+        """Write a cookie, as a bookie does when it first starts."""
         text = (
             f'{COOKIE_LAYOUT_VERSION}\nbookieHost: "{bookie_id}"\njournalDir: "/data/journal"\n'
             f'ledgerDirs: "1\\t/data/ledgers"\ninstanceId: "{instance_id}"\n'
@@ -74,30 +78,39 @@ class Seeder:
         self.write(f"{self._root}{znode_paths.COOKIES}/{bookie_id}", text.encode())
 
     def delete_cookie(self, bookie_id: BookieId) -> None:
-        """As decommissioning does."""
+        """Delete the bookie's cookie, as decommissioning does."""
         self.delete(f"{self._root}{znode_paths.COOKIES}/{bookie_id}")
 
     def ledger_path(self, ledger_id: LedgerId) -> str:
-        """The absolute path of a ledger's znode."""
+        """Return the absolute path of a ledger's znode."""
         return self._root + znode_paths.ledger_path(self._layout, ledger_id)
 
     def mark_path(self, ledger_id: LedgerId) -> str:
-        """The absolute path of a ledger's mark."""
+        """Return the absolute path of a ledger's mark."""
         return self._root + znode_paths.mark_path(ledger_id)
 
     def mark(self, ledger_id: LedgerId, missing: Iterable[BookieId], ctime_ms: int | None) -> None:
-        """Mark the ledger; ZooKeeper dates the znode itself, `ctime_ms` is the mark's own field (None leaves it out)."""
+        """Mark the ledger. `ctime_ms` is the field in the mark; None leaves the field out.
+
+        ZooKeeper sets the creation time of the znode itself.
+        """
         self.write(self.mark_path(ledger_id), underreplication_mark.encode(missing, ctime_ms))
 
     def lock(self, ledger_id: LedgerId, holder: str | None) -> None:
-        """Lock a marked ledger as a replication worker on the host `holder` does, None: remove the lock. ZooKeeper dates it."""
+        """Lock a marked ledger as a replication worker on the host `holder` does; None unlocks it.
+
+        ZooKeeper sets the creation time of the lock.
+        """
         path = self._root + znode_paths.lock_path(ledger_id)
         self.delete(path)
         if holder is not None:
             self._client.create(path, underreplication_mark.encode_name(holder), ephemeral=True, makepath=True)
 
     def elect(self, bookie_id: BookieId | None) -> None:
-        """One vote for the auditor's office, the bookie's; None: none."""
+        """Make this bookie's vote the only vote in the election of BookKeeper's auditor.
+
+        None leaves no vote.
+        """
         election = self._root + znode_paths.ELECTION
         self._ensure(election)
         for name in self._client.get_children(election):
@@ -106,7 +119,10 @@ class Seeder:
             self._client.create(f"{election}/V_", underreplication_mark.encode_name(bookie_id), ephemeral=True, sequence=True)
 
     def create_ledgers(self, ledgers: Mapping[LedgerId, bytes]) -> None:
-        """Create many ledgers' znodes, some 20,000 a second. Raises KazooException if one is there already."""
+        """Create the znodes of many ledgers, some 20,000 a second.
+
+        Raises KazooException if one exists already.
+        """
         paths = ((self.ledger_path(ledger_id), data) for ledger_id, data in ledgers.items())
         for batch in _batches(paths, TRANSACTION_CREATES_MAX):
             transaction = self._client.transaction()
@@ -118,19 +134,22 @@ class Seeder:
                     raise result
 
     def write(self, path: str, data: bytes) -> None:
-        """Create the znode with its parents, or replace its bytes."""
+        """Create the znode and its parents, or replace its bytes."""
         if self._client.exists(path) is None:
             self._client.create(path, data, makepath=True)
         else:
             self._client.set(path, data)
 
     def delete(self, path: str) -> None:
-        """Delete the znode if it is there."""
+        """Delete the znode if it exists."""
         with suppress(NoNodeError):
             self._client.delete(path)
 
     def delete_with_empty_parents(self, path: str) -> None:
-        """Delete the znode and what it leaves empty above it, up to the root, as hierarchical layouts do."""
+        """Delete the znode and the parents that it leaves empty, as hierarchical layouts do.
+
+        The root and `underreplication` always stay.
+        """
         self.delete(path)
         parent = path.rpartition("/")[0]
         while parent not in (self._root, self._root + znode_paths.UNDERREPLICATION, ""):

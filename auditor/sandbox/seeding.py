@@ -1,8 +1,10 @@
-"""The cluster of `auditor demo`: for each kind of finding something that has it, beside a twin that differs in one fact.
+"""Seeds the cluster of `auditor demo`: a story for each kind of finding that one run can show.
 
-The stories use fourteen bookies: b1 to b5 are well, b6 is registered and nobody listens, b7 and b8 are lost, b9 stands where
-b1 does, b10 lost its content, b11 a little of it, b12 cannot list, b13 fails every request and b14 those about one ledger. A
-kind that joins the catalogue needs a story in one of the modules `stories_of_*`, or nothing is seeded.
+Each story has a twin without the finding, which differs in one fact. The stories use fourteen
+bookies. b1 to b5 are well; b6 is registered and silent; b7 and b8 are lost; b9 has b1's location.
+b10 lost all its entries, and b11 those of one ledger; b12 cannot list. b13 fails the requests about
+all its ledgers, and b14 those about one. A new kind in the catalogue needs a story in a module
+`stories_of_*`; until it has one, seeding fails.
 """
 
 from __future__ import annotations
@@ -24,11 +26,11 @@ from auditor.sandbox.telling import LOST, LOST_AND_MARKED, SILENT, TELLERS, UNLI
 __all__ = ["STORY_LEDGER_FIRST", "TELLERS", "Story", "demo_cluster", "seed_exempt", "seed_sound", "seed_stories"]
 
 TOLD_IN = (stories_of_entries, stories_of_ensembles, stories_of_metadata, stories_of_bookies)
-"""The modules that enter their tellers when they are imported."""
+"""The modules with the stories. Importing them fills `TELLERS`."""
 
 DEMO_BOOKIES = len(LOCATIONS)
 STORY_LEDGER_FIRST = 100
-"""Ledgers 100, 110, ... tell the stories of the catalogue, in its order; their twins are 101, 111, ..."""
+"""Where the first story of `told_kinds` begins; the others begin at ledgers 110, 120, ..."""
 TAKES_TWO_RUNS = frozenset({Kind.LEDGER_POPULATION_DROPPED})
 """Kinds that one run cannot show."""
 EXEMPT_LEDGER_FIRST = 50
@@ -36,14 +38,19 @@ SOUND_LEDGERS = 200
 
 
 def told_kinds() -> list[Kind]:
-    """Return the kinds that have a story: those on ledgers and bookies in the catalogue's order, then those on the cluster."""
+    """Return the kinds that have a story, in the order of the catalogue.
+
+    Kinds on the cluster come after those on ledgers and bookies.
+    """
     told = [kind for kind in CATALOGUE if kind not in TAKES_TWO_RUNS]
     return sorted(told, key=lambda kind: CATALOGUE[kind].subject is Subject.CLUSTER)
 
 
 def seed_stories(cluster: SandboxCluster) -> list[Story]:
-    """Write a story of every kind in the catalogue but those that take two runs. The cluster has at least DEMO_BOOKIES bookies
-    and none of these ledgers."""
+    """Write a story of each kind except those that take two runs, and return the stories.
+
+    The cluster must have at least DEMO_BOOKIES bookies and none of these ledgers.
+    """
     told = told_kinds()
     untold = [kind.value for kind in told if kind not in TELLERS]
     assert not untold, f"no story tells {', '.join(untold)}: add one to {__name__}"
@@ -55,7 +62,7 @@ def seed_stories(cluster: SandboxCluster) -> list[Story]:
 
 
 def seed_exempt(cluster: SandboxCluster) -> dict[Exempt, LedgerId]:
-    """Write a ledger for each reason not to judge one that can be set up beforehand (all but `deleted`)."""
+    """Write a ledger for each exempt reason except `deleted`, and return the ids by reason."""
     first = EXEMPT_LEDGER_FIRST
     ledgers = {
         Exempt.OPEN: (first, "e3 w2 a2 0:[b1 b2 b3] open"),
@@ -73,7 +80,10 @@ def seed_exempt(cluster: SandboxCluster) -> dict[Exempt, LedgerId]:
 
 
 def seed_sound(cluster: SandboxCluster, count: int = SOUND_LEDGERS) -> tuple[LedgerId, ...]:
-    """Write `count` sound ledgers of many shapes onto b1 to b5. About a second for 200."""
+    """Write `count` sound ledgers of many shapes to b1 to b5, and return their ids.
+
+    Takes about a second for 200.
+    """
     ledgers = {ledger_id: cluster.ledger(text) for ledger_id, text in sound_ledgers(count)}
     written = {ledger_id: owned(metadata, f"topic-{ledger_id}") for ledger_id, metadata in ledgers.items()}
     cluster.add_ledgers(written)
@@ -84,9 +94,10 @@ def seed_sound(cluster: SandboxCluster, count: int = SOUND_LEDGERS) -> tuple[Led
 
 @contextmanager
 def demo_cluster(workdir: Path) -> Iterator[tuple[SandboxCluster, list[Story]]]:
-    """A running cluster with every story, what is exempt, and SOUND_LEDGERS sound ledgers. Up in about three seconds.
+    """Run a cluster with all stories, exempt ledgers and SOUND_LEDGERS sound ones, inside `with`.
 
-    Raises StoreUnavailable when ZooKeeper does not start, SparkUnavailable when there is no Java.
+    Takes about three seconds to start. Raises StoreUnavailable if ZooKeeper does not start,
+    SparkUnavailable if there is no Java.
     """
     storages = [Storage.DB if f"b{n}" == UNLISTABLE else Storage.SORTED for n in range(1, DEMO_BOOKIES + 1)]
     with SandboxCluster(workdir, DEMO_BOOKIES, named=True, storage=storages) as cluster:
@@ -97,5 +108,5 @@ def demo_cluster(workdir: Path) -> Iterator[tuple[SandboxCluster, list[Story]]]:
 
 
 def topology_table() -> str:
-    """Where the demo's bookies stand, as a table file for --topology."""
+    """Return the locations of the demo's bookies, as a table file for --topology."""
     return "".join(f"{bookie} {location}\n" for bookie, location in LOCATIONS.items())

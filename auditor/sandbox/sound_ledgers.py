@@ -1,4 +1,4 @@
-"""Sound ledgers of many shapes, the same at every run: what most of a cluster is."""
+"""Makes sound ledgers of many shapes, the same in every run: most of a cluster is like them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from auditor.model.identity import LedgerId
 BOOKIES = ("b1", "b2", "b3", "b4", "b5")
 LEDGER_FIRST = 1_000
 LEDGERS_AROUND_2_31 = 16
-"""How many have ids around 2**31 - 1, where the hierarchical layout goes over to its long tree."""
+"""Ledgers with ids around 2**31 - 1, where the hierarchical layout changes to its long tree."""
 ENTRIES_MAX = 20_000
 
 _SHAPES = tuple((e, w, a) for e, w, a in product(range(1, 6), repeat=3) if a <= w <= e)
@@ -19,14 +19,15 @@ _WORDS = ("", "", "", "v2", "crc32", "v1", "dummy")
 
 
 def sound_ledgers(count: int) -> Iterator[tuple[LedgerId, str]]:
-    """`count` ledgers as (id, notation): E 1 to 5 with every W and A, one to three segments, all formats, up to 20,000 entries.
+    """Yield `count` ledgers as (id, notation).
 
-    Each ensemble has distinct bookies; a change of ensemble puts another bookie in one place, where there is one to spare.
+    E is 1 to 5, with every A <= W <= E. Ledgers have one to three segments, up to 20,000 entries,
+    and any format. The bookies of an ensemble are distinct; a change of ensemble replaces one.
     """
     shapes = zip(cycle(_SHAPES), cycle(_LAST_ENTRIES), cycle(_WORDS), strict=False)
     for number, (ledger_id, (shape, last, word)) in enumerate(zip(_ids(count), islice(shapes, count), strict=True)):
         e, w, a = shape
-        # Format 1 has no ack quorum of its own.
+        # Format 1 does not store an ack quorum.
         ack = w if word == "v1" else a
         segments = " ".join(f"{first}:[{' '.join(members)}]" for first, members in _segments(number, e, last))
         yield ledger_id, f"e{e} w{w} a{ack} {segments} closed {last} {word}".rstrip()
@@ -39,7 +40,10 @@ def _ids(count: int) -> Iterator[LedgerId]:
 
 
 def _segments(number: int, e: int, last: int) -> Iterator[tuple[int, list[str]]]:
-    """The first segment, and one or two changes of ensemble where the ledger is long enough for them."""
+    """Yield the first segment and up to two changes of ensemble.
+
+    A change needs entries since the last one, and a bookie outside the ensemble.
+    """
     turned = [*BOOKIES[number % 5 :], *BOOKIES[: number % 5]]
     members, spare = turned[:e], turned[e:]
     yield 0, members

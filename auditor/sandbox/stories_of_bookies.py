@@ -1,4 +1,4 @@
-"""Stories of the demo about bookies: mute, gone, without their content, failing every request."""
+"""The demo's stories about bookies: silent, lost, without content, failing requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from auditor.sandbox.telling import (
 )
 
 LEDGERS_OF_A_CONTENT = 4
-"""Ledgers of the bookie that lost its content, and of its twin."""
+"""Ledgers on the bookie that lost its content. Its twin has as many."""
 
 
 @tells(Kind.BOOKIE_SILENT_YET_REGISTERED)

@@ -1,4 +1,4 @@
-"""Stories of the demo about ensembles: a bookie twice, and where its bookies stand."""
+"""The demo's stories about ensembles: a duplicate bookie, and wrong placement."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ _ZONES_AND_DOMAINS = (
     *((2, 3), (1, 1), (3, 3), (2, 4), (3, 4), (3, 5), (3, 6)),
 )
 LOCATIONS = {f"b{number}": f"/zone{zone}/domain{domain}" for number, (zone, domain) in enumerate(_ZONES_AND_DOMAINS, start=1)}
-"""Where the demo's bookies stand: b1 and b9 share a place. The policy rack compares whole places, zone their two parts."""
+"""The locations of the demo's bookies. b1 and b9 share one.
+
+The policy rack compares whole locations, the policy zone their two parts.
+"""
 
 
 @tells(Kind.ENSEMBLE_DUPLICATE_BOOKIE)
 def _duplicate_bookie(cluster: SandboxCluster, n: LedgerId) -> Story:
-    # Entry 2 would be the first whose write set is b1 twice, a copy short: with two entries the ensemble is all that is wrong.
+    # The write set of entry 2 would be b1 twice. With two entries, only the ensemble is wrong.
     put(cluster, n, "e3 w2 a2 0:[b1 b2 b1] closed 1")
     put(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 1")
     told = f"The ensemble of ledger {n} names b1 twice; in ledger {n + 1} the third bookie is another, b3."

@@ -1,4 +1,4 @@
-"""Stories of the demo about entries: lost, short of copies, stranded, corrupt."""
+"""The demo's stories about entries: lost, with too few copies, stranded, corrupt."""
 
 from __future__ import annotations
 

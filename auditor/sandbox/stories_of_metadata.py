@@ -1,4 +1,4 @@
-"""Stories of the demo about marks and metadata."""
+"""The demo's stories about marks and metadata."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.telling import Story, owned, put, tells, twins
 
 MARK_AGE_MS = 10 * 24 * 3600 * 1000
-"""How long ago, says its ctime field, the ledger was marked whose mark is beyond any grace: ten days."""
+"""Age of the marks that are beyond any grace, by their ctime field: ten days."""
 OPEN_AGE_MS = 60 * 24 * 3600 * 1000
-"""How long ago, says its metadata, the ledger was made that is still open: sixty days."""
+"""Age of the ledger that is still open, by its metadata: sixty days."""
 
 
 @tells(Kind.UNDERREPLICATED_BEYOND_GRACE)

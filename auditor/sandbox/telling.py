@@ -1,4 +1,7 @@
-"""What a story of the demo is, and how one is entered: something that has a finding, beside a twin that differs in one fact."""
+"""What a story of the demo is: a subject with a finding, and a twin that differs in one fact.
+
+Also the decorator that registers the tellers of stories.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,21 @@ from auditor.model.ledger import LedgerMetadata
 from auditor.sandbox.cluster import SandboxCluster
 
 SILENT, LOST, LOST_AND_MARKED, BESIDE_B1, WIPED, SCRATCHED, UNLISTABLE = "b6", "b7", "b8", "b9", "b10", "b11", "b12"
-"""Bookies of the stories: registered and mute; gone twice; at b1's location; without its content; twin of that; cannot list."""
+"""Bookies of the stories: b6 is registered and silent; b7 and b8 are lost; b9 has b1's location.
+
+b10 lost its content, b11 is its twin, and b12 cannot list.
+"""
 FAILING, FAILING_ONCE = "b13", "b14"
-"""Bookies that answer with an error status: about every ledger, and about one."""
+"""Bookies that answer with an error status: about all their ledgers, and about one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Something that has a finding of `kind`, and a twin that has none and differs in one fact, which `told` names.
+    """A ledger or bookie with a finding of `kind`, and a twin without it.
 
-    Both are ledger ids or both bookie ids, as the catalogue has it; of a finding on the cluster they are ids of ledgers that do
-    not exist. `ledger_ids` are the ledgers that tell it, the twin's last.
+    They differ in one fact, which `told` names. Both are ledgers or both are bookies, by the kind's
+    subject. For a finding on the cluster they are ids of ledgers that do not exist.
+    `ledger_ids` are the story's ledgers, the twin's last.
     """
 
     kind: Kind
@@ -34,11 +41,11 @@ class Story:
 
 Teller: TypeAlias = Callable[[SandboxCluster, LedgerId], Story]
 TELLERS: dict[Kind, Teller] = {}
-"""How each kind is told: writes ledger `n` and its twin `n + 1`."""
+"""The function that writes the story of each kind, from the ledger id that it is given."""
 
 
 def tells(kind: Kind) -> Callable[[Teller], Teller]:
-    """Enter the decorated function as the teller of `kind`."""
+    """Register the decorated function as the teller of `kind`."""
 
     def enter(teller: Teller) -> Teller:
         assert kind not in TELLERS, f"{kind} is told twice"
@@ -49,7 +56,7 @@ def tells(kind: Kind) -> Callable[[Teller], Teller]:
 
 
 def twins(cluster: SandboxCluster, kind: Kind, n: LedgerId, text: str, lose: Mapping[str, str], told: str) -> Story:
-    """Two ledgers told alike, the first without what it loses."""
+    """Write two equal ledgers, the first without the entries in `lose`, and return the story."""
     put(cluster, n, text, lose)
     put(cluster, n + 1, text)
     return Story(kind, n, n + 1, told, (n, n + 1))
@@ -58,12 +65,15 @@ def twins(cluster: SandboxCluster, kind: Kind, n: LedgerId, text: str, lose: Map
 def put(
     cluster: SandboxCluster, ledger_id: LedgerId, text: str, lose: Mapping[str, str] | None = None, written: int | None = None
 ) -> None:
-    """A ledger of a topic, and its entries where striping says, but for what is lost."""
+    """Write a ledger of a topic and put its entries on their bookies, except those in `lose`."""
     cluster.place(ledger_id, owned(cluster.ledger(text), f"story-{ledger_id}"), lose, written=written)
 
 
 def owned(metadata: LedgerMetadata, topic: str) -> LedgerMetadata:
-    """The ledger as Pulsar would have written it for a topic; format 1 has no place for that."""
+    """Return the metadata with a topic as owner, as Pulsar writes it; format 1 is unchanged.
+
+    Format 1 has no custom metadata.
+    """
     if metadata.format_version == 1:
         return metadata
     name = f"public/default/persistent/{topic}"

@@ -1,9 +1,9 @@
-"""A real ZooKeeper server, standalone, from the jars that Spark brings along.
+"""A real standalone ZooKeeper server, from the jars that Spark brings along.
 
-It serves loopback alone, keeps its data in a directory of the caller's, and dies with its parent: on Linux the kernel kills
-it when the thread that started it ends, even by SIGKILL (`prctl(PR_SET_PDEATHSIG)`), so start it from a thread that lives as
-long as it is wanted. Elsewhere `stop` is its only end. Ctrl-C goes to the whole process group and is ignored here: the parent
-hears it, and ends the server when nothing needs it any more.
+It listens only on loopback and keeps its data in a directory of the caller. On Linux the kernel
+kills it when the thread that started it ends, even by SIGKILL (`prctl(PR_SET_PDEATHSIG)`): start it
+from a thread that lives long enough. Elsewhere only `stop` ends it. The server ignores Ctrl-C,
+which goes to the whole process group: the parent stops the server when nothing needs it any more.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from auditor.errors import StoreUnavailable
 from auditor.java import JavaHome, find_java
 
 START_TIMEOUT_S = 60.0
-"""How long the server may take until it accepts sessions; it needs about a second."""
+"""How long the server may take to accept sessions. It needs about a second."""
 START_ATTEMPTS_MAX = 3
-"""Ports tried, as another program may take the free one before the server does."""
+"""Attempts with a new port: another program may take a free port before the server does."""
 STOP_TIMEOUT_S = 10.0
-"""How long the server may take to end on SIGTERM before it is killed, and again after that."""
+"""How long the server may take to end after SIGTERM, and again after SIGKILL."""
 POLL_INTERVAL_S = 0.05
-"""Pause between two questions whether sessions are accepted."""
+"""Pause between two checks whether the server accepts sessions."""
 HEAP_MB = 256
 """Java heap of the server."""
 LOG_TAIL_CHARS = 2_000
-"""How much of the server's own words an error quotes."""
+"""How much of the end of the server's log an error quotes."""
 
 _TICK_MS = 500
 _SESSION_TIMEOUT_MAX_MS = 120_000
-# Only what the server needs: with all of Spark's jars it starts three times slower and logs through Spark's log4j.
+# Only what the server needs: all of Spark's jars make its start three times slower and bring log4j.
 _JARS = ("zookeeper-3", "zookeeper-jute", "slf4j-api", "netty-", "snappy-java", "metrics-core", "commons-io", "commons-cli",
          "audience-annotations")  # fmt: skip
 _DIE_WITH_PARENT = """
@@ -53,7 +53,10 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 class EmbeddedZooKeeper:
-    """One server process; a context manager. `workdir` is made if missing and holds data, configuration and log."""
+    """One server process, which runs inside `with`.
+
+    `workdir` is created if missing. It holds data, configuration and log.
+    """
 
     def __init__(self, workdir: Path, java: JavaHome | None = None) -> None:
         self._workdir = workdir
@@ -68,11 +71,14 @@ class EmbeddedZooKeeper:
 
     @property
     def pid(self) -> int | None:
-        """The server's process id; None unless it was started and not stopped."""
+        """The server's process id; None before `start` and after `stop`."""
         return self._process.pid if self._process is not None else None
 
     def start(self) -> None:
-        """Return once sessions are accepted. Raises StoreUnavailable (it did not start), SparkUnavailable (no Java)."""
+        """Start the server and return when it accepts sessions.
+
+        Raises StoreUnavailable if it does not start, SparkUnavailable if there is no Java.
+        """
         assert self._process is None, "the server runs already"
         java = self._java or find_java()
         classpath = os.pathsep.join(str(jar) for jar in zookeeper_jars())
@@ -86,7 +92,7 @@ class EmbeddedZooKeeper:
                 raise StoreUnavailable(f"the embedded ZooKeeper ended as soon as it was started; it said: {self._said()}")
 
     def stop(self) -> None:
-        """End the server: SIGTERM, then SIGKILL. Harmless when it runs no more."""
+        """End the server with SIGTERM, then SIGKILL. May be called when it does not run."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -122,12 +128,15 @@ class EmbeddedZooKeeper:
             )
 
     def _wait_until_serving(self, process: subprocess.Popen[bytes], port: int) -> bool:
-        """Whether the server accepts sessions (True) or ended (False). Raises StoreUnavailable when it does neither."""
+        """Return True when the server accepts sessions, False if it ended.
+
+        Raises StoreUnavailable if it does neither within START_TIMEOUT_S.
+        """
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             if process.poll() is not None:
                 return False
-            # "Mode:" is answered only once the database is loaded and requests are processed.
+            # The server says "Mode:" only after it has loaded its data and can serve requests.
             if b"Mode: standalone" in _four_letter_word(port, b"srvr"):
                 return True
             time.sleep(POLL_INTERVAL_S)
@@ -146,7 +155,10 @@ class EmbeddedZooKeeper:
 
 
 def zookeeper_jars() -> list[Path]:
-    """The server's jars, from PySpark's own folder or else `$SPARK_HOME/jars`. Raises StoreUnavailable if there are none."""
+    """Return the server's jars, from PySpark's own folder or else `$SPARK_HOME/jars`.
+
+    Raises StoreUnavailable if there are none.
+    """
     package = importlib.util.find_spec("pyspark")
     folders = [Path(package.origin).parent / "jars"] if package is not None and package.origin is not None else []
     if home := os.environ.get("SPARK_HOME"):
@@ -166,7 +178,7 @@ def _free_port() -> int:
 
 
 def _four_letter_word(port: int, word: bytes) -> bytes:
-    """What the server answers to one of ZooKeeper's four-letter words; nothing when it is not there yet."""
+    """Return the answer to one of ZooKeeper's four-letter words; b"" if nobody listens yet."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1.0) as connection:
             connection.sendall(word)

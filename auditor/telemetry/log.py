@@ -1,4 +1,7 @@
-"""The log on stderr: structlog, for people or as JSON; what kazoo and py4j log comes the same way or not at all."""
+"""The log on stderr, for people or as JSON lines, made with structlog.
+
+What kazoo, py4j and other libraries log is formatted the same way or left out.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ from auditor.report.layout import printable
 
 LOGGER = "auditor"
 CONSOLE_VIOLATIONS_MAX = 20
-"""Violations of one kind on the console; JSON has every one. The rest is counted and stands in findings.jsonl."""
+"""Violations of one kind logged on the console. JSON has all of them, and so has findings.jsonl."""
 
 _CHATTY = {"kazoo": logging.WARNING, "py4j": logging.ERROR, "pyspark": logging.WARNING, "urllib3": logging.WARNING}
-"""What each library may say without --verbose, which lets all of them say INFO."""
+"""The lowest level logged for each library without --verbose; with it, INFO for all of them."""
 
 _BRIEF = ("severity", "kind", "ledger_id", "bookie_id", "entries_total", "id", "witness")
 
@@ -29,9 +32,10 @@ _BRIEF = ("severity", "kind", "ledger_id", "bookie_id", "entries_total", "id", "
 def setup(
     *, log_format: str = "console", verbose: bool = False, quiet: bool = False, stream: TextIO | None = None
 ) -> BoundLogger:
-    """Send every log line of this process to `stream` (stderr), one format, one line each. May be called again.
+    """Send all log events of this process to `stream` (default stderr), and return the logger.
 
-    `verbose`: DEBUG, and INFO of the libraries; `quiet`: WARNING. Credentials in URLs are masked, control characters escaped.
+    The level is DEBUG with `verbose` (INFO for libraries), WARNING with `quiet`, else INFO.
+    Credentials in URLs are masked and control characters escaped. May be called again.
     """
     assert log_format in ("console", "json"), log_format
     out = stream or sys.stderr
@@ -67,15 +71,16 @@ def setup(
 
 
 def bind_run(run_id: str) -> None:
-    """Put the run id on every line from here on."""
+    """Add the run id to every log event from now on."""
     structlog.contextvars.bind_contextvars(run=run_id)
 
 
 def violations(logger: BoundLogger, findings: Iterable[Mapping[str, Any]], *, log_format: str) -> Counter[str]:
-    """One complete event for each finding of warning or above, then the counts by kind; returns the counts.
+    """Log the findings of severity warning and above, then their counts by kind; return the counts.
 
-    JSON carries the whole finding, every one. The console carries the facts of the first CONSOLE_VIOLATIONS_MAX of a kind; a
-    terminal gets the counts alone, because whoever sits there reads the report.
+    JSON has every finding with all its fields. The console has the main facts of the first
+    CONSOLE_VIOLATIONS_MAX findings of a kind. A terminal has only the counts, because the person
+    there reads the report.
     """
     watched = log_format == "console" and _on_terminal()
     seen: Counter[str] = Counter()
@@ -94,12 +99,12 @@ def violations(logger: BoundLogger, findings: Iterable[Mapping[str, Any]], *, lo
 
 
 def _on_terminal() -> bool:
-    """Whether the log goes where a person watches."""
+    """Return whether the log goes to a terminal."""
     return any(isinstance(h, logging.StreamHandler) and h.stream.isatty() for h in logging.getLogger().handlers)
 
 
 def violation(logger: BoundLogger, finding: Mapping[str, Any]) -> None:
-    """One finding as one event: an error where it is critical, a warning where it is a warning."""
+    """Log one finding as one event: an error if it is critical, else a warning."""
     say = logger.error if finding["severity"] == Severity.CRITICAL.word else logger.warning
     say("violation", **finding)
 
@@ -113,7 +118,7 @@ def _console(out: TextIO) -> list[Processor]:
 
 
 def _masked(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """No password of a URL in any text of an event, whoever logged it."""
+    """Mask the credentials of URLs in the texts of an event (a structlog processor)."""
     for key, value in event.items():
         if isinstance(value, str):
             event[key] = without_credentials(value)
@@ -121,7 +126,10 @@ def _masked(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Muta
 
 
 def _escaped(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Foreign text cannot start a new line or move the cursor; a traceback keeps its lines."""
+    """Escape control characters in the texts of an event (a structlog processor).
+
+    Foreign text can then neither start a new line nor move the cursor. A traceback keeps its lines.
+    """
     for key, value in event.items():
         if isinstance(value, str) and key != "exception":
             event[key] = printable(value, 4_000)

@@ -1,7 +1,7 @@
-"""The metrics of contract section 7: the only home of prometheus_client.
+"""The metrics of contract section 7. No other module imports prometheus_client.
 
-Families are built whole from one summary, once, at the end of a run; nothing is counted while it runs, so no task that Spark
-does twice can count twice. Families made this way carry no `_created` series.
+All families are built from one summary at the end of a run. Nothing is counted during the run, so a
+task that Spark repeats cannot count twice. Families made this way carry no `_created` series.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from auditor.witness.finding_lines import LISTED, PROBED
 
 PREFIX = "bookkeeper_auditor_"
 SUCCESSES = frozenset({"SOUND", "VIOLATED", "INCOMPLETE"})
-"""Outcomes after which `last_success` moves on: the auditor did its work, whatever it found."""
+"""Outcomes that update the time of last success: the auditor did its work, whatever it found."""
 
 REQUEST_OUTCOMES = ("answered", "failed")
 PUSH_JOB = "bookkeeper_auditor"
@@ -43,11 +43,12 @@ _SUCCESS = PREFIX + "last_success_timestamp_seconds"
 
 
 def exposition(summary: Mapping[str, Any], *, cluster: str, spark_version: str = "", previous_text: str = "") -> str:
-    """The metrics of a finished run in Prometheus' text format. Pure.
+    """Return the metrics of a finished run in Prometheus' text format. Pure.
 
-    `summary` is summary.json. Counters are what it says was added up over runs: `totals` by kind, and `request_totals`
-    ({bookie_requests, zookeeper_reads: {answered, failed}}; without it this run's own numbers). `previous_text`, the
-    metrics before this run, lends `last_success` when this run's outcome is none.
+    `summary` is summary.json. The counters are the sums over runs that it holds: `totals` by kind,
+    and `request_totals` ({bookie_requests, zookeeper_reads: {answered, failed}}). Without
+    `request_totals` they are this run's own numbers. `previous_text` has the metrics before this
+    run: they give the time of last success if this run is not a success.
     """
     finished = moment(summary["finished_at"])
     assert finished is not None, "a finished run has an end"
@@ -63,9 +64,10 @@ def exposition(summary: Mapping[str, Any], *, cluster: str, spark_version: str =
 
 
 def failed_run(previous_text: str, *, outcome: str, now_s: float, cluster: str, version: str) -> str:
-    """The metrics after a run that failed: the last run's values, only outcome and timestamp replaced.
+    """Return the metrics after a failed run: the last run's, with a new outcome and timestamp.
 
-    Without a readable `previous_text` there are no values: outcome, timestamp, build and a last success of 0 (never) only.
+    Without a readable `previous_text` they are outcome, timestamp, build, and a last success of 0
+    (never).
     """
     kept = _families(previous_text)
     if not kept:
@@ -86,7 +88,10 @@ def _counter(name: str, says: str, cluster: str, samples: Iterable[tuple[dict[st
 def _filled(
     make: Callable[..., Any], name: str, says: str, cluster: str, samples: Iterable[tuple[dict[str, str], float]]
 ) -> Metric:
-    """A family with the label `cluster` and those of `samples`, which all have the same."""
+    """Return a family with the label `cluster` and the labels of `samples`.
+
+    There is at least one sample, and all have the same labels.
+    """
     rows = list(samples)
     family: Metric = make(name, says, labels=["cluster", *rows[0][0]])
     for labels, value in rows:
@@ -95,7 +100,7 @@ def _filled(
 
 
 def _counts(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
-    """Ledgers and findings; every kind, standing and reason, zero included."""
+    """Yield the counts of ledgers and findings, of every kind, standing and reason, zeros too."""
     yield _gauge(
         PREFIX + "last_run_violations", "Ledgers (or bookies; 1 for the cluster) in violation, by kind of finding.", cluster,
         [({"kind": k.value, "severity": facts.severity.word}, hits(summary, k)) for k, facts in CATALOGUE.items()],
@@ -131,7 +136,7 @@ def _counts(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
 
 
 def _certainty(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
-    """What verdicts rest on, and what is known to stand in their way."""
+    """Yield what verdicts are based on: assurance, verified copies, marks and maintenance."""
     maintenance, assurance = summary.get("maintenance") or {}, summary.get("assurance") or {}
     yield _gauge(
         PREFIX + "last_run_maintenance_ledgers",
@@ -193,7 +198,7 @@ def _build(cluster: str, version: str, spark_version: str) -> Metric:
 
 
 class _Families(Collector):
-    """What prometheus_client writes out: these families, each time alike."""
+    """A collector for prometheus_client that always returns these families."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = list(families)
@@ -207,7 +212,7 @@ def _text(families: Iterable[Metric]) -> str:
 
 
 def _families(text: str) -> list[Metric]:
-    """The auditor's families in a text of metrics; none where it is not one."""
+    """Return the auditor's families in `text`; none if it is not in Prometheus' text format."""
     try:
         families = list(text_string_to_metric_families(text))
     except (ValueError, KeyError, IndexError):
@@ -221,7 +226,10 @@ def _last_success(previous_text: str) -> float:
 
 
 def write_textfile(path: Path, text: str) -> str | None:
-    """Put `text` at `path` in one step, mode 0644 for node_exporter. A sentence where that failed: to log, never to fail on."""
+    """Write `text` to `path` atomically, with mode 0644 for node_exporter.
+
+    Returns None, or a sentence for the log if that failed: a run must not fail because of it.
+    """
     # The collector reads *.prom only, so the unfinished file must not end in it.
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
@@ -239,10 +247,11 @@ def write_textfile(path: Path, text: str) -> str | None:
 
 
 def push(url: str, text: str, cluster: str, timeout_s: float = PUSH_TIMEOUT_S) -> str | None:
-    """Replace the cluster's group on a Pushgateway by `text`. A sentence where that failed: to log, never to fail on.
+    """Replace the cluster's group on a Pushgateway with `text`.
 
-    The group is the cluster alone: a run id or host would leave series behind for ever. Credentials in `url` go into the
-    Authorization header and into no message.
+    Returns None, or a sentence for the log if that failed: a run must not fail because of it. The
+    group is only the cluster: a run id or host would leave series behind for ever. Credentials in
+    `url` go into the Authorization header and never into a message.
     """
     plain = without_credentials(url)
     try:

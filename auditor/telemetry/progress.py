@@ -1,4 +1,4 @@
-"""Progress on stderr when somebody watches; nothing otherwise."""
+"""Shows progress on stderr if it is a terminal, and nothing otherwise."""
 
 from __future__ import annotations
 
@@ -11,33 +11,39 @@ from rich.progress import Progress as RichProgress
 
 
 class Progress(Protocol):
-    """What the pipeline tells as it goes: never more than this, so that it needs no terminal in tests."""
+    """Where commands and the pipeline report progress. Tests need no terminal for it."""
 
     def stage(self, name: str, total: int | None = None) -> None:
-        """A stage begins (load, place, ask, judge, second look, report); `total` units if known. It ends the one before."""
+        """Start a stage of `total` units, if known, and end the one before.
+
+        A run has the stages load, ask, judge, second look and report.
+        """
 
     def advance(self, n: int = 1) -> None:
-        """`n` more units of the stage are done. May exceed the total: a retried task does some again."""
+        """Count `n` more units of the stage as done.
+
+        The sum may exceed the total, because a retried task repeats some units.
+        """
 
     def close(self) -> None:
-        """Nothing follows; the screen is left as it was."""
+        """End the last stage and restore the screen."""
 
 
 class Silent:
-    """For pipes, cron and --quiet."""
+    """A `Progress` that shows nothing, for pipes, cron and --quiet."""
 
     def stage(self, name: str, total: int | None = None) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def advance(self, n: int = 1) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
 
 class Bar:
-    """One bar for the stage that runs, gone when it is over."""
+    """A `Progress` that shows one bar for the current stage and removes it when the stage ends."""
 
     def __init__(self, console: Console) -> None:
         self._bars = RichProgress(
@@ -64,7 +70,7 @@ class Bar:
 
 
 def progress_for(stream: TextIO | None = None, *, quiet: bool = False) -> Progress:
-    """A bar where `stream` (stderr) is a terminal and nobody asked for quiet, silence elsewhere."""
+    """Return a `Bar` if `stream` (default stderr) is a terminal, else or if `quiet` a `Silent`."""
     out = stream or sys.stderr
     if quiet or not out.isatty():
         return Silent()
