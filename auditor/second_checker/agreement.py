@@ -1,7 +1,8 @@
-"""Commitment by checker replicas: whether the second checker confirms the first one's verdict on the same evidence.
+"""Compare the verdicts of the first and the second checker on the same evidence of one ledger.
 
-A verdict is speculative until the second checker says OK, which is: no sentence here. Each sentence is one respect in which the
-two differ, with both sides. That is our fault, never the cluster's.
+A final verdict is speculative until the second checker confirms it: until `differences` returns no
+sentence. Each sentence names one respect in which the checkers differ, with both sides. A
+difference is our fault, never the cluster's.
 """
 
 from __future__ import annotations
@@ -24,19 +25,22 @@ from auditor.second_checker.findings import CrossCheckFinding
 from auditor.second_checker.opinion import Opinion, enumerated
 
 DIFFERENCES_TOLD_MAX = 5
-"""Differences on one ledger that are told; the rest is counted."""
+"""Differences on one ledger that are written out; the rest are counted."""
 DIFFERENCE_CHARS_MAX = 400
-"""Characters of each: two lists of ranges are long, and what differs can be judged again from the evidence."""
+"""Characters kept of each difference. Two lists of ranges are long, and the evidence can be judged
+again."""
 
 F = TypeVar("F", Finding, CrossCheckFinding)
 Key = tuple[str, EntryId]
-"""A kind, and the first entry of the segment it is about where it is a placement (-1 elsewhere)."""
+"""A kind and, for placement findings, the first entry of the segment (-1 for all other kinds)."""
 
 
 def is_due(verdict: Verdict, terms: Terms) -> bool:
-    """Whether a final verdict goes to the second checker: all but the sound, and of these the share `sound_sample`.
+    """Return whether a final verdict goes to the second checker.
 
-    Which of the sound is a hash of the ledger and the run (its probe seed): another run takes others, a replay the same.
+    A verdict on a poisoned ledger does not. Of the sound ledgers without findings, the share
+    `sound_sample` does, and all other verdicts do. The share is chosen by a hash of the ledger id
+    and the run's probe seed: another run chooses other ledgers, a replay the same.
     """
     if verdict.standing is not Standing.SOUND or verdict.findings:
         return Unknown.POISON not in verdict.unknowns
@@ -47,22 +51,25 @@ def is_due(verdict: Verdict, terms: Terms) -> bool:
 
 
 def differ_text(sentences: tuple[str, ...]) -> str:
-    """What the checkers differ on, for the verdict's `detail`: both sides of the first few."""
+    """Return the first few differences as text for the verdict's `detail`, and count the rest."""
     told = [one if len(one) <= DIFFERENCE_CHARS_MAX else f"{one[:DIFFERENCE_CHARS_MAX]}..." for one in sentences]
     rest = len(told) - DIFFERENCES_TOLD_MAX
     return "; ".join((*told[:DIFFERENCES_TOLD_MAX], *([f"and {rest} more differences"] if rest > 0 else [])))
 
 
 def differences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> tuple[str, ...]:
-    """What the second checker says against a final verdict; empty: it is confirmed and may be committed."""
+    """Return what the second checker has against a final verdict, as sentences.
+
+    If there is none, the verdict is confirmed and may be committed.
+    """
     early = unsupported(verdict, evidence, terms)
     if Unknown.UNSETTLED in verdict.unknowns:
-        return early  # nothing else is claimed of a ledger that kept changing
+        return early  # the verdict claims nothing else about a ledger that kept changing
     return (*early, *agree(verdict, enumerated(evidence, terms, _claimed(verdict.findings))))
 
 
 def agree(first: Verdict, second: Opinion) -> tuple[str, ...]:
-    """Each difference between the two checkers as a sentence, in a fixed order."""
+    """Return each difference between the two checkers as a sentence, in a fixed order."""
     second = _with_what_it_left_open(second, first)
     return tuple(
         f"{what}: the first checker says {one}, the second {other}"
@@ -72,8 +79,10 @@ def agree(first: Verdict, second: Opinion) -> tuple[str, ...]:
 
 
 def _with_what_it_left_open(second: Opinion, first: Verdict) -> Opinion:
-    """The first checker's word on the placement of segments that are too open for the second, and on what lies above an end
-    that is."""
+    """Return the second opinion with the first checker's findings where the second could not judge.
+
+    These are placement findings on segments in `unjudged`, and entries beyond an end that is open.
+    """
     if not second.unjudged and not second.end_is_open:
         return second
     kinds = (Kind.PLACEMENT_FAILED, Kind.PLACEMENT_SOFT)
@@ -129,8 +138,11 @@ def _of_findings(first: Verdict, second: Opinion) -> Iterator[Pair]:
 
 
 def _by_key(findings: Iterable[F]) -> dict[Key, list[F]]:
-    """Return the findings of each key, in their order. Metadata that contradicts itself may have two segments that begin with
-    the same entry, so a key may have two findings."""
+    """Return the findings of each key, in their order.
+
+    Metadata that contradicts itself may have two segments that begin with the same entry, so a key
+    may have two findings.
+    """
     found: dict[Key, list[F]] = {}
     for one in findings:
         found.setdefault(_key(one), []).append(one)
@@ -167,7 +179,10 @@ def _of_finding(one: Finding, other: CrossCheckFinding, second: Opinion) -> Iter
 
 
 def _of_entries(what: str, ranges: Ranges, total: int | None, other: Entries, second: Opinion) -> Iterator[Pair]:
-    """All of them where all entries were looked at; else those that were looked at, as far as the first one's ranges go."""
+    """Compare all entries if the second checker examined all of them.
+
+    Otherwise compare the examined entries, up to the end of the ranges that the first checker kept.
+    """
     if second.is_whole:
         yield what, ranges, other.ranges[:RANGES_MAX]
         if total is not None:
@@ -182,7 +197,7 @@ def _of_entries(what: str, ranges: Ranges, total: int | None, other: Entries, se
 def _looked_at(ranges: Ranges, blocks: Iterable[Block], horizon: EntryId | None) -> list[tuple[EntryId, EntryId]]:
     """Return the parts of the ranges that lie within the blocks, up to the horizon.
 
-    Both ascend and are disjoint. Costs blocks and ranges: each is passed once.
+    Ranges and blocks are ascending and disjoint. Costs one pass over both.
     """
     found = []
     at = 0
@@ -194,14 +209,14 @@ def _looked_at(ranges: Ranges, blocks: Iterable[Block], horizon: EntryId | None)
             first, last = ranges[at]
             if last >= block.low:
                 found.append((max(first, block.low), min(last, high)))
-            if last > high:  # it goes on in the next block
+            if last > high:  # the range continues in the next block
                 break
             at += 1
     return found
 
 
 def _claimed(findings: Iterable[Finding]) -> Iterator[EntryId]:
-    """Entries that the findings stand on."""
+    """Yield the ends of all ranges in the findings, and each worst entry."""
     for one in findings:
         for ranges in (one.entries, *(of_bookie for _, of_bookie in one.missing_on)):
             yield from (entry for pair in ranges for entry in pair)
@@ -210,6 +225,9 @@ def _claimed(findings: Iterable[Finding]) -> Iterator[EntryId]:
 
 
 def worst_entry_of(one: Finding | CrossCheckFinding) -> EntryId | None:
-    """Return the worst entry that a finding of either checker names; None where it is not about entries."""
+    """Return the worst entry that a finding of either checker names.
+
+    Return None if the finding is not about entries.
+    """
     facts = one.facts.entries if isinstance(one.facts, UnrecoverableFacts) else one.facts
     return facts.worst_entry if isinstance(facts, EntryFacts | CorruptFacts) else None

@@ -1,4 +1,4 @@
-"""Entries above lastEntryId, as the second checker counts them: wherever some list starts or stops naming entries."""
+"""Count entries above lastEntryId for the second checker, by the starts and ends of listed runs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from auditor.second_checker.newest_words import Words
 from auditor.second_checker.search import listing_bookies
 
 RUNS_MAX = 100_000
-"""Runs above the end that are laid beside each other; a few bytes can speak of more, and of these nothing is said here."""
+"""Runs above the end of one bookie's list that are compared. A few bytes can claim more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """What lies above the end. `is_open`: there are too many runs to count, and the rest means nothing."""
+    """What lies above the end. `is_open`: too many runs to count; the rest is meaningless."""
 
     entries: Entries
     facts: BeyondEndFacts | None
@@ -49,14 +49,14 @@ def beyond_end(heard: Words, metadata: LedgerMetadata) -> Beyond:
 
 
 def _runs_above(group: Group, last: EntryId) -> int:
-    """How many runs of a group reach above `last`, at most."""
+    """Return an upper bound on the runs of a group that reach above `last`."""
     if group.end <= last:
         return 0
     return 1 if group.period == 0 else (group.last - max(group.first, last - group.size)) // group.period + 2
 
 
 def _above(group: Group, last: EntryId) -> Iterator[tuple[EntryId, EntryId]]:
-    """The runs of a group as far as they lie above `last`."""
+    """Yield the runs of a group, cut to the part above `last`."""
     if group.end <= last:
         return
     step = group.period or 1
@@ -67,7 +67,10 @@ def _above(group: Group, last: EntryId) -> Iterator[tuple[EntryId, EntryId]]:
 
 
 def _listed_by(count: int, runs: list[tuple[EntryId, EntryId]]) -> Iterator[tuple[EntryId, EntryId]]:
-    """The maximal ranges that lie in at least `count` of the runs; the runs of one bookie are disjoint."""
+    """Yield the maximal ranges that at least `count` of the runs cover.
+
+    The runs of one bookie must be disjoint.
+    """
     steps: dict[EntryId, int] = {}
     for low, high in runs:
         steps[low] = steps.get(low, 0) + 1

@@ -1,9 +1,15 @@
-"""Which entries the second checker looks at one by one: all of them, or of very long stretches those where anything may change.
+"""Choose the entries that the second checker examines one by one.
 
-A stretch of up to ENUMERATED_ENTRIES_MAX entries is looked at whole. Of a longer one, a whole round of the ensemble to both
-sides of each of these: its two ends; every entry that was read; the ends of every range and the worst entry that the first
-checker claims; some entries drawn by the run's seed; and the ends of the groups that its bookies listed, of many only some of
-each bookie. Not looked at there: what lies between, so totals are not compared where a stretch is that long.
+A ledger of up to ENUMERATED_ENTRIES_MAX entries is examined whole. In a longer ledger, each stretch
+in turn is examined whole if it still fits into that number. In a stretch that does not fit, one
+round of the ensemble to both sides of certain entries is examined:
+
+- its first and its last entry, and every entry that was read;
+- the ends of every range that the first checker claims, and its worst entry;
+- some entries drawn by the run's seed;
+- the ends of the groups that its bookies listed, at most POINTS_MAX.
+
+The entries between them are not examined, so totals of such a ledger are not compared.
 """
 
 from __future__ import annotations
@@ -21,19 +27,27 @@ Edges = Mapping[BookieId, Iterable[EntryId]]
 """Where the groups of each bookie's list begin and end."""
 
 ENUMERATED_ENTRIES_MAX = 1_000_000
-"""Entries of one ledger that are looked at whole: some 20 ms and 10 MB a ledger of six bookies, and more than a Pulsar ledger
-usually holds (it rolls at 50,000). A ledger may claim 2^63."""
+"""Entries of one ledger that are examined whole: some 20 ms and 10 MB for a ledger of six bookies.
+
+A Pulsar ledger usually holds fewer (it rolls at 50,000). A ledger may claim 2^63.
+"""
 
 POINTS_MAX = 1_000
-"""Ends of listed groups in one long stretch around which entries are looked at: some 50 ms. Its bookies have equal parts of
-them, so that the few holes of one list show beside the thousands of another."""
+"""Ends of listed groups in one long stretch around which entries are examined: some 50 ms.
+
+The bookies of the stretch have equal shares, so that a few holes in one list show beside thousands
+in another.
+"""
 
 DRAWN_POINTS = 32
-"""Points of a ledger drawn by the run's seed, so that every run looks somewhere else; at least one of each long stretch."""
+"""Points of a ledger drawn by the run's seed, so that each run examines other entries.
+
+Each long stretch has at least one.
+"""
 
 
 class Block(NamedTuple):
-    """Consecutive entries `low` to `high` of one stretch, looked at one by one."""
+    """Consecutive entries `low` to `high` (inclusive) of one stretch, examined one by one."""
 
     stretch: Stretch
     low: EntryId
@@ -45,7 +59,8 @@ def blocks(
 ) -> tuple[tuple[Block, ...], bool]:
     """Return (the blocks, ascending and disjoint; whether they are the whole ledger).
 
-    `certain`: entries that are looked at however many there are. They were read or claimed, so they are bounded already.
+    `certain`: entries that are always examined. They were read or claimed, which bounds their
+    number.
     """
     if sum(part.entry_count for part in parts) <= ENUMERATED_ENTRIES_MAX:
         return tuple(Block(part, part.first, part.last) for part in parts), True
@@ -66,7 +81,7 @@ def blocks(
 
 
 class _Drawn(NamedTuple):
-    """How points are drawn: `each` of every long stretch."""
+    """Draws `each` points from a long stretch."""
 
     seed: int
     ledger: LedgerId
@@ -89,12 +104,12 @@ def _points(part: Stretch, edges: Mapping[BookieId, list[EntryId]], certain: lis
 
 
 def _within(part: Stretch, entries: list[EntryId]) -> list[EntryId]:
-    """Those of the entries, which ascend, that are in the stretch."""
+    """Return the entries that lie in the stretch; `entries` ascend."""
     return entries[bisect_left(entries, part.first) : bisect_right(entries, part.last)]
 
 
 def _around(part: Stretch, points: Iterable[EntryId]) -> Iterator[Block]:
-    """A round of the ensemble to both sides of each point; what touches is one block."""
+    """Yield one round of the ensemble to both sides of each point; blocks that touch are joined."""
     reach = len(part.ensemble)
     rounds = ((max(part.first, point - reach), min(part.last, point + reach)) for point in sorted(points))
     low, high = next(rounds)

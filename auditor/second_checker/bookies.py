@@ -1,9 +1,8 @@
-"""What the second checker finds on bookies: from how each behaved look by look, and from its
-ledgers one by one.
+"""The second checker's findings on bookies.
 
-Rows come sorted by ledger and are gone through once, so that memory stays flat however many ledgers
-a bookie has. Nothing here is shared with `auditor.summary` and `auditor.first_checker`, which count
-with columns of tables.
+They come from the behaviour of each bookie at each look, and from its ledgers one by one. Rows are
+sorted by ledger and read once, so memory stays flat however many ledgers a bookie has. Nothing is
+shared with `auditor.summary` and `auditor.first_checker`, which count with table columns.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from auditor.second_checker.lost_ledgers import NamingLedgers
 LEDGERS_TOLD = 10
 """Ledgers that a finding on a bookie names."""
 LEDGERS_FEWEST = 3
-"""Fewer ledgers lost or refused are the trouble of ledgers, not of a bookie."""
+"""Fewest lost or refused ledgers that count against a bookie. Fewer may be due to the ledgers."""
 
 _SERVES = frozenset({Greeting.ANSWERED, Greeting.UNSUPPORTED})
 _FAILS = frozenset({Greeting.SILENT, Greeting.REFUSED})
@@ -33,15 +32,17 @@ _READ = frozenset(one.value for one in (ReadStatus.PRESENT, ReadStatus.CORRUPT, 
 
 @dataclass(frozen=True, slots=True)
 class Attendance:
-    """Every bookie at every look, oldest first, each as it was seen last at that look. `away`: in
-    planned maintenance."""
+    """The last record of every bookie at each look, oldest look first.
+
+    `away`: bookies in planned maintenance.
+    """
 
     of: Mapping[BookieId, Sequence[BookieRecord]]
     away: frozenset[BookieId] = frozenset()
 
     @classmethod
     def taken(cls, records: Iterable[BookieRecord], away: frozenset[BookieId]) -> Attendance:
-        """Sort the records of a run by bookie and look."""
+        """Return the attendance for the records of a run, in any order."""
         newest: dict[BookieId, dict[int, BookieRecord]] = {}
         for one in records:
             before = newest.setdefault(one.bookie_id, {}).get(one.look)
@@ -50,12 +51,12 @@ class Attendance:
         return cls({bookie: [at[look] for look in sorted(at)] for bookie, at in sorted(newest.items())}, away)
 
     def is_anyone_serving(self) -> bool:
-        """Return whether a registered bookie answered, or none of those that were asked failed."""
+        """Return whether a registered bookie answered, or none was silent or refused."""
         said = {one.greeting for seen in self.of.values() for one in seen if one.registration is not Registration.NONE}
         return not said.isdisjoint(_SERVES) or said.isdisjoint(_FAILS)
 
     def silent(self) -> list[BookieId]:
-        """Return the bookies that were registered and silent at each of two looks or more."""
+        """Return the bookies that were seen at two looks or more, registered and silent at each."""
         return [
             bookie
             for bookie, seen in self._seen_twice()
@@ -63,12 +64,14 @@ class Attendance:
         ]
 
     def unregistered(self) -> list[BookieId]:
-        """Return the bookies that were not registered at any of two looks or more."""
+        """Return the bookies that were seen at two looks or more and were never registered."""
         return [bookie for bookie, seen in self._seen_twice() if {one.registration for one in seen} == {Registration.NONE}]
 
     def connected(self) -> list[BookieId]:
-        """Return the bookies that were registered and said something at each of two looks or
-        more."""
+        """Return the bookies seen at two looks or more that were registered and responded at each.
+
+        A refusal is a response too.
+        """
         spoke = {Greeting.REFUSED, *_SERVES}
         return [
             bookie
@@ -77,7 +80,7 @@ class Attendance:
         ]
 
     def cannot_list(self, bookie: BookieId) -> bool:
-        """Return whether it showed at some look that it cannot list."""
+        """Return whether the bookie was unable to list at some look."""
         return any(one.greeting is Greeting.UNSUPPORTED for one in self.of.get(bookie, ()))
 
     def _seen_twice(self) -> list[tuple[BookieId, Sequence[BookieRecord]]]:
@@ -101,10 +104,11 @@ def _registered_at(seen: Sequence[BookieRecord]) -> tuple[str, str]:
 def lost_facts(
     seen: Sequence[BookieRecord], ledgers: NamingLedgers, cluster: ClusterFacts, since_ms: int | None
 ) -> LostFacts | None:
-    """Return the facts of a bookie that was never registered, but for its new name; None where the
-    cluster knows of it, or may.
+    """Return the facts, but for the new name, of a bookie that was never registered.
 
-    `since_ms`: since when an earlier run saw it unregistered.
+    Return None if each closed ledger that names it was marked, if the cluster marked some during
+    the run, or if it has a cookie and may return. `since_ms`: since when an earlier run saw it
+    unregistered.
     """
     first, last = seen[0], seen[-1]
     since = first.read_at_ms if since_ms is None or since_ms > first.read_at_ms else since_ms
@@ -127,7 +131,7 @@ def lost_facts(
 
 
 class Lack(NamedTuple):
-    """Entries of a violated ledger that a bookie surely lacks, of those it should hold."""
+    """How many entries of a violated ledger a bookie should hold, and how many it surely lacks."""
 
     ledger_id: LedgerId
     expected: int
@@ -143,7 +147,7 @@ class Losses:
     absent: int = 0
 
     def add(self, one: Lack) -> None:
-        """Count a ledger, if the bookie lacks more of it than it has."""
+        """Count a ledger if the bookie lacks more of it than it has."""
         if one.absent > one.expected - one.absent:
             self.ledgers.append(one.ledger_id)
             self.expected += one.expected
@@ -151,7 +155,7 @@ class Losses:
 
 
 class Word(NamedTuple):
-    """How a list of a ledger, or a read in it, ended at one look."""
+    """How a list request for a ledger, or a read in it, ended at one look."""
 
     ledger_id: LedgerId
     look: int
@@ -159,10 +163,9 @@ class Word(NamedTuple):
 
 
 def ledgers_answered(lists: Iterable[Word], reads: Iterable[Word]) -> int:
-    """Return of how many ledgers a bookie's last list is valid, or (of one that cannot list) an
-    entry was read.
+    """Return for how many ledgers the bookie's last list is valid or a read was answered.
 
-    `lists` and `reads` are sorted by ledger and look.
+    `reads` are those of a bookie that cannot list. Both arguments are sorted by ledger and look.
     """
     listed = {ledger for ledger, told in groupby(lists, lambda one: one.ledger_id) if [*told][-1].status in _LISTED}
     return len(listed.union(one.ledger_id for one in reads if one.status in _READ))
@@ -171,8 +174,11 @@ def ledgers_answered(lists: Iterable[Word], reads: Iterable[Word]) -> int:
 def lost_content_facts(
     seen: Sequence[BookieRecord], losses: Losses, answered: int, *, was_probed: bool
 ) -> LostContentFacts | None:
-    """Return the facts of a bookie that lacks most of most ledgers it answered for; None of any
-    other."""
+    """Return the facts of a bookie that lacks most of most ledgers it answered for, else None.
+
+    Most of a ledger is more than half of the entries the bookie should hold. Also return None if it
+    is not registered, or lost fewer than LEDGERS_FEWEST ledgers.
+    """
     lost = len(losses.ledgers)
     if not seen or seen[-1].registration is Registration.NONE:
         return None
@@ -183,7 +189,7 @@ def lost_content_facts(
 
 
 class Refusal(NamedTuple):
-    """How a list or a read of a ledger that a bookie should hold was refused at one look."""
+    """One refused list request or read, for a ledger that the bookie should hold."""
 
     ledger_id: LedgerId
     look: int
@@ -192,8 +198,10 @@ class Refusal(NamedTuple):
 
 
 def failing_facts(seen: Sequence[BookieRecord], refusals: Iterable[Refusal]) -> FailingFacts | None:
-    """Return the facts of a bookie that refused everything; None where it did so for too few
-    ledgers, or at one look only."""
+    """Return the facts of a bookie that refused everything, else None.
+
+    At least LEDGERS_FEWEST ledgers must have been refused at two looks or more.
+    """
     at: dict[LedgerId, set[int]] = {}
     kinds, words = Counter[bool](), Counter[str]()
     for one in refusals:

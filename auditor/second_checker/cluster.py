@@ -1,5 +1,4 @@
-"""What the second checker finds on the cluster as a whole: marks without ledgers, and ledgers that
-are gone."""
+"""The second checker's findings on the cluster: marks without ledgers, and a drop in ledgers."""
 
 from __future__ import annotations
 
@@ -16,24 +15,28 @@ MARKS_TOLD = 20
 GONE_TOLD = 10
 """Ledgers that the finding on the population names."""
 POPULATION_FEWEST = 100
-"""What a run must have listed at least, so that another can be held against it."""
+"""Fewest ledgers that a run must have listed for another run to be compared with it."""
 
 
 class MarkSeen(NamedTuple):
-    """A mark at one look (0: it was only listed; 1 and 2: it was looked at), with what is known of
-    its ledger's metadata."""
+    """A mark at one look, and whether its ledger has metadata (None: not known).
+
+    `look` is 0 if the mark was only listed, and 1 or 2 if it was read.
+    """
 
     ledger_id: LedgerId
     look: int
     read_at_ms: int
     times: tuple[int, ...]
-    """Of the znode, and of its ctime field where it has one; () where the mark was gone."""
+    """Times of the znode and of its ctime field, if it has one; () if the mark was gone."""
     has_metadata: bool | None
 
 
 def marks_without_ledger(seen: Iterable[MarkSeen], terms: Terms, cluster: ClusterFacts) -> MarkWithoutLedgerFacts | None:
-    """Return the facts of all marks that stood for too long at both looks, without metadata; None
-    where there are none."""
+    """Return the facts of all marks that were too old, and without metadata, at both looks.
+
+    Return None if there are none.
+    """
     by_ledger: dict[LedgerId, dict[int, MarkSeen]] = {}
     for one in seen:
         by_ledger.setdefault(one.ledger_id, {})[one.look] = one
@@ -67,14 +70,17 @@ def _age_ms(one: MarkSeen, terms: Terms) -> int:
 
 
 def _path(ledger: LedgerId) -> str:
-    """Four levels of four hexadecimal digits, then the id in decimal (metadata.md 8)."""
+    """Return the mark's path: four levels of four hex digits, then the decimal id.
+
+    See metadata.md 8.
+    """
     digits = format(ledger, "x").zfill(16)
     levels = "/".join(digits[at : at + 4] for at in range(0, 16, 4))
     return f"/underreplication/ledgers/{levels}/urL{str(ledger).zfill(10)}"
 
 
 class Earlier(NamedTuple):
-    """The run that this one is held against. `low_runs`: those since, that listed too few."""
+    """The run that this run is compared with. `low_runs`: runs since then that listed too few."""
 
     run_id: str
     finished_at: str
@@ -86,11 +92,10 @@ class Earlier(NamedTuple):
 def population_dropped(
     before: Earlier, began_ms: Mapping[int, int], listed: Mapping[int, int], gone: Collection[LedgerId], instance: str | None
 ) -> PopulationFacts | None:
-    """Return the facts of a cluster that lists far fewer ledgers; None where it does not, or was
-    listed once only.
+    """Return the facts if each listing of this run has far fewer ledgers than `before`, else None.
 
-    `began_ms` and `listed` (how many ids were written) are by listing; `gone` are ids that the
-    newest one truly lacks.
+    Two listings are needed. `began_ms` and `listed` (the number of ids written) are keyed by
+    listing. `gone` are the ids that the newest listing truly lacks.
     """
     if before.drop_percent == 0 or before.listed < POPULATION_FEWEST or len(began_ms) < 2:
         return None

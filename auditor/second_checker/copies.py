@@ -1,4 +1,4 @@
-"""The second checker's count: for every entry looked at, how many of its bookies hold it, lack it, or did not say."""
+"""Count, for each examined entry, how many of its bookies hold it, lack it, or did not say."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ Counts: TypeAlias = NDArray[np.int32]
 Mask: TypeAlias = NDArray[np.bool_]
 
 RANGES_KEPT_MAX = RANGES_MAX + 1
-"""Ranges kept of a ledger that is looked at whole. The first RANGES_MAX are compared: each has ended where one more begins."""
+"""Ranges kept of a ledger that is examined whole. The first RANGES_MAX are compared, and the extra
+one shows that they have ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """One block: for each of its entries the copies that are confirmed, those that can exist, and those of them that are on
-    bookies that answered."""
+    """The copies of each entry of one block, as arrays.
+
+    `confirmed`: copies that were listed, read or assumed. `possible`: copies that can exist.
+    `in_reach`: possible copies on bookies that are not away.
+    """
 
     block: Block
     confirmed: Counts
@@ -36,7 +40,10 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Some entries: how many, and their maximal runs, ascending (of a whole ledger at least the first RANGES_MAX)."""
+    """A set of entries: their number and their maximal runs, ascending.
+
+    Of a ledger that is examined whole, at least the first RANGES_MAX runs are kept.
+    """
 
     ranges: Ranges = ()
     total: int = 0
@@ -51,7 +58,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """The entry of which the fewest copies can exist, then the fewest are confirmed, then the lowest."""
+    """One entry with its copies: a ledger's worst (`Tally.worst`), or one with a corrupt copy."""
 
     entry: EntryId
     possible: int
@@ -61,33 +68,40 @@ class Worst:
 
 @dataclass(slots=True)
 class Tally:
-    """All blocks counted. `expected`: how many entries looked at were written to a bookie; `absent`: those it lacks."""
+    """The counts of all blocks.
+
+    By bookie, `expected` counts the examined entries written to it, and `absent` has those that it
+    lacks. `unknown_on`: bookies for which some entry is unknown.
+    """
 
     counted: list[Counted] = field(default_factory=list)
     expected: dict[BookieId, int] = field(default_factory=dict)
     absent: dict[BookieId, Entries] = field(default_factory=dict)
     unknown_on: set[BookieId] = field(default_factory=set)
     held: dict[BookieId, int] = field(default_factory=dict)
-    """How many of the entries written to a bookie it holds."""
+    """By bookie, how many of the entries written to it the bookie holds."""
     ranges_max: int | None = None
-    """Ranges kept of any entries; None: all."""
+    """How many ranges are kept of any entries; None: all."""
 
     def with_at_most(self, copies: int) -> Entries:
-        """The entries of which at most so many copies can exist."""
+        """Return the entries of which at most `copies` copies can exist."""
         return _entries(((one.block.low, one.possible <= copies) for one in self.counted), self.ranges_max)
 
     def can_exist(self, entry: EntryId) -> int | None:
-        """How many copies of the entry can exist; None where it was not looked at."""
+        """Return how many copies of the entry can exist; None if it was not examined."""
         one = self.counted_at(entry)
         return None if one is None else int(one.possible[entry - one.block.low])
 
     def counted_at(self, entry: EntryId) -> Counted | None:
-        """The block with the entry; None where it was not looked at. One search: the blocks ascend."""
+        """Return the block with the entry, by binary search; None if the entry was not examined."""
         at = bisect_left(self.counted, entry, key=lambda one: one.block.high)
         return self.counted[at] if at < len(self.counted) and self.counted[at].block.low <= entry else None
 
     def worst(self) -> Worst:
-        """There must be an entry."""
+        """Return the entry with the fewest possible copies; the tally must have an entry.
+
+        Of several, return the one with the fewest confirmed copies, then the lowest.
+        """
         return min(_worst_of(self.counted), key=lambda one: (one.possible, one.confirmed, one.entry))
 
 
@@ -115,8 +129,11 @@ def tally(blocks: Sequence[Block], testimonies: Mapping[BookieId, Testimony], *,
 
 
 def written(block: Block) -> Iterator[tuple[slice, tuple[BookieId, ...]]]:
-    """Each place of the block's first round of the ensemble, with every entry that falls on it (none in a block too short
-    for it), and their bookies."""
+    """Yield (entries of the block with one write set, as a slice; the bookies of that write set).
+
+    There is one pair for each ensemble position. In a block shorter than the ensemble, the slices
+    of the last positions are empty.
+    """
     size = len(block.stretch.ensemble)
     for place in range(size):
         yield slice(place, None, size), block.stretch.bookies_of(block.low + place)
@@ -135,9 +152,10 @@ def _note(
 
 
 def _entries(masks: Iterable[tuple[EntryId, Mask]], ranges_max: int | None) -> Entries:
-    """Count the entries of ascending blocks, and join their runs into ranges, across blocks too.
+    """Return the entries that the masks select; their runs are joined across blocks too.
 
-    From the block on that brings the ranges to `ranges_max`, entries are only counted. Fewer than twice as many are kept.
+    The masks ascend. Once `ranges_max` ranges are kept, further blocks are only counted, so fewer
+    than twice `ranges_max` are kept.
     """
     ranges: list[tuple[EntryId, EntryId]] = []
     total = 0
@@ -149,14 +167,14 @@ def _entries(masks: Iterable[tuple[EntryId, Mask]], ranges_max: int | None) -> E
 
 
 def _runs(low: EntryId, mask: Mask, runs_max: int | None) -> list[tuple[EntryId, EntryId]]:
-    """The runs of a mask, the first so many."""
+    """Return the runs of a mask, at most `runs_max` of them."""
     changes = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
     changes = changes if runs_max is None else changes[: 2 * runs_max]
     return [(low + int(first), low + int(stop) - 1) for first, stop in zip(changes[::2], changes[1::2], strict=True)]
 
 
 def _append(ranges: list[tuple[EntryId, EntryId]], runs: Iterable[tuple[EntryId, EntryId]]) -> None:
-    """Add ascending runs behind the ranges. A run that touches the last range makes it longer."""
+    """Add ascending runs to the end of the ranges. A run that touches the last range extends it."""
     for first, last in runs:
         if ranges and ranges[-1][1] + 1 == first:
             ranges[-1] = (ranges[-1][0], last)

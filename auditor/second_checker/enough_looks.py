@@ -1,7 +1,8 @@
-"""Whether a verdict had enough looks behind it, asked once more and apart from `recheck`, which decides when to commit.
+"""Check that a verdict rests on enough looks, apart from `recheck`, which decides when to commit.
 
-BP-34's second look, as the contract words it: nothing is reported on one look; entries are reported missing after bookies were
-asked at two looks of the same metadata, or one of a marked ledger; no ledger is looked at more often than allowed.
+The contract's rules for BP-34's second look: nothing is reported after a single look. Entries are
+reported missing after bookies were asked at two looks of the same metadata, and the metadata was
+read again. No ledger has more looks than allowed.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from auditor.second_checker.metadata import is_beyond_grace
 from auditor.second_checker.newest_words import is_same_write, words
 
 CLOSING_LOOKS = 2
-"""Looks at which no bookie is asked, beside the `looks_max` at which they are."""
+"""Looks allowed beyond `looks_max`; no bookie is asked at them."""
 
 LOOKS_THAT_ASK = 2
-"""Looks of the same metadata at which bookies were asked, before an entry is reported."""
+"""Looks of the same metadata at which bookies are asked before an entry is reported."""
 
 DELAYS = 2
 """Looks of one ledger, the second and the third, that a run waits before."""
 
 
 def unsupported(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> tuple[str, ...]:
-    """Each thing the verdict claims without the looks that it takes, as a sentence."""
+    """Return a sentence for each claim of the verdict that its looks do not support."""
     return tuple(_sentences(verdict, evidence, terms))
 
 
@@ -50,7 +51,7 @@ def _sentences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iter
 
 
 def _of_entries(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iterator[str]:
-    """Missing or corrupt entries: asked twice, and the metadata read once more behind it."""
+    """Check missing or corrupt entries: bookies asked twice, then the metadata read once more."""
     told = [one for one in verdict.findings if one.family is Family.ENTRY or one.kind is Kind.UNDERREPLICATED_UNRECOVERABLE]
     if not told:
         return
@@ -62,7 +63,11 @@ def _of_entries(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Ite
 
 
 def _of_unsettled(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iterator[str]:
-    """A ledger that kept changing: looked at as often as allowed, and nothing said of it but a mark that stood through it."""
+    """Check a ledger that kept changing.
+
+    It must have had all looks allowed. Its only finding is a mark beyond grace, if the last two
+    looks saw one.
+    """
     looks = evidence.looks
     asked = sum(1 for look in looks if look.answers)
     if len(looks) <= terms.looks_max and asked < terms.looks_max and not _needs_a_third_delay(looks):
@@ -82,5 +87,5 @@ def _needs_a_third_delay(looks: Sequence[Look]) -> bool:
 
 
 def _has_its_standing(verdict: Verdict) -> bool:
-    """The two standings that a ledger can have of which nothing is known for sure but its mark."""
+    """Return whether an unsettled verdict is VIOLATED with findings, or INDETERMINATE without."""
     return verdict.standing is (Standing.VIOLATED if verdict.findings else Standing.INDETERMINATE)

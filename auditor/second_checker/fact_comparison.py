@@ -1,4 +1,4 @@
-"""Whether the facts of a finding are what the second checker derives: each fact in which the two differ, with both sides."""
+"""Pair each fact of a finding with the same fact as the second checker derives it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,18 @@ from auditor.second_checker.placement import WRITE_SETS_SHOWN_MAX
 Pair: TypeAlias = tuple[str, object, object]
 
 _NEEDS_EVERY_ENTRY = frozenset({WhyMarked.NO_COPY_IN_REACH, WhyMarked.NO_SPARE_BOOKIE, WhyMarked.STALE})
-"""Why a mark stands, where some entry that was not looked at may decide it."""
+"""Reasons for a mark that may depend on an entry that was not examined."""
 
 
 def facts_compared(
     one: Facts, other: Facts, *, is_whole: bool = True, left_open: Set[int | None] = frozenset()
 ) -> Iterator[Pair]:
-    """Yield (which fact, what the first checker says, what the second says). `is_whole`: the second looked at every entry;
-    else facts that any entry may decide are compared as far as the entries looked at tell. `left_open`: write sets whose
-    placement the second could not try, by where they begin."""
+    """Yield (name of a fact, what the first checker says, what the second says), equal or not.
+
+    If not `is_whole`, the second checker did not examine every entry. Facts that depend on every
+    entry are then compared as far as the examined entries show. `left_open`: write sets whose
+    placement the second could not try, by where they begin.
+    """
     if type(one) is not type(other):
         yield "facts", type(one).__name__, type(other).__name__
     elif isinstance(one, UnrecoverableFacts) and isinstance(other, UnrecoverableFacts):
@@ -63,7 +66,7 @@ def _entries(one: EntryFacts, other: EntryFacts, *, is_whole: bool) -> Iterator[
     elif is_whole:
         yield "search", search, again
     elif again is not None:
-        # Of a ledger that was not looked at whole the second checker sees no more than the first.
+        # Without all entries, the second checker can only find fewer bookies than the first.
         found = search or Search(0, 0, 0, 0)
         yield "found on", set(again.found_on) - set(found.found_on), set()
         yield "corrupt on", set(again.corrupt_on) - set(found.corrupt_on), set()
@@ -80,7 +83,10 @@ def _contradictions(one: ContradictionFacts, other: ContradictionFacts) -> Itera
 
 
 def _placement(one: PlacementFacts, other: PlacementFacts, left_open: Set[int | None]) -> Iterator[Pair]:
-    """All; where write sets were left open, how many of them decide is the first checker's word, and why these do."""
+    """Compare all facts, except those of write sets that the second checker left open.
+
+    There, the first checker decides how many write sets are at fault and why.
+    """
     yield from _each(replace(one, shown=(), deciding=0), replace(other, shown=(), deciding=0))
     fewest, most = other.deciding, other.deciding + len(left_open)
     yield "write sets that decide", one.deciding, min(max(one.deciding, fewest), most)

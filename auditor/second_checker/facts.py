@@ -1,4 +1,4 @@
-"""The facts of findings as the second checker derives them: of entries, of marks, of metadata alone."""
+"""The facts of findings as the second checker derives them: of entries, marks and metadata."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ Testimonies = Mapping[BookieId, Testimony]
 def entry_facts(
     heard: Words, metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies, worst: Worst, search: Search | None
 ) -> EntryFacts:
-    """Return what holds of the worst entry. `at_tail` is right only where all entries were looked at."""
+    """Return the facts about the worst entry.
+
+    `at_tail` is right only if all entries were examined.
+    """
     write_set = worst.stretch.bookies_of(worst.entry)
     lists = listing_bookies(heard, metadata)
     return EntryFacts(
@@ -45,7 +48,7 @@ def entry_facts(
 
 
 def _gone(heard: Words, metadata: LedgerMetadata) -> Iterator[BookieId]:
-    """Bookies that are gone and to which some entry was written, whether or not it is among those looked at."""
+    """Yield the gone bookies to which some entry was written, whether that was examined or not."""
     parts = stretches(metadata)
     for bookie in sorted(bookie for bookie, answer in heard.answers.items() if answer.is_gone):
         if any(bookie in part.ensemble and first_of(part, bookie) is not None for part in parts):
@@ -53,8 +56,12 @@ def _gone(heard: Words, metadata: LedgerMetadata) -> Iterator[BookieId]:
 
 
 def _is_at_tail(metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies) -> bool:
-    """Walk each bookie's entries upwards: none may be missing before the last stretch, and in that one some come first, then
-    nothing but missing ones. What such a bookie has must have been listed or read, all of it."""
+    """Return whether each bookie that lacks entries lacks only the end of the last stretch.
+
+    Such a bookie must hold its first entry there, and none of its entries may be unknown or
+    assumed. Each write set must name W distinct bookies, and the last stretch must reach
+    lastEntryId.
+    """
     blocks = [one.block for one in tally.counted]
     end = blocks[-1].stretch
     if end.last != metadata.last_entry_id:
@@ -79,19 +86,22 @@ def _is_at_tail(metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies
 
 
 def _assumed(tally: Tally, testimonies: Testimonies, bookie: BookieId) -> int:
-    """How many copies a bookie that cannot list has by its sample alone: those that nobody read there."""
+    """Return how many copies on a bookie that cannot list rest on its sample: nobody read them."""
     testimony = testimonies[bookie]
     return tally.held[bookie] - sum(word == HELD for word in testimony.told.values()) if testimony.rest == HELD else 0
 
 
 def _write_sets(stretch: Stretch) -> Iterator[tuple[BookieId, ...]]:
-    """The write sets of the stretch that differ, as far as it has entries."""
+    """Yield the write sets of the first E entries, which are all that the stretch has."""
     for entry in range(stretch.first, min(stretch.last, stretch.first + len(stretch.ensemble) - 1) + 1):
         yield stretch.bookies_of(entry)
 
 
 def copy_counts(tally: Tally, testimonies: Testimonies, probed: Sequence[BookieId], promised: int) -> CopyCounts:
-    """Return what the promised copies rest on, as far as their entries were looked at."""
+    """Return how many of the promised copies were listed, read or assumed.
+
+    Only examined entries count.
+    """
     listed = read = assumed = 0
     for bookie, held in tally.held.items():
         told = sum(word == HELD for word in testimonies[bookie].told.values())
@@ -104,7 +114,7 @@ def copy_counts(tally: Tally, testimonies: Testimonies, probed: Sequence[BookieI
 
 
 def is_mark_stale(record: LedgerRecord, tally: Tally, copies: CopyCounts) -> bool:
-    """Whether all entries of a marked ledger have all their copies, and none of these is assumed."""
+    """Return whether all entries of a marked ledger have all their copies, and none is assumed."""
     metadata = record.metadata
     if record.mark is None or metadata is None or not tally.counted or metadata.last_entry_id is None:
         return False
@@ -114,7 +124,7 @@ def is_mark_stale(record: LedgerRecord, tally: Tally, copies: CopyCounts) -> boo
 
 
 def mark_facts(record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: bool) -> MarkFacts:
-    """Return what is known of a mark. `tally` is None where no bookie was asked."""
+    """Return the facts about a mark. `tally` is None if no bookie was asked."""
     mark, metadata = record.mark, record.metadata
     assert mark is not None, record
     times = [mark.created_ms, *([] if mark.changed_ms is None else [mark.changed_ms])]
@@ -156,7 +166,7 @@ def _why(record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: b
 
 
 def stuck_facts(record: LedgerRecord, terms: Terms) -> StuckFacts:
-    """Return since when a ledger is open or in recovery; it must be stuck."""
+    """Return the facts of a stuck ledger: since when it has been open or in recovery."""
     metadata, stamp = record.metadata, record.stamp
     assert metadata is not None and stamp is not None, record
     if metadata.state is LedgerState.IN_RECOVERY:
@@ -168,7 +178,7 @@ def stuck_facts(record: LedgerRecord, terms: Terms) -> StuckFacts:
 
 
 def contradictions(metadata: LedgerMetadata) -> list[Contradiction]:
-    """Return everything BookKeeper promises of metadata that does not hold (metadata.md 6.2)."""
+    """Return every promise of BookKeeper that the metadata breaks (metadata.md 6.2)."""
     size, write, ack = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
     firsts = [segment.first_entry_id for segment in metadata.segments]
     last, is_closed = metadata.last_entry_id, metadata.state is LedgerState.CLOSED

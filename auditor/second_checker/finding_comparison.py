@@ -1,8 +1,7 @@
-"""Findings on bookies and on the cluster, as both checkers have them: what they agree on, and what
-is withheld.
+"""Compare the findings of both checkers on bookies and on the cluster.
 
-A ledger on which the checkers differ is withheld whole. Here a finding is: it stands beside no
-verdict.
+A ledger on which the checkers differ is withheld whole. Here only the finding is withheld, because
+it has no verdict.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from auditor.model.identity import BookieId
 from auditor.second_checker.fact_comparison import facts_compared
 
 SIDE_CHARS_MAX = 200
-"""Characters of what one side says of a fact."""
+"""Characters kept of what each checker says of a fact."""
 
 Subject = tuple[Kind, BookieId | None]
 """A kind, and the bookie it is about; None: the cluster."""
@@ -31,21 +30,23 @@ class Difference(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What a person reads."""
+        """The difference as a sentence for people."""
         where = "the cluster" if self.bookie_id is None else f"bookie {self.bookie_id}"
         return f"{self.kind.value} on {where} is withheld: our two checkers differ on the same evidence ({self.detail})"
 
 
 class Agreed(NamedTuple):
-    """The findings of the first checker that the second confirms, in their order, and what the two
-    differ on."""
+    """The findings that the second checker confirms, in the first's order, and the differences."""
 
     findings: list[Finding]
     differ: list[Difference]
 
 
 def agree_on(findings: Iterable[Finding], seconds: Mapping[Subject, Facts]) -> Agreed:
-    """Compare each finding with the facts that the second checker derived for its subject."""
+    """Return which findings the second checker confirms, and how the checkers differ on the rest.
+
+    `seconds`: the facts that the second checker derived for each subject.
+    """
     agreed = Agreed([], [])
     seen = set[Subject]()
     for one in findings:

@@ -1,4 +1,4 @@
-"""What the second checker finds wrong with a ledger, as far as it can be compared with a finding of the first."""
+"""The second checker's findings on one ledger, in a form that is comparable with the first's."""
 
 from __future__ import annotations
 
@@ -30,9 +30,13 @@ _OF_PLACEMENT: Mapping[Adherence | None, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class CrossCheckFinding:
-    """One finding of the second checker, with the facts it derives. `segment` is there where it is about one, `entries` and
-    what follows where it is about entries. In PlacementFacts `shown` has the first write sets that decide, but for those in
-    `left_open`, which were too open to be tried (where they begin)."""
+    """One finding of the second checker, with the facts it derives.
+
+    `segment` is set if the finding is about a segment, `entries` if it is about entries.
+    `missing_on` and `copies` are set if it is about copies of them. In PlacementFacts, `shown`
+    omits the write sets in `left_open` (the positions where they begin): they were too open to be
+    tried.
+    """
 
     kind: Kind
     facts: Facts
@@ -44,29 +48,32 @@ class CrossCheckFinding:
 
     @property
     def stands_alone(self) -> bool:
-        """Of a marked ledger it is all there is to say, beside its metadata."""
+        """Whether it replaces the ledger's findings on its mark and on placement."""
         return self.kind is Kind.UNDERREPLICATED_UNRECOVERABLE
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A ledger counted: what its bookies said, copy by copy."""
+    """The counts of a ledger, with what its bookies said."""
 
     tally: Tally
     testimonies: Mapping[BookieId, Testimony]
     corrupt: Mapping[EntryId, Worst]
-    """Each entry with a corrupt copy where one should be."""
+    """Each entry with a corrupt copy on a bookie of its write set."""
 
 
 def mark_told(record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: bool = False) -> list[CrossCheckFinding]:
-    """A mark that stands for too long. `tally` is None where no bookie was asked."""
+    """Return the finding on a mark that is beyond the grace period, if any.
+
+    `tally` is None if no bookie was asked.
+    """
     if not is_beyond_grace(record, terms):
         return []
     return [CrossCheckFinding(Kind.UNDERREPLICATED_BEYOND_GRACE, mark_facts(record, tally, terms, is_stale=is_stale))]
 
 
 def described(record: LedgerRecord, terms: Terms) -> list[CrossCheckFinding]:
-    """Metadata that cannot be decoded or contradicts itself; else a ledger left open."""
+    """Return the finding on malformed or contradictory metadata, else on a stuck ledger, if any."""
     bad, metadata = record.malformed, record.metadata
     if record.status is RecordStatus.MALFORMED and bad is not None:
         facts = UndecodableFacts(bad.reason, bad.offset, bad.length, bad.sha256)
@@ -82,7 +89,11 @@ def described(record: LedgerRecord, terms: Terms) -> list[CrossCheckFinding]:
 def placement_told(
     metadata: LedgerMetadata, parts: Sequence[Stretch], terms: Terms
 ) -> tuple[list[CrossCheckFinding], frozenset[EntryId], bool]:
-    """(a finding for each segment at fault, segments too open to be tried, whether some location that matters is not known)."""
+    """Return (findings, segments too open to try, whether a location that matters is unknown).
+
+    The findings are on segments at fault. Segments too open to try are given by their first
+    entries.
+    """
     doubled = {part.first: part for part in parts if len(set(part.ensemble)) < len(part.ensemble)}
     told = [
         CrossCheckFinding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, DuplicateFacts(_twice(part.ensemble)), _segment(part))
@@ -104,7 +115,7 @@ def placement_told(
 
 
 def _twice(ensemble: Sequence[BookieId]) -> tuple[tuple[BookieId, tuple[int, ...]], ...]:
-    """Each bookie that stands more than once, with its positions."""
+    """Return each bookie that stands more than once in the ensemble, with its positions."""
     times = Counter(ensemble)
     return tuple(
         (bookie, tuple(at for at, one in enumerate(ensemble) if one == bookie)) for bookie in times if times[bookie] > 1
@@ -116,7 +127,10 @@ def _segment(part: Stretch) -> FindingSegment:
 
 
 def _every_segment(metadata: LedgerMetadata) -> Iterator[FindingSegment]:
-    """As Java walks them: all, whether or not they hold an entry; one that holds none ends before it begins."""
+    """Yield all segments as Java walks them, with or without entries.
+
+    A segment without entries ends before it begins.
+    """
     ends = [segment.first_entry_id - 1 for segment in metadata.segments[1:]]
     ends.append(-1 if metadata.last_entry_id is None else metadata.last_entry_id)
     for segment, end in zip(metadata.segments, ends, strict=True):
@@ -126,7 +140,10 @@ def _every_segment(metadata: LedgerMetadata) -> Iterator[FindingSegment]:
 def entries_told(
     heard: Words, metadata: LedgerMetadata, count: Count, terms: Terms, *, excused: bool
 ) -> list[CrossCheckFinding]:
-    """At most one: the strongest kind that is true of any entry."""
+    """Return at most one finding: the strongest kind that is true of any entry.
+
+    If `excused` (marked within the grace period), entries below a quorum are not reported.
+    """
     tally = count.tally
     if not tally.counted:
         return []
@@ -145,7 +162,7 @@ def entries_told(
 
 
 def _lost(heard: Words, metadata: LedgerMetadata, count: Count, terms: Terms, lost: Entries) -> CrossCheckFinding:
-    """Entries of which no copy can exist where the metadata says."""
+    """Return the finding on entries of which no copy can exist where the metadata says."""
     tally = count.tally
     search = searched(heard, metadata, tally, terms)
     facts = entry_facts(heard, metadata, tally, count.testimonies, tally.worst(), search)
@@ -178,7 +195,7 @@ def _told(
 
 
 def beyond_end_told(heard: Words, metadata: LedgerMetadata) -> tuple[list[CrossCheckFinding], bool]:
-    """(entries above lastEntryId, whether there are too many runs there to say)."""
+    """Return (the finding on entries above lastEntryId, if any; whether its runs are too many)."""
     found = beyond_end(heard, metadata)
     if found.facts is None:
         return [], found.is_open

@@ -1,7 +1,8 @@
-"""What one bookie holds, as the second checker sees it: a word for each entry of a block, written into an array.
+"""What one bookie holds, as the second checker sees it: a word for each entry of a block.
 
-A list is written out entry by entry; what was read there is written over it. Blocks are short (`enumerated_blocks`), lists may
-speak of any number of entries: only what lies within the block is written.
+The words HELD, ABSENT and UNKNOWN are written into an array: first the list, then what was read,
+which overrides it. Blocks are bounded (`auditor.second_checker.blocks`), but lists may name any
+number of entries. Only entries within the block are written.
 """
 
 from __future__ import annotations
@@ -23,13 +24,17 @@ HELD, ABSENT, UNKNOWN = 0, 1, 2
 Marks: TypeAlias = NDArray[np.int8]
 
 PAGE = 8192 // 8
-"""Entries of an index page: the last entry may be missing from a list while it is the first one of its page."""
+"""Entries of an index page. A list may lack the last entry if it is the first of its page."""
 
 STRANGE_RUNS_MAX = 10_000
 STRANGE_FROM_RUNS = 17
 KNOWN_STRIDES = 16
-"""What a list may claim (as the first checker bounds it): progressions of 17 runs or more whose period is none of the
-first 16 multiples of the ensemble size may tell 10,000 runs, or as many as the bytes received can have carried one by one."""
+"""Bounds on what a list may claim, the same as the first checker's.
+
+A progression is strange if it has STRANGE_FROM_RUNS runs or more, and a period that is not one of
+the first KNOWN_STRIDES multiples of the ensemble size. All strange progressions of a list may have
+STRANGE_RUNS_MAX runs, or as many as the received bytes can carry one by one.
+"""
 
 _WHY_NO_LIST = {
     AnswerStatus.SILENT: Unknown.BOOKIE_SILENT,
@@ -53,7 +58,7 @@ NOT_THERE = (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)
 
 
 class Group(NamedTuple):
-    """Runs of `size` entries from `first` on, `period` apart, the last one at `last`."""
+    """Runs of `size` entries, `period` apart: the first begins at `first`, the last at `last`."""
 
     first: EntryId
     last: EntryId
@@ -67,9 +72,11 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Testimony:
-    """What is known of one bookie. An entry is in `told` if it was read there; the rest is in `listed`, or is `rest`.
+    """What is known of the entries of one bookie.
 
-    `why`: the reasons for what is unknown. `present_unlisted`: entries that a list left out and a read found.
+    An entry in `told` was read there. Any other is HELD if `listed` names it, else `rest`. `why`:
+    the reasons for what is unknown. `present_unlisted`: how many entries a list left out and a read
+    found.
     """
 
     rest: int
@@ -78,12 +85,15 @@ class Testimony:
     why: frozenset[Unknown] = frozenset()
     present_unlisted: int = 0
     answered: frozenset[EntryId] = frozenset()
-    """Of a bookie that cannot list: the entries about which it said anything."""
+    """Of a bookie that cannot list: the entries whose read was conclusive."""
     is_away: bool = False
-    """It is silent, or not registered."""
+    """The bookie is silent or not registered."""
 
     def words(self, low: EntryId, high: EntryId) -> Marks:
-        """HELD, ABSENT or UNKNOWN for each entry of [low, high], as if all of them had been written to this bookie."""
+        """Return HELD, ABSENT or UNKNOWN for each entry of [low, high].
+
+        All of them are treated as if they had been written to this bookie.
+        """
         found = np.full(high - low + 1, self.rest, np.int8)
         at = bisect_left(self.listed, low, key=lambda group: group.end)
         while at < len(self.listed) and self.listed[at].first <= high:
@@ -96,9 +106,12 @@ class Testimony:
 
 
 def _write(found: Marks, low: EntryId, high: EntryId, group: Group) -> None:
-    """Mark the group's entries within the block as held: run by run, or where runs are short and many, place by place."""
+    """Mark the group's entries within the block as HELD.
+
+    This goes run by run or, if runs are short and many, place by place within the run.
+    """
     step = group.period or 1
-    skipped = max(0, -((group.first + group.size - 1 - low) // step))  # 0 of a single run, which is not below the block
+    skipped = max(0, -((group.first + group.size - 1 - low) // step))  # 0 for a single run
     starts = range(group.first + skipped * step, min(group.last, high) + 1, step)
     if len(starts) <= group.size:
         for run in starts:
@@ -112,21 +125,23 @@ def _write(found: Marks, low: EntryId, high: EntryId, group: Group) -> None:
 
 
 def gone() -> Testimony:
-    """A bookie that will not come back: it holds nothing."""
+    """Return the testimony of a bookie that will not come back: it holds nothing."""
     return Testimony(ABSENT)
 
 
 def unheard(answer: Answer | None) -> Testimony:
-    """Nothing that counts was heard from it."""
+    """Return the testimony of a bookie without a usable answer: all is unknown."""
     why = Unknown.BOOKIE_SILENT if answer is None else _WHY_NO_LIST.get(answer.status, Unknown.ANSWER_INVALID)
     return Testimony(UNKNOWN, why=frozenset({why}), is_away=why is Unknown.BOOKIE_SILENT)
 
 
 def by_list(answer: Answer, ensemble_size: int, highest: EntryId, reads: Mapping[EntryId, EntryRead]) -> Testimony:
-    """A bookie that listed (or said that it has no such ledger), and the reads behind it; `highest` entry written to it.
+    """Return the testimony of a bookie that listed entries or said that it has no such ledger.
 
-    An entry that the list lacks is absent when it was read in vain, or when every read there was in vain (but for the entry
-    that may be missing from an honest list) and there was one. A copy read with a wrong digest is unknown, listed or not.
+    `reads` are the reads there, `highest` is the highest entry written to it. An unlisted entry is
+    absent if its own read found nothing. If it was not read, it is absent if other unlisted entries
+    were read and none was found; only the entry that an honest list may lack (see PAGE) may be. A
+    copy read with a wrong digest is unknown, listed or not.
     """
     groups = groups_of(answer)
     if claims_too_much(answer, groups, ensemble_size):
@@ -157,10 +172,11 @@ def by_list(answer: Answer, ensemble_size: int, highest: EntryId, reads: Mapping
 
 
 def by_reads(reads: Mapping[EntryId, EntryRead], *, all_due_were_made: bool) -> Testimony:
-    """A bookie that cannot list, by the entries read there (of those written to it).
+    """Return the testimony of a bookie that cannot list, from the reads of entries written to it.
 
-    An unknown ledger speaks for every entry, unless the newest look that was answered showed one. What was not read counts as
-    held when all reads that are due were made and one of them told something.
+    ENOLEDGER at the newest look with a conclusive read makes every entry absent, unless another
+    read at that look returned an entry. An entry that was not read counts as held if all due reads
+    were made and one of them found an entry present or absent.
     """
     spoken = {e: read for e, read in reads.items() if read.status in (*NOT_THERE, ReadStatus.PRESENT, ReadStatus.CORRUPT)}
     latest = max((read.look for read in spoken.values()), default=None)
@@ -192,13 +208,13 @@ def only_listed(groups: tuple[Group, ...], low: EntryId, high: EntryId) -> Marks
 
 
 def edges_of(answer: Answer) -> Iterator[EntryId]:
-    """Where the answer's groups begin and end, and the first and the last run of each."""
+    """Yield the first and last entry of each group's first run, then of its last run."""
     for first, last, size, _ in iter_unpack(">qqii", answer.groups):
         yield from (first, first + size - 1, last, last + size - 1)
 
 
 def names(groups: tuple[Group, ...], entry: EntryId) -> bool:
-    """Whether a list names the entry, by what a group means."""
+    """Return whether a run of the groups contains the entry; the groups ascend."""
     at = bisect_left(groups, entry, key=lambda group: group.end)
     if at == len(groups) or entry < groups[at].first:
         return False
@@ -207,11 +223,11 @@ def names(groups: tuple[Group, ...], entry: EntryId) -> bool:
 
 
 def claims_too_much(answer: Answer, groups: tuple[Group, ...], ensemble_size: int) -> bool:
-    """Whether a list speaks of more strange runs than could ever be judged."""
+    """Return whether a list claims more strange runs than can be judged (see STRANGE_RUNS_MAX)."""
     strange = 0
     for group in groups:
         is_known = group.period % ensemble_size == 0 and group.period // ensemble_size <= KNOWN_STRIDES
-        if group.period == group.size or is_known:  # a single run has no period, and that is known
+        if group.period == group.size or is_known:  # a single run has period 0, which is known
             continue
         runs = (group.last - group.first) // group.period + 1
         strange += runs if runs >= STRANGE_FROM_RUNS else 0

@@ -1,8 +1,7 @@
-"""The ledgers that name a bookie which is not registered, gone through one by one: which are
-marked, and since when.
+"""The ledgers that name an unregistered bookie: which are marked, and since when.
 
-A ledger counts while its metadata, as it was read last, is the same write that needed the bookie
-when it was asked last.
+A ledger counts if the newest reading of its metadata found the same write as the last look that
+needed the bookie.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerState, RecordStatus
 
 LOWEST_MAX = 10
-"""Ledgers named of those that are unmarked."""
+"""Unmarked ledgers whose ids are kept."""
 
 
 class Need(NamedTuple):
@@ -28,8 +27,10 @@ class Need(NamedTuple):
 
 
 class State(NamedTuple):
-    """A ledger as it was read at one look. The stamp is None where it was not there or could not be
-    read."""
+    """A ledger as it was read at one look.
+
+    `stamp` holds None if the ledger did not exist or could not be read.
+    """
 
     ledger_id: LedgerId
     look: int
@@ -42,11 +43,11 @@ class State(NamedTuple):
 
 @dataclass(slots=True)
 class NamingLedgers:
-    """Closed, non-empty ledgers that name one bookie still. `unmarked`: at no look, two at least;
-    `lowest` of them by id.
+    """The closed, non-empty ledgers that still name one bookie.
 
-    `marked_always`: marked at the first look and at the last; `marked_since`: at the last, not at
-    the first.
+    `unmarked`: needed the bookie at two looks or more, and marked at none; `lowest` has the first
+    ids. `marked_always`: marked at the first and at the last look. `marked_since`: marked at the
+    last look, not at the first.
     """
 
     unmarked: int = 0
@@ -55,7 +56,7 @@ class NamingLedgers:
     marked_since: int = 0
 
     def add(self, ledger: LedgerId, needed_at: set[int], history: list[State]) -> None:
-        """Count one ledger with its states, oldest first."""
+        """Count one ledger. `history` has its states, oldest first."""
         now = history[-1]
         then = next((one for one in history if one.look == max(needed_at)), None)
         is_open = now.ledger_state in (LedgerState.OPEN.value, LedgerState.IN_RECOVERY.value)
@@ -73,8 +74,10 @@ class NamingLedgers:
 
 
 def naming_ledgers(needs: Iterable[Need], states: Iterable[State]) -> dict[BookieId, NamingLedgers]:
-    """Return what there is to say of each bookie. Both are sorted by ledger, `states` by look as
-    well."""
+    """Return the ledgers that name each bookie.
+
+    `needs` and `states` are sorted by ledger, `states` also by look.
+    """
     found: dict[BookieId, NamingLedgers] = {}
     histories = _Histories(groupby(states, lambda one: one.ledger_id))
     for ledger, of_it in groupby(needs, lambda one: one.ledger_id):
@@ -89,7 +92,7 @@ def naming_ledgers(needs: Iterable[Need], states: Iterable[State]) -> dict[Booki
 
 @dataclass(slots=True)
 class _Histories:
-    """The states of ledgers, asked for in ascending order."""
+    """Reads the states of ledgers, which must be requested in ascending order."""
 
     rest: Iterator[tuple[LedgerId, Iterator[State]]]
     ledger: LedgerId = -1

@@ -1,4 +1,4 @@
-"""What the second checker makes of metadata and marks alone: exemptions, ledgers left open, marks that are too old."""
+"""What the second checker derives from metadata and marks: exemptions, stuck ledgers, old marks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from auditor.model.verdict import Exempt
 
 
 def is_beyond_grace(record: LedgerRecord, terms: Terms) -> bool:
-    """Marked, and longer ago than acceptable by the older of the mark's two times."""
+    """Return whether the older of the mark's two times is beyond the grace period.
+
+    A ledger without a mark is not beyond it.
+    """
     mark = record.mark
     if mark is None:
         return False
@@ -18,7 +21,7 @@ def is_beyond_grace(record: LedgerRecord, terms: Terms) -> bool:
 
 
 def exemption(record: LedgerRecord) -> Exempt | None:
-    """The first reason of the contract's list that holds of a ledger that is there."""
+    """Return the first reason of the contract's list that applies to an existing ledger."""
     metadata = record.metadata
     holds = {
         Exempt.MARKED_UNDERREPLICATED: record.mark is not None,
@@ -30,7 +33,10 @@ def exemption(record: LedgerRecord) -> Exempt | None:
 
 
 def is_stuck(record: LedgerRecord, terms: Terms) -> bool:
-    """Open since it was made, or in recovery since its znode was last written, for longer than the terms allow."""
+    """Return whether a ledger has been open or in recovery for longer than the terms allow.
+
+    Open counts from its creation, in recovery from the last write of its znode.
+    """
     metadata, stamp = record.metadata, record.stamp
     if metadata is None or stamp is None or terms.stuck_after_ms == 0:
         return False

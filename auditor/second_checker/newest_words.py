@@ -1,4 +1,4 @@
-"""The second checker's own reading of the evidence: which looks count, and the newest word of each bookie among them."""
+"""Which looks count for the second checker, and the newest word of each bookie among them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerRecord
 
 LOOKS_OF_CORRUPTION = 2
-"""A wrong digest accuses when so many looks read it."""
+"""Looks that must read a wrong digest before a copy is reported as corrupt."""
 
 _SPOKEN = {AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER}
 _READ = {ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStatus.CORRUPT}
@@ -19,11 +19,13 @@ _READ = {ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStat
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What the looks at the newest state of the metadata heard.
+    """What was heard at the looks that saw the newest state of the metadata.
 
-    `answers` and `reads`: the newest word that says something, else the newest word; a wrong digest says something. What a
-    bookie listed before it was gone is not looked at.
-    `corrupt`: copies read with a wrong digest at two looks, and at none of them or since in any other way.
+    `answers` and `reads` have the newest conclusive word, else the newest word. A wrong digest is
+    conclusive. A list that a bookie gave before it was gone is ignored.
+
+    `corrupt`: copies read with a wrong digest at LOOKS_OF_CORRUPTION looks, and not conclusively in
+    any other way since the first of these.
     """
 
     record: LedgerRecord
@@ -34,17 +36,17 @@ class Words:
 
     @property
     def asked(self) -> int:
-        """Looks of them at which bookies were asked."""
+        """The number of these looks at which bookies were asked."""
         return sum(1 for look in self.looks if look.answers)
 
 
 def is_same_write(one: LedgerRecord, other: LedgerRecord) -> bool:
-    """Whether two readings found the same write of the same znode, or failed in the same way."""
+    """Return whether two readings found the same write of a znode, or failed in the same way."""
     return (one.status, one.stamp) == (other.status, other.stamp)
 
 
 def words(looks: Sequence[Look], terms: Terms) -> Words:
-    """Read the looks from the newest backwards, as far as they saw the same metadata."""
+    """Return what was heard at the newest looks, as far back as they saw the same metadata."""
     newest = looks[-1].record
     spoken = _SPOKEN | {AnswerStatus.UNSUPPORTED} if terms.probe_entries > 0 else _SPOKEN
     chain: list[Look] = []

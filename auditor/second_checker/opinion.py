@@ -1,12 +1,16 @@
-"""The second checker: one ledger judged again from the same evidence, entry by entry, by derivations of its own.
+"""The second checker: judge one ledger again from the same evidence, by derivations of its own.
 
-Verified: all that the first checker verifies of a ledger (its module docstrings say what), by other means: which looks count,
-where each entry was written, what each bookie said of it, how many copies can exist, the marks, the metadata, the placement,
-and every fact of each finding.
-Not verified: entries of very long ledgers that lie between those looked at (`enumerated_blocks`); placement that is too open
-to try (`enumerated_placement`); more runs above the end of a ledger than can be counted (`enumerated_beyond_end`). Findings on
-bookies and the cluster are in `enumerated_bookies` and `enumerated_cluster`.
+It verifies all that the first checker verifies of a ledger (its module docstrings say what), entry
+by entry: which looks count, where each entry was written, what each bookie said of it, how many
+copies can exist, the marks, the metadata, the placement, and every fact of each finding.
 
+It does not verify:
+
+- entries of very long ledgers between those examined (`second_checker.blocks`);
+- placement that is too open to try (`second_checker.placement`);
+- more runs above the end of a ledger than it can count (`second_checker.beyond_end`).
+
+Findings on bookies and the cluster are in `second_checker.bookies` and `second_checker.cluster`.
 Nothing here is shared with `auditor.first_checker` but the model.
 """
 
@@ -48,11 +52,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What the second checker makes of a ledger. `blocks`: the entries it looked at; `is_whole`: they are all.
+    """What the second checker concludes about a ledger.
 
-    `unjudged`: segments (their first entries) whose placement is too open to be tried; `end_is_open`: likewise what lies above
-    the end. `probes`: reads that bookies answered
-    which cannot list, and how many of those were drawn (None where that is not known).
+    `blocks`: the entries it examined; `is_whole`: they are all. `unjudged`: segments (their first
+    entries) whose placement is too open to try. `end_is_open`: too many runs lie above the end.
+    `probes`: reads answered by bookies that cannot list, and how many of those were drawn (None if
+    not known). `lacks`: by bookie, the expected and the absent entries.
     """
 
     standing: Standing
@@ -73,7 +78,7 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """A ledger counted, with what its bookies said."""
+    """The counts of a ledger, with what its bookies said."""
 
     tally: Tally
     blocks: tuple[Block, ...]
@@ -84,14 +89,15 @@ class _Count:
 
 
 def enumerated(evidence: LedgerEvidence, terms: Terms, claimed: Iterable[EntryId] = ()) -> Opinion:
-    """Judge the newest state of the ledger. `claimed`: entries that must be among those looked at, however long it is.
+    """Return the second checker's opinion on the newest state of the ledger.
 
-    Costs entries times write quorum, bounded by `enumerated_blocks`.
+    `claimed`: entries that are examined however long the ledger is. Costs entries times write
+    quorum, bounded by `second_checker.blocks`.
     """
     heard = words(evidence.looks, terms)
     opinion = _newest_state(heard, terms, claimed)
     if len(heard.looks) < 2 and opinion.standing is not Standing.VIOLATED:
-        return replace(opinion, told=())  # a remark is made of what was read twice alike
+        return replace(opinion, told=())  # INFO findings need metadata that was read twice alike
     return opinion
 
 
@@ -129,7 +135,7 @@ def _judged(heard: Words, metadata: LedgerMetadata, exempt: Exempt | None, terms
     if any(one.stands_alone for one in of_entries):
         told, topology, unjudged = said, frozenset(), frozenset()
     unheard_on = count.tally.unknown_on
-    # A mark says that bookies are not registered, so that one of them says nothing is not worth a reason.
+    # A mark already says that bookies are not registered: their silence is not a reason.
     missed = {bookie for bookie in unheard_on if is_marked and _is_unregistered(heard, bookie)}
     why = frozenset(reason for bookie in unheard_on - missed for reason in count.testimonies[bookie].why)
     opinion = _opinion(exempt, topology | why, [*told, *of_entries], unjudged)
@@ -147,7 +153,7 @@ def _opinion(
     told: list[CrossCheckFinding],
     unjudged: frozenset[EntryId] = frozenset(),
 ) -> Opinion:
-    """The worst standing wins."""
+    """Return an opinion with the worst standing that its arguments call for."""
     violated = any(CATALOGUE[one.kind].severity is not Severity.INFO for one in told)
     standing = Standing.EXEMPT if exempt is not None else Standing.SOUND
     standing = Standing.VIOLATED if violated else Standing.INDETERMINATE if unknowns else standing
@@ -155,7 +161,10 @@ def _opinion(
 
 
 def _with_counts(opinion: Opinion, count: _Count, around: Surroundings) -> Opinion:
-    """What was counted beside the findings; and whether those that said nothing are all away for maintenance."""
+    """Return the opinion with the counts.
+
+    `only_maintenance`: only bookies away for maintenance left the ledger indeterminate.
+    """
     waits = opinion.standing is Standing.INDETERMINATE and count.tally.unknown_on <= around.maintenance
     return replace(
         opinion,
@@ -183,7 +192,7 @@ def _probes(count: _Count) -> tuple[int, int | None] | None:
 def _count(
     heard: Words, metadata: LedgerMetadata, parts: tuple[Stretch, ...], terms: Terms, claimed: Iterable[EntryId]
 ) -> _Count:
-    """Every bookie's word, written out and counted."""
+    """Count what every bookie said of every examined entry."""
     ledger = heard.record.ledger_id
     edges = {bookie: edges_of(answer) for bookie, answer in heard.answers.items()}
     chosen, is_whole = blocks(ledger, parts, edges, (*claimed, *(entry for _, entry in heard.reads)), terms)
@@ -210,7 +219,7 @@ def _count(
 
 
 def _corrupt(heard: Words, count: _Count) -> dict[EntryId, Worst]:
-    """Each entry with a corrupt copy where one should be, with the copies that are confirmed and those that can exist."""
+    """Return each entry with a corrupt copy on a bookie of its write set, with its copies."""
     found = {}
     for bookie, entry in heard.corrupt:
         counted = count.tally.counted_at(entry)
@@ -221,7 +230,10 @@ def _corrupt(heard: Words, count: _Count) -> dict[EntryId, Worst]:
 
 
 def _by_bookie(told: Iterable[tuple[Stretch, T]]) -> dict[BookieId, list[T]]:
-    """What is told of stretches, for each bookie of their ensembles: nobody walks through those of all others."""
+    """Group values that belong to stretches by the bookies of their ensembles.
+
+    No bookie then walks through the stretches of all others.
+    """
     found: dict[BookieId, list[T]] = {}
     for stretch, one in told:
         for bookie in stretch.bookies:
@@ -230,6 +242,6 @@ def _by_bookie(told: Iterable[tuple[Stretch, T]]) -> dict[BookieId, list[T]]:
 
 
 def is_written(parts: Sequence[Stretch], bookie: BookieId, entry: EntryId) -> bool:
-    """Whether the entry was written to the bookie; the stretches ascend."""
+    """Return whether the entry was written to the bookie; `parts` ascend."""
     at = bisect_left(parts, entry, key=lambda part: part.last)
     return at < len(parts) and parts[at].first <= entry and bookie in parts[at].bookies_of(entry)

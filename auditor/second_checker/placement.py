@@ -1,9 +1,10 @@
-"""Placement as the second checker sees it: every place where a member without location could stand is tried.
+"""Judge placement: try every place where a bookie without location could stand.
 
-Each rule is the loop of the reference (placement-policies.md sections 4 to 6) over places that are all known. A write set fails
-if it fails wherever its unplaced members are, holds if it holds wherever they are, and is unknown otherwise. Not judged (None):
-ensembles with more than UNPLACED_MAX unplaced members for which the places tried leave it open, or where trying takes too long,
-and under the zone-aware policy those in which an unplaced bookie stands twice.
+Each rule is the loop of the reference (placement-policies.md sections 4 to 6), over places that are
+all known. A write set fails if it fails wherever its unplaced members are, holds if it holds
+wherever they are, and is unknown otherwise. Three cases are not judged (None): more than
+UNPLACED_MAX unplaced members, unless the few places tried differ in outcome; more than TRIES_MAX
+tries; and, under the zone-aware policy, an unplaced bookie that stands twice.
 """
 
 from __future__ import annotations
@@ -25,28 +26,33 @@ from auditor.second_checker.reasons import DEFAULT_RACK, DEFAULT_REGION, DEFAULT
 from auditor.second_checker.recorded import recorded
 
 UNPLACED_MAX = 2
-"""Members of one write set (or ensemble) without location whose places are tried in all combinations; of more, a few tell."""
+"""Members without location whose places are tried in all combinations; for more, a few are."""
 TRIES_MAX = 1_000_000
-"""Members placed while one ensemble is tried, all its write sets and combinations together: a second or two. Ensembles of some
-tens, of which two members of a write set are unplaced, come near it."""
+"""Members placed, over all combinations, while one ensemble is tried: a second or two.
+
+An ensemble of some tens comes near it if two members of a write set are unplaced.
+"""
 SETS_MEMBERS_MAX = 100_000
 """Members of all write sets together above which neither checker judges."""
 ENSEMBLES_KEPT_MAX = 4_096
-"""Ensembles remembered with what was found of them: some MB."""
+"""Ensembles whose trial is cached: some MB."""
 
 Places: TypeAlias = Mapping[BookieId, str | None]
-"""Where each member is; None: it counts for nothing (Java's rack-aware policy on a bookie that is not writable)."""
+"""Where each member is; None: it counts for nothing (not writable, in Java's rack-aware policy)."""
 
 _DEFAULT = {Policy.RACK: DEFAULT_RACK, Policy.ZONE: DEFAULT_ZONE, Policy.REGION: DEFAULT_REGION}
 
 
 def judges(rule: PlacementRule, metadata: LedgerMetadata) -> bool:
-    """Whether there is anything to hold a ledger to."""
+    """Return whether the policy demands anything of this ledger; only closed ledgers are judged."""
     return metadata.state is LedgerState.CLOSED and _asks_for_something(rule)
 
 
 def _asks_for_something(rule: PlacementRule) -> bool:
-    """Java's region-aware policy never fails; durability in one region is no demand."""
+    """Return whether an ensemble can fail the policy.
+
+    Java's region-aware policy never fails. Durability in one region demands nothing.
+    """
     if rule.policy is Policy.REGION:
         return not rule.java_compatible and rule.repp_minimum_regions_for_durability > 1
     return rule.policy is not Policy.NONE
@@ -55,7 +61,7 @@ def _asks_for_something(rule: PlacementRule) -> bool:
 def adherence(
     ensemble: tuple[BookieId, ...], write_quorum: int, ack_quorum: int, rule: PlacementRule, around: Surroundings
 ) -> Adherence | None:
-    """How one ensemble adheres; None where that is not judged."""
+    """Return how one ensemble adheres; None if that is not judged."""
     if not _asks_for_something(rule):
         return Adherence.STRICT
     return trial(ensemble, write_quorum, ack_quorum, rule, around).adherence
@@ -63,8 +69,11 @@ def adherence(
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of trying an ensemble. `deciding`: where the write sets begin that are as bad as the whole (None: the ensemble
-    as a whole), ascending; `left_open`: where those begin that are too open to be tried."""
+    """What came of trying an ensemble.
+
+    `deciding`: where the write sets begin that are as bad as the whole, ascending (None: the
+    ensemble as a whole). `left_open`: where those begin that are too open to try.
+    """
 
     adherence: Adherence | None
     deciding: tuple[int | None, ...] = ()
@@ -74,13 +83,13 @@ class Trial:
 def trial(
     ensemble: tuple[BookieId, ...], write_quorum: int, ack_quorum: int, rule: PlacementRule, around: Surroundings
 ) -> Trial:
-    """Try an ensemble under a policy that asks for something."""
+    """Return what comes of trying an ensemble under a policy that it can fail."""
     places = tuple((bookie, *_place(bookie, rule, around)) for bookie in dict.fromkeys(ensemble))
     return _trial(ensemble, write_quorum, ack_quorum, rule, places)
 
 
 def _place(bookie: BookieId, rule: PlacementRule, around: Surroundings) -> tuple[bool, str | None]:
-    """(whether it is known where the bookie counts as being, where)."""
+    """Return (whether the bookie's place is known, the place where it counts)."""
     assigned = (around.location_of(bookie) or "").rstrip("/")
     if not rule.java_compatible:
         return bool(assigned), assigned or None
@@ -88,7 +97,7 @@ def _place(bookie: BookieId, rule: PlacementRule, around: Surroundings) -> tuple
         return True, (assigned or _DEFAULT[Policy.RACK]) if bookie in around.writable else None
     if bookie in around.writable | around.readonly:
         return True, assigned or _DEFAULT[Policy.ZONE]
-    return True, _DEFAULT[Policy.REGION]  # Java's base class resolves what is not registered to this
+    return True, _DEFAULT[Policy.REGION]  # Java's base class resolves unregistered bookies to this
 
 
 WRITE_SETS_SHOWN_MAX = 5
@@ -98,9 +107,9 @@ WRITE_SETS_SHOWN_MAX = 5
 def placement_facts(
     ensemble: tuple[BookieId, ...], metadata: LedgerMetadata, terms: Terms
 ) -> tuple[PlacementFacts, frozenset[int | None]]:
-    """Return what is known of one ensemble at fault, with the write sets that were too open to be tried: where they begin.
+    """Return the facts about an ensemble at fault, and where write sets too open to try begin.
 
-    `shown` has the first write sets that decide, as far as they were tried.
+    `shown` has the first deciding write sets that could be tried.
     """
     rule, around, size = terms.placement, terms.around, len(ensemble)
     tried = trial(ensemble, metadata.write_quorum, metadata.ack_quorum, rule, around)
@@ -121,7 +130,7 @@ def placement_facts(
 def _write_set(
     at: int | None, ensemble: tuple[BookieId, ...], metadata: LedgerMetadata, terms: Terms, *, is_soft: bool
 ) -> WriteSetFacts:
-    """Return one write set with the places of its members and why it is at fault."""
+    """Return the facts about one write set: its members, their places, and why it is at fault."""
     size, rule = len(ensemble), terms.placement
     length = size if at is None else min(metadata.write_quorum, size)
     members = tuple(ensemble[((at or 0) + step) % size] for step in range(length))
@@ -177,7 +186,7 @@ def _trial(
 
 
 def _outcome(outcomes: Mapping[int | None, Adherence | None]) -> Trial:
-    """Return the worst of what came of each write set, by where it begins."""
+    """Return the worst of the write sets' outcomes, which are keyed by where the sets begin."""
     left_open = frozenset(at for at, one in outcomes.items() if one is None)
     worst = min(one for one in (*outcomes.values(), Adherence.STRICT) if one is not None)
     if left_open and worst is not Adherence.FAIL:
@@ -191,7 +200,10 @@ _Concrete: TypeAlias = Callable[[tuple[BookieId, ...], Places], Adherence]
 def _tried(
     members: tuple[BookieId, ...], everywhere: Places, rule: PlacementRule, concrete: _Concrete, tries_max: int
 ) -> Adherence | None:
-    """The rule with the unplaced members everywhere they could be. None also where that takes more than `tries_max` members."""
+    """Return the worst outcome over all places of the unplaced members.
+
+    It is UNKNOWN if some fail and others do not, None if that is too open or exceeds `tries_max`.
+    """
     known = {member: everywhere[member] for member in members if member in everywhere}
     times = Counter(members)
     open_ones = sorted(times.keys() - known.keys())
@@ -210,7 +222,10 @@ def _tried(
 
 
 def _everywhere(open_ones: list[BookieId], candidates: list[str]) -> Iterator[Places]:
-    """All combinations of few; of many, all at one place, or each at a new one."""
+    """Yield all combinations of places for a few members.
+
+    Many members are placed all at the same place, for each place, or each at a new one.
+    """
     if len(open_ones) <= UNPLACED_MAX:
         combined: Iterable[tuple[str, ...]] = product(candidates, repeat=len(open_ones))
     else:
@@ -221,7 +236,10 @@ def _everywhere(open_ones: list[BookieId], candidates: list[str]) -> Iterator[Pl
 
 
 def _candidates(count: int, known: Places, rule: PlacementRule) -> set[str]:
-    """Every place that makes a difference: where others are, in another domain of theirs, somewhere new, the default."""
+    """Return every place that makes a difference.
+
+    It is where others are, in another domain of theirs, somewhere new, or the default.
+    """
     there = {place for place in known.values() if place is not None}
     new = {f"/new {number}" for number in range(count)}
     if rule.policy is Policy.RACK:
@@ -255,7 +273,7 @@ def _zone(members: tuple[BookieId, ...], there: Places, write: int, ack: int, ru
 
 
 def _region(members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule) -> Adherence:
-    """No m - 1 regions may acknowledge an entry alone: every choice of them is counted."""
+    """Fail if any m - 1 regions can acknowledge an entry alone; every choice of them is counted."""
     regions = [_region_of(there[member]) for member in members]
     few = min(rule.repp_minimum_regions_for_durability - 1, len(set(regions)))
     alone = any(sum(region in chosen for region in regions) >= ack for chosen in combinations(sorted(set(regions)), few))

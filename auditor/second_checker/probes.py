@@ -1,8 +1,9 @@
-"""Whether a bookie that cannot list was read as it should be, as the second checker sees it.
+"""Which entries must be read on a bookie that cannot list, as the second checker derives them.
 
-Due are the first and the last entry of each stretch, and as many others as the terms say, drawn by a hash of the run's seed,
-the ledger and the bookie (decision 0014). Both checkers must draw the same ones, so the hash is what they agree on; of which
-entries it draws, each finds out alone. In a ledger too long to be looked at whole, as many others are due, whichever.
+They are the first and the last entry of each stretch on that bookie, and `probe_entries` others.
+Those are drawn by a hash of the run's seed, the ledger and the bookie (decision 0014). Both
+checkers use the same hash, to draw the same entries, but each derives the candidates alone. In a
+ledger too long to be examined whole, any `probe_entries` others will do.
 """
 
 from __future__ import annotations
@@ -18,18 +19,21 @@ from auditor.second_checker.copies import written
 from auditor.second_checker.schedule import Stretch, first_of, last_of
 
 ENDS_MAX = 128
-"""Ends of stretches that are read on one bookie; of more, the outer two and a drawn choice."""
+"""Ends of stretches read on one bookie. Of more, the outer two and a drawn choice are read."""
 
 
 class Due(NamedTuple):
-    """What has to be read on one bookie. `drawn` is None where the sample is not known entry by entry, but `drawn_count` is."""
+    """What must be read on one bookie.
+
+    `drawn` is None if the drawn entries are not known; then only `drawn_count` is.
+    """
 
     ends: frozenset[EntryId]
     drawn: frozenset[EntryId] | None
     drawn_count: int
 
     def was_read(self, entries: Collection[EntryId]) -> bool:
-        """Whether these entries are all that is due."""
+        """Return whether `entries` contain all that is due."""
         read = set(entries)
         if self.drawn is not None:
             return self.ends | self.drawn <= read
@@ -37,7 +41,10 @@ class Due(NamedTuple):
 
 
 def due(ledger: LedgerId, bookie: BookieId, stretches: Sequence[Stretch], blocks: Sequence[Block], terms: Terms) -> Due:
-    """`blocks` are those of the stretches that are looked at. Stretches of other bookies change nothing; they only cost."""
+    """Return what must be read on a bookie. `blocks` are the examined blocks of the stretches.
+
+    Stretches of other bookies add cost, but do not change the result.
+    """
     pairs = ((first_of(one, bookie), last_of(one, bookie)) for one in stretches)
     ends = sorted({entry for pair in pairs for entry in pair if entry is not None})
     key = f"{terms.probe_seed}/{ledger}/{bookie}"
@@ -53,15 +60,18 @@ def due(ledger: LedgerId, bookie: BookieId, stretches: Sequence[Stretch], blocks
 
 
 def _written_to(block: Block, bookie: BookieId) -> Iterator[EntryId]:
-    """Every entry of the block that was written to the bookie."""
+    """Yield every entry of the block that was written to the bookie."""
     for at, bookies in written(block):
         if bookie in bookies:
             yield from range(block.low, block.high + 1)[at]
 
 
 def _drawn(key: str, population: int, count: int) -> set[int]:
-    """`count` of the numbers below `population`. For each of the highest `count` numbers in turn, a number up to it is drawn;
-    it is taken itself where that one was taken before."""
+    """Return `count` distinct numbers below `population`, by Floyd's sampling algorithm.
+
+    For each of the highest `count` numbers, a number up to it is drawn by a hash. If that is taken
+    already, the number itself is taken.
+    """
     taken: set[int] = set()
     for highest in range(max(0, population - count), population):
         hashed = blake2b(f"{key}/{highest}".encode(), digest_size=16).hexdigest()

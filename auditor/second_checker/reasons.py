@@ -1,9 +1,7 @@
-"""Why a write set is at fault, in the clause that a finding carries, as the second checker words
-it.
+"""Word why a write set is at fault, in the second checker's own derivation.
 
-The clause states quantities: the places of a write set, how many there are, how many it needs. Each
-is counted here again from the places of the members, and only of write sets that were found at
-fault by trying.
+A clause states quantities: the places of a write set, how many there are, how many it needs. They
+are counted here again, and only for write sets that were found at fault by trying.
 """
 
 from __future__ import annotations
@@ -22,8 +20,7 @@ DEFAULT_REGION = "/default-region/default-rack"
 
 @dataclass(frozen=True, slots=True)
 class WriteSet:
-    """A write set at fault, or the ensemble as a whole (`is_whole`), with the places of its
-    members."""
+    """A write set at fault, with the places of its members. `is_whole`: it is the ensemble."""
 
     members: tuple[BookieId, ...]
     places: Mapping[BookieId, str | None]
@@ -39,12 +36,12 @@ class WriteSet:
 
     @property
     def unplaced(self) -> int:
-        """How many of its bookies have none. The Java classes leave these out."""
+        """How many of its bookies have no place; always 0 for the Java classes, which skip them."""
         return 0 if self.rule.java_compatible else sum(self.places[member] is None for member in set(self.members))
 
 
 def reason(one: WriteSet, *, is_soft: bool) -> str:
-    """Return the clause. `is_soft`: it adheres softly; else it fails."""
+    """Return the clause. `is_soft`: the write set adheres softly; otherwise it fails."""
     if not one.members:
         return "names no bookie"
     if one.rule.policy is Policy.RACK:
@@ -86,7 +83,7 @@ def _zone(one: WriteSet, *, is_soft: bool) -> str:
     if is_soft:
         return f"{zones} where {min(one.rule.desired_num_zones_per_write_quorum, one.write_quorum)} are desired"
     crowded = [zone for zone, of_zone in domains.items() if len(of_zone) >= 2 and of_zone.count(of_zone[0]) == len(of_zone)]
-    if len(crowded) > one.unplaced:  # not all of them can be lent another upgrade domain
+    if len(crowded) > one.unplaced:  # too few unplaced bookies to relieve every crowded zone
         zone = crowded[0]
         return f"has {len(domains[zone])} members in zone {zone}, all in upgrade domain {domains[zone][0]}"
     return f"{zones} and needs {one.rule.min_num_zones_per_write_quorum}"
@@ -100,7 +97,7 @@ def _span(one: WriteSet) -> str:
 def _region(one: WriteSet) -> str:
     copies = Counter(_region_of(place) for place in one.known)
     few = one.rule.repp_minimum_regions_for_durability - 1
-    fullest = sorted(copies, key=lambda region: -copies[region])[:few]  # of equals the one that stands first
+    fullest = sorted(copies, key=lambda region: -copies[region])[:few]  # ties keep member order
     held = ", ".join(f"{copies[region]} in {region}" for region in fullest) or "none in a known region"
     where = "any region" if few == 1 else f"any {few} regions together"
     return f"has {held}{_more(one) or ','} and ack quorum {one.ack_quorum} allows {max(one.ack_quorum, 1) - 1} in {where}"
@@ -111,7 +108,7 @@ def _region_of(place: str) -> str:
 
 
 def _count(noun: str, names: Sequence[str]) -> str:
-    """Return such as: 2 racks (/r1, /r2)."""
+    """Return a number with its names, such as: 2 racks (/r1, /r2)."""
     counted = f"{len(names)} {noun}{'' if len(names) == 1 else 's'}"
     return f"{counted} ({', '.join(names)})" if names else counted
 

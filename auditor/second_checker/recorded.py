@@ -1,5 +1,4 @@
-"""The placement policy that a ledger's writer recorded, as the second checker reads it from the
-custom metadata."""
+"""Read the placement policy that a ledger's writer recorded in the custom metadata."""
 
 from __future__ import annotations
 
@@ -9,14 +8,16 @@ from collections.abc import Mapping
 from auditor.model.ledger import LedgerMetadata
 
 BYTES_MAX = 16_384
-"""A longer record is not read."""
+"""Longest record that is parsed."""
 CHARS_MAX = 200
-"""Of what it says, no more is shown."""
+"""Characters of the policy that are shown."""
 
 
 def recorded(metadata: LedgerMetadata) -> str:
-    """Return the policy's class with its isolation groups, or what is wrong with the record; ""
-    where there is none."""
+    """Return the recorded policy class with its isolation groups, or what is wrong with the record.
+
+    Return "" if nothing is recorded.
+    """
     values = [value for key, value in metadata.custom_metadata if key == "EnsemblePlacementPolicyConfig"]
     if not values:
         return ""
@@ -39,7 +40,7 @@ def recorded(metadata: LedgerMetadata) -> str:
 
 
 def _groups(value: object) -> str:
-    """Return the groups, with commas between them; "" where none is named."""
+    """Return the groups, separated by commas; "" if none is named."""
     if isinstance(value, list):
         return ", ".join(str(one) for one in value)
     parts = value.split(",") if isinstance(value, str) else []

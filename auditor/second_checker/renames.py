@@ -1,5 +1,4 @@
-"""Whether a bookie that is gone is there under another name, as the second checker finds it entry
-by entry."""
+"""Find out, entry by entry, whether a gone bookie exists under another name."""
 
 from __future__ import annotations
 
@@ -18,12 +17,14 @@ from auditor.second_checker.holdings import HELD, groups_of, only_listed
 from auditor.second_checker.schedule import Stretch, stretches
 
 READS_MAX = 3
-"""Entries that a list may lack of what it should name, if each of them was read."""
+"""Entries that a list may lack, if each of them was read and is present."""
 
 
 class Asked(NamedTuple):
-    """What a registered bookie said of a ledger that names gone bookies: its list, and how the read
-    of each entry ended."""
+    """What a registered bookie said of a ledger that names gone bookies.
+
+    `reads`: how the read of each entry ended.
+    """
 
     gone: frozenset[BookieId]
     answer: Answer
@@ -33,11 +34,11 @@ class Asked(NamedTuple):
 def new_name(
     gone: BookieId, asked: Iterable[Asked], ledgers: Mapping[LedgerId, LedgerMetadata]
 ) -> tuple[BookieId | None, bool]:
-    """Return (the one bookie that holds all that the gone one should, whether there is too much to
-    be looked at).
+    """Return the one bookie that holds all that the gone one should, and whether to give up.
 
-    `ledgers`: the newest metadata of every ledger that was asked about. Costs entries, up to
-    ENUMERATED_ENTRIES_MAX a ledger.
+    The bookie is None if none or several do. Giving up means that a ledger has more than
+    ENUMERATED_ENTRIES_MAX entries to examine. `ledgers`: the newest metadata of every ledger that
+    was asked about. Costs entries.
     """
     about = [one for one in asked if gone in one.gone and one.answer.ledger_id in ledgers]
     compared = {one.answer.ledger_id for one in about}
@@ -54,7 +55,7 @@ def new_name(
 
 
 def _holds(gone: BookieId, one: Asked, parts: Iterable[Stretch]) -> bool:
-    """Return whether every entry is there, as far as it was asked for."""
+    """Return whether the asked bookie holds every entry of `gone`, as far as it was asked."""
     due: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
     lacking = list[EntryId]()
     has_list, groups = one.answer.status is AnswerStatus.HELD, groups_of(one.answer)

@@ -1,7 +1,8 @@
-"""The second checker's own derivation of where entries belong, one entry at a time (metadata.md 6.2).
+"""Where entries belong, as the second checker derives it, one entry at a time (metadata.md 6.2).
 
-It starts from the entry, not from the bookie: entry e was written to the ensemble positions e mod E, (e + 1) mod E, ... W of
-them, counted with the absolute entry id. Nothing here is shared with `auditor.first_checker`, which starts from the position.
+Entry e was written to W ensemble positions: e mod E, (e + 1) mod E, and so on, counted with the
+absolute entry id. This derivation starts from the entry. It shares nothing with
+`auditor.first_checker`, which starts from the position.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ class Stretch(NamedTuple):
     write_quorum: int
 
     def bookies_of(self, entry: EntryId) -> tuple[BookieId, ...]:
-        """The distinct bookies the entry was written to, in the order of the write set."""
+        """Return the distinct bookies the entry was written to, in the order of the write set."""
         size = len(self.ensemble)
         return tuple(dict.fromkeys(self.ensemble[(entry + copy) % size] for copy in range(self.write_quorum)))
 
     @property
     def entry_count(self) -> int:
-        """How many entries these are."""
+        """The number of entries."""
         return self.last - self.first + 1
 
     @property
@@ -39,11 +40,11 @@ class Stretch(NamedTuple):
 
 
 def stretches(metadata: LedgerMetadata) -> tuple[Stretch, ...]:
-    """Return where it is clear which bookies hold which entries; ascending.
+    """Return the parts of a ledger where it is clear which bookies hold which entries, ascending.
 
-    Only of a closed ledger with 1 <= W <= E. A segment counts when it starts at 0 or above, stands where the order of all
-    firstEntryIds puts it, shares its firstEntryId with none and names E bookies. The last one of a ledger without lastEntryId
-    is left out: nobody knows where it ends.
+    Only a closed ledger with 1 <= W <= E has any. A segment counts if it starts at 0 or above, is
+    in order among all firstEntryIds, shares its firstEntryId with no other, has entries, and names
+    E bookies. The last segment of a ledger without lastEntryId does not count: its end is unknown.
     """
     size, write, segments = metadata.ensemble_size, metadata.write_quorum, metadata.segments
     if metadata.state is not LedgerState.CLOSED or write < 1 or size < write:
@@ -63,9 +64,10 @@ def stretches(metadata: LedgerMetadata) -> tuple[Stretch, ...]:
 
 
 def copies_due(metadata: LedgerMetadata, parts: tuple[Stretch, ...]) -> int:
-    """How many copies a writer left behind: W of every entry up to the last, of unclear segments and doubled bookies too.
+    """Return how many copies a writer left behind: W of every entry up to lastEntryId.
 
-    Where nobody knows the last entry, of the entries in `parts` alone.
+    Unclear segments and bookies that stand twice are included. Without lastEntryId, only the
+    entries in `parts` count.
     """
     size, write, last = metadata.ensemble_size, metadata.write_quorum, metadata.last_entry_id
     if metadata.state is not LedgerState.CLOSED or write < 1 or size < write:
@@ -74,12 +76,15 @@ def copies_due(metadata: LedgerMetadata, parts: tuple[Stretch, ...]) -> int:
 
 
 def first_of(stretch: Stretch, bookie: BookieId) -> EntryId | None:
-    """The lowest entry of the stretch that was written to the bookie: the first E are tried, one by one."""
+    """Return the lowest entry of the stretch written to the bookie: the first E are tried.
+
+    Return None if there is none.
+    """
     return next((entry for entry in _from_below(stretch) if bookie in stretch.bookies_of(entry)), None)
 
 
 def last_of(stretch: Stretch, bookie: BookieId) -> EntryId | None:
-    """The highest such entry: the last E are tried."""
+    """Return the highest such entry, or None: the last E are tried."""
     return next((entry for entry in _from_above(stretch) if bookie in stretch.bookies_of(entry)), None)
 
 

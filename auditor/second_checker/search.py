@@ -1,7 +1,7 @@
-"""How far entries without a copy were looked for, as the second checker finds out from the evidence alone.
+"""How far entries without a copy were searched for, as the evidence shows the second checker.
 
-Each registered bookie stands outside the write set of some entries without a copy, or of none. Of those outside: what its list
-names, or what came of reading it there.
+The search covers each registered bookie outside the write set of such an entry. What counts is its
+list or, without a list, the reads of those entries there.
 """
 
 from __future__ import annotations
@@ -27,24 +27,28 @@ _SPOKEN = (*_ABSENT, *_WRONG, ReadStatus.PRESENT)
 
 @dataclass(slots=True)
 class _Other:
-    """One bookie outside the write set of some entry without a copy: by entry, what it holds, lacks, sent wrongly or hid."""
+    """A bookie outside the write set of some entry without a copy.
+
+    `held`, `lacking` and `wrong` are the entries that it sent, lacks, or sent wrongly. For those in
+    `hidden`, no read was conclusive.
+    """
 
     has_list: bool
     knows_nothing: bool
-    """Its newest word on the ledger is that it has none."""
+    """Its newest conclusive word on the ledger is that it does not have it."""
     held: set[EntryId] = field(default_factory=set)
     lacking: set[EntryId] = field(default_factory=set)
     wrong: set[EntryId] = field(default_factory=set)
     hidden: set[EntryId] = field(default_factory=set)
     was_refused_by_bound: bool = False
     lists_some: int = 0
-    """Entries without a copy that its list names."""
+    """The number of entries without a copy that its list names."""
     first_listed: EntryId | None = None
     """The lowest of them."""
 
 
 def listing_bookies(heard: Words, metadata: LedgerMetadata) -> dict[BookieId, tuple[Group, ...]]:
-    """Return the groups of each bookie that gave a list which can be used."""
+    """Return the groups of each bookie that gave a usable list."""
     found: dict[BookieId, tuple[Group, ...]] = {}
     for bookie, answer in heard.answers.items():
         if answer.status in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER):
@@ -55,10 +59,11 @@ def listing_bookies(heard: Words, metadata: LedgerMetadata) -> dict[BookieId, tu
 
 
 def searched(heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Terms) -> Search | None:
-    """Return what the search came to; None where nothing is looked for or no other bookie is registered.
+    """Return how far the search went.
 
-    `entries`, `entries_found` and `entries_left` mean something only where all entries were looked at. Costs entries for each
-    registered bookie.
+    Return None if nothing is searched for, or if no other bookie is registered. `entries`,
+    `entries_found` and `entries_left` are meaningful only if all entries were examined. Costs
+    entries for each registered bookie.
     """
     lost = {place: one.possible == 0 for place, one in enumerate(tally.counted)}
     total = sum(int(np.count_nonzero(mask)) for mask in lost.values())
@@ -92,7 +97,7 @@ def searched(heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Terms)
 
 
 def _written_to(tally: Tally, place: int, bookie: BookieId) -> Mask:
-    """Which entries of a block were written to the bookie."""
+    """Return which entries of a block were written to the bookie."""
     block = tally.counted[place].block
     found = np.zeros(block.high - block.low + 1, np.bool_)
     if bookie in block.stretch.ensemble:
@@ -119,7 +124,10 @@ def _knows_nothing(reads: Iterable[EntryRead]) -> bool:
 
 
 def _sort(other: _Other, reads: Iterable[EntryRead]) -> None:
-    """Put each entry that was read where it belongs. What was shown before the ledger was forgotten is lacking."""
+    """Sort the entries read into the sets of `other`.
+
+    An entry seen before the bookie forgot the ledger counts as lacking.
+    """
     reads = list(reads)
     forgot = max((read.look for read in reads if read.status is ReadStatus.NO_LEDGER), default=0)
     for read in reads:
@@ -133,7 +141,7 @@ def _sort(other: _Other, reads: Iterable[EntryRead]) -> None:
 
 
 def _all_spoke(others: Mapping[BookieId, _Other], total: int, found: int, named: set[BookieId]) -> Search:
-    """Every other bookie spoke for the whole ledger, so that each entry was looked for."""
+    """Return the search if every other bookie spoke for the whole ledger: no entry is left."""
     holders = [bookie for bookie, one in others.items() if one.lists_some]
     unnamed = [bookie for bookie in holders if bookie not in named]
     lowest = tuple(entry for bookie in holders if (entry := others[bookie].first_listed) is not None)
@@ -148,7 +156,7 @@ def _some_spoke(
     total: int,
     named: set[BookieId],
 ) -> Search:
-    """Entries were looked for one by one: the lowest without a copy, and each that some bookie was read for."""
+    """Return the search for the lowest entry without a copy, and for all read elsewhere."""
     entries = {first}.union(*(one.held | one.lacking | one.wrong | one.hidden for one in others.values()))
     answered, unheard, refused, wrong = set[BookieId](), set[BookieId](), set[BookieId](), set[BookieId]()
     holders: dict[EntryId, set[BookieId]] = {entry: set() for entry in entries}

@@ -10,7 +10,7 @@ from auditor.model.finding import Finding
 from auditor.witness.pulsar_commands import PulsarLedger
 
 GC_PAUSE_MS = 604_800_000
-"""The gcWaitTime that is proposed for a bookie that must not collect: a week, in milliseconds."""
+"""The gcWaitTime proposed for a bookie that must not collect garbage: a week, in milliseconds."""
 
 LEDGERS_MAX = 3
 """Ledgers of a bookie that get a command of their own."""
@@ -19,7 +19,10 @@ Commands = list[str]
 
 
 class Steps(NamedTuple):
-    """Commands that look, and those that change something; `CHANGES` is put before the latter."""
+    """Commands that only inspect, and commands that change something.
+
+    `next_commands` puts `CHANGES` before the latter.
+    """
 
     look: Commands
     change: Commands
@@ -40,7 +43,7 @@ def lost_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     bookie = shlex.quote(str(finding.bookie_id))
     assert isinstance(finding.facts, LostFacts), finding
     look = ["listbookies -a -h", f"listledgers -bookieid {bookie}", "clusterinfo", "lostbookierecoverydelay -g"]
-    if finding.facts.renamed_to:  # to copy what is there under another name would take hours for nothing
+    if finding.facts.renamed_to:  # recovering a renamed bookie would take hours for nothing
         return Steps([shell(one) for one in (*look, f"endpointinfo -b {shlex.quote(finding.facts.renamed_to)}")], [])
     change = ["triggeraudit", f"recover {bookie}"]
     return Steps([shell(command) for command in look], [shell(command) for command in change])
@@ -55,7 +58,10 @@ def lost_content(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
 
 
 def failing_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
-    """Look whether it fails others too. Nothing is changed from outside: what to do is in the bookie's own log."""
+    """Return commands that show whether the bookie fails others too.
+
+    None changes anything: the bookie's own log says what to do.
+    """
     assert isinstance(finding.facts, FailingFacts), finding
     bookie = shlex.quote(str(finding.bookie_id))
     read = [f"readledger -l {ledger} -fe 0 -le 1 -b {bookie}" for ledger in finding.facts.some_ledgers[:1]]

@@ -50,7 +50,7 @@ def _renamed(facts: LostFacts) -> str:
 
 
 def _recovery(facts: SilentFacts | LostFacts) -> str:
-    """Say how long the cluster's own auditor waits for a bookie that is gone, and whether anything is repaired."""
+    """Say how long the cluster's auditor waits for a lost bookie, and if auto-recovery is off."""
     delay = facts.lost_bookie_recovery_delay_s
     waits = f" lostBookieRecoveryDelay is {span(delay * 1000)}." if delay else ""
     disabled = " Auto-recovery is disabled (underreplication/disable exists): nothing is repaired until it is enabled."

@@ -21,7 +21,7 @@ GARBAGE_COLLECTION = (
     "Garbage collection there may delete these copies at its next check for over-replicated ledgers. Checks are 24 h apart by "
     "default (gcOverreplicatedLedgerWaitTime), and the next one may be minutes away."
 )
-"""When a stranded copy may be gone (ScanAndCompareGarbageCollector)."""
+"""When a stranded copy may be deleted (ScanAndCompareGarbageCollector)."""
 
 
 GONE = "is gone: it has neither a registration nor a cookie"
@@ -30,7 +30,7 @@ _LOST = (Kind.ENTRY_WITHOUT_REPLICA, Kind.UNDERREPLICATED_UNRECOVERABLE)
 
 
 def tell_entries(finding: Finding, facts: EntryFacts, looks: Sequence[Look]) -> str:
-    """Return what there is to say of the worst entry, of its bookies, and of all entries that are hit."""
+    """Return the witness: the worst entry, what its bookies said, and all entries that are hit."""
     lines = [
         _belongs(finding, facts.worst_entry, facts.write_set),
         *_said(facts.worst_entry, facts.write_set, facts.gone, looks),
@@ -60,7 +60,7 @@ def _belongs(finding: Finding, entry: EntryId, write_set: Sequence[BookieId]) ->
 
 
 def _counted(finding: Finding, entry: EntryId, write_set: Sequence[BookieId], looks: Sequence[Look]) -> str:
-    """Count the copies of the worst entry. A bookie that cannot list may count by other entries that were read there."""
+    """Count copies of the worst entry. A bookie that cannot list may count by other entries."""
     copies = finding.copies
     assert copies is not None, finding
     chain = _settled(looks)
@@ -70,7 +70,7 @@ def _counted(finding: Finding, entry: EntryId, write_set: Sequence[BookieId], lo
 
 
 def _tail(finding: Finding) -> str:
-    """Say that only the end is missing, and that a writer need not wait for more."""
+    """Say that only the end is missing, and that a writer need not wait for more copies."""
     lacking = [bookie for bookie, _ in finding.missing_on]
     verb = "lacks" if len(lacking) == 1 else "lack"
     said = f"{joined(lacking)} {verb} only the end of the ledger"
@@ -78,7 +78,7 @@ def _tail(finding: Finding) -> str:
 
 
 def _search(search: Search, looks: Sequence[Look]) -> Iterator[str]:
-    """Say how far the entries without a copy were looked for on other bookies, and what came of it."""
+    """Say how far the entries without a copy were searched for on other bookies, and the result."""
     total, searched = search.entries + search.entries_left, len(search.searched)
     if total == 1:
         what, each = "it", ""
@@ -104,7 +104,7 @@ def _search(search: Search, looks: Sequence[Look]) -> Iterator[str]:
 
 
 def _found(search: Search, looks: Sequence[Look]) -> str:
-    """Say who holds what was looked for: who sent it has it, who only names it in a list lists it."""
+    """Say who holds the entries: a bookie that sent one has it, one that only names it lists it."""
     if not search.found_on:
         return "none holds a good copy" if search.corrupt_on else "none has it" if search.entries == 1 else "none has any"
     is_one = len(search.found_on) == 1
@@ -156,7 +156,7 @@ def _said(entry: EntryId, write_set: Sequence[BookieId], gone: Sequence[BookieId
 
 
 def _settled(looks: Sequence[Look]) -> Sequence[Look]:
-    """Return the looks that saw the newest state of the metadata: nothing else counts."""
+    """Return the looks that saw the newest state of the metadata; no others count."""
     return looks[settled_from(looks) :]
 
 
@@ -174,8 +174,11 @@ def _newest_word(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> Ite
 
 
 def _told(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -> Look:
-    """Return the look whose word on the entry counts: the newest list, else, where it lacks the entry, the newest read that was
-    answered. A wrong digest counts whatever the list says."""
+    """Return the look whose word on the entry counts.
+
+    It is the newest list or, if that lacks the entry, the newest conclusive read. A read of a wrong
+    digest counts whatever the list says.
+    """
     answered = _newest_answered(bookie, heard)
     read = next((look for look in reversed(heard) if _read_of(look, bookie, entry) in _CONCLUSIVE), answered)
     answer = answered.answers[bookie]
@@ -184,7 +187,7 @@ def _told(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -> Look:
 
 
 def _newest_answered(bookie: BookieId, heard: Sequence[Look]) -> Look:
-    """Return the newest look at which the bookie gave a list, or could not and was read as a sample; else the newest."""
+    """Return the newest look at which the bookie listed or was sampled, else the newest look."""
     return next((look for look in reversed(heard) if _says_what_is_there(look, bookie)), heard[-1])
 
 
@@ -194,7 +197,7 @@ def _says_what_is_there(look: Look, bookie: BookieId) -> bool:
 
 
 def _sample(look: Look, bookie: BookieId) -> dict[EntryId, ReadStatus]:
-    """Return what came of reading the bookie for entries that it should hold."""
+    """Return the results of reading entries that the bookie should hold."""
     return {at: read.status for (where, at), read in look.reads.items() if where == bookie and not read.is_search}
 
 
@@ -215,7 +218,7 @@ def _word(look: Look, bookie: BookieId, entry: EntryId) -> str:
 
 
 def _of_other_entries(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -> str:
-    """Return what the newest reads say of a bookie that cannot list and was not read for the entry; "" for any other."""
+    """Say what reads of other entries show, for a bookie that cannot list and was not read."""
     answer = _newest_answered(bookie, heard).answers[bookie]
     if answer.status is not AnswerStatus.UNSUPPORTED or any((bookie, entry) in look.reads for look in heard):
         return ""
@@ -227,7 +230,7 @@ def _of_other_entries(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -
 
 
 def _rests_on_a_sample(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> bool:
-    """Whether the bookie cannot list, answered for other entries, and was not read for this one."""
+    """Return whether the bookie's copy is assumed: it cannot list, but sent other entries."""
     heard = [look for look in looks if bookie in look.answers]
     if not heard or _newest_answered(bookie, heard).answers[bookie].status is not AnswerStatus.UNSUPPORTED:
         return False
@@ -270,13 +273,13 @@ _READ: dict[ReadStatus, str] = {
 assert _READ.keys() == set(ReadStatus), "each way a reading ends has its words"
 
 _CONCLUSIVE = frozenset({ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStatus.CORRUPT})
-"""Ways it ends that say what the bookie has."""
+"""Results of a read that say what the bookie has."""
 _SPEAK_FOR_OTHERS = frozenset({ReadStatus.PRESENT, ReadStatus.NO_ENTRY})
-"""Ways after which entries that were not read are assumed to be there."""
+"""Results that let entries which were not read be assumed present."""
 
 
 def _lists(answer: Answer, entry: EntryId) -> bool:
-    """Whether one of the answer's groups (first, last, size, period) contains the entry."""
+    """Return whether one of the answer's groups (first, last, size, period) contains the entry."""
     return any(
         first <= entry <= last + size - 1 and (period == 0 or (entry - first) % period < size)
         for first, last, size, period in iter_unpack(">qqii", answer.groups)

@@ -1,6 +1,7 @@
-"""No accusation without a witness: a finding told so that a person can check it by hand, and its outside form.
+"""Render each finding as a witness that a person can check, and in its outside form.
 
-The outside form is contract section 4's object, one a finding: plain JSON values, the same bytes for the same evidence.
+The outside form is contract section 4's object: plain JSON values, the same bytes for the same
+evidence.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ Json = dict[str, Any]
 
 
 class ClusterLook(NamedTuple):
-    """One look at the whole cluster: when it began, in ms, what was looked at and what was seen ("listing", "411 ledgers")."""
+    """One look at the whole cluster.
+
+    It has the time when it began (ms), what was looked at and what was seen ("listing", "411
+    ledgers").
+    """
 
     at_ms: int
     what: str
@@ -40,16 +45,19 @@ class ClusterLook(NamedTuple):
 
 
 LISTED, PROBED = "listed", "probed"
-"""What a verdict rests on: lists of everything a bookie holds, or a sample of entries that were read."""
+"""A verdict rests on whole lists of what bookies hold, or on a sample of entries that were read."""
 
 
 def assurance(probes: Probes | None) -> str:
-    """The word for what a verdict rests on."""
+    """Return the word for what a verdict rests on: LISTED or PROBED."""
     return LISTED if probes is None else PROBED
 
 
 def ledger_testimony(finding: Finding, looks: Sequence[Look], facts: ClusterFacts, probes: Probes | None = None) -> Json:
-    """A finding on a ledger, with every look taken at it; `probes` are those of its verdict."""
+    """Return the outside form of a finding on a ledger, with every look at the ledger.
+
+    `probes` are those of its verdict.
+    """
     told = _TELL[finding.kind](finding, finding.facts, looks)
     owner = owner_of(looks[-1].record.metadata)
     witness = f"{told} {_asked_at(looks)}".strip()
@@ -57,7 +65,10 @@ def ledger_testimony(finding: Finding, looks: Sequence[Look], facts: ClusterFact
 
 
 def bookie_testimony(finding: Finding, looks: Sequence[BookieRecord], facts: ClusterFacts) -> Json:
-    """A finding on a bookie, with how it was registered and what it answered at every look."""
+    """Return the outside form of a finding on a bookie.
+
+    Its looks say how the bookie answered at each of them.
+    """
     told = _TELL_OTHER[finding.kind](finding, finding.facts)
     return _outside(finding, facts, told, [_bookie_look(record) for record in looks])
 
@@ -69,12 +80,19 @@ def cluster_testimony(finding: Finding, looks: Sequence[ClusterLook], facts: Clu
 
 
 def gist(witness: str) -> str:
-    """Return a witness without the sentence that says when bookies and metadata were asked: for a screen with few lines."""
+    """Return the witness without the sentence that says when bookies and metadata were asked.
+
+    This is for a screen with few lines.
+    """
     return _ASKED_AT.sub("", witness)
 
 
 def finding_id(finding: Finding, facts: ClusterFacts) -> str:
-    """Stable over runs: the cluster, the family, the ledger or bookie (else "cluster"), the segment's first entry."""
+    """Return an id of 16 hex digits that is stable over runs.
+
+    It is a hash of the cluster, the family, the ledger or bookie (else "cluster"), and the
+    segment's first entry.
+    """
     cluster = facts.instance_id or f"{facts.root} {' '.join(sorted(facts.hosts))}"
     subject = next((str(one) for one in (finding.ledger_id, finding.bookie_id) if one is not None), "cluster")
     first = "" if finding.segment is None else str(finding.segment.first_entry_id)
@@ -83,12 +101,16 @@ def finding_id(finding: Finding, facts: ClusterFacts) -> str:
 
 
 def runbook(kind: Kind) -> str:
-    """The project's page on a kind: what it means, what it does to readers and writers, how to look, what to do."""
+    """Return the path of the project's page on a kind.
+
+    The page says what the kind means, what it does to readers and writers, how to look, and what to
+    do.
+    """
     return f"docs/findings/{kind.value.lower()}.md"
 
 
 def finding_line(testimony: Json) -> str:
-    """A finding as one line of JSON: ASCII, keys in the contract's order."""
+    """Return a finding as one line of JSON: ASCII, keys in the contract's order."""
     return json.dumps(testimony, ensure_ascii=True, separators=(",", ":"))
 
 
@@ -135,7 +157,7 @@ def _outside(
 
 
 def ledger_look(look: Look) -> Json:
-    """One look at a ledger in its outside form."""
+    """Return one look at a ledger in its outside form."""
     record = look.record
     return {
         "at": moment(record.read_at_ms),
@@ -158,7 +180,10 @@ _ASKED_AT = re.compile(r" (?:Bookies were asked|Metadata was read) at [^.]*\.$")
 
 
 def _asked_at(looks: Sequence[Look]) -> str:
-    """Say when bookies were asked, and what the metadata was when it was read last. Only looks at the newest metadata count."""
+    """Say when bookies were asked, and what the newest reading of the metadata found.
+
+    Only looks at the newest metadata count.
+    """
     if len(looks) < 2:
         return ""
     newest, chain = looks[-1].record, looks[settled_from(looks) :]
@@ -176,13 +201,16 @@ def _asked_at(looks: Sequence[Look]) -> str:
 
 
 def _was_anyone_asked(look: Look) -> bool:
-    """Whether some bookie could be sent anything at this look: one that is not registered cannot."""
+    """Return whether anything was sent to a bookie at this look.
+
+    Nothing is sent without a registration or an address.
+    """
     answered = {answer.status.value for answer in look.answers.values()}
     return not _NOT_SENT.issuperset(answered | {read.status.value for read in look.reads.values()})
 
 
 _NOT_SENT = frozenset({ReadStatus.UNREGISTERED.value, ReadStatus.ADDRESS_UNKNOWN.value, ReadStatus.NOT_ASKED.value})
-"""How an answer or a read ends that nothing was sent for."""
+"""Results of requests that were never sent."""
 
 
 _TELL: dict[Kind, TellLedger] = {**tell_entries.TELL, **tell_placement.TELL, **tell_marks.TELL, **tell_metadata.TELL}

@@ -22,7 +22,7 @@ _WHY = {
     WhyMarked.EMPTY_LEDGER: "the ledger is CLOSED without entries: there is nothing to replicate",
     WhyMarked.STALE: "every copy is where the metadata says",
 }
-"""Why a mark stands, in words (but for the lock, whose holder is named)."""
+"""Why a mark stands, in words. The lock has a sentence of its own, which names its holder."""
 assert _WHY.keys() | {WhyMarked.LOCKED} == set(WhyMarked), "each reason has its words"
 
 
@@ -36,7 +36,7 @@ def _reasons(facts: MarkFacts) -> Iterator[str]:
 
 
 def _why(facts: MarkFacts) -> str:
-    """Say every reason the evidence gives for the mark to stand, or that it gives none."""
+    """Say every reason that the evidence gives for the mark to stand, or that it gives none."""
     if facts.state is None:
         unchecked = " The ledger's metadata could not be read: its entries are not checked."
     else:
@@ -48,7 +48,7 @@ def _why(facts: MarkFacts) -> str:
 
 
 def _unrecoverable(finding: Finding, facts: UnrecoverableFacts, looks: Sequence[Look]) -> str:
-    """Tell the lost entry as any other, then the mark and what keeps it."""
+    """Return the witness of the lost entry, followed by the mark and why it stands."""
     mark = facts.mark
     age = f"The ledger has been marked under-replicated for {span(mark.age_ms)}; up to {span(mark.grace_ms)} is acceptable."
     return f"{tell_entries(finding, facts.entries, looks)} {age}{_why(mark)}"

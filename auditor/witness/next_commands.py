@@ -1,7 +1,8 @@
-"""What to run next for each kind: commands that look first, then what changes something, marked so.
+"""What to run next for each kind: commands that only look, then commands that change something.
 
-The syntax is that of BookKeeper 4.17.2's own shell (`bookkeeper shell help`) and of `pulsar-admin`. docs/findings/ says what
-each of them shows. Bookie ids and topic names come from metadata that anybody may have written: they are quoted.
+The syntax is that of BookKeeper 4.17.2's own shell (`bookkeeper shell help`) and of `pulsar-admin`.
+docs/findings/ says what each command shows. Bookie ids and topic names are quoted, because anybody
+may have written the metadata that they come from.
 """
 
 from __future__ import annotations
@@ -19,19 +20,20 @@ from auditor.witness.bookie_commands import LEDGERS_MAX, Commands, Steps, shell
 from auditor.witness.pulsar_commands import Owner, PulsarLedger, pulsar_ledger
 
 CHANGES = "CHANGES THE CLUSTER: "
-"""Everything that is more than a look begins with this."""
+"""Prefix of every command that changes something."""
 
 _BOOKIES_MAX = 3
 """Bookies that lack something and get a command of their own."""
 _HOLDERS_MAX = 2
-"""Likewise bookies that hold it although metadata does not name them."""
+"""Bookies that hold entries outside their write set and get a command of their own."""
 
 
 def next_commands(finding: Finding, *, replication_disabled: bool, owner: Owner | None = None) -> Commands:
-    """Commands for a person: those that look, then those that change something. At most ten, however many entries are hit.
+    """Return commands for a person: first those that look, then those that change something.
 
-    Auto-recovery is enabled only where `replication_disabled`, and then before anything else that changes. `owner` is the
-    ledger's, in its outside form; of a ledger of Pulsar's the topic is looked at too.
+    There are at most ten, however many entries are hit. Auto-recovery is enabled only if
+    `replication_disabled`, and then before any other change. `owner` is the ledger's owner in its
+    outside form; if Pulsar owns the ledger, the topic is looked at too.
     """
     look, change = _NEXT[finding.kind](finding, pulsar_ledger(owner))
     if replication_disabled and finding.kind in _HEALED_BY_AUTORECOVERY:
@@ -50,7 +52,7 @@ _HEALED_BY_AUTORECOVERY = frozenset(
         Kind.BOOKIE_LOST_UNNOTICED,
     }
 )
-"""Kinds for which auto-recovery has copies to make, or marks to remove, once it is enabled."""
+"""Kinds for which auto-recovery makes copies, or removes marks, once it is enabled."""
 
 
 def _metadata(finding: Finding) -> str:
@@ -58,14 +60,21 @@ def _metadata(finding: Finding) -> str:
 
 
 def _read_on(finding: Finding, bookies: Iterable[str], entry: EntryId, *, save: bool = False) -> Commands:
-    """Read one entry on each bookie. With `-b` the shell leaves out the last entry it is given, so that is one more."""
+    """Return commands to read one entry on each bookie.
+
+    With `-b` the shell leaves out the last entry it is given, so that entry is one higher.
+    """
     form, body = ("-entryformat hex ", " -m") if save else ("", "")
     ranged = f"-l {finding.ledger_id} -fe {entry} -le {entry + 1}"
     return [shell(f"{form}readledger{body} {ranged} -b {shlex.quote(bookie)}") for bookie in bookies]
 
 
 def _recover(finding: Finding, bookie: str, *, plan: bool = False) -> str:
-    """Copy the ledger's share of one bookie to another. `plan`: only print it; the shell asks even then, hence `-f`."""
+    """Return the command to copy the ledger's share of one bookie to another.
+
+    `plan`: it only prints what it would copy. The shell asks for confirmation even then, hence
+    `-f`.
+    """
     return shell(f"recover {'-dr -f ' if plan else ''}-l {finding.ledger_id} {shlex.quote(bookie)}")
 
 
@@ -76,7 +85,10 @@ def _entry_facts(finding: Finding) -> EntryFacts:
 
 
 def _holders(finding: Finding) -> dict[BookieId, EntryId]:
-    """Bookies outside the write set that hold entries without a copy, each with one; those that list the worst come first."""
+    """Return the bookies outside the write set that hold an entry without a copy, with that entry.
+
+    Those that list the worst entry come first.
+    """
     facts = _entry_facts(finding)
     found = zip(facts.search.found_on, facts.search.found_first, strict=False) if facts.search else ()
     return dict.fromkeys(facts.listed_outside, facts.worst_entry) | dict(found)
@@ -88,19 +100,25 @@ def _save_on(finding: Finding, holders: Mapping[BookieId, EntryId], most: int) -
 
 
 def _lacking(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
-    """Bookies that lack the worst entry first, then others that lack something; those that are gone cannot be read."""
+    """Return a few bookies to read: those that lack the worst entry, then others that lack entries.
+
+    Gone bookies are left out, because they cannot be read.
+    """
     gone = _entry_facts(finding).gone
     return [bookie for bookie in _in_order(finding, worst_entry) if bookie not in gone][:_BOOKIES_MAX]
 
 
 def _in_order(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
-    """All bookies that lack something: those that lack the worst entry first."""
+    """Return all bookies that lack entries; those that lack the worst entry come first."""
     lacks_it = [b for b, runs in finding.missing_on if any(first <= worst_entry <= last for first, last in runs)]
     return list(dict.fromkeys((*lacks_it, *(bookie for bookie, _ in finding.missing_on))))
 
 
 def _to_recover(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
-    """The bookie that lacks the worst entry, and one that is gone, if that is another: whether it can be read or not."""
+    """Return the first bookie that lacks the worst entry, and a gone one if the first is not gone.
+
+    Neither has to be readable.
+    """
     lacking, gone = _in_order(finding, worst_entry)[:1], _entry_facts(finding).gone
     return [*lacking, *([] if set(lacking) & set(gone) else gone[:1])]
 
@@ -161,7 +179,7 @@ def _corrupt(finding: Finding, topic: PulsarLedger | None) -> Steps:
 
 
 def _duplicate(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    """No `recover`: in 4.17.2 it puts one new bookie into both places."""
+    """Suggest no `recover`: in 4.17.2 it puts the same new bookie into both places."""
     return Steps([_metadata(finding), shell("listbookies -rw -h"), *_topic(topic)], [])
 
 
@@ -173,7 +191,10 @@ _LACKS_NOTHING = frozenset({WhyMarked.STALE, WhyMarked.EMPTY_LEDGER})
 
 
 def _marked(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    """Recover only what is closed and may lack something: `recover` fences a ledger that is not closed, under its writer."""
+    """Suggest `recover` only for a closed ledger that may lack something.
+
+    On a ledger that is not closed, `recover` fences it under its writer.
+    """
     facts = finding.facts
     assert isinstance(facts, MarkFacts), finding
     named = facts.missing_replicas[:1] if facts.state is LedgerState.CLOSED and _LACKS_NOTHING.isdisjoint(facts.why) else ()
@@ -189,7 +210,7 @@ def _marked(finding: Finding, topic: PulsarLedger | None) -> Steps:
 
 
 def _mark_without_ledger(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
-    """BookKeeper's shell removes no mark: ZooKeeper's does."""
+    """Suggest ZooKeeper's shell for removing the mark: BookKeeper's cannot."""
     facts = finding.facts
     assert isinstance(facts, MarkWithoutLedgerFacts), finding
     again = [shell(f"ledgermetadata -l {ledger}") for ledger in facts.some_ledgers[:LEDGERS_MAX]]

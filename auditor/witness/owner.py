@@ -1,6 +1,7 @@
-"""Whose ledger it is, by the custom metadata its writer left: "which topic is this?" answered in the finding itself.
+"""Whose ledger it is, by the custom metadata of its writer. This answers "which topic is this?".
 
-Pulsar writes `application`, `component` and names under `pulsar/` (LedgerMetadataUtils; metadata.md section 9).
+Pulsar writes `application`, `component` and names under `pulsar/` (LedgerMetadataUtils; metadata.md
+section 9).
 """
 
 from __future__ import annotations
@@ -8,13 +9,13 @@ from __future__ import annotations
 from auditor.model.ledger import LedgerMetadata
 
 TEXT_CHARS_MAX = 512
-"""Longest name shown; anybody may write anything there."""
+"""Longest value that is shown. Anybody may write anything there."""
 
 _NAMES = ("pulsar/managed-ledger", "pulsar/compactedTopic", "pulsar/schemaId")
 
 
 def owner_of(metadata: LedgerMetadata | None) -> dict[str, str | None] | None:
-    """`{application, component, name}` as far as the ledger says, or None where it says nothing of the kind."""
+    """Return `{application, component, name}` as far as the ledger says, None if it does not."""
     if metadata is None:
         return None
     said = {key: value.decode("utf-8", "replace")[:TEXT_CHARS_MAX] for key, value in metadata.custom_metadata}

@@ -1,4 +1,4 @@
-"""Times, durations, names and entry ranges as a witness says them."""
+"""Format times, durations, names and entry ranges for a witness."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from datetime import UTC, datetime
 from auditor.model.finding import Ranges
 
 RUNS_TOLD = 5
-"""Entry ranges in a sentence; the finding itself carries more."""
+"""Entry ranges shown in a sentence; the finding itself has more."""
 NAMES_TOLD = 8
-"""Bookies or ledgers in a sentence; the finding's facts carry all."""
+"""Bookies or ledgers named in a sentence; the finding's facts have all."""
 
 
 def moment(at_ms: int) -> str:
-    """Return milliseconds since 1970 as RFC 3339 in UTC; a time no calendar has is returned as it is."""
+    """Return milliseconds since 1970 as RFC 3339 in UTC.
+
+    A time outside the calendar is returned in milliseconds: "123 ms".
+    """
     try:
         return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except (OverflowError, ValueError, OSError):
@@ -39,7 +42,7 @@ def clocks(times_ms: Sequence[int]) -> str:
 
 
 def span(ms: int, *, tenths: bool = False) -> str:
-    """Return a duration in its two largest units: "23 s", "1 h 5 min", "10 days".
+    """Return a duration in at most two units: "23 s", "1 h 5 min", "10 days".
 
     `tenths`: below ten seconds with tenths of a second, where there are any: "0.4 s".
     """
@@ -55,21 +58,27 @@ def span(ms: int, *, tenths: bool = False) -> str:
 
 
 def runs(ranges: Ranges, total: int) -> str:
-    """Return a few ranges as text; the rest is counted."""
+    """Return the first few ranges as text, and count the remaining entries."""
     shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges[:RUNS_TOLD])
     counted = sum(b - a + 1 for a, b in ranges[:RUNS_TOLD])
     return shown if counted == total else f"{shown} and {total - counted} more"
 
 
 def named(names: Sequence[object], total: int | None = None) -> str:
-    """Return names as a list in a sentence; those beyond NAMES_TOLD, and those of `total` not given, are counted."""
+    """Return the first few names as text, and count the rest.
+
+    The rest are names beyond NAMES_TOLD, and those of `total` that `names` does not have.
+    """
     some = [str(name) for name in names[:NAMES_TOLD]]
     more = (len(names) if total is None else total) - len(some)
     return ", ".join(some) + (f" and {more} more" if more > 0 else "")
 
 
 def joined(names: Sequence[object]) -> str:
-    """Return names as a subject or object of a sentence: "b1", "b1 and b2", "b1, b2 and b3"; long ones as `named` does."""
+    """Return names as text with "and" before the last: "b1", "b1 and b2", "b1, b2 and b3".
+
+    More than NAMES_TOLD names are written as by `named`.
+    """
     if not 1 < len(names) <= NAMES_TOLD:
         return named(names)
     return f"{named(names[:-1])} and {names[-1]}"

@@ -13,13 +13,13 @@ from auditor.witness.sentences import TellLedger
 WRITE_SETS_TOLD_MAX = 2
 """Write sets in a witness; the facts have more."""
 BOOKIES_TOLD_MAX = 5
-"""Bookies that stand twice in a witness; the facts have all."""
+"""Duplicate bookies named in a witness; the facts have all."""
 _ADHERES = {Kind.PLACEMENT_FAILED: "does not adhere", Kind.PLACEMENT_SOFT: "adheres only softly"}
 _MORE_WRITE_SETS = {
     Kind.PLACEMENT_FAILED: ("does not adhere either", "do not adhere either"),
     Kind.PLACEMENT_SOFT: ("adheres only softly too", "adhere only softly too"),
 }
-"""What is said of write sets that are counted: of one, of several."""
+"""What a witness says of write sets that are only counted: of a single one, of several."""
 
 
 def _duplicate(finding: Finding, facts: DuplicateFacts, _looks: Sequence[Look]) -> str:
@@ -55,7 +55,11 @@ def _placement(finding: Finding, facts: PlacementFacts, _looks: Sequence[Look]) 
 
 
 def _write_set(one: WriteSetFacts, facts: PlacementFacts) -> str:
-    """One clause: "The write set from position 2 (b3 at /r1, b1 at /r1) has 1 rack (/r1) and needs 2"."""
+    """Return a clause for one write set.
+
+    For example: "The write set from position 2 (b3 at /r1, b1 at /r1) has 1 rack (/r1) and needs
+    2".
+    """
     what = "The ensemble" if one.position is None else f"The write set from position {one.position}"
     if one.position is None and (facts.policy != "region" or not one.members):
         return f"{what} {one.why}"

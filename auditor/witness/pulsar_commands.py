@@ -1,8 +1,9 @@
-"""What `pulsar-admin` says of a ledger that Apache Pulsar owns: which topic it is, and what to ask about it.
+"""The topic of a ledger that Apache Pulsar owns, and the `pulsar-admin` commands for it.
 
-Pulsar names a managed ledger `tenant/namespace/persistent/topic` with the topic's local name URL-encoded, in its old form with
-the cluster behind the tenant (TopicName.getPersistenceNamingEncoding, Codec); a schema `tenant/namespace/topic`, encoded
-likewise (TopicName.getSchemaName); a compacted ledger by its topic's whole name (LedgerMetadataUtils).
+Pulsar names a managed ledger `tenant/namespace/persistent/topic`, with the topic's local name
+URL-encoded. In the old form the cluster follows the tenant (TopicName.getPersistenceNamingEncoding,
+Codec). The name of a schema is `tenant/namespace/topic`, encoded likewise
+(TopicName.getSchemaName). A compacted ledger has its topic's whole name (LedgerMetadataUtils).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Owner: TypeAlias = Mapping[str, str | None]
 
 _PREFIX = "persistent://"
 _CURSOR = " cursor "
-"""What stands between a managed ledger and its cursor in an owner's name."""
+"""What separates a managed ledger and its cursor in an owner's name."""
 
 
 class Use(StrEnum):
@@ -31,14 +32,20 @@ class Use(StrEnum):
 
 
 class PulsarLedger(NamedTuple):
-    """The topic that a ledger belongs to (`persistent://tenant/namespace/topic`, decoded), and what for."""
+    """The topic of a ledger, decoded, and what Pulsar uses the ledger for.
+
+    A topic is written `persistent://tenant/namespace/topic`.
+    """
 
     topic: str
     use: Use
 
 
 def pulsar_ledger(owner: Owner | None) -> PulsarLedger | None:
-    """Which topic an owner's words name; None where they name none, or nothing that may stand on a command line."""
+    """Return the topic that an owner names, and what it uses the ledger for.
+
+    Return None if there is no topic, or if its name must not stand on a command line.
+    """
     name = None if owner is None or owner.get("application") != "pulsar" else owner.get("name")
     if owner is None or not name:
         return None
@@ -56,7 +63,10 @@ def pulsar_ledger(owner: Owner | None) -> PulsarLedger | None:
 
 
 def _of_managed_ledger(name: str) -> str:
-    """The topic of a managed ledger's name; empty where it has another form, as ledgers of other plugins have."""
+    """Return the topic of a managed ledger's name.
+
+    Return "" if the name has another form, as with ledgers of other plugins.
+    """
     parts = name.split("/")
     return _of_parts([*parts[:-2], parts[-1]], range(3, 5)) if parts[-2:-1] == ["persistent"] else ""
 
@@ -68,7 +78,7 @@ def _of_parts(parts: list[str], wanted: range) -> str:
 
 
 def looks(ledger: PulsarLedger) -> list[str]:
-    """Commands that show the topic's ledgers and cursors as the broker sees them."""
+    """Return commands that show the topic's ledgers and cursors, or schemas, in the broker."""
     topic = shlex.quote(ledger.topic)
     stats = f"pulsar-admin topics stats-internal {topic}"
     if ledger.use is Use.SCHEMA:
@@ -79,14 +89,20 @@ def looks(ledger: PulsarLedger) -> list[str]:
 
 
 def reading(ledger: PulsarLedger, ledger_id: int | None, entry_id: str) -> list[str]:
-    """The command that has the broker read one entry, where the ledger holds messages."""
+    """Return the command that makes the broker read one entry.
+
+    Return no command unless the ledger holds messages.
+    """
     if ledger.use is not Use.MESSAGES:
         return []
     return [f"pulsar-admin topics get-message-by-id -l {ledger_id} -e {entry_id} {shlex.quote(ledger.topic)}"]
 
 
 def unloading(ledger: PulsarLedger) -> list[str]:
-    """The command that has a broker load the topic anew, and so close what was left open; it changes something."""
+    """Return the command that makes a broker load the topic anew, which closes an open ledger.
+
+    It changes something. Return no command unless the ledger holds messages or a cursor.
+    """
     if ledger.use not in (Use.MESSAGES, Use.CURSOR):
         return []
     return [f"pulsar-admin topics unload {shlex.quote(ledger.topic)}"]

@@ -1,4 +1,4 @@
-"""What renders a finding: a function of it, its facts and every look taken, which returns sentences a person can check."""
+"""The functions that render a finding, its facts and all looks as sentences a person can check."""
 
 from __future__ import annotations
 
