@@ -1,4 +1,4 @@
-"""A token bucket: how fast one reader may ask."""
+"""A token bucket that limits how fast one reader sends requests."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 
 BURST_S = 0.1
-"""How much of a second's allowance may be spent at once after a pause, in seconds."""
+"""How many seconds of unused allowance may be spent at once after a pause."""
 
 
 class Pace:
     """At most `per_second` permits a second on average; 0 lifts the limit.
 
-    A demand larger than the bucket is granted at once and paid back by the ones after it, so a batch is never split.
-    Clock (seconds, monotonic) and sleep are told, for tests.
+    A demand larger than the bucket is granted at once, and later demands wait for it. So a batch is
+    never split. Tests pass their own clock (seconds, monotonic) and sleep.
     """
 
     def __init__(
@@ -30,7 +30,10 @@ class Pace:
         self._refilled_at = clock()
 
     def take(self, permits: int) -> None:
-        """Wait until `permits` may be spent. Waits at most the debt of the demand before, that is its size / `per_second`."""
+        """Wait until `permits` may be spent.
+
+        Waits at most for the debt of the previous demand: its size divided by `per_second`.
+        """
         assert permits >= 0, permits
         if self._per_second == 0:
             return
