@@ -1,4 +1,7 @@
-"""What an answer on the wire, or the lack of one, says as evidence: each question becomes exactly one Answer or EntryRead."""
+"""Turns a bookie's responses, or the lack of one, into evidence.
+
+Each question becomes exactly one Answer or EntryRead.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ _SAYS = {
 
 
 class End(NamedTuple):
-    """What holds from now on for every question: how the bookie greets us, each answer's status, and why."""
+    """Why the conversation is over: the bookie's greeting, and the status and detail of every
+    question that has no outcome yet."""
 
     greeting: Greeting
     status: str
@@ -33,7 +37,10 @@ class End(NamedTuple):
 
 
 class Evidence:
-    """Makes answers for one bookie at one look. `groups_max`, `frame_bytes_max` as in BookieLimits; `now_ms` the wall clock."""
+    """Makes the evidence of one bookie at one look.
+
+    `groups_max` and `frame_bytes_max` are those of BookieLimits; `now_ms` is the wall clock.
+    """
 
     def __init__(
         self, bookie_id: BookieId, look: int, groups_max: int, frame_bytes_max: int, now_ms: Callable[[], int]
@@ -45,7 +52,7 @@ class Evidence:
         self.now_ms = now_ms
 
     def from_event(self, ask: Ask, event: Answered | AnswerTooLarge) -> Answer | EntryRead:
-        """What `event` says about the question it answers."""
+        """Return what `event` says about the question it belongs to."""
         if isinstance(event, AnswerTooLarge):
             ask.received_bytes += event.length + LENGTH_BYTES
             detail = f"the answer has {event.length} bytes, frame_bytes_max accepts {self._frame_bytes_max}"
@@ -76,7 +83,10 @@ class Evidence:
         return self._answer(ask, AnswerStatus.REFUSED, _refusal(event.status))
 
     def without(self, ask: Ask, status: str, detail: str) -> Answer | EntryRead:
-        """An answer that holds no entry: `status` is a word AnswerStatus and ReadStatus both know (else AnswerStatus alone)."""
+        """Return evidence without entries: an EntryRead for a read, else an Answer.
+
+        `status` is a value of ReadStatus for a read and of AnswerStatus for a list.
+        """
         if isinstance(ask.question, ReadQuestion):
             return self._entry_read(ask, ask.question, ReadStatus(status), detail)
         return self._answer(ask, AnswerStatus(status), detail)

@@ -1,7 +1,8 @@
-"""A lane: everything asked of one bookie at one look, over one conversation with it.
+"""A lane: the one bounded conversation with one bookie at one look.
 
-`AsyncLane` for several bookies in one event loop, `Lane` for a task that talks to one bookie and has no loop of its own. Both
-answer every question exactly once and raise nothing that a bookie, a name or a network could cause.
+`AsyncLane` serves several bookies in one event loop. `Lane` serves a task that talks to one bookie
+and has no event loop. Both return exactly one result for each question. They raise no error that a
+bookie, a host name or a network could cause.
 """
 
 from __future__ import annotations
@@ -27,14 +28,16 @@ LANES_AT_ONCE_MAX = 64
 
 
 class AsyncLane:
-    """One bookie at `host`:`port`, one look. One call at a time; all calls in one event loop.
+    """The lane of the bookie at `host`:`port`, for one look. One call at a time, in one event loop.
 
-    `now_ms` is the wall clock that dates the evidence; `has_listed` says that the bookie listed a ledger at an earlier time of
-    the run: it can, however many questions go unanswered now. What the bookie did in an earlier call holds in the later ones:
-    once it is silent, refuses or cannot list, it is not asked again.
+    `now_ms` is the wall clock that dates the evidence. `has_listed` says that the bookie listed a
+    ledger earlier in the run. Then it can list, however many questions go unanswered now. A bookie
+    that is silent or refuses is not asked again in later calls; one that cannot list gets no more
+    lists.
 
-    With `patience`, `lists` returns before the time-out of a request where a bookie has listed nothing: what it says of an
-    overdue list is assumed, and `settle_late_lists` says in the end what became of it. Entries may be read in between.
+    With `patience`, `lists` does not wait for the time-out of a request if the bookie has listed
+    nothing yet. Its Answer to an overdue list is then assumed, and `settle_late_lists` returns the
+    final one. Entries may be read in between.
     """
 
     def __init__(
@@ -55,25 +58,33 @@ class AsyncLane:
         self._conversation = PatientConversation((host, port), limits, evidence, proof, late)
 
     async def greet(self) -> tuple[Greeting, str]:
-        """Connects and asks GET_BOOKIE_INFO, unless that has been done: ANSWERED, SILENT or REFUSED, and why."""
+        """Connect and ask GET_BOOKIE_INFO unless connected; return the greeting and its reason.
+
+        See `greeting`."""
         await self._conversation.greet()
         return self._conversation.greeting()
 
     async def lists(self, questions: Sequence[ListQuestion]) -> list[Answer]:
-        """One Answer a question, in the order of the questions."""
+        """Return one Answer a question, in the order of the questions."""
         return cast("list[Answer]", await self._ask(questions))
 
     @property
     def has_late_lists(self) -> bool:
-        """Whether `lists` assumed something that `settle_late_lists` has to settle."""
+        """Whether `lists` assumed an Answer that `settle_late_lists` must replace."""
         return self._conversation.has_late_lists
 
     async def settle_late_lists(self) -> list[Answer]:
-        """Return the final Answer to each list whose answer was assumed, after waiting for it as long as patience says."""
+        """Return the final Answer to each list whose Answer was assumed.
+
+        Waits for overdue lists as long as `patience` says.
+        """
         return cast("list[Answer]", [ask.outcome for ask in await self._conversation.settle_late_lists()])
 
     async def reads(self, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
-        """One EntryRead a question, in the order of the questions. PRESENT only when ids and digest are right."""
+        """Return one EntryRead a question, in the order of the questions.
+
+        PRESENT means that the ids match and no digest that could be checked is wrong.
+        """
         return cast("list[EntryRead]", await self._ask(questions))
 
     async def _ask(self, questions: Sequence[ListQuestion] | Sequence[ReadQuestion]) -> list[Answer | EntryRead | None]:
@@ -82,23 +93,23 @@ class AsyncLane:
         return [ask.outcome for ask in asks]
 
     def greeting(self) -> tuple[Greeting, str]:
-        """What the bookie as a whole has done, after all this; SILENT when it was never asked."""
+        """Return how the bookie as a whole behaved so far, and why. SILENT if never asked."""
         return self._conversation.greeting()
 
     @property
     def probes(self) -> int:
-        """GET_BOOKIE_INFO requests sent: they are in no answer's `requests`."""
+        """The number of GET_BOOKIE_INFO requests sent. No answer's `requests` includes them."""
         return self._conversation.probes
 
     async def close(self) -> None:
-        """Closes the connection. May be called again."""
+        """Close the connection. May be called again."""
         await self._conversation.close()
 
 
 class Lane:
-    """An AsyncLane for a caller without an event loop: each method blocks until it is done (`deadline_ms` bounds it).
+    """An AsyncLane for a caller without an event loop. `deadline_ms` bounds how long methods block.
 
-    To be used from one thread, where no event loop is running. A context manager: leaving closes it.
+    Use it from one thread in which no event loop is running. As a context manager it closes itself.
     """
 
     def __init__(self, lane: AsyncLane) -> None:
@@ -131,7 +142,7 @@ class Lane:
         return self._lane.probes
 
     def close(self) -> None:
-        """Closes the connection and the loop. May be called again."""
+        """Close the connection and the event loop. May be called again."""
         if not self._loop.is_closed():
             self._loop.run_until_complete(self._lane.close())
             self._loop.close()

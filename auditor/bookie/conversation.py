@@ -1,8 +1,9 @@
-"""One conversation with one bookie: connections, silence and the deadline, around the questions of `exchange`.
+"""One conversation with one bookie: connections, silence and the deadline. `exchange` has the rest.
 
-Every connection begins with GET_BOOKIE_INFO: a bookie that does not answer that is silent, and no time-out is paid again. A
-question that goes unanswered while the bookie says other things has timed out. When nothing was said since, or no list ever,
-GET_BOOKIE_INFO on the same connection tells a bookie that is gone from one that cannot list.
+Every connection begins with GET_BOOKIE_INFO. A bookie that does not reply to it is silent, and we
+do not wait for it again. A question times out when it stays unanswered while the bookie replies to
+others. If the bookie said nothing since, or never listed, GET_BOOKIE_INFO is sent again. Its reply
+tells a bookie that cannot list from one that is gone.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Operation, Status
 
 TICKS_PER_TIMEOUT = 20
-"""How finely the time-out of a request is watched."""
+"""How often we check for overdue questions within the time-out of a request."""
 TICK_MAX_S = 0.1
 IDLE_LOOPS = 3
-"""Turns of the event loop before a call asks anything, for it to notice a connection closed since the last call."""
+"""Turns of the event loop before a call sends anything, to notice a connection closed meanwhile."""
 
 
 class Conversation:
-    """`end`: set once nothing more will be asked. `cannot_list`: why no list will ever come, or "".
+    """One conversation with a bookie. One call at a time, all in one event loop.
 
-    `probes` counts GET_BOOKIE_INFO requests, which belong to no question. One call at a time; one event loop for all of them.
-    A call may end without the lists that are overdue: `late` has them, and `PatientConversation` waits for them.
-    """
+    `end` is set once nothing more will be asked. `cannot_list` says why the bookie cannot list, or
+    "". `probes` counts GET_BOOKIE_INFO requests, which belong to no question. A call may end before
+    overdue lists came: `late` keeps them, and `PatientConversation` waits for them."""
 
     def __init__(
         self, address: tuple[str, int], limits: BookieLimits, evidence: Evidence, proof: ListingProof, late: LateLists
@@ -57,7 +58,7 @@ class Conversation:
         self.cannot_list, self.probes = "", 0
 
     async def ask(self, asks: Sequence[Ask]) -> None:
-        """Give every ask its outcome: all are lists, or all are reads. Raises nothing that a bookie could cause."""
+        """Set the outcome of each ask, all lists or all reads. No bookie can make this raise."""
         lists = self._asks_lists = bool(asks) and asks[0].is_list
         self._exchange.proof.asked += len(asks) if lists else 0
         if asks and self.end is None and not (lists and self.cannot_list):
@@ -74,7 +75,7 @@ class Conversation:
             ask.outcome = self._evidence.without(ask, *self._why_not(ask))
 
     def _why_not(self, ask: Ask) -> tuple[str, str]:
-        """(status, detail) for a question that got no answer."""
+        """Return (status, detail) for a question that got no response."""
         if ask.is_list and self.cannot_list:
             return "unsupported", self.cannot_list
         if ask.unanswered and (self.end is None or self.end.greeting is Greeting.ANSWERED):
@@ -83,11 +84,11 @@ class Conversation:
         return self.end.status, self.end.detail
 
     async def greet(self) -> None:
-        """Have a connection on which GET_BOOKIE_INFO was answered, or an `end`."""
+        """Connect and get a reply to GET_BOOKIE_INFO, or set `end`."""
         await self._within_deadline(self._connect)
 
     def greeting(self) -> tuple[Greeting, str]:
-        """What the bookie as a whole has done so far, and a sentence where there is something to say."""
+        """Return the greeting of the bookie so far, and a sentence on why, or ""."""
         if self.end is not None:
             return self.end.greeting, self.end.detail
         if self.cannot_list:
@@ -95,11 +96,11 @@ class Conversation:
         return (Greeting.ANSWERED, "") if self._answered else (Greeting.SILENT, "the bookie was not asked")
 
     async def close(self) -> None:
-        """Leave. May be called again."""
+        """Close the connection. May be called again."""
         self._hang_up()
         await asyncio.sleep(0)
 
-    # One call, within what is left of the conversation's time
+    # One call, within the remaining time of the conversation
 
     async def _within_deadline(self, work: Callable[[], Awaitable[None]]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -132,7 +133,7 @@ class Conversation:
             self._raise_bug()
 
     async def _connect(self) -> None:
-        """A connection on which GET_BOOKIE_INFO was answered, or an end."""
+        """Connect and get a reply to GET_BOOKIE_INFO, or set `end`."""
         while self.end is None and self._link is None:
             if self._attempts >= self._limits.connect_attempts_max:
                 self._finish(End(Greeting.SILENT, "silent", f"{self._trouble} ({self._attempts} attempts)"))
@@ -150,7 +151,7 @@ class Conversation:
                 self._raise_bug()
 
     async def _say_hello(self, link: Link) -> None:
-        """GET_BOOKIE_INFO before any question: no answer in time is silence; a connection lost is one attempt gone."""
+        """Ask GET_BOOKIE_INFO on a new link. A time-out means silence; a loss uses one attempt."""
         self._link = link
         self._hello = self._loop.create_future()
         self._send_info(link)
@@ -164,13 +165,13 @@ class Conversation:
             self._hello = None
 
     def _send_info(self, link: Link) -> None:
-        """Ask GET_BOOKIE_INFO, before anything else on a link. `_info_txn_id` is 0 from its answer on."""
+        """Send GET_BOOKIE_INFO. Until its reply `_info_txn_id` is not 0 and no question is sent."""
         self._info_txn_id, frame = link.wire.ask_info()
         self._info_sent_at = self._loop.time()
         self.probes += 1
         link.send(frame)
 
-    # What the link tells
+    # Events of the link
 
     def heard(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
         self._answered = True
@@ -189,7 +190,7 @@ class Conversation:
             self._wake.set()
 
     def _info_answered(self, link: Link) -> None:
-        """The bookie is alive: whatever is overdue is so for a reason of its own."""
+        """Give up the overdue questions: the bookie is alive, so it does not answer just these."""
         self._info_txn_id = 0
         self._info_due = False
         exchange = self._exchange
@@ -200,7 +201,7 @@ class Conversation:
         self._resolve_hello()
 
     def _judge_listing(self) -> None:
-        """To be called when GET_BOOKIE_INFO was answered after every list that counts as unanswered."""
+        """Set `cannot_list` if proven. Needs a GET_BOOKIE_INFO reply after all unanswered lists."""
         proof = self._exchange.proof
         if self.end is None and not self.cannot_list and proof.unable():
             self.cannot_list = unable_text(proof.unanswered, None)
@@ -253,7 +254,7 @@ class Conversation:
         return self._late.overdue_s if self._asks_lists else self._timeout_s
 
     def _tick(self) -> None:
-        """Looks for what is overdue; asks GET_BOOKIE_INFO first, unless the bookie has spoken since and is known to list."""
+        """Give up overdue questions if the bookie spoke since and can list, or else probe it."""
         self._timers.start("tick", self._tick_s, self._tick)
         link, now = self._link, self._loop.time()
         if link is None or self._hello is not None:

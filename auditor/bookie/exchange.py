@@ -1,6 +1,6 @@
-"""The questions of one call on their way to one bookie: which go out now, what came back, which are asked again.
+"""The questions of one call to one bookie: which to send now, what came back, which to send again.
 
-Told the time, in seconds of one clock, and never waiting: `conversation` does the waiting.
+Callers pass the time, in seconds of one clock. Nothing here waits: `conversation` does.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from auditor.wire.bookie_connection import Answered, AnswerTooLarge, BookieConne
 from auditor.wire.frames import Status
 
 SETBACK_WAIT_S = 0.1
-"""Pause after a lost connection, a failed attempt or ETOOMANYREQUESTS; doubled each time in a row without an answer."""
+"""Pause after a lost connection, a failed attempt or ETOOMANYREQUESTS, in seconds. It doubles each
+time until a question is answered."""
 SETBACK_WAIT_MAX_S = 2.0
 FRUITLESS_MAX = 20
-"""Connections in a row lost with questions outstanding and none answered, before the bookie is left alone."""
+"""Maximum number of connections in a row that may be lost with questions outstanding and none
+answered. Then the bookie is not asked any more."""
 
 BURST_S = 0.02
 """Requests that may go out in one write after a pause, in seconds of the rate."""
@@ -32,18 +34,19 @@ _TRY_ELSE = frozenset({int(Status.EUA), int(Status.ETOOMANYREQUESTS)})
 
 
 class Overdue(NamedTuple):
-    """A question whose time is over."""
+    """A question that is outstanding for longer than its time-out."""
 
     txn_id: int
     ask: Ask
 
 
 class Exchange:
-    """`proof` counts over all calls whether the bookie can list; `refused`: it said EUA, it lets us ask nothing.
+    """The waiting and the outstanding questions of one call.
 
-    `resume_at`: nothing is sent before. `fruitless`: how many connections in a row were lost while
-    questions were outstanding, without an answer between them. `slowest_read_s`: how long the
-    slowest answer to a read took.
+    `proof` counts over all calls whether the bookie can list. `refused`: the bookie returned EUA,
+    so it accepts no request of ours. `resume_at`: nothing is sent before that time. `fruitless`:
+    how many connections in a row were lost with questions outstanding and none answered.
+    `slowest_read_s`: how long the slowest response to a read took.
     """
 
     def __init__(self, limits: BookieLimits, evidence: Evidence, now: float, proof: ListingProof) -> None:
@@ -64,13 +67,13 @@ class Exchange:
         self.slowest_read_s = 0.0
 
     def begin(self, asks: Sequence[Ask]) -> None:
-        """The questions of a new call. Those of the last must be done."""
+        """Take the questions of a new call. Those of the last call must be done."""
         assert self.done, "one call at a time"
         self._waiting = Waiting(asks, self._limits.retries_max)
 
     @property
     def done(self) -> bool:
-        """Nothing waits and nothing is outstanding."""
+        """Whether nothing waits and nothing is outstanding."""
         return not self._outstanding and not self._waiting
 
     @property
@@ -78,7 +81,10 @@ class Exchange:
         return len(self._outstanding)
 
     def send(self, wire: BookieConnection, now: float) -> tuple[bytes, float]:
-        """Frames that may go out now, in one piece, and in how many seconds to try again (0: when an answer comes)."""
+        """Return the frames that may be sent now, joined, and in how many seconds to call again.
+
+        0 seconds means: call again when a response comes.
+        """
         waiting = self._waiting
         if not waiting:
             return b"", 0.0
@@ -127,10 +133,11 @@ class Exchange:
         return frames
 
     def heard(self, events: Sequence[Answered | AnswerTooLarge], now: float) -> list[Answered | AnswerTooLarge]:
-        """Takes the answers to questions of this call; returns the others (GET_BOOKIE_INFO, and what came too late).
+        """Take the responses to questions of this call, and return all others.
 
-        What they say is made out by `make_out`, for which the bookie need not wait: more may be sent before. A refusal because
-        of a full read queue is no answer that lets more out at once.
+        The others are replies to GET_BOOKIE_INFO and responses that came too late. `make_out`
+        decodes what was taken, so more frames can be sent first. ETOOMANYREQUESTS does not widen
+        the window.
         """
         take, proof, taken = self._outstanding.pop, self.proof, self._taken
         strays: list[Answered | AnswerTooLarge] = []
@@ -158,7 +165,7 @@ class Exchange:
         return strays
 
     def make_out(self) -> None:
-        """Give what was heard as outcomes: decoding, the larger half of the work."""
+        """Decode the responses that `heard` took into outcomes: the larger half of the work."""
         if self._taken:
             from_event = self._evidence.from_event
             for ask, event in self._taken:
@@ -166,7 +173,7 @@ class Exchange:
             self._taken.clear()
 
     def _not_now(self, ask: Ask, event: Answered | AnswerTooLarge, status: int, now: float) -> None:
-        """EUA ends everything; ETOOMANYREQUESTS is asked again after a pause, until no try is left."""
+        """Handle EUA, which ends everything, or retry after a pause on ETOOMANYREQUESTS."""
         if status == Status.EUA:
             self.refused = True
             self._waiting.put_back(ask)
@@ -183,12 +190,15 @@ class Exchange:
             self.setback(now)
 
     def setback(self, now: float) -> None:
-        """Something failed: nothing goes out for a while, longer each time in a row."""
+        """Send nothing for a while after a failure, longer each time in a row."""
         self.resume_at = now + self._pause_s
         self._pause_s = min(SETBACK_WAIT_MAX_S, 2 * self._pause_s)
 
     def lost(self, why: str, *, breach: bool) -> None:
-        """The connection is gone: what was outstanding is asked again, until no try is left."""
+        """Queue outstanding questions again after a lost connection; settle those without retries.
+
+        `breach`: the bookie broke the protocol.
+        """
         asks = list(self._outstanding.values())
         self._forget()
         if asks:
@@ -206,7 +216,10 @@ class Exchange:
                 self._unanswered(ask)
 
     def overdue(self, now: float, timeout_s: float, busy_at: float) -> list[Overdue]:
-        """Questions unanswered for `timeout_s`, oldest first; time during which a large answer was coming in is not counted."""
+        """Return the questions unanswered for `timeout_s`, oldest first.
+
+        Time before `busy_at`, when a large response was last coming in, does not count.
+        """
         found = []
         for txn_id, ask in self._outstanding.items():
             if now - max(ask.sent_at, busy_at) < timeout_s:
@@ -215,7 +228,7 @@ class Exchange:
         return found
 
     def give_up(self, overdue: Sequence[Overdue], wire: BookieConnection) -> None:
-        """Stop waiting for these; their answers are known again if they come."""
+        """Stop waiting for these questions. The connection still recognises late responses."""
         for txn_id, ask in overdue:
             wire.abandon(txn_id)
             del self._outstanding[txn_id]
@@ -224,12 +237,12 @@ class Exchange:
             self._unanswered(ask)
 
     def _unanswered(self, ask: Ask) -> None:
-        """No try is left: settled at the end of the call, when it is known whether this bookie can list."""
+        """Note that no retry is left. The end of the call decides if the bookie cannot list."""
         ask.unanswered = True
         self.proof.unanswered += ask.is_list
 
     def drop(self) -> None:
-        """Ask and await nothing any more. Answers that come all the same are strays."""
+        """Forget all questions. A response that still comes belongs to none of them."""
         self._forget()
         self._waiting.drain()
 

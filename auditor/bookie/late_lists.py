@@ -1,8 +1,8 @@
-"""Lists that are overdue: how long they are waited for, and what becomes of late ones.
+"""Lists that are overdue: how long we wait for them, and what happens to late ones.
 
 A bookie that cannot list never answers (wire-protocol.md section 6.2). A caller with little time
-therefore reads entries beside an overdue list, instead of waiting for the time-out of the request.
-A list that comes after all replaces what the caller assumed.
+therefore reads entries while a list is overdue, instead of waiting for the time-out of the request.
+A list that comes late replaces what the caller assumed.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Status
 
 SLOWEST_READ_FACTOR = 10
-"""A list is waited for at least this many times as long as the slowest read on the same bookie
-took. A bookie that is slow at everything is slow at listing too, and must not be taken for one
-that cannot list."""
+"""We wait for a list at least this many times as long as the slowest read on the same bookie took.
+A bookie that is slow at everything is slow at listing too, and must not be taken for one that
+cannot list."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListPatience:
-    """How long lists are waited for where a bookie has answered none yet: ms from sending one.
+    """How long to wait for lists of a bookie that has listed nothing yet, in ms after the request.
 
-    After `overdue_ms` entries may be read beside the list. After `give_up_ms` the bookie counts as
-    one that cannot list, if GET_BOOKIE_INFO was answered. The time-out of a request bounds both.
+    After `overdue_ms` entries may be read meanwhile. After `give_up_ms` the bookie counts as unable
+    to list, if it replied to GET_BOOKIE_INFO. The time-out of a request bounds both.
     """
 
     overdue_ms: int
@@ -36,16 +36,18 @@ class ListPatience:
 
 
 UNTRIED = ListPatience(overdue_ms=500, give_up_ms=1_000)
-"""For a bookie of which nothing is known. A real bookie listed a ledger of 800,000 entries in
-0.4 s at most, so 500 ms is late for a list. 1 s is more than twice the slowest list measured,
-and leaves an answer within 3 s also where a second look follows a second later."""
+"""For a bookie about which nothing is known.
+
+A real bookie listed a ledger of 800,000 entries in at most 0.4 s, so a list after 500 ms is late.
+1 s is more than twice the slowest list measured. It still allows a verdict within 3 s when a second
+look follows one second later."""
 KNOWN_UNABLE = ListPatience(overdue_ms=0, give_up_ms=500)
-"""For a bookie that an earlier run, which waits for the whole time-out, recorded as unable to
-list. It is asked all the same, so that a changed storage is noticed."""
+"""For a bookie that an earlier run, which waits for the whole time-out, recorded as unable to list.
+It is still asked, to notice a changed storage."""
 
 
 class LateLists:
-    """The lists of one conversation that its caller did not wait for; none without patience.
+    """The lists of one conversation for which its caller did not wait. Empty without patience.
 
     `is_inconclusive`: a connection was lost, or the bookie was too busy, while a list was awaited.
     """
@@ -66,43 +68,46 @@ class LateLists:
 
     @property
     def has_awaited(self) -> bool:
-        """Whether a list may still come on the connection that it was asked on."""
+        """Whether a list may still come on the connection on which it was requested."""
         return bool(self._awaited)
 
     @property
     def overdue_s(self) -> float:
-        """How long a list is waited for before entries are read beside it, in seconds."""
+        """How many seconds to wait for a list before entries are read meanwhile."""
         if self._patience is None or self._proof.listed:
             return self._timeout_s
         return min(self._patience.overdue_ms / 1000, self._timeout_s)
 
     def give_up_s(self, slowest_read_s: float) -> float:
-        """How long a list is waited for in all, in seconds, where the slowest read took so long."""
+        """Return how many seconds to wait for a list in all, given the time of the slowest read."""
         if self._patience is None:
             return self._timeout_s
         return min(max(self._patience.give_up_ms / 1000, SLOWEST_READ_FACTOR * slowest_read_s), self._timeout_s)
 
     def give_up_at(self, slowest_read_s: float, busy_at: float) -> float:
-        """Until when the awaited lists are waited for, in seconds of the loop's clock; there must
-        be one. While a large answer comes in, it is not late: `busy_at` is when that was last so."""
+        """Return when to stop waiting for the awaited lists, in seconds of the loop's clock.
+
+        At least one list must be awaited. `busy_at` is when a large response was last coming in:
+        until then no list counts as late.
+        """
         sent_at = max(ask.sent_at for ask in self._awaited.values())
         return max(sent_at, busy_at) + self.give_up_s(slowest_read_s)
 
     def keep_awaiting(self, overdue: Sequence[Overdue]) -> None:
-        """Recognise the answers to these if they come. Nothing is kept where their time-out is
-        over."""
+        """Recognise the answers to these lists if they come. Keeps nothing if lists get the whole
+        time-out."""
         if overdue and self.overdue_s < self._timeout_s:
             self._has_begun = True
             self._awaited.update((txn_id, ask) for txn_id, ask in overdue if ask.is_list)
 
     def add(self, asks: Sequence[Ask]) -> None:
-        """Take over what a call left unanswered, asked or not, if lists were given up before
-        their time-out."""
+        """Take over the lists that a call left unanswered, sent or not, if lists were given up
+        before their time-out."""
         if self._has_begun:
             self._asks += asks
 
     def on_answer(self, event: Answered | AnswerTooLarge) -> None:
-        """Take the answer to a list that is overdue."""
+        """Take the answer to an overdue list. Ignores all other events."""
         ask = self._awaited.pop(event.txn_id, None)
         if ask is None:
             return
@@ -116,19 +121,18 @@ class LateLists:
         ask.outcome = self._evidence.from_event(ask, event)
 
     def on_connection_lost(self) -> None:
-        """Stop recognising answers: a new connection counts its transactions anew."""
+        """Stop recognising answers, because transaction ids start again on a new connection."""
         self.is_inconclusive = self.is_inconclusive or bool(self._awaited)
         self._awaited.clear()
 
     def take(self) -> tuple[list[Ask], list[Ask]]:
-        """Stop waiting. Return every question that was taken over, and those of them that were
-        not answered."""
+        """Stop waiting. Return all questions that were taken over, and those without an answer."""
         asks, self._asks = self._asks, []
         self._awaited.clear()
         return asks, [ask for ask in asks if ask not in self._answered]
 
     def ask_without_patience(self, asks: Sequence[Ask]) -> None:
-        """Prepare these to be asked anew, each with the whole time-out."""
+        """Prepare these lists to be requested again, each with the whole time-out."""
         self._patience = None
         self._has_begun = self.is_inconclusive = False
         self._proof.asked -= len(asks)

@@ -1,4 +1,4 @@
-"""One TCP connection to a bookie, with its protocol state: the only place where bytes meet the network."""
+"""One TCP connection to a bookie, with its protocol state. Only this module uses sockets."""
 
 from __future__ import annotations
 
@@ -10,30 +10,41 @@ from auditor.errors import BookieUnreachable, PeerProtocolError
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge, BookieConnection
 
 BUSY_BYTES = 64 * 2**10
-"""While more than this is to come of a frame that has begun, the other answers are stuck behind it, not late."""
+"""While more bytes than this are still missing from a frame, other responses wait behind it and do
+not count as late."""
 
 
 class Listener(Protocol):
-    """Whoever speaks over a link."""
+    """The user of a link. The link calls these methods."""
 
     def heard(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
-        """Answers, in the order they came. Nothing may be asked yet: the bookie may have broken the protocol behind them."""
+        """Take responses, in the order they came.
+
+        Nothing may be sent yet: the bookie may have broken the protocol after them.
+        """
 
     def go_on(self) -> None:
-        """All that was read is told: more may be asked."""
+        """Send more: all that was received has been passed to `heard`."""
 
     def make_out(self) -> None:
-        """Now there is time for what was heard: told after `go_on`, or after `lost`."""
+        """Decode what was heard. Called after `go_on` or `lost`, when the bookie need not wait."""
 
     def lost(self, link: Link, why: str, *, breach: bool) -> None:
-        """The connection is gone, told once; `breach`: the bookie broke the protocol. Not told after `abort`."""
+        """Handle the end of the connection. Called once, and not after `abort`.
+
+        `breach`: the bookie broke the protocol.
+        """
 
     def failed(self, error: BaseException) -> None:
-        """A fault of ours, to be raised where the question was asked."""
+        """Keep an error of the auditor, to raise it where the question was asked."""
 
 
 class Link(asyncio.Protocol):
-    """Reads always, so that a bookie is never held up by us; times in seconds of the loop's clock."""
+    """A connection that always reads, so a bookie never waits for us.
+
+    `heard_at` is when bytes last came, `busy_at` when a large frame was last incomplete, both in
+    seconds of the loop's clock.
+    """
 
     def __init__(self, listener: Listener, frame_bytes_max: int, loop: asyncio.AbstractEventLoop) -> None:
         self._listener = listener
@@ -83,7 +94,7 @@ class Link(asyncio.Protocol):
             self._transport.write(data)
 
     def abort(self) -> None:
-        """Close now and tell nobody. May be called again."""
+        """Close the connection without calling `lost`. May be called again."""
         self._ended = True
         self.wire.close()
         if self._transport is not None:
@@ -96,13 +107,13 @@ class Link(asyncio.Protocol):
 
 
 async def open_link(listener: Listener, host: str, port: int, frame_bytes_max: int, timeout_s: float) -> Link:
-    """A connection in clear. Raises BookieUnreachable, with the reason, for whatever stands in the way."""
+    """Return a new connection without TLS. Raises BookieUnreachable with the reason."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout_s):
             _, link = await loop.create_connection(lambda: Link(listener, frame_bytes_max, loop), host, port)
     except TimeoutError:
         raise BookieUnreachable(f"no connection to {host}:{port} within {timeout_s:g} s") from None
-    except (OSError, ValueError, OverflowError) as error:  # UnicodeError, for a name no resolver takes, is a ValueError
+    except (OSError, ValueError, OverflowError) as error:  # UnicodeError (bad host name) too.
         raise BookieUnreachable(f"no connection to {host}:{port}: {error}") from error
     return link

@@ -1,4 +1,4 @@
-"""A conversation that lets its caller go on while lists are overdue, and waits for them later."""
+"""A conversation that returns while lists are overdue, and waits for them later."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from auditor.bookie.questions import Ask
 
 
 class PatientConversation(Conversation):
-    """After a call for lists, `settle_late_lists` must be called: until then the outcomes of
-    overdue lists are assumed."""
+    """A conversation whose caller must call `settle_late_lists` after asking for lists.
+
+    Until then the outcomes of overdue lists are assumed.
+    """
 
     @property
     def has_late_lists(self) -> bool:
@@ -20,10 +22,9 @@ class PatientConversation(Conversation):
         return bool(self._late)
 
     async def settle_late_lists(self) -> list[Ask]:
-        """Wait for the overdue lists as long as patience says; return their questions, each with
-        its final outcome.
+        """Wait for overdue lists as long as the patience allows; return them with final outcomes.
 
-        Those that did not come are asked again, with the whole time-out, unless the bookie has
+        Lists that did not come are requested again, with the whole time-out, unless the bookie has
         shown that it cannot list.
         """
         if not self._late:

@@ -1,4 +1,4 @@
-"""What can be asked of a bookie, and how far each question has got."""
+"""The questions to a bookie, and the progress of each."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ from auditor.model.ledger import DigestType
 
 
 class ListQuestion(NamedTuple):
-    """Which entries of this ledger do you hold? `expected_bytes` is a guess of the answer's size, for `inflight_bytes_max`."""
+    """Asks which entries of a ledger the bookie holds.
+
+    `expected_bytes` is a guess of the answer's size, for `inflight_bytes_max`.
+    """
 
     ledger_id: LedgerId
     expected_bytes: int = 0
 
 
 class ReadQuestion(NamedTuple):
-    """Do you hold this entry? `digest_type` and `password` (never stored, never shown) tell whether what comes back is it.
+    """Asks whether the bookie holds an entry.
 
-    `is_search`: the bookie should not hold it; the entry has no copy where it should be.
+    `digest_type` and `password` check that the returned bytes are this entry. The password is never
+    stored or shown. `is_search`: the bookie should not hold the entry, but no bookie that should
+    hold it does.
     """
 
     ledger_id: LedgerId
@@ -32,9 +37,11 @@ class ReadQuestion(NamedTuple):
 
 
 class Ask:
-    """One question on its way. `sent_at` is in seconds of the loop's clock; `losses` counts tries that ended without an answer.
+    """One question and its progress.
 
-    `trouble` says what became of the last try; `unanswered`: no try is left and no answer came, why is still to be found out.
+    `sent_at` is in seconds of the loop's clock. `losses` counts failed tries: lost connections and
+    ETOOMANYREQUESTS. `trouble` says what happened to the last try. `unanswered`: no try is left and
+    no response came; the end of the call decides why.
     """
 
     __slots__ = (
@@ -72,11 +79,14 @@ class Ask:
 
 
 READ_EXPECTED_BYTES = 64 * 2**10
-"""What one entry is guessed to weigh; BookKeeper's entries are a few KiB, and frames end at 5 MiB by default."""
+"""Assumed size of an entry. Most are a few KiB; BookKeeper's default frame limit is 5 MiB."""
 
 
 class Waiting:
-    """Questions not outstanding, in the order they go out: those on their last try, alone; those asked before; fresh ones."""
+    """The questions that are not outstanding, in the order in which they are sent.
+
+    First those on their last try, each sent alone; then those sent before; then fresh ones.
+    """
 
     def __init__(self, fresh: Iterable[Ask], retries_max: int) -> None:
         self._alone: deque[Ask] = deque()
@@ -88,12 +98,15 @@ class Waiting:
         return len(self._alone) + len(self._again) + len(self._fresh)
 
     def put_back(self, ask: Ask) -> None:
-        """A try came to nothing and another is left. The last one is made alone, so that no other question can spoil it."""
+        """Queue a question again after a failed try.
+
+        The last try is made alone, so that no other question can spoil it.
+        """
         (self._alone if ask.losses >= self._retries_max else self._again).append(ask)
 
     @property
     def one_alone(self) -> bool:
-        """The next question must have the connection to itself."""
+        """Whether the next question must have the connection to itself."""
         return bool(self._alone)
 
     def next(self) -> Ask:
@@ -103,6 +116,6 @@ class Waiting:
         return (self._alone or self._again or self._fresh).popleft()
 
     def drain(self) -> None:
-        """Leave nothing waiting."""
+        """Remove all questions."""
         for queue in (self._alone, self._again, self._fresh):
             queue.clear()

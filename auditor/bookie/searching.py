@@ -1,6 +1,7 @@
-"""The bound on looking for entries elsewhere: how often one bookie is read, in one run, for entries that it should not hold.
+"""Bounds how often a bookie is read for entries that it should not hold.
 
-Without it a lost bookie of a large cluster would have every other bookie read once for each of its ledgers.
+The bound holds for a whole run. Without it, a lost bookie of a large cluster would cost every other
+bookie one read for each of the lost bookie's ledgers.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from auditor.model.identity import BookieId
 
 
 class SearchBudget:
-    """Reads that are left for each bookie; 0 for one that is not named. None: no bound."""
+    """The search reads left for each bookie; 0 for a bookie not in `left`. None means no bound."""
 
     def __init__(self, left: Mapping[BookieId, int] | None) -> None:
         self._left = None if left is None else dict(left)
 
     def split(self, bookie: BookieId, questions: Iterable[ReadQuestion]) -> tuple[list[ReadQuestion], list[ReadQuestion]]:
-        """Return (the questions to send, the searches that are over the bound), and take what is sent from what is left."""
+        """Return (the questions to send, the searches over the bound). Charges what is sent."""
         asked: list[ReadQuestion] = []
         refused: list[ReadQuestion] = []
         for question in questions:
@@ -35,5 +36,5 @@ class SearchBudget:
 
 
 def unread(bookie: BookieId, question: ReadQuestion, look: int, at_ms: int, status: ReadStatus) -> EntryRead:
-    """Return the evidence of a question that was not sent."""
+    """Return the evidence for a question that was not sent."""
     return EntryRead(bookie, question.ledger_id, question.entry_id, look, at_ms, status, is_search=question.is_search)

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 
 class Timers:
-    """At most one timer a name. What a timer raises goes to `on_error`: an event loop would only
-    log it."""
+    """Timers by name. Exceptions of a timer go to `on_error`: an event loop would only log them."""
 
     def __init__(self, on_error: Callable[[BaseException], None]) -> None:
         self._on_error = on_error
@@ -18,8 +17,10 @@ class Timers:
         return name in self._handles
 
     def start(self, name: str, delay_s: float, act: Callable[[], None]) -> None:
-        """Call `act` once in `delay_s` seconds. Needs a running event loop, and that no timer of
-        this name is running."""
+        """Call `act` once in `delay_s` seconds.
+
+        Needs a running event loop. No timer of this name may be running.
+        """
         assert name not in self._handles, name
 
         def expire() -> None:

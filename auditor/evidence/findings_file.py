@@ -13,26 +13,30 @@ FIELDS = (
     "id", "kind", "family", "severity", "ledger_id", "bookie_id", "owner", "segment", "entries", "entries_total",
     "missing_on", "copies", "facts", "witness", "looks", "next", "runbook", "assurance",
 )  # fmt: skip
-"""Contract section 4, in the order they are written; fields beyond these follow in alphabetical order."""
+"""The fields of contract section 4, in the order they are written.
+
+Any other fields follow in alphabetical order."""
 
 LINE_CHARS_MAX = 16 * 2**20
-"""Longest line read: a finding holds at most 20 ranges a bookie, so a longer one is none of ours."""
+"""Longest line accepted, in characters. A finding is shorter: it has at most 20 ranges a bookie."""
 
 
 def line(finding: Mapping[str, Any]) -> str:
-    """One finding as one line, ending in a newline. Absent fields are written as null."""
+    """Return one finding as one line, ending in a newline. Absent fields are written as null."""
     ordered = {name: finding.get(name) for name in FIELDS}
     ordered.update({name: finding[name] for name in sorted(finding) if name not in ordered})
     return json.dumps(ordered, ensure_ascii=True, allow_nan=False, separators=(",", ":")) + "\n"
 
 
 def lines(findings: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Each finding as one line, in the order given."""
+    """Return each finding as one line, in the order given."""
     return map(line, findings)
 
 
 def parse(text_lines: Iterable[str], name: str = "findings.jsonl") -> Iterator[dict[str, Any]]:
-    """Findings from lines, one by one. Raises `OutputError` naming the line that is none."""
+    """Yield the findings in these lines. Blank lines are skipped.
+
+    Raises `OutputError` that names the line which is not a finding."""
     for number, text in enumerate(text_lines, start=1):
         if not text.strip():
             continue

@@ -1,4 +1,7 @@
-"""From columns back to values: everything seen of a ledger, column by column, because cell by cell is ten times slower."""
+"""Decodes Arrow columns into the evidence of each ledger.
+
+Whole columns are decoded at once, because decoding cell by cell is ten times slower.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,10 @@ _DIGEST: dict[int | None, DigestType | None] = {None: None, **{int(digest): dige
 
 
 def gathered(batch: pa.RecordBatch) -> Iterator[LedgerEvidence]:
-    """The ledgers of a SEEN batch, looks oldest first. Costs some ten microseconds a ledger: columns, not cells."""
+    """Yield the evidence of each ledger of a SEEN batch, its looks oldest first.
+
+    Costs some ten microseconds a ledger.
+    """
     records = _Nested(batch.column("records"), _ledger_records)
     answers = _Nested(batch.column("answers"), _answers)
     reads = _Nested(batch.column("reads"), _entry_reads)
@@ -42,7 +48,10 @@ def gathered(batch: pa.RecordBatch) -> Iterator[LedgerEvidence]:
 def evidence_of(
     ledger_id: int, records: Sequence[LedgerRecord], answers: Sequence[Answer], reads: Sequence[EntryRead]
 ) -> LedgerEvidence:
-    """Sort what was seen of one ledger into its looks. A doubled answer shows as an AssertionError: it is our fault."""
+    """Return what was seen of one ledger as its looks, oldest first.
+
+    Raises AssertionError for two answers of one bookie at one look: that is a fault of the auditor.
+    """
     if len(records) == 1:
         only = Look(records[0], {a.bookie_id: a for a in answers}, {(r.bookie_id, r.entry_id): r for r in reads})
         assert len(only.answers) == len(answers), f"two answers of one bookie on ledger {ledger_id} at one look"
@@ -67,7 +76,7 @@ def ledger_records(rows: pa.Table) -> list[LedgerRecord]:
 
 
 class _Nested:
-    """A list<struct> column, decoded once; index it by row for that row's values."""
+    """A list<struct> column, decoded once. Indexing it with a row returns that row's values."""
 
     def __init__(self, column: pa.ListArray, decode: Callable[[pa.StructArray], list[Any]]) -> None:
         self._offsets = column.offsets.to_pylist()
@@ -76,7 +85,7 @@ class _Nested:
 
     def __getitem__(self, row: int) -> list[Any]:
         if self._is_there is not None and not self._is_there[row]:
-            return []  # a null cell may span values that do not count
+            return []  # Arrow allows values under a null cell; they are not data.
         return self._values[self._offsets[row] : self._offsets[row + 1]]
 
 
@@ -138,7 +147,10 @@ def _mark(cells: tuple[Any, ...]) -> Mark:
 
 
 def _optional(rows: pa.StructArray, make: Callable[[tuple[Any, ...]], Any], names: tuple[str, ...]) -> list[Any]:
-    """A nullable struct column; most ledgers have neither mark nor fault, so nothing is decoded for them."""
+    """Return a nullable struct column as values.
+
+    Skips decoding when every row is null: most ledgers have neither a mark nor a fault.
+    """
     if rows.null_count == len(rows):
         return [None] * len(rows)
     valid = rows.is_valid().to_pylist()

@@ -1,7 +1,8 @@
-"""The journal of a run: which of its stages are written whole, so that a run that was killed goes on behind the last of them.
+"""The journal of a run: which of its stages are complete. A resumed run starts after the last one.
 
-One file a stage, `journal/000007.json`, written in one step once the stage's table is there. It names the files that the stage
-wrote: whatever else lies among the tables was left by a stage that was cut down, and is removed before the run goes on.
+Each stage has one file, such as `journal/000007.json`, written in one step after the stage's table.
+The file names the files that the stage wrote. Any other file among the tables was left by an
+interrupted stage. It is removed when the run is resumed.
 """
 
 from __future__ import annotations
@@ -22,20 +23,26 @@ TABLES = ("evidence", "steps", "verdicts")
 """Directories of a run that its stages write."""
 
 STAGES_MAX = 1_000_000
-"""Stages of one run: names of entries sort by their numbers. 1,000 shards have some ten thousand."""
+"""Maximum number of stages of one run, because the six digits of a file name must sort by number.
+
+A run of 1,000 shards has some ten thousand stages."""
 
 Told = Mapping[str, Any]
-"""What a stage hands to the rest of the run beside its table: JSON, given back when the run goes on."""
+"""What a stage returns to the run beside its table. It is JSON, and a resumed run reads it back."""
 PROBLEMS = "problems"
-"""Under this key of `Told`: sentences on what was odd but did not stand in the stage's way."""
+"""The key of `Told` for sentences on problems that did not stop the stage."""
 
 Args = ParamSpec("Args")
 
 
 @dataclass(slots=True)
 class Journal:
-    """What is written of one run. `seconds` tells how long each stage for people took so far, `reads` what the driver read
-    from ZooKeeper; `began_with` and `began_with_reads` what they told when the run was cut down."""
+    """The completed stages of one run.
+
+    `seconds` returns how long each stage of the summary's `duration_s` took so far. `reads` returns
+    what the driver read from ZooKeeper. `began_with` and `began_with_reads` are the last values of
+    the two that an interrupted run recorded.
+    """
 
     run: Place
     seconds: Callable[[], Mapping[str, float]] = dict
@@ -47,7 +54,10 @@ class Journal:
 
     @classmethod
     def reopened(cls, run: Place) -> Journal:
-        """The journal of a run that was cut down; what its last stage left half written is removed. Raises OutputError."""
+        """Return the journal of an interrupted run, and remove the files of its unfinished stage.
+
+        Raises OutputError when the journal is damaged or a file that it names is gone.
+        """
         journal = cls(run)
         for entry in entries(run):
             journal._told[entry["stage"]] = entry["told"]
@@ -63,22 +73,25 @@ class Journal:
         return journal
 
     def has(self, stage: str) -> bool:
-        """Whether the stage is written whole."""
+        """Return whether the stage is complete."""
         return stage in self._told
 
     @property
     def has_any(self) -> bool:
-        """Whether any stage is written whole."""
+        """Whether any stage is complete."""
         return bool(self._told)
 
     @property
     def problems(self) -> list[str]:
-        """What was odd in the stages so far, also in those that were done before the run was cut down."""
+        """The problems of all stages so far, including those before an interruption."""
         return [problem for told in self._told.values() for problem in told.get(PROBLEMS, ())]
 
     def once(self, stage: str, work: Callable[Args, Told | None], *args: Args.args, **options: Args.kwargs) -> Told:
-        """Do the stage, unless it is written already; either way what it told. What `work` raises is raised, and nothing
-        counts as done. Costs listing the run's files."""
+        """Run the stage unless it is complete, and return its result.
+
+        An exception from `work` passes through, and the stage stays incomplete. Running a stage
+        costs one listing of the run's files.
+        """
         if stage not in self._told:
             told = work(*args, **options) or {}
             new = self.run.files_in(*TABLES) - self._files
@@ -91,7 +104,7 @@ class Journal:
 
 
 def entries(run: Place) -> list[dict[str, Any]]:
-    """What stages wrote down, in their order. Raises OutputError where one is missing or damaged."""
+    """Return the journal's entries in order. Raises OutputError when one is missing or damaged."""
     names = sorted(name for name in run.files_in(JOURNAL) if _ENTRY.fullmatch(name))
     if names != [_entry_name(number) for number in range(len(names))]:
         raise OutputError(f"{run.uri}/{JOURNAL} has a gap: that run cannot go on, start a new one")
@@ -99,7 +112,10 @@ def entries(run: Place) -> list[dict[str, Any]]:
 
 
 def forget(run: Place) -> None:
-    """Remove the journal of a run that is over, the newest entry first: whatever is left is the journal of its beginning."""
+    """Remove the journal of a finished run.
+
+    The newest entry goes first, so an interruption leaves a valid journal of the first stages.
+    """
     for name in sorted(run.files_in(JOURNAL), reverse=True):
         run.remove_file(name)
     run.remove(JOURNAL)
@@ -122,6 +138,6 @@ def _entry(run: Place, name: str) -> dict[str, Any]:
 
 
 def _is_checksum_of(name: str, files: set[str]) -> bool:
-    """Whether it is the file that Hadoop keeps beside one of `files`."""
+    """Return whether `name` is the checksum file that Hadoop keeps beside one of `files`."""
     folder, _, file = name.rpartition("/")
     return file.startswith(".") and file.endswith(".crc") and f"{folder}/{file[1:-4]}" in files

@@ -1,4 +1,4 @@
-"""What the newest finished run in OUTPUT knows, for commands that answer in seconds.
+"""Reads the newest finished run in OUTPUT, for commands that answer in seconds.
 
 Arrow takes a third of a second to load. It is loaded only where a table has to be read.
 """
@@ -33,7 +33,7 @@ class NewestRun:
     """Its directory: a local path or a URI."""
 
     def as_json(self) -> dict[str, str]:
-        """How a command names the run it used."""
+        """Return the run's id and end, by which a command's output names the run it used."""
         return {"run_id": self.run_id, "finished_at": self.finished_at}
 
     def bookies_unable(self) -> frozenset[BookieId]:
@@ -60,7 +60,7 @@ class NewestRun:
 def newest_run(output: str, facts: ClusterFacts) -> NewestRun | None:
     """Return the newest finished run in `output`, if it audited the cluster that `facts` describe.
 
-    None also where nothing is there, or nothing that can be read: nobody depends on it.
+    Returns None also when there is no run or it cannot be read: its callers work without one.
     """
     try:
         read_text = _reader(output)
@@ -77,7 +77,7 @@ def newest_run(output: str, facts: ClusterFacts) -> NewestRun | None:
 
 
 def _reader(output: str) -> Callable[[str], str | None]:
-    """Read a file below `output` as text; None where there is no such file."""
+    """Return a function that reads a file below `output` as text, or None if it does not exist."""
     if URI.match(output):
         from auditor.evidence.run_directory import place
 

@@ -1,4 +1,4 @@
-"""From values to rows of the evidence tables, and from rows to Arrow batches."""
+"""Converts values to rows of the evidence tables, and rows to Arrow batches."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ Row = tuple[Any, ...]
 
 
 def table(schema: pa.Schema, rows: Iterable[Row]) -> pa.RecordBatch:
-    """Rows (values in the schema's order) as one batch. Costs about a microsecond a plain value."""
+    """Return rows (values in the schema's order) as one batch.
+
+    Costs about a microsecond a plain value.
+    """
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def ledger_row(record: LedgerRecord) -> Row:
-    """One row of LEDGERS."""
+    """Return one row of LEDGERS."""
     stamp, metadata, bad, mark = record.stamp, record.metadata, record.malformed, record.mark
     return (
         record.ledger_id,
@@ -38,7 +41,7 @@ def ledger_row(record: LedgerRecord) -> Row:
 
 
 def mark_cells(mark: Mark) -> Row:
-    """A mark as the cells of MARK."""
+    """Return a mark as the cells of MARK."""
     lock = None if mark.lock is None else (mark.lock.holder, mark.lock.since_ms)
     return (mark.created_ms, mark.changed_ms, mark.missing_replicas, mark.problem, lock)
 
@@ -60,7 +63,7 @@ def _metadata_columns(metadata: LedgerMetadata) -> Row:
 
 
 def answer_row(answer: Answer) -> Row:
-    """One row of ANSWERS."""
+    """Return one row of ANSWERS."""
     return (
         answer.bookie_id,
         answer.ledger_id,
@@ -77,12 +80,12 @@ def answer_row(answer: Answer) -> Row:
 
 
 def greeting_row(bookie_id: str, look: int, at_ms: int, greeting: Greeting, detail: str) -> Row:
-    """The row of ANSWERS that says how a bookie as a whole behaved at one look."""
+    """Return the row of ANSWERS with a bookie's greeting at one look. It has no ledger id."""
     return (bookie_id, None, look, at_ms, greeting.value, b"", detail, 1, 0, 0, False)
 
 
 def read_row(read: EntryRead) -> Row:
-    """One row of READS."""
+    """Return one row of READS."""
     return (
         read.bookie_id,
         read.ledger_id,
@@ -99,7 +102,7 @@ def read_row(read: EntryRead) -> Row:
 
 
 def bookie_row(record: BookieRecord) -> Row:
-    """One row of BOOKIES."""
+    """Return one row of BOOKIES."""
     return (
         record.bookie_id,
         record.look,
@@ -115,7 +118,7 @@ def bookie_row(record: BookieRecord) -> Row:
 
 
 def bookie_records(rows: pa.Table) -> list[BookieRecord]:
-    """The rows of a BOOKIES table as values."""
+    """Return the rows of a BOOKIES table as values."""
     return [
         BookieRecord(
             bookie_id=row["bookie_id"],

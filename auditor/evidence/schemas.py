@@ -1,7 +1,8 @@
 """The evidence as columns: the Arrow schema of each table that is written.
 
-A table has a name, a key, and a unit for each column (`*_ms` since 1970 UTC; ids and counts plain). It needs no Spark: run,
-ledger and replay use the same schemas. Nothing secret has a column: no password, no raw metadata bytes.
+Each table has a name, a key, and a unit for each column: `*_ms` counts from 1970 UTC, ids and
+counts are plain numbers. `run`, `ledger` and `replay` use the same schemas, without Spark. No
+column holds a secret: no password, no raw metadata bytes.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ LISTING = pa.schema([("ledger_id", pa.int64())])
 """A ledger id as the listing named it. Key: ledger_id."""
 
 LISTINGS = pa.schema([("listing", pa.int32()), ("began_at_ms", pa.int64()), ("gone", pa.list_(pa.int64()))])
-"""A listing of all ledgers: when it began, and some ids that the last run listed and it lacks. Key: listing (1: the one that is
-audited, 2: the one again at the end)."""
+"""A listing of all ledgers: when it began, and some ids (`gone`) that the last run listed and it
+lacks. Key: listing (1: the listing that is audited, 2: the second listing at the end)."""
 
 READ_COUNTS = pa.schema([("zookeeper_reads", pa.int64()), ("zookeeper_reads_failed", pa.int64())])
-"""Znodes that were asked for, and those of them that were not answered. Columns of evidence/zookeeper_reads, where each process
-of the run's driver has what it read itself; and beside the columns of LISTING, LEDGERS and READS, null but in one row of each
-task that reads ZooKeeper, which has what that task read."""
+"""How many znodes were asked for, and how many of them were not answered.
+
+In evidence/zookeeper_reads each driver process of the run records its own reads. LISTING, LEDGERS
+and READS have these as extra columns. There they are null except in one row of each task that reads
+ZooKeeper: that row has the counts of the task."""
 
 
 def with_read_counts(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with the columns of READ_COUNTS behind its own."""
+    """Return the schema with the columns of READ_COUNTS after its own."""
     return pa.schema([*schema, *READ_COUNTS])
 
 
@@ -40,7 +43,7 @@ MARK = pa.struct(
         ("lock", LOCK),
     ]
 )
-"""A mark; `lock` is null where no worker replicates the ledger."""
+"""An under-replication mark. `lock` is null where no worker replicates the ledger."""
 MARKS = pa.schema(
     [
         ("ledger_id", pa.int64()),
@@ -52,9 +55,11 @@ MARKS = pa.schema(
         ("problem", pa.string()),
     ]
 )
-"""A mark of a ledger that the listing did not name, with whether the ledger has metadata. Key: (ledger_id, look); at look 0 it
-was only listed. `created_ms` is null where the mark was gone, `has_metadata` where that is not known. Where ledger_id is null,
-`problem` says why not all marks could be listed."""
+"""A mark of a ledger that the listing did not name, and whether the ledger has metadata.
+
+Key: (ledger_id, look). At look 0 the mark was only listed. `created_ms` is null where the mark was
+gone, `has_metadata` where that is unknown. In a row without ledger_id, `problem` says why not all
+marks could be listed."""
 CUSTOM = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
 LEDGERS = pa.schema(
@@ -83,7 +88,7 @@ LEDGERS = pa.schema(
         ("mark", MARK),
     ]
 )
-"""A ledger as ZooKeeper had it. Key: (ledger_id, look)."""
+"""A ledger as ZooKeeper had it at one look. Key: (ledger_id, look)."""
 
 ANSWERS = pa.schema(
     [
@@ -100,8 +105,9 @@ ANSWERS = pa.schema(
         ("non_canonical", pa.bool_()),
     ]
 )
-"""What a bookie said of a ledger; `groups` canonical. Key: (bookie_id, ledger_id, look). Where ledger_id is null the row is the
-bookie's greeting, with `status` one of `Greeting`."""
+"""What a bookie answered about a ledger; `groups` is canonical. Key: (bookie_id, ledger_id, look).
+
+A row without ledger_id is the bookie's greeting, and its `status` is a value of `Greeting`."""
 
 READS = pa.schema(
     [
@@ -118,8 +124,8 @@ READS = pa.schema(
         ("is_search", pa.bool_()),
     ]
 )
-"""An entry read: to confirm that it is lacking, as a probe, or (`is_search`) to look for it elsewhere.
-Key: (bookie_id, ledger_id, entry_id, look)."""
+"""One entry read: to confirm that the entry is missing, as a probe, or (`is_search`) to look for it
+on other bookies. Key: (bookie_id, ledger_id, entry_id, look)."""
 
 BOOKIES = pa.schema(
     [
@@ -135,7 +141,7 @@ BOOKIES = pa.schema(
         ("greeting_detail", pa.string()),
     ]
 )
-"""A bookie as the metadata service had it and as it greeted us. Key: (bookie_id, look)."""
+"""A bookie as ZooKeeper had it, and its greeting. Key: (bookie_id, look)."""
 
 RENAMES = pa.schema(
     [
@@ -152,8 +158,10 @@ RENAMES = pa.schema(
         ("received_bytes", pa.int64()),
     ]
 )
-"""What a registered bookie said of a ledger that names gone bookies (`gone`), and not it: a list (entry_id null, `groups`
-canonical) or an entry read. Key: (bookie_id, ledger_id, entry_id). Where ledger_id is null the row is the bookie's greeting."""
+"""What a registered bookie said of a ledger that names gone bookies (`gone`) but not this bookie.
+
+A row with entry_id null is a list, with canonical `groups`; any other is an entry read. Key:
+(bookie_id, ledger_id, entry_id). A row without ledger_id is the bookie's greeting."""
 
 LACK = pa.struct([("bookie_id", pa.string()), ("expected", pa.int64()), ("absent", pa.int64())])
 VERDICTS = pa.schema(
@@ -180,10 +188,13 @@ VERDICTS = pa.schema(
         ("is_mark_stale", pa.bool_()),
     ]
 )
-"""A ledger's standing with its findings, each one JSON object. Key: ledger_id. `todo` other than "nothing": speculative.
-`detail` says why judging it failed, where it did. `assurance` is "listed", or "probed" where it rests on entries that were read
-(`probes`, of which `random_probes` drawn at random) instead of lists; `lacks` are entries, a bookie that surely lacks some.
-`copies_*` count promised copies by what they rest on (contract 8.4), null where no bookie had to be asked."""
+"""A ledger's standing, reasons and findings. Each finding is one JSON object. Key: ledger_id.
+
+`todo` other than "nothing" marks a verdict that is not final. `detail` says why judging failed, if
+it did. `assurance` is "listed" where the verdict rests on lists, "probed" where it rests on entry
+reads: `probes` in all, `random_probes` of them drawn at random. `lacks` has one item for each
+bookie that surely lacks entries; `expected` and `absent` count entries. `copies_*` count promised
+copies by what they rest on (contract 8.4), and are null where no bookie had to be asked."""
 
 SEEN = pa.schema(
     [
@@ -193,4 +204,4 @@ SEEN = pa.schema(
         ("reads", pa.list_(pa.struct(READS))),
     ]
 )
-"""Everything seen of one ledger, gathered. Key: ledger_id. `answers` and `reads` may be null or empty."""
+"""Everything seen of one ledger. Key: ledger_id. `answers` and `reads` may be null or empty."""

@@ -1,4 +1,4 @@
-"""Shards: a run goes through the listed ledgers in ranges of ids, so that what is done is done when the run is killed."""
+"""Shards: ranges of ledger ids that a run handles one by one. A killed run keeps what is done."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from auditor.model.identity import LEDGER_ID_MAX, LedgerId
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """The ledgers from `first` to `last`, inclusive. The shards of a run cover every id there can be, each once."""
+    """The ledgers from `first` to `last`, inclusive.
+
+    The shards of a run cover every possible ledger id exactly once.
+    """
 
     number: int
     first: LedgerId = 0
@@ -20,22 +23,26 @@ class Shard:
 
     @property
     def is_all(self) -> bool:
-        """Whether it is the only shard of its run."""
+        """Whether this is the only shard of its run."""
         return self.first == 0 and self.last == LEDGER_ID_MAX
 
 
 EVERYTHING = Shard(0)
-"""The one shard of a run that is not cut."""
+"""The only shard of a run that is not divided."""
 
 
 SHARDS_MAX = 1_000
-"""Shards of one run; where that is too few, each has more ledgers. Every stage lists the files of all: many are slow."""
+"""Maximum number of shards of one run. A larger cluster gets larger shards.
+
+Every stage lists the files of all shards, which is slow for many shards."""
 
 
 def cut(listed: pa.ChunkedArray, ledgers_max: int) -> list[Shard]:
-    """The fewest shards of at most `ledgers_max` listed ledgers, nearly equal, in order of ledger id; one where none is listed.
+    """Return the fewest shards of at most `ledgers_max` listed ledgers, in order of ledger id.
 
-    `listed` are the ids in any order. Costs sorting them: 8 bytes a ledger.
+    The shards have nearly equal numbers of ledgers. Without listed ledgers there is one shard. At
+    SHARDS_MAX shards they may hold more than `ledgers_max`. `listed` has the ids in any order.
+    Costs sorting them: 8 bytes a ledger.
     """
     assert ledgers_max > 0, ledgers_max
     ids = np.unique(listed.to_numpy())

@@ -1,4 +1,4 @@
-"""What is written about a run beside its tables, so that it can be judged again exactly."""
+"""run.json: what is needed beside a run's tables to judge the run again in exactly the same way."""
 
 from __future__ import annotations
 
@@ -26,20 +26,25 @@ class About:
     fail_on: str
     allow_empty: bool
     partial: bool = False
-    """Only ledgers that an operator named (--ledgers-from)."""
+    """Whether the run is limited to ledgers that an operator named (--ledgers-from)."""
     previous_population: LastPopulation | None = None
-    """What this run's number of ledgers is held against; None in a run of a part, and where there was no run before."""
+    """The earlier number of ledgers that this run's number is compared with.
+
+    None in a partial run, and if there was no earlier run."""
     auditor_version: str = __version__
-    """Of the auditor that began the run."""
+    """The version of the auditor that began the run."""
     waits_ms: tuple[int, int] = (0, 0)
-    """The second-look delay, and the longest wait for a bookie that may be restarting."""
+    """The second-look delay, and the longest wait for a bookie that may be restarting, in ms."""
     unregistered_since_ms: Mapping[BookieId, int] = field(default_factory=dict)
-    """Since when each bookie was not registered, as the last whole run left it."""
+    """Since when each bookie is not registered, in ms, as the last whole run recorded it."""
     resumed_at: tuple[str, ...] = ()
-    """When the run was gone on with after it had been cut down, oldest first."""
+    """When the run was resumed, oldest first."""
 
     def as_json(self) -> dict[str, Any]:
-        """Deterministic: sets are sorted lists, and a mapping is sorted by its keys. `from_json` gives it back."""
+        """Return the run as a JSON object, which `from_json` reads.
+
+        The result is deterministic: sets become sorted lists, and locations are sorted by key.
+        """
         return {**asdict(self), "terms": {**asdict(self.terms), "around": _around_as_json(self.terms.around)}}
 
     @classmethod
@@ -84,7 +89,7 @@ def _placement(value: Mapping[str, Any]) -> PlacementRule:
 
 
 _SETS = ("writable", "readonly", "maintenance")
-"""Fields of Surroundings that are lists in JSON."""
+"""The fields of Surroundings that are sets here and sorted lists in JSON."""
 
 
 def _around_as_json(around: Surroundings) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Since when bookies have not been registered: what one run tells the next in summary.json (contract 8.2)."""
+"""Since when bookies are not registered: summary.json hands it from one run to the next.
+
+See contract 8.2.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,16 @@ from auditor.witness.phrases import moment
 UNREGISTERED = "bookies_unregistered"
 """The field of summary.json."""
 UNREGISTERED_MAX = 10_000
-"""Bookies in it, those that are gone longest: more than any cluster has, and ledgers may name any number."""
+"""Maximum number of bookies in the field, those unregistered longest. No cluster has so many, but
+ledgers may name any number."""
 
 
 def unregistered_since(looks: Sequence[BookieLook], before: Mapping[BookieId, int]) -> dict[BookieId, int]:
-    """Return since when, in ms, each bookie that is not registered has not been, as far as this run and those before saw.
+    """Return since when each unregistered bookie is not registered, in ms, as far as runs saw.
 
-    `before` is what the last whole run left. A bookie that was registered at some look of this run counts from the first look
-    behind that. One without a record at the last look is as it was when it was seen last.
+    `before` is what the last whole run recorded. A bookie that was registered at some look of this
+    run counts from the first look after that. A bookie without a record at the last look keeps the
+    state of its newest record.
     """
     since: dict[BookieId, int] = {}
     registered: set[BookieId] = set()
@@ -37,18 +42,21 @@ def unregistered_since(looks: Sequence[BookieLook], before: Mapping[BookieId, in
 
 
 def unregistered_json(since: Mapping[BookieId, int]) -> list[dict[str, str]]:
-    """Return the field's value, sorted by id. `since` in ms."""
+    """Return the value of the field UNREGISTERED, sorted by bookie id. `since` is in ms."""
     longest = sorted(since, key=lambda bookie: (since[bookie], bookie))[:UNREGISTERED_MAX]
     return [{"bookie_id": bookie, "since": moment(since[bookie])} for bookie in sorted(longest)]
 
 
 def absences_json(since: Mapping[BookieId, int], renamed: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the fields of summary.json on bookies that are not registered. `since` in ms; `renamed` as it is told."""
+    """Return the fields of summary.json on bookies that are not registered.
+
+    `since` is in ms. `renamed` is the value of `bookies_renamed`.
+    """
     return {UNREGISTERED: [*unregistered_json(since)], "bookies_renamed": renamed}
 
 
 def since_from(rows: Any) -> dict[BookieId, int]:
-    """Return what `unregistered_json` told of each bookie, in ms; rows that it did not write are left out."""
+    """Return the times in the rows of `unregistered_json`, in ms. Other rows are skipped."""
     found = {}
     for row in rows if isinstance(rows, list) else ():
         try:

@@ -1,6 +1,6 @@
-"""What verdicts rest on and what is down for maintenance, as a summary says it; of single ledgers without any table.
+"""The summary fields `assurance` (what verdicts rest on) and `maintenance` for single ledgers.
 
-`auditor ledger` answers in a second: nothing here loads Arrow.
+`auditor ledger` answers in a second, so nothing here loads Arrow.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ Json = dict[str, Any]
 JUDGED_WORDS = (Standing.SOUND.word, Standing.VIOLATED.word)
 """The standings of ledgers that were judged."""
 BOOKIES_NAMED_MAX = 10
-"""Bookies named in each list of a summary; the rest is counted."""
+"""Maximum number of bookies named in each list of a summary; the rest is only counted."""
 
 NO_SUCH_BOOKIE, NOT_REGISTERED, NOT_ASKED = "no_such_bookie", "not_registered", "not_asked"
-"""How a bookie in maintenance was found, beside the words of Greeting. A name that no bookie has is a slip of the pen."""
+"""How a bookie in maintenance was found, beside the values of Greeting. NO_SUCH_BOOKIE hints at a
+typing error in the setting."""
 
 ANSWERED = Greeting.ANSWERED.value
 _FOUND_BY_ANSWER = {
@@ -39,7 +40,7 @@ _FOUND_BY_ANSWER = {
 def assurance_of_ledgers(
     judged: Sequence[tuple[LedgerEvidence, Verdict]], terms: Terms, findings: Sequence[Mapping[str, Any]]
 ) -> Json:
-    """`assurance` of a handful of ledgers: of the bookies those are counted that were asked for one of them."""
+    """Return the field `assurance` for a few ledgers. Counts bookies asked for one of them."""
     answers = [answer for evidence, _ in judged for look in evidence.looks for answer in look.answers.values()]
     unable = {answer.bookie_id for answer in answers if answer.status is AnswerStatus.UNSUPPORTED}
     sure = [verdict.probes for _, verdict in judged if verdict.standing.word in JUDGED_WORDS]
@@ -51,7 +52,7 @@ def assurance_of_ledgers(
 
 
 def maintenance_of_ledgers(judged: Sequence[tuple[LedgerEvidence, Verdict]], terms: Terms) -> Json:
-    """`maintenance` of a handful of ledgers: of the bookies those are told that were asked for one of them."""
+    """Return the field `maintenance` for a few ledgers. Lists bookies asked for one of them."""
     newest: dict[BookieId, AnswerStatus] = {}
     for evidence, _ in judged:
         for look in evidence.looks:
@@ -64,16 +65,19 @@ def maintenance_of_ledgers(judged: Sequence[tuple[LedgerEvidence, Verdict]], ter
 
 
 def missing_on(findings: Sequence[Mapping[str, Any]]) -> set[BookieId]:
-    """The bookies that findings name for lacking entries."""
+    """Return the bookies on which findings say that entries are missing."""
     return {bookie for found in findings for bookie in found.get("missing_on") or ()}
 
 
 def assurance_json(
     ledgers: Mapping[str, int], probes: Probes, unable: set[BookieId], terms: Terms, lacking: AbstractSet[BookieId]
 ) -> Json:
-    """The field `assurance` of a summary: `ledgers` judged by what they rest on, the probes, the bookies that cannot list.
+    """Return the field `assurance` of a summary.
 
-    `lacking`: bookies that surely lack an entry of some ledger, also of one that is excused and carries no finding.
+    `ledgers` counts judged ledgers by what they rest on. `unable` are the bookies that cannot list.
+    `lacking` are the bookies that surely lack an entry of some ledger, also of an exempt ledger
+    without a finding. `missing_bound` is null without random probes, or if a lacking bookie cannot
+    list.
     """
     missing = bool(unable & lacking)
     return {

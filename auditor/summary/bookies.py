@@ -1,4 +1,4 @@
-"""What the written evidence says of bookies: who was asked, who answered, and which ledgers name a bookie that is gone."""
+"""Reads from the evidence how bookies behaved, and which ledgers name an unregistered bookie."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from auditor.model.identity import BookieId
 from auditor.model.ledger import RecordStatus
 
 TOLD = pa.schema([ANSWERS.field(name) for name in ("bookie_id", "ledger_id", "look", "asked_at_ms", "status", "detail")])
-"""Of ANSWERS what says how bookies behaved, without what they hold."""
+"""The columns of ANSWERS that say how bookies behaved, without the entries they hold."""
 UNHEARD_OR_GREETING = pc.is_null(pc.field("ledger_id")) | (pc.field("status") == AnswerStatus.UNREGISTERED.value)
-"""The rows of ANSWERS that are about bookies: few, however many ledgers there are."""
+"""Selects greetings and UNREGISTERED answers: few rows, however many ledgers there are."""
 
 
 def by_look(records: Iterable[BookieRecord]) -> list[BookieLook]:
-    """Bookie records, one mapping a look, oldest first. Of a bookie that was seen twice at a look the newer one counts."""
+    """Return bookie records as one mapping a look, oldest look first.
+
+    If a look has two records of a bookie, the newer one counts.
+    """
     looks: dict[int, dict[BookieId, BookieRecord]] = {}
     for record in sorted(records, key=lambda one: one.read_at_ms):
         looks.setdefault(record.look, {})[record.bookie_id] = record
@@ -30,10 +33,11 @@ def by_look(records: Iterable[BookieRecord]) -> list[BookieLook]:
 
 
 def with_greetings(records: Sequence[BookieRecord], answers: pa.Table, look: int) -> list[BookieRecord]:
-    """The bookies of one look with how they greeted us, and those that ledgers name although nothing else knows them.
+    """Return the bookies of one look with their greetings.
 
-    `answers` holds TOLD rows; of a registered bookie that was not asked the greeting stays None. A bookie that was greeted for
-    several shards has the one of its greetings that says most of what it can.
+    They include bookies that ledgers name and that have neither a registration nor a cookie.
+    `answers` holds TOLD rows. A registered bookie that was not asked keeps the greeting None. A
+    bookie with several greetings (one a shard) gets the one that comes first in `_TELLING`.
     """
     mine = answers.filter(pc.field("look") == look)
     greetings: dict[BookieId, tuple[Greeting, str]] = {}
@@ -55,7 +59,8 @@ _TELLING = (
     Greeting.ADDRESS_UNKNOWN,
     Greeting.UNREGISTERED,
 )
-"""What greetings say of a bookie, most first: one that cannot list answers all else; one that spoke once is not silent."""
+"""Greetings in order of how much they prove. A bookie that cannot list answers all else; a bookie
+that answered once is not silent."""
 
 
 def _greeted(record: BookieRecord, greetings: dict[BookieId, tuple[Greeting, str]]) -> BookieRecord:
@@ -72,27 +77,31 @@ def _greeted(record: BookieRecord, greetings: dict[BookieId, tuple[Greeting, str
 
 MARK_KEY = ["ledger_id", "look"]
 IS_MARKED = pc.is_valid(pc.field("mark"))
-"""The rows of LEDGERS of which MARK_KEY says that the ledger was marked at that look: few, unless a cluster is rebuilt."""
+"""Selects the rows of LEDGERS with a mark at that look: few, unless a cluster is being rebuilt."""
 
 
 def unmarked(asked: pa.Table, marks: pa.Table) -> pa.Table:
-    """The rows of `asked` (MARK_KEY among its columns) whose ledger was not marked at that look: of the others the cluster
-    knows. `marks` holds the MARK_KEY of every marked ledger at every look."""
+    """Return the rows of `asked` whose ledger was not marked at that look.
+
+    The cluster already knows of marked ledgers. `asked` has the columns MARK_KEY. `marks` holds the
+    MARK_KEY of every marked ledger at every look.
+    """
     return asked.join(marks, MARK_KEY, join_type="left anti")
 
 
 STATE = [*MARK_KEY, "status", "czxid", "znode_version"]
-"""The columns of LEDGERS that tell one state of a ledger's metadata from another."""
+"""The columns of LEDGERS that identify one state of a ledger's metadata."""
 LEDGER_LOOKS_MIN = 2
-"""Looks at which a ledger must have needed a bookie, and been unmarked, before it counts as unmarked."""
+"""A ledger without a mark counts as unmarked only if it needed the bookie at this many looks."""
 
 
 def bookies_missed(answers: pa.Table, states: pa.Table, marks: pa.Table) -> dict[BookieId, Missed]:
     """Return for each unregistered bookie how many closed, non-empty ledgers name it, by their marks.
 
-    `answers` holds TOLD rows, `states` the STATE of the ledgers in `named_ledgers`, `marks` the MARK_KEY of every marked
-    ledger at every look. A ledger counts while the metadata that named the bookie is the metadata as it was read last: one
-    that was deleted or no longer names the bookie does not. Costs the rows of unregistered bookies.
+    `answers` holds TOLD rows, `states` the STATE of the ledgers in `named_ledgers`, `marks` the
+    MARK_KEY of every marked ledger at every look. A ledger counts only if the metadata that named
+    the bookie is still the newest. A ledger that was deleted or no longer names the bookie does not
+    count. Costs the rows of unregistered bookies.
     """
     asked = answers.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value).select(["bookie_id", *MARK_KEY])
     if not asked.num_rows:
@@ -113,12 +122,15 @@ _STAMP = STATE[-2:]
 
 
 def named_ledgers(answers: pa.Table) -> pa.Array:
-    """Return the ids of the ledgers that needed an unregistered bookie at some look. `answers` holds TOLD rows."""
+    """Return the ids of the ledgers that needed an unregistered bookie at some look.
+
+    `answers` holds TOLD rows.
+    """
     return pc.unique(answers.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value)["ledger_id"])
 
 
 def _histories(states: pa.Table, marks: pa.Table) -> pa.Table:
-    """Return one row a ledger: its newest state, and whether it was marked first, last and ever."""
+    """Return one row a ledger: its newest state, and if its first, last or any look saw a mark."""
     marked = marks.append_column("marked", pa.array([True] * marks.num_rows, pa.bool_()))
     rows = states.join(marked, MARK_KEY, join_type="left outer")
     rows = rows.set_column(rows.schema.get_field_index("marked"), "marked", pc.fill_null(rows["marked"], False))

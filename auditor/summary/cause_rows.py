@@ -1,4 +1,4 @@
-"""A cause in its outside form: an object of summary.json's `causes` with a sentence for a person, and its file of ids."""
+"""Renders causes: rows of `causes` in summary.json with one sentence, and files of ledger ids."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from auditor.summary.hits import UNJUDGED, VIAS, Hits, Via, family_of, union
 from auditor.summary.last_words import Ids
 
 SLUG_CHARS_MAX = 60
-"""Characters of a subject in a file's name."""
+"""Maximum number of characters of a subject in a file name."""
 MEMBERS_NAMED_MAX = 5
-"""Bookies of a rack named in its sentence; the rest is counted."""
+"""Maximum number of a rack's bookies named in its sentence; the rest is only counted."""
 
 _GREETED: Mapping[Greeting | None, str] = {
     Greeting.ANSWERED: "answers",
@@ -41,20 +41,23 @@ _DOES = {
 
 @dataclass(frozen=True, slots=True)
 class Backdrop:
-    """What a sentence on a cause needs beside the ledgers: the bookies as last seen."""
+    """What the sentence on a cause needs beside the ledgers: the cluster and its bookies."""
 
     facts: ClusterFacts
     bookies: Mapping[BookieId, BookieRecord]
     maintenance: frozenset[BookieId]
     renamed_to: Mapping[BookieId, BookieId] = field(default_factory=dict)
-    """Gone bookies that are probably there under another name."""
+    """The probable new name of each gone bookie that has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Causes:
-    """`rows` for summary.json (docs/names.md), those with most ledgers first, at most CAUSES_MAX; `rest` {causes, ledgers} of
-    those beyond. `unexplained`: ledgers that belong to no cause, `unexplained_unjudged` of them without a finding. `files`: by
-    name the ledger ids that belong to a cause, ascending.
+    """The causes of a run, ready to be written.
+
+    `rows` are objects for summary.json (docs/names.md), most ledgers first, at most CAUSES_MAX.
+    `rest` counts the causes beyond that, and their ledgers. `unexplained` counts the ledgers
+    without a cause, `unexplained_unjudged` those of them without a finding. `files` has, by file
+    name, the ids of a cause's ledgers, ascending.
     """
 
     rows: list[dict[str, Any]]
@@ -64,7 +67,7 @@ class Causes:
     files: dict[str, Ids]
 
     def as_json(self) -> dict[str, Any]:
-        """The fields of summary.json."""
+        """Return the fields of summary.json."""
         return {
             "causes": self.rows,
             "causes_rest": self.rest,
@@ -74,7 +77,7 @@ class Causes:
 
 
 def told(chosen: Sequence[Chosen], hits: Hits, backdrop: Backdrop) -> Causes:
-    """Return the chosen causes in their outside form."""
+    """Return the chosen causes, ready to be written."""
     affected = hits.affected()
     shown, beyond = chosen[:CAUSES_MAX], chosen[CAUSES_MAX:]
     rows = [_row(number, one, len(affected), hits, backdrop) for number, one in enumerate(shown, start=1)]
@@ -87,7 +90,10 @@ def told(chosen: Sequence[Chosen], hits: Hits, backdrop: Backdrop) -> Causes:
 
 
 def _owned(chosen: Sequence[Chosen]) -> Ids:
-    """Return the ledgers that belong to one of these causes. A ledger hit in two families may belong to two."""
+    """Return the ledgers that belong to any of these causes, ascending, each once.
+
+    A ledger that is hit in two families may belong to two causes.
+    """
     return union(one.own for one in chosen)
 
 
@@ -122,18 +128,18 @@ def _contrast_fields(contrast: Contrast) -> dict[str, Any]:
 
 
 def _rounded(number: float) -> float:
-    """Return `number` with 4 significant digits: a share below 1 % stays one."""
+    """Return `number` with 4 significant digits, so that a small share does not become 0."""
     return float(f"{number:.4g}")
 
 
 def cause_id(kind: CauseKind, subject: str, family: str, facts: ClusterFacts) -> str:
-    """Return an id that is stable over runs: the cluster, what the cause is, which, and of which family."""
+    """Return an id that is stable over runs: a hash of the cluster, kind, subject and family."""
     cluster = facts.instance_id or f"{facts.root} {' '.join(sorted(facts.hosts))}"
     return hashlib.sha256("\n".join((cluster, "cause", kind.value, subject, family)).encode()).hexdigest()[:16]
 
 
 def _slug(subject: str) -> str:
-    """A file name of what somebody else named: letters, digits, dots, dashes, underscores."""
+    """Return a subject as part of a file name: only letters, digits, dots, dashes, underscores."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", subject).strip("-.")[:SLUG_CHARS_MAX] or "unnamed"
 
 
@@ -167,7 +173,10 @@ def _bookie(candidate: Candidate, hits: Hits, backdrop: Backdrop) -> str:
 
 
 def _does(candidate: Candidate, bookies: Sequence[BookieId], hits: Hits) -> Iterator[str]:
-    """What these bookies do to ledgers of the family; each ledger is told once, by the first way that fits."""
+    """Yield what these bookies do to the candidate's ledgers, a phrase for each `Via` that occurs.
+
+    Each ledger counts once, for the first `Via` that fits.
+    """
     open_ledgers = candidate.ledgers
     for via in VIAS[candidate.family]:
         parts = [ids for bookie, ids in hits.via.get(via, {}).items() if bookie in bookies]
@@ -178,7 +187,10 @@ def _does(candidate: Candidate, bookies: Sequence[BookieId], hits: Hits) -> Iter
 
 
 def _shares(candidate: Candidate) -> str:
-    """Return both shares: "97 % of its 412 ledgers, 0.31 % on the rest". The rest are bookies or racks that are no causes."""
+    """Return both shares: "97 % of its 412 ledgers, 0.31 % on the rest".
+
+    The rest are the bookies or racks that do not stand out.
+    """
     share = candidate.contrast.share_others
     assert share is not None, "without others nothing stands out"
     others = "on the rest"

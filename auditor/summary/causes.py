@@ -1,9 +1,9 @@
-"""Why so many: affected ledgers grouped by what explains most of them, so that a person reads causes and not ledgers.
+"""Finds causes: groups affected ledgers by what explains most of them.
 
-A candidate is a bookie, a rack, a creation period, or recovery (auto-recovery that is disabled, a worker that holds locks). It
-is a cause where it has contrast (`contrast`) and explains CAUSE_LEDGERS_MIN ledgers. Findings of one cause share a family;
-ledgers that a bookie's silence left unjudged are a family of their own. Decision 0021 says why. Pure; ids in arrays, 8 bytes a
-ledger and bookie.
+A candidate is a bookie, a rack, a creation period, disabled auto-recovery, or a worker that holds
+locks. It is a cause if it has contrast (`contrast`) and explains at least CAUSE_LEDGERS_MIN
+ledgers. Findings of one cause share a family. Ledgers that a bookie's silence left unjudged are a
+family of their own. Decision 0021 says why. Pure. Holds ids in arrays: 8 bytes a ledger and bookie.
 """
 
 from __future__ import annotations
@@ -25,18 +25,21 @@ from auditor.summary.periods import Births, Period, find_period
 from auditor.summary.touches import Touches
 
 CAUSES_MAX = 10
-"""Causes told and given a file; beyond a screenful nobody reads on, so the rest is counted."""
+"""Maximum number of causes that are shown and get a file. Nobody reads more than a screenful, so
+the rest is only counted."""
 RACK_MEMBER_SHARE_MIN = 0.25
-"""A bookie of a rack is a member of the cause where its share of hits is at least this much of the worst one's: a neighbour
-that lost a few entries does not make a wiped bookie a lost rack."""
+"""A bookie is a member of a rack's cause if its share of hits is at least this part of the worst
+bookie's. Otherwise a wiped bookie and a neighbour with few lost entries would look like a rack."""
 PERIOD_BOOKIE_SHARE_MAX = 0.5
-"""A period is no cause where one bookie or rack explains this share of its ledgers: that is the plainer reason."""
+"""A period is not a cause if one bookie or rack explains this share of its ledgers: the bookie or
+rack is the plainer reason."""
 AllIn = Callable[[Ids], Ids]
-"""Ascending edges in ms -> of all ledgers, how many were created before the first edge, from each to the next, and after."""
+"""Takes ascending edges in ms. Returns how many of all ledgers were created before the first edge,
+from each edge to the next, and after the last."""
 
 
 class CauseKind(StrEnum):
-    """What a cause is, the one preferred first where two explain equally many."""
+    """What a cause is. If two candidates explain equally many ledgers, the earlier kind wins."""
 
     RACK = "rack"
     BOOKIE = "bookie"
@@ -47,7 +50,7 @@ class CauseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What explains these ledgers of a family. `members`: of a rack, its bookies that are hit."""
+    """What may explain these ledgers of a family. `members`: the bookies of a rack that are hit."""
 
     kind: CauseKind
     subject: str
@@ -60,7 +63,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A candidate, and the ledgers that belong to it because nothing stronger of its family explained them."""
+    """A candidate, and the ledgers that belong to it: no stronger cause of its family has them."""
 
     candidate: Candidate
     own: Ids
@@ -68,7 +71,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Backgrounds:
-    """What hits are compared with: all ledgers, by what they name, by rack, and by when they were created.
+    """What hits are compared with: all ledgers by bookie, by rack and by creation time.
 
     `births`: when the affected ledgers were created.
     """
@@ -83,7 +86,8 @@ class Backgrounds:
 def choose(hits: Hits, around: Backgrounds) -> list[Chosen]:
     """Return the causes, the one with most ledgers first.
 
-    Costs a sort of the affected ledgers for each bookie and family, and at most two calls of `all_in` a family.
+    Costs a sort of the affected ledgers for each bookie and family, and at most two calls of
+    `all_in` a family.
     """
     families = [family for family in hits.families() if len(hits.of_family(family)) >= CAUSE_LEDGERS_MIN]
     number = sum(_count_candidates(hits, around, family) for family in families)
@@ -93,7 +97,10 @@ def choose(hits: Hits, around: Backgrounds) -> list[Chosen]:
 
 
 def _count_candidates(hits: Hits, around: Backgrounds, family: str) -> int:
-    """Every bookie, rack and worker there is, hit or not, and two searches for a period: what was not hit was looked at too."""
+    """Return how many candidates are tested: bookies, racks, workers and two searches for periods.
+
+    Candidates without a hit count too, because they are tested as well.
+    """
     bookies = len(around.touches.by_bookie) + len(around.touches.by_rack) if family in VIAS else 0
     return bookies + (0 if family == UNJUDGED else 2) + (len(hits.locked) if family == Family.MARK else 0)
 
@@ -106,7 +113,10 @@ class _Family:
         self._ids = hits.of_family(family)
 
     def causes(self) -> list[Chosen]:
-        """Return the causes of this family. Why marks are not worked off goes before when their ledgers were created."""
+        """Return the causes of this family.
+
+        For marks, reasons why auto-recovery does not repair them go before creation periods.
+        """
         left = _Left(self._ids)
         plain = self._bookies_and_racks()
         if self._family == Family.MARK:
@@ -127,7 +137,10 @@ class _Family:
         return bookies + list(self._racks(by_bookie, groups))
 
     def _racks(self, by_bookie: Mapping[BookieId, Ids], groups: Mapping[BookieId, Group]) -> Iterator[Candidate]:
-        """Racks with contrast of which two bookies and more than half are members."""
+        """Yield the racks that stand out and have at least two members of the cause.
+
+        More than half of the rack's bookies must be members.
+        """
         bookies_of: dict[str, list[BookieId]] = {}
         for bookie in sorted(groups):
             if bookie in self._around.locations:
@@ -147,8 +160,11 @@ class _Family:
         return outliers(racks | rest, self._number)
 
     def _misplaced(self, by_bookie: Mapping[BookieId, Ids]) -> Iterator[Candidate]:
-        """Bookies of failing segments. An ensemble fails as a whole, so ledgers that name the bookie are compared with those
-        that do not, and not bookies with each other."""
+        """Yield the bookies that stand out in failing segments.
+
+        An ensemble fails as a whole. So ledgers that name the bookie are compared with those that
+        do not, instead of bookies with each other.
+        """
         touches = self._around.touches
         for bookie, mine in by_bookie.items():
             touched = touches.of_bookie(bookie, mine)
@@ -165,13 +181,14 @@ class _Family:
             yield self._candidate(CauseKind.RACK, rack, self._hits.crowds[rack], one)
 
     def _periods(self, ids: Ids, plain: Sequence[Candidate]) -> Iterator[Candidate]:
-        """The creation period in which most of these ledgers are hit, if no bookie or rack is the plainer reason."""
-        while (reason := _plainer_reason(ids, plain)) is not None:  # ends: each reason takes half of the ledgers away
+        """Yield the creation period that stands out, if no bookie or rack is the plainer reason."""
+        while (reason := _plainer_reason(ids, plain)) is not None:  # Ends: each takes half away.
             ids = np.setdiff1d(ids, reason)
         if self._family == UNJUDGED or len(ids) < CAUSE_LEDGERS_MIN:
             return
         births = self._around.births
-        # Ledgers with a plainer reason say nothing of a period: they count neither as hit nor as created.
+        # Ledgers with a plainer reason prove nothing about a period: they count neither as hit nor
+        # as created.
         explained = births.times_of(np.setdiff1d(self._ids, ids))
 
         def all_others_in(edges: Ids) -> Ids:
@@ -184,8 +201,11 @@ class _Family:
                 yield self._candidate(CauseKind.PERIOD, found.name(), within, found.contrast, period=found)
 
     def _recovery(self) -> Iterator[Candidate]:
-        """Why marks are not worked off. Disabled auto-recovery is a fact of the cluster and not a correlation: it is not
-        tested, and needs no unmarked ledgers to be compared with."""
+        """Yield why marked ledgers are not repaired: disabled auto-recovery, or workers with locks.
+
+        Disabled auto-recovery is a fact and not a correlation. It is not tested, and needs no
+        unmarked ledgers for comparison.
+        """
         if self._around.replication_disabled:
             marked = max(self._hits.marked, len(self._ids))
             fact = Contrast(len(self._ids), marked, 0, max(0, self._around.touches.ledgers - marked))
@@ -198,7 +218,7 @@ class _Family:
                 yield self._candidate(CauseKind.WORKER, holder, mine, one)
 
     def _against_all(self, hit: int, touched: int) -> Contrast:
-        """Compare ledgers that a candidate touches with all other ledgers."""
+        """Return how ledgers that a candidate touches compare with all other ledgers."""
         others_hit = len(self._ids) - hit
         return compare(hit, touched, others_hit, max(others_hit, self._around.touches.ledgers - touched), self._number)
 
@@ -226,8 +246,11 @@ class _Left:
         return self._affected[self._open]
 
     def explain(self, candidates: Iterable[Candidate]) -> list[Chosen]:
-        """Take what explains most of what is left, again and again. A gain only falls, so it is counted anew when its turn
-        comes; ends because each candidate leaves the heap or is chosen."""
+        """Return candidates greedily: each time the one that explains most of the ledgers left.
+
+        What a candidate explains only shrinks, so it is counted again only at its turn. Candidates
+        that explain fewer than CAUSE_LEDGERS_MIN ledgers are dropped.
+        """
         order = list(CauseKind)
         waiting: list[tuple[int, int, str, int, Candidate]] = [
             (-len(one.ledgers), order.index(one.kind), one.subject, number, one) for number, one in enumerate(candidates)
@@ -249,7 +272,7 @@ class _Left:
 
 
 def _plainer_reason(ids: Ids, plain: Sequence[Candidate]) -> Ids | None:
-    """The ledgers of a bookie or rack that explains half of these, if one does."""
+    """Return the ledgers of the first bookie or rack that explains half of `ids`, or None."""
     enough = PERIOD_BOOKIE_SHARE_MAX * len(ids)
     large = (one.ledgers for one in plain if len(ids) and len(one.ledgers) >= enough)
     return next((mine for mine in large if np.isin(ids, mine).sum() >= enough), None)

@@ -1,4 +1,4 @@
-"""What a summary says beside the counts of ledgers: the bookies, planned maintenance, placement, what verdicts rest on."""
+"""The summary fields on bookies, planned maintenance, placement and what verdicts rest on."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def told(
     verdicts: pa.Table,
     findings: Sequence[Mapping[str, Any]],
 ) -> Json:
-    """The summary's fields on all this. `verdicts` has the schema VERDICTS, `findings` are as in findings.jsonl."""
+    """Return these fields of the summary.
+
+    `verdicts` has the schema VERDICTS. `findings` are objects of findings.jsonl.
+    """
     return {
         "bookies": bookie_counts(records, named_by_ledgers),
         "bookies_unheard": unheard(records),
@@ -52,8 +55,11 @@ def told(
 
 
 def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> dict[str, int]:
-    """As of the last look at each bookie; who answered at any look, answered. `away`: not registered and with a cookie;
-    `gone`: with neither."""
+    """Return counts of bookies, each as of the last look at it.
+
+    A bookie that answered at any look counts as answered. `away` bookies are not registered but
+    have a cookie; `gone` bookies have neither.
+    """
     last, answered = _last(records), _ever(records, Greeting.ANSWERED)
 
     def greeted(greeting: Greeting) -> int:
@@ -73,24 +79,36 @@ def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> dic
 
 
 def unheard(records: Iterable[BookieRecord]) -> dict[str, list[BookieId]]:
-    """Bookies that gave no word at any look, by how they failed to; a few of each."""
+    """Return the bookies without the greeting ANSWERED at any look, by their last greeting.
+
+    Names at most BOOKIES_NAMED_MAX for each greeting.
+    """
     last, heard = _last(records), _ever(records, Greeting.ANSWERED)
     named = {greeting: sorted(b for b, r in last.items() if r.greeting is greeting and b not in heard) for greeting in _UNHEARD}
     return {greeting.value: bookies[:BOOKIES_NAMED_MAX] for greeting, bookies in named.items()}
 
 
 def away(records: Iterable[BookieRecord]) -> list[BookieId]:
-    """Bookies that are not registered and have a cookie, accused or not; a few of them."""
+    """Return bookies that are not registered and have a cookie, with or without a finding.
+
+    Names at most BOOKIES_NAMED_MAX.
+    """
     return _away(_last(records))[:BOOKIES_NAMED_MAX]
 
 
 def gone(records: Iterable[BookieRecord]) -> list[BookieId]:
-    """Bookies that ledgers name and that have neither a registration nor a cookie; a few of them."""
+    """Return bookies that ledgers name and that have neither a registration nor a cookie.
+
+    Names at most BOOKIES_NAMED_MAX.
+    """
     return _gone(_last(records))[:BOOKIES_NAMED_MAX]
 
 
 def maintenance(records: Iterable[BookieRecord], terms: Terms, verdicts: pa.Table) -> Json:
-    """The bookies that are known to be down, how each was found, and the ledgers that nothing else kept from being judged."""
+    """Return the bookies in planned maintenance and how each was found.
+
+    `ledgers` counts the ledgers that only these bookies kept from being judged.
+    """
     last, answered = _last(records), _ever(records, Greeting.ANSWERED, Greeting.UNSUPPORTED)
     return {
         "bookies": [
@@ -102,7 +120,10 @@ def maintenance(records: Iterable[BookieRecord], terms: Terms, verdicts: pa.Tabl
 
 
 def placement(records: Iterable[BookieRecord], terms: Terms) -> Json:
-    """What ensembles were held to, and which bookies have no location; without a policy nobody needs one."""
+    """Return the placement policy of the judgement, and which bookies have no location.
+
+    Without a policy no bookie needs a location, so none is named.
+    """
     rule = terms.placement
     judged = rule.policy is not Policy.NONE
     around = terms.around
@@ -116,10 +137,10 @@ def placement(records: Iterable[BookieRecord], terms: Terms) -> Json:
 
 
 def assurance(records: Iterable[BookieRecord], terms: Terms, verdicts: pa.Table, findings: Sequence[Mapping[str, Any]]) -> Json:
-    """What the verdicts rest on: ledgers judged (sound or violated) by lists and by probes, and how sure the probes make it.
+    """Return what the verdicts of judged (sound or violated) ledgers rest on: lists or probes.
 
-    `missing_bound` is the share of entries that may be missing at most, at 95 %, where the sample found none missing on any
-    bookie that cannot list; else null.
+    `missing_bound` is the largest share of entries that may be missing, at 95 % confidence. It is
+    null unless the random probes found none missing on any bookie that cannot list.
     """
     judged = verdicts.filter(pc.is_in(pc.field("standing"), _JUDGED))["assurance"]
     probed = verdicts.filter(pc.equal(pc.field("assurance"), PROBED))
@@ -131,7 +152,7 @@ def assurance(records: Iterable[BookieRecord], terms: Terms, verdicts: pa.Table,
 
 
 def _last(records: Iterable[BookieRecord]) -> dict[BookieId, BookieRecord]:
-    """Each bookie as it was at the last look that knows it."""
+    """Return each bookie's record of the last look that has one."""
     return {record.bookie_id: record for record in sorted(records, key=lambda one: one.look)}
 
 
@@ -144,7 +165,7 @@ def _away(last: Mapping[BookieId, BookieRecord]) -> list[BookieId]:
 
 
 def _gone(last: Mapping[BookieId, BookieRecord]) -> list[BookieId]:
-    """None where nobody has a cookie: then cookies tell nothing."""
+    """Return the gone bookies, sorted. Empty if no bookie has a cookie, which proves nothing."""
     if not any(record.has_cookie for record in last.values()):
         return []
     return sorted(b for b, record in last.items() if record.registration is Registration.NONE and not record.has_cookie)

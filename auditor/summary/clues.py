@@ -1,4 +1,5 @@
-"""From findings and verdicts to `summary.hits`: which ledgers are hit, and which bookies may be behind it."""
+"""Collects from findings and verdicts what `Hits` holds: the ledgers hit, and bookies that may be
+behind it."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ from auditor.summary.last_words import Ids, by_word
 from auditor.summary.periods import Births
 
 SILENCES = (Unknown.BOOKIE_SILENT, Unknown.BOOKIE_REFUSED, Unknown.ADDRESS_UNKNOWN)
-"""Reasons for not knowing that some bookie as a whole is behind."""
+"""Reasons that blame a bookie as a whole for what is unknown."""
 BIRTHS = ["ledger_id", "look", "znode_ctime_ms"]
-"""Columns of LEDGERS that say when a ledger was created."""
+"""The columns of LEDGERS that say when a ledger was created."""
 
 _GROUPED = {
     kind.value for kind, facts in CATALOGUE.items() if facts.subject is Subject.LEDGER and facts.severity > Severity.INFO
@@ -31,18 +32,21 @@ _GROUPED = {
 
 @dataclass(slots=True)
 class Clues:
-    """Findings, one by one; what is kept of each is its ledger's id, by kind and by bookie."""
+    """Collects findings one by one. Keeps only ledger ids, by kind, bookie and rack."""
 
     locations: Mapping[BookieId, str]
     by_kind: dict[str, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
     missing_on: dict[BookieId, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
     failing: dict[BookieId, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
-    """By bookie, the ledgers with a segment that names it and fails placement."""
+    """By bookie, the ledgers with a segment that fails placement and names the bookie."""
     crowds: dict[str, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
-    """By rack, the ledgers with such a segment that has two bookies of it or more."""
+    """By rack, the ledgers with a segment that fails placement and has two bookies of the rack."""
 
     def add(self, finding: Mapping[str, Any]) -> None:
-        """A finding as contract section 4 writes it. Those on bookies and those for information hit no ledger."""
+        """Add a finding as contract section 4 writes it.
+
+        Ignores findings on bookies and those of severity INFO: they hit no ledger.
+        """
         kind = str(finding["kind"])
         if kind not in _GROUPED:
             return
@@ -71,11 +75,15 @@ class Clues:
         marked: Ids,
         locked: Mapping[str, Ids],
     ) -> Hits:
-        """Return what hit which ledgers. `marks`: the rows that `newest_marks` gives of the ledgers found for their mark.
-        `marked`: all marked ledgers; `locked`: by worker, all whose lock it held at any look (`locked_by`)."""
+        """Return what hit which ledgers.
+
+        `marks` are the rows of `newest_marks` for the ledgers with a finding on their mark.
+        `marked` are all marked ledgers. `locked` has, by worker, all ledgers whose lock it held at
+        any look (`locked_by`).
+        """
         by_kind = {kind: _ids(ids) for kind, ids in self.by_kind.items()} | unjudged_by_reason(verdicts)
         missing = _all_ids(self.missing_on)
-        # Of a run that died after one look nothing is reported of ledgers whose verdicts say all the same what they lack.
+        # If a run died after one look, a ledger without findings may still have `lacks`.
         hit = np.unique(np.concatenate([_ids(()), *by_kind.values()]))
         known = {bookie: np.intersect1d(ids, hit) for bookie, ids in lacking.items()}
         lacking = {bookie: ids for bookie, ids in known.items() if len(ids)}
@@ -92,13 +100,13 @@ class Clues:
         return Hits(by_kind, via, _all_ids(self.crowds), locks, len(marked))
 
     def marked(self) -> Ids:
-        """The ledgers found for their mark."""
+        """Return the ledgers with a finding on their mark."""
         kinds = (Kind.UNDERREPLICATED_UNRECOVERABLE.value, Kind.UNDERREPLICATED_BEYOND_GRACE.value)
         return _ids(ledger for kind in kinds for ledger in self.by_kind.get(kind, ()))
 
 
 def unjudged_by_reason(verdicts: pa.Table) -> dict[str, Ids]:
-    """The ledgers that a bookie's silence left without a verdict, by that reason."""
+    """Return the ledgers that a bookie's silence left unjudged, by the reason in SILENCES."""
     found: dict[str, Ids] = {}
     for batch in verdicts.select(["ledger_id", "unknowns"]).to_batches():
         ids = batch["ledger_id"].take(pc.list_parent_indices(batch["unknowns"]))
@@ -111,11 +119,15 @@ def unjudged_by_reason(verdicts: pa.Table) -> dict[str, Ids]:
 MARKS = pa.schema(
     [("ledger_id", pa.int64()), ("look", pa.int32()), ("missing_replicas", pa.list_(pa.string())), ("holder", pa.string())]
 )
-"""What the mark of a ledger said: whom it names missing, and who holds its lock. Key: (ledger_id, look)."""
+"""What a ledger's mark said: the missing replicas, and the holder of its lock. Key: (ledger_id,
+look)."""
 
 
 def newest_marks(ledgers: pa.Table) -> pa.Table:
-    """MARKS rows, of each ledger its newest, from rows of LEDGERS with `ledger_id`, `look` and `mark`."""
+    """Return the newest MARKS row of each marked ledger.
+
+    `ledgers` are rows of LEDGERS with `ledger_id`, `look` and `mark`.
+    """
     batches = [_mark_rows(batch) for batch in ledgers.to_batches()]
     rows = pa.Table.from_batches(batches, schema=MARKS).sort_by([("ledger_id", "ascending"), ("look", "ascending")])
     ids = rows["ledger_id"].to_numpy()
@@ -124,7 +136,10 @@ def newest_marks(ledgers: pa.Table) -> pa.Table:
 
 
 def locked_by(marked: Iterable[pa.RecordBatch]) -> dict[str, Ids]:
-    """Return by worker the ledgers whose lock it held at any look, from rows of LEDGERS with `ledger_id` and `mark`."""
+    """Return, by worker, the ledgers whose lock it held at any look.
+
+    `marked` are rows of LEDGERS with `ledger_id` and `mark`.
+    """
     found: dict[str, Ids] = {}
     for batch in marked:
         kept = batch.filter(pc.is_valid(batch["mark"]))
@@ -143,7 +158,7 @@ def _mark_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def births(ledgers: Iterable[pa.RecordBatch], affected: Ids) -> Births:
-    """When the affected ledgers were created, from BIRTHS columns. Costs one scan."""
+    """Return when the affected ledgers were created, from BIRTHS columns. Costs one scan."""
     ids, times = [_ids(())], [_ids(())]
     for batch in ledgers:
         kept = _born(batch)
@@ -154,7 +169,8 @@ def births(ledgers: Iterable[pa.RecordBatch], affected: Ids) -> Births:
 
 
 def created_between(ledgers: Iterable[pa.RecordBatch], edges: Ids) -> Ids:
-    """Of all ledgers, how many were created before the first edge, from each to the next, and after the last. One scan."""
+    """Return how many of all ledgers were created before the first edge, from each to the next, and
+    after the last. Costs one scan."""
     counts = np.zeros(len(edges) + 1, np.int64)
     for batch in ledgers:
         bins = np.searchsorted(edges, _born(batch)["znode_ctime_ms"].to_numpy(), side="right")
@@ -163,7 +179,7 @@ def created_between(ledgers: Iterable[pa.RecordBatch], edges: Ids) -> Ids:
 
 
 def _born(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Each ledger once: as the first look saw it."""
+    """Return the rows of the first look that have a creation time, so each ledger counts once."""
     return batch.filter(pc.and_(pc.equal(batch["look"], 1), pc.is_valid(batch["znode_ctime_ms"])))
 
 
@@ -173,7 +189,7 @@ def _where(rows: pa.Table, column: str) -> tuple[pa.ChunkedArray, pa.ChunkedArra
 
 
 def _of_each(rows: pa.Table, column: str) -> dict[str, Ids]:
-    """The ledgers by each word of a list column."""
+    """Return the ledgers by each value in a list column."""
     found: dict[str, Ids] = {}
     for batch in rows.select(["ledger_id", column]).to_batches():
         for word, ids in by_word(batch[column].flatten(), batch["ledger_id"].take(pc.list_parent_indices(batch[column]))):
@@ -186,5 +202,5 @@ def _all_ids(by_name: Mapping[str, Iterable[LedgerId]]) -> dict[str, Ids]:
 
 
 def _ids(ledgers: Iterable[LedgerId]) -> Ids:
-    """Ascending, each once."""
+    """Return the ids ascending, each once."""
     return np.unique(np.fromiter(ledgers, np.int64))

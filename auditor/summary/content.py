@@ -1,4 +1,4 @@
-"""How much each bookie holds of what it should, from the verdicts' rows: what `first_checker.content` judges."""
+"""Reads from the verdicts how much each bookie lacks. `first_checker.content` judges the result."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from auditor.summary.last_words import Ids, by_word
 LACKS = pa.schema(
     [("bookie_id", pa.string()), ("ledger_id", pa.int64()), ("expected", pa.int64()), ("absent", pa.int64())],
 )
-"""What a bookie should hold of a violated ledger and surely lacks, in entries. Key: (bookie_id, ledger_id)."""
+"""How many entries of a violated ledger a bookie should hold, and how many it surely lacks.
+
+Key: (bookie_id, ledger_id)."""
 
 
 def lacks_of(verdicts: pa.Table) -> pa.Table:
-    """LACKS rows of the violated ledgers: these were looked at twice."""
+    """Return the LACKS rows of the violated ledgers. These had at least two looks."""
     rows = verdicts.filter(pc.field("standing") == Standing.VIOLATED.word).select(["ledger_id", "lacks"])
     batches = [_flat(batch) for batch in rows.to_batches()]
     return pa.Table.from_batches(batches, schema=LACKS)
@@ -34,13 +36,16 @@ def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def lacking(lacks: pa.Table) -> dict[BookieId, Ids]:
-    """The ledgers of which each bookie lacks entries, be it one."""
+    """Return the ledgers of which each bookie lacks at least one entry."""
     return {bookie: np.unique(ids) for bookie, ids in by_word(lacks["bookie_id"], lacks["ledger_id"])}
 
 
 def contents(lacks: pa.Table, asked: Mapping[BookieId, int], probed: Mapping[BookieId, Ids]) -> dict[BookieId, Content]:
-    """Of each bookie that lacks most of some ledger, what there is to say. `asked`: ledgers it answered for; `probed`: those of
-    bookies that cannot list, as far as entries could be read."""
+    """Return the counts of each bookie that lacks more than half of its entries of some ledger.
+
+    `asked` counts the ledgers that a bookie answered for. `probed` has the ledgers that a bookie
+    that cannot list let us read.
+    """
     most = lacks.filter(pc.greater(pc.multiply(lacks["absent"], 2), lacks["expected"]))
     sums = most.group_by("bookie_id").aggregate([("expected", "sum"), ("absent", "sum")]).to_pylist()
     entries = {row["bookie_id"]: (row["expected_sum"], row["absent_sum"]) for row in sums}

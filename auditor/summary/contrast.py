@@ -1,4 +1,4 @@
-"""Contrast: whether a candidate is hit clearly more often than what it is compared with. Pure.
+"""Tests whether a candidate is hit clearly more often than the others (contrast). Pure.
 
 A candidate without contrast explains nothing, however many ledgers it touches (decision 0021).
 """
@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from auditor.summary.exact_test import upper_tail
 
 CONTRAST_MIN = 3
-"""Share of hits among what a candidate touches, at least this many times their share among all others."""
+"""Minimum ratio of the share of hits among what a candidate touches to that among the others."""
 CAUSE_LEDGERS_MIN = 3
-"""Ledgers a cause explains, at least: fewer are told one by one."""
+"""Minimum number of ledgers that a cause explains. Fewer are listed one by one."""
 SIGNIFICANCE = 0.001
-"""Probability of one false cause in a whole run, at most."""
+"""Maximum probability of one false cause in a whole run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """Of `touched` things `touched_hit` are hit, and of `others` things `others_hit`.
+    """`touched_hit` of `touched` things are hit, and `others_hit` of `others` things.
 
-    `p_value` is the probability of so many hits by chance, multiplied by the number of candidates (Bonferroni), at most 1. None
-    where the relation is a fact and not a correlation, so that there is nothing to test.
+    `p_value` is the probability of at least so many hits by chance, times the number of candidates
+    (Bonferroni), at most 1. None where the relation is a fact that needs no test.
     """
 
     touched_hit: int
@@ -49,14 +49,14 @@ class Contrast:
 
 
 def compare(touched_hit: int, touched: int, others_hit: int, others: int, candidates: int) -> Contrast:
-    """Test one of so many candidates against all others."""
+    """Return the contrast of one of `candidates` candidates with all others."""
     p = upper_tail(touched_hit, touched, touched_hit + others_hit, touched + others)
     return Contrast(touched_hit, touched, others_hit, others, min(1.0, p * candidates))
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Of the ledgers that name one bookie (or rack): how many there are, and how many are hit on that bookie."""
+    """Counts of ledgers that name one bookie (or rack): all, and those hit on that bookie."""
 
     hit: int
     touched: int
@@ -65,11 +65,12 @@ class Group:
 def outliers(groups: Mapping[str, Group], candidates: int) -> dict[str, Contrast]:
     """Return the groups that stand out from the rest, each with its contrast.
 
-    The rest are the groups that do not stand out themselves: else two wiped bookies of three would hide each other. Groups are
-    taken away in order of their shares, and the last step that finds contrast counts (generalized ESD, Rosner 1983). A step
-    further needs as many outliers at once, so the steps need no correction of their own. Those taken away that do not stand
-    out go back to the rest, and the others are tested against it, until all that are left do. Costs two tests a group, and one
-    for each that is left whenever some went back.
+    The rest are the groups that do not stand out themselves. Otherwise two wiped bookies of three
+    would hide each other. Groups are removed in order of their shares, largest first, and the last
+    step that finds contrast counts (generalized ESD, Rosner 1983). A later step needs as many
+    outliers at once, so the steps need no correction of their own. Removed groups that do not stand
+    out go back to the rest. The others are tested against the new rest, until all of them stand
+    out. Costs two tests a group, plus one for each remaining group whenever some went back.
     """
     order = sorted((name for name in groups if groups[name].touched), key=lambda name: (-_share(groups[name]), name))
     rests = [Group(0, 0)]
@@ -81,7 +82,7 @@ def outliers(groups: Mapping[str, Group], candidates: int) -> dict[str, Contrast
         if _against(groups[name], rests[number], candidates).stands_out():
             last = number
     left, rest = order[:last], rests[last]
-    while True:  # ends: each round but the last takes a group off
+    while True:  # Ends: each iteration but the last removes a group.
         found = {name: _against(groups[name], rest, candidates) for name in left}
         back = [groups[name] for name in left if not found[name].stands_out()]
         if not back:
@@ -99,7 +100,10 @@ def _against(group: Group, rest: Group, candidates: int) -> Contrast:
 
 
 def percent(share: float) -> str:
-    """Return a share in per cent, rounded down: "100 %" is all, and what is more than none is never "0 %"."""
+    """Return a share in per cent, rounded down.
+
+    Only a whole is "100 %", and only nothing is "0 %": a tiny share is "below 0.01 %".
+    """
     hundredths = int(share * 10_000 + 1e-6)
     if share == 0 or hundredths >= 100:
         return f"{hundredths // 100} %"

@@ -1,8 +1,7 @@
-"""The second checker's findings on bookies and on the cluster, from what was written, beside those
-of the first.
+"""Compares the findings on bookies and on the cluster with those of the second checker.
 
-Reads the rows of the few bookies that may be accused, and hands them on one by one. Costs some
-seconds where a bookie has hundreds of thousands of ledgers.
+Reads from the evidence the rows of the few bookies that may have a finding, and passes them on one
+by one. Costs some seconds for a bookie with hundreds of thousands of ledgers.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _NO_SEARCH = ~pc.field("is_search").isin([True])
 def bookies_agreed(
     run: Place, about: About, records: Sequence[BookieRecord], verdicts: pa.Table, findings: Iterable[Finding]
 ) -> Agreed:
-    """Return the findings on bookies that the second checker confirms, and what it differs on."""
+    """Return the findings on bookies that the second checker confirms, and where it differs."""
     seen = Attendance.taken(records, about.terms.around.maintenance)
     seconds: dict[Subject, Facts] = {
         (Kind.BOOKIE_SILENT_YET_REGISTERED, bookie): silent_facts(seen.of[bookie], about.facts) for bookie in seen.silent()
@@ -65,8 +64,8 @@ def bookies_agreed(
 
 
 def marks_agreed(run: Place, about: About, finding: Finding | None) -> Agreed:
-    """Return the finding on marks without a ledger, if the second checker confirms it, or what it
-    differs on."""
+    """Return the finding on marks without a ledger if the second checker confirms it, or where it
+    differs."""
     rows = _rows(run.read_table(_MARKS, MARKS, _OF_LEDGER))
     seen = (MarkSeen(one["ledger_id"], one["look"], one["read_at_ms"], _times(one), one["has_metadata"]) for one in rows)
     facts = marks_without_ledger(seen, about.terms, about.facts)
@@ -79,8 +78,8 @@ def _times(row: Row) -> tuple[int, ...]:
 
 
 def population_agreed(run: Place, about: About, finding: Finding | None) -> Agreed:
-    """Return the finding on the population, if the second checker confirms it, or what it differs
-    on."""
+    """Return the finding on the number of ledgers if the second checker confirms it, or where it
+    differs."""
     last = about.previous_population
     if last is None:
         return agree_on([finding] if finding else [], {})
@@ -169,8 +168,10 @@ def _is_any_request_served(run: Place) -> bool:
 
 
 def _refusals(run: Place, bookie: BookieId) -> list[Refusal]:
-    """Return every request about ledgers that the bookie should hold; [] where one of them ended
-    otherwise."""
+    """Return all refused requests about ledgers that the bookie should hold.
+
+    Empty if any such request was not refused.
+    """
     columns = ["ledger_id", "look", "status", "detail"]
     mine = pc.field("bookie_id") == bookie
     lists = run.read_table(_ANSWERS, ANSWERS, mine & _OF_LEDGER, columns)
@@ -187,6 +188,6 @@ def _refusals(run: Place, bookie: BookieId) -> list[Refusal]:
 
 
 def _rows(table: pa.Table) -> Iterator[Row]:
-    """The rows one by one; only those of a batch are held as values."""
+    """Yield the rows one by one. Holds at most 10,000 of them as values."""
     for batch in table.to_batches(max_chunksize=10_000):
         yield from batch.to_pylist()

@@ -1,6 +1,6 @@
-"""Fisher's exact test, one-sided: how likely chance alone hits so many of the ledgers that a candidate touches. Pure.
+"""Fisher's exact test, one-sided: how likely chance alone hits so many of a candidate's ledgers.
 
-scipy has it too (`scipy.stats.hypergeom.sf`); it is not a dependency of ours.
+Pure. scipy has it as `scipy.stats.hypergeom.sf`, but is not a dependency of ours.
 """
 
 from __future__ import annotations
@@ -8,15 +8,16 @@ from __future__ import annotations
 from math import exp, lgamma, log
 
 NEGLIGIBLE = 1e-17
-"""A term of the sum below this share of it changes no digit of a double."""
+"""A term below this share of the sum changes no digit of a double."""
 
 
 def upper_tail(hit: int, touched: int, all_hit: int, total: int) -> float:
-    """Return the probability that at least `hit` of `touched` things are among `all_hit`, drawn from `total` without return.
+    """Return the probability that at least `hit` of `touched` things are among `all_hit`.
 
-    The terms of the hypergeometric distribution fall from its mode outwards, ever faster, so the sum ends after some ten
-    standard deviations: at most 5,000 terms for 10^6 things, and some tens where a share is three times another. Computed with
-    logarithms: exact to 6 digits up to 10^7 things; what is smaller than a double can be is 0.
+    The things are drawn from `total` without replacement. The terms of the hypergeometric
+    distribution fall ever faster from its mode outwards, so the sum ends after some ten standard
+    deviations. That is at most 5,000 terms for 10^6 things, and some tens where one share is three
+    times the other. Exact to 6 digits up to 10^7 things. A result too small for a double is 0.
     """
     assert 0 <= hit <= touched <= total and 0 <= all_hit <= total, (hit, touched, all_hit, total)
     if hit <= max(0, touched + all_hit - total):
@@ -25,12 +26,15 @@ def upper_tail(hit: int, touched: int, all_hit: int, total: int) -> float:
         return 0.0
     if hit * total > touched * all_hit:
         return min(1.0, _sum_from(hit, touched, all_hit, total))
-    # Up to the mean the other tail is the short one, at most a half: a sum over the things not hit.
+    # At or below the mean the other tail is shorter: sum over the things that are not hit.
     return 1.0 - _sum_from(touched - hit + 1, touched, total - all_hit, total)
 
 
 def _sum_from(hit: int, touched: int, all_hit: int, total: int) -> float:
-    """Return the sum of the terms from `hit`, above the mean, on. Costs one multiplication a term."""
+    """Return the sum of the terms from `hit` on, where `hit` is above the mean.
+
+    Costs one multiplication a term.
+    """
     most = min(touched, all_hit)
     term = whole = 1.0
     for x in range(hit, most):

@@ -1,4 +1,4 @@
-"""Reads what causes are found from, and what a bookie's content is judged by: the end of a run, from what was written."""
+"""Reads, at the end of a run, the evidence for causes and for the content of bookies."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from auditor.summary.touches import TOUCHING, Touches, count_touches
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a run heard of the bookies' content. `lacks` holds LACKS rows."""
+    """What the evidence says about the content of bookies. `lacks` holds LACKS rows."""
 
     lacks: pa.Table
     words: LastWords
@@ -45,7 +45,10 @@ class Heard:
 
 
 def heard(run: Place, verdicts: pa.Table, bookies: Sequence[BookieRecord]) -> Heard:
-    """What the bookies said of ledgers, counted. Costs a scan of the answers; where bookies cannot list, one of the reads."""
+    """Return counts of what the bookies said of ledgers.
+
+    Costs a scan of the answers, and one of the reads if some bookie cannot list.
+    """
     unsupported = {record.bookie_id for record in bookies if record.greeting is Greeting.UNSUPPORTED}
     probed = probed_ledgers(run.stream("evidence/reads", READS, SPOKEN), unsupported) if unsupported else {}
     later = pc.is_valid(pc.field("ledger_id")) & (pc.field("look") > 1)
@@ -70,11 +73,12 @@ def causes(
     words: Heard,
     renamed: Mapping[BookieId, Renamed],
 ) -> Causes:
-    """Return the causes of what was found. `findings` are lines of findings.jsonl; each is forgotten when the next is read.
+    """Return the causes of what was found. `findings` are lines of findings.jsonl, read one by one.
 
-    Where anything is hit: reads the affected ledgers' creation times and the marks, counts all ledgers by the bookies that
-    they name and by creation time (a scan of the ledgers each). Where no bookie answered, that is our network: no bookie's
-    silence is a cause.
+    Reads nothing of the ledgers if none is hit. Otherwise it reads the marks. It also scans the
+    ledgers for the creation times of affected ledgers, to count all ledgers by the bookies they
+    name, and to count them by creation time. If no bookie answered, our network is at fault, and no
+    bookie's silence is a cause.
     """
     around = about.terms.around
     clues = Clues(around.locations)
@@ -97,7 +101,7 @@ def causes(
 
 
 def _backgrounds(run: Place, about: About, affected: Ids) -> Backgrounds:
-    """Return what the hits are compared with. Nothing is read where no ledger is affected."""
+    """Return what the hits are compared with. Reads nothing if no ledger is affected."""
     locations = about.terms.around.locations
     born = births(run.stream("evidence/ledgers", LEDGERS, BIRTHS) if len(affected) else (), affected)
     touches = Touches()
@@ -119,6 +123,6 @@ def _marked(run: Place) -> Ids:
 
 
 def _marks(run: Place, marked: Ids) -> pa.Table:
-    """Return what the marks that were found said, as they were read last."""
+    """Return the newest MARKS rows of these ledgers."""
     keep = pc.field("ledger_id").isin(pa.array(marked)) if len(marked) else pc.scalar(False)
     return newest_marks(run.read_table("evidence/ledgers", LEDGERS, keep, ["ledger_id", "look", "mark"]))

@@ -1,4 +1,7 @@
-"""What hit which ledgers, by family of finding, and which bookies, racks and workers may be behind it. Pure."""
+"""Which ledgers are hit, by family of finding, and the bookies, racks and workers that may be why.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ from auditor.model.identity import BookieId
 from auditor.summary.last_words import Ids
 
 UNJUDGED = "unjudged"
-"""The family of ledgers that a bookie's silence left unjudged: they have a reason and no finding."""
+"""The family of ledgers that a bookie's silence left unjudged: they have a reason, no finding."""
 
 _FAMILIES = {kind.value: facts.family.value for kind, facts in CATALOGUE.items()}
 
 
 class Via(StrEnum):
-    """How a bookie has to do with a ledger that is hit."""
+    """How a bookie is related to a ledger that is hit."""
 
     LACKING = "lacking"
     UNHEARD = "unheard"
@@ -33,16 +36,18 @@ VIAS: Mapping[str, tuple[Via, ...]] = {
     Family.PLACEMENT.value: (Via.MISPLACED,),
     UNJUDGED: (Via.UNHEARD,),
 }
-"""By family, what makes a bookie a candidate. In other families only a period can be a cause."""
+"""By family, the relations that make a bookie a candidate. Other families have only periods."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
     """What hit which ledgers, and who may be behind it.
 
-    `by_kind`: by the kind of a finding, or the reason a ledger could not be judged. `via`: by bookie. `crowds`: by rack, the
-    ledgers of which a segment fails placement and has two bookies of it. `locked`: marked ledgers, found or not, by the worker
-    that holds their lock. `marked`: how many ledgers are marked, found or not.
+    `by_kind`: the ledgers by kind of finding, or by the reason that left them unjudged. `via`: the
+    ledgers by relation and bookie. `crowds`: by rack, the ledgers with a segment that fails
+    placement and has two bookies of the rack. `locked`: marked ledgers, with or without a finding,
+    by the worker that holds their lock. `marked`: how many ledgers are marked, with or without a
+    finding.
     """
 
     by_kind: Mapping[str, Ids]
@@ -64,7 +69,7 @@ class Hits:
         return union(ids for word, ids in self.by_kind.items() if family_of(word) == family)
 
     def by_bookie(self, family: str) -> dict[BookieId, Ids]:
-        """Return, of the ledgers of that family, those which each bookie may be behind."""
+        """Return the ledgers of that family that each bookie may be behind."""
         ids = self.of_family(family)
         parts = [self.via.get(via, {}) for via in VIAS.get(family, ())]
         bookies = sorted(set().union(*parts))

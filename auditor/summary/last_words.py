@@ -1,6 +1,7 @@
-"""What each bookie last said of each ledger, from the written answers, batch by batch.
+"""Reads what each bookie last said of each ledger, from the stored answers, batch by batch.
 
-Most ledgers are asked about once, so only those asked about again are held in memory, and of the rest counts.
+Most ledgers have answers of one look only. They are only counted; memory holds the answers of the
+others.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ Ids: TypeAlias = npt.NDArray[np.int64]
 """Ledger ids, ascending, each once."""
 
 SPOKEN = ["bookie_id", "ledger_id", "look", "status"]
-"""The columns of ANSWERS and READS that say who spoke of what."""
+"""The columns of ANSWERS and READS that say which bookie said what of which ledger."""
 UNHEARD = (AnswerStatus.SILENT, AnswerStatus.UNREGISTERED, AnswerStatus.REFUSED, AnswerStatus.ADDRESS_UNKNOWN)
-"""Last words by which the bookie itself stands in the way of judging a ledger."""
+"""Answers by which the bookie itself keeps a ledger from being judged."""
 
 _VALID = pa.array([status.value for status in VALID_ANSWERS])
 _UNHEARD = pa.array([status.value for status in UNHEARD])
@@ -35,7 +36,11 @@ _NONE: Ids = np.empty(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class LastWords:
-    """`asked`: ledgers a bookie's last word on which is valid. `unheard`: ledgers it stands in the way of judging."""
+    """By bookie, what its last answers amount to.
+
+    `asked` counts the ledgers for which the last answer is valid. `unheard` has the ledgers that
+    the bookie keeps from being judged.
+    """
 
     asked: Mapping[BookieId, int]
     unheard: Mapping[BookieId, Ids]
@@ -44,10 +49,11 @@ class LastWords:
 def last_words(
     answers: Iterable[pa.RecordBatch], again: pa.Array, unjudged: pa.Array, probed: Mapping[BookieId, Ids]
 ) -> LastWords:
-    """`answers` have the columns SPOKEN. `again`: ledgers asked about at a second look; `unjudged`: ledgers that some bookie's
-    silence left without a verdict; `probed`: of bookies that cannot list, the ledgers they let us read.
+    """Return what each bookie's last answers amount to. `answers` have the columns SPOKEN.
 
-    Costs one scan; holds the answers on the ledgers asked about again, some 20 bytes each.
+    `again`: ledgers with answers at a later look. `unjudged`: ledgers that some bookie's silence
+    left unjudged. `probed`: by bookie that cannot list, the ledgers it let us read. Costs one scan.
+    Holds the answers on the ledgers in `again`, some 20 bytes each.
     """
     words = _Tally(unjudged, probed)
     kept: list[pa.RecordBatch] = []
@@ -62,9 +68,10 @@ def last_words(
 
 
 def probed_ledgers(reads: Iterable[pa.RecordBatch], unsupported: Iterable[BookieId]) -> dict[BookieId, Ids]:
-    """Of each bookie that cannot list, the ledgers of which a read said something. `reads` have the columns SPOKEN.
+    """Return, by bookie that cannot list, the ledgers for which it answered a read.
 
-    Entries looked for on it although it should hold none count as well: that makes it the later to be accused.
+    `reads` have the columns SPOKEN. Searches for entries that it should not hold count as well,
+    which makes a finding on the bookie less likely.
     """
     bookies = sorted(unsupported)
     found: dict[BookieId, Ids] = dict.fromkeys(bookies, _NONE)
@@ -76,20 +83,20 @@ def probed_ledgers(reads: Iterable[pa.RecordBatch], unsupported: Iterable[Bookie
 
 
 def _last(rows: pa.Table) -> pa.Table:
-    """Of each (bookie, ledger) the row of its newest look."""
+    """Return the row of the newest look of each (bookie, ledger)."""
     grouped = rows.sort_by("look").group_by(["bookie_id", "ledger_id"], use_threads=False)
     return grouped.aggregate([("status", "last")]).rename_columns(["bookie_id", "ledger_id", "status"])
 
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts as the rows come, each (bookie, ledger) once."""
+    """Counts rows as they come. Each (bookie, ledger) must come once."""
 
     unjudged: pa.Array
     probed: Mapping[BookieId, Ids]
     asked: Counter[BookieId] = field(default_factory=Counter)
     listed: dict[BookieId, list[Ids]] = field(default_factory=lambda: defaultdict(list))
-    """Of bookies that were probed, the ledgers that they answered for without being read from."""
+    """By probed bookie, the ledgers for which its last answer is valid."""
     unheard: dict[BookieId, list[Ids]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, rows: pa.RecordBatch | pa.Table) -> None:
@@ -110,12 +117,15 @@ class _Tally:
 
 
 def _by_bookie(rows: pa.RecordBatch | pa.Table) -> Iterator[tuple[BookieId, Ids]]:
-    """The ledgers of each bookie's rows, in order of bookie id."""
+    """Yield the ledgers of each bookie's rows, in order of bookie id."""
     return by_word(rows["bookie_id"], rows["ledger_id"])
 
 
 def by_word(words: pa.Array | pa.ChunkedArray, ledger_ids: pa.Array | pa.ChunkedArray) -> Iterator[tuple[str, Ids]]:
-    """Two columns side by side as the ledgers of each word, in order of the words. Costs a sort of small numbers."""
+    """Yield each distinct word with its ledgers, in order of the words, from two parallel columns.
+
+    Costs a sort of small numbers.
+    """
     chunks = words.chunks if isinstance(words, pa.ChunkedArray) else [words]
     encoded = pa.concat_arrays([pa.array([], pa.string()), *chunks]).dictionary_encode()
     names, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False)

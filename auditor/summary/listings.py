@@ -1,4 +1,4 @@
-"""The listings of a run and what they are held against: the last run's number of ledgers."""
+"""The listings of a run, to be compared with the last run's number of ledgers."""
 
 from __future__ import annotations
 
@@ -10,24 +10,30 @@ from auditor.first_checker.population import GONE_NAMED_MAX, Listing
 from auditor.model.identity import LedgerId
 
 FIRST, AGAIN = 1, 2
-"""The listing that is audited, and the one again at the end of a run whose first named far too few."""
+"""The listing that is audited, and a second listing, made at the end if the first was too short."""
 WHERE = {FIRST: "evidence/listing", AGAIN: "evidence/listing_again"}
-"""The table of ids that each listing wrote."""
+"""The table of ids of each listing."""
 
 
 def listing_row(listing: int, began_at_ms: int, gone: list[LedgerId]) -> Row:
-    """One row of LISTINGS."""
+    """Return one row of LISTINGS."""
     return (listing, began_at_ms, gone)
 
 
 def some_gone(before: pa.ChunkedArray, now: pa.ChunkedArray) -> list[LedgerId]:
-    """The lowest ids of `before` that `now` lacks, at most GONE_NAMED_MAX. Costs a sort of both: 8 bytes a ledger."""
+    """Return the lowest ids of `before` that `now` lacks, at most GONE_NAMED_MAX.
+
+    Costs a sort of both: 8 bytes a ledger.
+    """
     gone = np.setdiff1d(before.to_numpy(), now.to_numpy())
     return [int(ledger_id) for ledger_id in gone[:GONE_NAMED_MAX]]
 
 
 def listings_of(rows: pa.Table, counts: dict[int, int]) -> tuple[list[Listing], list[LedgerId]]:
-    """The listings, oldest first, with how many ids each wrote (`counts`, by listing); and what the newest says is gone."""
+    """Return the listings, oldest first, and the ids that the newest one says are gone.
+
+    `rows` are those of LISTINGS. `counts` has the number of ids by listing.
+    """
     told = sorted(rows.to_pylist(), key=lambda row: row["listing"])
     listings = [Listing(row["began_at_ms"], counts[row["listing"]]) for row in told]
     return listings, list(told[-1]["gone"]) if told else []

@@ -1,4 +1,4 @@
-"""How many ledgers are marked under-replicated, since when, and how many of the marks find nothing missing (contract 8.3)."""
+"""Counts marks of under-replication by age, and how many of them are stale (contract 8.3)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from auditor.summary.last_words import Ids
 Json = dict[str, Any]
 
 MARK_STATES = ("total", "within_grace", "beyond_grace", "stale", "without_ledger")
-"""What marks are counted by. The second and the third add up to the total; the last two are counted beside."""
+"""The counts of marks. `within_grace` and `beyond_grace` add up to `total`; the others do not."""
 _HOUR_MS = 3_600_000
 AGES_MS = {"under_1h": _HOUR_MS, "under_1d": 24 * _HOUR_MS, "under_1w": 7 * 24 * _HOUR_MS}
-"""Classes of age by their end, which is not in them; a mark stands in the first that it fits."""
+"""Age classes and their exclusive upper bounds. A mark counts in the first class that it fits."""
 OLDER = "older"
 
 
 class UnlistedMark(NamedTuple):
-    """A mark whose ledger the listing did not name. `has_metadata` as it was read last; None: not known."""
+    """A mark whose ledger the listing did not name.
+
+    `has_metadata` is as it was read last, or None if unknown.
+    """
 
     age_ms: int
     has_metadata: bool | None
@@ -46,19 +49,19 @@ def marks_of(verdicts: pa.Table, unlisted: Sequence[UnlistedMark], grace_ms: int
 
 
 def stale_ledgers(verdicts: pa.Table) -> Ids:
-    """Return the marked ledgers whose copies are all where the metadata says, ascending."""
+    """Return the marked ledgers whose copies are all where the metadata says, sorted."""
     ids: Ids = np.sort(verdicts.filter(pc.field("is_mark_stale"))["ledger_id"].to_numpy())
     return ids
 
 
 def oldest_mark_s(verdicts: pa.Table) -> float:
-    """Return the age of the oldest mark of a ledger that has metadata, in seconds; 0 where none is marked."""
+    """Return the age in seconds of the oldest mark of a ledger with metadata; 0 without marks."""
     oldest: int | None = pc.max(verdicts.filter(~_IS_GONE)["mark_age_ms"]).as_py()
     return 0.0 if oldest is None else float(oldest / 1000)
 
 
 _IS_GONE = pc.coalesce(pc.field("exempt"), pc.scalar("")) == Exempt.DELETED.value
-"""Rows of VERDICTS of ledgers that were listed and have no metadata any more."""
+"""Selects the rows of VERDICTS of ledgers that were listed but no longer have metadata."""
 
 
 def _by_age(ages: Ids) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Marks whose ledgers have no metadata: the finding on the cluster, what is withheld, and how many marks there are."""
+"""Judges marks whose ledgers have no metadata: the finding on the cluster, or why none is made."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from auditor.witness.finding_lines import ClusterLook, cluster_testimony, findin
 
 @dataclass(frozen=True, slots=True)
 class MarkFindings:
-    """`findings`: one line, or none. `withheld`: sentences. `ledger_ids`: those of the finding, ascending.
+    """What the marks of unlisted ledgers show.
 
-    `differ`: the finding where it is withheld because the checkers differ on it.
+    `findings` has one line or none. `withheld` says in sentences what could not be judged.
+    `ledger_ids` are those of the finding, ascending. `differ` has the finding if it is withheld
+    because the checkers differ on it.
     """
 
     findings: tuple[str, ...] = ()
@@ -33,7 +35,10 @@ class MarkFindings:
 
 
 def mark_findings(run: Place, about: About) -> MarkFindings:
-    """Return what evidence/marks says; nothing in a run of a part. Holds the marks of ledgers that were not listed."""
+    """Return what evidence/marks shows; nothing in a partial run.
+
+    Holds the marks of all ledgers that were not listed.
+    """
     if about.partial:
         return MarkFindings()
     seen = seen_marks(run.read_table(WHERE, MARKS))

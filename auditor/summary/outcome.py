@@ -1,4 +1,4 @@
-"""Counts by word, the outcome word and the exit code (contract sections 2, 3, 5): the same for a run and single ledgers."""
+"""Counts, outcome and exit code (contract sections 2, 3, 5), for runs and for single ledgers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ OUTCOME_FAULT = "AUDITOR_FAULT"
 
 
 def findings_by_kind(findings: Sequence[Json]) -> dict[str, dict[str, int]]:
-    """For each kind of the catalogue the ledgers, bookies and findings it hits; on the cluster there are findings alone."""
+    """Return for each kind of the catalogue how many ledgers, bookies and findings it has.
+
+    Findings on the cluster count neither ledgers nor bookies.
+    """
     found: dict[str, dict[str, int]] = {}
     for kind in Kind:
         mine = [one for one in findings if one["kind"] == kind.value]
@@ -27,7 +30,7 @@ def findings_by_kind(findings: Sequence[Json]) -> dict[str, dict[str, int]]:
 
 
 def counts_of(standings: Counter[str], exempt: Counter[str], unknowns: Counter[str]) -> Json:
-    """Ledgers by standing and by reason, every word of the contract, zero included."""
+    """Return the numbers of ledgers by standing and by reason, with every word of the contract."""
     return {
         "ledgers": {"listed": standings.total(), **{one.word: standings[one.word] for one in Standing}},
         "exempt": {reason.value: exempt[reason.value] for reason in Exempt},
@@ -36,12 +39,15 @@ def counts_of(standings: Counter[str], exempt: Counter[str], unknowns: Counter[s
 
 
 def is_fault(unknowns: Mapping[str, int]) -> bool:
-    """Whether the auditor itself is wrong: its two checkers differ on the same evidence, for one ledger or more."""
+    """Return whether the auditor is wrong: its two checkers differ on any ledger's evidence."""
     return unknowns.get(Unknown.CHECKERS_DISAGREE.value, 0) > 0
 
 
 def outcome_of(findings: Sequence[Json], *, complete: bool, fault: bool = False) -> str:
-    """The word for what was found, whatever --fail-on says. `fault`: the auditor is wrong, which goes before all else."""
+    """Return the outcome of a run, whatever --fail-on says.
+
+    `fault`: the auditor is wrong, which takes precedence over all else.
+    """
     if fault:
         return OUTCOME_FAULT
     if any(CATALOGUE[Kind(one["kind"])].severity >= Severity.WARNING for one in findings):
@@ -50,8 +56,11 @@ def outcome_of(findings: Sequence[Json], *, complete: bool, fault: bool = False)
 
 
 def exit_code(findings: Sequence[Json], fail_on: str, *, incomplete: bool, fault: bool = False) -> int:
-    """Contract section 2: a fault of ours goes before a finding that reaches --fail-on, and that before what could not be
-    judged."""
+    """Return the exit code of a run (contract section 2).
+
+    A fault of the auditor takes precedence over a finding that reaches --fail-on, and the finding
+    over what could not be judged.
+    """
     if fault:
         return 4
     threshold = {"critical": Severity.CRITICAL, "warning": Severity.WARNING}.get(fail_on)

@@ -1,6 +1,7 @@
-"""The creation period in which ledgers are hit more often than at other times: a bad deployment, a misconfigured client.
+"""Finds the creation period in which ledgers are hit more often than at other times.
 
-Pure. Exact up to PERIOD_EDGES_MAX hit ledgers; beyond, the ends of the period are among so many of them.
+Such a period points to a bad deployment or a misconfigured client. Pure. Exact up to
+PERIOD_EDGES_MAX hit ledgers. With more, periods begin and end only at that many of them.
 """
 
 from __future__ import annotations
@@ -17,18 +18,21 @@ from auditor.summary.last_words import Ids
 from auditor.witness.phrases import moment
 
 PERIOD_SHARE_MIN = 0.75
-"""Share of the ledgers of a period that are hit, at least. Where more are sound, their time explains little:
-neighbours in time are often of one client or one topic, and hit for another reason."""
+"""Minimum share of a period's ledgers that are hit. If more are sound, the time explains little:
+neighbours in time often belong to one client or topic, and are hit for another reason."""
 PERIOD_EDGES_MAX = 1_024
-"""Creation times of hit ledgers at which a period may begin or end: bounds the search, half a million periods."""
+"""Maximum number of creation times at which a period may begin or end. This bounds the search to
+half a million periods."""
 
 _Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From `first_ms` to `last_ms`, both inclusive, compared with all other times. `explained`: hit ledgers that are left out
-    of both, because something else explains them."""
+    """The time from `first_ms` to `last_ms`, both inclusive, and its contrast with all other times.
+
+    `explained` counts hit ledgers that are left out of both, because something else explains them.
+    """
 
     first_ms: int
     last_ms: int
@@ -42,13 +46,16 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Births:
-    """When ledgers were created, in ms, by their znodes; of a ledger that is not in `ledger_ids` it is not known."""
+    """When ledgers were created, by their znodes: `at_ms` runs parallel to `ledger_ids`.
+
+    The creation time of any other ledger is unknown.
+    """
 
     ledger_ids: Ids
     at_ms: Ids
 
     def times_of(self, ids: Ids) -> Ids:
-        """Return the creation times, ascending, of those of `ids` that have one."""
+        """Return the known creation times of `ids`, ascending."""
         return np.sort(self.at_ms[np.isin(self.ledger_ids, ids)])
 
     def within(self, ids: Ids, when: Period) -> Ids:
@@ -58,11 +65,12 @@ class Births:
 
 
 def find_period(hit_ms: Ids, all_in: Callable[[Ids], Ids], candidates: int, explained: int) -> Period | None:
-    """Return the period that is least likely by chance (largest likelihood ratio, as in Kulldorff's scan), if it stands out.
+    """Return the period that is least likely by chance, if it stands out.
 
-    `hit_ms`: creation times of the ledgers hit, ascending; `all_in` counts all ledgers between edges (`causes.AllIn`). Every
-    period that begins and ends at a hit ledger is searched, and so each of them counts as a candidate beside the `candidates`.
-    `explained`: hit ledgers that are among neither.
+    It has the largest likelihood ratio, as in Kulldorff's scan. `hit_ms`: creation times of the
+    ledgers hit, ascending. `all_in` counts all ledgers between edges (`causes.AllIn`). Every period
+    that begins and ends at a hit ledger is searched, so each multiplies `candidates`. `explained`:
+    hit ledgers that are in neither of the two.
     """
     if len(hit_ms) == 0:
         return None
@@ -73,7 +81,7 @@ def find_period(hit_ms: Ids, all_in: Callable[[Ids], Ids], candidates: int, expl
     assert len(counts) == len(edges) + 1, (len(counts), len(edges))
     before = np.searchsorted(
         edges, starts
-    )  # a period begins at the edge of its first ledger, and ends at the one behind its last
+    )  # A period begins at the edge of its first ledger and ends at the edge after its last.
     behind = np.searchsorted(edges, starts + 1)
     created = np.cumsum(counts)  # ledgers created before each edge
     hit = np.searchsorted(hit_ms, edges)
@@ -90,8 +98,11 @@ def find_period(hit_ms: Ids, all_in: Callable[[Ids], Ids], candidates: int, expl
 def _most_unlikely(
     hit_before: Ids, hit_behind: Ids, created_before: Ids, created_behind: Ids, hit: int, created: int
 ) -> tuple[int, int] | None:
-    """Return the first and last start of the period with the largest likelihood ratio among those with enough contrast;
-    the earliest of equals. Costs a pass over all later ends for each start."""
+    """Return the indices of the first and last start of the most unlikely period, or None.
+
+    This is the period with the largest likelihood ratio among those with enough contrast, the
+    earliest of equals. Costs a pass over all later ends for each start.
+    """
     best, at = 0.0, None
     for first in range(len(hit_before)):
         mine = (hit_behind[first:] - hit_before[first]).astype(np.float64)
@@ -108,12 +119,12 @@ def _most_unlikely(
 
 
 def _likelihood(hit: _Floats, of: _Floats) -> _Floats:
-    """Return the logarithm of the likelihood that so many are hit where each is hit with their share."""
+    """Return the log-likelihood of `hit` hits among `of` with the probability hit / of."""
     return _times_log(hit, of) + _times_log(of - hit, of)
 
 
 def _times_log(part: _Floats, whole: _Floats) -> _Floats:
-    """Return part * log(part / whole), 0 where a part is 0. No part is larger than its whole."""
+    """Return part * log(part / whole), or 0 for a part of 0. No part exceeds its whole."""
     share = np.divide(part, whole, out=np.ones_like(part), where=part > 0)
     result: _Floats = part * np.log(share)
     return result

@@ -1,4 +1,4 @@
-"""What a run would cost the bookies."""
+"""The cost that a run would have for the bookies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class BookieCost(NamedTuple):
-    """The lists a run would ask one bookie for, and the bytes they would take if everything is where it should be."""
+    """The lists that a run would request from a bookie, and their bytes if no entry is missing."""
 
     bookie_id: str
     requests: int

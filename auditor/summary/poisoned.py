@@ -1,4 +1,4 @@
-"""The ledgers of a run that could not be judged through a fault of ours, from its verdicts."""
+"""Reads from the verdicts which ledgers a fault of the auditor left unjudged."""
 
 from __future__ import annotations
 
@@ -10,26 +10,29 @@ import pyarrow.compute as pc
 from auditor.model.verdict import Unknown
 
 NAMED_MAX = 10
-"""Ledgers named in the summary; the verdicts have them all."""
+"""Maximum number of ledgers named in the summary. The verdicts have all of them."""
 DETAIL_MAX = 1_000
-"""Characters of why that are told in the summary."""
+"""Maximum length of a ledger's detail in the summary, in characters."""
 
 HAS_DETAIL = pc.field("detail") != ""
-"""Rows of VERDICTS that say something beside the verdict: all that were set aside, and few others."""
+"""Selects the rows of VERDICTS with a detail: all ledgers that were set aside, and few others."""
 
 
 def poisoned(verdicts: pa.Table) -> list[tuple[int, str]]:
-    """The ledgers that VERDICTS rows set aside as poison, each with why, in order of their ids."""
+    """Return the ledgers that were set aside as poison, each with the reason, sorted by id."""
     return _set_aside(verdicts, Unknown.POISON)
 
 
 def disagreed_on(verdicts: pa.Table) -> list[tuple[int, str]]:
-    """Those on which the two checkers differ, each with what either says, in order of their ids."""
+    """Return the ledgers on which the checkers differ, each with what both say, sorted by id."""
     return _set_aside(verdicts, Unknown.CHECKERS_DISAGREE)
 
 
 def poison_told(verdicts: pa.Table) -> dict[str, Any]:
-    """The fields `poison` and `checkers_disagree` of summary.json: the first NAMED_MAX ledgers of each, each with why."""
+    """Return the fields `poison` and `checkers_disagree` of summary.json.
+
+    Each names the first NAMED_MAX ledgers with their details.
+    """
     both = {Unknown.POISON: poisoned(verdicts), Unknown.CHECKERS_DISAGREE: disagreed_on(verdicts)}
     return {
         why.value: [{"ledger_id": ledger_id, "detail": detail[:DETAIL_MAX]} for ledger_id, detail in rows[:NAMED_MAX]]

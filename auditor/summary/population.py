@@ -1,4 +1,4 @@
-"""The listings of a run held against the last run's number of ledgers: the finding on the cluster, or what is left unsaid."""
+"""Compares the listings of a run with the last run's number of ledgers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ from auditor.witness.finding_lines import ClusterLook, cluster_testimony, findin
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """`findings`: one line, or none. `withheld`: a sentence where the listing that was audited lacked what is there after all,
-    or could not be made again: such a run is not complete. `baseline`: what the next run is held against, None: this run.
-    `differ`: the finding where it is withheld because the checkers differ on it."""
+    """The result of the comparison.
+
+    `findings` has one line or none. `withheld` has a sentence if the audited listing lacked ledgers
+    that exist, or could not be repeated: such a run is not complete. `baseline` is what the next
+    run is compared with, or None for this run. `differ` has the finding if it is withheld because
+    the checkers differ on it.
+    """
 
     findings: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
@@ -28,7 +32,7 @@ class Population:
 
 
 def population(run: Place, about: About) -> Population:
-    """What the written listings say. Costs a count of each listing."""
+    """Return what the stored listings show. Costs a count of each listing."""
     last = about.previous_population
     if last is None:
         return Population()

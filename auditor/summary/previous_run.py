@@ -1,4 +1,4 @@
-"""What earlier runs left in OUTPUT: the summary and the findings of one run, and what the newest one tells the next."""
+"""Reads earlier runs in OUTPUT: the summary and findings of a run, and what the next run needs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Json = dict[str, Any]
 def read_previous(output: Output, facts: ClusterFacts) -> Previous:
     """Return the totals and findings of the newest finished run of the cluster `facts` describes.
 
-    Returns NO_PREVIOUS where there is no such run, where it audited another cluster, or where its files are damaged:
-    counters then start anew, and this run is not lost over the files of the last one.
+    Returns NO_PREVIOUS if there is no such run, if it audited another cluster, or if its files are
+    damaged. Counters then start at 0, and damaged files do not stop this run.
     """
     run = output.latest()
     try:
@@ -38,7 +38,10 @@ def read_previous(output: Output, facts: ClusterFacts) -> Previous:
 
 
 def read_summary(run: Place) -> Json | None:
-    """summary.json of a run, or None where it has none: the run did not finish."""
+    """Return summary.json of a run, or None if the run did not finish.
+
+    Raises OutputError if the file is damaged.
+    """
     text = run.read_text("summary.json")
     if text is None:
         return None
@@ -52,12 +55,12 @@ def read_summary(run: Place) -> Json | None:
 
 
 def read_findings(run: Place) -> list[Json]:
-    """findings.jsonl of a run."""
+    """Return the findings in findings.jsonl of a run. Raises OutputError if it is damaged."""
     return list(jsonl.parse((run.read_text("findings.jsonl") or "").splitlines()))
 
 
 def _with_population(previous: Previous, summary: Mapping[str, Any]) -> Previous:
-    """Add what the summary says the next run is held against; a summary that does not say so means its own run."""
+    """Return `previous` with the baseline that the summary names, by default its own run."""
     told = summary.get("population") or {}
     run_id = told.get("baseline_run", summary.get("run_id"))
     finished_at = told.get("baseline_finished_at", summary.get("finished_at"))

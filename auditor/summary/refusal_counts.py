@@ -1,4 +1,7 @@
-"""Which bookies answered every request with an error status, from what was written: what `first_checker.failing` judges."""
+"""Counts the requests of bookies that answered every request with an error status.
+
+`first_checker.failing` judges the result.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,19 @@ from auditor.model.availability import AnswerStatus
 from auditor.model.identity import BookieId
 
 REQUESTED = pa.schema([ANSWERS.field(name) for name in ("bookie_id", "ledger_id", "look", "status", "detail")])
-"""Columns of ANSWERS and of READS that say what came of a request."""
+"""The columns of ANSWERS and of READS that say how a request ended."""
 REFUSED = AnswerStatus.REFUSED.value
-"""The status of a list or a read that ended in an error status. ReadStatus has the same word."""
+"""The status of a list or a read that the bookie refused. ReadStatus has the same word."""
 LOOKS_MIN = 2
-"""Looks at which a ledger must have been refused."""
+"""Minimum number of looks at which a ledger was refused."""
 
 
 def refusals(answers: pa.Table, reads: pa.Table) -> dict[BookieId, Refusals]:
     """Return each bookie whose every list and read ended in an error status, with counts.
 
-    Both tables hold the REQUESTED rows of all bookies that refused anything. Of a bookie that cannot list, whose lists are
-    not answered for that reason, the reads decide. Reads of ledgers that it was not asked to list do not count: it should
-    hold nothing of them. Costs the rows.
+    Both tables hold the REQUESTED rows of all bookies that refused anything. The reads decide on a
+    bookie that cannot list. Reads of ledgers that the bookie was not asked to list do not count,
+    because it should hold nothing of them. Costs the rows.
     """
     lists = answers.filter(pc.is_valid(pc.field("ledger_id")) & (pc.field("status") != AnswerStatus.UNSUPPORTED.value))
     due = answers.filter(pc.is_valid(pc.field("ledger_id"))).select(["bookie_id", "ledger_id"])

@@ -1,4 +1,4 @@
-"""Reads which bookies refused every request, from what was written of a run."""
+"""Reads from the evidence of a run which bookies refused every request."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _VALID = [status.value for status in VALID_ANSWERS]
 def refusals_of(run: Place) -> dict[BookieId, Refusals]:
     """Return the bookies that answered every request with an error status.
 
-    Empty where no bookie served any request: then the fault lies with our credentials. Costs a scan of two columns, and the
-    rows of bookies that refused something.
+    Empty if no bookie served any request: then our credentials are at fault. Costs a scan of two
+    columns, and the rows of bookies that refused something.
     """
     refused = pc.field("status") == REFUSED
     some = {

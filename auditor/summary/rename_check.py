@@ -1,5 +1,4 @@
-"""Under which name a bookie that is gone is there, as the second checker makes it out from what was
-written."""
+"""Finds the new name of a gone bookie with the second checker, from the evidence."""
 
 from __future__ import annotations
 
@@ -19,10 +18,10 @@ from auditor.summary.renames import NAME, renames
 
 
 def new_name_of(run: Place, gone: BookieId) -> BookieId | None:
-    """Return the bookie that holds what the gone one should, None where there is none.
+    """Return the bookie that holds what the gone bookie should hold, or None.
 
-    Where its ledgers are too long to be gone through entry by entry, this is the first checker's
-    word.
+    If its ledgers are too long for the second checker, which counts entry by entry, this is the
+    result of the first checker.
     """
     if not run.has_table(NAME):
         return None
@@ -46,7 +45,7 @@ def new_name_of(run: Place, gone: BookieId) -> BookieId | None:
 
 
 def _newest(run: Place, ledgers: set[LedgerId]) -> dict[LedgerId, LedgerMetadata]:
-    """Return the metadata of each ledger that was there when it was read last."""
+    """Return the newest metadata of each ledger that existed when it was read last."""
     rows = run.read_table("evidence/ledgers", LEDGERS, pc.field("ledger_id").isin(pa.array(sorted(ledgers), pa.int64())))
     found: dict[LedgerId, LedgerMetadata | None] = {}
     for record in ledger_records(rows.sort_by("look")):

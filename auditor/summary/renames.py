@@ -1,4 +1,4 @@
-"""Reads which gone bookies may be there under another name: whom to ask, and what came of it."""
+"""Reads from the evidence which gone bookies may have a new name: whom to ask, and the result."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from auditor.summary.bookies import TOLD
 
 NAME = "evidence/renames"
 CANDIDATES_MAX = 20
-"""Ledgers looked through for RENAME_LEDGERS_MAX that still name a gone bookie."""
+"""Maximum number of ledgers checked to find RENAME_LEDGERS_MAX that still name a gone bookie."""
 
 _GONE = (pc.field("status") == AnswerStatus.UNREGISTERED.value) & (pc.field("detail") == NO_COOKIE)
 
 
 def rename_cases(run: Place, known: Collection[BookieId]) -> list[RenameCase]:
-    """Return the gone bookies to look for under another name, at most RENAMES_MAX, by id, each with its ledgers.
+    """Return the gone bookies to look for under another name, with their ledgers, sorted by id.
 
-    `known`: bookies that are registered or have a cookie by now. A bookie is compared by the lowest ids of closed, non-empty
-    ledgers that name it still. Costs a scan of the answers.
+    There are at most RENAMES_MAX. `known`: bookies that are registered or have a cookie by now. The
+    ledgers of a bookie are those with the lowest ids that are closed, not empty and still name it.
+    Costs a scan of the answers.
     """
     named = run.read_table("evidence/answers", TOLD, _GONE, ["bookie_id", "ledger_id"])
     gone = sorted(set(pc.unique(named["bookie_id"]).to_pylist()) - set(known))[:RENAMES_MAX]
@@ -48,14 +49,14 @@ def _lowest(named: pa.Table, bookie: BookieId) -> list[LedgerId]:
 
 
 def _metadata(run: Place, ids: Collection[LedgerId]) -> dict[LedgerId, LedgerMetadata]:
-    """Return the metadata of ledgers as it was read last, of those that were there and could be decoded."""
+    """Return the newest metadata of those ledgers that then existed and could be decoded."""
     rows = run.read_table("evidence/ledgers", LEDGERS, pc.field("ledger_id").isin(pa.array(sorted(ids), pa.int64())))
     newest = {record.ledger_id: record for record in ledger_records(rows.sort_by("look"))}
     return {i: one.metadata for i, one in newest.items() if one.status is RecordStatus.FOUND and one.metadata is not None}
 
 
 def renames(run: Place) -> dict[BookieId, Renamed]:
-    """Return the gone bookies that are probably there under another name. Empty where nobody was asked."""
+    """Return the gone bookies that probably have a new name. Empty if no bookie was asked."""
     if not run.has_table(NAME):
         return {}
     rows = run.read_table(NAME, RENAMES, pc.is_valid(pc.field("ledger_id"))).to_pylist()

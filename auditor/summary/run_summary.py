@@ -1,4 +1,4 @@
-"""The summary of a run (contract section 5), counted only from what was written."""
+"""Makes the summary of a run (contract section 5). Counts come only from written tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ STAGES = ("load", "ask", "judge", "second_look", "report")
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What the written evidence says was asked. A ZooKeeper read is one znode's data or its children, each time."""
+    """The requests of a run, counted from the evidence.
+
+    Each request for one znode's data or children is one ZooKeeper read.
+    """
 
     zookeeper_reads: int
     zookeeper_reads_failed: int
@@ -41,14 +44,17 @@ class Costs:
     retries: int
     confirming_reads: int
     unanswered: int
-    """Requests to bookies that brought no valid answer, those included that were sent again."""
+    """Requests to bookies without a valid response, including those that were sent again."""
     bookies_named: int
-    """Distinct bookies that some ledger had a question for."""
+    """Number of bookies that had to be asked about some ledger."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What is known of a run beside its tables. Times RFC 3339 in UTC; durations in seconds a stage."""
+    """What is known of a run beside its tables.
+
+    Times are RFC 3339 in UTC. `duration_s` has seconds by stage.
+    """
 
     run_id: str
     facts: ClusterFacts
@@ -58,35 +64,35 @@ class RunFacts:
     fail_on: str
     allow_empty: bool
     partial: bool
-    """Only ledgers that an operator named."""
+    """Whether the run is limited to ledgers that an operator named."""
     nobody_answered: bool
     not_there: int
-    """Ledgers named by an operator that were not there at any look."""
+    """Number of ledgers named by an operator that did not exist at any look."""
     withheld: tuple[str, ...]
     """Sentences on what could not be said, and why."""
     terms: Terms
     listing_was_short: bool = False
-    """The listing that was audited lacked ledgers that were there after all, or may have."""
+    """Whether the audited listing lacked, or may have lacked, ledgers that exist."""
     resumed_at: tuple[str, ...] = ()
-    """When the run was gone on with after it had been cut down."""
+    """When the run was resumed."""
     unlisted_marks: tuple[UnlistedMark, ...] = ()
-    """Marks whose ledgers the listing did not name; none in a run of a part."""
+    """Marks whose ledgers the listing did not name. Empty in a partial run."""
     baseline: LastPopulation | None = None
-    """What the next run's number of ledgers is held against; None: this run's."""
+    """What the next run's number of ledgers is compared with; None for this run's number."""
     absences: Mapping[str, list[Json]] = field(default_factory=lambda: absences_json({}, []))
-    """What the summary says of bookies that are not registered (`summary.absences`)."""
+    """The summary fields on bookies that are not registered (`summary.absences`)."""
     differ: tuple[Difference, ...] = ()
     """Findings on bookies and the cluster on which the two checkers differ."""
 
 
 def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]:
-    """Every finding as its line, worst severity first, then by kind, ledger or bookie, segment."""
+    """Return all findings as lines, worst severity first, then by kind, ledger, bookie, segment."""
     lines = [*bookie_findings, *pc.list_flatten(verdicts["findings"]).to_pylist()]
     return sorted(lines, key=_rank)
 
 
 def _rank(line: str) -> tuple[Any, ...]:
-    """Return a sort key. The subjects of one kind are alike: None is compared with None alone."""
+    """Return a sort key. Findings of one kind have the same sort of subject, so None meets None."""
     found = json.loads(line)
     kind = Kind(found["kind"])
     first = found["segment"]["first_entry_id"] if found["segment"] else -1
@@ -101,7 +107,7 @@ def summarise(
     findings: Sequence[str],
     previous: Previous,
 ) -> Json:
-    """The JSON object of summary.json. `verdicts` has the schema VERDICTS; `findings` are lines of findings.jsonl."""
+    """Return summary.json. `verdicts` is a VERDICTS table, `findings` lines of findings.jsonl."""
     standings = _counted(verdicts["standing"])
     unknowns = _counted(pc.list_flatten(verdicts["unknowns"]))
     told = [json.loads(line) for line in findings]
@@ -136,13 +142,13 @@ def summarise(
 
 
 def _withheld(run: RunFacts) -> Json:
-    """What is not said: findings on which the checkers differ, and sentences on all that is withheld."""
+    """Return the findings on which the checkers differ, and sentences on all that is withheld."""
     differ = [one._asdict() for one in run.differ]
     return {"findings_differ": differ, "withheld": [*(one.sentence for one in run.differ), *run.withheld]}
 
 
 def _of_verdicts(run: RunFacts, verdicts: pa.Table) -> Json:
-    """What is counted of the verdicts beside standings, reasons and findings."""
+    """Return what is counted from the verdicts beside standings, reasons and findings."""
     return {
         "coverage": _coverage(verdicts),
         **copies_of_verdicts(verdicts),
@@ -153,7 +159,10 @@ def _of_verdicts(run: RunFacts, verdicts: pa.Table) -> Json:
 
 
 def _population(run: RunFacts, listed: int) -> Json:
-    """What the next whole run is held against: this run, or an earlier one where this run lists far fewer ledgers."""
+    """Return what the next whole run is compared with.
+
+    That is this run, or an earlier run if this run lists far fewer ledgers.
+    """
     baseline = run.baseline or LastPopulation(run.run_id, run.finished_at, listed, 0)
     return {
         "baseline_run": baseline.run_id,
@@ -165,16 +174,17 @@ def _population(run: RunFacts, listed: int) -> Json:
 
 
 def _cluster(facts: ClusterFacts) -> Json:
-    """Which cluster it is; one without an instance id is known by its root and hosts."""
+    """Return what identifies the cluster. Without an instance id, root and hosts do."""
     named = {"metadata_service_uri": facts.metadata_service_uri, "instance_id": facts.instance_id}
     return {**named, "root": facts.root, "hosts": list(facts.hosts)}
 
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """What the newest finished run left behind: its totals, and its findings by id and kind (a worse kind is a new finding).
+    """What the next run needs of the newest finished run.
 
-    `baseline` is what the next run's number of ledgers is held against; None where nothing is known of it.
+    `findings` are (id, kind) pairs, so a finding whose kind changes counts as new. `baseline` is
+    what the next run's number of ledgers is compared with, or None if unknown.
     """
 
     totals: Mapping[str, int]
@@ -182,19 +192,22 @@ class Previous:
     findings: frozenset[tuple[str, str]]
     baseline: LastPopulation | None = None
     unregistered_since_ms: Mapping[str, int] = field(default_factory=dict)
-    """Since when each bookie that was not registered had not been."""
+    """Since when each unregistered bookie was not registered, in ms."""
 
     def population(self, drop_percent: int) -> LastPopulation | None:
-        """Return what the next run's number of ledgers is held against, with the share that run may lose."""
+        """Return the baseline, with the share of ledgers in per cent that the next run may lose."""
         return replace(self.baseline, drop_percent=drop_percent) if self.baseline else None
 
     def totals_after(self, findings: Sequence[Json]) -> dict[str, int]:
-        """Each kind's findings that were new in a run, added up over runs: what the counters go on from."""
+        """Return, by kind, the total over all runs of findings that were new in their run.
+
+        The counters of the metrics continue from these totals.
+        """
         new = Counter(found["kind"] for found in findings if (found["id"], found["kind"]) not in self.findings)
         return {kind.value: self.totals.get(kind.value, 0) + new[kind.value] for kind in Kind}
 
     def request_totals_after(self, costs: Costs) -> dict[str, dict[str, int]]:
-        """Requests by outcome, added up over runs."""
+        """Return the totals over all runs of requests by outcome."""
         failed = {"bookie_requests": costs.unanswered, "zookeeper_reads": costs.zookeeper_reads_failed}
         total = {"bookie_requests": costs.bookie_requests, "zookeeper_reads": costs.zookeeper_reads}
         after = {}
@@ -208,11 +221,11 @@ class Previous:
 
 
 NO_PREVIOUS = Previous({}, {}, frozenset())
-"""Before the first finished run."""
+"""Stands for the previous run before the first finished run."""
 
 
 def _counted(words: pa.Array | pa.ChunkedArray) -> Counter[str]:
-    """How often each word stands in a column."""
+    """Return how often each word occurs in a column."""
     return Counter({row["values"]: row["counts"] for row in pc.value_counts(words).to_pylist() if row["values"] is not None})
 
 
@@ -232,7 +245,10 @@ def _requests(costs: Costs, verdicts: pa.Table) -> dict[str, int]:
 
 
 def _coverage(verdicts: pa.Table) -> float:
-    """The share of ledgers without a reason to be unknown and not merely excused by a mark; 1.0 of no ledgers."""
+    """Return the share of ledgers with no reason to be unknown and not exempt for their mark.
+
+    1.0 if there are no ledgers.
+    """
     if verdicts.num_rows == 0:
         return 1.0
     unknown = pc.greater(pc.list_value_length(verdicts["unknowns"]), 0)

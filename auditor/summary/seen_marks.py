@@ -1,4 +1,4 @@
-"""Marks whose ledgers the listing did not name, as rows of evidence/marks and back."""
+"""Converts marks of ledgers that the listing did not name to rows of evidence/marks, and back."""
 
 from __future__ import annotations
 
@@ -18,25 +18,28 @@ from auditor.summary.mark_counts import UnlistedMark
 
 WHERE = "evidence/marks"
 LISTED, FIRST, AGAIN = 0, 1, 2
-"""The listing of all marks, and the two looks at single ones."""
+"""The listing of all marks, and the two looks at single marks."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeenMarks:
-    """What a run saw. `marks` were looked at one by one, `unchecked` only listed; `problem`: why not all were listed."""
+    """The marks that a run saw.
+
+    `marks` were read one by one, `unchecked` only listed. `problem` says why not all were listed.
+    """
 
     marks: tuple[SeenMark, ...] = ()
     unchecked: tuple[SeenMark, ...] = ()
     problem: str = ""
 
     def as_unlisted(self, now_ms: int) -> tuple[UnlistedMark, ...]:
-        """Return each mark that was there when it was seen last, with its age."""
+        """Return each mark that existed when it was read last, with its age."""
         newest = (look for _, look in newest_marks((*self.marks, *self.unchecked)))
         return tuple(UnlistedMark(age_ms(look.mark, now_ms), look.has_metadata) for look in newest if look.mark)
 
 
 def mark_row(ledger_id: LedgerId, look: int, read_at_ms: int, mark: Mark | None, has_metadata: bool | None) -> Row:
-    """Return one row of MARKS. `mark` is None where it was gone."""
+    """Return one row of MARKS. `mark` is None if it was gone."""
     times = (None, None) if mark is None else (mark.created_ms, mark.changed_ms)
     return (ledger_id, look, read_at_ms, *times, has_metadata, "")
 
@@ -47,7 +50,7 @@ def problem_row(read_at_ms: int, problem: str) -> Row:
 
 
 def suspects_of(rows: pa.Table, terms: Terms) -> dict[LedgerId, int]:
-    """Return the ledgers whose marks must be looked at again, each with the time of the first look."""
+    """Return the ledgers whose marks need another look, each with the time of the first (ms)."""
     seen = [row for row in rows.to_pylist() if row["look"] == FIRST]
     grace_ms = terms.underreplication_grace_ms
     suspects = [row for row in seen if is_suspect(_look(row), terms.judged_at_ms, grace_ms)]
@@ -55,7 +58,7 @@ def suspects_of(rows: pa.Table, terms: Terms) -> dict[LedgerId, int]:
 
 
 def seen_marks(rows: pa.Table) -> SeenMarks:
-    """Return the rows of MARKS as values, in order of ledger ids."""
+    """Return the rows of MARKS as values, sorted by ledger id."""
     looks: dict[LedgerId, dict[int, MarkLook]] = {}
     problem = ""
     for row in rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")]).to_pylist():

@@ -1,4 +1,4 @@
-"""How many ledgers each bookie and rack touches: those whose metadata names it, hit or not. One scan of `evidence/ledgers`."""
+"""Counts the ledgers that each bookie and rack touches: those whose metadata names it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ _NONE: Ids = np.empty(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Touches:
-    """As of the first look. `ledgers`: all that are listed. `by_bookie`, `by_rack`: how many ledgers name it, or a bookie of
-    it. `named`: of the affected ledgers, those that name a bookie."""
+    """Counts of ledgers as of the first look. `ledgers` counts all of them.
+
+    `by_bookie` counts the ledgers that name a bookie, `by_rack` those that name a bookie of a rack.
+    `named` has, by bookie, the affected ledgers that name it.
+    """
 
     ledgers: int = 0
     by_bookie: Mapping[BookieId, int] = field(default_factory=dict)
@@ -31,22 +34,28 @@ class Touches:
     named: Mapping[BookieId, Ids] = field(default_factory=dict)
 
     def of_bookie(self, bookie: BookieId, hit: Ids) -> int:
-        """Return how many ledgers the bookie touches. Those that are hit count, though they name it only at a later look."""
+        """Return how many ledgers the bookie touches.
+
+        Ledgers in `hit` count even if they name the bookie only at a later look.
+        """
         return self.by_bookie.get(bookie, 0) + _outside(hit, self.named_by([bookie]))
 
     def of_rack(self, rack: str, members: Iterable[BookieId], hit: Ids) -> int:
-        """Return how many ledgers the rack touches, likewise. `members`: its bookies."""
+        """Return how many ledgers the rack touches, like `of_bookie`. `members`: its bookies."""
         return self.by_rack.get(rack, 0) + _outside(hit, self.named_by(members))
 
     def named_by(self, bookies: Iterable[BookieId]) -> Ids:
-        """Return the affected ledgers that name one of these bookies."""
+        """Return the affected ledgers that name any of these bookies."""
         parts = [self.named[bookie] for bookie in bookies if bookie in self.named]
         return np.unique(np.concatenate([_NONE, *parts]))
 
 
 def count_touches(ledgers: Iterable[pa.RecordBatch], locations: Mapping[BookieId, str], affected: Ids) -> Touches:
-    """Count from TOUCHING columns. Holds one batch, two numbers a bookie, and the bookies of the affected ledgers (16 bytes
-    each); costs a sort of each batch's (ledger, bookie) pairs."""
+    """Return the counts, from batches with TOUCHING columns.
+
+    Holds one batch, two numbers a bookie, and the bookies of the affected ledgers (16 bytes each).
+    Costs one scan, and a sort of each batch's (ledger, bookie) pairs.
+    """
     tally = _Tally(locations, affected)
     for batch in ledgers:
         tally.add(batch.filter(pc.equal(batch["look"], 1)))
@@ -59,14 +68,14 @@ class _Tally:
     affected: Ids
     ledgers: int = 0
     bookies: dict[BookieId, int] = field(default_factory=dict)
-    """Numbers given to bookies in the order in which they come."""
+    """The number of each bookie, in order of appearance."""
     racks: dict[str, int] = field(default_factory=dict)
     rack_of: list[int] = field(default_factory=list)
-    """The number of each bookie's rack; -1 where its location is not known."""
+    """The number of each bookie's rack, or -1 if its location is unknown."""
     per_bookie: _Ints = field(default_factory=lambda: _NONE)
     per_rack: _Ints = field(default_factory=lambda: _NONE)
     pairs: list[tuple[Ids, _Ints]] = field(default_factory=list)
-    """Of the affected ledgers, batch by batch: ledgers, and beside them the numbers of bookies that they name."""
+    """By batch, two parallel arrays: affected ledgers, and numbers of bookies that they name."""
 
     def add(self, rows: pa.RecordBatch) -> None:
         self.ledgers += rows.num_rows
@@ -108,7 +117,7 @@ class _Tally:
 
 
 def _distinct(places: _Ints, numbers: _Ints) -> tuple[_Ints, _Ints]:
-    """Return each (place, number) once: a bookie that several segments of a ledger name is named once."""
+    """Return each (place, number) once: several segments of a ledger may name the same bookie."""
     width = int(numbers.max(initial=0)) + 1
     keys = np.unique(places.astype(np.int64) * width + numbers)
     return keys // width, keys % width

@@ -1,4 +1,4 @@
-"""What a summary counts of the verdicts beside standings: the copies that were verified, and the marks."""
+"""Counts from the verdicts the copies that were verified."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 _JUDGED = pa.array([standing.word for standing in JUDGED])
 _WIDE = pa.decimal128(38, 0)
-"""The type in which copies are added up: many ledgers together may have more than 2^63."""
+"""The type for sums of copies: many ledgers together may have more than 2^63."""
 
 
 def copies_of_verdicts(verdicts: pa.Table) -> Json:

@@ -1,4 +1,4 @@
-"""What is true of the whole cluster: where ROOT is, how ledgers are laid out, how recovery is set."""
+"""Reads facts about the whole cluster: ROOT, the ledger layout, the settings of auto-recovery."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from auditor.zookeeper.refusal import refusal, unavailable
 from auditor.zookeeper.session import Session
 
 INSTANCE_ID_CHARACTERS_MAX = 100
-"""Longest instance id taken (BookKeeper writes a UUID, 36 characters)."""
+"""Longest instance id accepted (BookKeeper writes a UUID of 36 characters)."""
 _INSTANCE_ID = re.compile(rb"[\x21-\x7e]{1,%d}" % INSTANCE_ID_CHARACTERS_MAX)
 _SECONDS = re.compile(rb"[+-]?[0-9]{1,10}")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """ROOT and its layout, and what was odd about finding them."""
+    """ROOT and its layout. `problems` are sentences on what was odd about finding them."""
 
     root: str
     layout: LedgerLayout
@@ -32,7 +32,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Znodes below ROOT that hold for the whole cluster; `problems` are sentences on those that could not be understood."""
+    """The cluster's settings below ROOT. `problems` are sentences on odd or unreadable znodes."""
 
     instance_id: str | None
     replication_disabled: bool
@@ -41,10 +41,11 @@ class Settings:
 
 
 def find_root(session: Session, uri: ServiceUri) -> Place:
-    """The first candidate of `uri.roots` that has a LAYOUT znode. Costs one request.
+    """Return the first candidate of `uri.roots` that has a LAYOUT znode. Costs one request.
 
-    LAYOUT decides the layout; a URI that names another one is a problem, not an error. Raises StoreUnavailable when no
-    candidate has a LAYOUT, when it may not be read, or when it names a layout that cannot be listed.
+    LAYOUT decides the layout. A URI that names another layout is a problem, not an error. Raises
+    StoreUnavailable when no candidate has a LAYOUT, when a LAYOUT cannot be read, or when it names
+    a layout that cannot be listed.
     """
     assert uri.roots, uri
     paths = [f"{root}{znode_paths.LAYOUT}" for root in uri.roots]
@@ -62,7 +63,10 @@ def find_root(session: Session, uri: ServiceUri) -> Place:
 
 
 def read_settings(session: Session, root: str) -> Settings:
-    """Instance id, auto-recovery switch and recovery delay. Costs one request. Raises StoreUnavailable on a lost connection."""
+    """Return the instance id, the auto-recovery switch and the recovery delay. Costs one request.
+
+    Raises StoreUnavailable when a read fails for any reason but a missing znode or its ACL.
+    """
     names = (znode_paths.INSTANCE_ID, znode_paths.REPLICATION_DISABLED, znode_paths.LOST_BOOKIE_RECOVERY_DELAY)
     instance, disable, delay = read_many(session, [root + name for name in names])
     problems: list[str] = []
@@ -73,7 +77,7 @@ def read_settings(session: Session, root: str) -> Settings:
             problems.append(refusal(znode.path, znode.error))
     return Settings(
         instance_id=_instance_id(instance, problems),
-        replication_disabled=disable.error != NO_NODE,  # what may not be read is there
+        replication_disabled=disable.error != NO_NODE,  # A znode that we may not read exists.
         lost_bookie_recovery_delay_s=_seconds(delay, problems),
         problems=tuple(problems),
     )

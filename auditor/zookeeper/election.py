@@ -1,4 +1,4 @@
-"""Who the cluster's own auditor is: without one nobody marks or checks anything."""
+"""Reads which bookie is BookKeeper's elected auditor. Without it nobody marks or checks ledgers."""
 
 from __future__ import annotations
 
@@ -12,21 +12,30 @@ from auditor.zookeeper.refusal import refusal, unavailable
 from auditor.zookeeper.session import Session
 
 VOTES_READ_MAX: Final = 16
-"""Votes read, in znodes, first come first: one that ends between list and read leaves the office to the next."""
+"""Maximum number of votes read, lowest sequence number first.
+
+If a vote vanishes between list and read, the next vote is the elected one."""
 NOT_KNOWN: Final = "not known"
-"""Instead of the auditor's id where there may well be one. Not None: that says nobody is elected, and is a reason for loss."""
+"""Stands for the auditor's id where it could not be read. None would say that nobody is elected,
+and would explain a loss."""
 
 
 class Elected(NamedTuple):
-    """The elected auditor's bookie id, None where nobody is elected, NOT_KNOWN (with a `problem`) where nobody may tell."""
+    """The elected auditor's bookie id.
+
+    None where nobody is elected, NOT_KNOWN (with a `problem`) where that could not be read.
+    """
 
     bookie_id: str | None
     problem: str = ""
 
 
 def read_elected(session: Session, root: str) -> Elected:
-    """The vote with the smallest sequence number (AuditorElector). Costs one list and at most VOTES_READ_MAX reads, in one
-    request. Raises StoreUnavailable when the connection is lost."""
+    """Return the bookie with the vote of the smallest sequence number, as AuditorElector does.
+
+    Costs one list, and one request for at most VOTES_READ_MAX reads. Raises StoreUnavailable when
+    the connection is lost.
+    """
     path = root + znode_paths.ELECTION
     (listed,) = children_of_many(session, [path])
     if listed.error == NO_NODE:

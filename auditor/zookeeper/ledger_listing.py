@@ -1,4 +1,4 @@
-"""Which ledgers there are: the znodes that are parents of ledgers, in handy portions, and the ids below them."""
+"""Lists all ledgers: first the znodes that are parents of ledgers, then the ids below them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ from auditor.zookeeper.refusal import unavailable
 from auditor.zookeeper.session import Session
 
 PARENTS_PER_PARTITION = 32
-"""Parents of ledgers in one partition, unless told: at most 320,000 ledgers in the hierarchical layouts."""
+"""Default number of parents in one partition: at most 320,000 ledgers in hierarchical layouts."""
 SHORT_TREE_DIGITS, SHORT_PARENT_DEPTH = 2, 2
 LONG_TREE_DIGITS, LONG_PARENT_DEPTH = 3, 4
-"""Digits of a tree's first level, and the depth below ROOT of the parents of its ledgers."""
+"""Number of digits of a tree's first level, and the depth of its ledgers' parents below ROOT."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListingPartition:
-    """Parents of ledgers to be listed by one reader: paths below ROOT, "" is ROOT itself."""
+    """Parents of ledgers that one reader lists, as paths below ROOT. "" is ROOT itself."""
 
     parents: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All parents of ledgers, in portions, and how many znodes above them belong to nothing we know."""
+    """All parents of ledgers, in portions.
+
+    `unexpected_znodes` counts the znodes above them that have no place in the layout.
+    """
 
     partitions: tuple[ListingPartition, ...]
     unexpected_znodes: int
@@ -37,7 +40,10 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class ListedParent:
-    """The ledgers below one parent, ascending, each once, and how many of its children are none."""
+    """The ledgers below one parent, ascending, each once.
+
+    `unexpected_znodes` counts its children that are not ledgers.
+    """
 
     parent: str
     ledger_ids: tuple[LedgerId, ...]
@@ -45,10 +51,11 @@ class ListedParent:
 
 
 def find_partitions(session: Session, root: str, layout: LedgerLayout, parents_max: int = PARENTS_PER_PARTITION) -> Listing:
-    """Walk the levels above the ledgers' parents. A znode that vanishes meanwhile is empty.
+    """Return the parents of all ledgers, in portions of at most `parents_max`.
 
-    Costs one list for ROOT and each inner znode (at most 101 for the short tree); nothing but ROOT in the flat layout. Raises
-    StoreUnavailable: a list that may not be read would leave ledgers out unnoticed.
+    A znode that vanishes meanwhile counts as empty. Costs one list for ROOT and each inner znode
+    (at most 101 for the short tree), and nothing in the flat layout. Raises StoreUnavailable when a
+    list cannot be read, because ledgers would be missed.
     """
     assert parents_max > 0, parents_max
     if layout is LedgerLayout.FLAT:
@@ -68,10 +75,11 @@ def find_partitions(session: Session, root: str, layout: LedgerLayout, parents_m
 
 
 def list_ids(session: Session, root: str, layout: LedgerLayout, partition: ListingPartition) -> Iterator[ListedParent]:
-    """The ledgers below each parent of `partition`, in its order; a vanished parent is empty.
+    """Yield the ledgers below each parent of `partition`, in its order.
 
-    What is not a ledger of this layout is counted, never an id. Costs one list a parent and about 2 µs a child; holds the names
-    of at most `inflight_max` batches of parents (10,000 children each, but all of a flat layout's). Raises StoreUnavailable.
+    A parent that vanished is empty. Names that are not ledgers of this layout are counted. Costs
+    one list a parent and about 2 µs a child. Holds the names of at most `inflight_max` batches of
+    parents: 10,000 children a parent, in the flat layout all ledgers. Raises StoreUnavailable.
     """
     for parent, names in _children(session, root, partition.parents):
         children = znode_paths.tell_apart(layout, parent, names)

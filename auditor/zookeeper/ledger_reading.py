@@ -1,4 +1,4 @@
-"""One record for each ledger asked for, whatever comes of reading it."""
+"""Reads ledgers' metadata and marks: one record for each ledger, also where reading fails."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from auditor.zookeeper.refusal import refusal
 from auditor.zookeeper.session import Session
 
 BESIDE: Final = (znode_paths.mark_path, znode_paths.lock_path)
-"""What is read just before a ledger's metadata where its mark is wanted."""
+"""The paths that are read just before a ledger's metadata when its mark is wanted."""
 
 
 class LedgerReader:
-    """Reads ledgers below `root`. Costs one read a ledger, three with marks; holds what the session has in flight."""
+    """Reads ledgers below `root`. Costs one read a ledger, or three with marks.
+
+    Holds only what the session has in flight.
+    """
 
     def __init__(self, session: Session, root: str, layout: LedgerLayout) -> None:
         self._session = session
@@ -32,12 +35,13 @@ class LedgerReader:
     def records(
         self, ids: Iterable[LedgerId], look: int, now_ms: Callable[[], int], with_marks: bool
     ) -> Iterator[LedgerRecord]:
-        """One record for each of `ids`, in order. Never raises for a ledger: what could not be read is a record that says so.
+        """Yield one record for each of `ids`, in order. Never raises for a ledger.
 
-        With marks, a ledger's mark is read before its metadata: the worker that repairs a ledger writes the metadata first and
-        removes the mark after, so a ledger seen without mark is seen repaired. A mark that can't be read makes the whole record
-        NOT_AUTHORISED or UNREADABLE, as "not marked" is not known. A mark has the lock of whoever works on it, read between the
-        two. Without marks, `mark` is None.
+        A ledger that could not be read has a record that says so. With marks, the mark is read
+        before the metadata. A replication worker writes the metadata first and removes the mark
+        afterwards, so a ledger seen without a mark is seen repaired. If the mark cannot be read,
+        the record is NOT_AUTHORISED or UNREADABLE, because the ledger may be marked. The mark's
+        lock is read between the two. Without marks, `mark` is None.
         """
         placed = _PlacedIds(ids, self._root, self._layout)
         znodes = read_many(self._session, placed.paths(BESIDE if with_marks else ()))
@@ -49,9 +53,9 @@ class LedgerReader:
         yield from _unplaced(placed.unplaced_next(), look, now_ms)
 
     def passwords(self, ids: Iterable[LedgerId]) -> dict[LedgerId, bytes | None]:
-        """The ledgers' passwords, for the HMAC of read entries alone: not to be kept, logged or written.
+        """Return the ledgers' passwords, for checking the HMAC of read entries only.
 
-        None where there is none, or the ledger can't be read.
+        Do not keep, log or write them. None for a ledger that has none or cannot be read.
         """
         placed = _PlacedIds(ids, self._root, self._layout)
         passwords: dict[LedgerId, bytes | None] = {}
@@ -63,7 +67,7 @@ class LedgerReader:
 
 
 class _Marking(NamedTuple):
-    """What reading a ledger's mark and its lock gave."""
+    """The results of reading a ledger's mark and its lock."""
 
     mark: Znode
     lock: Znode
@@ -75,14 +79,17 @@ class _Marking(NamedTuple):
 
 
 class _PlacedIds:
-    """Remembers, between asking and answering, which id comes next. Ids that the layout has no place for are not asked."""
+    """Remembers the order of ids between request and reply.
+
+    An id that has no path in the layout is not requested.
+    """
 
     def __init__(self, ids: Iterable[LedgerId], root: str, layout: LedgerLayout) -> None:
         self._ids = ids
         self._root = root
         self._layout = layout
         self._asked: deque[tuple[LedgerId, str]] = deque()
-        """Each id, and why it is not asked, or nothing."""
+        """Each id, and why it is not requested ("" if it is)."""
 
     def paths(self, beside: Iterable[Callable[[LedgerId], str]] = ()) -> Iterator[str]:
         for ledger_id in self._ids:
@@ -133,7 +140,8 @@ def _decoded(ledger_id: LedgerId, look: int, read_at_ms: int, mark: Mark | None,
     except UnknownMetadataFormat as error:
         return LedgerRecord(ledger_id, look, read_at_ms, RecordStatus.UNREADABLE, stamp, mark=mark, detail=str(error))
     except Exception as error:
-        # Our fault, and of this one ledger only. The text is left out: it may quote bytes, and they carry the password.
+        # A fault of the auditor that concerns this ledger only. The error's text is left out: it
+        # may quote bytes, and these contain the password.
         detail = f"the auditor failed to decode the metadata: {type(error).__name__}"
         return LedgerRecord(ledger_id, look, read_at_ms, RecordStatus.UNREADABLE, stamp, mark=mark, detail=detail)
     return LedgerRecord(ledger_id, look, read_at_ms, RecordStatus.FOUND, stamp, metadata, mark=mark)

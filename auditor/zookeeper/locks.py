@@ -1,4 +1,4 @@
-"""Who is at work on a marked ledger: the locks of BookKeeper's replication workers."""
+"""Reads the locks of BookKeeper's replication workers on marked ledgers."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from auditor.zookeeper.refusal import refusal, unavailable
 from auditor.zookeeper.session import Session
 
 LOCKS_READ_MAX: Final = 10_000
-"""Locks read at once, in znodes: a worker holds one at a time, and there is one worker a bookie, so more is no real cluster."""
+"""Maximum number of locks read. A bookie has one worker, which holds one lock at a time, so no real
+cluster has more."""
 
 
 @dataclass(slots=True)
 class Locks:
-    """The locks on ledgers asked for. `problem` is not empty when some of them are not known."""
+    """The locks on the given ledgers. `problem` is not empty when some of them are unknown."""
 
     by_ledger: dict[LedgerId, Znode] = field(default_factory=dict)
     problem: str = ""
 
 
 def read_locks(session: Session, root: str, marked: Collection[LedgerId]) -> Locks:
-    """The locks on the ledgers of `marked`, listed and read at once. No such znode is no locks.
+    """Return the locks on the ledgers of `marked`. A missing parent znode means no locks.
 
-    Costs nothing where nothing is marked, else one list and a read a lock, LOCKS_READ_MAX at most. Raises StoreUnavailable when
-    the connection is lost.
+    Costs nothing if nothing is marked, else one list and one read a lock, at most LOCKS_READ_MAX.
+    Raises StoreUnavailable when the connection is lost.
     """
     locks = Locks()
     if not marked:
@@ -57,10 +58,10 @@ def read_locks(session: Session, root: str, marked: Collection[LedgerId]) -> Loc
 
 
 def locked(mark: Mark, znode: Znode) -> Mark:
-    """The mark with the lock that `znode` was read as; as it is where there is none.
+    """Return the mark with the lock that was read as `znode`; unchanged if there is no lock.
 
-    The znode is the lock: one that names nobody, or may not be read, has no holder in words. Of one that may not be read not
-    even the date is known, so it is a `problem` of the mark.
+    A lock whose znode names nobody has the holder "". For a lock that cannot be read nothing is
+    known, not even its date, so the mark gets a `problem`.
     """
     if znode.error == NO_NODE:
         return mark

@@ -1,4 +1,4 @@
-"""Which ledgers are marked under-replicated: the whole tree of marks at once."""
+"""Reads which ledgers are marked under-replicated: the whole tree of marks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ INNER_LEVELS = znode_paths.MARK_DEPTH - 1
 
 @dataclass(slots=True)
 class Marks:
-    """The marks at the paths computed from their ledgers' ids.
+    """The marks that lie at the path computed from their ledger's id.
 
-    `unexpected_znodes` counts names that mark nothing, or not where they are. `problem` is not empty when a part of the tree
-    may not be read: then a ledger that is not in `by_ledger` may be marked all the same. `lock_problem` is not empty when not
-    all locks on the marked ledgers are known.
+    `unexpected_znodes` counts names that are no mark or a mark in the wrong place. `problem` is not
+    empty when a part of the tree cannot be read: a ledger missing from `by_ledger` may still be
+    marked. `lock_problem` is not empty when some locks on marked ledgers are unknown.
     """
 
     by_ledger: dict[LedgerId, Mark] = field(default_factory=dict)
@@ -33,10 +33,11 @@ class Marks:
 
 
 def read_marks(session: Session, root: str) -> Marks:
-    """All marks, with the locks of who is at work on them. What vanishes meanwhile is none; no tree at all is no marks.
+    """Return all marks, with the locks of the workers that replicate their ledgers.
 
-    Costs about one list and one read a mark, one list and a read a lock, and holds all marks. Raises StoreUnavailable when the
-    connection is lost.
+    A mark that vanishes meanwhile is left out. A missing tree means no marks. Costs about one list
+    and one read a mark, plus one list and one read a lock. Holds all marks. Raises StoreUnavailable
+    when the connection is lost.
     """
     marks = Marks()
     paths: Iterable[str] = [root + znode_paths.MARKS]

@@ -1,4 +1,4 @@
-"""The metadata service of one cluster, read only: what the rest of the auditor knows of ZooKeeper."""
+"""The metadata service of one cluster, read-only. All that other packages use of ZooKeeper."""
 
 from __future__ import annotations
 
@@ -22,12 +22,16 @@ from auditor.zookeeper.refusal import refusal, unavailable
 from auditor.zookeeper.session import ReadCounts, Session, connect
 
 RAW_BYTES_MAX = 4 * 2**20
-"""Largest znode taken whole: four times what ZooKeeper writes unless its limit was raised (jute.maxbuffer, 1 MiB)."""
+"""Largest znode that `raw` returns, in bytes: four times ZooKeeper's default limit (jute.maxbuffer,
+1 MiB)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreAddress:
-    """All that is needed to open the same store elsewhere, such as in a Spark task: picklable, without secrets."""
+    """What another process, such as a Spark task, needs to open the same store.
+
+    It can be pickled and holds no secrets.
+    """
 
     uri: ServiceUri
     root: str
@@ -35,15 +39,19 @@ class StoreAddress:
     limits: ZooKeeperLimits
 
     def open(self) -> MetadataStore:
-        """A store with a session of its own, to be closed. Raises StoreUnavailable when no connection can be had in time."""
+        """Return a store with a session of its own. The caller closes it.
+
+        Raises StoreUnavailable when no connection is made within `connect_timeout_ms`.
+        """
         return MetadataStore(connect(self.uri, self.limits), self)
 
 
 class MetadataStore:
-    """One session with the metadata service of one cluster. Close it (it is its own context manager).
+    """One session with the metadata service of one cluster, and a context manager that closes it.
 
-    Nothing here writes. Methods that tell of the cluster as a whole raise StoreUnavailable; reading ledgers never does.
-    Not for use by several threads at once. `problems` are sentences on what was odd but did not stand in the way.
+    Nothing here writes. Methods about the cluster as a whole raise StoreUnavailable; methods that
+    read ledgers never do. Not thread-safe. `problems` are sentences on problems that did not stop
+    a read.
     """
 
     def __init__(self, session: Session, address: StoreAddress, problems: Iterable[str] = ()) -> None:
@@ -73,11 +81,11 @@ class MetadataStore:
 
     @property
     def counts(self) -> ReadCounts:
-        """What this store has read so far. Add to it what other sessions of this process read for the same run."""
+        """What this store has read so far. Callers may add what other sessions of the run read."""
         return self._session.counts
 
     def cluster_facts(self) -> ClusterFacts:
-        """What is true of the whole cluster. One request; adds to `problems`."""
+        """Return the facts about the whole cluster. Costs one request. May add to `problems`."""
         settings = cluster.read_settings(self._session, self.root)
         for problem in settings.problems:
             self._odd(problem)
@@ -92,16 +100,19 @@ class MetadataStore:
         )
 
     def bookies(self, look: int, now_ms: Callable[[], int]) -> list[BookieRecord]:
-        """Every bookie that is registered or has a cookie, once, by id."""
+        """Return every bookie that is registered or has a cookie, once, sorted by id."""
         return registrations.read_bookies(self._session, self.root, look, now_ms)
 
     def cookies(self) -> frozenset[BookieId]:
-        """The ids of all bookies ever started and not decommissioned."""
+        """Return the ids of all bookies that have a cookie: started once and not decommissioned."""
         return registrations.read_cookies(self._session, self.root)
 
     def raw(self, path: str) -> bytes | None:
-        """The data of the znode at an absolute path, also outside of ROOT; None where there is none, or where it may not be
-        read or is larger than `RAW_BYTES_MAX` (then `problems` says so). One request."""
+        """Return the data of the znode at an absolute path, also outside of ROOT.
+
+        None if it does not exist, cannot be read or is larger than `RAW_BYTES_MAX`; in the last two
+        cases `problems` says so. Costs one request. Raises StoreUnavailable on a lost connection.
+        """
         (znode,) = read_many(self._session, [path])
         if znode.error == CONNECTION_LOSS:
             raise unavailable(path, znode.error)
@@ -114,21 +125,25 @@ class MetadataStore:
         return None
 
     def listing_partitions(self, parents_max: int = PARENTS_PER_PARTITION) -> Listing:
-        """The parents of all ledgers, in portions of at most `parents_max`."""
+        """Return the parents of all ledgers, in portions of at most `parents_max`."""
         return ledger_listing.find_partitions(self._session, self.root, self.layout, parents_max)
 
     def list_ids(self, partition: ListingPartition) -> Iterator[ListedParent]:
-        """The ids below each parent of `partition`; names that are no ledger are counted."""
+        """Yield the ids below each parent of `partition`, and count names that are not ledgers."""
         return ledger_listing.list_ids(self._session, self.root, self.layout, partition)
 
     def marks(self) -> Marks:
-        """All under-replication marks, with the locks of who is at work on them; `problem` and `lock_problem` say when a part
-        of the marks or of the locks may not be read."""
+        """Return all under-replication marks, with the locks of their replication workers.
+
+        `problem` and `lock_problem` say when some marks or locks could not be read.
+        """
         return mark_listing.read_marks(self._session, self.root)
 
     def elected_auditor(self) -> str | None:
-        """The bookie id of BookKeeper's elected auditor; None where none is elected. `election.NOT_KNOWN` where that may not be
-        read, which adds to `problems`."""
+        """Return the bookie id of BookKeeper's elected auditor, or None if none is elected.
+
+        Returns `election.NOT_KNOWN` and adds to `problems` if that cannot be read.
+        """
         elected = election.read_elected(self._session, self.root)
         self._odd(elected.problem)
         return elected.bookie_id
@@ -136,17 +151,21 @@ class MetadataStore:
     def read_ledgers(
         self, ids: Iterable[LedgerId], look: int, now_ms: Callable[[], int], with_marks: bool
     ) -> Iterator[LedgerRecord]:
-        """One record for each of `ids`, in order; never raises for a ledger, also when ZooKeeper is gone for good.
+        """Yield one record for each of `ids`, in order. Never raises, even if ZooKeeper stays gone.
 
-        `with_marks`: each with its mark and the lock on it, read just before the metadata."""
+        `with_marks`: each record has its mark and the mark's lock, read just before the metadata.
+        """
         return self._reader.records(ids, look, now_ms, with_marks)
 
     def passwords(self, ids: Iterable[LedgerId]) -> dict[LedgerId, bytes | None]:
-        """The ledgers' passwords, for HMAC alone: not to be kept, logged or written."""
+        """Return the ledgers' passwords, only to check HMACs. Do not keep, log or write them."""
         return self._reader.passwords(ids)
 
     def sync(self, path: str = "") -> None:
-        """From now on this store reads nothing older than this call. `path` is below ROOT; servers sync as a whole anyway."""
+        """Make sure that this store reads nothing older than this call from now on.
+
+        `path` is below ROOT; a server syncs its whole tree whatever the path.
+        """
         self._session.sync(self.root + path)
 
     def _odd(self, problem: str) -> None:
@@ -155,7 +174,7 @@ class MetadataStore:
 
 
 def open_store(uri: ServiceUri, limits: ZooKeeperLimits) -> MetadataStore:
-    """Connect, and find ROOT and its layout. Raises StoreUnavailable with what to do."""
+    """Connect, and find ROOT and its layout. Raises StoreUnavailable, which says what to do."""
     session = connect(uri, limits)
     try:
         place = cluster.find_root(session, uri)

@@ -1,8 +1,9 @@
-"""Many znodes per request: ZooKeeper's multiRead (opcode 22, since 3.6), which kazoo does not have.
+"""ZooKeeper's multiRead (opcode 22, since 3.6): many znodes per request. kazoo does not have it.
 
-A multiRead request is laid out like `multi`: a header (type, done, error) before each operation and one with done at the
-end. In the reply a failed operation has type -1 and its error code as an int. Servers take GetData (4) and GetChildren (8)
-in it; GetChildren2 (12) they refuse (MultiOperationRecord, FinalRequestProcessor).
+The layout is that of `multi`: a header (type, done, error) before each operation, and a last header
+with done set. In the reply a failed operation has type -1 and its error code as an int. Servers
+accept GetData (4) and GetChildren (8) in it but refuse GetChildren2 (12); see MultiOperationRecord
+and FinalRequestProcessor.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ CONNECTION_LOSS: Final = -4
 MARSHALLING: Final = -5
 NO_NODE: Final = -101
 NO_AUTH: Final = -102
-"""KeeperException.Code of the items that matter here."""
+"""The values of KeeperException.Code that matter here."""
 
 GET_DATA: Final = 4
 GET_CHILDREN: Final = 8
@@ -28,12 +29,15 @@ _HEADER = struct.Struct("!iBi")
 _HEADER_AND_INT = struct.Struct("!iBii")
 _INT = struct.Struct("!i")
 _STAT = struct.Struct("!qqqqi32x")
-"""Of a Stat: czxid, mzxid, ctime, mtime, version."""
+"""The fields of a Stat that are decoded: czxid, mzxid, ctime, mtime, version."""
 _END = _HEADER.pack(-1, 1, -1)
 
 
 class Znode(NamedTuple):
-    """What reading one znode gave: `error` is 0, or the KeeperException code and the rest is empty. Times in ms."""
+    """The result of reading one znode. Times are in ms.
+
+    `error` is 0, or a KeeperException code; then all other fields but `path` are empty.
+    """
 
     path: str
     error: int
@@ -46,7 +50,10 @@ class Znode(NamedTuple):
 
 
 class Children(NamedTuple):
-    """The names below one znode, unordered; `error` is 0, or the KeeperException code and there are no names."""
+    """The names below one znode, unordered.
+
+    `error` is 0, or a KeeperException code; then there are no names.
+    """
 
     path: str
     error: int
@@ -57,8 +64,10 @@ Item: TypeAlias = Znode | Children
 
 
 class MultiRead:
-    """One multiRead request, for kazoo's `_call`. The reply is left as bytes: it is decoded by who waits for it, while kazoo's
-    thread reads the next one."""
+    """One multiRead request, for kazoo's `_call`.
+
+    The reply stays bytes. The caller decodes it while kazoo's thread reads the next reply.
+    """
 
     type = MULTI_READ
 
@@ -84,11 +93,11 @@ class MultiRead:
 
 
 class GarbledReply(KazooException):  # type: ignore[misc]
-    """A reply that is not laid out as one to what we asked."""
+    """A reply whose layout does not match the request."""
 
 
 def decode_reply(operation: int, paths: Sequence[str], buffer: bytes, offset: int) -> Sequence[Item]:
-    """The items of a multiRead reply that starts at `offset`. Raises GarbledReply."""
+    """Return the items of a multiRead reply that starts at `offset`. Raises GarbledReply."""
     try:
         items, offset = (_data_items if operation == GET_DATA else _children_items)(paths, buffer, offset)
     except struct.error as error:

@@ -1,7 +1,7 @@
-"""Which ledgers name a bookie: what stands between it and its decommission.
+"""Finds the ledgers that name a bookie: those that keep it from being decommissioned.
 
 Memory holds the ledgers that name the bookie, the under-replication marks, and the batches in
-flight; never all ledgers.
+flight, never all ledgers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from auditor.zookeeper.mark_listing import Marks
 from auditor.zookeeper.metadata_store import MetadataStore
 
 UNREAD_SHOWN_MAX = 10
-"""Ledgers named whose metadata could not be read; the rest is counted."""
+"""Maximum number of ledgers with unreadable metadata that are named; the rest is only counted."""
 
 
 def ledgers_naming(
@@ -25,11 +25,10 @@ def ledgers_naming(
     now_ms: Callable[[], int],
     on_ledger: Callable[[], None] = lambda: None,
 ) -> Naming:
-    """Read the metadata of every ledger and keep those that name the bookie. `on_ledger` is called
-    for each one read.
+    """Return the ledgers that name the bookie, after reading the metadata of every ledger.
 
-    A ledger that vanishes meanwhile names nobody. Costs one read a ledger, and a list and a read a
-    mark. Raises StoreUnavailable.
+    Calls `on_ledger` for each ledger read. A ledger that vanishes meanwhile names nobody. Costs one
+    read a ledger, and a list and a read a mark. Raises StoreUnavailable.
     """
     store.sync()
     bookie = next((one for one in store.bookies(1, now_ms) if one.bookie_id == bookie_id), None)
@@ -67,7 +66,7 @@ def _naming_ledger(ledger_id: LedgerId, metadata: LedgerMetadata, bookie_id: Boo
 
 
 def _entries_on(metadata: LedgerMetadata, bookie_id: BookieId) -> int | None:
-    """How many entries the bookie should hold; None where the metadata does not say clearly."""
+    """Return how many entries the bookie should hold, or None if the metadata is not clear."""
     clear = extents(metadata)
     last = metadata.last_entry_id
     if metadata.state is not LedgerState.CLOSED or last is None:

@@ -1,6 +1,7 @@
-"""Reading many znodes: a bounded window of batches, by multiRead, or by single reads from servers before ZooKeeper 3.6.
+"""Reads many znodes in a bounded window of batches.
 
-Both ways yield one item per path, in the order asked, an item that could not be read included; nothing here raises for one.
+Batches use multiRead, or single reads with servers before ZooKeeper 3.6. Both yield one item per
+path, in order, also for a znode that could not be read. Nothing here raises for a single znode.
 """
 
 from __future__ import annotations
@@ -28,29 +29,31 @@ from auditor.zookeeper.multi_read import (
 from auditor.zookeeper.session import LOSSES, Repeats, Session
 
 REQUEST_BYTES_MAX: Final = 256 * 2**10
-"""Largest request sent: a server closes the connection on more than jute.maxbuffer (1 MiB unless configured) in one."""
+"""Largest request sent, in bytes. A server closes the connection on a request larger than
+jute.maxbuffer (default 1 MiB)."""
 _OPERATION_BYTES: Final = 14
-"""Header, length and watch flag around a path in a request."""
+"""Size of the header, length and watch flag around a path in a request."""
 PROBES_MAX: Final = 2
-"""Connections that may drop on a multiRead before it is taken as not supported."""
+"""Connections that may drop on a multiRead before we assume that the server does not support it."""
 
 
 def read_many(session: Session, paths: Iterable[str]) -> Iterator[Znode]:
-    """The data of each path, in order. Holds at most `inflight_max` batches of `batch_paths` znodes; never raises for a znode.
+    """Yield the data of each path, in order. Never raises for a znode.
 
-    Costs one request per batch (one per znode before ZooKeeper 3.6). What is not answered at any of `retries_max` repeats has
-    error CONNECTION_LOSS.
+    Holds at most `inflight_max` batches of `batch_paths` znodes. Costs one request per batch, or
+    one per znode before ZooKeeper 3.6. A znode that is still unanswered after `retries_max` repeats
+    has the error CONNECTION_LOSS.
     """
     return _pipeline(session, GET_DATA, paths)
 
 
 def children_of_many(session: Session, paths: Iterable[str]) -> Iterator[Children]:
-    """The children of each path, in order, otherwise as `read_many`."""
+    """Yield the children of each path, in order. Otherwise like `read_many`."""
     return _pipeline(session, GET_CHILDREN, paths)
 
 
 class _Batch:
-    """Paths asked together, and what kazoo will answer: one result for all of them, or one for each."""
+    """Paths requested together, and kazoo's pending results: one for all paths, or one for each."""
 
     def __init__(self, operation: int, paths: Sequence[str]) -> None:
         self.operation = operation
@@ -58,7 +61,7 @@ class _Batch:
         self.repeats = Repeats()
 
     def ask(self, session: Session) -> None:
-        """Send the request, or requests; before anything else is called."""
+        """Send the request or requests. Call this before any other method."""
         session.pace.take(len(self.paths))
         self._as_one = supports_multi_read(session)
         if self._as_one:
@@ -71,7 +74,7 @@ class _Batch:
         return any(isinstance(result.exception, (*LOSSES, UnimplementedError)) for result in self._results)
 
     def collect(self, session: Session) -> Sequence[Item]:
-        """Wait for the answer. Raises one of LOSSES, or UnimplementedError."""
+        """Wait for the replies and return them. Raises one of LOSSES, or UnimplementedError."""
         if not self._as_one:
             return [self._single(path, session, result) for path, result in zip(self.paths, self._results, strict=True)]
         try:
@@ -95,7 +98,7 @@ class _Batch:
         return Znode(path, OK, data or b"", stat.czxid, stat.mzxid, stat.ctime, stat.mtime, stat.version)
 
     def failed(self, error: int) -> Sequence[Item]:
-        """The same failure for each path."""
+        """Return one item with this error for each path."""
         return [Znode(path, error) if self.operation == GET_DATA else Children(path, error) for path in self.paths]
 
 
@@ -105,10 +108,11 @@ def _code(error: KazooException) -> int:
 
 
 def supports_multi_read(session: Session) -> bool:
-    """Whether the server knows multiRead: asked once and remembered by the session.
+    """Return whether the server supports multiRead. The session probes once and remembers it.
 
-    A server before 3.6 answers Unimplemented and closes the connection. One that only drops it, twice, yet answers a single
-    read in between, is taken as not supporting it too.
+    A server before 3.6 replies Unimplemented and closes the connection. A server that drops the
+    connection twice but answers a single read also counts as not supporting it. While that is still
+    undecided, the result is True.
     """
     if session.multi_read is None:
         session.multi_read = _probe(session)
@@ -135,7 +139,8 @@ def _probe(session: Session) -> bool | None:
 
 
 def await_close_by_server(session: Session) -> None:
-    """After Unimplemented the server closes the connection; any answer to this comes over the next one."""
+    """Wait until the server has closed the connection, as it does after Unimplemented, and a new
+    connection stands."""
     _answers_single_reads(session)
     session.await_connected()
 
@@ -146,7 +151,7 @@ def _answers_single_reads(session: Session) -> bool:
     except LOSSES:
         return False
     except KazooException:
-        return True  # refused is answered
+        return True  # A refusal is a reply.
     session.counts.reads_ok += 1
     return True
 
@@ -177,14 +182,17 @@ def _batches(batch_paths: int, operation: int, paths: Iterable[str]) -> Iterator
 
 
 def _first_answer(session: Session, window: deque[_Batch]) -> Sequence[Item]:
-    """Take the oldest batch out of the window with its answer, asking again what was lost, at most `retries_max` times."""
+    """Remove the oldest batch from the window and return its items.
+
+    A lost batch is requested again at most `retries_max` times.
+    """
     batch = window[0]
     items: Sequence[Item] | None = None
     while items is None:
         try:
             items = batch.collect(session)
             session.given_up = False
-        except UnimplementedError:  # we were moved to an older server, which closes the connection now
+        except UnimplementedError:  # We moved to an older server, which closes the connection now.
             session.multi_read = False
             await_close_by_server(session)
             _ask_lost_again(session, window)
@@ -199,7 +207,10 @@ def _first_answer(session: Session, window: deque[_Batch]) -> Sequence[Item]:
 
 
 def _ask_lost_again(session: Session, window: deque[_Batch]) -> None:
-    """The oldest batch, and with it all that the same loss has taken, so that each does not wait by itself."""
+    """Request the oldest batch again, and every other batch that the same loss hit.
+
+    Otherwise each of them would wait by itself.
+    """
     for position, batch in enumerate(window):
         if position == 0 or batch.is_lost():
             batch.ask(session)

@@ -1,4 +1,4 @@
-"""What a read that was not answered with data means, in a sentence for a person."""
+"""Sentences for people on reads that returned no data."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _SAYS: Final = {
 
 
 def refusal(path: str, error: int) -> str:
-    """Why there is no data of `path`; `error` is a KeeperException code."""
+    """Return a sentence on why `path` has no data. `error` is a KeeperException code."""
     assert error != OK, path
     return f"znode {path} {_SAYS.get(error, f'could not be read: ZooKeeper error {error}')}"
 
 
 def unavailable(path: str, error: int) -> StoreUnavailable:
-    """The same, where nothing can be said about the cluster without this znode."""
+    """Return the exception for a znode without which nothing can be said about the cluster."""
     return StoreUnavailable(f"the cluster's metadata could not be read: {refusal(path, error)}")

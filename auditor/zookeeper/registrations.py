@@ -1,4 +1,4 @@
-"""Which bookies there are: those registered, and those that only left a cookie."""
+"""Reads which bookies exist: those that are registered, and those that only have a cookie."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from auditor.zookeeper.refusal import refusal, unavailable
 from auditor.zookeeper.session import Session
 
 READONLY_NAME: Final = "readonly"
-"""The one child of `available` that is not a bookie."""
+"""The only child of `available` that is not a bookie."""
 
 
 def read_bookies(session: Session, root: str, look: int, now_ms: Callable[[], int]) -> list[BookieRecord]:
-    """Every bookie that is registered or has a cookie, once, by id.
+    """Return every bookie that is registered or has a cookie, once, sorted by id.
 
-    A bookie that turns read-only is registered in both places for a moment, and a listing may miss one that turns back: so each
-    known id is looked up in both, and writable wins, as in BookKeeper's own address lookup. Raises StoreUnavailable when a list
-    may not be read or the connection is lost. Costs two reads a bookie and three lists.
+    A bookie that turns read-only is registered in both places for a moment, and a listing may miss
+    a bookie that turns back. So each known id is looked up in both places, and writable wins, as in
+    BookKeeper's own address lookup. Costs three lists, and two reads a bookie. Raises
+    StoreUnavailable when a list cannot be read or the connection is lost.
     """
     available, readonly, cookies = _listed(session, root)
     ids = sorted(available | readonly | cookies)
@@ -37,17 +38,26 @@ def read_bookies(session: Session, root: str, look: int, now_ms: Callable[[], in
 
 
 def read_cookies(session: Session, root: str) -> frozenset[BookieId]:
-    """The ids of all bookies ever started and not decommissioned. Raises StoreUnavailable."""
+    """Return the ids of all bookies that have a cookie. Raises StoreUnavailable.
+
+    A bookie gets its cookie at its first start and loses it when it is decommissioned.
+    """
     return _listed(session, root)[2]
 
 
 def known_by_cookie(records: Iterable[BookieRecord]) -> frozenset[BookieId] | None:
-    """The bookies of one look that have a cookie; None where not a single one has, for then nobody can be told by it."""
+    """Return the bookies of one look that have a cookie.
+
+    None if no bookie has a cookie: then a missing cookie proves nothing.
+    """
     return frozenset(record.bookie_id for record in records if record.has_cookie) or None
 
 
 def unregistered_detail(bookie_id: BookieId, cookies: frozenset[BookieId] | None) -> str:
-    """What an UNREGISTERED answer says of the bookie: NO_COOKIE only where the cookies are known and it has none."""
+    """Return the detail of an UNREGISTERED answer.
+
+    It is NO_COOKIE if the cookies are known and the bookie has none, else "".
+    """
     return NO_COOKIE if cookies is not None and bookie_id not in cookies else ""
 
 
@@ -74,7 +84,7 @@ def _record(
     for znode in (writable, readonly):
         if znode.error not in (OK, NO_NODE, NO_AUTH):
             raise unavailable(znode.path, znode.error)
-    # A registration that may not be read is one all the same.
+    # A bookie whose registration we may not read is registered all the same.
     if writable.error != NO_NODE:
         registration, (host, port, problem) = Registration.WRITABLE, _address(bookie_id, writable)
     elif readonly.error != NO_NODE:

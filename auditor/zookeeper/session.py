@@ -1,4 +1,4 @@
-"""One read-only conversation with a ZooKeeper ensemble: nothing here can create, change or delete a znode."""
+"""A read-only ZooKeeper session: nothing here can create, change or delete a znode."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ LOSSES: Final = (
     SessionMovedError,
     ThrottledOpError,
 )
-"""The read was not answered, and asking again may help."""
+"""The exceptions of a read that was not answered but may succeed when it is repeated."""
 
 REPLY_TIMEOUT_SESSIONS: Final = 2
-"""How long one request may stay unanswered while the connection stands, in session time-outs: kazoo's own ping ends a dead
-connection within one."""
+"""How many session time-outs a request may stay unanswered while the connection stands. kazoo's own
+ping ends a dead connection within one."""
 RECONNECT_WAIT_MAX_S: Final = 1.0
 """Longest pause between two connection attempts, in seconds."""
 BURST_S: Final = 0.1
 """How much of a second's allowance of reads may be spent at once after a pause, in seconds."""
 PROBLEM_CHARS_MAX: Final = 300
-"""Characters of what kazoo stumbled over that are told in a line of the log."""
+"""Maximum length of kazoo's error text in a line of the log, in characters."""
 
 _LOG = logging.getLogger("auditor.zookeeper")
 
 
 class Request(Protocol):
-    """What kazoo sends: an opcode, the bytes behind it, and what becomes of the reply."""
+    """What kazoo sends: an opcode, the bytes after it, and a decoder for the reply."""
 
     type: int
 
@@ -68,9 +68,10 @@ class Request(Protocol):
 
 @dataclass(slots=True)
 class ReadCounts:
-    """What this session has asked for. A missing znode is an answer, so it counts as ok; bytes are znode data received.
+    """What this session has read. A missing znode is a valid reply, so it counts as ok.
 
-    `reads` counts each znode each time it is asked for: its data or its children, also where the connection was lost.
+    `reads` counts each request for a znode's data or children, also when the connection was lost.
+    `received_bytes` counts znode data and the names of children (characters).
     """
 
     reads: int = 0
@@ -80,11 +81,11 @@ class ReadCounts:
 
     @property
     def reads_failed(self) -> int:
-        """Reads that brought neither data nor the word that there is no such znode."""
+        """The number of reads that returned neither data nor "no such znode"."""
         return self.reads - self.reads_ok
 
     def add(self, other: ReadCounts) -> None:
-        """Count what another session has asked for as well."""
+        """Add the counts of another session."""
         self.reads += other.reads
         self.reads_ok += other.reads_ok
         self.repeats += other.repeats
@@ -93,15 +94,15 @@ class ReadCounts:
 
 @dataclass(slots=True)
 class Repeats:
-    """How often one read was asked again after its connection was lost."""
+    """How often one read was repeated after a lost connection."""
 
     used: int = 0
 
 
 class _KazooLog(logging.Logger):
-    """kazoo's log, kept apart from ours: it would print each answer at DEBUG, and ledger passwords with it.
+    """kazoo's log, kept apart from ours: at DEBUG it prints each reply, with ledger passwords.
 
-    Only the last warning is kept, to be told when a connection can't be had.
+    Only the last warning is kept, for the error that says that no connection could be made.
     """
 
     last_problem = ""
@@ -114,14 +115,16 @@ class _KazooLog(logging.Logger):
 
 
 class _Threads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    """kazoo's threads. One that ends on an exception, as on replies out of order, says so in a line of our log; Python would
-    print a traceback. The connection it kept is lost, which those who wait for it find out by themselves."""
+    """kazoo's threads. A thread that ends on an exception writes one line to our log.
+
+    Python would print a traceback. Replies out of order are such a case. The thread's connection is
+    lost, and those who wait for it notice by themselves."""
 
     def spawn(self, func: Callable[..., object], *args: Any, **kwargs: Any) -> threading.Thread:
         def told() -> None:
             try:
                 func(*args, **kwargs)
-            except Exception as error:  # whatever a server that makes no sense leads kazoo into
+            except Exception as error:  # kazoo raises anything when a server breaks the protocol.
                 what = " ".join(f"{type(error).__name__}: {error}".split())[:PROBLEM_CHARS_MAX]
                 _LOG.warning("the connection to ZooKeeper broke down (%s)", what)
 
@@ -129,10 +132,10 @@ class _Threads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
 
 
 class Session:
-    """A connected session, to be closed (it is its own context manager). Not for use by several threads at once.
+    """A ZooKeeper session, and a context manager that closes it. Not thread-safe.
 
-    A lost connection or session is taken up again by kazoo in the background; reads are repeated by those who asked.
-    `given_up` is set once a read was not answered at any of its repeats: from then on nothing waits for a connection.
+    kazoo restores a lost connection or session in the background; callers repeat their reads.
+    `given_up` is set once all repeats of a read failed. Then nothing waits for a connection.
     """
 
     def __init__(self, hosts: Sequence[str], limits: ZooKeeperLimits) -> None:
@@ -164,8 +167,9 @@ class Session:
         return REPLY_TIMEOUT_SESSIONS * self.limits.session_timeout_ms / 1_000
 
     def open(self) -> None:
-        """Connect. Raises StoreUnavailable after `connect_timeout_ms`, plus at most one session time-out to let go of a
-        connection attempt that hangs."""
+        """Connect. Raises StoreUnavailable after `connect_timeout_ms`.
+
+        Ending a connection attempt that hangs takes up to one session time-out more."""
         self._live = self._client.start_async()
         if not self._live.wait(self.limits.connect_timeout_ms / 1_000):
             error = self.unavailable("did not let us connect", self.limits.connect_timeout_ms)
@@ -173,17 +177,19 @@ class Session:
             raise error
 
     def close(self) -> None:
-        """End the session. Never raises; waits at most about one session time-out for a connection attempt under way."""
+        """End the session. Never raises.
+
+        Waits at most about one session time-out for a connection attempt under way."""
         self._live = None
         self._end_client()
 
     def submit(self, request: Request) -> Any:
-        """Send `request`; returns kazoo's AsyncResult. While not connected it fails at once instead of waiting in a queue."""
+        """Send `request` and return kazoo's AsyncResult. It fails at once while not connected."""
         result = self._client.handler.async_result()
         self.counts.reads += _znodes_read(request)
         if self.connected:
             if self._moved.is_set() and self._synced_path is not None:
-                # A new session may have landed on a server that is behind the one we had synced with.
+                # The new connection may be to a server that is behind the one we synced with.
                 self._moved.clear()
                 self._client._call(Sync(self._synced_path), self._client.handler.async_result())
             self._client._call(request, result)
@@ -192,19 +198,21 @@ class Session:
         return result
 
     def answer(self, result: Any) -> Any:
-        """Wait for what `submit` returned, at most `reply_timeout_s`. Raises one of LOSSES, or the KazooException by which the
-        server refused."""
+        """Wait at most `reply_timeout_s` for the result of `submit`, and return it.
+
+        Raises one of LOSSES, or the KazooException by which the server refused."""
         try:
             return result.get(timeout=self.reply_timeout_s)
         except (KazooException, KazooTimeoutError):
             raise
-        except Exception as error:  # replies out of order or cut short: kazoo hands on whatever it stumbled over
+        except Exception as error:  # Replies out of order or cut short make kazoo raise anything.
             raise ConnectionLoss from error
 
     def may_repeat(self, repeats: Repeats) -> bool:
-        """Wait until a lost read may be asked again. False when its `retries_max` repeats are used up: the session is given up.
+        """Wait until a lost read may be repeated, and return whether it may.
 
-        Waits `retry_wait_ms` and at most a session time-out for the connection, for each repeat; not at all once given up.
+        Returns False and gives the session up when the `retries_max` repeats are used. Each repeat
+        waits `retry_wait_ms`, then at most one session time-out for the connection.
         """
         while repeats.used < self.limits.retries_max and (self.connected or not self.given_up):
             repeats.used += 1
@@ -216,17 +224,18 @@ class Session:
         return False
 
     def await_connected(self) -> bool:
-        """Wait for the connection, at most one session time-out."""
+        """Wait at most one session time-out for the connection; return whether it stands."""
         assert self._live is not None, "the session is not open"
-        if self._client.client_state == KeeperState.CLOSED:  # kazoo's loop ends on an error code it does not know
+        if self._client.client_state == KeeperState.CLOSED:  # Unknown error codes end kazoo's loop.
             self._end_client()
             self._client = self._new_client()
             self._live = self._client.start_async()
         return bool(self._live.wait(self.limits.session_timeout_ms / 1_000))
 
     def ask(self, request: Request) -> Any:
-        """One request, repeated at most `retries_max` times after a lost connection. Raises StoreUnavailable, or the
-        KazooException by which the server refused."""
+        """Send one request and return its reply, with at most `retries_max` repeats after losses.
+
+        Raises StoreUnavailable, or the KazooException by which the server refused."""
         repeats = Repeats()
         while True:
             try:
@@ -236,15 +245,16 @@ class Session:
                     raise self.unavailable("did not answer", self.limits.session_timeout_ms) from None
 
     def sync(self, path: str) -> None:
-        """Let the server we talk to catch up with the leader: what this session reads from now on is at least as new as this
-        call, also after the connection was lost and had again. Raises StoreUnavailable."""
+        """Let our server catch up with the leader. Raises StoreUnavailable.
+
+        From then on this session reads nothing older than this call, also over a new connection."""
         self._synced_path = None
         self._moved.clear()
         self.ask(Sync(path))
         self._synced_path = path
 
     def unavailable(self, did: str, within_ms: int) -> StoreUnavailable:
-        """The error that says who did not answer, what was seen last, and what to do."""
+        """Return the error that says who did not answer, what was seen last, and what to do."""
         seen = f" (last seen: {self._log.last_problem})" if self._log.last_problem else ""
         return StoreUnavailable(
             f"ZooKeeper at {', '.join(self.hosts)} {did} within {within_ms} ms{seen}: check the hosts in the metadata "
@@ -255,7 +265,7 @@ class Session:
         client = KazooClient(
             hosts=",".join(self.hosts),
             timeout=self.limits.session_timeout_ms / 1_000,
-            read_only=False,  # a server cut off from its quorum may be arbitrarily stale
+            read_only=False,  # A server without its quorum may be arbitrarily stale.
             connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": RECONNECT_WAIT_MAX_S},
             handler=_Threads(),
             logger=self._log,
@@ -264,7 +274,7 @@ class Session:
         return client
 
     def _on_state(self, state: str) -> None:
-        # At the loss: kazoo says that it is connected again only after the first read may have been sent.
+        # React to the loss: kazoo reports CONNECTED only after the first read may have been sent.
         if state != KazooState.CONNECTED:
             self._moved.set()
 
@@ -272,19 +282,19 @@ class Session:
         for step in (self._client.stop, self._client.close):
             try:
                 step()
-            except Exception as error:  # kazoo raises bare Exception here; there is nothing left to save
+            except Exception as error:  # kazoo raises bare Exception here; nothing is left to save.
                 self._log.last_problem = str(error)
 
 
 def _znodes_read(request: Request) -> int:
-    """How many znodes a request reads."""
+    """Return how many znodes a request reads."""
     if isinstance(request, MultiRead):
         return len(request.paths)
     return int(isinstance(request, GetData | GetChildren))
 
 
 def connect(uri: ServiceUri, limits: ZooKeeperLimits) -> Session:
-    """A connected session with the hosts of `uri`. Raises StoreUnavailable, see `Session.open`."""
+    """Return a connected session with the hosts of `uri`. Raises StoreUnavailable."""
     session = Session(uri.hosts, limits)
     session.open()
     return session
