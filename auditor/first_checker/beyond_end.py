@@ -1,8 +1,10 @@
-"""Entries above lastEntryId on the bookies of the last ensemble: a hint that the metadata of a ledger was truncated.
+"""Entries above lastEntryId on the last ensemble: a hint that the metadata was truncated.
 
 Verified: that at least ack-quorum bookies of the last ensemble list the entry.
-Not verified: that the entries were acknowledged, that they can be read, or who shortened the ledger. Fewer copies than the ack
-quorum are usual where a writer died. Bookies that cannot list say nothing here.
+
+Not verified: that the entries were acknowledged, that they can be read, or who shortened the
+ledger. Fewer copies than the ack quorum are usual where a writer died. Bookies that cannot list say
+nothing here.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ from auditor.model.ledger import LedgerMetadata, LedgerState
 
 
 def beyond_end(ledger_id: LedgerId, metadata: LedgerMetadata, seen: Coverage) -> list[Finding]:
-    """Return ENTRIES_BEYOND_END of a closed ledger, at most one. Costs the pieces that its last bookies list."""
+    """Return at most one finding, ENTRIES_BEYOND_END, on a closed ledger.
+
+    Costs the pieces that the bookies of the last ensemble list.
+    """
     last, ack = metadata.last_entry_id, metadata.ack_quorum
     if metadata.state is not LedgerState.CLOSED or last is None or not metadata.segments or ack < 1:
         return []

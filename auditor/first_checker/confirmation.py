@@ -1,8 +1,9 @@
-"""Which entries to read before anything counts as missing, and on which bookies.
+"""Choose which entries to read before anything counts as missing, and on which bookies.
 
-Reads are chosen per entry and sent to every bookie of its write set that is said to lack it, and to those that cannot list,
-so that the worst entry named is confirmed everywhere; long runs are confirmed at their ends and by an evenly spread sample
-(contract section 4). Bookies that cannot list are sent the probes planned for them as well.
+An entry is read on every bookie of its write set whose list lacks it, and on those that cannot
+list. This confirms the worst entry on all of them. Long runs are confirmed at their ends and by an
+evenly spread sample (contract section 4). Bookies that cannot list also get the probes planned for
+them.
 """
 
 from __future__ import annotations
@@ -21,25 +22,30 @@ from auditor.model.availability import ABSENT_READS, EntryRead, ReadStatus
 from auditor.model.identity import BookieId, EntryId
 
 SAMPLE_PER_BOOKIE = 3
-"""Entries between the ends of what one bookie lacks in one segment that are read too, where the bound leaves room."""
+"""Entries to read between the ends of what one bookie lacks in one segment, if the bound allows."""
 
 RESERVED_READS = 2
-"""Of the reads allowed for a bookie, those kept back in the first round, for a worst entry that has to be chosen anew."""
+"""Reads per bookie held back from the first round, for a worst entry that has to be chosen anew."""
 
 FIRST_ROUND_READS_MIN = 2
-"""Reads of the first round that are never kept back: the tail, which proves nothing, and another entry, which does."""
+"""Reads that the first round may always use: the tail, which may prove nothing, and another entry,
+which does prove something."""
 
 Wanted = tuple[tuple[BookieId, EntryId], ...]
 
 
 def wanted_reads(found: Coverage, write_quorum: int, reads: Reads, reads_max: int) -> Wanted:
-    """The (bookie, entry) pairs still to be read at this look; empty when nothing more would be learnt or allowed.
+    """Return the (bookie, entry) pairs still to be read at this look.
 
-    All probes planned for bookies that cannot list; beside them at most `reads_max` per bookie, those already made at this
-    look (`reads`) included; reads that looked for an entry elsewhere do not count. Asked again after each round: while reading
-    turns up entries that are there after all, or are lacking after all, the worst entry named must be chosen anew. A bookie
-    that lists and showed an entry that way, or could not be read, is not asked again: what it lacks stays unknown, and its
-    word can't move the worst entry any more.
+    Empty when reading can teach nothing more, or no more reads are allowed. The pairs are all
+    probes planned for bookies that cannot list, and at most `reads_max` others per bookie. That
+    limit includes the reads already made at this look (`reads`). Reads that searched for an entry
+    outside its write set do not count.
+
+    Call it again after each round. A read may find an entry that the list lacks, or confirm that an
+    entry is missing: then the worst entry must be chosen anew. If a bookie that lists shows an
+    entry that its list lacks, or cannot be read, what it lacks stays unknown. That can no longer
+    change the worst entry. The bookie is asked again only for entries with a corrupt copy.
     """
     reads = {copy: read for copy, read in reads.items() if copy in found.reads}
     planned = {(bookie, entry) for bookie, probed in found.probed.items() for entry in probed.planned.all}
@@ -62,14 +68,18 @@ def wanted_reads(found: Coverage, write_quorum: int, reads: Reads, reads_max: in
 
 
 def _is_doubtful(read: EntryRead, tail: EntryId | None) -> bool:
-    """Whether this read leaves what its bookie lacks unknown."""
+    """Return whether this read leaves unknown what its bookie lacks."""
     if read.status is ReadStatus.PRESENT:
         return read.entry_id != tail
     return read.status not in ABSENT_READS
 
 
 def _tails(found: Coverage) -> dict[BookieId, EntryId]:
-    """The highest entry a bookie should hold and is said to lack, where that may be the tail defect and proves nothing."""
+    """Return for each bookie the highest entry it should hold, if the tail defect may hide it.
+
+    Only entries that the bookie's list lacks count. A read that finds such an entry proves nothing
+    about the rest.
+    """
     highest: dict[BookieId, EntryId] = {}
     tails: dict[BookieId, EntryId] = {}
     for extent in reversed(found.extents):
@@ -93,11 +103,13 @@ class _Candidate(NamedTuple):
 def _candidates(
     found: Coverage, write_quorum: int, doubted: set[BookieId], tails: dict[BookieId, EntryId], *, first_round: bool
 ) -> Iterator[_Candidate]:
-    """Entries worth reading, each with the bookies that are said to lack it or cannot list: the worst of all extents first.
+    """Yield entries worth reading, each with the bookies whose list lacks it or that cannot list.
 
-    In the first round the tails stand before them, and behind them the ends of each level of loss, and the ends and a sample
-    of what each bookie lacks. Behind all stand entries that were read somewhere in vain: they may lack on those that cannot
-    list, too. Entries with a wrong digest stand behind the worst of all: the lowest is named where nothing is worse.
+    The order is: the tails (first round only), the worst entry of all extents, the entries with a
+    wrong digest, the worst entries of the other extents. The first round adds the ends of each
+    level of loss, and the ends and a sample of what each bookie lacks. Last are the entries that a
+    read found absent: bookies that cannot list may lack them too. The lowest entry with a wrong
+    digest is named where nothing is worse.
     """
     if first_round:
         yield from (_Candidate(tail, [bookie]) for bookie, tail in tails.items())
@@ -118,7 +130,10 @@ def _candidates(
 
 
 def _of_corrupt(found: Coverage) -> Iterator[_Candidate]:
-    """Entries with a corrupt copy, each with the bookies that are said to lack it or cannot list."""
+    """Yield entries with a corrupt copy, each with the bookies to read it on.
+
+    These are the bookies whose list lacks the entry, and those that should hold it and cannot list.
+    """
     corrupt = sorted({entry for _, entry in found.corrupt})
     for extent in found.extents if corrupt else ():
         for entry in _within(extent.extent, corrupt):
@@ -127,17 +142,17 @@ def _of_corrupt(found: Coverage) -> Iterator[_Candidate]:
 
 
 def _is_open_to_probes(share: BookieShare, entry: EntryId) -> bool:
-    """Whether its bookie should hold the entry and cannot list."""
+    """Return whether the share's bookie should hold the entry and cannot list."""
     return share.is_probed and entry in share.expected
 
 
 def _within(extent: Extent, entries: Sequence[EntryId]) -> Sequence[EntryId]:
-    """Those of the ascending entries that lie in the extent."""
+    """Return those of the ascending entries that lie in the extent."""
     return entries[bisect_left(entries, extent.first_entry_id) : bisect_right(entries, extent.last_entry_id)]
 
 
 class _Ranked(NamedTuple):
-    """An extent with its worst entry, as it will be named if every suspect proves absent."""
+    """An extent with the entry that is its worst if every suspected absence is confirmed."""
 
     worst: Worst
     levels: list[EntrySet]
@@ -145,15 +160,21 @@ class _Ranked(NamedTuple):
     shares: tuple[BookieShare, ...]
 
     def askable(self, entry: EntryId) -> list[BookieId]:
-        """The bookies said to lack the entry, and those that cannot say."""
+        """Return the bookies to read the entry on.
+
+        They are suspected to lack it, or should hold it and cannot list.
+        """
         return [
             b.bookie_id for b in self.shares if entry in self.suspects.get(b.bookie_id, EMPTY) or _is_open_to_probes(b, entry)
         ]
 
 
 def _ranked(found: Coverage, write_quorum: int, doubted: set[BookieId]) -> Iterator[_Ranked]:
-    """Yield the extents in which anything is absent or suspected to be, and those with a doubled bookie and one that cannot
-    list: there the metadata alone makes an entry the worst. What a doubted bookie lacks is not suspected any more."""
+    """Yield the extents in which some entry is absent or suspected to be absent.
+
+    Also yield those with a doubled bookie and a bookie that cannot list: there the metadata alone
+    makes an entry the worst. What a doubted bookie lacks is no longer suspected.
+    """
     for one in found.extents:
         suspects = {b.bookie_id: _suspected(b, b.bookie_id in doubted) for b in one.shares}
         if not any(suspects.values()) and not (one.surplus and any(b.is_probed for b in one.shares)):
@@ -171,7 +192,7 @@ def _suspected(share: BookieShare, is_doubted: bool) -> EntrySet:
 
 
 def _ends_and_sample(lacking: EntrySet) -> list[EntryId]:
-    """The ends of the first run, the last entry, and a sample spread evenly over the rest."""
+    """Return the ends of the first run, the last entry, and an evenly spread sample."""
     if not lacking:
         return []
     count = lacking.count()

@@ -1,7 +1,8 @@
-"""A bookie that answers and lacks most of what it should hold: a wiped disk, an empty volume mounted in its place.
+"""A bookie that answers and lacks most of what it should hold: a wiped disk or an empty volume.
 
-Verified: of the ledgers a bookie validly answered for it lacks, at two looks, more than half of its entries in more than half.
-Not verified: how it came about. Of marked ledgers only those that are violated count: of the others the cluster knows.
+Verified: at two looks, the bookie lacks more than half of its entries in more than half of the
+ledgers that it validly answered for. Not verified: how it came about. A marked ledger counts only
+when it is violated: the cluster knows of the others.
 """
 
 from __future__ import annotations
@@ -16,18 +17,22 @@ from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, LedgerId
 
 LOST_CONTENT_LEDGERS_MIN = 3
-"""Ledgers of which a bookie must lack most: fewer is the loss of ledgers, not of a bookie."""
+"""Minimum number of ledgers of which a bookie must lack most. Fewer is the loss of ledgers, not of
+a bookie."""
 LEDGERS_NAMED_MAX = 10
 """Ledgers named in the finding; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a whole run heard of one bookie's content. `asked`: ledgers its last word on which is valid, be it a list or, where
-    it `was_probed` because it cannot list, entries that were read.
+    """What a whole run learnt of one bookie's content.
 
-    `lacking_most`: those of them, violated and so looked at twice, of which it surely lacks more than half of its entries;
-    `absent` of `expected` entries in these, and `some` of them, the lowest ids.
+    `asked`: ledgers for which its last word is valid. That word is a list, or entries that were
+    read where it `was_probed` because it cannot list.
+
+    `lacking_most`: those of them that are violated, and so looked at twice, and of which it surely
+    lacks more than half of its entries. It lacks `absent` of `expected` entries in these. `some`
+    are the lowest ids.
     """
 
     asked: int
@@ -39,13 +44,16 @@ class Content:
 
 
 def is_lost(content: Content) -> bool:
-    """Whether that is most of what the bookie should hold. A bookie that lacks more ledgers than its last words cover went
-    away meanwhile: that is another matter."""
+    """Return whether the bookie lost most of what it should hold.
+
+    A bookie that lacks more ledgers than its last words cover went away meanwhile: that is another
+    matter, and not a loss.
+    """
     return LOST_CONTENT_LEDGERS_MIN <= content.lacking_most <= content.asked < 2 * content.lacking_most
 
 
 def judge_content(looks: Sequence[BookieLook], contents: Mapping[BookieId, Content]) -> list[Finding]:
-    """Findings on bookies that lost their content, in order of bookie id."""
+    """Return the findings on bookies that lost their content, in order of bookie id."""
     found = []
     for bookie in sorted(contents):
         records = [look[bookie] for look in looks if bookie in look]
@@ -55,7 +63,10 @@ def judge_content(looks: Sequence[BookieLook], contents: Mapping[BookieId, Conte
 
 
 def withheld_content(contents: Mapping[BookieId, Content]) -> list[str]:
-    """Sentences for a run over ledgers that an operator named: most of these is not most of what a bookie should hold."""
+    """Return a sentence for each bookie not reported because an operator named the run's ledgers.
+
+    Most of these ledgers need not be most of what the bookie should hold.
+    """
     return [
         f"bookie {bookie} lacks most of {one.lacking_most} of the {one.asked} ledgers it was asked about; as these were named "
         "by an operator, that says nothing about the rest of what it should hold: run over all ledgers to tell"

@@ -1,12 +1,15 @@
-"""The durability contract (BP-34): every entry on each bookie of its round-robin write set, closed form.
+"""The durability contract (BP-34) in closed form: every entry is on each bookie of its write set.
 
-Verified: for every entry of every clear extent of a closed ledger, how many distinct bookies of its write set hold it, lack
-it (the list lacks it and reading it there says so), or gave no valid answer.
-Not verified, because nothing short of reading every entry could: that a listed entry can be read (the list is made from the
-index), and that copies beyond the write set are of any use (an extra entry is no violation).
+Verified, for every entry of every clear extent of a closed ledger: how many distinct bookies of its
+write set hold it, lack it, or gave no valid answer. A bookie lacks an entry when its list lacks it
+and reads there confirm that.
 
-An entry that a list lacks is only a suspect: bookies leave readable entries out of the list for hours
-(entry-availability.md section 6).
+Not verified, because only reading every entry could: that a listed entry can be read (the list is
+made from the index). Not verified either: that copies beyond the write set are of any use (an extra
+entry is not a violation).
+
+An entry that a list lacks is only suspected to be missing: bookies leave readable entries out of
+the list for hours (entry-availability.md section 6).
 """
 
 from __future__ import annotations
@@ -35,9 +38,10 @@ from auditor.model.ledger import LedgerMetadata
 from auditor.model.verdict import BookieLack, CopyCounts, Probes, Unknown
 
 FOREIGN_RUNS_MAX = 10_000
-"""Runs that one list may tell in long progressions foreign to striping (`schedule.foreign_runs`). Bookies list run by run and
-hold stripes; a few bytes can speak of more runs than could ever be judged. Beyond it, and beyond the runs that the bytes
-received can have carried one by one, the answer is invalid."""
+"""Maximum number of runs that one list may hold in long progressions foreign to striping
+(`schedule.foreign_runs`). Bookies list run by run and hold stripes, but a few bytes can describe
+more runs than could ever be judged. An answer is invalid above this limit, unless the bytes
+received can have carried its runs one by one."""
 
 Copy = tuple[BookieId, EntryId]
 Answers = Mapping[BookieId, Answer]
@@ -45,10 +49,11 @@ Reads = Mapping[Copy, EntryRead]
 
 
 def is_healthy(metadata: LedgerMetadata, answers: Answers) -> bool:
-    """The healthy path: one segment, distinct bookies, and each answer equal to the canonical form of what is expected.
+    """Return whether each bookie's answer equals the canonical form of what it should hold.
 
-    True means every entry has its full write quorum. False means nothing but that the ledger needs the closer look of
-    `coverage`. Costs one comparison a bookie.
+    Only a ledger with one segment and distinct bookies can be healthy. True means that every entry
+    has its full write quorum. False means only that the ledger must go through `coverage`. Costs
+    one comparison per bookie.
     """
     found = extents(metadata)
     if len(found) != 1 or len(metadata.segments) != 1:
@@ -69,8 +74,11 @@ def is_healthy(metadata: LedgerMetadata, answers: Answers) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ExtentCoverage:
-    """One extent with every distinct bookie of its ensemble. `surplus` are the entries for which a duplicate bookie stands in
-    the write set once more than it can hold copies: one set for each further time."""
+    """One extent with every distinct bookie of its ensemble.
+
+    `surplus` are the entries whose write set names a duplicate bookie more than once: one set for
+    each time beyond the first. Such a bookie can hold only one copy.
+    """
 
     extent: Extent
     shares: tuple[BookieShare, ...]
@@ -79,27 +87,27 @@ class ExtentCoverage:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The whole ledger."""
+    """What is known of every copy of one ledger."""
 
     extents: tuple[ExtentCoverage, ...]
     reasons: Mapping[BookieId, tuple[Unknown, ...]]
-    """Why entries are unknown, of each bookie on which some are."""
+    """Why entries are unknown, for each bookie on which some are."""
     false_negatives: int
     held: Mapping[BookieId, EntrySet]
-    """What each validly answering bookie holds, beyond its share too."""
+    """What each bookie with a usable answer holds, including entries beyond its share."""
     probed: Mapping[BookieId, ProbedBookie]
-    """Each bookie that is judged by probes, with those planned for it."""
+    """The bookies that are judged by probes, with the probes planned and their results."""
     corrupt: tuple[Copy, ...]
-    """Copies, of those that should be there, that do not match their digest by the reads given; ascending."""
+    """Copies that should be there and whose read found a wrong digest, ascending."""
     read_absent: tuple[EntryId, ...]
-    """Entries that a bookie that should hold them was read for in vain; ascending."""
+    """Entries that a read found absent on a bookie that should hold them, ascending."""
     gone: frozenset[BookieId]
     """Bookies with neither a registration nor a cookie: their copies are absent."""
     reads: Reads
-    """The reads of copies where they should be; those that looked for an entry elsewhere are not among them."""
+    """Reads of copies where they should be, without those that searched for an entry elsewhere."""
     promised: int
-    """The copies that the metadata promises, also in segments whose extent is not clear and of a bookie that stands twice in a
-    write set: of these no share has any."""
+    """The copies that the metadata promises. This includes segments whose extent is not clear, and
+    the further copies of a bookie that stands twice in a write set: these are in no share."""
 
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
@@ -108,7 +116,7 @@ class Coverage:
 
     @property
     def probes(self) -> Probes | None:
-        """All probes answered, and those of the random samples; None where no bookie was to be probed."""
+        """The answered probes, and those of them drawn at random. None if no bookie is probed."""
         if not self.probed:
             return None
         bookies = self.probed.values()
@@ -116,7 +124,10 @@ class Coverage:
 
     @property
     def copies(self) -> CopyCounts:
-        """What each promised copy rests on. A copy with a wrong digest counts as neither listed nor read. Costs pieces."""
+        """What each promised copy rests on: a list, a read or an assumption.
+
+        A copy with a wrong digest counts as neither listed nor read. Costs pieces.
+        """
         listed = read = assumed = 0
         for share in (share for one in self.extents for share in one.shares):
             if share.is_probed:
@@ -131,7 +142,10 @@ class Coverage:
 
     @property
     def lacks(self) -> tuple[BookieLack, ...]:
-        """Each bookie that surely lacks entries, in the order in which the ensembles name them. Costs pieces."""
+        """Each bookie that surely lacks entries, in the order in which the ensembles name them.
+
+        Costs pieces.
+        """
         counts: dict[BookieId, tuple[int, int]] = {}
         for one in self.extents:
             for share in one.shares:
@@ -148,10 +162,11 @@ def coverage(
     gone: Collection[BookieId] = frozenset(),
     probing: ProbePlan | None = None,
 ) -> Coverage:
-    """Judge every clear extent from what the bookies said. Costs groups, missing runs and probes, never entries.
+    """Judge every clear extent from what the bookies said.
 
-    `gone` are bookies that will not come back (`Answer.is_gone`): what they should hold is absent, for no read could say
-    more. `probing`: how bookies that cannot list are probed; None: they are not, and what they should hold is unknown.
+    Costs groups, missing runs and probes, never entries. `gone`: bookies that will not come back
+    (`Answer.is_gone`). What they should hold is absent, for no read could say more. `probing`: how
+    to probe bookies that cannot list. Without it, what these should hold is unknown.
     """
     shares_of = [(extent, _expected_by_bookie(extent, metadata)) for extent in extents(metadata)]
     wants: dict[BookieId, list[EntrySet]] = {}
@@ -189,7 +204,7 @@ def _source(
     is_gone: bool,
     probing: ProbePlan | None,
 ) -> Source:
-    """Whence it is known what one bookie holds."""
+    """Choose where our knowledge of this bookie's entries comes from."""
     if is_gone:
         return Untold(bookie, is_gone=True)
     if answer is not None and held is not None:
@@ -200,8 +215,10 @@ def _source(
 
 
 def _reads_of_copies(reads: Reads, wants: Mapping[BookieId, list[EntrySet]]) -> dict[BookieId, dict[EntryId, EntryRead]]:
-    """Return for each bookie the reads of entries that it should hold. Reads that looked for an entry elsewhere are left out:
-    they say nothing about the copies of this bookie."""
+    """Return for each bookie the reads of entries that it should hold.
+
+    Reads that searched for an entry elsewhere say nothing about these copies and are left out.
+    """
     mine: dict[BookieId, dict[EntryId, EntryRead]] = {bookie: {} for bookie in wants}
     for (bookie, entry), read in reads.items():
         if bookie in mine:
@@ -219,13 +236,20 @@ def _copies_with_status(statuses: Collection[ReadStatus], reads: Mapping[BookieI
 
 
 def _is_usable(answer: Answer, metadata: LedgerMetadata) -> bool:
-    """Runs that were really sent one by one are believed, however many: then the bytes received bound the cost."""
+    """Return whether the answer is valid and its runs are not too many to judge.
+
+    Runs that were really sent one by one are believed, however many: the bytes received bound the
+    cost.
+    """
     runs_max = max(FOREIGN_RUNS_MAX, answer.received_bytes // GROUP_BYTES)
     return answer.status in VALID_ANSWERS and foreign_runs(answer.groups, metadata.ensemble_size) <= runs_max
 
 
 def _reason(answer: Answer | None) -> Unknown:
-    """Why nothing is known of what a bookie holds; a valid answer that is not usable says nothing either."""
+    """Return why nothing is known of what a bookie holds.
+
+    A valid answer that is not usable counts as ANSWER_INVALID, no answer as BOOKIE_SILENT.
+    """
     return REASON_OF_ANSWER.get(answer.status, Unknown.ANSWER_INVALID) if answer else Unknown.BOOKIE_SILENT
 
 
@@ -235,7 +259,10 @@ def _expected_by_bookie(extent: Extent, metadata: LedgerMetadata) -> dict[Bookie
 
 
 def _surplus(extent: Extent, metadata: LedgerMetadata) -> tuple[EntrySet, ...]:
-    """For a bookie at positions p and q, the entries whose write set contains both: two promised copies are one on disk."""
+    """Return the entries whose write set contains one bookie at two positions.
+
+    Two promised copies are one on disk. The result has a set for each further position of a bookie.
+    """
     found: list[EntrySet] = []
     for at in positions(extent.segment.ensemble).values():
         seen = EMPTY

@@ -1,4 +1,4 @@
-"""From coverage to the finding on entries: the strongest kind that is true of any, and the worst entry to show for it."""
+"""Make the finding on a ledger's entries: the strongest kind, shown by the worst entry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from auditor.model.ledger import LedgerMetadata
 
 
 class Losses(NamedTuple):
-    """What a ledger lost, extent by extent: level n - 1 holds the entries of which at least n promised copies cannot exist."""
+    """What a ledger lost, extent by extent.
+
+    Level n - 1 holds the entries of which at least n promised copies cannot exist.
+    """
 
     metadata: LedgerMetadata
     seen: Coverage
@@ -27,11 +30,11 @@ class Losses(NamedTuple):
         return cls(metadata, seen, [_lost(one) for one in seen.extents])
 
     def beyond(self, copies_lost: int) -> list[EntrySet]:
-        """For each extent the entries that lost at least so many copies."""
+        """Return for each extent the entries that lost at least `copies_lost` copies."""
         return [level[copies_lost - 1] if len(level) >= copies_lost else EMPTY for level in self.levels]
 
     def without_replica(self) -> EntrySet:
-        """The entries of which no promised copy can exist."""
+        """Return the entries of which no promised copy can exist."""
         return EntrySet.joined(self.beyond(self.metadata.write_quorum))
 
 
@@ -40,8 +43,11 @@ def _lost(one: ExtentCoverage) -> list[EntrySet]:
 
 
 def entry_findings(ledger_id: LedgerId, losses: Losses, search: Search | None, *, excused: bool) -> list[Finding]:
-    """Return at most one finding: the strongest kind that is true of any entry. `search` is what came of looking for entries
-    without a copy elsewhere. A mark within grace (`excused`) excuses all but a confirmed loss."""
+    """Return at most one finding: the strongest kind that is true of any entry.
+
+    `search` is the result of searching other bookies for entries without a copy. A mark within
+    grace (`excused`) excuses entries with too few copies, but neither lost nor corrupt entries.
+    """
     metadata = losses.metadata
     write, ack = metadata.write_quorum, min(metadata.ack_quorum, metadata.write_quorum)
     hit = losses.beyond(write)
@@ -61,7 +67,7 @@ def entry_findings(ledger_id: LedgerId, losses: Losses, search: Search | None, *
 
 
 def lost_for_good(ledger_id: LedgerId, losses: Losses, search: Search | None, mark: MarkFacts) -> Finding:
-    """Return UNDERREPLICATED_UNRECOVERABLE of a marked ledger of which an entry has no copy."""
+    """Return UNDERREPLICATED_UNRECOVERABLE for a marked ledger that has an entry without a copy."""
     hit = losses.beyond(losses.metadata.write_quorum)
     facts = UnrecoverableFacts(_entry_facts(losses, search), mark)
     return _finding(Kind.UNDERREPLICATED_UNRECOVERABLE, ledger_id, losses, hit, facts)
@@ -85,7 +91,7 @@ def _finding(kind: Kind, ledger_id: LedgerId, losses: Losses, hit: list[EntrySet
 
 
 def _worst(losses: Losses) -> tuple[Worst, Extent]:
-    """Return the worst entry of the ledger and where it is; some entry must have lost a copy."""
+    """Return the worst entry of the ledger and its extent. Some entry must have lost a copy."""
     quorum = losses.metadata.write_quorum
     ranked = [
         (worst, one.extent)
@@ -124,10 +130,12 @@ def _write_set(metadata: LedgerMetadata, extent: Extent, entry: EntryId) -> tupl
 
 
 def _is_at_tail(losses: Losses) -> bool:
-    """Whether only the end of the ledger is missing.
+    """Return whether only the end of the ledger is missing.
 
-    True where each bookie that lacks entries lacks none before the last segment, and in that one holds some of its share and
-    none behind the first entry that it lacks; all that it holds was listed or read.
+    True when each bookie that lacks entries lacks none before the last segment. In the last segment
+    it must hold some of its share, and none behind the first entry that it lacks. All that it holds
+    must have been listed or read. False where a bookie stands twice in a write set, or the last
+    segment is not clear.
     """
     seen, extents = losses.seen, losses.seen.extents
     if extents[-1].extent.last_entry_id != losses.metadata.last_entry_id or any(one.surplus for one in extents):
@@ -143,14 +151,17 @@ def _is_at_tail(losses: Losses) -> bool:
 
 
 def _has_doubt(seen: Coverage, share: BookieShare) -> bool:
-    """Whether some copy of the share is unknown, or nothing but a sample speaks for it."""
+    """Return whether some copy of the share is unknown, or only a sample speaks for it."""
     if not share.is_probed:
         return bool(share.unknown)
     return bool(share.expected - share.absent - seen.probed[share.bookie_id].present)
 
 
 def _corrupt(ledger_id: LedgerId, losses: Losses) -> Finding:
-    """ENTRY_CORRUPT: entries whose stored copy on some bookie does not match its digest, read at two looks."""
+    """Return ENTRY_CORRUPT: entries whose stored copy on some bookie does not match its digest.
+
+    The caller has left out copies that too few looks read with a wrong digest.
+    """
     metadata, seen = losses.metadata, losses.seen
     bad = EntrySet.of_entries(sorted({entry for _, entry in seen.corrupt}))
     entry = bad.first()

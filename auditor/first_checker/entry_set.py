@@ -1,8 +1,10 @@
-"""Sets of entries in closed form: what is held, expected and lacking costs its number of groups, not of entries.
+"""Sets of entries in closed form: their cost is the number of groups, not of entries.
 
-An `EntrySet` is a sequence of disjoint, ascending pieces (see `pieces`): a stripe of a billion entries is one piece.
-Every operation walks the pieces of both sides once, of `&` and `-` only those within reach of the other side: a bookie's list
-of thousands of pieces is compared with each of thousands of segments. Integers are Python's: no id is too large.
+An `EntrySet` is a sequence of disjoint, ascending pieces (see `pieces`): a stripe of a billion
+entries is one piece. Every operation walks the pieces of both sides once. `&` walks only the pieces
+of each side within reach of the other, and `-` only those of the right side within reach of the
+left. This matters where a bookie's list of thousands of pieces is compared with thousands of
+segments. Integers are Python's: no id is too large.
 """
 
 from __future__ import annotations
@@ -36,23 +38,29 @@ _START, _END = attrgetter("start"), attrgetter("end")
 
 @dataclass(frozen=True, slots=True)
 class EntrySet:
-    """A set of entry ids. Build it with `of_groups`, `span`, `stripe` or `of_entries`; combine it with `|`, `&` and `-`."""
+    """A set of entry ids.
+
+    Build it with `of_groups`, `span`, `stripe` or `of_entries`; combine it with `|`, `&` and `-`.
+    """
 
     pieces: tuple[Piece, ...] = ()
 
     @classmethod
     def span(cls, first: EntryId, last: EntryId) -> EntrySet:
-        """Every entry from `first` to `last`, both included; empty when last < first."""
+        """Return every entry from `first` to `last`, both included. Empty when last < first."""
         return cls((Piece(first, last, 1, WHOLE),)) if first <= last else EMPTY
 
     @classmethod
     def stripe(cls, first: EntryId, last: EntryId, period: int, runs: Iterable[Run]) -> EntrySet:
-        """Entries of `[first, last]` whose distance from `first`, modulo `period`, lies in one of `runs`."""
+        """Return the entries of `[first, last]` that lie in one of `runs`.
+
+        The runs are offsets from `first`, modulo `period`.
+        """
         return cls(tuple(trimmed(first, last, period, tuple(runs))))
 
     @classmethod
     def of_groups(cls, groups: Iterable[SequenceGroup]) -> EntrySet:
-        """The entries of canonical groups (ascending, neither overlapping nor interleaved)."""
+        """Return the entries of canonical groups: ascending, not overlapping, not interleaved."""
         found: list[Piece] = []
         for first, last, size, period in groups:
             assert not found or found[-1].end < first, "groups ascend and do not interleave"
@@ -61,14 +69,15 @@ class EntrySet:
 
     @classmethod
     def of_entries(cls, entries: Iterable[EntryId]) -> EntrySet:
-        """A few single entries."""
+        """Return the set of a few single entries."""
         return cls(tuple(Piece(e, e, 1, WHOLE) for e in sorted(set(entries))))
 
     @classmethod
     def joined(cls, sets: Iterable[EntrySet]) -> EntrySet:
-        """The union of sets that ascend, as the segments of a ledger do: each begins behind the end of those before it.
+        """Return the union of sets that ascend, as the segments of a ledger do.
 
-        Costs the number of pieces, where adding one set after the other would cost its square.
+        Each set begins behind the end of those before it. Costs the number of pieces. Adding the
+        sets one by one would cost its square.
         """
         return cls(tuple(piece for one in sets for piece in one.pieces))
 
@@ -93,7 +102,10 @@ class EntrySet:
         return EntrySet(tuple(combine(self.pieces, right, MINUS))) if right else self
 
     def _near(self, other: EntrySet) -> tuple[Piece, ...]:
-        """The pieces that reach into the extent of the other set; neither is empty. Costs their number, and two searches."""
+        """Return the pieces within the range of the other set. Neither set may be empty.
+
+        Costs the number of these pieces, and two searches.
+        """
         begin = bisect_left(self.pieces, other.pieces[0].start, key=_END)
         return self.pieces[begin : bisect_right(self.pieces, other.pieces[-1].end, key=_START)]
 
@@ -106,20 +118,20 @@ class EntrySet:
         return any(offset <= within < offset + size for offset, size in piece.runs)
 
     def count(self) -> int:
-        """How many entries. Costs the number of pieces."""
+        """Return the number of entries. Costs the number of pieces."""
         return sum(size_of(piece) for piece in self.pieces)
 
     def first(self) -> EntryId:
-        """The lowest entry; the set must not be empty."""
+        """Return the lowest entry. The set must not be empty."""
         piece = self.pieces[0]
         return piece.start + piece.runs[0][0]
 
     def last(self) -> EntryId:
-        """The highest entry; the set must not be empty."""
+        """Return the highest entry. The set must not be empty."""
         return last_of(self.pieces[-1])
 
     def nth(self, index: int) -> EntryId:
-        """The entry with `index` lower ones in the set; 0 <= index < count()."""
+        """Return the entry with `index` lower ones in the set. IndexError if there is none."""
         for piece in self.pieces:
             size = size_of(piece)
             if index < size:
@@ -128,7 +140,7 @@ class EntrySet:
         raise IndexError(index)
 
     def runs(self) -> Iterator[tuple[EntryId, EntryId]]:
-        """Maximal runs as inclusive ranges, ascending, one at a time: take as many as are needed."""
+        """Yield the maximal runs as inclusive ranges, ascending."""
         open_first = open_last = -1
         for piece in self.pieces:
             for first, last in runs_of(piece):
@@ -142,7 +154,7 @@ class EntrySet:
             yield open_first, open_last
 
     def ranges(self, count_max: int) -> Ranges:
-        """The first `count_max` maximal runs."""
+        """Return the first `count_max` maximal runs."""
         return tuple(run for run, _ in zip(self.runs(), range(count_max), strict=False))
 
 

@@ -1,8 +1,9 @@
-"""A bookie that is registered, connects, and fails every request: the fourth check of BP-34 beyond silence.
+"""A bookie that is registered, connects, and fails every request: more than BP-34's fourth check.
 
-Verified: at two looks or more, each list and each read of ledgers that the bookie should hold ended in an error status, while
-some other bookie served its own. Not verified: why it fails (a disk, an unclean shutdown, its authentication); time-outs,
-silence and unreadable answers are no error status, and a bookie with one of these is not reported here.
+Verified: at two looks or more, each list and each read of ledgers that the bookie should hold ended
+in an error status. Some other bookie served its requests. Not verified: why the bookie fails (a
+disk, an unclean shutdown, its authentication). Time-outs, silence and unreadable answers are not
+error statuses: a bookie with any of them is not reported here.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, LedgerId
 
 FAILING_LEDGERS_MIN = 3
-"""Ledgers refused at two looks or more, at least: fewer may be the trouble of these ledgers, such as a damaged index page, and
-say too little of a bookie."""
+"""Minimum number of ledgers refused at two looks or more. Fewer may have a trouble of their own,
+such as a damaged index page, and say too little of a bookie."""
 LEDGERS_NAMED_MAX = 10
 """Ledgers named in the finding; the rest is counted."""
 
@@ -28,9 +29,10 @@ _CONNECTED = frozenset({Greeting.ANSWERED, Greeting.REFUSED, Greeting.UNSUPPORTE
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """What came of all requests to one bookie about ledgers it should hold: each ended in an error status.
+    """What came of all requests to one bookie about ledgers it should hold: each ended in an error.
 
-    `ledgers` were refused at two looks or more; `statuses` are the error statuses with their number, the most frequent first.
+    `ledgers` were refused at two looks or more. `statuses` are the error statuses with their
+    number, the most frequent first.
     """
 
     ledgers: int
@@ -41,16 +43,17 @@ class Refusals:
 
 
 def is_failing(refusals: Refusals) -> bool:
-    """Return whether so many ledgers were refused that it is the bookie that fails."""
+    """Return whether so many ledgers were refused that the fault is the bookie's."""
     return refusals.ledgers >= FAILING_LEDGERS_MIN
 
 
 def judge_failing(
     looks: Sequence[BookieLook], refusals: Mapping[BookieId, Refusals], maintenance: frozenset[BookieId] = frozenset()
 ) -> list[Finding]:
-    """Return the findings on bookies that fail every request, in order of bookie id; none on bookies in `maintenance`.
+    """Return the findings on bookies that fail every request, in order of bookie id.
 
-    `refusals` must be empty where no bookie served anything: then the fault lies with our credentials.
+    Bookies in `maintenance` get no finding. `refusals` must be empty where no bookie served
+    anything: then the fault lies with our credentials.
     """
     if nobody_answered(looks):
         return []
@@ -63,7 +66,10 @@ def judge_failing(
 
 
 def withheld_failing(refusals: Mapping[BookieId, Refusals]) -> list[str]:
-    """Return sentences for a run over ledgers that an operator named: these say nothing of the bookie's other ledgers."""
+    """Return a sentence for each bookie not reported because an operator named the run's ledgers.
+
+    These ledgers say nothing of the bookie's other ledgers.
+    """
     return [
         f"bookie {bookie} refused each request about {one.ledgers} ledgers; as these were named by an operator, that says "
         "nothing about its other ledgers: run over all ledgers to tell"

@@ -1,7 +1,8 @@
-"""The first checker's verdict on one ledger: marks, metadata, placement, duplicates and coverage put together.
+"""Judge one ledger: marks, metadata, placement, duplicates and coverage put together.
 
-Pure: told the evidence and the terms, it never looks. It judges one state of the metadata; which looks belong to that
-state, and whether another look is needed, is decided in `auditor.first_checker.recheck`.
+This is the first checker. It is pure: evidence and terms are its arguments. It judges one state of
+the metadata. `auditor.first_checker.recheck` decides which looks belong to that state, and whether
+another look is needed.
 """
 
 from __future__ import annotations
@@ -48,16 +49,17 @@ class _Parts:
 def judge(
     record: LedgerRecord, answers: Answers, reads: Reads, terms: Terms, *, doubted: Collection[Copy] = frozenset()
 ) -> Verdict:
-    """The standing of one ledger with every reason and finding it has. Costs groups and missing runs.
+    """Return the verdict on one ledger, with every reason and finding it has.
 
-    A copy read with a wrong digest is unknown, and a finding unless it is among the `doubted`.
+    A copy read with a wrong digest is unknown. It is also a finding unless it is among the
+    `doubted`. Costs groups and missing runs.
     """
     if record.status is RecordStatus.GONE:
         return Verdict(record.ledger_id, Standing.EXEMPT, exempt=Exempt.DELETED)
     exempt = _exemption(record)
     metadata = record.metadata
     placed = _placement(record, terms)
-    is_corrupt = any(read.status is ReadStatus.CORRUPT for read in reads.values())  # listed or not, that is no good copy
+    is_corrupt = any(read.status is ReadStatus.CORRUPT for read in reads.values())  # bad even if listed
     if exempt is None and metadata and not is_corrupt and is_healthy(metadata, answers) and not contradictions(metadata):
         unknowns = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
         parts = _Parts([], list(placed.findings), [], [], unknowns, copies=_all_listed(metadata))
@@ -79,7 +81,7 @@ def _judged(
     placed: Placement,
     doubted: Collection[Copy],
 ) -> _Parts:
-    """Everything that can be said of a ledger whose metadata is there."""
+    """Judge a ledger whose metadata could be read."""
     described = _metadata_findings(record, metadata, terms)
     duplicates = [] if _is_excused(record, terms) else _placement_family(record, metadata, placed)
     placing = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
@@ -93,7 +95,8 @@ def _judged(
     lost = losses.without_replica()
     unheard = _unheard(record, answers, seen)
     search = _search(lost, metadata, seen, reads, terms)
-    if lost and record.mark is not None:  # it stands alone: what the other families could say of the ledger follows from it
+    # A loss stands alone: findings on entries, placement and the mark would follow from it.
+    if lost and record.mark is not None:
         marked = mark_facts(record, seen, terms, has_loss=True)
         loss = lost_for_good(record.ledger_id, losses, search, marked)
         return _Parts([], [], [loss], described, unheard, seen, _copies(seen))
@@ -103,7 +106,10 @@ def _judged(
 
 
 def _search(lost: EntrySet, metadata: LedgerMetadata, seen: Coverage, reads: Reads, terms: Terms) -> Search | None:
-    """What came of looking for entries without a copy elsewhere; None where nothing is lost or nothing is looked for."""
+    """Return the result of searching other bookies for entries without a copy.
+
+    None where nothing is lost, or the terms allow no search.
+    """
     if not lost or terms.stranded_entries_max < 1:
         return None
     return Outside.of(lost, seen, terms.around).result(reads, named_by(metadata))
@@ -114,24 +120,33 @@ def _copies(seen: Coverage) -> CopyCounts | None:
 
 
 def _all_listed(metadata: LedgerMetadata) -> CopyCounts:
-    """The copies of a healthy ledger: all of them listed."""
+    """Return the counts of copies of a healthy ledger: all of them are listed."""
     promised = promised_copies(metadata)
     return CopyCounts(promised, promised, 0, 0)
 
 
 def _unheard(record: LedgerRecord, answers: Answers, seen: Coverage) -> tuple[Unknown, ...]:
-    """Why copies are unknown. A bookie that is not registered is what a mark is for: of a marked ledger that is no reason."""
+    """Return why copies are unknown.
+
+    For a marked ledger, unregistered bookies give no reason: they are what the mark is for.
+    """
     expected = {b for b, answer in answers.items() if record.mark is not None and answer.status is AnswerStatus.UNREGISTERED}
     return in_order(reason for bookie, reasons in seen.reasons.items() if bookie not in expected for reason in reasons)
 
 
 def gone_bookies(answers: Answers) -> frozenset[BookieId]:
-    """Return the bookies with neither registration nor cookie: every copy on them is absent (contract 8.1)."""
+    """Return the bookies with neither registration nor cookie.
+
+    Every copy on them is absent (contract 8.1).
+    """
     return frozenset(bookie for bookie, answer in answers.items() if answer.is_gone)
 
 
 def _verdict(record: LedgerRecord, exempt: Exempt | None, parts: _Parts, terms: Terms) -> Verdict:
-    """The worst standing wins, also of a marked ledger; every reason stays (contract 8.6)."""
+    """Return the verdict on the ledger.
+
+    The worst standing wins, also for a marked ledger, and every reason stays (contract 8.6).
+    """
     findings = (*parts.mark, *parts.metadata, *parts.placement, *parts.entries)
     if any(finding.severity > Severity.INFO for finding in findings):
         standing = Standing.VIOLATED
@@ -160,7 +175,7 @@ def _is_mark_stale(record: LedgerRecord, seen: Coverage | None) -> bool:
 
 
 def _only_maintenance(parts: _Parts, around: Surroundings) -> bool:
-    """Whether all that is unknown lies on bookies that are known to be down, and are."""
+    """Return whether all unknown copies are on bookies in maintenance that do look down (AWAY)."""
     if parts.seen is None or not set(parts.unknowns) <= AWAY:
         return False
     unheard = {share.bookie_id for one in parts.seen.extents for share in one.shares if share.unknown}
@@ -168,7 +183,10 @@ def _only_maintenance(parts: _Parts, around: Surroundings) -> bool:
 
 
 def _exemption(record: LedgerRecord) -> Exempt | None:
-    """In the contract's precedence; `deleted` was decided before."""
+    """Return why the ledger is exempt, in the contract's precedence.
+
+    The caller has handled `deleted` before.
+    """
     if record.mark is not None:
         return Exempt.MARKED_UNDERREPLICATED
     metadata = record.metadata
@@ -182,20 +200,20 @@ def _exemption(record: LedgerRecord) -> Exempt | None:
 
 
 def _is_excused(record: LedgerRecord, terms: Terms) -> bool:
-    """Marked, and not for longer than acceptable."""
+    """Return whether the ledger is marked, and not for longer than the grace."""
     mark = record.mark
     return mark is not None and not is_beyond_grace(mark, terms.judged_at_ms, terms.underreplication_grace_ms)
 
 
 def _placement(record: LedgerRecord, terms: Terms) -> Placement:
-    """Placement is judged of closed ledgers, and not of those marked within grace (contract section 4)."""
+    """Judge the placement of a closed ledger not marked within grace (contract, section 4)."""
     if record.metadata is None or _is_excused(record, terms):
         return _UNJUDGED
     return placement(record.ledger_id, record.metadata, terms)
 
 
 def _placement_family(record: LedgerRecord, metadata: LedgerMetadata, placed: Placement) -> list[Finding]:
-    """One finding a segment: a bookie that stands twice in the ensemble is the stronger one."""
+    """Return at most one finding per segment: on a duplicate bookie, else on placement."""
     duplicates = _duplicate_findings(record, metadata)
     told = {finding.segment.first_entry_id for finding in duplicates if finding.segment}
     rest = (one for one in placed.findings if one.segment is None or one.segment.first_entry_id not in told)
@@ -203,7 +221,7 @@ def _placement_family(record: LedgerRecord, metadata: LedgerMetadata, placed: Pl
 
 
 def _mark_findings(record: LedgerRecord, terms: Terms, seen: Coverage | None) -> list[Finding]:
-    """UNDERREPLICATED_BEYOND_GRACE, in whatever state the ledger is."""
+    """Return UNDERREPLICATED_BEYOND_GRACE, whatever the state of the ledger."""
     mark = record.mark
     if mark is None or _is_excused(record, terms):
         return []
@@ -212,7 +230,7 @@ def _mark_findings(record: LedgerRecord, terms: Terms, seen: Coverage | None) ->
 
 
 def _undecodable(record: LedgerRecord) -> list[Finding]:
-    """METADATA_MALFORMED: bytes that cannot be decoded."""
+    """Return METADATA_MALFORMED for bytes that cannot be decoded."""
     bad = record.malformed
     if bad is None:
         return []
@@ -221,7 +239,7 @@ def _undecodable(record: LedgerRecord) -> list[Finding]:
 
 
 def _metadata_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Terms) -> list[Finding]:
-    """METADATA_MALFORMED, where the metadata contradicts itself; else LEDGER_STUCK."""
+    """Return METADATA_MALFORMED if the metadata contradicts itself, else any LEDGER_STUCK."""
     against = contradictions(metadata)
     if against:
         facts = ContradictionFacts(against[:CONTRADICTIONS_MAX], len(against))
@@ -230,7 +248,10 @@ def _metadata_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Te
 
 
 def _stuck_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Terms) -> list[Finding]:
-    """LEDGER_STUCK: open since its creation, or in recovery since its last write, for longer than --stuck-after."""
+    """Return LEDGER_STUCK for a ledger that is not closed after --stuck-after.
+
+    The time counts from its creation if it is open, from its last write if it is in recovery.
+    """
     stamp = record.stamp
     if stamp is None or not terms.stuck_after_ms or metadata.state is LedgerState.CLOSED:
         return []
@@ -247,7 +268,7 @@ def _stuck_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Terms
 
 
 def _duplicate_findings(record: LedgerRecord, metadata: LedgerMetadata) -> list[Finding]:
-    """ENSEMBLE_DUPLICATE_BOOKIE, one for each segment with entries in which a bookie stands twice."""
+    """Return ENSEMBLE_DUPLICATE_BOOKIE for each segment with entries that names a bookie twice."""
     found = []
     for extent in extents(metadata):
         twice = {b: at for b, at in positions(extent.segment.ensemble).items() if len(at) > 1}

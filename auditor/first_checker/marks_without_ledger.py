@@ -1,7 +1,7 @@
-"""Marks under-replicated whose ledger has no metadata: one finding on the cluster for all of them.
+"""Under-replication marks of ledgers without metadata: one finding on the cluster for all of them.
 
-Verified: that at two looks, each after a sync, the mark was there and the znode of its ledger was not, and that the mark is
-older than the grace. Not verified: who deleted the ledger, and whether on purpose.
+Verified: at two looks, each after a sync, the mark was there and the znode of its ledger was not.
+The mark is older than the grace. Not verified: who deleted the ledger, and whether on purpose.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ LEDGERS_NAMED_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class MarkLook:
-    """What one look saw of a mark and of its ledger's znode. `created_ms` None: the mark was gone. `has_metadata` None: the
-    mark or the znode could not be read, or was not looked at."""
+    """What one look saw of a mark and of its ledger's znode.
+
+    `created_ms` is None where the mark was gone. `has_metadata` is None where the mark or the znode
+    could not be read, or was not looked at.
+    """
 
     read_at_ms: int
     created_ms: int | None
@@ -32,13 +35,13 @@ class MarkLook:
 
     @property
     def mark(self) -> Mark | None:
-        """The mark as far as its age goes, None where it was gone."""
+        """The mark with its two times only, None where it was gone."""
         return None if self.created_ms is None else Mark(self.created_ms, self.changed_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class SeenMark:
-    """A mark whose ledger the listing did not name, at the first look and at the second, if there was one."""
+    """A mark of a ledger that was not listed, as the first look and, if any, the second saw it."""
 
     ledger_id: LedgerId
     first: MarkLook
@@ -49,7 +52,7 @@ PathOf: TypeAlias = Callable[[LedgerId], str]
 
 
 def is_suspect(look: MarkLook | None, now_ms: int, grace_ms: int) -> bool:
-    """Whether the look saw a mark beyond its grace and no metadata."""
+    """Return whether the look saw a mark beyond its grace and no metadata."""
     if look is None or look.mark is None or look.has_metadata is not False:
         return False
     return is_beyond_grace(look.mark, now_ms, grace_ms)
@@ -58,9 +61,10 @@ def is_suspect(look: MarkLook | None, now_ms: int, grace_ms: int) -> bool:
 def judge_marks(
     marks: Iterable[SeenMark], now_ms: int, grace_ms: int, *, unchecked: int, path_of: PathOf, replication_disabled: bool
 ) -> Finding | None:
-    """Return the finding on the cluster, None where no mark is a suspect at both looks.
+    """Return the finding on the cluster, or None where no mark is a suspect at both looks.
 
-    `unchecked`: marks that were not looked at because there were too many. `path_of`: the path of a ledger's mark.
+    `unchecked`: number of marks not looked at because there were too many. `path_of`: returns the
+    path of a ledger's mark.
     """
     found = confirmed_marks(marks, now_ms, grace_ms)
     if not found:
@@ -103,7 +107,7 @@ def confirmed_marks(marks: Iterable[SeenMark], now_ms: int, grace_ms: int) -> li
 
 
 def withheld_marks(marks: Iterable[SeenMark], now_ms: int, grace_ms: int, *, unchecked: int, problem: str) -> list[str]:
-    """Return sentences on what could not be said of marks without a ledger.
+    """Return sentences on the marks without a ledger that could not be judged.
 
     `problem`: why not all marks could be listed, "" where they were.
     """
@@ -122,7 +126,7 @@ def withheld_marks(marks: Iterable[SeenMark], now_ms: int, grace_ms: int, *, unc
 
 
 def newest_marks(marks: Iterable[SeenMark]) -> Iterator[tuple[LedgerId, MarkLook]]:
-    """Return each mark that was there when it was looked at last, with that look."""
+    """Yield each mark that was there at its newest look, with that look."""
     for one in marks:
         look = one.again or one.first
         if look.mark is not None:
@@ -130,7 +134,7 @@ def newest_marks(marks: Iterable[SeenMark]) -> Iterator[tuple[LedgerId, MarkLook
 
 
 def _is_unread(one: SeenMark, now_ms: int, grace_ms: int) -> bool:
-    """Whether one of the two looks at a mark beyond its grace failed, so that nothing can be said of it."""
+    """Return whether a mark beyond its grace cannot be judged, because one of its looks failed."""
     mark = one.first.mark
     if mark is None or not is_beyond_grace(mark, now_ms, grace_ms) or one.first.has_metadata:
         return False

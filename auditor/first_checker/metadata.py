@@ -1,9 +1,11 @@
-"""What in a ledger's metadata contradicts itself.
+"""Find what contradicts itself in a ledger's metadata.
 
-Verified: a closed ledger has a last entry; segments begin at 0, ascend and end within the ledger; each ensemble has the
-ensemble size; E >= W >= A >= 1; at least one segment.
-Not verified, because BookKeeper does not promise it: that `length` fits the entries; that ctime is set; that the cluster knows
-the bookies it names (a bookie that is gone is no contradiction: its copies are absent).
+Verified: a closed ledger has a last entry; segments begin at 0, ascend and end within the ledger;
+each ensemble has the ensemble size; E >= W >= A >= 1; at least one segment.
+
+Not verified, because BookKeeper does not promise it: that `length` fits the entries; that ctime is
+set; that the cluster knows the bookies. A bookie that is gone is not a contradiction: its copies
+are absent.
 """
 
 from __future__ import annotations
@@ -16,8 +18,11 @@ from auditor.model.ledger import LedgerMetadata, LedgerState
 
 
 def contradictions(metadata: LedgerMetadata) -> tuple[Contradiction, ...]:
-    """Return each contradiction with its numbers; empty for metadata that makes sense. Java accepts some of these
-    (metadata.md 6.2: first segment not at 0, W = 0) and refuses others outright. Costs the segments."""
+    """Return each contradiction with its numbers. Empty for metadata that makes sense.
+
+    Java accepts some of these (metadata.md 6.2: first segment not at 0, W = 0) and refuses others
+    outright. Costs the segments.
+    """
     return (*_quorums(metadata), *_segments(metadata), *_end(metadata))
 
 

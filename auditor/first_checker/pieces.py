@@ -1,9 +1,10 @@
 """The pieces an entry set is made of, and the algebra on them.
 
-A piece is periodic: within `[start, end]` the entry `e` belongs to the set when `(e - start) mod period` falls into one of its
-runs. Where two periodic pieces overlap, the result repeats with the least common multiple of their periods; if writing that
-pattern down would cost more than walking the runs of the sparser piece, the runs are walked. Either way the cost is that of
-groups and runs, never that of entries.
+A piece is periodic: within `[start, end]` the entry `e` belongs to the set when `(e - start) mod
+period` falls into one of its runs. Where two periodic pieces overlap, the result repeats with the
+least common multiple of their periods. If that pattern costs more to write down than to walk the
+runs of the sparser piece, the runs are walked. Either way the cost is that of groups and runs,
+never that of entries.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ Run = tuple[int, int]
 
 
 class Piece(NamedTuple):
-    """Entries of `[start, end]` (inclusive) whose offset modulo `period` lies in `runs` (ascending, disjoint, not empty)."""
+    """Entries of `[start, end]` (inclusive) whose offset modulo `period` lies in `runs`.
+
+    The runs are ascending, disjoint and not empty.
+    """
 
     start: EntryId
     end: EntryId
@@ -32,7 +36,10 @@ WHOLE: tuple[Run, ...] = ((0, 1),)
 
 
 class Rule(NamedTuple):
-    """What to keep, by membership on the left and on the right. Entries on neither side are never kept."""
+    """Which entries to keep: those on the left only, on both sides, on the right only.
+
+    Entries on neither side are never kept.
+    """
 
     left_only: bool
     both: bool
@@ -49,7 +56,11 @@ def whole(start: EntryId, end: EntryId) -> list[Piece]:
 
 
 def trimmed(start: EntryId, end: EntryId, period: int, runs: tuple[Run, ...]) -> list[Piece]:
-    """At most one piece: trimmed so that it starts and ends with an entry of the set, and plain where it is a span."""
+    """Return the entries of `[start, end]` that lie in `runs` as one piece, or as none.
+
+    A single run becomes a plain span (period 1) if it fills the period, or if `[start, end]` is no
+    longer than the period.
+    """
     length = end - start + 1
     if length < period:
         runs = tuple((offset, min(size, length - offset)) for offset, size in runs if offset < length)
@@ -64,14 +75,14 @@ def trimmed(start: EntryId, end: EntryId, period: int, runs: tuple[Run, ...]) ->
 
 
 def clip(piece: Piece, low: EntryId, high: EntryId) -> list[Piece]:
-    """The part of `piece` within `[low, high]`, which lies within the piece."""
+    """Return the part of `piece` within `[low, high]`, which must lie within the piece."""
     if piece.period == 1:
         return [Piece(low, high, 1, WHOLE)]
     return trimmed(low, high, piece.period, _turned(piece, low))
 
 
 def _turned(piece: Piece, start: EntryId) -> tuple[Run, ...]:
-    """The piece's runs as offsets from `start` instead of its own start."""
+    """Return the piece's runs as offsets from `start` instead of its own start."""
     turn = (start - piece.start) % piece.period
     if turn == 0:
         return piece.runs
@@ -87,7 +98,7 @@ def _turned(piece: Piece, start: EntryId) -> tuple[Run, ...]:
 
 
 def _joined(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """Ascending runs with touching neighbours made one."""
+    """Return ascending runs with touching neighbours merged."""
     joined: list[Run] = []
     for offset, size in runs:
         if joined and joined[-1][0] + joined[-1][1] == offset:
@@ -98,7 +109,7 @@ def _joined(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 
 def _gaps(runs: Iterable[Run], length: int) -> tuple[Run, ...]:
-    """What `runs` leave out of `[0, length)`."""
+    """Return what `runs` leave out of `[0, length)`."""
     gaps: list[Run] = []
     at = 0
     for offset, size in runs:
@@ -135,14 +146,14 @@ def combine(left: tuple[Piece, ...], right: tuple[Piece, ...], rule: Rule) -> It
 
 
 def _edge(piece: Piece | None, inside: bool) -> EntryId | None:
-    """The last entry up to which nothing changes on this side."""
+    """Return the last entry up to which nothing changes on this side."""
     if piece is None:
         return None
     return piece.end if inside else piece.start - 1
 
 
 def _overlap(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule) -> Iterator[Piece]:
-    """Both sides are periodic over all of `[low, high]`."""
+    """Apply the rule to `[low, high]`, over all of which both sides are periodic."""
     if a.period == 1 or b.period == 1:
         yield from _against_whole(a, b, low, high, rule)
         return
@@ -159,7 +170,7 @@ def _overlap(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule) -> Ite
 
 
 def _against_whole(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule) -> Iterator[Piece]:
-    """One side holds every entry, so each entry is on both sides or on that one only."""
+    """Apply the rule where one side holds every entry: no entry is on the other side only."""
     if a.period == 1 and b.period == 1:
         if rule.both:
             yield Piece(low, high, 1, WHOLE)
@@ -175,7 +186,10 @@ def _against_whole(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule) 
 
 
 def _walked(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule, *, sparse_is_left: bool) -> Iterator[Piece]:
-    """Cut at each run of the sparser side; between the cuts only the other side is periodic."""
+    """Apply the rule by cutting at each run of the sparser side.
+
+    Between the cuts only the other side is periodic.
+    """
     sparse, dense = (a, b) if sparse_is_left else (b, a)
     sparse_only, dense_only = (rule.left_only, rule.right_only) if sparse_is_left else (rule.right_only, rule.left_only)
     at = low
@@ -195,12 +209,12 @@ def _walked(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule, *, spar
 
 
 def _unrolled(runs: tuple[Run, ...], period: int, length: int) -> list[Run]:
-    """The runs written out over `length`, a multiple of `period`."""
+    """Return the runs written out over `length`, a multiple of `period`."""
     return [(base + offset, size) for base in range(0, length, period) for offset, size in runs]
 
 
 def _pattern(left: list[Run], right: list[Run], rule: Rule) -> tuple[Run, ...]:
-    """The rule applied to two explicit lists of runs: a sweep over their edges."""
+    """Apply the rule to two explicit lists of runs by a sweep over their edges."""
     edges: list[tuple[int, int]] = []
     for side, runs in ((1, left), (2, right)):
         for offset, size in runs:
@@ -219,7 +233,7 @@ def _pattern(left: list[Run], right: list[Run], rule: Rule) -> tuple[Run, ...]:
 
 
 def runs_of(piece: Piece) -> Iterator[tuple[EntryId, EntryId]]:
-    """The piece's runs as inclusive ranges, cut at its end."""
+    """Yield the piece's runs as inclusive ranges, cut at its end."""
     if piece.period == 1:
         yield piece.start, piece.end
         return

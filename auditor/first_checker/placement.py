@@ -1,6 +1,7 @@
-"""Which segments of a closed ledger do not adhere to the placement policy, told so that a person can check it.
+"""Find the segments of a closed ledger that do not adhere to the placement policy.
 
-Judged by `auditor.first_checker.placement_rules`; here is which segments are judged, the findings and what they carry.
+`auditor.first_checker.placement_rules` judges one ensemble. This module chooses the segments to
+judge, and makes findings with facts that a person can check.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
 from auditor.model.placement import Adherence, PlacementRule, Policy
 
 ENSEMBLES_REMEMBERED_MAX = 20_000
-"""Ensembles whose judgement is kept for the ledgers to come: some 10 MB. Ledgers of one period share theirs; when it is full
-all are forgotten, which costs one judgement each."""
+"""Maximum number of ensembles whose judgement is cached: some 10 MB. Ledgers of one period share
+their ensembles. A full cache is emptied, which costs one more judgement each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The findings on one ledger, one a segment that does not adhere, and whether any segment could not be judged."""
+    """The findings on one ledger, at most one per segment, and whether any segment is unknown."""
 
     findings: tuple[Finding, ...] = ()
     unknown: bool = False
@@ -39,10 +40,11 @@ NOTHING = Placement()
 def adherence(
     ensemble: tuple[BookieId, ...], write_quorum: int, ack_quorum: int, rule: PlacementRule, around: Surroundings
 ) -> Judged:
-    """How one ensemble adheres under `rule`, and the windows that decided it. Never raises, whatever it is given.
+    """Return how one ensemble adheres under `rule`, and the windows that decided it.
 
-    Costs one look in a dictionary where the ensemble was judged before under the same rule and surroundings (the same
-    objects: tell all ledgers of a run the same), else `judge`. Millions of calls are meant.
+    Never raises, whatever it is given. Made for millions of calls: an ensemble that was judged
+    before under the same rule and surroundings costs one dictionary lookup. Any other costs
+    `judge`. The two must be the same objects: pass the same ones for all ledgers of a run.
     """
     global _remembered
     if has_no_rule(rule):
@@ -61,7 +63,10 @@ def adherence(
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """What was judged under one rule in one surroundings. It holds these, so that no other can take their place unnoticed."""
+    """The judgements under one rule in one surroundings.
+
+    It keeps both objects alive: no other object can take their identity.
+    """
 
     rule: PlacementRule
     around: Surroundings
@@ -72,10 +77,12 @@ _remembered = _Memory(PlacementRule(), Surroundings())
 
 
 def placement(ledger_id: LedgerId, metadata: LedgerMetadata, terms: Terms) -> Placement:
-    """PLACEMENT_FAILED and PLACEMENT_SOFT, one for each segment concerned; nothing for a ledger that is not closed.
+    """Return PLACEMENT_FAILED and PLACEMENT_SOFT, one for each segment concerned.
 
-    By assigned location: the segments with entries. As Java does: all of them, also empty ones and those of empty ledgers.
-    `unknown`: a segment whose members' locations are not known well enough. Whether a mark excuses it is the caller's matter.
+    Nothing for a ledger that is not closed. By assigned location, the segments with entries are
+    judged. In Java mode all segments are, including empty ones and those of empty ledgers.
+    `unknown` means that the locations of some segment's members are not known well enough. The
+    caller decides whether a mark excuses a finding.
     """
     rule = terms.placement
     if has_no_rule(rule) or metadata.state is not LedgerState.CLOSED:
@@ -94,7 +101,7 @@ def placement(ledger_id: LedgerId, metadata: LedgerMetadata, terms: Terms) -> Pl
 
 
 def _every_segment(metadata: LedgerMetadata) -> Iterator[Extent]:
-    """Each segment as it stands in the metadata; one without entries ends before it begins."""
+    """Yield each segment as the metadata has it. An empty segment ends before it begins."""
     ends = [after.first_entry_id - 1 for _, after in pairwise(metadata.segments)]
     ends.append(-1 if metadata.last_entry_id is None else metadata.last_entry_id)
     for segment, end in zip(metadata.segments, ends, strict=False):
@@ -117,7 +124,7 @@ def _facts(segment: Segment, judged: Judged, metadata: LedgerMetadata, terms: Te
 
 
 def _parameters(rule: PlacementRule) -> Parameters:
-    """The settings that the policy looks at, by BookKeeper's names."""
+    """Return the settings that the policy uses, by BookKeeper's names."""
     if rule.policy is Policy.RACK:
         enforce = str(rule.enforce_min_num_racks_per_write_quorum).lower()
         return (

@@ -1,13 +1,15 @@
-"""Whether one ensemble adheres to a placement policy, write set by write set (placement-policies.md sections 2 to 6).
+"""Judge whether one ensemble adheres to a placement policy (placement-policies.md sections 2 to 6).
 
-Verified: racks a write set; zones and upgrade domains a write set; regions that could acknowledge an entry alone.
-Not verified: Pulsar's isolation groups (no Java class verifies them); weights; what was true when the ensemble was chosen.
+Verified: racks per write set; zones and upgrade domains per write set; regions that could
+acknowledge an entry alone. Not verified: Pulsar's isolation groups (no Java class verifies them);
+weights; what was true when the ensemble was chosen.
 
-Entry e stands on the positions (e + j) mod E, j < W: there are E write sets, window i beginning at position i, and only one
-where W >= E. A window whose members all have a location is judged outright. Where some have none, the window fails only if it
-fails wherever these are, and holds only if it holds wherever they are: also in the default location, where BookKeeper puts
-what it cannot resolve. Everything else is UNKNOWN, and so are the windows of an ensemble that has too many to look at. Said of
-each window by itself: two windows that each could hold may not be able to hold together, and that stays UNKNOWN.
+Entry e stands on the positions (e + j) mod E, j < W. There are E write sets: window i begins at
+position i. Where W >= E there is only one. A window whose members all have a location is judged
+outright. If some have none, the window fails only if it fails wherever these are. It holds only if
+it holds wherever they are, including the default location, where BookKeeper puts what it cannot
+resolve. All else is UNKNOWN, and so are the windows of an ensemble that has too many. Each window
+is judged by itself: two that could each hold may not hold together. That stays UNKNOWN.
 """
 
 from __future__ import annotations
@@ -21,23 +23,29 @@ from auditor.model.identity import BookieId
 from auditor.model.placement import Adherence, PlacementRule, Policy
 
 WINDOWS_SHOWN_MAX = 5
-"""Windows kept of one ensemble, at most: enough to see the pattern; the others are counted."""
+"""Maximum number of windows kept of one ensemble, enough to see the pattern; the others are
+counted."""
 WINDOW_MEMBERS_MAX = 100_000
-"""Members of all windows of one ensemble together, at most, that are looked at: some 300 ms. Real ensembles have a few bookies
-and come to some tens; a znode has room for an ensemble of thousands, which could keep a judge busy for hours."""
+"""Maximum number of members in all windows of one ensemble: some 300 ms. Real ensembles come to
+some tens. A znode has room for an ensemble of thousands, which could keep a judge busy for
+hours."""
 DEFAULT_RACK = "/default-rack"
 DEFAULT_ZONE = "/default-zone/default-upgradedomain"
 DEFAULT_REGION = "/default-region/default-rack"
 UNKNOWN_REGION = "UnknownRegion"
-"""BookKeeper's names: the default locations of its policies, and the region of what is at the default one."""
+"""BookKeeper's names: the default locations of its policies, and the region of the last of
+these."""
 
 Locations = tuple[str | None, ...]
-"""A location a member: None where it has none (or, as the Java rack policy sees it, where its bookie is not writable)."""
+"""One location per member; None: without location or, in Java's rack policy, not writable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A write set that decided. `index`: the position it begins at; None: the ensemble as a whole. `why`: a clause."""
+    """A write set that decided the result. `why` is a clause.
+
+    `index` is the position it begins at, None for the whole ensemble.
+    """
 
     index: int | None
     members: tuple[BookieId, ...]
@@ -48,8 +56,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """How one ensemble adheres: the worst of its windows. `windows`: the first of those that are so bad, `deciding` counts
-    them all; both empty where it is STRICT."""
+    """How one ensemble adheres: as badly as its worst windows.
+
+    `windows` are the first of these, `deciding` counts them all. A STRICT ensemble has none.
+    """
 
     adherence: Adherence
     windows: tuple[Window, ...] = ()
@@ -62,10 +72,11 @@ STRICT = Judged(Adherence.STRICT)
 def judge(
     ensemble: tuple[BookieId, ...], write_quorum: int, ack_quorum: int, rule: PlacementRule, around: Surroundings
 ) -> Judged:
-    """BookKeeper's isEnsembleAdheringToPlacementPolicy, or what it should be (`rule.java_compatible`). Never raises.
+    """Return what BookKeeper's isEnsembleAdheringToPlacementPolicy says, or what it should say.
 
-    Any ensemble and any quorums will do, also an empty list and quorums below one. Costs the windows times their members, up
-    to WINDOW_MEMBERS_MAX: some 10 µs for the usual ensembles, some 100 µs where the reasons have to be told.
+    It is the former if `rule.java_compatible`. Never raises: any ensemble and any quorums will do,
+    also an empty list and quorums below one. Costs the windows times their members, up to
+    WINDOW_MEMBERS_MAX: some 10 µs for the usual ensembles, some 100 µs where reasons are given.
     """
     if has_no_rule(rule):
         return STRICT
@@ -83,19 +94,24 @@ def judge(
 
 
 def has_no_rule(rule: PlacementRule) -> bool:
-    """Whether every ensemble adheres: no policy, the region-aware one of Java (issue #1898), or a single region wanted."""
+    """Return whether every ensemble adheres.
+
+    True without a policy, for Java's region-aware policy (issue #1898), and if one region is
+    enough.
+    """
     if rule.policy is Policy.REGION:
         return rule.java_compatible or rule.repp_minimum_regions_for_durability <= 1
     return rule.policy is Policy.NONE
 
 
 def location(bookie: BookieId, rule: PlacementRule, around: Surroundings) -> str | None:
-    """Where the bookie counts as being. Its assigned location, also while it is down; as Java sees it, this:
+    """Return the location that counts for the bookie: its assigned one, also while it is down.
 
-    rack-aware: None unless it is writable now, `/default-rack` if it is and nothing is assigned. Zone-aware: the default zone
-    if it is registered and nothing is assigned; `/default-region/default-rack` if it is not registered, which counts as a
-    zone of its own (the base class's default where an address cannot be resolved). What Java does where depths are mixed
-    depends on who joined first and cannot be told.
+    None if it has none. Java mode differs. Rack-aware: None unless the bookie is writable now,
+    `/default-rack` if it is writable and nothing is assigned. Zone-aware: the default zone if it is
+    registered and nothing is assigned. If it is not registered, `/default-region/default-rack`
+    counts as a zone of its own (the base class's default for an address that cannot be resolved).
+    What Java does with mixed depths depends on which bookie joined first, and cannot be known.
     """
     assigned = (around.location_of(bookie) or "").rstrip("/") or None
     if not rule.java_compatible:
@@ -108,14 +124,14 @@ def location(bookie: BookieId, rule: PlacementRule, around: Surroundings) -> str
 
 
 def windows_count(ensemble_size: int, write_quorum: int) -> int:
-    """How many write sets differ."""
+    """Return how many write sets differ."""
     return ensemble_size if write_quorum < ensemble_size else 1
 
 
 def _windows(
     ensemble: Sequence[BookieId], locations: Locations, write_quorum: int, ack_quorum: int, rule: PlacementRule
 ) -> Iterator[Window]:
-    """The windows that are not STRICT."""
+    """Yield the windows that are not STRICT."""
     size, judge_one = len(ensemble), _JUDGE_WINDOW[rule.policy]
     count = windows_count(size, write_quorum)
     if count * min(write_quorum, size) > WINDOW_MEMBERS_MAX:
@@ -140,18 +156,18 @@ class _View:
     rule: PlacementRule
 
     def known(self) -> list[str]:
-        """The locations there are, by position."""
+        """Return the locations that are known, by position."""
         return [place for place in self.locations if place is not None]
 
     def unplaced(self) -> dict[BookieId, int]:
-        """How often each member without location stands here. Where Java judges there is none: it leaves them out."""
+        """Return how often each member without location stands here. Empty in Java mode."""
         if self.rule.java_compatible:
             return {}
         return Counter(b for b, place in zip(self.members, self.locations, strict=True) if place is None)
 
 
 def _whole(ensemble: tuple[BookieId, ...], locations: Locations, write_quorum: int, rule: PlacementRule) -> Iterator[Window]:
-    """What is to be said of the ensemble before any window is looked at."""
+    """Yield the whole ensemble as a window, if its size or the regions it spans already decide."""
     said: tuple[Adherence, str] | None = None
     if rule.policy is Policy.ZONE:
         said = _zone_sizes(len(ensemble), write_quorum, rule)
@@ -162,7 +178,7 @@ def _whole(ensemble: tuple[BookieId, ...], locations: Locations, write_quorum: i
 
 
 def _rack(view: _View) -> tuple[Adherence, str]:
-    """|racks| >= min(W, minNumRacksPerWriteQuorum); none of them the default one, if that is enforced."""
+    """Require min(W, minNumRacksPerWriteQuorum) racks; if enforced, not the default rack."""
     racks, unplaced = set(view.known()), len(view.unplaced())
     need = min(view.write_quorum, view.rule.min_num_racks_per_write_quorum)
     enforce = view.rule.enforce_min_num_racks_per_write_quorum
@@ -179,7 +195,7 @@ def _rack(view: _View) -> tuple[Adherence, str]:
 
 
 def _zone_sizes(size: int, write_quorum: int, rule: PlacementRule) -> tuple[Adherence, str] | None:
-    """The zone-aware policy's demands on sizes alone."""
+    """Return what the zone-aware policy demands of sizes and does not get, or None."""
     if write_quorum == 0:
         return Adherence.UNKNOWN, "has a write quorum of 0, by which the Java class would divide: it raises and gives no answer"
     if size % write_quorum:
@@ -191,10 +207,10 @@ def _zone_sizes(size: int, write_quorum: int, rule: PlacementRule) -> tuple[Adhe
 
 
 def _zone(view: _View) -> tuple[Adherence, str]:
-    """Enough zones, and two upgrade domains in each zone with two members or more.
+    """Require enough zones, and two upgrade domains in each zone with two members or more.
 
-    A member without location could lend a crowded zone its second upgrade domain, or stand in a zone of its own, or be in the
-    default one, where every window fails: so such a window never holds for sure.
+    A member without location could be a crowded zone's second upgrade domain, or in its own zone.
+    In the default zone its window would fail. A window with such a member is never STRICT.
     """
     for member, place in zip(view.members, view.locations, strict=True):
         if place is not None and (place == DEFAULT_ZONE or len(_parts(place)) != 2):
@@ -218,7 +234,7 @@ def _zone(view: _View) -> tuple[Adherence, str]:
 
 
 def _span(view: _View) -> tuple[Adherence, str] | None:
-    """The ensemble must span reppMinimumRegionsForDurability regions. None where it surely does."""
+    """Return how the ensemble may miss reppMinimumRegionsForDurability regions, else None."""
     regions, unplaced = {_region(place) for place in view.known()}, len(view.unplaced())
     need = view.rule.repp_minimum_regions_for_durability
     if max(len(regions), min(1, unplaced)) >= need:
@@ -228,9 +244,10 @@ def _span(view: _View) -> tuple[Adherence, str] | None:
 
 
 def _region_durability(view: _View) -> tuple[Adherence, str]:
-    """No choice of m - 1 regions holds ackQuorum members: they could acknowledge an entry alone.
+    """Require that no m - 1 regions hold ackQuorum members: they could acknowledge an entry alone.
 
-    The best that members without location can do is to stand in regions of their own; the worst, all in the fullest one.
+    m is reppMinimumRegionsForDurability. At best, members without location stand in regions of
+    their own. At worst, all stand in the fullest region.
     """
     counts, unplaced = Counter(_region(place) for place in view.known()), view.unplaced()
     few = view.rule.repp_minimum_regions_for_durability - 1
@@ -247,12 +264,12 @@ def _region_durability(view: _View) -> tuple[Adherence, str]:
 
 
 def _region(place: str) -> str:
-    """The first part of the path; BookKeeper's UnknownRegion for what is in its default location."""
+    """Return the first part of the path, or BookKeeper's UnknownRegion for its default location."""
     return UNKNOWN_REGION if place == DEFAULT_REGION else _parts(place)[0]
 
 
 def _parts(place: str) -> list[str]:
-    """Never empty: a location of nothing but slashes is none (`location`)."""
+    """Return the parts of the path. Never empty: for `location`, a path of slashes is None."""
     return [part for part in place.split("/") if part]
 
 
@@ -266,7 +283,7 @@ def _without(unplaced: int) -> str:
 
 
 def _depths(places: set[str]) -> str:
-    """Whole locations are compared, so /r1 and /region/r1 are two racks; worth saying, since it is seldom meant so."""
+    """Return a clause if depths differ. /r1 and /region/r1 are two racks, which is seldom meant."""
     return ", at different depths," if len({len(_parts(place)) for place in places}) > 1 else ""
 
 

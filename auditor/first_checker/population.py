@@ -1,8 +1,11 @@
-"""The population of ledgers: far fewer listed than at the last run, twice, is a finding on the cluster.
+"""A drop in the number of ledgers: two listings of one run that are far below the last run's.
 
-Bookies collect the data of every ledger that has no metadata any more, so ledgers that vanished at once are urgent. Verified:
-that two listings of one run both name fewer ledgers than the last run's number allows. Not verified: who deleted them, and
-whether on purpose; ledgers that were created meanwhile hide as many that are gone.
+Bookies collect the data of every ledger that has no metadata any more: ledgers that vanished at
+once are urgent.
+
+Verified: two listings of one run both name fewer ledgers than the last run's number allows. Not
+verified: who deleted them, and whether on purpose. Ledgers created meanwhile hide as many that are
+gone.
 """
 
 from __future__ import annotations
@@ -15,26 +18,32 @@ from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId
 
 RUNS_TO_AGREE = 3
-"""Whole runs in a row that must list about as few ledgers before their number is what the next run is held against."""
+"""Whole runs in a row that must list about as few ledgers before the next run is compared with
+their number."""
 POPULATION_MIN = 100
-"""Ledgers the last run must have listed: of three ledgers two may go on any day, of a hundred not half of them at once."""
+"""Minimum number of ledgers the last run must have listed. Two of three ledgers may go on any day,
+but not half of a hundred at once."""
 GONE_NAMED_MAX = 10
 """Ledgers named that the last run listed and this one did not; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastPopulation:
-    """The finished whole run of the same cluster that a run is held against, and by how many percent a run may list fewer
-    ledgers; 0: by any. It is the last one, unless the last ones listed far fewer than it."""
+    """The finished whole run of the same cluster that the next run is compared with.
+
+    It is the last one, unless the last ones listed far fewer ledgers than it. A run may list up to
+    `drop_percent` percent fewer ledgers than it; 0 allows any number.
+    """
 
     run_id: str
     finished_at: str
     listed: int
     drop_percent: int
     low_listed: tuple[int, ...] = ()
-    """What the whole runs since then listed, oldest first, where each had the finding and they agree."""
+    """What the latest whole runs since then listed, oldest first. Each had the finding, and they
+    agree."""
     low_runs: int = 0
-    """Whole runs in a row since then that had the finding, whether they agree or not."""
+    """Whole runs in a row since then that had the finding, whether or not they agree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +55,21 @@ class Listing:
 
 
 def has_dropped(last: LastPopulation | None, count: int) -> bool:
-    """Whether `count` ledgers are fewer than (100 - drop_percent) % of the last run's, if that had enough of them to tell."""
+    """Return whether `count` is below (100 - drop_percent) % of the ledgers of the last run.
+
+    False without a last run, if drop_percent is 0, and if that run listed fewer than
+    POPULATION_MIN.
+    """
     if last is None or last.drop_percent == 0 or last.listed < POPULATION_MIN:
         return False
     return count * 100 < last.listed * (100 - last.drop_percent)
 
 
 def kept_baseline(last: LastPopulation | None, listings: Sequence[Listing]) -> LastPopulation | None:
-    """Return what the next run is held against, None where that is this run.
+    """Return what the next run is compared with, or None where that is this run.
 
-    After a drop it stays what it was until RUNS_TO_AGREE runs agree: none of them lists fewer than another of them by more
-    than `drop_percent`.
+    After a drop the baseline stays until RUNS_TO_AGREE runs agree. Runs agree when none of them
+    lists fewer ledgers than another by more than `drop_percent`.
     """
     if last is None or not listings or not has_dropped(last, listings[0].count):
         return None
@@ -74,9 +87,10 @@ def kept_baseline(last: LastPopulation | None, listings: Sequence[Listing]) -> L
 def judge_population(
     last: LastPopulation | None, listings: Sequence[Listing], gone: Sequence[LedgerId], instance_id: str | None
 ) -> Finding | None:
-    """The finding on the cluster where both listings are below the line; None after one listing alone.
+    """Return the finding on the cluster if both listings have dropped, else None.
 
-    `gone` are some of the ledgers that the last run listed and this one did not, as far as that run's evidence is still there.
+    None after one listing alone. `gone` are some of the ledgers that the last run listed and this
+    run did not, as far as that run's evidence still exists.
     """
     if last is None or len(listings) < 2 or not all(has_dropped(last, listing.count) for listing in listings):
         return None

@@ -1,10 +1,14 @@
-"""What a bookie that cannot list holds, told by entries read there (wire-protocol.md sections 6.2 and 7).
+"""Judge by reads what a bookie that cannot list holds (wire-protocol.md sections 6.2 and 7).
 
-Such a bookie (DbLedgerStorage) is asked for the first and the last entry it should hold of each segment, which are both sides
-of each ensemble change, and for a sample drawn at random from the rest. Verified: the entries read, and that the ledger is
-known there at all. Not verified: every other entry, of which `missing_bound` says how many may be missing.
+Such a bookie (DbLedgerStorage) is asked for the first and the last entry it should hold of each
+segment. These are both sides of each ensemble change. It is also asked for a sample drawn at random
+from the rest.
 
-The sample is a hash of the run's seed, the ledger and the bookie: whoever judges the same evidence again draws the same one.
+Verified: the entries read, and that the bookie knows the ledger at all. Not verified: every other
+entry. `missing_bound` says how many of them may be missing.
+
+The sample is a hash of the run's seed, the ledger and the bookie: judging the same evidence again
+draws the same sample.
 """
 
 from __future__ import annotations
@@ -22,27 +26,29 @@ from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.verdict import Unknown
 
 SEGMENT_ENDS_MAX = 128
-"""Ends of segments probed on one bookie for one ledger at one look, at most, beside the sample, which the terms bound: a ledger
-of thousands of segments must not cost its bookies thousands of reads. The ledger's own two ends are always among them."""
+"""Maximum number of segment ends probed on one bookie for one ledger at one look. The sample comes
+on top, and the terms bound it. A ledger of thousands of segments must not cost its bookies
+thousands of reads. The first and the last entry that the bookie should hold are always probed."""
 
 RULE_OF_THREE = 3
-"""n samples without one missing: at most 3/n are missing, at 95 % confidence (Hanley and Lippman-Hand, 1983)."""
+"""If none of n samples is missing, at most 3/n of the entries are missing, at 95 % confidence
+(Hanley and Lippman-Hand, 1983)."""
 
 ANSWERED_READS = frozenset({ReadStatus.PRESENT, ReadStatus.CORRUPT, *ABSENT_READS})
-"""Reads that the bookie answered for the entry asked for, whatever it said."""
+"""Reads in which the bookie spoke about the entry asked for, whatever it said."""
 
 
 def missing_bound(random_probes: int) -> float:
-    """The share of entries that may be missing, at most, at 95 % confidence, when none of so many random probes was missing.
+    """Return the share of entries that may be missing when no random probe was missing.
 
-    1.0 without a probe: then nothing is known.
+    It is an upper bound at 95 % confidence. It is 1.0 without a probe: then nothing is known.
     """
     return min(1.0, RULE_OF_THREE / random_probes) if random_probes > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class ProbePlan:
-    """How one ledger is probed: `entries` are sampled a bookie, beside the ends of its segments."""
+    """How one ledger is probed: `entries` are sampled per bookie, beside the ends of segments."""
 
     ledger_id: LedgerId
     entries: int
@@ -50,12 +56,18 @@ class ProbePlan:
 
     @classmethod
     def of(cls, terms: Terms, ledger_id: LedgerId) -> ProbePlan | None:
-        """None where nothing may be probed: then a bookie that cannot list stays unknown."""
+        """Return the plan, or None where nothing may be probed.
+
+        Without a plan a bookie that cannot list stays unknown.
+        """
         return cls(ledger_id, terms.probe_entries, terms.probe_seed) if terms.probe_entries > 0 else None
 
 
 class Planned(NamedTuple):
-    """The entries to probe on one bookie, ascending, disjoint: ends of segments, and the random sample."""
+    """The entries to probe on one bookie: ends of segments, and the random sample.
+
+    Both are ascending and have no entry in common.
+    """
 
     ends: tuple[EntryId, ...]
     random: tuple[EntryId, ...]
@@ -66,10 +78,11 @@ class Planned(NamedTuple):
 
 
 def planned(plan: ProbePlan, bookie: BookieId, wants: Sequence[EntrySet]) -> Planned:
-    """What to probe on a bookie that should hold `wants`, extent by extent, ascending.
+    """Return the entries to probe on a bookie that should hold `wants`.
 
-    At most SEGMENT_ENDS_MAX and `plan.entries`; the same for the same plan, bookie and wants. Costs pieces and probes, never
-    entries.
+    `wants` has one set per extent, ascending. The result has at most SEGMENT_ENDS_MAX ends and
+    `plan.entries` others. It is the same for the same plan, bookie and wants. Costs pieces and
+    probes, never entries.
     """
     ends = _some_ends(plan, bookie, [want for want in wants if want])
     rest = EntrySet.joined(wants) - EntrySet.of_entries(ends)
@@ -78,7 +91,10 @@ def planned(plan: ProbePlan, bookie: BookieId, wants: Sequence[EntrySet]) -> Pla
 
 
 def _some_ends(plan: ProbePlan, bookie: BookieId, wants: Sequence[EntrySet]) -> tuple[EntryId, ...]:
-    """The ends of all segments; of more than may be probed, those of the ledger and a seeded choice of the others."""
+    """Return the ends of all segments, or SEGMENT_ENDS_MAX of them if there are more.
+
+    Then they are the lowest, the highest, and a seeded choice of the others.
+    """
     ends = list(dict.fromkeys(end for want in wants for end in (want.first(), want.last())))
     if len(ends) <= SEGMENT_ENDS_MAX:
         return tuple(ends)
@@ -88,9 +104,10 @@ def _some_ends(plan: ProbePlan, bookie: BookieId, wants: Sequence[EntrySet]) -> 
 
 
 def _draw(key: str, population: int, count: int) -> list[int]:
-    """`count` distinct numbers below `population`, ascending; all if there are fewer. Each choice is as likely (Floyd).
+    """Return `count` distinct numbers below `population`, ascending; all if there are fewer.
 
-    The bias of the remainder of 128 random bits is below 2**-64.
+    Each choice is equally likely (Floyd). The bias of the remainder of 128 random bits is below
+    2**-64.
     """
     if count >= population:
         return list(range(population))
@@ -106,8 +123,8 @@ def _draw(key: str, population: int, count: int) -> list[int]:
 class ProbedBookie:
     """What the reads made on one bookie say of its whole share.
 
-    `lacks_ledger`: all of it is absent. `all_unknown`: nothing is known of what was not read. Else what was not read is assumed
-    to be held.
+    `lacks_ledger`: all of the share is absent. `all_unknown`: nothing is known of the entries not
+    read. Otherwise the entries not read are assumed to be held.
     """
 
     planned: Planned
@@ -122,7 +139,7 @@ class ProbedBookie:
 
     @classmethod
     def of(cls, planned: Planned, wants: Sequence[EntrySet], reads: Mapping[EntryId, EntryRead]) -> ProbedBookie:
-        """`reads` are those made on this bookie, by entry: the newest conclusive word on each."""
+        """Judge a bookie by `reads`, the newest conclusive word on each entry read there."""
         whole = EntrySet.joined(wants)
         mine = {e: read for e, read in reads.items() if e in whole}
         present = [e for e, read in mine.items() if read.status is ReadStatus.PRESENT]
@@ -145,14 +162,18 @@ class ProbedBookie:
         )
 
     def judged(self, wants: EntrySet) -> tuple[EntrySet, EntrySet]:
-        """(absent, unknown) of one extent's share."""
+        """Return (absent, unknown) of one extent's share."""
         if self.lacks_ledger or not wants:
             return wants, EMPTY
         return wants & self.absent, wants - self.present - self.absent if self.all_unknown else wants & self.failed
 
 
 def _lacks_ledger(reads: Iterable[EntryRead]) -> bool:
-    """ENOLEDGER speaks of the whole ledger; it counts as long as the newest look that was answered showed nothing of it."""
+    """Return whether the bookie lacks the whole ledger.
+
+    True if it said ENOLEDGER at the newest look at which it spoke of any entry, and showed no entry
+    there.
+    """
     answered = [read for read in reads if read.status in ANSWERED_READS]
     newest = max((read.look for read in answered), default=0)
     said = {read.status for read in answered if read.look == newest}

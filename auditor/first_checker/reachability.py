@@ -1,9 +1,11 @@
-"""The fourth check of BP-34: a bookie that does not answer should not be registered, and the cluster should know of it.
+"""The fourth check of BP-34: a silent bookie should not be registered, and the cluster should know.
 
-Verified: registered bookies answered at some look; unregistered bookies that closed ledgers still name have those ledgers
-marked, or the cluster is marking them. Not verified: why a bookie is silent; that a marked ledger is being worked on (its age
-is judged elsewhere); bookies in planned maintenance, which are known to be down; whether a bookie that two runs saw
-unregistered was back between them.
+Verified: registered bookies answered at some look. Closed ledgers that name an unregistered bookie
+are marked, or the cluster is marking them.
+
+Not verified: why a bookie is silent; that a marked ledger is being worked on (its age is judged
+elsewhere); bookies in planned maintenance, which are known to be down; whether a bookie that two
+runs saw unregistered was back between them.
 """
 
 from __future__ import annotations
@@ -27,9 +29,11 @@ BookieLook = Mapping[BookieId, BookieRecord]
 class Missed:
     """What a run knows of a bookie that is not registered, beside its records.
 
-    Of the closed, non-empty ledgers that name it still: `unmarked` were not marked at any look, two at least; `some` are the
-    first of them; `marked_last` were marked when their mark was read last, `marked_first` of these at the first look already.
-    So `marked_last` is larger where the cluster is marking. A ledger whose mark was taken away counts nowhere.
+    It counts closed, non-empty ledgers that still name the bookie. `unmarked`: those that no look,
+    of two at least, saw marked; `some` are the first of them. `marked_last`: those with a mark when
+    it was last read. `marked_first`: those of `marked_last` with a mark at the first look already.
+    While the cluster is marking, `marked_last` is the larger. A ledger whose mark was taken away
+    counts nowhere.
     """
 
     unmarked: int
@@ -37,20 +41,27 @@ class Missed:
     marked_first: int = 0
     marked_last: int = 0
     since_ms: int | None = None
-    """Since when it is known to be unregistered, from earlier runs too; None: since the first look of this run."""
+    """When it was first known to be unregistered, from earlier runs too; None: at the first
+    look."""
     renamed_to: BookieId | None = None
-    """The registered bookie that holds what this one should, where there is one."""
+    """The registered bookie that holds what this bookie should, if there is one."""
 
 
 def nobody_answered(looks: Sequence[BookieLook]) -> bool:
-    """Whether every registered bookie that was asked was silent or refused at every look: our network or our credentials,
-    not theirs. A bookie without a known address was not asked."""
+    """Return whether every registered bookie that was asked was silent or refused at every look.
+
+    Then the fault lies with our network or our credentials. A bookie without a known address was
+    not asked. False if no registered bookie was silent or refused.
+    """
     greetings = {b.greeting for look in looks for b in look.values() if b.registration is not Registration.NONE}
     return bool(greetings & {Greeting.SILENT, Greeting.REFUSED}) and not greetings & {Greeting.ANSWERED, Greeting.UNSUPPORTED}
 
 
 def recovery_gap_ms(facts: ClusterFacts) -> int:
-    """How far apart two looks at an unregistered bookie that has a cookie must lie, so that a slow restart is no page."""
+    """Return how far apart two looks at an unregistered bookie with a cookie must lie, in ms.
+
+    It is lostBookieRecoveryDelay and a session time-out: a slow restart must not alert anybody.
+    """
     return (facts.lost_bookie_recovery_delay_s or 0) * 1000 + facts.session_timeout_ms
 
 
@@ -60,8 +71,10 @@ def judge_bookies(
     facts: ClusterFacts,
     maintenance: frozenset[BookieId] = frozenset(),
 ) -> list[Finding]:
-    """Findings on bookies after the last look, in order of bookie id. Needs two looks at least; none if nobody answered, none
-    on bookies in `maintenance`."""
+    """Return the findings on bookies after the last look, in order of bookie id.
+
+    Needs two looks at least. Empty if nobody answered. Bookies in `maintenance` get no finding.
+    """
     if len(looks) < 2 or nobody_answered(looks):
         return []
     found = []
@@ -82,8 +95,10 @@ def withheld(
     facts: ClusterFacts,
     maintenance: frozenset[BookieId] = frozenset(),
 ) -> list[str]:
-    """Return a sentence for each bookie that is gone and not accused, in order of bookie id; bookies in `maintenance` are
-    told elsewhere."""
+    """Return a sentence for each lost bookie that is not accused, in order of bookie id.
+
+    Bookies in `maintenance` are reported elsewhere.
+    """
     found = []
     for bookie in sorted(missed.keys() - maintenance):
         records = [look[bookie] for look in looks if bookie in look]
@@ -93,13 +108,19 @@ def withheld(
 
 
 def _is_missed(records: Sequence[BookieRecord], missed: Missed | None) -> bool:
-    """Return whether it was unregistered at each of two looks or more, and unmarked ledgers need it."""
+    """Return whether the bookie was unregistered at every look, and unmarked ledgers name it.
+
+    One look is not enough: it needs two or more.
+    """
     gone = len(records) > 1 and all(record.registration is Registration.NONE for record in records)
     return gone and missed is not None and missed.unmarked > 0
 
 
 def _why_withheld(records: Sequence[BookieRecord], missed: Missed, facts: ClusterFacts) -> str:
-    """Return why the cluster may know of the bookie all the same, or "" where nothing speaks for that (contract 8.2)."""
+    """Return why the cluster may still know of the bookie, or "" if nothing says so.
+
+    See contract 8.2.
+    """
     has_cookie = any(record.has_cookie for record in records)
     if missed.marked_last > missed.marked_first:
         named = missed.marked_last + missed.unmarked

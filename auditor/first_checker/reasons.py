@@ -1,4 +1,4 @@
-"""Why an answer or a read says nothing: the reason it gives a ledger that rests on it."""
+"""The reason that an answer or a read gives a ledger when it says nothing about the entries."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ REASON_OF_READ: dict[ReadStatus, Unknown] = {
     ReadStatus.ADDRESS_UNKNOWN: Unknown.ADDRESS_UNKNOWN,
     ReadStatus.NOT_ASKED: Unknown.BOOKIE_SILENT,
 }
-"""Every read but the one that shows an entry and the two that prove its absence. A corrupt copy is no copy, and not absent."""
+"""Every read but the one that shows an entry and the two that prove its absence. A corrupt copy is
+not a good copy, but it is not absent either."""
 
 
 def in_order(reasons: Iterable[Unknown]) -> tuple[Unknown, ...]:
-    """Each of the reasons once, in the catalogue's order."""
+    """Return each of the reasons once, in the catalogue's order."""
     given = set(reasons)
     return tuple(reason for reason in Unknown if reason in given)

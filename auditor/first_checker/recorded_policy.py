@@ -1,7 +1,8 @@
 """The placement policy that a ledger's own writer recorded: shown beside a finding, never judged.
 
-Pulsar writes it as custom metadata, JSON `{"policyClass": NAME, "properties": {...}}`, with the isolation groups a namespace
-is bound to (EnsemblePlacementPolicyConfig, IsolatedBookieEnsemblePlacementPolicy). Its auditor does not look at it either.
+Pulsar writes it as custom metadata, JSON `{"policyClass": NAME, "properties": {...}}`. It has the
+isolation groups that a namespace is bound to (EnsemblePlacementPolicyConfig,
+IsolatedBookieEnsemblePlacementPolicy). The Java auditor does not look at it either.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ from auditor.model.ledger import LedgerMetadata
 
 KEY = "EnsemblePlacementPolicyConfig"
 RECORDED_BYTES_MAX = 16_384
-"""Bytes of recorded policy that are read at most; Pulsar writes a few hundred, anybody may write anything there."""
+"""Longest recorded policy that is read, in bytes. Pulsar writes a few hundred; anybody may write
+anything there."""
 RECORDED_CHARS_MAX = 200
-"""Characters of it that are shown at most."""
+"""Maximum number of its characters that are shown."""
 
 _GROUPS = (("isolationBookieGroups", "isolation groups"), ("secondaryIsolationBookieGroups", "secondary"))
 
 
 def recorded_policy(metadata: LedgerMetadata) -> str:
-    """The policy's class and isolation groups in words; "" where the ledger records none, and what is wrong where it cannot
-    be read. Printable, at most RECORDED_CHARS_MAX characters and an ellipsis. Costs one pass over the custom metadata."""
+    """Return the policy's class and isolation groups in words.
+
+    "" where the ledger records none, and what is wrong where the policy cannot be read. Printable,
+    at most RECORDED_CHARS_MAX characters and an ellipsis. Costs one pass over the custom metadata.
+    """
     written = next((value for key, value in metadata.custom_metadata if key == KEY), None)
     if written is None:
         return ""
@@ -43,7 +48,7 @@ def recorded_policy(metadata: LedgerMetadata) -> str:
 
 
 def _groups(value: object) -> list[str]:
-    """Pulsar writes them as one text with commas, or as a list."""
+    """Return the groups. Pulsar writes them as one text with commas, or as a list."""
     if isinstance(value, str):
         return [group.strip() for group in value.split(",") if group.strip()]
     return [str(group) for group in value] if isinstance(value, list) else []

@@ -1,8 +1,11 @@
-"""Whether a bookie that is gone was renamed: another registered bookie holds what it should hold (contract 8.1).
+"""Detect that a gone bookie was renamed: a registered bookie holds its entries (contract 8.1).
 
-Verified: for up to three ledgers of the gone bookie, that exactly one of the registered bookies which no segment of these
-ledgers names holds each entry that the gone one should. Of a bookie that cannot list, only the first, the middle and the last
-of these entries were read. Not verified: the ledgers that were not compared; bookies that gave no valid answer. Verdicts on
+Verified, for up to three ledgers of the gone bookie: exactly one registered bookie holds all
+entries that the gone bookie should. Only bookies that no segment of these ledgers names are
+compared. On a bookie that cannot list, only the first, the middle and the last of these entries
+were read.
+
+Not verified: the ledgers that were not compared; bookies that gave no valid answer. Verdicts on
 ledgers do not depend on it: clients cannot read from a bookie that the metadata does not name.
 """
 
@@ -18,23 +21,27 @@ from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata
 
 RENAMES_MAX = 10
-"""Gone bookies that are looked for under another name in one run."""
+"""Maximum number of gone bookies that one run searches for under another name."""
 RENAME_LEDGERS_MAX = 3
-"""Ledgers that are compared for one of them."""
+"""Maximum number of ledgers that are compared for one gone bookie."""
 RENAME_READS_MAX = 3
-"""Entries read on one bookie for one ledger: those that its list lacks (bookies leave a few out), or where it cannot list the
-first, the middle and the last. A bookie whose list lacks more does not hold what the gone one should."""
+"""Maximum number of entries read on one bookie for one ledger. These are the entries that its list
+lacks (bookies leave a few out). Where it cannot list, they are the first, the middle and the last.
+A bookie whose list lacks more does not hold what the gone bookie should."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenameCase:
-    """A gone bookie, and the metadata of the ledgers by which it is compared; each names it."""
+    """A gone bookie, and the metadata of the ledgers to compare, which all name it."""
 
     gone: BookieId
     ledgers: Mapping[LedgerId, LedgerMetadata]
 
     def should_hold(self, ledger_id: LedgerId) -> EntrySet:
-        """Return the entries of a ledger that the gone bookie should hold. Costs the segments that name it."""
+        """Return the entries of a ledger that the gone bookie should hold.
+
+        Costs the segments that name it.
+        """
         return entries_due(self.ledgers[ledger_id], self.gone)
 
     def is_named(self, bookie: BookieId) -> bool:
@@ -44,22 +51,28 @@ class RenameCase:
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """The bookie that holds what a gone one should, and the ledgers in which it was compared."""
+    """The bookie that holds what a gone bookie should, and the ledgers that were compared."""
 
     renamed_to: BookieId
     ledgers: tuple[LedgerId, ...]
 
 
 def entries_due(metadata: LedgerMetadata, bookie: BookieId) -> EntrySet:
-    """Return the entries of a closed ledger that a bookie should hold. Costs the segments that name it."""
+    """Return the entries of a closed ledger that a bookie should hold.
+
+    Costs the segments that name it.
+    """
     size, quorum = metadata.ensemble_size, metadata.write_quorum
     ensembles = ((extent, positions(extent.segment.ensemble).get(bookie)) for extent in extents(metadata))
     return EntrySet.joined(expected(extent, at, size, quorum) for extent, at in ensembles if at)
 
 
 def reads_due(due: EntrySet, answer: Answer) -> tuple[EntryId, ...]:
-    """Return the entries to read after a bookie's answer to a list request, at most RENAME_READS_MAX; none where its list
-    lacks more than that, or where it gave no usable answer."""
+    """Return the entries to read after a bookie's answer to a list request.
+
+    At most RENAME_READS_MAX. Empty where its list lacks more than that, or it gave no usable
+    answer.
+    """
     if answer.status is AnswerStatus.UNSUPPORTED:
         return tuple(sorted({due.first(), due.nth(due.count() // 2), due.last()}))
     if answer.status is not AnswerStatus.HELD:
@@ -70,7 +83,7 @@ def reads_due(due: EntrySet, answer: Answer) -> tuple[EntryId, ...]:
 
 
 def holds(due: EntrySet, answer: Answer, reads: Mapping[EntryId, ReadStatus]) -> bool:
-    """Return whether a bookie holds all entries that are due, as far as it was asked (`reads_due`)."""
+    """Return whether a bookie holds all entries that are `due`, by what `reads_due` asks for."""
     wanted = reads_due(due, answer)
     if answer.status is AnswerStatus.UNSUPPORTED:
         is_whole = bool(wanted)
@@ -84,7 +97,10 @@ def renamed(
     answers: Mapping[tuple[BookieId, LedgerId], Answer],
     reads: Mapping[tuple[BookieId, LedgerId], Mapping[EntryId, ReadStatus]],
 ) -> Renamed | None:
-    """Return under which other name a gone bookie is there, or None unless exactly one bookie holds all it should hold."""
+    """Return the new name of a gone bookie.
+
+    None unless exactly one bookie holds all that the gone bookie should hold.
+    """
     asked = sorted({bookie for bookie, ledger in answers if ledger in case.ledgers and not case.is_named(bookie)})
     due = {ledger: case.should_hold(ledger) for ledger in case.ledgers}
     holders = [

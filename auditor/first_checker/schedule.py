@@ -1,8 +1,8 @@
-"""The round-robin distribution schedule, closed form: which entries a bookie should hold.
+"""The round-robin distribution schedule in closed form: which entries a bookie should hold.
 
-Entry e of a segment lives on ensemble positions (e + w) mod E for w = 0 .. W-1, with the absolute entry id
-(RoundRobinDistributionSchedule; metadata.md 6.2). Seen from position k: e belongs to it when (k - e) mod E < W, which is
-one window of W entries in every E.
+Entry e of a segment lives on ensemble positions (e + w) mod E for w = 0 .. W-1, with the absolute
+entry id (RoundRobinDistributionSchedule; metadata.md 6.2). Seen from position k: e belongs to it
+when (k - e) mod E < W, which is one window of W entries in every E.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _SIZE_MAX = 2**31 - 1
 GROUP_BYTES = _GROUP.size
 _HEADER_BYTES = 64
 EXPECTED_BYTES_MAX = 2**31
-"""Beyond it no answer is accepted, so nothing larger is expected, whatever a ledger claims to hold."""
+"""Size of the largest answer that is expected, whatever a ledger claims to hold: no larger answer
+is accepted."""
 _SHORT_PROGRESSION_RUNS = 16
 _KIN_TIMES_MAX = 16
 
@@ -38,12 +39,13 @@ class Extent(NamedTuple):
 
 
 def extents(metadata: LedgerMetadata) -> tuple[Extent, ...]:
-    """Return the segments of a closed ledger whose extent is clear and that hold at least one entry, in order.
+    """Return the segments of a closed ledger that are clear and hold at least one entry, in order.
 
-    A segment is clear when it begins at 0 or above, each segment before it begins lower and each one behind it higher, its
-    ensemble has the ensemble size and its end is known. So two segments with one firstEntryId, or in the wrong order, cost the
-    ledger these two and no other. Empty for a ledger that is not closed and where the quorums make no sense
-    (`auditor.first_checker.metadata` names each contradiction). Costs the segments.
+    A segment is clear when it begins at 0 or above, and its end is known. Each segment before it
+    begins lower, each segment behind it higher, and its ensemble has the ensemble size. Where two
+    segments have one firstEntryId, or the wrong order, only these two are left out. Empty for a
+    ledger that is not closed, and where the quorums make no sense (`auditor.first_checker.metadata`
+    names each contradiction). Costs the segments.
     """
     if metadata.state is not LedgerState.CLOSED or not 1 <= metadata.write_quorum <= metadata.ensemble_size:
         return ()
@@ -58,7 +60,8 @@ def extents(metadata: LedgerMetadata) -> tuple[Extent, ...]:
 def promised_copies(metadata: LedgerMetadata) -> int:
     """Return how many copies a closed ledger promises: entries times write quorum.
 
-    Without lastEntryId those of the clear extents; 0 where the quorums make no sense.
+    Without lastEntryId, count the clear extents only. 0 where the ledger is not closed or the
+    quorums make no sense.
     """
     if metadata.state is not LedgerState.CLOSED or not 1 <= metadata.write_quorum <= metadata.ensemble_size:
         return 0
@@ -68,7 +71,10 @@ def promised_copies(metadata: LedgerMetadata) -> int:
 
 
 def _clear_ends(firsts: list[EntryId], last: EntryId | None) -> list[EntryId | None]:
-    """Return where each segment ends (inclusive), None where that is not clear. `last` is the ledger's lastEntryId."""
+    """Return where each segment ends (inclusive), or None where that is not clear.
+
+    `last` is the ledger's lastEntryId.
+    """
     ends: list[EntryId | None] = []
     least_behind: EntryId | None = None
     for first in reversed(firsts):
@@ -88,7 +94,7 @@ def _clear_ends(firsts: list[EntryId], last: EntryId | None) -> list[EntryId | N
 
 
 def positions(ensemble: tuple[BookieId, ...]) -> dict[BookieId, tuple[int, ...]]:
-    """The ensemble positions of each distinct bookie, in the order of their first appearance."""
+    """Return the positions of each distinct bookie, in the order of their first appearance."""
     found: dict[BookieId, list[int]] = {}
     for position, bookie in enumerate(ensemble):
         found.setdefault(bookie, []).append(position)
@@ -96,21 +102,27 @@ def positions(ensemble: tuple[BookieId, ...]) -> dict[BookieId, tuple[int, ...]]
 
 
 def window(first: EntryId, position: int, ensemble_size: int, write_quorum: int) -> tuple[Run, ...]:
-    """The entries whose write set contains `position`: runs in a period of the ensemble's size that begins with `first`."""
+    """Return the entries whose write set contains `position`, as runs in one period.
+
+    The period is as long as the ensemble and begins with `first`.
+    """
     start = (position - write_quorum + 1 - first) % ensemble_size
     overhang = start + write_quorum - ensemble_size
     return ((start, write_quorum),) if overhang <= 0 else ((0, overhang), (start, write_quorum - overhang))
 
 
 def expected(extent: Extent, at: tuple[int, ...], ensemble_size: int, write_quorum: int) -> EntrySet:
-    """The entries of the extent that a bookie standing at the positions `at` should hold: one piece. Costs positions."""
+    """Return the entries of the extent that a bookie at the positions `at` should hold.
+
+    At most one piece. Costs positions.
+    """
     first, last = extent.first_entry_id, extent.last_entry_id
     runs = sorted(run for position in at for run in window(first, position, ensemble_size, write_quorum))
     return EntrySet.stripe(first, last, ensemble_size, _overlaid(runs))
 
 
 def _overlaid(runs: list[Run]) -> tuple[Run, ...]:
-    """Runs in the order of their beginnings, which may overlap or touch, as runs that do neither."""
+    """Merge runs that overlap or touch. `runs` must be in the order of their beginnings."""
     found: list[Run] = []
     for offset, size in runs:
         if found and offset <= sum(found[-1]):
@@ -122,9 +134,10 @@ def _overlaid(runs: list[Run]) -> tuple[Run, ...]:
 
 
 def expected_groups(first: EntryId, last: EntryId, position: int, ensemble_size: int, write_quorum: int) -> bytes | None:
-    """The canonical form of what one position of one segment should hold: what a healthy bookie's answer equals.
+    """Return the canonical form of what one position of one segment should hold.
 
-    None where it cannot be written so (a run of 2^31 entries or more). Costs a few additions, whatever the extent.
+    The answer of a healthy bookie equals it. None where there is no such form (a run of 2^31
+    entries or more). Costs a few additions, whatever the extent.
     """
     if write_quorum >= ensemble_size:
         size = last - first + 1
@@ -149,7 +162,7 @@ def expected_groups(first: EntryId, last: EntryId, position: int, ensemble_size:
 
 
 def _few_runs(runs: list[tuple[EntryId, int]]) -> bytes:
-    """At most two runs, neither a full window: equal ones are a progression of two."""
+    """Pack at most two runs, neither a full window: equal ones are a progression of two."""
     if len(runs) == 2 and runs[0][1] == runs[1][1]:
         (first, size), (last, _) = runs
         return _GROUP.pack(first, last, size, last - first)
@@ -157,14 +170,15 @@ def _few_runs(runs: list[tuple[EntryId, int]]) -> bytes:
 
 
 def held_entries(groups: bytes) -> EntrySet:
-    """A stored answer (canonical groups, 24 bytes each) as a set."""
+    """Return a stored answer (canonical groups, 24 bytes each) as a set."""
     return EntrySet.of_groups(SequenceGroup(*group) for group in _GROUP.iter_unpack(groups))
 
 
 def foreign_runs(groups: bytes, ensemble_size: int) -> int:
-    """How many runs a stored answer tells in long progressions of a period that has nothing to do with striping. Costs groups.
+    """Return how many runs of a stored answer are in long progressions foreign to striping.
 
-    Small multiples of the ensemble size do (every other stripe lost); short progressions happen wherever entries are lost.
+    Their period is not a small multiple of the ensemble size, as it is where every other stripe is
+    lost. Short progressions do not count, for they occur wherever entries are lost. Costs groups.
     """
     kin = {ensemble_size * times for times in range(_KIN_TIMES_MAX + 1)}  # 0: a single run
     told = (
@@ -176,14 +190,14 @@ def foreign_runs(groups: bytes, ensemble_size: int) -> int:
 
 
 class Question(NamedTuple):
-    """A bookie to ask for its list, and the bytes its answer would take if it held just what it should."""
+    """A bookie to ask for its list, and the bytes of its answer if it holds what it should."""
 
     bookie_id: BookieId
     expected_bytes: int
 
 
 def questions(metadata: LedgerMetadata) -> tuple[Question, ...]:
-    """Each bookie that should hold at least one entry, once, however many segments name it."""
+    """Return each bookie that should hold some entry, once, however many segments name it."""
     runs: dict[BookieId, int] = {}
     size, quorum = metadata.ensemble_size, metadata.write_quorum
     for extent in extents(metadata):

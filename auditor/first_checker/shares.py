@@ -1,4 +1,4 @@
-"""One bookie's part of a ledger, by what was heard from it: a list and the reads behind it, probes, or nothing at all."""
+"""Judge one bookie's part of a ledger by its list and reads, by probes, or by nothing at all."""
 
 from __future__ import annotations
 
@@ -14,26 +14,33 @@ from auditor.model.identity import BookieId, EntryId
 from auditor.model.verdict import Unknown
 
 TAIL_PAGE_ENTRIES = 1024
-"""Entries of an index page (pageSize 8192 / 8). A last entry whose id is a multiple of it may be missing from the list until
-the page is flushed: the known tail defect (IndexInMemPageMgr; entry-availability.md section 6)."""
+"""Entries of an index page (pageSize 8192 / 8). The list may lack a last entry whose id is a
+multiple of it until the page is flushed. This is the known tail defect (IndexInMemPageMgr;
+entry-availability.md section 6)."""
 
 
 @dataclass(frozen=True, slots=True)
 class BookieShare:
-    """One bookie's part in one extent: what it should hold, surely lacks, may lack. The rest of `expected` is confirmed."""
+    """One bookie's part in one extent: what it should hold, surely lacks, may lack.
+
+    The rest of `expected` is listed, read or, on a probed bookie, assumed.
+    """
 
     bookie_id: BookieId
     expected: EntrySet
     lacking: EntrySet
-    """Said to lack, before any entry was read; empty without a valid answer."""
+    """What its list lacks, before any entry was read. Empty without a valid answer."""
     absent: EntrySet
     unknown: EntrySet
     is_probed: bool = False
-    """It cannot list, and is judged by entries read there."""
+    """The bookie cannot list, and is judged by entries read there."""
 
 
 class Source(Protocol):
-    """Whence it is known what one bookie holds. `reasons`: why the unknown part is."""
+    """Where our knowledge of one bookie's entries comes from.
+
+    `reasons`: why some of them are unknown.
+    """
 
     @property
     def reasons(self) -> tuple[Unknown, ...]: ...
@@ -43,7 +50,10 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Untold:
-    """A bookie of which nothing was heard: it is gone and lacks everything, or nothing is known of it."""
+    """A bookie without a usable answer or probes.
+
+    All it should hold is absent if it is gone, else unknown.
+    """
 
     bookie_id: BookieId
     reasons: tuple[Unknown, ...] = ()
@@ -55,7 +65,7 @@ class Untold:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """A bookie that cannot list."""
+    """A bookie that cannot list, judged by probes."""
 
     bookie_id: BookieId
     probed: ProbedBookie
@@ -70,7 +80,7 @@ class Probed:
 
 @dataclass(frozen=True, slots=True)
 class Sifter:
-    """Splits what one bookie's list lacks into absent, present after all, and unknown, by the reads made there."""
+    """Splits what one bookie's list lacks into absent, present after all, and unknown, by reads."""
 
     bookie_id: BookieId
     held: EntrySet
@@ -84,9 +94,11 @@ class Sifter:
     def of(
         cls, bookie: BookieId, answer: Answer, held: EntrySet, reads: Mapping[EntryId, EntryRead], wants: list[EntrySet]
     ) -> Sifter:
-        """The unread rest counts as absent only when every read came back so, or was the known tail defect.
+        """Make a sifter from a bookie's answer and its reads.
 
-        A copy that was read and is corrupt is unknown, listed or not.
+        The unread rest counts as absent only when every read found its entry absent, or was the
+        known tail defect. At least one read must have found its entry absent. A copy that was read
+        and is corrupt is unknown, listed or not.
         """
         corrupt = [entry for entry, read in reads.items() if read.status is ReadStatus.CORRUPT]
         mine = {entry: read for entry, read in reads.items() if entry not in held}

@@ -1,9 +1,11 @@
-"""Entries without a copy where the metadata says, looked for on every other registered bookie.
+"""Search every other registered bookie for entries without a copy where the metadata says.
 
-Each entry has its own others: the registered bookies outside its write set, whether or not another segment names them. A bookie
-that gave a valid list of the ledger has spoken for every entry of it; the others are read, a bounded number of entries on each.
+The other bookies of an entry are the registered ones outside its write set, even if another segment
+names them. A bookie that gave a valid list of the ledger has spoken for every entry of it. On each
+of the others a bounded number of entries is read.
 
-Verified: what each of these bookies said of the entries looked for.
+Verified: what each of these bookies said of the entries searched for.
+
 Not verified: the entries beyond that number; bookies that are not registered, which nobody can ask.
 """
 
@@ -38,10 +40,11 @@ class _Word(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """The search of one ledger: its entries without a copy (`lost`), and which of them each other bookie is looked at for.
+    """The search for one ledger's entries without a copy (`lost`), and the bookies to search.
 
-    `scopes` has every registered bookie outside the write set of some lost entry, sorted, with the lost entries outside whose
-    write sets it is. `listed`: what those of them hold that gave a valid list.
+    `scopes` maps bookies to the lost entries whose write sets they are not in. It has every
+    registered bookie with such entries, sorted. `listed`: what those of them hold that gave a valid
+    list.
     """
 
     lost: EntrySet
@@ -50,7 +53,7 @@ class Outside:
 
     @classmethod
     def of(cls, lost: EntrySet, seen: Coverage, around: Surroundings) -> Outside:
-        """Costs pieces for each registered bookie."""
+        """Return the search of one ledger. Costs pieces for each registered bookie."""
         if not lost:
             return cls(lost, {}, {})
         expected: dict[BookieId, list[EntrySet]] = {}
@@ -65,10 +68,11 @@ class Outside:
         return cls(lost, scopes, {bookie: seen.held[bookie] for bookie in scopes if bookie in seen.held})
 
     def wanted(self, reads: Reads, entries_max: int) -> Wanted:
-        """Return the (bookie, entry) pairs still to be read at this look; `reads` are those made at it.
+        """Return the (bookie, entry) pairs still to be read at this look, which has made `reads`.
 
-        First one entry on each bookie that gave no list; then up to `entries_max` entries in all, only on bookies that know
-        the ledger: ENOLEDGER answers for every entry of it. So a lost ledger costs one read a bookie, a stranded one some more.
+        First read one entry on each bookie that gave no list. Then read up to `entries_max` entries
+        in all, only on bookies that know the ledger: ENOLEDGER speaks for every entry of it. A lost
+        ledger costs one read per bookie, a stranded ledger some more.
         """
         if entries_max < 1:
             return ()
@@ -84,10 +88,11 @@ class Outside:
         return tuple(wanted)
 
     def result(self, reads: Reads, named: frozenset[BookieId]) -> Search | None:
-        """Return what came of it; None where no other bookie is registered. `named` are the bookies that segments name.
+        """Return the result of the search, or None where no other bookie is registered.
 
-        Where each other bookie spoke for the whole ledger, by a list or by ENOLEDGER, every lost entry was looked for. Else
-        those were that some bookie was read for, and the lowest lost one.
+        `named` are the bookies that segments name. Every lost entry counts as searched for if each
+        other bookie spoke for the whole ledger, by a list or by ENOLEDGER. Otherwise only the
+        lowest lost entry does, and each entry that some bookie was read for.
         """
         if not self.scopes:
             return None
@@ -104,7 +109,7 @@ class Outside:
         return _search(words, counts, named, entries)
 
     def _reads(self, reads: Reads, *, empty: bool = False) -> dict[BookieId, dict[EntryId, EntryRead]]:
-        """Return the reads that looked for a lost entry outside its write set, by bookie."""
+        """Return the reads that searched for a lost entry outside its write set, by bookie."""
         found: dict[BookieId, dict[EntryId, EntryRead]] = {bookie: {} for bookie in self.scopes} if empty else {}
         for (bookie, entry), read in reads.items():
             if bookie in self.scopes and bookie not in self.listed and entry in self.scopes[bookie]:
@@ -114,14 +119,14 @@ class Outside:
 
 @dataclass(frozen=True, slots=True)
 class _BookieWords:
-    """What one bookie said of the entries that it was looked at for. `lacks_ledger`: its newest word is ENOLEDGER."""
+    """What one bookie said of the entries searched for. `lacks_ledger`: last it said ENOLEDGER."""
 
     scope: EntrySet
     reads: Mapping[EntryId, EntryRead]
     listed: EntrySet
     has_list: bool
     forgot_at: int
-    """The newest look at which it said ENOLEDGER; 0: it never did."""
+    """The newest look at which it said ENOLEDGER; 0: never."""
     lacks_ledger: bool
 
     @classmethod
@@ -136,7 +141,7 @@ class _BookieWords:
 
     @property
     def speaks_for_all(self) -> bool:
-        """Whether it spoke for each entry of the ledger."""
+        """Whether the bookie spoke for each entry of the ledger."""
         return self.has_list or self.lacks_ledger
 
     @property
@@ -145,11 +150,14 @@ class _BookieWords:
         return any(read.status is ReadStatus.NOT_ASKED for read in self.reads.values())
 
     def holds(self, entry: EntryId) -> bool:
-        """Whether it is known to hold the entry."""
+        """Return whether the bookie is known to hold the entry."""
         return entry in self.scope and self.word(entry) is _Word.HELD
 
     def word(self, entry: EntryId) -> _Word:
-        """Its word on an entry of its scope. A copy that was read before it said ENOLEDGER is gone."""
+        """Return the bookie's word on an entry of its scope.
+
+        A copy that was read before the bookie said ENOLEDGER is gone.
+        """
         if self.has_list:
             return _Word.HELD if entry in self.listed else _Word.ABSENT
         if self.lacks_ledger:
@@ -168,7 +176,11 @@ def _search(
     named: frozenset[BookieId],
     looked_for: list[EntryId] | None = None,
 ) -> Search:
-    """Gather what each bookie said. `counts` are those of Search; `looked_for` is None where each spoke for all entries."""
+    """Put together what each bookie said.
+
+    `counts` are the first four fields of Search. `looked_for` is None where each bookie spoke for
+    all entries.
+    """
     searched: list[BookieId] = []
     found_first: dict[BookieId, EntryId] = {}
     corrupt_on: list[BookieId] = []
@@ -177,7 +189,7 @@ def _search(
     for bookie, one in words.items():
         said = set(_words_on(one, looked_for))
         if not said:
-            continue  # each entry looked for belongs on it
+            continue  # every entry searched for belongs on this bookie
         (searched if _Word.NOTHING not in said else not_asked if one.was_not_asked else unheard).append(bookie)
         if _Word.HELD in said:
             found_first[bookie] = _lowest_held(one, looked_for)
@@ -197,7 +209,7 @@ def _search(
 
 
 def _lowest_held(one: _BookieWords, looked_for: list[EntryId] | None) -> EntryId:
-    """Return the lowest entry looked for that the bookie holds: there is one."""
+    """Return the lowest entry searched for that the bookie holds. There must be one."""
     if looked_for is None:
         return (one.listed & one.scope).first()
     return next(entry for entry in looked_for if one.holds(entry))

@@ -1,5 +1,7 @@
-"""How old an under-replication mark is, whether that is acceptable (BP-34: progress in handling under-replication), and why
-the mark stands."""
+"""The age of an under-replication mark, whether it is acceptable, and why the mark stands.
+
+This covers BP-34's progress in handling under-replication.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +18,25 @@ from auditor.model.verdict import Unknown
 
 
 def age_ms(mark: Mark, now_ms: int) -> int:
-    """Now minus the older of the znode's creation time and the mark's own ctime, never below 0 (contract section 4).
+    """Return the age of the mark in ms, never below 0 (contract section 4).
 
-    The mark's ctime restarts whenever a replica is added (ZkLedgerUnderreplicationManager), the znode's does not.
+    It counts from the older of the znode's creation time and the mark's own ctime. The mark's ctime
+    restarts whenever a replica is added (ZkLedgerUnderreplicationManager), the znode's does not.
     """
     oldest = mark.created_ms if mark.changed_ms is None else min(mark.created_ms, mark.changed_ms)
     return max(0, now_ms - oldest)
 
 
 def is_beyond_grace(mark: Mark, now_ms: int, grace_ms: int) -> bool:
-    """Whether the mark is older than acceptable; exactly at the grace it still is acceptable."""
+    """Return whether the mark is older than the grace. A mark as old as the grace is acceptable."""
     return age_ms(mark, now_ms) > grace_ms
 
 
 def mark_facts(record: LedgerRecord, seen: Coverage | None, terms: Terms, *, has_loss: bool) -> MarkFacts:
-    """Return what is known of a ledger's mark and of why it stands. `seen` is None where no bookie was asked (or had to be)."""
+    """Return what is known of a ledger's mark and of why it stands.
+
+    `seen` is None where no bookie was asked, or none had to be.
+    """
     mark, metadata = record.mark, record.metadata
     assert mark is not None, "only a marked ledger has these facts"
     lock = mark.lock
@@ -49,7 +55,10 @@ def mark_facts(record: LedgerRecord, seen: Coverage | None, terms: Terms, *, has
 
 
 def is_stale(metadata: LedgerMetadata, seen: Coverage) -> bool:
-    """Whether every copy was listed, or read, where the metadata says: there is nothing to replicate."""
+    """Return whether every copy was listed, or read, where the metadata says.
+
+    Then there is nothing to replicate.
+    """
     clear = sum(one.extent.last_entry_id - one.extent.first_entry_id + 1 for one in seen.extents)
     if not clear or metadata.last_entry_id != clear - 1 or any(one.surplus for one in seen.extents):
         return False
@@ -78,7 +87,7 @@ def _why(record: LedgerRecord, seen: Coverage | None, around: Surroundings, *, h
 
 
 def _has_no_copy_in_reach(metadata: LedgerMetadata, seen: Coverage) -> bool:
-    """Whether of some entry each bookie is silent, not registered, or without it."""
+    """Return whether all bookies of some entry are silent, not registered or without it."""
     for one in seen.extents:
         out_of_reach = (share.absent | share.unknown if _is_away(seen, share) else share.absent for share in one.shares)
         if len(levels([*one.surplus, *out_of_reach])) >= metadata.write_quorum:
@@ -87,13 +96,16 @@ def _has_no_copy_in_reach(metadata: LedgerMetadata, seen: Coverage) -> bool:
 
 
 def _is_away(seen: Coverage, share: BookieShare) -> bool:
-    """Whether the bookie gave no answer of any kind. What is unknown of one that did may be there to be read."""
+    """Return whether the bookie was silent or not registered.
+
+    What is unknown of a bookie that answered in any way may be there to be read.
+    """
     answered = share.bookie_id in seen.held or share.bookie_id in seen.probed
     return not answered and seen.reasons.get(share.bookie_id) == (Unknown.BOOKIE_SILENT,)
 
 
 def _has_spare(seen: Coverage, around: Surroundings) -> bool:
-    """Whether each ensemble in need of a copy finds a writable bookie outside itself to take it."""
+    """Return whether each ensemble that needs a copy has a writable bookie outside to take it."""
     ensembles = (
         one.extent.segment.ensemble
         for one in seen.extents
@@ -103,5 +115,8 @@ def _has_spare(seen: Coverage, around: Surroundings) -> bool:
 
 
 def _is_empty(metadata: LedgerMetadata | None) -> bool:
-    """Closed without entries. While a ledger is open or in recovery its lastEntryId says nothing."""
+    """Return whether the ledger is closed without entries.
+
+    While it is open or in recovery its lastEntryId says nothing.
+    """
     return metadata is not None and metadata.state is LedgerState.CLOSED and metadata.last_entry_id == -1

@@ -1,4 +1,7 @@
-"""The worst entry: fewest copies that can exist, then fewest confirmed, then the lowest id (contract section 4)."""
+"""The worst entry: fewest possible copies, then fewest confirmed copies, then the lowest id.
+
+This is the order of contract section 4.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from auditor.model.identity import EntryId
 
 
 class Worst(NamedTuple):
-    """Ordered as the contract orders entries. `possible` counts confirmed and unknown copies."""
+    """The rank of an entry, ordered as the contract orders entries.
+
+    `possible` counts confirmed and unknown copies.
+    """
 
     possible: int
     confirmed: int
@@ -18,7 +24,10 @@ class Worst(NamedTuple):
 
 
 def levels(sets: Iterable[EntrySet]) -> list[EntrySet]:
-    """`levels(sets)[n - 1]` holds the entries that lie in at least n of the sets; there is no empty level."""
+    """Return sets of which number n - 1 holds the entries that lie in at least n of `sets`.
+
+    There is no empty level.
+    """
     found: list[EntrySet] = []
     for one in sets:
         carried = one
@@ -32,10 +41,11 @@ def levels(sets: Iterable[EntrySet]) -> list[EntrySet]:
 
 
 def worst_entry(lost: list[EntrySet], unknown: Iterable[EntrySet], write_quorum: int) -> Worst | None:
-    """The worst of the entries that lost a copy, or None where none did.
+    """Return the worst of the entries that lost a copy, or None where none did.
 
-    `lost[n - 1]` holds the entries that lost at least n of `write_quorum` copies; each set of `unknown` costs its entries one
-    confirmed copy. Costs set operations, as many as there are bookies.
+    `lost[n - 1]` holds the entries that lost at least n of `write_quorum` copies. Each set of
+    `unknown` costs its entries one confirmed copy. Costs set operations, at most the square of the
+    number of bookies.
     """
     if not lost:
         return None

@@ -1,4 +1,7 @@
-"""How many of the promised copies were verified (contract 8.4). `auditor ledger` uses it: nothing here loads Arrow."""
+"""Count how many of the promised copies were verified (contract 8.4).
+
+This module does not load Arrow, because `auditor ledger` uses it.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ Json = dict[str, Any]
 JUDGED = (Standing.SOUND, Standing.VIOLATED)
 """The standings of ledgers whose copies are counted."""
 COPIES_MAX = 2**53
-"""What one ledger counts for, at most: its metadata may claim 2^63 entries."""
+"""Maximum of each count for one ledger: its metadata may claim 2^63 entries."""
 _RATIO_STEPS = 10**6
-"""A ratio is rounded down to this fraction, so that less than all never becomes 1."""
+"""Ratios are rounded down to a multiple of 1 / _RATIO_STEPS: less than all never becomes 1."""
 
 
 def capped(counts: CopyCounts) -> CopyCounts:
@@ -24,19 +27,22 @@ def capped(counts: CopyCounts) -> CopyCounts:
 
 
 def copies_json(counts: CopyCounts) -> Json:
-    """Return the fields `copies` and `verified_ratio` of a summary. The ratio is None where no copy is expected."""
+    """Return the fields `copies` and `verified_ratio` of a summary.
+
+    The ratio is None where no copy is expected.
+    """
     verified = counts.listed + counts.read
     ratio = verified * _RATIO_STEPS // counts.expected / _RATIO_STEPS if counts.expected else None
     return {"copies": counts_json(counts), "verified_ratio": ratio}
 
 
 def counts_json(counts: CopyCounts) -> Json:
-    """Return the four counts by their names."""
+    """Return the four counts keyed by their names."""
     return {"expected": counts.expected, "listed": counts.listed, "read": counts.read, "assumed": counts.assumed}
 
 
 def copies_of_ledgers(verdicts: Iterable[Verdict]) -> Json:
-    """Return `copies` and `verified_ratio` of a handful of ledgers, as a run counts them."""
+    """Return `copies` and `verified_ratio` of a few ledgers, counted as a run counts them."""
     counted = [capped(one.copies) for one in verdicts if one.copies is not None and one.standing in JUDGED]
     return copies_json(
         CopyCounts(

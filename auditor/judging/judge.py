@@ -1,4 +1,4 @@
-"""Judging many ledgers, each within its limits: in this process at full speed, or in a child that may die."""
+"""Judge many ledgers within their limits, in this process or in a child that may die."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ from auditor.model.evidence import LedgerEvidence
 T = TypeVar("T")
 
 POISON_MAX = 20
-"""Ledgers on which one task may be stopped. Each costs up to the time limit; a fault that hits more of them is no ledger's."""
+"""Maximum number of ledgers on which one task may be stopped. Each costs up to the time limit. A
+fault that stops more of them does not lie in the ledgers."""
 
 
 class TooManyPoisoned(AuditorError):
-    """Judging had to be stopped on more ledgers than can be a property of ledgers: our fault. Exit 4."""
+    """Judging was stopped on more than POISON_MAX ledgers of one task: our fault. Exit code 4."""
 
 
 class Judge(Generic[T]):
-    """Judges ledgers with `work`, and sets aside each on which `work` raises or must be stopped.
+    """Judge ledgers, and set aside each on which judging raises or must be stopped.
 
-    `aside` makes a result of such a ledger and why. One a task: it counts what was stopped.
+    `work` judges one ledger. `aside` makes a result from a ledger and a text that says why. Each task needs an instance of its own, because an instance counts the ledgers it
+    stopped.
 
-    `careful`: in a child, which may die. Otherwise a ledger that kills its process takes this one with it.
+    `careful` judges in a child process, which may die. Otherwise a ledger that kills its process
+    also ends this one.
     """
 
     def __init__(
@@ -42,7 +45,7 @@ class Judge(Generic[T]):
         self._stopped: list[str] = []
 
     def each(self, ledgers: Sequence[LedgerEvidence]) -> list[T]:
-        """A result for each ledger, in order. Raises TooManyPoisoned."""
+        """Return a result for each ledger, in order. Raises TooManyPoisoned."""
         results = isolated(ledgers, self._work, self._limits) if self._careful else self._here(ledgers)
         return [self._or_aside(one, result) for one, result in zip(ledgers, results, strict=True)]
 

@@ -1,4 +1,4 @@
-"""A ledger judged and told as a row, or set aside as a row: the same in run and replay, to the byte."""
+"""Judge a ledger, or set it aside, and make its row of VERDICTS, equal in run and replay."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ def judged(evidence: LedgerEvidence, terms: Terms, facts: ClusterFacts) -> tuple
 
 
 def withheld(evidence: LedgerEvidence, detail: str, terms: Terms, facts: ClusterFacts) -> tuple[Step, Row]:
-    """The row of a ledger on which the checkers were found to differ: not judged again, told as it was."""
+    """Return the step and the row of a ledger on which the checkers were found to differ.
+
+    The ledger is not judged again. `detail` goes into the row as it is.
+    """
     step = unjudged(evidence.ledger_id, Unknown.CHECKERS_DISAGREE)
     return step, verdict_row(evidence, step, terms, facts, detail)
 

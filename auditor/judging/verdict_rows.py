@@ -1,4 +1,4 @@
-"""A verdict as a row of VERDICTS: what run, ledger and replay all write, to the byte."""
+"""Make a row of VERDICTS from a verdict: the same bytes in run and replay."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from auditor.witness.finding_lines import assurance, finding_line, ledger_testim
 
 
 def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: ClusterFacts, detail: str = "") -> Row:
-    """One row of VERDICTS. Findings are told only when nothing is left to do: before that the verdict is speculative."""
+    """Return one row of VERDICTS.
+
+    The row has findings only when nothing is left to do: until then the verdict is provisional.
+    """
     verdict = step.verdict
     mark = evidence.looks[-1].record.mark
     told = verdict.findings if step.todo is Todo.NOTHING else ()
@@ -39,7 +42,7 @@ def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: Clust
 
 
 def _copies(counts: CopyCounts | None) -> Row:
-    """The four counts of copies, each at most COPIES_MAX; nulls where no bookie had to be asked."""
+    """Return the four counts, each at most COPIES_MAX, or nulls where no bookie had to be asked."""
     if counts is None:
         return (None, None, None, None)
     counts = capped(counts)
