@@ -26,8 +26,8 @@ class TooManyPoisoned(AuditorError):
 class Judge(Generic[T]):
     """Judge ledgers, and set aside each on which judging raises or must be stopped.
 
-    `work` judges one ledger. `aside` makes a result from a ledger and a text that says why. Each task needs an instance of its own, because an instance counts the ledgers it
-    stopped.
+    `work` judges one ledger. `aside` makes a result from a ledger and a text that says why. Each
+    task needs an instance of its own, because an instance counts the ledgers it stopped.
 
     `careful` judges in a child process, which may die. Otherwise a ledger that kills its process
     also ends this one.
