@@ -14,7 +14,7 @@ import pytest
 
 from auditor.config import JudgingLimits
 from auditor.judging import guard
-from auditor.judging.guard import Guard, Stopped, Watch
+from auditor.judging.guard import Guard, Raised, Stopped, Watch
 
 LONG = JudgingLimits(ledger_time_max_ms=60_000, ledger_memory_max=256 * 2**20)
 """No time of these tests is near it."""
@@ -55,15 +55,14 @@ def test_a_ledger_has_its_time_by_the_clock_and_a_quarter_more_of_the_processor(
     assert 70.0 < processor_s <= 75.01
 
 
-def test_what_a_ledger_raises_is_raised_and_leaves_no_timer() -> None:
-    """As if it had been judged."""
+def test_what_a_ledger_raises_is_a_value_and_leaves_no_timer() -> None:
+    """It is named with its words, and the next ledger has the whole time."""
 
     def fails(_: int) -> None:
         raise KeyError("a bug")
 
     with Guard(LONG) as limits:
-        with pytest.raises(KeyError, match="a bug"):
-            limits.run(fails, 1)
+        assert Raised("KeyError: 'a bug'") == limits.run(fails, 1)
         assert [(0.0, 0.0)] * 2 == [signal.getitimer(timer) for timer in TIMERS]
         ticks(9)
 

@@ -97,11 +97,3 @@ def test_terms_that_no_version_wrote_are_refused(damage: dict[str, Any]) -> None
     told["terms"] = {**told["terms"], **damage}
     with pytest.raises(OutputError, match="was not written by this version"):
         About.from_json(told)
-
-
-def test_a_run_before_that_had_no_low_runs_is_read_as_one_without() -> None:
-    """An older version did not write what the runs since then listed."""
-    before = LastPopulation("r1", "2025-12-31T03:10:00Z", 200, 50)
-    told = replace(about(Terms(1, 2, 3, 4)), previous_population=before).as_json()
-    told["previous_population"] = {n: v for n, v in told["previous_population"].items() if not n.startswith("low_")}
-    assert before == About.from_json(told).previous_population
