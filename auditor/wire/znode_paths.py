@@ -1,7 +1,8 @@
-"""Paths below ROOT: ledger id ↔ znode, mark ↔ ledger id, and which children a lister follows.
+"""Paths of ledgers, marks and locks below ROOT, and which znodes a lister follows.
 
-All paths here are relative to ROOT and begin with a slash. A name that does not lead to the very path computed from its id is
-no ledger: a stray znode `foo` beside the ledgers is never read as ledger 0 (BookKeeper strips what is no digit, and would).
+All paths are relative to ROOT and begin with a slash. A znode is a ledger only at the exact path
+computed from its id. So a stray znode `foo` beside the ledgers is never ledger 0; BookKeeper drops
+all but the digits of a name, and reads it as ledger 0.
 """
 
 from __future__ import annotations
@@ -38,13 +39,14 @@ RESERVED = frozenset(
         "disableHealthCheck",
     }
 )
-"""Children of ROOT that are BookKeeper's own and no ledgers; so is every name that begins with `ID-`."""
+"""Children of ROOT that BookKeeper uses itself, beside every name that begins with `ID-`."""
 ID_GENERATION_PREFIX = "ID-"
 
 LONG_ID_MIN = 2**31 - 1
-"""The first id that `hierarchical` keeps in the long tree: HierarchicalLedgerManager tests id < Integer.MAX_VALUE."""
+"""Lowest id that `hierarchical` keeps in the long tree: HierarchicalLedgerManager tests
+id < Integer.MAX_VALUE."""
 LEGACY_ID_MAX = 9_999_999_999
-"""The largest id whose ten digits the 2-4-4 split can hold."""
+"""Largest id whose ten digits fit the 2-4-4 split."""
 MARK_DEPTH = 5
 """Levels below MARKS: four of hex digits, one of marks."""
 
@@ -75,11 +77,14 @@ DEPTHS: dict[LedgerLayout, tuple[int, ...]] = {
     LedgerLayout.HIERARCHICAL: (3, 5),
     LedgerLayout.LONG_HIERARCHICAL: (5,),
 }
-"""How many levels below ROOT a layout's ledgers lie: one number for each tree that it walks."""
+"""How many levels below ROOT a layout's ledgers are: one number for each of its trees."""
 
 
 class Children(NamedTuple):
-    """The children of one znode, told apart. `inner` are paths to list next; `unexpected` are names that lead nowhere."""
+    """The children of one znode, classified.
+
+    `inner` are paths to list next; `unexpected` are names that are neither inner nor ledgers.
+    """
 
     inner: list[str]
     ledger_ids: list[LedgerId]
@@ -87,7 +92,7 @@ class Children(NamedTuple):
 
 
 def ledger_path(layout: LedgerLayout, ledger_id: LedgerId) -> str:
-    """The path of a ledger's znode. Raises `ValueError` for an id that the layout cannot hold."""
+    """Return the path of a ledger's znode. Raises `ValueError` for an id the layout cannot hold."""
     if not 0 <= ledger_id <= (LEGACY_ID_MAX if layout is LedgerLayout.LEGACY_HIERARCHICAL else LEDGER_ID_MAX):
         raise ValueError(f"ledger {ledger_id} has no place in the {layout.value} layout")
     if layout is LedgerLayout.FLAT:
@@ -100,7 +105,7 @@ def ledger_path(layout: LedgerLayout, ledger_id: LedgerId) -> str:
 
 
 def ledger_id_of(layout: LedgerLayout, path: str) -> LedgerId | None:
-    """The ledger whose metadata lies at `path` in this layout, or None: no ledger of this layout belongs there."""
+    """Return the ledger whose metadata is at `path` in this layout; None if there is none."""
     for pattern in _TREES[layout]:
         match = pattern.fullmatch(path)
         if match is not None:
@@ -110,10 +115,10 @@ def ledger_id_of(layout: LedgerLayout, path: str) -> LedgerId | None:
 
 
 def tell_apart(layout: LedgerLayout, parent: str, names: Iterable[str]) -> Children:
-    """What a lister does with the children of `parent` ("" for ROOT, else a path from `inner`): follow, take, or count.
+    """Classify the children of `parent` ("" for ROOT, else a path from `inner`).
 
-    Names of `RESERVED` below ROOT are passed over. `hierarchical` follows both its trees, and each id is taken only in the tree
-    it belongs to. Cost: some 2 µs a child.
+    Reserved names below ROOT are left out (`is_reserved`). `hierarchical` follows both its trees,
+    and takes each id only from the tree it belongs to. Cost: some 2 µs a child.
     """
     children = Children([], [], [])
     for name in names:
@@ -129,12 +134,12 @@ def tell_apart(layout: LedgerLayout, parent: str, names: Iterable[str]) -> Child
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a child of ROOT is BookKeeper's own housekeeping and to be passed over in silence."""
+    """Return whether BookKeeper uses this child of ROOT itself, so that listers ignore it."""
     return name in RESERVED or name.startswith(ID_GENERATION_PREFIX)
 
 
 def mark_path(ledger_id: LedgerId) -> str:
-    """Where a ledger's under-replication mark lies, and nowhere else. Raises `ValueError` for an id that cannot be."""
+    """Return the path of a ledger's under-replication mark. Raises `ValueError` for a wrong id."""
     if not 0 <= ledger_id <= LEDGER_ID_MAX:
         raise ValueError(f"{ledger_id} is not a ledger id")
     h = f"{ledger_id:016x}"
@@ -142,7 +147,10 @@ def mark_path(ledger_id: LedgerId) -> str:
 
 
 def mark_id_of(path: str) -> LedgerId | None:
-    """The ledger that the znode at `path` marks, or None: it is no mark, or not at the path computed from its id."""
+    """Return the ledger that the znode at `path` marks.
+
+    None if it is not a mark, or not at the path computed from its id.
+    """
     match = _MARK.fullmatch(path)
     if match is None:
         return None
@@ -151,14 +159,14 @@ def mark_id_of(path: str) -> LedgerId | None:
 
 
 def lock_path(ledger_id: LedgerId) -> str:
-    """Where the worker that replicates a ledger holds its lock. Raises `ValueError` for an id that cannot be."""
+    """Return the path of the lock of a ledger's worker. Raises `ValueError` for a wrong id."""
     if not 0 <= ledger_id <= LEDGER_ID_MAX:
         raise ValueError(f"{ledger_id} is not a ledger id")
     return f"{LOCKS}/urL{ledger_id:010d}"
 
 
 def lock_id_of(name: str) -> LedgerId | None:
-    """The ledger that the child `name` of `LOCKS` locks, or None: it is no lock."""
+    """Return the ledger that the child `name` of `LOCKS` locks; None if it is not a lock."""
     match = _LOCK.fullmatch(name)
     if match is None:
         return None
@@ -167,13 +175,16 @@ def lock_id_of(name: str) -> LedgerId | None:
 
 
 def votes_in_order(names: Iterable[str]) -> list[str]:
-    """The children of `ELECTION` that are votes, first come first: the first is the elected auditor (AuditorElector)."""
+    """Return the children of `ELECTION` that are votes, oldest first.
+
+    The first belongs to the elected auditor (AuditorElector).
+    """
     votes = ((int(match[1]), name) for name in names if (match := _VOTE.fullmatch(name)))
     return [name for _, name in sorted(votes)]
 
 
 def tell_marks_apart(parent: str, names: Iterable[str]) -> Children:
-    """As `tell_apart`, for the tree of marks: `parent` is `MARKS` or a path from `inner`."""
+    """Classify the children of `parent` (`MARKS`, or a path from `inner`) like `tell_apart`."""
     children = Children([], [], [])
     for name in names:
         path = f"{parent}/{name}"
