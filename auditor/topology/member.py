@@ -1,4 +1,4 @@
-"""A bookie that is to be located, and where it was found to be."""
+"""A bookie to locate, its location, and host names and addresses as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ Address = IPv4Address | IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A bookie as sources look for it. `host` is a name in lower case, or an address as text; None where it is not known."""
+    """A bookie as sources look for it.
+
+    `host` is a name in lower case, or an address as text; None if it is not known.
+    """
 
     bookie_id: BookieId
     host: str | None = None
@@ -20,13 +23,16 @@ class Member:
 
     @property
     def address(self) -> Address | None:
-        """The address that the host is written as; None for a name."""
+        """The host as an address; None for a name or without a host."""
         return None if self.host is None else address_of(self.host)
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What one source says of one bookie. `matched_by` is for a person: "bookie id", "network 10.0.0.0/24 (line 7)"."""
+    """What one source says of one bookie.
+
+    `matched_by` is for a person: "bookie id", "network 10.0.0.0/24 (line 7)".
+    """
 
     location: str
     matched_by: str
@@ -34,7 +40,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Where a bookie got its location from; `location` is None and the rest empty where no source has one."""
+    """A bookie's location and its source. Without one, `location` is None and the rest is empty."""
 
     bookie_id: BookieId
     location: str | None = None
@@ -43,7 +49,11 @@ class Located:
 
 
 def address_of(text: str) -> Address | None:
-    """The IP address a text is, IPv4 in IPv6 as IPv4; None where it is none, or one of a single machine's (`fe80::1%eth0`)."""
+    """Parse an IP address, IPv4 in IPv6 as IPv4.
+
+    None for other text, and for an address with a scope (`fe80::1%eth0`), which only one machine
+    understands.
+    """
     try:
         address = ip_address(text)
     except ValueError:
@@ -54,9 +64,10 @@ def address_of(text: str) -> Address | None:
 
 
 def split_host_port(text: str) -> tuple[str, int | None] | None:
-    """Host and port (None: not given) of `host`, `host:port`, `[v6]`, `[v6]:port` or a bare IPv6 address; None for other text.
+    """Split `host`, `host:port`, `[v6]`, `[v6]:port` or a bare IPv6 address into host and port.
 
-    The host is in lower case, an address in its shortest form.
+    The port is None if not given. The host is in lower case, an address in its shortest form. None
+    for other text.
     """
     address = address_of(text)
     if address is not None:
