@@ -70,8 +70,8 @@ class LostFacts:
 class LostContentFacts:
     """BOOKIE_LOST_CONTENT.
 
-    Of `asked` ledgers there is a valid last result of the bookie. In `lacking_most` of these it
-    surely lacks more than half of its entries: `absent` of `expected` entries in all.
+    `asked`: ledgers for which the bookie's last result is valid. In `lacking_most` of these it
+    surely lacks more than half of its entries. Added up, it lacks `absent` of `expected` entries.
     """
 
     registration: str

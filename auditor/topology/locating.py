@@ -35,7 +35,10 @@ class Topology:
 
     @property
     def usual_depth(self) -> int | None:
-        """The most frequent depth of locations, the least of several; None without locations."""
+        """The most frequent depth of locations; None without locations.
+
+        If several depths are as frequent, it is the least of them.
+        """
         depths = Counter(depth(one.location) for one in self.located if one.location)
         return min(depths, key=lambda parts: (-depths[parts], parts)) if depths else None
 

@@ -25,7 +25,10 @@ class Field(NamedTuple):
 
 
 class NotProtobufError(ValueError):
-    """The bytes stop being protobuf at `offset`. Outside `auditor.wire`: `MalformedMetadata`."""
+    """The bytes stop being protobuf at `offset`.
+
+    Stays inside `auditor.wire`, which raises `MalformedMetadata` instead.
+    """
 
     def __init__(self, offset: int) -> None:
         super().__init__(f"not protobuf at byte {offset}")

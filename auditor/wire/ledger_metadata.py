@@ -84,7 +84,10 @@ def password(data: bytes) -> bytes | None:
 
 
 def malformed(data: bytes, error: MalformedMetadata) -> Malformed:
-    """Describe bytes that could not be decoded by reason, offset, length and SHA-256 alone."""
+    """Return the reason, offset, length and SHA-256 for bytes that could not be decoded.
+
+    The result never contains the bytes.
+    """
     return Malformed(error.reason, error.offset, len(data), hashlib.sha256(data).hexdigest())
 
 

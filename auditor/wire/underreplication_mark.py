@@ -43,7 +43,10 @@ def decode(data: bytes, created_ms: int) -> Mark:
 
 
 def encode(missing_replicas: Iterable[BookieId], ctime_ms: int | None) -> bytes:
-    """Return what BookKeeper writes to mark a ledger. No ctime if None, as before 4.8.0."""
+    """Return what BookKeeper writes to mark a ledger.
+
+    With `ctime_ms` None there is no ctime, as before 4.8.0.
+    """
     return text_form.write(UnderreplicatedLedgerFormat(replica=missing_replicas, ctime=ctime_ms))
 
 
