@@ -1,4 +1,4 @@
-"""`python -m auditor`, and the `auditor` command."""
+"""The entry point of `python -m auditor` and of the `auditor` command."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import signal
 import sys
 
 INTERRUPTED = 128 + signal.SIGINT
-"""What a shell would say of a command ended by Ctrl-C; 1 would mean findings."""
+"""Exit code of a command ended by Ctrl-C, as shells define it; 1 would mean findings."""
 
 
 def main() -> None:
-    """Run the command line and exit with its code. Ctrl-C before a command has begun counts as Ctrl-C too."""
+    """Run the command line and exit with its code; with INTERRUPTED on Ctrl-C before a command."""
     try:
         from auditor.cli import run_command_line
         from auditor.console import secure_standard_streams

@@ -1,4 +1,7 @@
-"""Flags to settings to a command to an exit code. The only place where logging and signals are set up."""
+"""Turn flags into settings, run a command and exit with its code.
+
+Commands get their logger and their stop request from this module.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from auditor.config import CONFIG_FILE, SETTINGS, Setting, parse, read_layers
 from auditor.errors import ConfigError
 
 WIDTH_WITHOUT_TERMINAL = 100
-"""Columns of the report where nobody says how wide the screen is."""
+"""Columns of the report if the width of the screen is unknown."""
 
 Command = Callable[..., Any]
 
@@ -34,9 +37,10 @@ def cli() -> None:
 
 
 def run_command_line() -> int:
-    """Parse the command line and run the command; returns the exit code where the command does not exit itself.
+    """Parse the command line and run the command.
 
-    Raises KeyboardInterrupt where click alone would exit 1, the code for findings.
+    Returns the exit code if the command does not exit itself. Raises KeyboardInterrupt on Ctrl-C:
+    click alone would exit with 1, the code for findings.
     """
     try:
         return int(cli.main(standalone_mode=False) or 0)
@@ -48,7 +52,7 @@ def run_command_line() -> int:
 
 
 def _options(command: str) -> Callable[[Command], Command]:
-    """Every setting of a command as an option, from the one table of settings."""
+    """Return a decorator that adds an option for each setting of a command."""
 
     def decorate(function: Command) -> Command:
         for setting in reversed([CONFIG_FILE, *SETTINGS]):
@@ -68,7 +72,7 @@ def _option(setting: Setting, command: str) -> Callable[[Command], Command]:
 
 
 def _call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> None:
-    """Settings, then the command, then the exit code; the end of every command."""
+    """Parse the settings, run the command and exit with its code. Every command ends here."""
     from auditor.commands.context import EXIT_FAULT, SIGNAL_EXIT_BASE, Context
     from auditor.stop import Interrupted, StopRequest
     from auditor.telemetry import log
@@ -93,7 +97,7 @@ def _call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> No
     except Interrupted as interrupted:
         click.echo(f"auditor: stopped by {interrupted}; earlier results are as they were{interrupted.advice}", err=True)
         sys.exit(SIGNAL_EXIT_BASE + interrupted.signal_number)
-    except Exception as error:  # unforeseen, so it is ours: never to be taken for a finding
+    except Exception as error:  # unforeseen, so our fault: its exit code must not mean a finding
         traceback.print_exc()
         click.echo(f"auditor: AUDITOR_FAULT: unforeseen {type(error).__name__}: {error}", err=True)
         sys.exit(EXIT_FAULT)

@@ -1,4 +1,4 @@
-"""The wall clock: the only place that looks at it, so that everything below is told."""
+"""The wall clock. Outside `auditor.sandbox`, all others get the time from this module."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 
 
 def now_ms() -> int:
-    """Milliseconds since 1970, by this machine's clock."""
+    """Return the milliseconds since 1970 by this machine's clock."""
     return time.time_ns() // 1_000_000
 
 
 def utc_now() -> datetime:
-    """This moment."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def rfc3339(moment: datetime) -> str:
-    """A moment as the contract writes it: UTC, milliseconds."""
+    """Return a moment in RFC 3339 as the contract requires: in UTC, with milliseconds and a Z."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Standard output and error of this process: text that can always be written, whoever reads it."""
+"""Standard output and error of this process, made to accept all text."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import TextIO
 class ConsoleStream(io.TextIOBase):
     """Write text to `stream` and never fail because of its encoding or its reader.
 
-    Characters that the encoding cannot carry are written as backslash escapes (`\\u65e5`). After the reader has closed the pipe
-    (`| head`) all output is discarded. It has no `buffer`: click would write UTF-8 there, whatever the encoding is.
+    Characters outside the encoding become backslash escapes (`\\u65e5`). After the reader has
+    closed the pipe (`| head`), all output is discarded. The stream has no `buffer`, because click
+    would write UTF-8 to it whatever the encoding is.
     """
 
     def __init__(self, stream: io.TextIOWrapper) -> None:
@@ -27,7 +28,7 @@ class ConsoleStream(io.TextIOBase):
 
     @property
     def errors(self) -> str | None:  # type: ignore[override]
-        """What happens to characters that the encoding cannot carry."""
+        """How the stream handles characters outside its encoding."""
         return self._stream.errors
 
     def write(self, text: str) -> int:
@@ -50,7 +51,7 @@ class ConsoleStream(io.TextIOBase):
         return True
 
     def isatty(self) -> bool:
-        """Return whether a person watches."""
+        """Return whether the stream is a terminal."""
         return self._stream.isatty()
 
     def fileno(self) -> int:
@@ -58,19 +59,22 @@ class ConsoleStream(io.TextIOBase):
         return self._stream.fileno()
 
     def _discard(self) -> None:
-        """Send what is buffered and what follows to the null device."""
+        """Send buffered and later output to the null device."""
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, self._stream.fileno())
         os.close(null)
 
 
 def secure_standard_streams() -> None:
-    """Replace `sys.stdout` and `sys.stderr` by streams that never fail. A stream that is closed becomes the null device."""
+    """Replace `sys.stdout` and `sys.stderr` by a `ConsoleStream` each.
+
+    A stream that is None becomes the null device. One that is not a TextIOWrapper stays.
+    """
     sys.stdout, sys.stderr = _secured(sys.stdout), _secured(sys.stderr)
 
 
 def _secured(stream: TextIO | None) -> TextIO:
     if stream is None:
         return Path(os.devnull).open("w", encoding="utf-8", errors="backslashreplace")
-    # The signature of TextIO has a `buffer`, which a stream need not have.
+    # TextIO declares a `buffer`, but a stream need not have one.
     return ConsoleStream(stream) if isinstance(stream, io.TextIOWrapper) else stream  # type: ignore[return-value]

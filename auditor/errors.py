@@ -1,23 +1,23 @@
-"""One small tree of operating errors; each carries its reason as a sentence for a person.
+"""The tree of operating errors. Each has its reason as a sentence for a person.
 
-A finding about the cluster is a value (`auditor.model.finding`), never one of these. An error that means "we could not
-look" is turned into a value (INDETERMINATE with its reason) at one named place; what is left reaches `cli` and becomes an
-exit code (contract section 2).
+A finding about the cluster is a value (`auditor.model.finding`), never an exception. An error that
+means "we could not look" becomes a value (INDETERMINATE with its reason) at one named place. All
+other errors become an exit code (contract section 2).
 """
 
 from __future__ import annotations
 
 
 class AuditorError(Exception):
-    """Anything the auditor raises on purpose. `str(error)` says what happened, to what, and what to do."""
+    """Base of what the auditor raises on purpose. `str` says what happened, to what, what to do."""
 
 
 class ConfigError(AuditorError):
-    """A setting that is unknown, out of range or makes no sense. Exit 2; nothing was contacted."""
+    """An unknown, invalid or contradictory setting. Exit 2; nothing was contacted."""
 
 
 class WireError(AuditorError):
-    """Bytes that do not say what they should."""
+    """Bytes that break their format or protocol."""
 
 
 class MalformedMetadata(WireError):
@@ -30,7 +30,7 @@ class MalformedMetadata(WireError):
 
 
 class UnknownMetadataFormat(WireError):
-    """Metadata of a format version newer than ours: not a fault of the cluster, we cannot read it."""
+    """Metadata in a newer format version. The cluster is not at fault: we cannot read it."""
 
     def __init__(self, version: int) -> None:
         super().__init__(f"metadata format version {version} is newer than this auditor reads (1 to 3): update the auditor")
@@ -38,19 +38,19 @@ class UnknownMetadataFormat(WireError):
 
 
 class MalformedAvailability(WireError):
-    """A list of entries that breaks a rule of the encoding. Never evidence that anything is missing."""
+    """A list of entries that breaks a rule of the encoding. It is never evidence of absence."""
 
 
 class PeerProtocolError(WireError):
-    """The bookie broke the protocol: their fault. The connection must be closed."""
+    """The peer broke the protocol. The connection must be closed."""
 
 
 class LocalProtocolError(WireError):
-    """We broke the protocol: our fault."""
+    """We broke the protocol."""
 
 
 class MetadataStoreError(AuditorError):
-    """The metadata service did not do what was asked."""
+    """The metadata service failed a request."""
 
 
 class StoreUnavailable(MetadataStoreError):
@@ -62,7 +62,7 @@ class BookieError(AuditorError):
 
 
 class BookieUnreachable(BookieError):
-    """No connection, or it was closed and could not be had again within the bound."""
+    """A bookie accepts no connection, or closed it and accepts no other within the limit."""
 
 
 class SparkUnavailable(AuditorError):
@@ -70,7 +70,10 @@ class SparkUnavailable(AuditorError):
 
 
 class SparkJobFailed(AuditorError):
-    """A Spark job failed for a reason nobody foresaw: our fault until shown otherwise. Exit 4. `detail` is all Spark said."""
+    """A Spark job failed for an unforeseen reason, which counts as our fault. Exit 4.
+
+    `detail` is the whole message of Spark.
+    """
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(reason)
@@ -78,13 +81,14 @@ class SparkJobFailed(AuditorError):
 
 
 class WorkerDied(SparkJobFailed):
-    """Spark's Python workers died in a job, each time it was tried. What the job wrote does not count."""
+    """Spark's Python workers died in every attempt at a job. What the job wrote does not count."""
 
 
 class OutputError(AuditorError):
-    """The output directory cannot be used: not writable, or another run holds its lock. Exit 2 before anything was contacted,
-    5 where it gives out later."""
+    """The output directory is not writable, damaged, or locked by another run.
+
+    Exit 2 before anything was contacted, 5 if it fails later."""
 
 
 class AccountingError(AuditorError):
-    """The ledgers do not add up: our fault. Exit 4, and no counts are published."""
+    """Ledgers are not all accounted for exactly once: our fault. Exit 4, no counts published."""

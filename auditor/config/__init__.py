@@ -1,4 +1,4 @@
-"""Frozen settings: one table, each limit with its unit and why; pure parsing; unknown keys are errors."""
+"""Frozen settings. One table gives each its unit, its default and the reason for it."""
 
 from auditor.config.limits import BookieLimits, JudgingLimits, ZooKeeperLimits
 from auditor.config.parse import SETTINGS, Layers, Origin, origins, parse, shown

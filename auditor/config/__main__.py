@@ -1,4 +1,4 @@
-"""`python -m auditor.config > docs/configuration.md`."""
+"""Print docs/configuration.md: `python -m auditor.config > docs/configuration.md`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The settings that bound what an audit may cost the cluster, each with the reason for its default."""
+"""The settings that limit the load of an audit on the cluster, each with its reason."""
 
 from __future__ import annotations
 

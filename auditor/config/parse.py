@@ -1,4 +1,5 @@
-"""Layers of raw settings in, frozen settings out; pure. Flag beats environment beats file beats default."""
+"""Parse layers of raw settings into frozen settings. A flag overrides the environment, the
+environment the file, and the file the default. No I/O."""
 
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ _BY_KEY = {setting.key: setting for setting in SETTINGS}
 
 @dataclass(frozen=True)
 class Layers:
-    """Raw settings: `flags` by key (None: not given), `environment` by variable (others than AUDITOR_* are passed over),
-    `file` as tomllib reads it, `file_name` for messages."""
+    """Raw settings. `flags` by key (None: not given); `file` as tomllib reads it.
+
+    `environment` by variable: all but AUDITOR_* are ignored. `file_name` is for messages."""
 
     flags: Mapping[str, object] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -36,7 +38,9 @@ class Layers:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a value came from: `layer` is flag, environment, file or default; `name` is what the user wrote there."""
+    """Where a value came from: `layer` is flag, environment, file or default.
+
+    `name` is what the user wrote there."""
 
     layer: str
     name: str
@@ -49,9 +53,9 @@ class _Raw:
 
 
 def parse(layers: Layers | None = None, *, command: str | None = None) -> Settings:
-    """The settings of `command` (None: the defaults of `run`, nothing required).
+    """Return the settings of `command` (None: the defaults of `run`, nothing required).
 
-    Raises `ConfigError` naming what the user wrote, and the nearest right name where it is unknown.
+    Raises `ConfigError` with what the user wrote, and the nearest known name if it is unknown.
     """
     written = _written(layers or Layers())
     values: dict[str, Value] = {}
@@ -68,18 +72,21 @@ def parse(layers: Layers | None = None, *, command: str | None = None) -> Settin
 
 
 def origins(layers: Layers) -> dict[str, Origin]:
-    """For each key of `SETTINGS`, where its value came from. Raises `ConfigError` on unknown names."""
+    """Return where the value of each key of `SETTINGS` came from.
+
+    Raises `ConfigError` on unknown names.
+    """
     written = _written(layers)
     return {s.key: written[s.key].origin if s.key in written else Origin("default", "default") for s in SETTINGS}
 
 
 def shown(settings: Settings) -> dict[str, str]:
-    """Each key with its value as a user would write it ("" where not set), credentials masked."""
+    """Return each key's value as a user would write it, "" if not set, with credentials masked."""
     return {s.key: "" if (v := getattr(settings, s.field)) is None else s.unit.show(v) for s in SETTINGS}
 
 
 def _written(layers: Layers) -> dict[str, _Raw]:
-    """What was written, by key, the strongest layer last."""
+    """Return the value of each key from the strongest layer that sets it."""
     return {**_from_file(layers), **_from_environment(layers.environment), **_from_flags(layers.flags)}
 
 
@@ -125,7 +132,7 @@ def _from_file(layers: Layers) -> dict[str, _Raw]:
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:
-    """Half a sentence with the nearest right name, compared without regard to case, dashes and underscores."""
+    """Return half a sentence with the nearest name; case, dashes and underscores do not matter."""
     plain = {right.lower().replace("-", "_"): right for right in names}
     close = difflib.get_close_matches(name.lower().replace("-", "_"), plain, n=1, cutoff=0.6)
     return f": did you mean {plain[close[0]]}?" if close else "; docs/configuration.md lists them all"
@@ -145,7 +152,10 @@ def _value(setting: Setting, raw: _Raw) -> Value:
 
 
 def _refuse_nonsense(settings: Settings, written: Mapping[str, Origin], *, has_topology: bool) -> None:
-    """Settings that are each in range but make no sense together. `has_topology`: the command brings one of its own."""
+    """Raise ConfigError if settings contradict each other.
+
+    `has_topology`: the command has a topology of its own.
+    """
 
     def name(key: str) -> str:
         value = shown(settings)[key]
@@ -162,7 +172,10 @@ def _refuse_nonsense(settings: Settings, written: Mapping[str, Origin], *, has_t
 
 
 def _refuse_placement(settings: Settings, name: Callable[[str], str], *, has_topology: bool) -> None:
-    """`name` is a key with its value, as it was written."""
+    """Raise ConfigError if settings of placement contradict each other.
+
+    `name` returns a key as the user wrote it, with its value.
+    """
     if settings.desired_num_zones_per_write_quorum < settings.min_num_zones_per_write_quorum:
         raise ConfigError(f"{name('desired_num_zones_per_write_quorum')} is below {name('min_num_zones_per_write_quorum')}")
     if settings.placement_policy != "none" and settings.placement_compat != "java" and not has_topology:

@@ -1,4 +1,4 @@
-"""The settings of placement: which policy ensembles are held to, and where bookies' locations are learned."""
+"""The settings of placement: the policy that ensembles must satisfy, and where bookies are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/configuration.md, made from the table of settings so that it cannot lag behind."""
+"""Render docs/configuration.md from the table of settings, so that it is never out of date."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ metrics_textfile = "/var/lib/node_exporter/textfile/bookkeeper_auditor.prom"
 
 
 def reference_markdown() -> str:
-    """The whole page, ending in one newline. Pure."""
+    """Return the whole page, which ends in one newline. Pure."""
     parts = [_OPENING]
     for section, settings in groupby(SETTINGS, key=lambda setting: setting.section):
         parts.append(f"\n## {section}\n")

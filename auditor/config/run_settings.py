@@ -250,4 +250,4 @@ CONFIG_FILE = Setting(
         "Not set: no file is read, whatever directory the command runs in.",
     commands=EVERY_COMMAND,
 )  # fmt: skip
-"""Where the file is cannot stand in the file: a flag and a variable, no key."""
+"""Names the file, so it has a flag and a variable but no key in the file."""

@@ -1,4 +1,4 @@
-"""What is known of one setting: its names, its unit, its bounds, its default and why."""
+"""One setting: its names, unit and bounds, its default and the reason for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EVERY_COMMAND = frozenset({"run", "ledger", "demo", "replay", "report", "topolog
 AUDITING = frozenset({"run", "ledger", "demo", "config"})
 """Commands that ask ZooKeeper and bookies. `config` shows every setting, so it takes every flag."""
 PLACING = AUDITING | {"topology"}
-"""Commands that look where bookies are."""
+"""Commands that locate bookies."""
 JUDGING = AUDITING | {"replay"}
 WHOLE_RUNS = frozenset({"run", "demo", "config"})
 ONLY_RUN = frozenset({"run", "config"})
@@ -22,8 +22,9 @@ ONLY_RUN = frozenset({"run", "config"})
 class Setting:
     """One row of the table of settings.
 
-    `default` is written as a user would write it (None: not set); `low` and `high` are inclusive, in the parsed unit;
-    `elsewhere` holds the defaults of commands that differ; `required` names the commands that cannot do without.
+    `default` is as a user would write it (None: not set). `low` and `high` are inclusive, in the
+    parsed unit. `elsewhere` has other defaults by command. `required` names the commands that do
+    not work without the setting.
     """
 
     key: str
@@ -44,7 +45,7 @@ class Setting:
 
     @property
     def off_flag(self) -> str | None:
-        """The flag that takes back a switch which the environment or the file sets."""
+        """The flag that turns off a switch set in the environment or the file; None for others."""
         return "--no-" + self.key.replace("_", "-") if self.is_flag else None
 
     @property
@@ -61,15 +62,15 @@ class Setting:
 
     @property
     def field(self) -> str:
-        """The name in `Settings`: durations say their unit."""
+        """The name in `Settings`: the key, with `_ms` for durations."""
         return self.key + "_ms" if self.unit is DURATION else self.key
 
     def default_for(self, command: str | None) -> str | None:
-        """The default as a user would write it, for one command (None: for `run`)."""
+        """Return the default of one command (None: of `run`) as a user would write it."""
         return self.elsewhere.get(command or "run", self.default)
 
     def parse(self, raw: object) -> Value:
-        """The value within its bounds. Raises ValueError with half a sentence."""
+        """Parse a value and check its bounds. Raises ValueError with half a sentence."""
         value = self.unit.parse(raw)
         assert value is not None, "a parser returns a value or raises"
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -83,7 +84,7 @@ class Setting:
 
     @property
     def range_text(self) -> str:
-        """The range for a person, "" where there is none."""
+        """The range for a person, "" if there is none."""
         if self.low is None or self.high is None:
             return ""
         as_unit = float if self.metavar == "RATE" else int

@@ -10,10 +10,10 @@ from auditor.model.placement import PlacementRule, Policy
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What `parse` makes of the layers. Times in ms, sizes in bytes, rates a second (0: no limit); None: not set.
+    """The settings that `parse` returns. `SETTINGS` explains each field under its key.
 
-    Fields are the keys of `SETTINGS`; there they are explained. `pushgateway` may carry credentials and is left out of
-    `repr`; nothing else is secret.
+    Times are in ms, sizes in bytes, rates a second (0: no limit); None: not set. `pushgateway` may
+    have credentials, so `repr` leaves it out; nothing else is secret.
     """
 
     metadata_service_uri: str | None
@@ -81,7 +81,7 @@ class Settings:
     zookeeper_retry_wait_ms: int
 
     def placement_rule(self) -> PlacementRule:
-        """What ensembles are held to."""
+        """Return the placement policy and its parameters."""
         return PlacementRule(
             policy=Policy(self.placement_policy),
             java_compatible=self.placement_compat == "java",
@@ -93,7 +93,7 @@ class Settings:
         )
 
     def bookie_limits(self) -> BookieLimits:
-        """What one conversation with one bookie may cost. There is one conversation a bookie over the whole job."""
+        """Return the limits for one bookie, which has one conversation over the whole job."""
         return BookieLimits(
             requests_per_second=self.bookie_requests_per_second,
             inflight_max=self.bookie_inflight,
@@ -108,11 +108,11 @@ class Settings:
         )
 
     def judging_limits(self) -> JudgingLimits:
-        """What judging one ledger may cost."""
+        """Return the limits for judging one ledger."""
         return JudgingLimits(ledger_time_max_ms=self.ledger_time_max_ms, ledger_memory_max=self.ledger_memory_max)
 
     def zookeeper_limits(self, readers: int) -> ZooKeeperLimits:
-        """What one of `readers` parallel readers may cost the metadata service: the rate is shared between them."""
+        """Return the limits for one of `readers` parallel readers. They share the rate equally."""
         assert readers >= 1, readers
         return ZooKeeperLimits(
             reads_per_second=self.zookeeper_reads_per_second / readers,

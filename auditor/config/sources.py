@@ -1,4 +1,4 @@
-"""Where raw settings are read from: the only place here that touches a file."""
+"""Read raw settings. No other module of `auditor.config` touches a file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ CONFIG_FILE_BYTES_MAX = 2**20
 
 
 def read_layers(flags: Mapping[str, object], environment: Mapping[str, str]) -> Layers:
-    """The three layers of one call. The file is the one named by --config or, failing that, AUDITOR_CONFIG.
+    """Return the layers of one command. --config names the file, or else AUDITOR_CONFIG does.
 
-    Raises `ConfigError` where the file cannot be read or is no TOML.
+    Raises `ConfigError` if the file cannot be read or is not TOML.
     """
     named = flags.get(CONFIG_FILE.key) or environment.get(CONFIG_FILE.variable)
     if not named:
@@ -26,7 +26,7 @@ def read_layers(flags: Mapping[str, object], environment: Mapping[str, str]) -> 
 
 
 def read_file(path: Path) -> dict[str, object]:
-    """A TOML file as tomllib reads it. Raises `ConfigError` naming the file and the line."""
+    """Return a TOML file as tomllib reads it. Raises `ConfigError` with the file and the reason."""
     try:
         with path.open("rb") as file:
             content = file.read(CONFIG_FILE_BYTES_MAX + 1)

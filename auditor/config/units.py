@@ -1,7 +1,8 @@
-"""How a setting is written and what it is then: durations, sizes, rates, counts, shares, switches, words, lists.
+"""Parse and show the values of settings: durations, sizes, rates, counts, shares, switches, lists.
 
-Every parser takes what a flag, an environment variable (text) or TOML (text, int, float, bool) may hold and raises
-`ValueError` with half a sentence ("is not a duration: write 500ms, ...") that the caller completes with the key.
+Every parser accepts what a flag or an environment variable (text) or TOML (text, int, float, bool,
+array) may hold. It raises `ValueError` with half a sentence ("is not a duration: write 500ms, ...")
+that the caller completes with the key.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from fractions import Fraction
 from urllib.parse import urlsplit
 
 Value = str | int | float | bool | tuple[str, ...] | None
-"""What a setting is after parsing: frozen, hashable, picklable."""
+"""A setting after parsing: frozen, hashable, picklable."""
 
 TEXT_CHARS_MAX = 4096
 """Characters accepted in one text setting."""
@@ -33,7 +34,10 @@ _SWITCH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no
 
 @dataclass(frozen=True)
 class Unit:
-    """One way of writing a value. `show(parse(x))` is x in its shortest form; `metavar` stands for it in help."""
+    """One notation for values. `show(parse(x))` is x in its shortest form, without credentials.
+
+    `metavar` stands for a value in help texts.
+    """
 
     metavar: str
     parse: Callable[[object], Value]
@@ -47,7 +51,10 @@ def _text_of(raw: object, what: str) -> str:
 
 
 def parse_duration(raw: object) -> int:
-    """Milliseconds of "500ms", "30s", "5m", "72h", "7d" or "0". A bare number other than 0 has no unit and is refused."""
+    """Return the milliseconds of "500ms", "30s", "5m", "72h", "7d" or "0".
+
+    Refuses any other number without unit.
+    """
     text = _text_of(raw, "a duration: write 500ms, 30s, 5m or 72h")
     if text == "0":
         return 0
@@ -61,7 +68,7 @@ def parse_duration(raw: object) -> int:
 
 
 def parse_size(raw: object) -> int:
-    """Bytes of "64MiB", "1.5GiB", "200MB" or a plain number of bytes."""
+    """Return the bytes of "64MiB", "1.5GiB", "200MB" or a plain number of bytes."""
     text = _text_of(raw, "a size: write 64MiB, or a number of bytes")
     match = _SIZE.fullmatch(text)
     if match is None or match[2] not in _BYTES:
@@ -73,7 +80,7 @@ def parse_size(raw: object) -> int:
 
 
 def parse_rate(raw: object) -> float:
-    """So many a second; 0 is no limit."""
+    """Return a rate a second; 0 is no limit."""
     text = _text_of(raw, "a number a second (0: no limit)")
     if _RATE.fullmatch(text) is None:
         raise ValueError("is not a number a second: write 2000, or 0 for no limit")
@@ -81,7 +88,7 @@ def parse_rate(raw: object) -> float:
 
 
 def parse_count(raw: object) -> int:
-    """A whole number, not negative."""
+    """Return a whole number that is not negative."""
     text = _text_of(raw, "a whole number")
     if isinstance(raw, float) or _COUNT.fullmatch(text) is None:
         raise ValueError("is not a whole number of 0 or more")
@@ -89,7 +96,7 @@ def parse_count(raw: object) -> int:
 
 
 def parse_percent(raw: object) -> int:
-    """A whole number of percent: 50 or "50%"."""
+    """Return a whole number of percent: 50 or "50%"."""
     text = _text_of(raw, "a number of percent").removesuffix("%").rstrip()
     if isinstance(raw, float) or _COUNT.fullmatch(text) is None:
         raise ValueError("is not a whole number of percent: write 50%")
@@ -97,7 +104,7 @@ def parse_percent(raw: object) -> int:
 
 
 def parse_switch(raw: object) -> bool:
-    """true or false; from the environment also yes, no, on, off, 1, 0."""
+    """Return a bool: from TOML a bool, or text: true, false, yes, no, on, off, 1, 0."""
     if isinstance(raw, bool):
         return raw
     if not isinstance(raw, str) or raw.strip().lower() not in _SWITCH:
@@ -106,7 +113,7 @@ def parse_switch(raw: object) -> bool:
 
 
 def parse_text(raw: object) -> str:
-    """One line of printable text, not empty."""
+    """Return one line of printable text that is not empty."""
     if not isinstance(raw, str):
         raise ValueError("is not text: put it in quotes")
     text = raw.strip()
@@ -120,7 +127,10 @@ def parse_text(raw: object) -> str:
 
 
 def parse_list(raw: object) -> tuple[str, ...]:
-    """Items with commas between them, or a TOML array of text; each once, in order, none empty."""
+    """Return the items of a text with commas or of a TOML array of text, each once, in order.
+
+    Refuses empty items.
+    """
     written = raw if isinstance(raw, list) else parse_text(raw).split(",")
     if len(written) > LIST_ITEMS_MAX:
         raise ValueError(f"has more than {LIST_ITEMS_MAX} items")
@@ -130,11 +140,11 @@ def parse_list(raw: object) -> tuple[str, ...]:
 
 
 def parse_http_url(raw: object) -> str:
-    """An http or https URL with a host."""
+    """Return an http or https URL with a host."""
     text = parse_text(raw)
     try:
         parts = urlsplit(text)
-        parts.port  # noqa: B018 - raises ValueError where the port is no number
+        parts.port  # noqa: B018 - raises ValueError if the port is not a number
     except ValueError:
         raise ValueError("is not a URL: write http://host:9091") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -143,17 +153,20 @@ def parse_http_url(raw: object) -> str:
 
 
 def has_credentials(text: str) -> bool:
-    """Whether a URL carries user:password@ before its host."""
+    """Return whether a URL in `text` has a user or password before its host."""
     return re.search(r"//[^/?#]*@", text) is not None
 
 
 def without_credentials(text: str) -> str:
-    """`text` with what stands between // and @ in any URL replaced by ***."""
+    """Return `text` with *** for what is between // and @ in each URL."""
     return re.sub(r"//[^/?#\s]*@", "//***@", text)
 
 
 def one_of(*words: str, refused: dict[str, str] | None = None) -> Unit:
-    """One of some fixed words. `refused` maps words a user may well expect to the reason they are not accepted."""
+    """Return a unit that accepts fixed words only.
+
+    `refused` maps words that a user may expect to the reason why they are not accepted.
+    """
 
     def parse(raw: object) -> Value:
         if isinstance(raw, str) and raw.strip() in words:
@@ -195,12 +208,12 @@ def _largest(value: Value, units: dict[str, int]) -> str:
 
 
 def show_duration(value: Value) -> str:
-    """In the largest unit that keeps it whole, days aside: 259200000 is "72h"."""
+    """Show milliseconds in the largest unit, up to hours, that keeps them whole: "72h"."""
     return _largest(value, {u: ms for u, ms in _MS.items() if u != "d"})
 
 
 def show_size(value: Value) -> str:
-    """In the largest binary unit that keeps it whole: 67108864 is "64MiB"."""
+    """Show bytes in the largest binary unit that keeps them whole: 67108864 is "64MiB"."""
     return _largest(value, {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30})
 
 

@@ -10,9 +10,10 @@ from auditor.model.identity import BookieId, EntryId, LedgerId
 
 
 class SequenceGroup(NamedTuple):
-    """BP-34's SequenceGroup: runs of `size` entries starting at `first`, `first + period`, ..., `last`.
+    """BP-34's SequenceGroup: runs of `size` entries each.
 
-    `period` 0 is one run (`last == first`).
+    The runs start at `first`, `first + period`, ..., `last`. With `period` 0 there is one run
+    (`last == first`).
     """
 
     first: EntryId
@@ -22,7 +23,7 @@ class SequenceGroup(NamedTuple):
 
 
 class AnswerStatus(StrEnum):
-    """What came of asking one bookie for its list of one ledger's entries."""
+    """The result of asking one bookie for its list of one ledger's entries."""
 
     HELD = "held"
     NO_SUCH_LEDGER = "no_such_ledger"
@@ -37,19 +38,21 @@ class AnswerStatus(StrEnum):
 
 
 VALID_ANSWERS = frozenset({AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER})
-"""The two answers that say which entries are there. Everything else is unknown, never absence."""
+"""The two answers that say which entries are there. All others mean unknown, never absent."""
 
 
 NO_COOKIE = "neither registered nor known by a cookie"
-"""The detail of an UNREGISTERED answer for a bookie that the cluster has forgotten, or never knew: it will not come back."""
+"""Detail of an UNREGISTERED answer for a bookie that the cluster has forgotten or never knew. Such
+a bookie does not come back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One bookie's answer about one ledger at one look.
 
-    `groups` is the canonical form (contract section 5), 24 bytes a group, big-endian, without the 64-byte header; empty
-    unless HELD. `requests` counts every frame sent for it, `retries` those beyond the first.
+    `groups` is the canonical form (contract section 5): 24 bytes a group, big-endian, without the
+    64-byte header. It is empty unless HELD. `requests` counts every frame sent for this answer,
+    `retries` those beyond the first.
     """
 
     bookie_id: BookieId
@@ -66,12 +69,12 @@ class Answer:
 
     @property
     def is_gone(self) -> bool:
-        """The bookie was neither registered nor known by a cookie when it should have been asked."""
+        """Whether the bookie had neither a registration nor a cookie when it was to be asked."""
         return self.status is AnswerStatus.UNREGISTERED and self.detail == NO_COOKIE
 
 
 class ReadStatus(StrEnum):
-    """What came of reading one entry on one bookie (READ_ENTRY)."""
+    """The result of reading one entry on one bookie (READ_ENTRY)."""
 
     PRESENT = "present"
     NO_ENTRY = "no_entry"
@@ -81,21 +84,25 @@ class ReadStatus(StrEnum):
     REFUSED = "refused"
     INVALID = "invalid"
     CORRUPT = "corrupt"
-    """The right entry with a digest that does not match its bytes."""
+    """The right entry, but its digest does not match its bytes."""
     TOO_LARGE = "too_large"
     UNREGISTERED = "unregistered"
     ADDRESS_UNKNOWN = "address_unknown"
     NOT_ASKED = "not_asked"
-    """Not sent: the bookie was searched for entries of other ledgers as often as one run allows."""
+    """Not sent: the searches of this run had used up the reads allowed on this bookie."""
 
 
 ABSENT_READS = frozenset({ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER})
-"""The two read answers that prove absence."""
+"""The two results of a read that prove absence."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryRead:
-    """One entry read on one bookie: to confirm that it is lacking, as a probe, or (`is_search`) to look for it elsewhere."""
+    """One read of an entry on one bookie.
+
+    It confirms that the bookie lacks the entry, is a probe, or searches for the entry on bookies
+    where it does not belong (`is_search`).
+    """
 
     bookie_id: BookieId
     ledger_id: LedgerId
@@ -111,7 +118,7 @@ class EntryRead:
 
 
 class Greeting(StrEnum):
-    """What a bookie as a whole did when it was asked at one look."""
+    """How one bookie responded at one look, over all its requests."""
 
     ANSWERED = "answered"
     SILENT = "silent"

@@ -9,7 +9,10 @@ from auditor.model.identity import BookieId, LedgerId
 
 @dataclass(frozen=True, slots=True)
 class SilentFacts:
-    """BOOKIE_SILENT_YET_REGISTERED. `address`: host and port of its registration; `detail`: how the last try ended."""
+    """BOOKIE_SILENT_YET_REGISTERED.
+
+    `address`: host and port in its registration. `detail`: how the last attempt ended.
+    """
 
     registration: str
     address: str
@@ -21,8 +24,10 @@ class SilentFacts:
 
 @dataclass(frozen=True, slots=True)
 class FailingFacts:
-    """BOOKIE_FAILING_REQUESTS. `ledgers`: those refused at each of two looks or more; `lists_refused` and `reads_refused` count
-    over all looks, and `statuses` has each error status with its number, the most frequent first."""
+    """BOOKIE_FAILING_REQUESTS. `ledgers`: ledgers refused at each of two looks or more.
+
+    `lists_refused` and `reads_refused` count over all looks. `statuses` has each error status with
+    its number of occurrences, the most frequent first."""
 
     registration: str
     address: str
@@ -36,9 +41,13 @@ class FailingFacts:
 
 @dataclass(frozen=True, slots=True)
 class LostFacts:
-    """BOOKIE_LOST_UNNOTICED. `unmarked_ledgers`: closed, non-empty, naming it and unmarked at each look; `some_ledgers` are the
-    first of them. Of the other ledgers that name it still, `marked_ledgers_last` were marked when their mark was read last,
-    `marked_ledgers_first` of these at the first look already: the two are equal, else the cluster is marking."""
+    """BOOKIE_LOST_UNNOTICED.
+
+    `unmarked_ledgers`: closed, non-empty ledgers that name it and are unmarked at each look;
+    `some_ledgers` are the first of these. Of the other ledgers that still name it,
+    `marked_ledgers_last` had a mark when their mark was last read, and `marked_ledgers_first` of
+    these already at the first look. They are equal: otherwise the cluster is still marking, and
+    there is no finding."""
 
     has_cookie: bool
     unmarked_ledgers: int
@@ -48,16 +57,22 @@ class LostFacts:
     apart_ms: int
     """Time between the first and the last look at which it was not registered."""
     unregistered_ms: int
-    """Time since it was first seen unregistered, by this run or one before, up to the last look."""
+    """Time from when this run or an earlier run first saw it unregistered to the last look."""
     lost_bookie_recovery_delay_s: int | None
     replication_disabled: bool
     renamed_to: BookieId | None = None
-    """The registered bookie that holds what this one should hold, and that no segment of the compared ledgers names."""
+    """The registered bookie that holds what this bookie should hold.
+
+    No segment of the compared ledgers names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LostContentFacts:
-    """BOOKIE_LOST_CONTENT. Of `asked` ledgers it lacks more than half in `lacking_most`: `absent` of `expected` entries."""
+    """BOOKIE_LOST_CONTENT.
+
+    `asked`: ledgers for which the bookie's last result is valid. In `lacking_most` of these it
+    surely lacks more than half of its entries. Added up, it lacks `absent` of `expected` entries.
+    """
 
     registration: str
     address: str

@@ -21,9 +21,10 @@ class Registration(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BookieRecord:
-    """What the metadata service says of one bookie at one look, and how the bookie itself greeted us.
+    """What the metadata service says of one bookie at one look, and the bookie's greeting.
 
-    `host` and `port` are None where the registration is missing or could not be read (`problem` says why).
+    `host` and `port` are None if the registration is missing or could not be read; `problem` then
+    says why it could not be read.
     """
 
     bookie_id: BookieId
@@ -40,12 +41,13 @@ class BookieRecord:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The cluster around a ledger, as far as its verdict depends on it, when the run began.
+    """The state of the cluster on which a ledger's verdict depends, when the run began.
 
-    `locations` are the assigned ones (`/rack`, `/region/rack`, `/zone/upgradeDomain`), also of bookies that are down; a bookie
-    without one is not in it. `areas` have the locations of hosts and networks, for bookies that
-    only ledgers name. `auditor` is the elected auditor's bookie id, None where none is elected.
-    `maintenance`: bookies that an operator says are known to be down.
+    `locations` are the assigned ones (`/rack`, `/region/rack`, `/zone/upgradeDomain`), also of
+    bookies that are down; bookies without a location are left out. `areas` have the locations of
+    hosts and networks, for bookies that only ledgers name. `auditor` is the bookie id of the
+    elected auditor, None if none is elected. `maintenance`: bookies known to be down, as the
+    operator says.
     """
 
     writable: frozenset[BookieId] = frozenset()
@@ -70,10 +72,10 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What is true of the whole cluster for one run. `instance_id` may be missing in old clusters.
+    """The facts about the whole cluster in one run. `instance_id` may be missing in old clusters.
 
-    `lost_bookie_recovery_delay_s` is the value of the znode of that name (None: no such znode), in seconds;
-    `session_timeout_ms` is BookKeeper's zkTimeout as we assume it.
+    `lost_bookie_recovery_delay_s` is the value of the znode of that name in seconds, None without
+    such a znode. `session_timeout_ms` is the zkTimeout of BookKeeper that we assume.
     """
 
     metadata_service_uri: str
@@ -86,7 +88,10 @@ class ClusterFacts:
     session_timeout_ms: int = 10_000
 
     def is_of(self, instance_id: str | None, root: str | None, hosts: Iterable[str]) -> bool:
-        """Whether the cluster is the one described: by its instance id, in clusters that have none by ROOT and hosts."""
+        """Return whether the arguments describe this cluster.
+
+        The instance id decides. If neither side has one, ROOT and the hosts decide.
+        """
         if self.instance_id is not None or instance_id is not None:
             return self.instance_id == instance_id
         return self.root == root and sorted(self.hosts) == sorted(hosts)

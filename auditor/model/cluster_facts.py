@@ -1,4 +1,7 @@
-"""The facts of findings on the cluster as a whole: times in ms since 1970 UTC, durations in ms where the name ends so."""
+"""The facts of findings on the cluster as a whole: one frozen dataclass a kind.
+
+Durations are in ms where the name ends in `_ms`; `previous_finished_at` is text.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ from auditor.model.identity import LedgerId
 
 @dataclass(frozen=True, slots=True)
 class PopulationFacts:
-    """LEDGER_POPULATION_DROPPED. `ledgers` were listed, and `ledgers_again` when they were listed again `apart_ms` later."""
+    """LEDGER_POPULATION_DROPPED.
+
+    `ledgers` were listed first, and `ledgers_again` in a second listing `apart_ms` later.
+    """
 
     previous_run: str
     previous_finished_at: str
@@ -21,21 +27,25 @@ class PopulationFacts:
     some_gone: tuple[LedgerId, ...]
     instance_id: str | None
     runs_in_a_row: int = 1
-    """Whole runs in a row that were held against the same run and listed so few, this one among them."""
+    """Consecutive whole runs, this one included, that listed so few compared with the same run."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarkWithoutLedgerFacts:
-    """MARK_WITHOUT_LEDGER. `marks` older than `grace_ms` whose ledgers had no metadata at two looks, `apart_ms` apart."""
+    """MARK_WITHOUT_LEDGER.
+
+    `marks` counts marks older than `grace_ms` whose ledgers had no metadata at two looks. The looks
+    are `apart_ms` apart.
+    """
 
     marks: int
     some_ledgers: tuple[LedgerId, ...]
-    """The ids in the oldest of these marks, at most 20, the oldest first."""
+    """The ledgers of the oldest of these marks, at most 20, oldest mark first."""
     oldest_age_ms: int
     oldest_path: str
     """The znode of the oldest mark."""
     grace_ms: int
     unchecked: int
-    """Marks of other ledgers that were not listed, and that were not looked at because there were too many."""
+    """Further marks of ledgers that were not listed. There were too many to check them."""
     apart_ms: int
     replication_disabled: bool

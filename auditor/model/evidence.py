@@ -14,10 +14,11 @@ from auditor.model.placement import PlacementRule
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at one ledger: what ZooKeeper said, then what the bookies said. `reads` is keyed by (bookie, entry).
+    """One look at one ledger: what ZooKeeper said, then what the bookies said.
 
-    A look without answers is either one at which nothing had to be asked, or the closing one, which reads the metadata and
-    the mark again before anything is reported.
+    `reads` is keyed by (bookie, entry). A look has no answers if nothing had to be asked, or if it
+    is the closing look. The closing look reads the metadata and the mark again before anything is
+    reported.
     """
 
     record: LedgerRecord
@@ -35,23 +36,27 @@ class LedgerEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a verdict depends on beside the evidence. Written down with the run, so that a replay is exact."""
+    """What a verdict depends on beside the evidence. A run stores it, so that a replay is exact."""
 
     judged_at_ms: int
     underreplication_grace_ms: int
     confirming_reads_max: int
-    """Confirming reads for one (ledger, bookie) at one look, at most."""
+    """Maximum of confirming reads for one (ledger, bookie) at one look."""
     looks_max: int
-    """Looks at which one ledger's bookies are asked, at most; a ledger that keeps changing is `unsettled` then."""
+    """Maximum of looks that ask a ledger's bookies. A ledger that still changes is `unsettled`."""
     stranded_entries_max: int = 0
-    """Entries without a copy that are looked for on all other bookies, a ledger, at most; 0: none."""
+    """Maximum of entries without a copy that are searched on all other bookies, for each ledger."""
     probe_entries: int = 0
-    """Entries sampled a (ledger, bookie) where the bookie cannot list, beside the ends of each segment; 0: none is read."""
+    """Entries drawn at random for each (ledger, bookie) if the bookie cannot list.
+
+    The ends of each segment are read too. 0: no entry is read."""
     probe_seed: int = 0
     """Seed of that sample, drawn anew for each run."""
     stuck_after_ms: int = 0
-    """How long a ledger may be open or in recovery; 0: for ever."""
+    """How long a ledger may be open or in recovery; 0: without limit."""
     placement: PlacementRule = field(default_factory=PlacementRule)
     around: Surroundings = field(default_factory=Surroundings)
     sound_sample: float = 0.0
-    """The share (0 to 1) of sound ledgers that are given to the second checker; all others are in any case."""
+    """The share (0 to 1) of sound ledgers that the second checker judges.
+
+    It judges every ledger that is not sound."""

@@ -1,8 +1,9 @@
-"""The facts of a finding: one frozen dataclass a kind (or for kinds that say the same things).
+"""The facts of a finding: one frozen dataclass for each kind, or for kinds with the same facts.
 
-A witness is rendered from these values and from the looks, and from nothing else. So each sentence can be compared with the
-truth: the second checker derives every fact again, and the model compares them with what it knows. Times are in ms since 1970
-UTC, durations in ms where the name ends so. Sets of bookies are sorted tuples.
+A witness is rendered from these values and the looks alone. This makes each sentence testable: the
+second checker derives every fact again, and the model-based tests compare them with what they know.
+Names that end in `_ms` are times (ms since 1970 UTC) or durations (ms). Sets of bookies are sorted
+tuples.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ Parameters: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class WhyMarked(StrEnum):
-    """Why a mark may still stand, as far as the evidence tells."""
+    """Why a mark may still be there, as far as the evidence shows."""
 
     NO_COPY = "no_copy"
     """An entry has no copy to replicate from."""
     NO_COPY_IN_REACH = "no_copy_in_reach"
-    """An entry has no copy on any bookie that answered: all that may hold it are not registered or silent."""
+    """An entry has no copy on any bookie that answered. Those that may hold it are silent or not
+    registered."""
     REPLICATION_DISABLED = "replication_disabled"
     NO_AUDITOR = "no_auditor"
     NO_SPARE_BOOKIE = "no_spare_bookie"
@@ -33,41 +35,42 @@ class WhyMarked(StrEnum):
     EMPTY_LEDGER = "empty_ledger"
     """Closed without entries."""
     STALE = "stale"
-    """Every copy was listed where the metadata says."""
+    """Every copy was listed or read where the metadata says."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How far entries without a copy were looked for on registered bookies outside their write sets.
+    """How far entries without a copy were searched on registered bookies outside their write sets.
 
-    A bookie is looked at by its list of the ledger where it gave a valid one, else by reading. `searched`: it answered for
-    each entry it was looked at for. `unheard`: it did not, for one of them at least. `found_on`: it holds one at least;
-    `found_unnamed`: likewise, and no segment of the ledger names it. `corrupt_on`: it sent one with a wrong digest or under
-    other ids.
+    A bookie is searched by its list of the ledger if that is valid, else by reads. `searched`:
+    bookies that gave a result for each entry. `unheard`: bookies that gave none for at least one.
+    `found_on`: bookies that hold at least one. `found_unnamed`: those of them that no segment of
+    the ledger names. `corrupt_on`: bookies that sent an entry with a wrong digest or other ids.
     """
 
     entries: int
-    """Entries looked for."""
+    """Entries that were searched."""
     entries_found: int
     """Of these, entries that some bookie holds."""
     entries_unnamed: int
-    """Of these, entries that a bookie holds which no segment of the ledger names: it will collect them."""
+    """Of these, entries on a bookie that no segment of the ledger names: it will collect them."""
     entries_left: int
-    """Entries without a copy that were not looked for."""
+    """Entries without a copy that were not searched."""
     searched: tuple[BookieId, ...] = ()
     found_on: tuple[BookieId, ...] = ()
     found_unnamed: tuple[BookieId, ...] = ()
     corrupt_on: tuple[BookieId, ...] = ()
     unheard: tuple[BookieId, ...] = ()
     not_asked: tuple[BookieId, ...] = ()
-    """Bookies that were not read, because the search had reached its bound for one bookie and run."""
+    """Bookies that were not read: searches had used up the reads allowed on them in this run."""
     found_first: tuple[EntryId, ...] = ()
-    """For each bookie of `found_on`, the lowest entry looked for that it holds."""
+    """For each bookie of `found_on`, the lowest searched entry that it holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryFacts:
-    """ENTRY_WITHOUT_REPLICA, ENTRY_ONLY_OUTSIDE_ENSEMBLE, ENTRY_BELOW_ACK_QUORUM and ENTRY_BELOW_WRITE_QUORUM."""
+    """ENTRY_WITHOUT_REPLICA, ENTRY_ONLY_OUTSIDE_ENSEMBLE, ENTRY_BELOW_ACK_QUORUM and
+    ENTRY_BELOW_WRITE_QUORUM."""
 
     worst_entry: EntryId
     write_set: tuple[BookieId, ...]
@@ -75,17 +78,22 @@ class EntryFacts:
     listed_outside: tuple[BookieId, ...] = ()
     """Bookies outside the write set whose list of the ledger names the worst entry."""
     gone: tuple[BookieId, ...] = ()
-    """Bookies with neither a registration nor a cookie that should hold some entry of the ledger, and so lack it."""
+    """Bookies that should hold entries of the ledger, but have neither registration nor cookie."""
     at_tail: bool = False
-    """Each bookie that lacks entries was found to hold all it should before them: only the end of the last segment is missing.
-    Of the worst entry as many copies as the ack quorum were found."""
+    """Only the end of the last segment is missing.
+
+    Each bookie that lacks entries was found to hold all that it should hold before them. At least
+    ack-quorum copies of the worst entry were found."""
     search: Search | None = None
-    """None where every entry has a copy, or where no bookie could be looked at."""
+    """None if every entry has a copy, or if no bookie could be searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class CorruptFacts:
-    """ENTRY_CORRUPT. `copies`: each bookie with the entries, ascending, that it sent with a wrong digest at two looks."""
+    """ENTRY_CORRUPT.
+
+    `copies`: each bookie, with the entries (ascending) that had a wrong digest at two looks.
+    """
 
     worst_entry: EntryId
     write_set: tuple[BookieId, ...]
@@ -94,8 +102,10 @@ class CorruptFacts:
 
 @dataclass(frozen=True, slots=True)
 class MarkFacts:
-    """UNDERREPLICATED_BEYOND_GRACE. `age_ms` counts from the older of the two times. `state` is the ledger's, None where its
-    metadata could not be read: of a ledger that is not closed no entry is checked."""
+    """UNDERREPLICATED_BEYOND_GRACE. `age_ms` counts from the older of the mark's two times.
+
+    `state` is the ledger's, None if its metadata could not be read. The entries of a ledger that is
+    not closed are not checked."""
 
     age_ms: int
     grace_ms: int
@@ -103,9 +113,9 @@ class MarkFacts:
     changed_ms: int | None
     missing_replicas: tuple[BookieId, ...]
     problem: str
-    """Why the mark's bytes could not be read; "" where they could."""
+    """Why the mark's bytes could not be read; "" if they could."""
     lock_holder: str | None
-    """Host name of the worker that holds its lock, "" where the lock names none; None without a lock."""
+    """Host name of the worker that holds its lock; "" if the lock has none, None without a lock."""
     lock_since_ms: int | None
     state: LedgerState | None
     why: tuple[WhyMarked, ...]
@@ -113,7 +123,7 @@ class MarkFacts:
 
 @dataclass(frozen=True, slots=True)
 class UnrecoverableFacts:
-    """UNDERREPLICATED_UNRECOVERABLE: the entries without a copy, and the mark of their ledger."""
+    """UNDERREPLICATED_UNRECOVERABLE: the entries without a copy, and their ledger's mark."""
 
     entries: EntryFacts
     mark: MarkFacts
@@ -121,15 +131,18 @@ class UnrecoverableFacts:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateFacts:
-    """ENSEMBLE_DUPLICATE_BOOKIE: each bookie that stands more than once, with its positions in the ensemble."""
+    """ENSEMBLE_DUPLICATE_BOOKIE: each repeated bookie with its positions in the ensemble."""
 
     positions: tuple[tuple[BookieId, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class WriteSetFacts:
-    """A write set that decides about placement. `position` is where it begins, None for the ensemble as a whole; a location is
-    None where the bookie has none (in java mode: where it is not writable). `why` is a clause: "has 1 rack (/r1) and needs 2".
+    """A write set that decides whether an ensemble adheres to the placement policy.
+
+    `position` is where it begins in the ensemble, None for the ensemble as a whole. A location is
+    None if the bookie has none (in java mode: if it is not writable). `why` is a clause: "has 1
+    rack (/r1) and needs 2".
     """
 
     position: int | None
@@ -140,7 +153,10 @@ class WriteSetFacts:
 
 @dataclass(frozen=True, slots=True)
 class PlacementFacts:
-    """PLACEMENT_FAILED and PLACEMENT_SOFT. `shown` are the first of the `deciding` write sets, of `write_sets` in all."""
+    """PLACEMENT_FAILED and PLACEMENT_SOFT.
+
+    `deciding` of `write_sets` write sets decide the adherence; `shown` are the first of these.
+    """
 
     policy: str
     java_mode: bool
@@ -150,12 +166,13 @@ class PlacementFacts:
     shown: tuple[WriteSetFacts, ...]
     without_location: tuple[BookieId, ...]
     recorded_policy: str
-    """What the ledger's writer recorded: shown, never judged; "" where it recorded none."""
+    """The policy that the ledger's writer recorded, "" if none. It is shown, never judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class UndecodableFacts:
-    """METADATA_MALFORMED: bytes that cannot be decoded; never the bytes themselves, which carry the password."""
+    """METADATA_MALFORMED: metadata that cannot be decoded. The bytes are left out: they hold the
+    password."""
 
     reason: str
     offset_bytes: int
@@ -164,7 +181,10 @@ class UndecodableFacts:
 
 
 class Contradicts(StrEnum):
-    """What BookKeeper promises of metadata, and is not so. Behind each member: the numbers that go with it."""
+    """How metadata contradicts itself or BookKeeper's rules.
+
+    The string below a member names the numbers that go with it.
+    """
 
     QUORUM_BELOW_ONE = "quorum_below_one"
     """Ensemble size, write quorum, ack quorum."""
@@ -176,9 +196,9 @@ class Contradicts(StrEnum):
     FIRST_SEGMENT_NOT_AT_ZERO = "first_segment_not_at_zero"
     """Its firstEntryId."""
     SEGMENTS_OUT_OF_ORDER = "segments_out_of_order"
-    """firstEntryId of a segment, and of the one before it, which is not lower."""
+    """firstEntryId of a segment, and that of the segment before it, which is not lower."""
     WRONG_ENSEMBLE_SIZE = "wrong_ensemble_size"
-    """firstEntryId of the segment, its bookies, ensemble size."""
+    """firstEntryId of the segment, number of its bookies, ensemble size."""
     NO_LAST_ENTRY = "no_last_entry"
     LAST_ENTRY_BELOW_MINUS_ONE = "last_entry_below_minus_one"
     """lastEntryId."""
@@ -187,12 +207,12 @@ class Contradicts(StrEnum):
 
 
 CONTRADICTIONS_MAX = 20
-"""Contradictions that a finding carries; the rest is counted. A znode has room for thousands of segments."""
+"""Contradictions in one finding; the rest is counted. A znode can hold thousands of segments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """One contradiction with its numbers, in the order that `Contradicts` gives."""
+    """One contradiction, with its numbers in the order given in `Contradicts`."""
 
     what: Contradicts
     numbers: tuple[int, ...] = ()
@@ -200,7 +220,10 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True)
 class ContradictionFacts:
-    """METADATA_MALFORMED: metadata that contradicts itself. `contradictions` are the first CONTRADICTIONS_MAX of `total`."""
+    """METADATA_MALFORMED: metadata that contradicts itself.
+
+    `contradictions` are the first CONTRADICTIONS_MAX of `total`.
+    """
 
     contradictions: tuple[Contradiction, ...]
     total: int
@@ -208,8 +231,10 @@ class ContradictionFacts:
 
 @dataclass(frozen=True, slots=True)
 class StuckFacts:
-    """LEDGER_STUCK. OPEN counts from the ledger's creation (`by_metadata`: as its own metadata dates it), IN_RECOVERY from
-    the last write of its znode."""
+    """LEDGER_STUCK. `since_ms` is when an OPEN ledger was created.
+
+    For a ledger IN_RECOVERY it is the last write of its znode. `by_metadata`: the creation time is
+    the one in the ledger's metadata."""
 
     state: LedgerState
     since_ms: int
@@ -220,12 +245,15 @@ class StuckFacts:
 
 @dataclass(frozen=True, slots=True)
 class BeyondEndFacts:
-    """ENTRIES_BEYOND_END: entries above `last_entry_id` that at least ack-quorum bookies of the last ensemble list."""
+    """ENTRIES_BEYOND_END: entries above `last_entry_id`.
+
+    At least ack-quorum bookies of the last ensemble list them.
+    """
 
     last_entry_id: EntryId
     ack_quorum: int
     listed_by: tuple[BookieId, ...]
-    """The bookies of the last ensemble that list one of them."""
+    """The bookies of the last ensemble that list at least one of these entries."""
 
 
 Facts: TypeAlias = (
@@ -249,7 +277,10 @@ Facts: TypeAlias = (
 
 
 def facts_json(value: Any) -> Any:
-    """Return a fact as plain JSON values: a dataclass as an object in the order of its fields, a tuple as a list."""
+    """Return a fact as plain JSON values.
+
+    A dataclass becomes an object in the order of its fields, a tuple a list.
+    """
     if is_dataclass(value):
         return {field.name: facts_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple):

@@ -11,7 +11,7 @@ from auditor.model.ledger import Segment
 
 
 class Severity(IntEnum):
-    """Ordered: the worse, the larger."""
+    """How bad a finding is. The worse, the larger."""
 
     INFO = 1
     WARNING = 2
@@ -23,7 +23,7 @@ class Severity(IntEnum):
 
 
 class Family(StrEnum):
-    """One finding a (ledger, family): the strongest kind."""
+    """Groups of kinds. Each (ledger, family) has at most one finding, of the strongest kind."""
 
     ENTRY = "entry"
     PLACEMENT = "placement"
@@ -33,7 +33,10 @@ class Family(StrEnum):
 
 
 class Subject(StrEnum):
-    """What a finding is about. Findings on a bookie or the cluster change the outcome, never a ledger's standing."""
+    """What a finding is about.
+
+    Findings on a bookie or the cluster change the outcome, never a ledger's standing.
+    """
 
     LEDGER = "ledger"
     BOOKIE = "bookie"
@@ -41,7 +44,7 @@ class Subject(StrEnum):
 
 
 class Kind(StrEnum):
-    """Every kind this version can find. Among the kinds of one family on a ledger the strongest stands first."""
+    """Every kind this version can find. Within a family, ledger kinds go from strong to weak."""
 
     ENTRY_WITHOUT_REPLICA = "ENTRY_WITHOUT_REPLICA"
     ENTRY_ONLY_OUTSIDE_ENSEMBLE = "ENTRY_ONLY_OUTSIDE_ENSEMBLE"
@@ -66,7 +69,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KindFacts:
-    """What is fixed about a kind. `says` is one line for a person."""
+    """What is the same for all findings of a kind. `says` is one line for a person."""
 
     severity: Severity
     family: Family
@@ -192,12 +195,13 @@ CATALOGUE: dict[Kind, KindFacts] = {
 }
 
 RANGES_MAX = 20
-"""Entry ranges shown a finding, and a bookie within it (contract section 4); the rest is counted."""
+"""Entry ranges shown for a finding, and for each bookie in it (contract section 4); the rest is
+counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingSegment:
-    """The segment a finding is about, with its end, which metadata leaves implicit."""
+    """The segment a finding is about, with its last entry, which metadata leaves implicit."""
 
     first_entry_id: EntryId
     last_entry_id: EntryId
@@ -210,7 +214,7 @@ class FindingSegment:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """How many copies the worst entry was promised, how many are confirmed and how many are unknown."""
+    """How many copies the worst entry should have, how many are confirmed, how many are unknown."""
 
     write_quorum: int
     ack_quorum: int
@@ -224,7 +228,7 @@ Ranges = tuple[tuple[EntryId, EntryId], ...]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong with the cluster: a value, never an exception. The witness is rendered from `facts`."""
+    """One violation: a value, never an exception. The witness is rendered from `facts`."""
 
     kind: Kind
     facts: Facts

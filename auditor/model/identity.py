@@ -1,4 +1,4 @@
-"""Names of things: ledgers, entries, bookies."""
+"""The ids of ledgers, entries and bookies."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ BookieId: TypeAlias = str
 LEDGER_ID_MAX = 2**63 - 1
 ENTRY_ID_MAX = 2**63 - 1
 
-# The range ":-_" is BookKeeper's own (BookieId.java) and really does allow ; < = > ? @ [ \ ] ^
+# The range ":-_" is BookKeeper's own (BookieId.java): it also allows ; < = > ? @ [ \ ] ^
 _BOOKIE_ID = re.compile(r"[a-zA-Z0-9:-_.\-]+")
 
 
 def is_bookie_id(text: str) -> bool:
-    """Whether BookKeeper itself would accept `text` as a bookie id (BookieId.java; "readonly" is taken)."""
+    """Return whether BookKeeper accepts `text` as a bookie id (BookieId.java; not "readonly")."""
     return _BOOKIE_ID.fullmatch(text) is not None and text.lower() != "readonly"

@@ -1,4 +1,4 @@
-"""A ledger as ZooKeeper has it: metadata, under-replication mark, and how the reading went."""
+"""A ledger as ZooKeeper has it: metadata, under-replication mark, and how reading them ended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ class DigestType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Entries from `first_entry_id` up to the next segment (or the last entry) and the bookies that hold them, by position."""
+    """Entries from `first_entry_id` up to the next segment or the last entry.
+
+    `ensemble` has the bookies that hold them, by position.
+    """
 
     first_entry_id: EntryId
     ensemble: tuple[BookieId, ...]
@@ -35,10 +38,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class LedgerMetadata:
-    """Decoded ledger metadata, exactly as written: it may contradict itself. The password is left behind when decoding.
+    """Decoded ledger metadata, exactly as written, without the password. It may contradict itself.
 
-    `last_entry_id` is inclusive; None where the bytes carry none; -1 for a closed ledger without entries.
-    `ack_quorum` is the write quorum where the bytes carry none (metadata.md 6.1).
+    `last_entry_id` is inclusive; None if the bytes have none; -1 for a closed ledger without
+    entries. `ack_quorum` is the write quorum if the bytes have none (metadata.md 6.1).
     """
 
     format_version: int
@@ -56,7 +59,10 @@ class LedgerMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationLock:
-    """The lock of a worker that replicates a marked ledger. `holder` is the worker's host name, "" where it says none."""
+    """The lock of a worker that replicates a marked ledger.
+
+    `holder` is the worker's host name, "" if the lock has none.
+    """
 
     holder: str
     since_ms: int
@@ -66,8 +72,9 @@ class ReplicationLock:
 class Mark:
     """An under-replication mark at the path computed from its ledger's id.
 
-    `created_ms` is the znode's creation time; `changed_ms` is the mark's own ctime field, which restarts whenever a replica
-    is added (metadata.md section 8). `problem` says why the bytes could not be read; the mark stands all the same.
+    `created_ms` is the znode's creation time. `changed_ms` is the mark's own ctime field, which is
+    set anew whenever a replica is added (metadata.md section 8). `problem` says why the bytes could
+    not be read; the ledger is marked all the same.
     """
 
     created_ms: int
@@ -79,7 +86,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class ZnodeStamp:
-    """Which write of which incarnation of the znode was read. Equal stamps mean equal bytes. `mtime_ms`: that write's time."""
+    """Identifies the incarnation of a znode and the write that was read: equal stamps, equal bytes.
+
+    `ctime_ms` is when the znode was created, `mtime_ms` when it was last written.
+    """
 
     czxid: int
     version: int
@@ -89,7 +99,7 @@ class ZnodeStamp:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """Where and why metadata could not be decoded; never the bytes themselves, which carry the password."""
+    """Where and why metadata could not be decoded; never the bytes, which hold the password."""
 
     reason: str
     offset: int
@@ -98,7 +108,7 @@ class Malformed:
 
 
 class RecordStatus(StrEnum):
-    """How reading one ledger's znode went."""
+    """The result of reading one ledger's znode."""
 
     FOUND = "found"
     GONE = "gone"
@@ -109,9 +119,10 @@ class RecordStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LedgerRecord:
-    """What ZooKeeper said of one ledger at one look. An unreadable ledger is a record too, with its reason in `detail`.
+    """What ZooKeeper said of one ledger at one look.
 
-    `metadata` is there when FOUND, `malformed` when MALFORMED, `stamp` in both cases.
+    `metadata` is set when FOUND, `malformed` when MALFORMED, `stamp` in both cases. An unreadable
+    ledger has a record too, with the reason in `detail`.
     """
 
     ledger_id: LedgerId

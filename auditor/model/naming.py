@@ -13,9 +13,8 @@ from auditor.model.ledger import LedgerState
 class NamingLedger:
     """A ledger whose metadata names the bookie, in `segments_naming` of its `segments`.
 
-    `entries` is how many entries the bookie should hold of it; None where that is not clear: the
-    ledger is not closed, or its metadata contradicts itself. `is_marked` is None where the marks
-    may not be read.
+    `entries` is how many of its entries the bookie should hold; None if the ledger is not closed or
+    its metadata contradicts itself. `is_marked` is None if the marks cannot be read.
     """
 
     ledger_id: LedgerId
@@ -27,17 +26,16 @@ class NamingLedger:
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether the bookie may hold entries of it, for which a decommission waits."""
+        """Whether a decommission waits for this ledger: the bookie may hold entries of it."""
         return self.entries != 0
 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """What the metadata of all ledgers says of one bookie. `bookie` is None where it has neither
-    registration nor cookie.
+    """Which ledgers name one bookie. `bookie` is None if it has neither registration nor cookie.
 
-    `listed` counts the ledger ids; `unread` those whose metadata could not be read or decoded: they
-    may name the bookie too. `unread_shown` are a few of these, each with the reason.
+    `listed` counts the ledger ids. `unread` counts those whose metadata could not be read or
+    decoded: they may name the bookie too. `unread_shown` are a few of these, each with the reason.
     """
 
     bookie_id: BookieId
@@ -49,7 +47,7 @@ class Naming:
     ledgers: tuple[NamingLedger, ...] = ()
 
     def count(self, *states: LedgerState) -> int:
-        """How many of the ledgers that name the bookie are in one of these states."""
+        """Return how many of the ledgers that name the bookie are in one of these states."""
         return sum(ledger.state in states for ledger in self.ledgers)
 
     @property
@@ -59,7 +57,7 @@ class Naming:
 
     @property
     def waited_for(self) -> int:
-        """How many of the ledgers that name the bookie a decommission waits for."""
+        """How many of the ledgers that name the bookie block its decommission."""
         return sum(ledger.is_waited_for for ledger in self.ledgers)
 
     @property
@@ -70,5 +68,5 @@ class Naming:
 
     @property
     def is_unheard_of(self) -> bool:
-        """Whether nothing knows the bookie: most likely its id is misspelt."""
+        """Whether neither ZooKeeper nor a ledger names the bookie. Its id is probably misspelt."""
         return self.bookie is None and not self.ledgers

@@ -1,4 +1,4 @@
-"""Placement policies: what an ensemble is held to, and what came of it."""
+"""Placement policies, their parameters, and how far an ensemble adheres to them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum, StrEnum
 
 
 class Policy(StrEnum):
-    """The placement policies that ensembles can be held to."""
+    """The placement policies that ensembles can be judged by."""
 
     NONE = "none"
     RACK = "rack"
@@ -16,7 +16,7 @@ class Policy(StrEnum):
 
 
 class Adherence(IntEnum):
-    """BookKeeper's PlacementPolicyAdherence with its numbers, and UNKNOWN between: the worst of several is the least."""
+    """BookKeeper's PlacementPolicyAdherence with its numbers, plus UNKNOWN. The least is worst."""
 
     FAIL = 1
     UNKNOWN = 2
@@ -26,7 +26,10 @@ class Adherence(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlacementRule:
-    """The policy with BookKeeper's own parameters and defaults. `java_compatible`: as the Java classes judge, defects too."""
+    """A policy with BookKeeper's own parameters and defaults.
+
+    `java_compatible`: judge as BookKeeper's Java classes do, with their defects.
+    """
 
     policy: Policy = Policy.NONE
     java_compatible: bool = False

@@ -10,7 +10,7 @@ from auditor.model.identity import BookieId, LedgerId
 
 
 class Standing(IntEnum):
-    """The worst wins; unknown never counts as well."""
+    """The standing of a ledger. The worst wins; unknown never counts as sound."""
 
     SOUND = 0
     EXEMPT = 1
@@ -50,12 +50,16 @@ class Unknown(StrEnum):
 
 
 AWAY = frozenset({Unknown.BOOKIE_SILENT, Unknown.ANSWER_TIMEOUT, Unknown.ADDRESS_UNKNOWN})
-"""What a bookie that is down looks like. A wrong digest or a refusal comes from one that is up, maintenance or not."""
+"""The reasons that a bookie which is down gives. A wrong digest or a refusal comes from a bookie
+that is up, even in maintenance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """How much of a ledger rests on entries read instead of lists: all probes answered, and how many were drawn at random."""
+    """How many probes of a ledger gave a result, and how many of these were drawn at random.
+
+    A probe is an entry that is read instead of a list.
+    """
 
     read: int
     random: int
@@ -63,10 +67,11 @@ class Probes:
 
 @dataclass(frozen=True, slots=True)
 class CopyCounts:
-    """The copies a closed ledger promises, and what each of them rests on (contract 8.4).
+    """The copies that a closed ledger should have, and the evidence for them (contract 8.4).
 
-    `listed`: a list names them. `read`: no list names them and they were read. `assumed`: nothing but a sample of other
-    entries speaks for them. The rest is absent, unknown, the second on one bookie, or in a segment that is not clear.
+    `listed`: a list names them. `read`: no list names them, but they were read. `assumed`: the only
+    evidence is a sample of other entries. The rest is absent, unknown, a second copy on the same
+    bookie, or in a segment that is not clear.
     """
 
     expected: int
@@ -77,7 +82,7 @@ class CopyCounts:
 
 @dataclass(frozen=True, slots=True)
 class BookieLack:
-    """What one bookie should hold of one ledger and surely lacks, in entries."""
+    """How many entries of one ledger a bookie should hold, and how many it surely lacks."""
 
     bookie_id: BookieId
     expected: int
@@ -86,13 +91,14 @@ class BookieLack:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One ledger's standing with every reason it has, whatever the standing.
+    """The standing of one ledger, with all its reasons and findings.
 
-    `listing_false_negatives` counts entries that a list left out and a read found (entry-availability.md section 6).
-    `probes` is None where every word came from lists (assurance `listed`; else `probed`). `lacks` are the bookies that surely
-    lack entries. `copies` is None where no bookie had to be asked. `is_mark_stale`: marked, and every copy was listed or read
-    where the metadata says. `only_maintenance`: nothing but bookies that are AWAY in planned maintenance stood in the way of
-    judging it.
+    `listing_false_negatives` counts entries that a list left out and a read found
+    (entry-availability.md section 6). `probes` is None if the verdict rests on lists alone
+    (assurance `listed`, else `probed`). `lacks` has the bookies that surely lack entries. `copies`
+    is None if no bookie had to be asked. `is_mark_stale`: the ledger is marked, though every copy
+    was listed or read where the metadata says. `only_maintenance`: only bookies that are AWAY in
+    planned maintenance prevented judging it.
     """
 
     ledger_id: LedgerId

@@ -1,4 +1,4 @@
-"""The addresses of host names, within a time."""
+"""Resolve host names to addresses within a time limit."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from queue import Empty, SimpleQueue
 from auditor.model.address import Address, address_of
 
 RESOLVERS = 8
-"""Names looked up at once: a resolver that does not answer takes seconds for each."""
+"""Names resolved in parallel: a resolver that does not respond takes seconds for each."""
 RESOLVE_WITHIN_S = 15.0
-"""How long all names together may take, in seconds: three time-outs of a usual resolver (5 s)."""
+"""How long one call may take, in seconds: three usual time-outs of a resolver (5 s)."""
 NAMES_MAX = 10_000
-"""Names looked up in one run."""
+"""Names resolved in one call."""
 ADDRESSES_MAX = 16
-"""Addresses kept of one name."""
+"""Addresses kept for one name."""
 
 
 def addresses_of(names: Iterable[str], within_s: float = RESOLVE_WITHIN_S) -> Mapping[str, tuple[Address, ...]]:
-    """The addresses of each name that could be resolved in time, in the resolver's order; others are not in it. Never raises.
+    """Return the addresses of each name in the resolver's order. Never raises.
 
-    The threads cannot be interrupted (getaddrinfo has no time-out), so they are left behind and end with the process.
+    Names not resolved in time are left out; a name that cannot be resolved has no addresses. The
+    threads cannot be interrupted (getaddrinfo has no time-out): they end with the process.
     """
     left: SimpleQueue[str] = SimpleQueue()
     wanted = list(dict.fromkeys(names))[:NAMES_MAX]
@@ -39,7 +40,7 @@ def addresses_of(names: Iterable[str], within_s: float = RESOLVE_WITHIN_S) -> Ma
         thread.start()
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
-    while not left.empty():  # nobody goes on when nobody waits
+    while not left.empty():  # threads that are still busy find no further name to resolve
         try:
             left.get_nowait()
         except Empty:

@@ -1,4 +1,4 @@
-"""Where each bookie is: sources are asked in order, and the first that knows a bookie has it."""
+"""Locate each bookie: sources are asked in order, and the first that knows a bookie wins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from auditor.topology.sources import RACK_MAP, Raw, Resolve, Source
 from auditor.wire.location import depth
 
 PROBLEMS_MAX = 50
-"""Sentences kept of all sources; one more says how many there were."""
+"""Sentences kept from all sources; one more says how many were left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,16 @@ class Topology:
 
     @property
     def usual_depth(self) -> int | None:
-        """The depth most bookies' locations have, the lesser of two as frequent; None where there are no locations."""
+        """The most frequent depth of locations; None without locations.
+
+        If several depths are as frequent, it is the least of them.
+        """
         depths = Counter(depth(one.location) for one in self.located if one.location)
         return min(depths, key=lambda parts: (-depths[parts], parts)) if depths else None
 
     @property
     def of_odd_depth(self) -> tuple[Located, ...]:
-        """Bookies whose location has another depth than most: BookKeeper's topology would not take them."""
+        """Bookies whose location has another depth than most: BookKeeper would reject them."""
         usual = self.usual_depth
         return tuple(one for one in self.located if one.location and depth(one.location) != usual)
 
@@ -55,10 +58,11 @@ class Topology:
 def locate(
     sources: Sequence[Source], bookies: Iterable[BookieRecord], root: str, raw: Raw, resolve: Resolve = addresses_of
 ) -> Topology:
-    """Ask the sources, in order, for every bookie that none before knew.
+    """Ask each source, in order, for the bookies that no earlier source knew.
 
-    `root` is the cluster's ROOT: Pulsar's rack map is beside it, or at the top. Costs at most two reads of znodes, the script's
-    calls and the resolving of host names, each within its own bounds. Raises what `raw` raises.
+    `root` is the cluster's ROOT: Pulsar's rack map is beside it, or at the top. Cost: at most two
+    znode reads for a rack map, the calls of a script and the resolution of host names, each within
+    its own bounds. Raises what `raw` raises.
     """
     members = sorted((member_of(bookie) for bookie in bookies), key=lambda member: member.bookie_id)
     found: dict[BookieId, Located] = {}
@@ -84,7 +88,7 @@ def locate(
 
 
 def _once(resolve: Resolve) -> Resolve:
-    """Each name is looked up once, however many sources ask; one that is not there is not there again."""
+    """Return `resolve` with a memory: each name is resolved once, also if that fails."""
     known: dict[str, tuple[Address, ...]] = {}
 
     def remembered(names: Sequence[str]) -> Mapping[str, tuple[Address, ...]]:
@@ -97,12 +101,15 @@ def _once(resolve: Resolve) -> Resolve:
 
 
 def rack_map_paths(root: str) -> list[str]:
-    """Where Pulsar's rack map may be: beside ROOT (so inside the chroot, where there is one), then at the top."""
+    """Return the paths of Pulsar's rack map: beside ROOT (inside a chroot), then at the top."""
     return list(dict.fromkeys((root.rpartition("/")[0] + RACK_MAP, RACK_MAP)))
 
 
 def member_of(bookie: BookieRecord) -> Member:
-    """A bookie as sources look for it. Where no address is registered, an id of the form host:port is taken for one."""
+    """Return a bookie as sources look for it.
+
+    Without a registered address, an id of the form host:port serves as the address.
+    """
     if bookie.host is not None:
         registered = split_host_port(f"[{bookie.host}]" if ":" in bookie.host else bookie.host)
         host = registered[0] if registered else bookie.host.lower()

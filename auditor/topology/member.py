@@ -1,4 +1,4 @@
-"""A bookie that is to be located, and where it was found to be."""
+"""A bookie to locate, its location, and host names and addresses as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from auditor.model.identity import BookieId
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A bookie as sources look for it. `host` is a name in lower case, or an address as text; None where it is not known."""
+    """A bookie as sources look for it.
+
+    `host` is a name in lower case, or an address as text; None if it is not known.
+    """
 
     bookie_id: BookieId
     host: str | None = None
@@ -18,13 +21,16 @@ class Member:
 
     @property
     def address(self) -> Address | None:
-        """The address that the host is written as; None for a name."""
+        """The host as an address; None for a name or without a host."""
         return None if self.host is None else address_of(self.host)
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What one source says of one bookie. `matched_by` is for a person: "bookie id", "network 10.0.0.0/24 (line 7)"."""
+    """What one source says of one bookie.
+
+    `matched_by` is for a person: "bookie id", "network 10.0.0.0/24 (line 7)".
+    """
 
     location: str
     matched_by: str
@@ -32,7 +38,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Where a bookie got its location from; `location` is None and the rest empty where no source has one."""
+    """A bookie's location and its source. Without one, `location` is None and the rest is empty."""
 
     bookie_id: BookieId
     location: str | None = None

@@ -1,4 +1,4 @@
-"""Locations by what a bookie may be known as: its id, its host name, its address, the network it is in."""
+"""Look up locations by a bookie's id, host name, address or network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from auditor.topology.member import Match, Member
 
 
 class Places:
-    """What a table or a rack map says, made to be asked for one bookie at a time. Filled with `add` and `add_network`.
+    """The locations in a table or a rack map. Filled with `add` and `add_network`.
 
     The most exact match wins: bookie id, host with port, host, network with the longest prefix.
     """
@@ -22,8 +22,10 @@ class Places:
         self._has_addresses = False
 
     def add(self, key: str, location: str, note: str = "", *, any_port: bool = False) -> None:
-        """A bookie id, host, or host:port. `any_port`: host:port stands for other bookies of the host as well, unless
-        two of them have different locations."""
+        """Add the location of a bookie id, host or host:port.
+
+        `any_port`: host:port also gives the location of other bookies on that host, unless two keys
+        of the host have different locations."""
         self.by_id[key] = Match(location, f"bookie id{note}")
         host_port = split_host_port(key)
         if host_port is None:
@@ -39,7 +41,7 @@ class Places:
                 self._hosts[host, None] = None
 
     def add_network(self, network: Network, location: str, note: str = "") -> None:
-        """Every bookie whose address is in the network."""
+        """Add the location of every bookie whose address is in the network."""
         prefixes = self._networks.setdefault((network.version, network.prefixlen), {})
         prefixes[int(network.network_address)] = Match(location, f"network {network}{note}")
 
@@ -53,11 +55,11 @@ class Places:
         }
 
     def needs_addresses(self) -> bool:
-        """Whether the address of a host name could match anything here."""
+        """Return whether the address of a host name could match anything here."""
         return self._has_addresses or bool(self._networks)
 
     def find(self, member: Member, addresses: Iterable[Address] = ()) -> Match | None:
-        """The match of a bookie; `addresses` are those of its host name, where they are known."""
+        """Return the match of a bookie, or None. `addresses`: those of its host name, if known."""
         by_id = self.by_id.get(member.bookie_id)
         if by_id is not None or member.host is None:
             return by_id

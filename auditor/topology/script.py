@@ -1,7 +1,7 @@
-"""A script that knows locations, called as BookKeeper's ScriptBasedMapping calls it.
+"""Ask a script for locations, as BookKeeper's ScriptBasedMapping does.
 
-Its arguments are IP addresses, its output as many locations with white space between them. The only place here that starts a
-program.
+Its arguments are IP addresses; its output is as many locations, separated by white space. No other
+module of `auditor.topology` starts a program.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from auditor.config import ENVIRONMENT_PREFIX
 from auditor.errors import ConfigError
 
 OUTPUT_BYTES_MAX = 2**20
-"""Output read of one call, in bytes: a thousand locations of the greatest length fill a quarter of it."""
+"""Most bytes read from one call: a thousand locations of the greatest length fill a quarter."""
 ERROR_CHARS_MAX = 200
-"""Characters shown of what a script complained."""
+"""Characters shown of a script's standard error."""
 _READ_BYTES = 64 * 2**10
 END_WITHIN_S = 5.0
 """How long a script may take to end once it has closed its output, in seconds."""
 
 
 class ScriptFailure(Exception):
-    """One call gave no locations; `str` is half a sentence that goes on behind the script's name."""
+    """One call gave no locations; `str` is half a sentence to put behind the script's name."""
 
 
 class CannotStart(ScriptFailure):
-    """The file is no program, or what it is to be run by is not there."""
+    """The file is not a program, or its interpreter is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """An executable file. `timeout_s`: one call; `args_max`: addresses in one call."""
+    """An executable file. A call may take `timeout_s`, and has at most `args_max` addresses."""
 
     path: Path
     args_max: int
     timeout_s: float
 
     def check(self) -> str:
-        """Call it without arguments, as BookKeeper does before it takes a script. "" or what BookKeeper would refuse it for.
+        """Call the script without arguments, as BookKeeper does before it accepts a script.
 
-        Raises ConfigError where it cannot be started at all.
+        Return why BookKeeper would refuse it, or "". Raises ConfigError if it cannot be started.
         """
         try:
             self._output(())
@@ -62,7 +62,7 @@ class Script:
         return ""
 
     def locations(self, addresses: Sequence[str]) -> list[str]:
-        """What the script says of each address, in order. Raises ScriptFailure."""
+        """Return what the script says of each address, in order. Raises ScriptFailure."""
         assert 0 < len(addresses) <= self.args_max, len(addresses)
         words = self._output(addresses).split()
         if len(words) != len(addresses):
@@ -70,7 +70,7 @@ class Script:
         return words
 
     def _output(self, addresses: Sequence[str]) -> str:
-        # Its own group, so that what it starts can be ended with it; no secrets of ours in its environment.
+        # Its own process group: its children end with it. Its environment has no secrets of ours.
         environment = {key: value for key, value in os.environ.items() if not key.startswith(ENVIRONMENT_PREFIX)}
         try:
             process = subprocess.Popen(  # noqa: S603 - the operator named this file; addresses are no options and no shell reads them
@@ -102,7 +102,7 @@ class Script:
 
 
 def _read_both(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[bytes, bytes]:
-    """What it writes until it closes both; a limit on bytes and time. Raises ScriptFailure."""
+    """Read standard output and error until both close. Raises ScriptFailure beyond a limit."""
     assert process.stdout is not None and process.stderr is not None
     said: dict[IO[bytes], bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
     deadline = time.monotonic() + timeout_s
@@ -125,7 +125,7 @@ def _read_both(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[byte
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """It, and what it started; it was not waited for yet, so the id of its group is still its own."""
+    """Kill the process and its children. Its group id is still its own, as nobody waited for it."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""The sources of locations: a table file, Pulsar's rack map in ZooKeeper, a script; each asked for several bookies at once."""
+"""The sources of locations: a table file, Pulsar's rack map in ZooKeeper, or a script."""
 
 from __future__ import annotations
 
@@ -22,32 +22,35 @@ ZOOKEEPER = "zookeeper"
 RACK_MAP = "/bookies"
 """Pulsar's rack map, beside ROOT or at the top."""
 Raw = Callable[[str], bytes | None]
-"""The bytes of the znode at an absolute path; None where there is none."""
+"""Returns the bytes of the znode at an absolute path; None if there is none."""
 Resolve = Callable[[Sequence[str]], Mapping[str, tuple[Address, ...]]]
-"""Addresses of host names; those that could not be resolved are not in it."""
+"""Returns the addresses of host names. A name that was not resolved is missing or has none."""
 
 
 class Source(Protocol):
-    """One source of locations. `problems` are sentences on what it could not say, once it was asked."""
+    """One source of locations. `problems` are sentences on what it could not say when asked."""
 
     name: str
     problems: list[str]
 
     def load(self, raw: Raw, rack_map_paths: Sequence[str]) -> None:
-        """Read what can only be read once ZooKeeper is there."""
+        """Read what the source needs from ZooKeeper."""
 
     def find(self, members: Sequence[Member], resolve: Resolve) -> dict[BookieId, Match]:
-        """Those of the bookies it knows."""
+        """Return the matches of the members that the source knows."""
 
     def named(self) -> Mapping[BookieId, Match]:
-        """Bookies it knows by their id, also such as nobody asked for."""
+        """Return all bookies that the source knows by id, requested or not."""
 
     def areas(self) -> Areas | None:
         """Return the hosts and networks it knows; None where only asking it can tell."""
 
 
 class PlacesSource:
-    """Locations that are all there beforehand: those of a table file, or of Pulsar's rack map once it is loaded."""
+    """Locations that are known before any bookie is asked for: a table file, or Pulsar's rack map.
+
+    Without `places` it is the rack map, which `load` reads.
+    """
 
     def __init__(self, name: str, places: Places | None = None) -> None:
         self.name = name
@@ -90,7 +93,7 @@ class PlacesSource:
 
 
 class ScriptSource:
-    """A script, asked for the addresses of the bookies that no earlier source knew."""
+    """A script that gets the addresses of the bookies that no earlier source knew."""
 
     def __init__(self, script: Script) -> None:
         self.name = str(script.path)
@@ -98,7 +101,7 @@ class ScriptSource:
         self._script = script
 
     def load(self, raw: Raw, rack_map_paths: Sequence[str]) -> None:
-        """Nothing: it is asked when there are addresses to ask for."""
+        """Do nothing: `find` calls the script."""
 
     def find(self, members: Sequence[Member], resolve: Resolve) -> dict[BookieId, Match]:
         names = [member.host for member in members if member.host and member.address is None]
@@ -125,7 +128,7 @@ class ScriptSource:
         return None
 
     def _asked(self, addresses: Sequence[str]) -> dict[str, str]:
-        """One call: the locations of those it has one for."""
+        """Call the script once; return the locations of the addresses that have one."""
         try:
             words = self._script.locations(addresses)
         except ScriptFailure as failure:
@@ -145,9 +148,10 @@ class ScriptSource:
 
 
 def sources_of(settings: Settings) -> list[Source]:
-    """The sources of `--topology`, in order; tables are read and scripts tried. Nothing else is contacted.
+    """Return the sources of `--topology`, in order. Read tables and try scripts, nothing else.
 
-    Raises ConfigError for what is not there, for each bad line of a table, and for a script that cannot be started.
+    Raises ConfigError for a missing file, for a table with bad lines, and for a script that cannot
+    be started.
     """
     return [_source(item, settings) for item in settings.topology or ()]
 

@@ -1,4 +1,4 @@
-"""A table of locations in a file, a line a bookie, host or network.
+"""Read a table of locations from a file, with one line for each bookie, host or network.
 
 # comment
 bookie-7.example.com:3181   /r1
@@ -21,14 +21,14 @@ from auditor.wire.location import normal
 TABLE_BYTES_MAX = 4 * 2**20
 """Largest table read, in bytes."""
 TABLE_LINES_MAX = 20_000
-"""Lines with a location, at most: far beyond any cluster, and the bookies among them are written with every run."""
+"""Most different keys in a table. No cluster has so many, and every run stores bookie locations."""
 BAD_LINES_SHOWN_MAX = 20
-"""Lines named one by one when a table is refused."""
+"""Bad lines that an error names one by one."""
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 
 
 def read_table(path: Path) -> Places:
-    """The table in a file. Raises ConfigError that names every line which cannot be used."""
+    """Read the table in a file. Raises ConfigError; it names BAD_LINES_SHOWN_MAX bad lines."""
     try:
         with path.open("rb") as file:
             content = file.read(TABLE_BYTES_MAX + 1)
@@ -53,7 +53,7 @@ def read_table(path: Path) -> Places:
 
 
 def parse_table(text: str) -> tuple[Places, list[str]]:
-    """The table, and a sentence with its number for each line that cannot be used. Pure."""
+    """Return the places in `text`, and a sentence for each line that cannot be used. Pure."""
     places, bad = Places(), []
     seen: dict[str, tuple[int, str]] = {}
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
@@ -70,7 +70,7 @@ def parse_table(text: str) -> tuple[Places, list[str]]:
 
 
 def _add(places: Places, words: list[str], number: int, seen: dict[str, tuple[int, str]]) -> None:
-    """Raises ValueError with what is wrong."""
+    """Add one line to `places`. Raises ValueError with what is wrong."""
     if len(words) != 2:
         raise ValueError(f"{len(words)} words, and not a host and its location: write host[:port] /rack")
     location = _location(words[1])
@@ -110,7 +110,7 @@ def _network(word: str) -> Network | None:
 
 
 def _key(word: str) -> str:
-    """A bookie id, host or host:port; the same host gives the same text."""
+    """Return a text for a bookie id, host or host:port that is the same for the same host."""
     if not is_bookie_id(word):
         raise ValueError(f"{word!a} is neither a bookie id nor a host")
     host_port = split_host_port(word)

@@ -1,6 +1,7 @@
-"""Where the fields of a protobuf message lie in its bytes. Only for saying at which byte decoding failed.
+"""Locate the fields of a protobuf message in its bytes, to say at which byte decoding failed.
 
-protobuf itself decodes; it fails without saying where. This walks the same bytes by hand, once, after a failure.
+protobuf itself decodes, but its errors do not say where. This module walks the same bytes once,
+after a failure.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _FIXED_WIDTH = {_FIXED64: 8, _FIXED32: 4}
 
 
 class Field(NamedTuple):
-    """One field: its number, whether its value is bytes, and where it is: `data[start:end]`."""
+    """One field of a message. Its value is `data[start:end]`; `is_bytes`: wire type 2."""
 
     number: int
     is_bytes: bool
@@ -24,7 +25,10 @@ class Field(NamedTuple):
 
 
 class NotProtobufError(ValueError):
-    """The bytes stop being protobuf at `offset`. Stays inside `auditor.wire`, where it becomes `MalformedMetadata`."""
+    """The bytes stop being protobuf at `offset`.
+
+    Stays inside `auditor.wire`, which raises `MalformedMetadata` instead.
+    """
 
     def __init__(self, offset: int) -> None:
         super().__init__(f"not protobuf at byte {offset}")
@@ -32,7 +36,10 @@ class NotProtobufError(ValueError):
 
 
 def varint(data: bytes, offset: int, end: int) -> tuple[int, int]:
-    """The unsigned varint at `offset` and the offset behind it; raises `NotProtobufError` if it does not end."""
+    """Return the unsigned varint at `offset`, and the offset behind it.
+
+    Raises `NotProtobufError` if it does not end before `end` or within VARINT_BYTES_MAX bytes.
+    """
     value = shift = 0
     for position in range(offset, min(end, offset + VARINT_BYTES_MAX)):
         byte = data[position]
@@ -44,7 +51,10 @@ def varint(data: bytes, offset: int, end: int) -> tuple[int, int]:
 
 
 def fields(data: bytes, start: int, end: int) -> Iterator[Field]:
-    """The fields of the message in `data[start:end]`, in order; raises `NotProtobufError` at the first that cannot be read."""
+    """Yield the fields of the message in `data[start:end]`, in order.
+
+    Raises `NotProtobufError` at the first field that cannot be read.
+    """
     position, open_groups = start, 0
     while position < end:
         offset = position

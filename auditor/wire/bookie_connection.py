@@ -1,7 +1,8 @@
-"""One connection to a bookie as a pure state machine: questions become bytes, bytes become answers; no socket, no clock.
+"""One connection to a bookie as a pure state machine, without socket or clock.
 
-Answers come in any order and are told apart by transaction id alone. Two kinds of fault, as in h11: PeerProtocolError is the
-bookie's, LocalProtocolError ours. After either the bookie's fault or `close`, nothing can be asked any more.
+Requests become bytes, and bytes become responses. Responses come in any order; the transaction id
+alone says which request each belongs to. As in h11, PeerProtocolError is the bookie's fault and
+LocalProtocolError is ours. After a fault of the bookie or `close`, no request can be made.
 """
 
 from __future__ import annotations
@@ -30,20 +31,23 @@ _INFO = int(Operation.GET_BOOKIE_INFO)
 TxnId = int
 
 PLAIN_BYTES_MIN = 64
-"""No answer with a list is shorter."""
+"""Every response with a list is longer: the list's own header has this size."""
 _NOT_PLAIN = b"\xff"
-"""How no list answer goes on."""
+"""The tail for requests that are not for a list. It keeps `_plain_list` from matching."""
 
 
 _Question = tuple[int, LedgerId | None, EntryId | None, bytes, bool]
-"""What was asked under one transaction id: operation, ledger, entry, how a list answer must go on (see `_plain_list`), and
-whether it was abandoned: nobody waits any more, the answer may still come."""
+"""The request of one transaction id: operation, ledger, entry, tail, and whether it was abandoned.
+
+The tail is what a list response must have in front of its list (see `_plain_list`). Nobody waits
+for an abandoned request, but its response may still come."""
 
 
 class Answered(NamedTuple):
-    """A whole answer to a question of ours. `status` is BookKeeper's number; `payload` the list or the stored entry.
+    """A whole response to one of our requests.
 
-    `received_bytes` counts the frame with its length. `abandoned`: it came after we had given up waiting.
+    `status` is BookKeeper's number. `payload` is the list or the stored entry. `received_bytes`
+    counts the frame with its length. `abandoned`: it came after we had given up waiting.
     """
 
     txn_id: TxnId
@@ -55,7 +59,7 @@ class Answered(NamedTuple):
 
 
 class AnswerTooLarge(NamedTuple):
-    """An answer of `length` bytes, over the limit: its bytes are skipped as they come, the connection goes on."""
+    """A response of `length` bytes, over the limit. It is skipped; the connection stays usable."""
 
     txn_id: TxnId
     operation: int
@@ -64,9 +68,10 @@ class AnswerTooLarge(NamedTuple):
 
 
 class BookieConnection:
-    """Questions and answers of one connection. Transaction ids count up from 1.
+    """The requests and responses of one connection. Transaction ids count up from 1.
 
-    Memory: one table row a question unanswered (abandoned ones too), and one unfinished frame of at most `frame_bytes_max`.
+    Memory: one table row for each request without a response, abandoned ones too, and one
+    unfinished frame of at most `frame_bytes_max`.
     """
 
     def __init__(self, frame_bytes_max: int) -> None:
@@ -77,39 +82,52 @@ class BookieConnection:
         self._fault: PeerProtocolError | None = None
 
     def ask_list(self, ledger_id: LedgerId) -> tuple[TxnId, bytes]:
-        """GET_LIST_OF_ENTRIES_OF_LEDGER. Raises LocalProtocolError after the end, and for an id no ledger can have."""
+        """Return the transaction id and frame of a GET_LIST_OF_ENTRIES_OF_LEDGER request.
+
+        Raises LocalProtocolError after the end, and for an id that no ledger can have.
+        """
         txn_id = self._next_txn_id()
         frame = encode_get_list(txn_id, ledger_id)
         self._questions[txn_id] = (_LIST, ledger_id, None, b"\x08\x00\x10%b\x1a" % varint(ledger_id), False)
         return txn_id, frame
 
     def ask_read(self, ledger_id: LedgerId, entry_id: EntryId) -> tuple[TxnId, bytes]:
-        """READ_ENTRY of one entry. Raises LocalProtocolError after the end, and for ids out of range."""
+        """Return the transaction id and frame of a READ_ENTRY request for one entry.
+
+        Raises LocalProtocolError after the end, and for ids out of range.
+        """
         txn_id = self._next_txn_id()
         frame = encode_read(txn_id, ledger_id, entry_id)
         self._questions[txn_id] = (_READ, ledger_id, entry_id, _NOT_PLAIN, False)
         return txn_id, frame
 
     def ask_info(self) -> tuple[TxnId, bytes]:
-        """GET_BOOKIE_INFO. Raises LocalProtocolError after the end."""
+        """Return the transaction id and frame of a GET_BOOKIE_INFO request.
+
+        Raises LocalProtocolError after the end.
+        """
         txn_id = self._next_txn_id()
         frame = encode_get_info(txn_id)
         self._questions[txn_id] = (_INFO, None, None, _NOT_PLAIN, False)
         return txn_id, frame
 
     def abandon(self, txn_id: TxnId) -> None:
-        """Stop waiting for an answer, and know it again if it comes. Raises LocalProtocolError if it is not awaited."""
+        """Stop waiting for a response. If it still comes, it is marked as abandoned.
+
+        Raises LocalProtocolError if the response is not awaited.
+        """
         question = self._questions.get(txn_id)
         if question is None or question[4]:
             raise LocalProtocolError(f"transaction {txn_id} is not awaited")
         self._questions[txn_id] = (*question[:4], True)
 
     def receive(self, data: bytes) -> list[Answered | AnswerTooLarge]:
-        """The answers that `data` completes, in the order they came.
+        """Return the responses that `data` completes, in the order they came.
 
-        Raises PeerProtocolError when the first thing in `data` is one: no answer, an answer to no question, of another
-        operation, or about another ledger or entry. What came whole before the fault is returned first; the fault is then
-        raised by the next call (`fault` tells). Raises LocalProtocolError after `close`.
+        Raises PeerProtocolError for a frame that is not a response, answers no request, or has
+        another operation, ledger or entry than its request. Responses completed before the fault
+        are returned first; `fault` is then set and the next call raises it. Raises
+        LocalProtocolError after `close`.
         """
         if self._fault is not None:
             raise self._fault
@@ -130,21 +148,24 @@ class BookieConnection:
 
     @property
     def fault(self) -> PeerProtocolError | None:
-        """The bookie's breach of the protocol, if there was one: the connection is of no more use."""
+        """The bookie's breach of the protocol, or None. After one the connection cannot be used."""
         return self._fault
 
     @property
     def awaited(self) -> int:
-        """Questions without an answer, abandoned ones not counted. Linear in the table: for tests and messages."""
+        """Number of requests without a response, except abandoned ones.
+
+        Cost: linear in the table, so only for tests and messages.
+        """
         return sum(not abandoned for *_, abandoned in self._questions.values())
 
     @property
     def unfinished_bytes(self) -> int:
-        """Bytes still to come of the frame that has begun; 0 between frames."""
+        """Bytes still missing of the frame that has begun; 0 between frames."""
         return self._reader.unfinished_bytes
 
     def close(self) -> None:
-        """The end, whoever wanted it. May be called again."""
+        """Refuse all further requests and bytes. May be called more than once."""
         self._closed = True
 
     def _next_txn_id(self) -> TxnId:
@@ -154,10 +175,11 @@ class BookieConnection:
         return self._last_txn_id
 
     def _plain_list(self, frame: bytes) -> Answered | None:
-        """An EOK list laid out as every bookie lays it out, read without protobuf; None for anything else.
+        """Decode an EOK list in the layout every bookie uses, without protobuf; else return None.
 
-        Whatever passes says the same to protobuf: each byte before the list is compared, and both lengths (of one byte or
-        two) reach exactly to the end of the frame. It runs once for every list there is, and takes half of protobuf's time.
+        protobuf would decode the same values: each byte before the list is compared, and both
+        lengths (of one or two bytes) reach exactly to the end of the frame. This runs once for
+        every list and takes half of protobuf's time.
         """
         if len(frame) < PLAIN_BYTES_MIN or frame[2:7] != LIST_HEADER or frame[0] != 0x0A:
             return None
@@ -210,9 +232,10 @@ def _named(ledger_id: int | None, entry_id: int | None) -> str:
 
 
 def _spanning(frame: bytes, at: int) -> int:
-    """Where the bytes begin whose length is at `at`, if they go exactly to the end of the frame; else 0. Up to 16 KiB.
+    """Return where the bytes begin whose length is at `at`; 0 unless they end with the frame.
 
-    `at` lies within the frame: what stands before a list is shorter than PLAIN_BYTES_MIN.
+    Also 0 for 16 KiB and more. `at` lies within the frame: what precedes a list is shorter than
+    PLAIN_BYTES_MIN.
     """
     rest = len(frame) - at
     if rest <= 0x80:

@@ -1,4 +1,4 @@
-"""Where a bookie is reached: its registration znode (BookieServiceInfoFormat), and its cookie."""
+"""Decode a bookie's registration znode (BookieServiceInfoFormat), and its cookie."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _ENDPOINTS = BookieServiceInfoFormat.DESCRIPTOR.fields_by_name["endpoints"].numb
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a bookie takes requests. `tls`: it understands START_TLS (the connection begins in clear all the same)."""
+    """Where a bookie takes requests.
+
+    `tls`: it understands START_TLS. The connection still begins in clear text.
+    """
 
     host: str
     port: int
@@ -33,17 +36,18 @@ class Endpoint:
 
 
 def decode(bookie_id: BookieId, data: bytes) -> Endpoint:
-    """The endpoint at which `bookie_id` takes requests, from the bytes of its registration znode.
+    """Return the endpoint at which `bookie_id` takes requests, from its registration znode.
 
-    No bytes: registered as before 4.12, the id is `host:port` (BookieSocketAddress: split at `:`, so no IPv6). Otherwise the
-    first endpoint with protocol bookie-rpc; the id says nothing about the address (BP-41). Raises `MalformedMetadata`.
+    A bookie older than 4.12 registers with no bytes: its id is `host:port` (BookieSocketAddress
+    splits it at `:`, so IPv6 is impossible). Otherwise the first endpoint with protocol bookie-rpc
+    counts; the id says nothing about the address (BP-41). Raises `MalformedMetadata`.
     """
     if not data:
         return _legacy(bookie_id)
     message = _parse(data)
     for endpoint in message.endpoints:
         if endpoint.protocol == BOOKIE_PROTOCOL:
-            # protobuf hands a string that is not UTF-8 over as bytes.
+            # protobuf returns a string that is not UTF-8 as bytes.
             if not isinstance(endpoint.host, str) or not endpoint.host or not 1 <= endpoint.port <= PORT_MAX:
                 raise MalformedMetadata(f"the {BOOKIE_PROTOCOL} endpoint of {bookie_id} has no usable host and port")
             return Endpoint(endpoint.host, endpoint.port, TLS_EXTENSION in endpoint.extensions)
@@ -51,7 +55,7 @@ def decode(bookie_id: BookieId, data: bytes) -> Endpoint:
 
 
 def encode(host: str, port: int, *, tls: bool = False, http_port: int | None = None) -> bytes:
-    """The bytes a bookie of 4.12 or later registers itself with; `http_port` adds its admin endpoint."""
+    """Return the registration of a bookie of 4.12 or later; `http_port` adds its admin endpoint."""
     message = BookieServiceInfoFormat()
     extensions = [TLS_EXTENSION] if tls else []
     message.endpoints.add(id=BOOKIE_ENDPOINT_ID, port=port, host=host, protocol=BOOKIE_PROTOCOL, extensions=extensions)
@@ -71,7 +75,7 @@ def _legacy(bookie_id: BookieId) -> Endpoint:
 def _parse(data: bytes) -> BookieServiceInfoFormat:
     try:
         message = BookieServiceInfoFormat.FromString(data)
-    except (DecodeError, UnicodeDecodeError):  # the second where protobuf runs without its extension
+    except (DecodeError, UnicodeDecodeError):  # the second if protobuf has no C extension
         raise MalformedMetadata("the registration is not protobuf", _break_in(data)) from None
     problem = text_form.incomplete(message, len(data))
     if problem is not None:

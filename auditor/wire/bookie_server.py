@@ -1,7 +1,8 @@
-"""The bookie's side of the wire: request bytes to a small model, answers to frames. For the sandbox; the auditor only asks.
+"""The bookie's side of the protocol, for the sandbox: decode requests, encode responses.
 
-Sans-IO, protocol version 3 alone (wire-protocol reference, sections 1 to 3, 6, 7, 9 to 11): a frame is a big-endian int32
-length and a protobuf message. A bookie that cannot decode a request closes the connection, which here is PeerProtocolError.
+No I/O, and protocol version 3 alone (wire-protocol reference, sections 1 to 3, 6, 7, 9 to 11). A
+frame is a big-endian int32 length and a protobuf message. A bookie that cannot decode a request
+closes the connection; here PeerProtocolError says so.
 """
 
 from __future__ import annotations
@@ -22,18 +23,20 @@ from auditor.wire.frames import Status
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 REQUEST_FRAME_BYTES_MAX = 5 * 2**20
-"""Longest request a bookie takes (its nettyMaxFrameSizeBytes default); a longer one closes the connection at once."""
+"""Longest request a bookie accepts (its nettyMaxFrameSizeBytes default). It closes the connection
+on a longer one."""
 ENTRY_IDS_BYTES = 24
-"""ledgerId, entryId and lastAddConfirmed: all that a bookie reads of an entry it is to store (section 7.1)."""
+"""ledgerId, entryId and lastAddConfirmed: all that a bookie reads of an entry that it stores
+(section 7.1)."""
 NO_AUTH_PLUGIN = "AuthDisabledPlugin"
-"""The plugin that a bookie without authentication names in every answer to AUTH."""
+"""The plugin that a bookie without authentication names in every response to AUTH."""
 
 _LENGTH = struct.Struct(">i")
 _IDS = struct.Struct(">qq")
 
 
 class Operation(IntEnum):
-    """OperationType: all that a client might send, more than an auditor does."""
+    """OperationType: everything a client may send. An auditor sends only a few of these."""
 
     READ_ENTRY = 1
     ADD_ENTRY = 2
@@ -51,7 +54,7 @@ class Operation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReadEntry:
-    """READ_ENTRY. `fence` would be a write; the auditor never sets it."""
+    """READ_ENTRY. `fence` makes the request a write; the auditor never sets it."""
 
     txn_id: int
     ledger_id: LedgerId
@@ -63,7 +66,7 @@ class ReadEntry:
 
 @dataclass(frozen=True, slots=True)
 class AddEntry:
-    """ADD_ENTRY. Whose entry it is, the bookie reads from `body` (`ids_of`), not from here."""
+    """ADD_ENTRY. The bookie takes the ids of the entry from `body` (`ids_of`), not from here."""
 
     txn_id: int
     ledger_id: LedgerId
@@ -84,7 +87,7 @@ class ListEntries:
 
 @dataclass(frozen=True, slots=True)
 class BookieInfo:
-    """GET_BOOKIE_INFO: which of the two fields are asked for."""
+    """GET_BOOKIE_INFO, with the fields that are requested."""
 
     txn_id: int
     total_disk_capacity: bool
@@ -94,7 +97,7 @@ class BookieInfo:
 
 @dataclass(frozen=True, slots=True)
 class Authenticate:
-    """AUTH: one message of a plugin's conversation."""
+    """AUTH: one message of a plugin's exchange."""
 
     txn_id: int
     plugin: str
@@ -104,7 +107,7 @@ class Authenticate:
 
 @dataclass(frozen=True, slots=True)
 class OtherRequest:
-    """A known operation without fields that matter here: START_TLS and what an auditor never asks."""
+    """A known operation whose fields do not matter: START_TLS and those an auditor never sends."""
 
     txn_id: int
     operation: Operation
@@ -112,7 +115,7 @@ class OtherRequest:
 
 @dataclass(frozen=True, slots=True)
 class WrongVersion:
-    """A request whose header does not say version 3, and what it asked."""
+    """A request whose header does not say version 3."""
 
     request: Request
 
@@ -121,14 +124,17 @@ Request: TypeAlias = ReadEntry | AddEntry | ListEntries | BookieInfo | Authentic
 
 
 class RequestBuffer:
-    """Bytes in as they come, whole request bodies out. Holds at most one frame beyond what `feed` was given."""
+    """Split incoming bytes into request bodies. Keep at most one unfinished frame between calls."""
 
     def __init__(self, frame_bytes_max: int = REQUEST_FRAME_BYTES_MAX) -> None:
         self._frame_bytes_max = frame_bytes_max
         self._pending = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The bodies completed by `data`, in order. Raises PeerProtocolError for a length that no bookie takes."""
+        """Return the request bodies that `data` completes, in order.
+
+        Raises PeerProtocolError for a length that no bookie accepts.
+        """
         self._pending += data
         bodies: list[bytes] = []
         at = 0
@@ -146,21 +152,21 @@ class RequestBuffer:
 
 
 def decode_request(body: bytes) -> Request | WrongVersion:
-    """What the client asks. Raises PeerProtocolError for garbage, an empty frame or an unknown operation."""
+    """Decode a request. Raises PeerProtocolError for garbage, no bytes or an unknown operation."""
     message = pb.Request()
     try:
         message.ParseFromString(body)
     except DecodeError as error:
         raise PeerProtocolError("a request that is no protobuf message of version 3") from error
     if not message.IsInitialized():
-        # An enum value that the schema does not know leaves its required field unset: proto2 keeps it aside as unknown.
+        # proto2 moves an unknown enum value to the unknown fields: its required field is unset.
         raise PeerProtocolError("a request without a field it must have, or with an unknown operation")
     request = _request(message)
     return request if message.header.version == pb.VERSION_THREE else WrongVersion(request)
 
 
 def ids_of(body: bytes) -> tuple[LedgerId, EntryId] | None:
-    """The ledger and entry that a stored entry says it is; None if `body` is too short to be one."""
+    """Return the ledger id and entry id in a stored entry; None if `body` is too short."""
     if len(body) < ENTRY_IDS_BYTES:
         return None
     ledger_id, entry_id = _IDS.unpack_from(body)
@@ -168,12 +174,12 @@ def ids_of(body: bytes) -> tuple[LedgerId, EntryId] | None:
 
 
 def encode_status(request: Request, status: Status) -> bytes:
-    """An answer without sub-message, as a bookie refuses (EUA, EBADREQ)."""
+    """Encode a response without sub-message, as a bookie sends to refuse (EUA, EBADREQ)."""
     return _frame(_response(request, status))
 
 
 def encode_read(request: ReadEntry, status: Status, body: bytes | None = None, max_lac: int | None = None) -> bytes:
-    """The answer to READ_ENTRY; the entry id echoes the question's, also -1 (section 7)."""
+    """Encode the response to READ_ENTRY. It repeats the requested entry id, also -1 (section 7)."""
     message = _response(request, status)
     answer = message.readResponse
     answer.status, answer.ledgerId, answer.entryId = _code(status), request.ledger_id, request.entry_id
@@ -185,7 +191,7 @@ def encode_read(request: ReadEntry, status: Status, body: bytes | None = None, m
 
 
 def encode_add(request: AddEntry, status: Status) -> bytes:
-    """The answer to ADD_ENTRY."""
+    """Encode the response to ADD_ENTRY."""
     message = _response(request, status)
     answer = message.addResponse
     answer.status, answer.ledgerId, answer.entryId = _code(status), request.ledger_id, request.entry_id
@@ -193,7 +199,7 @@ def encode_add(request: AddEntry, status: Status) -> bytes:
 
 
 def encode_list(request: ListEntries, status: Status, availability: bytes | None = None) -> bytes:
-    """The answer to GET_LIST_OF_ENTRIES_OF_LEDGER; `availability` is a whole payload, header and groups."""
+    """Encode the response to GET_LIST_OF_ENTRIES_OF_LEDGER. `availability`: header and groups."""
     message = _response(request, status)
     answer = message.getListOfEntriesOfLedgerResponse
     answer.status, answer.ledgerId = _code(status), request.ledger_id
@@ -203,7 +209,7 @@ def encode_list(request: ListEntries, status: Status, availability: bytes | None
 
 
 def encode_info(request: BookieInfo, status: Status, total_bytes: int = 0, free_bytes: int = 0) -> bytes:
-    """The answer to GET_BOOKIE_INFO, with the requested fields only."""
+    """Encode the response to GET_BOOKIE_INFO, with the requested fields only."""
     message = _response(request, status)
     answer = message.getBookieInfoResponse
     answer.status = _code(status)
@@ -215,7 +221,7 @@ def encode_info(request: BookieInfo, status: Status, total_bytes: int = 0, free_
 
 
 def encode_auth(request: Authenticate, status: Status, plugin: str = NO_AUTH_PLUGIN, payload: bytes = b"") -> bytes:
-    """The answer to AUTH."""
+    """Encode the response to AUTH."""
     message = _response(request, status)
     message.authResponse.authPluginName = plugin
     message.authResponse.payload = payload
@@ -223,7 +229,7 @@ def encode_auth(request: Authenticate, status: Status, plugin: str = NO_AUTH_PLU
 
 
 def encode_wrong_version(wrong: WrongVersion) -> bytes:
-    """EBADVERSION in both places, in a message of version 3 (section 3)."""
+    """Encode EBADVERSION in both status fields, in a message of version 3 (section 3)."""
     request, status = wrong.request, Status.EBADVERSION
     match request:
         case ReadEntry():
@@ -239,7 +245,7 @@ def encode_wrong_version(wrong: WrongVersion) -> bytes:
 
 
 def availability_of_groups(groups: Iterable[SequenceGroup]) -> bytes:
-    """A whole payload of periodic groups, as BP-34 means it; costs by the group, however many entries a group has."""
+    """Encode a whole list as periodic groups (BP-34). Cost: per group, not per entry."""
     body = entry_availability.canonical(groups)
     count = len(body) // entry_availability.GROUP_BYTES
     return struct.pack(">ii56x", 0, count) + body

@@ -1,7 +1,7 @@
-"""Whether the bytes of a stored entry are that entry: its ids, then its digest (DigestManager; wire-protocol reference, 7.1).
+"""Check the ids and the digest of a stored entry (DigestManager; wire-protocol reference, 7.1).
 
-A body is ledgerId, entryId, lastAddConfirmed and length (int64 each, big-endian), the digest, the payload. The digest covers
-the first 32 bytes and the payload.
+A body is ledgerId, entryId, lastAddConfirmed and length (int64 each, big-endian), the digest, and
+the payload. The digest covers the first 32 bytes and the payload.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _IDS = struct.Struct(">qq")
 
 
 class BodyCheck(Enum):
-    """What a body turned out to be. UNVERIFIED: the ids are right, and the digest cannot be checked."""
+    """The result of `check_body`. UNVERIFIED: the ids are right, the digest cannot be checked."""
 
     OK = "ok"
     UNVERIFIED = "unverified"
@@ -36,9 +36,10 @@ class BodyCheck(Enum):
 def check_body(
     body: bytes, ledger_id: LedgerId, entry_id: EntryId, digest_type: DigestType | None, password: bytes | None
 ) -> BodyCheck:
-    """Whether `body` is entry `entry_id` of `ledger_id`, whole. Raises nothing; one pass over the body.
+    """Check that `body` is entry `entry_id` of `ledger_id`, undamaged. Never raises; one pass.
 
-    UNVERIFIED when metadata names no digest type, or names HMAC and there is no password. DUMMY has no digest to be wrong.
+    Returns UNVERIFIED when metadata names no digest type, or names HMAC and there is no password.
+    DUMMY has no digest: only its ids and length are checked.
     """
     digest_bytes = DIGEST_BYTES[digest_type] if digest_type is not None else 0
     if len(body) < HEADER_BYTES + digest_bytes:
@@ -53,7 +54,7 @@ def check_body(
 
 
 def digest_of(covered: bytes, digest_type: DigestType, password: bytes) -> bytes:
-    """The digest of header and payload put together, as stored; `password` matters for HMAC alone."""
+    """Return the digest of `covered` (header and payload) as stored. Only HMAC uses `password`."""
     if digest_type is DigestType.CRC32:
         return zlib.crc32(covered).to_bytes(8, "big")
     if digest_type is DigestType.CRC32C:

@@ -1,12 +1,12 @@
-"""The list of entries a bookie holds of one ledger: AvailabilityOfEntriesOfLedger (BP-34), and our canonical form of it.
+"""Decode a bookie's list of entries (AvailabilityOfEntriesOfLedger, BP-34) to a canonical form.
 
-On the wire: a 64-byte header (version, number of groups, reserved) and 24 bytes a sequence group, all big-endian. Real bookies
-send one group a run of consecutive entries; BP-34 means periodic groups. Both decode, and what is kept is canonical: runs that
-touch are merged; then, left to right, the longest progression of equal-size runs is one group and a lone run has period 0.
-Canonical bytes are the groups alone, without the header; two bookies that hold the same entries have the same canonical bytes.
-
-A run longer than a group's int32 size is cut at 2**31 - 1 entries: the full pieces are one group whose period equals its size,
-the rest is a group of its own. No bookie holds that many entries of one ledger, but the bytes can say so.
+On the wire: a 64-byte header (version, number of groups, reserved), then 24 bytes a sequence group,
+all big-endian. Real bookies send a group for each run of consecutive entries; BP-34 describes
+periodic groups. Both are accepted. The canonical form merges runs that touch; then, left to right,
+the longest progression of equal-size runs is one group. A single run has period 0. Canonical bytes
+have no header; two bookies that hold the same entries have the same canonical bytes.
+A run above 2**31 - 1 entries (int32) is cut there: the full pieces are one group whose period is
+its size, the rest is another group. No bookie holds so many, but the bytes can say so.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from auditor.model.identity import ENTRY_ID_MAX
 HEADER_BYTES = 64
 GROUP_BYTES = 24
 SIZE_MAX = 2**31 - 1
-"""Largest size and period a group can say (int32)."""
+"""Largest size and period of a group (int32)."""
 DISORDER_MAX = 1_000_000
-"""Groups sorted, and runs made of groups that overlap or interleave, in one list out of order; beyond it, it is rejected."""
+"""Most groups in a list out of order, and most runs in its groups that overlap; else rejected."""
 
 _HEADER = struct.Struct(">ii56s")
 _GROUP = struct.Struct(">qqii")
 _NO_RESERVED = bytes(56)
 _PLAIN_HEADERS = tuple(_HEADER.pack(0, count, _NO_RESERVED) for count in range(64))
-"""Headers of small lists as every real bookie sends them: compared whole, they need no decoding."""
+"""Headers of small lists as every real bookie sends them. Comparing them saves decoding them."""
 _RUNS_FED_SINGLY = 4
-"""Runs of a periodic group fed one by one: the first may touch or end what came before, the second may stand alone, from the
-third on the progression is the group's own, and the last fed is still open."""
+"""Runs of a periodic group fed one by one. The first may touch or end what came before, the second
+may stand alone, the third confirms the group's own progression, and the last is still open."""
 
 _pack = _GROUP.pack
 
@@ -42,17 +42,17 @@ _Run = tuple[int, int]
 
 
 class Decoded(NamedTuple):
-    """`groups`: canonical bytes. `non_canonical`: the bookie sent something real bookies never send, and it was put right."""
+    """`groups`: canonical bytes. `non_canonical`: corrected; no real bookie sends such a list."""
 
     groups: bytes
     non_canonical: bool
 
 
 def decode(payload: bytes, groups_max: int) -> Decoded:
-    """The canonical form of what a bookie sent, every rule of the encoding checked (entry-availability reference, section 4).
+    """Return a list in canonical form, after checking it (entry-availability reference, section 4).
 
-    Raises MalformedAvailability with a sentence. Costs some 0.2 µs a group; a periodic group of any length costs as much as
-    four runs. Entries are never enumerated.
+    Raises MalformedAvailability with a sentence. Cost: some 0.2 µs a group; a periodic group of any
+    length costs as much as four runs. Entries are never enumerated.
     """
     count = (len(payload) - HEADER_BYTES) // GROUP_BYTES
     reserved_used = False
@@ -74,23 +74,23 @@ def decode(payload: bytes, groups_max: int) -> Decoded:
 
 
 def canonical(groups: Iterable[SequenceGroup]) -> bytes:
-    """The canonical bytes of the union of `groups`, which may come in any order. Raises MalformedAvailability like `decode`."""
+    """Return canonical bytes of the union of groups in any order. Raises MalformedAvailability."""
     kept = tuple(groups)
     ordered = _of_ordered(kept)
     return ordered[0] if ordered is not None else _of_disordered(kept)
 
 
 def groups_of(data: bytes) -> tuple[SequenceGroup, ...]:
-    """The groups in canonical bytes (24 a group, no header), in order."""
+    """Return the groups in canonical bytes (24 a group, no header), in order."""
     return tuple(map(SequenceGroup._make, _GROUP.iter_unpack(data)))
 
 
 def encode_runs(items: Iterable[int | _Run]) -> bytes:
-    """A whole payload as real bookies encode it: every run a group of its own, period 0, sorted by first entry.
+    """Encode a whole list as real bookies do: one group a run, period 0, sorted by first entry.
 
-    `items` are entry ids or runs (first entry, size), taken in their order as AvailabilityOfEntriesOfLedger.java takes an
-    iterator: an id inside the open run is ignored, one just behind it grows the run, any other closes it; of two runs with the
-    same first entry the later wins (entry-availability reference, section 2).
+    `items` are entry ids or runs (first entry, size). As in AvailabilityOfEntriesOfLedger.java, an
+    item inside the open run is ignored, one just behind it extends it, any other closes it. A later
+    run replaces one with the same first entry (entry-availability reference, section 2).
     """
     closed: dict[int, int] = {}
     start, size = -1, 0
@@ -112,7 +112,7 @@ def encode_runs(items: Iterable[int | _Run]) -> bytes:
 
 
 def encode_periodic(items: Iterable[int | _Run]) -> bytes:
-    """A whole payload as BP-34 describes it: the canonical groups of all `items` (entry ids or runs) behind the header."""
+    """Encode a whole list as BP-34 describes it, in canonical groups. `items`: ids or runs."""
     runs = ((item, 1) if isinstance(item, int) else item for item in items)
     groups = canonical(SequenceGroup(first, first, size, 0) for first, size in runs)
     return _HEADER.pack(0, len(groups) // GROUP_BYTES, _NO_RESERVED) + groups
@@ -123,7 +123,7 @@ def _is_whole(payload: bytes, count: int, groups_max: int) -> bool:
 
 
 def _group_count(payload: bytes, groups_max: int) -> tuple[int, bool]:
-    """Groups announced and really there, and whether a reserved byte is used. Raises MalformedAvailability."""
+    """Return the number of groups and if a reserved byte is set; or raise MalformedAvailability."""
     length = len(payload)
     if length < HEADER_BYTES:
         raise MalformedAvailability(f"the list has {length} bytes, its header alone has {HEADER_BYTES}")
@@ -143,17 +143,17 @@ def _group_count(payload: bytes, groups_max: int) -> tuple[int, bool]:
 
 
 def _of_disordered(groups: Iterable[_Group]) -> bytes:
-    """Canonical bytes of groups in any order. Raises MalformedAvailability."""
+    """Return canonical bytes of groups in any order. Raises MalformedAvailability."""
     ordered = _of_ordered(_disjoint(groups))
     assert ordered is not None, "groups that were checked, sorted and made disjoint are in order"
     return ordered[0]
 
 
 def _of_ordered(groups: Iterable[_Group]) -> tuple[bytes, bool] | None:
-    """Canonical bytes of valid groups that ascend and do not overlap; None as soon as one breaks a rule.
+    """Return canonical bytes of ascending, disjoint, valid groups; None if they break a rule.
 
-    Three things are held: what is written, the progression that may still go on, and the open run that may still grow.
-    The second value tells of a period where there is nothing to repeat. The field sends runs alone: that path is short.
+    The loop holds the written groups, the progression that may continue and the run that may grow.
+    The second value: a group of one run has a period. Real lists are runs only: that path is short.
     """
     out = bytearray()
     put_right = False
@@ -213,7 +213,7 @@ def _of_ordered(groups: Iterable[_Group]) -> tuple[bytes, bool] | None:
 
 
 def _pieces(first: int, size: int) -> bytes:
-    """A run as one group, cut as the module says where an int32 cannot hold its size; nothing for no entries."""
+    """Encode a run, cut as the module says if an int32 cannot hold its size; b"" for no entries."""
     whole, rest = divmod(size, SIZE_MAX)
     last = first + (whole - 1) * SIZE_MAX
     groups = _pack(first, last, SIZE_MAX, SIZE_MAX if whole > 1 else 0) if whole else b""
@@ -221,9 +221,9 @@ def _pieces(first: int, size: int) -> bytes:
 
 
 def _disjoint(groups: Iterable[_Group]) -> Iterator[_Group]:
-    """The same entries in groups that ascend and do not overlap: checked, sorted, expanded only where they interleave.
+    """Yield the same entries in ascending groups that do not overlap; expand those that interleave.
 
-    Raises MalformedAvailability for a group that breaks a rule, and when sorting or expanding would pass DISORDER_MAX.
+    Raises MalformedAvailability for a group that breaks a rule, or if DISORDER_MAX is exceeded.
     """
     checked: set[_Group] = set()
     for index, group in enumerate(groups):
@@ -252,7 +252,7 @@ def _run_count(group: _Group) -> int:
 
 
 def _untangled(knot: list[_Group]) -> Iterator[_Group]:
-    """The union of groups that overlap or interleave, run by run; a group alone is left as it is."""
+    """Yield the union of groups that overlap or interleave, run by run; a lone group unchanged."""
     if len(knot) == 1:
         yield knot[0]
         return
@@ -270,7 +270,7 @@ def _untangled(knot: list[_Group]) -> Iterator[_Group]:
 
 
 def _checked(index: int, group: _Group) -> _Group:
-    """The group with a period only where it repeats. Raises MalformedAvailability naming the rule it breaks."""
+    """Return the group, with a period only if it repeats. Raises MalformedAvailability."""
     first, last, size, period = group
     problem = None
     if first < 0:

@@ -1,8 +1,9 @@
-"""Frames between an auditor and a bookie: 4 bytes of length, big-endian, then one protobuf message (protocol version 3).
+"""Encode requests to a bookie and decode its responses, in protocol version 3.
 
-Only what an auditor may send can be encoded here: GET_LIST_OF_ENTRIES_OF_LEDGER, READ_ENTRY without any flag,
-GET_BOOKIE_INFO, AUTH and START_TLS. Nothing that writes, and nothing that fences, has a function. Requests are laid out by
-hand, byte for byte as protobuf lays them out (wire-protocol reference, section 2.3); answers are decoded by protobuf.
+A frame is 4 bytes of length, big-endian, then one protobuf message. Only what an auditor may send
+can be encoded: GET_LIST_OF_ENTRIES_OF_LEDGER, READ_ENTRY without flags, GET_BOOKIE_INFO, AUTH and
+START_TLS. No function writes or fences. Requests are assembled by hand, byte for byte as protobuf
+encodes them (wire-protocol reference, section 2.3). protobuf decodes responses.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 LENGTH_BYTES = 4
 """The length in front of each frame does not count itself."""
 HEAD_BYTES = 64
-"""What is kept of an answer too large to keep: enough for its header and its ledger."""
+"""Bytes kept of a response that is too large: enough for its header and its ledger."""
 TXN_ID_MAX = 2**64 - 1
 LIST_HEADER = b"\x08\x03\x10\x0b\x18"
-"""Header of a list request and of its answer, up to the transaction id: version 3, operation 11."""
+"""Start of the header of a list request and of its response: version 3, operation 11, then the
+tag of the transaction id."""
 
 _LENGTH = struct.Struct(">i")
 _FOR_EVER = 2**63
@@ -59,7 +61,7 @@ class Status(IntEnum):
 
 
 def status_name(status: int) -> str:
-    """BookKeeper's name of a status, or its number where BookKeeper has given it none that we know."""
+    """Return BookKeeper's name of a status, or "status" and its number if we know no name."""
     try:
         return Status(status).name
     except ValueError:
@@ -71,7 +73,7 @@ _MORE = tuple(bytes((digit | 0x80,)) for digit in range(0x80))
 
 
 def varint(number: int) -> bytes:
-    """An unsigned varint; negative numbers as int64 has them (two's complement, ten bytes)."""
+    """Encode an unsigned varint; a negative number as an int64 (two's complement, ten bytes)."""
     if 0 <= number < 0x80:
         return _LAST[number]
     if 0 <= number < 0x4000:
@@ -85,7 +87,7 @@ def varint(number: int) -> bytes:
 
 
 def _request(header: bytes, txn_id: int, tag: bytes, sub_message: bytes) -> bytes:
-    """A frame: `header` is version and operation, `tag` that of the sub-message, which is always there, empty or not."""
+    """Encode a frame. `header` is version and operation; an empty sub-message has its `tag` too."""
     if not 0 <= txn_id <= TXN_ID_MAX:
         raise LocalProtocolError(f"transaction id {txn_id} is no uint64")
     txn = varint(txn_id)
@@ -100,9 +102,9 @@ def _ledger(ledger_id: int) -> bytes:
 
 
 def encode_get_list(txn_id: int, ledger_id: int) -> bytes:
-    """Which entries of this ledger does the bookie hold? Raises LocalProtocolError for ids no ledger can have.
+    """Encode GET_LIST_OF_ENTRIES_OF_LEDGER. Raises LocalProtocolError for ids out of range.
 
-    The one request sent by the million: `_request` written out, its lengths all below 128.
+    This request is sent by the million: it is `_request` written out, with all lengths below 128.
     """
     if not 0 <= txn_id <= TXN_ID_MAX:
         raise LocalProtocolError(f"transaction id {txn_id} is no uint64")
@@ -116,9 +118,10 @@ def encode_get_list(txn_id: int, ledger_id: int) -> bytes:
 
 
 def encode_read(txn_id: int, ledger_id: int, entry_id: int) -> bytes:
-    """Read one entry: no flag (a flag would fence), no key, default priority. Raises LocalProtocolError.
+    """Encode READ_ENTRY without flag (a flag would fence), without key, at default priority.
 
-    `entry_id` -1 reads the highest entry stored; anything lower is never answered by some storages and is refused here.
+    `entry_id` -1 reads the highest entry stored. Some storages never respond to lower ids. Raises
+    LocalProtocolError for them and for other ids out of range.
     """
     if not -1 <= entry_id <= ENTRY_ID_MAX:
         raise LocalProtocolError(f"entry id {entry_id} is out of range")
@@ -126,27 +129,27 @@ def encode_read(txn_id: int, ledger_id: int, entry_id: int) -> bytes:
 
 
 def encode_get_info(txn_id: int) -> bytes:
-    """Total and free disk space: the cheap question whether the bookie is alive and lets us ask."""
+    """Encode GET_BOOKIE_INFO (total and free disk space): a cheap test that a bookie admits us."""
     return _request(b"\x08\x03\x10\x08\x18", txn_id, b"\xca\x06", b"\x08\x03")
 
 
 def encode_auth(txn_id: int, plugin: str, payload: bytes) -> bytes:
-    """One message of an authentication exchange."""
+    """Encode AUTH, one message of an authentication exchange."""
     name = plugin.encode()
     message = b"".join((b"\x0a", varint(len(name)), name, b"\x12", varint(len(payload)), payload))
     return _request(b"\x08\x03\x10\x05\x18", txn_id, b"\xb2\x06", message)
 
 
 def encode_start_tls(txn_id: int) -> bytes:
-    """Ask for TLS on this connection; the answer comes in clear."""
+    """Encode START_TLS, which asks for TLS on this connection. The response comes in clear text."""
     return _request(b"\x08\x03\x10\x09\x18", txn_id, b"\xd2\x06", b"")
 
 
 class Response(NamedTuple):
-    """A decoded answer. `ledger_id` and `entry_id` are None where it names none.
+    """A decoded response. `ledger_id` and `entry_id` are None where it names none.
 
-    `payload` is the list (GET_LIST), the stored entry (READ) or the plugin's bytes (AUTH); `operation` and `status` are numbers
-    as sent, which may be newer than the enums.
+    `payload` is the list (GET_LIST), the stored entry (READ) or the plugin's bytes (AUTH).
+    `operation` and `status` are the numbers as sent, which may be newer than the enums.
     """
 
     operation: int
@@ -158,10 +161,11 @@ class Response(NamedTuple):
 
 
 def decode_response(body: bytes) -> Response:
-    """What one frame says. Raises PeerProtocolError for bytes that are no answer. Some microseconds, and a copy of the payload.
+    """Decode the body of one frame. Raises PeerProtocolError for bytes that are not a response.
 
-    Status is in two places: the outer one counts unless it is EOK (wire-protocol reference, section 3). EOK without the
-    sub-message of its operation is no answer.
+    A response has two status fields: the outer one counts unless it is EOK (wire-protocol
+    reference, section 3). EOK without the operation's sub-message is not a response. Cost: some
+    microseconds, and a copy of the payload.
     """
     try:
         message = pb.Response.FromString(body)
@@ -189,9 +193,10 @@ def decode_response(body: bytes) -> Response:
 
 
 def _status_beyond_enum(message: pb.Response) -> int:
-    """The status of an answer that lacks a required field: legitimate only for a status newer than our enum.
+    """Return the status of a response without a required field, if it is newer than our enum.
 
-    proto2 puts an unknown enum value among the unknown fields, and would leave EOK in its place.
+    proto2 moves an unknown enum value to the unknown fields and leaves EOK in its place. Raises
+    PeerProtocolError for any other missing field.
     """
     if message.header.IsInitialized():
         subs = [sub for field, sub in message.ListFields() if field.message_type is not None and field.name != "header"]
@@ -204,16 +209,18 @@ def _status_beyond_enum(message: pb.Response) -> int:
 
 
 class Oversized(NamedTuple):
-    """A frame longer than the limit: its announced length in bytes, without its 4 of length, and its first HEAD_BYTES at most.
+    """A frame longer than the limit, or with a negative length.
 
-    A negative length is one too (a bookie's int32 has overflowed, or it is no bookie); nothing behind it can be read.
+    `length` is the announced length in bytes, without its own 4; `head` has at most the first
+    HEAD_BYTES. A negative length means that an int32 overflowed, or that the peer is not a bookie:
+    nothing behind it can be read.
     """
 
     length: int
     head: bytes
 
     def addressee(self) -> tuple[int, int]:
-        """(operation, transaction id) from the header in `head`. Raises PeerProtocolError where there is none."""
+        """Return operation and transaction id from `head`. Raises PeerProtocolError."""
         try:
             if len(self.head) < 2 or self.head[0] != 0x0A or self.head[1] >= len(self.head) - 1:
                 raise DecodeError
@@ -226,10 +233,11 @@ class Oversized(NamedTuple):
 
 
 class FrameReader:
-    """Bytes in, frame bodies out; a frame longer than `frame_bytes_max` comes out as Oversized and its bytes are skipped.
+    """Split incoming bytes into frame bodies. A frame over `frame_bytes_max` becomes Oversized.
 
-    Each byte is copied a fixed number of times, however small the pieces it comes in: bytes of an unfinished frame wait in one
-    growing buffer, which never holds more than one frame of at most `frame_bytes_max` and what came with it in the same piece.
+    The bytes of an oversized frame are skipped. Bytes of an unfinished frame wait in one buffer: at
+    most one frame of `frame_bytes_max`, and what came with its end in the same piece. Each byte is
+    copied a fixed number of times, however small the pieces are.
     """
 
     def __init__(self, frame_bytes_max: int) -> None:
@@ -240,13 +248,16 @@ class FrameReader:
 
     @property
     def unfinished_bytes(self) -> int:
-        """Bytes still to come of the frame that has begun, of its length or a large one's head at first; 0 between frames."""
+        """Bytes still missing of the frame that has begun; 0 between frames.
+
+        Before its length (or an oversized frame's head) is complete, only the rest of that counts.
+        """
         if self._to_skip:
             return self._to_skip
         return self._needed - len(self._buffer) if self._buffer else 0
 
     def feed(self, data: bytes) -> list[bytes | Oversized]:
-        """The frames that `data` completes, in order."""
+        """Return the frames that `data` completes, in order."""
         if self._to_skip:
             skipped = min(self._to_skip, len(data))
             self._to_skip -= skipped
@@ -264,7 +275,7 @@ class FrameReader:
         return frames
 
     def _split(self, data: bytes, frames: list[bytes | Oversized]) -> tuple[int, int]:
-        """Appends complete frames. Returns where the unfinished one starts and how many bytes it needs for the next step."""
+        """Append complete frames; return where the unfinished one starts and what it needs next."""
         start, end = 0, len(data)
         while end - start >= LENGTH_BYTES:
             (length,) = _LENGTH.unpack_from(data, start)

@@ -1,4 +1,4 @@
-"""ROOT/LAYOUT: which ledger manager lays the ledgers out below ROOT (BookKeeper's LedgerLayout)."""
+"""Decode ROOT/LAYOUT: how the ledgers are laid out below ROOT (BookKeeper's LedgerLayout)."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ _SHORT_NAMES = {name.value: name for name in (LedgerLayout.FLAT, LedgerLayout.HI
 
 
 def decode(data: bytes) -> LedgerLayout:
-    """The layout named by the bytes of ROOT/LAYOUT: `<format version>\\n<factory>:<manager version>`.
+    """Return the layout that ROOT/LAYOUT names: `<format version>\\n<factory>:<manager version>`.
 
-    Format version 2 names the factory's class, also with the prefix of a shaded jar; version 1 has a short name. Raises
-    `StoreUnavailable`, naming the factory, for any other (`ms` keeps ledgers in another store), and for unreadable bytes.
+    Format version 2 has the factory's class, possibly with the prefix of a shaded jar; version 1
+    has a short name. Raises `StoreUnavailable` for another factory, with its name (`ms` keeps
+    ledgers in another store), for another version, and for bytes that cannot be read.
     """
     match = _TEXT.fullmatch(data.decode("utf-8", "replace"))
     if match is None:
@@ -58,7 +59,7 @@ def decode(data: bytes) -> LedgerLayout:
 
 
 def encode(layout: LedgerLayout) -> bytes:
-    """What BookKeeper writes when it initialises a cluster with this layout (format version 2)."""
+    """Return what BookKeeper writes to initialise a cluster with this layout (format version 2)."""
     return f"2\n{_PACKAGE}{_CLASSES[layout]}:{MANAGER_VERSION}".encode()
 
 

@@ -1,10 +1,11 @@
-"""A ledger's znode: bytes ↔ `LedgerMetadata` (BookKeeper's LedgerMetadataSerDe; formats 1, 2 and 3).
+"""Decode and encode a ledger's znode (BookKeeper's LedgerMetadataSerDe; formats 1, 2 and 3).
 
-Every format begins with `BookieMetadataFormatVersion`, a TAB, the version in decimal and a LF. Format 1 goes on in lines,
-format 2 in protobuf's text form, format 3 with a varint length and that many bytes of LedgerMetadataFormat.
+Every format begins with `BookieMetadataFormatVersion`, a TAB, the version in decimal and a LF.
+Format 1 continues in lines, format 2 in protobuf's text form. Format 3 continues with a varint
+length and that many bytes of LedgerMetadataFormat.
 
-Decoding tells what was written, also where it contradicts itself (judged elsewhere). The bytes carry the ledger's password in
-clear: it is left behind here, and no error quotes what it read.
+Decoding returns what was written, even if it contradicts itself; the checkers judge that. The bytes
+hold the ledger's password in clear text: `decode` drops it, and no error quotes the bytes.
 """
 
 from __future__ import annotations
@@ -43,11 +44,12 @@ _MEMBER = LedgerMetadataFormat.Segment.DESCRIPTOR.fields_by_name["ensembleMember
 
 
 def decode(data: bytes) -> LedgerMetadata:
-    """The metadata that a ledger's znode holds, exactly as written, without the password.
+    """Return the metadata in a ledger's znode, exactly as written, without the password.
 
-    Raises `MalformedMetadata` with the byte offset of the fault when the bytes cannot be read, a required field is missing or
-    a bookie id is not one; `UnknownMetadataFormat` for a version newer than 3. Bytes after a version 3 message are ignored, as
-    in Java. Cost: some 7 µs for version 3, 10 µs for version 1, 100 µs for version 2 (LedgerMetadataSerDe.parseConfig).
+    Raises `MalformedMetadata` with the byte offset if the bytes cannot be read, a required field is
+    missing or a bookie id is invalid. Raises `UnknownMetadataFormat` for a version newer than 3.
+    Ignores bytes after a version 3 message, as LedgerMetadataSerDe.parseConfig does. Cost: some
+    7 µs for version 3, 10 µs for version 1, 100 µs for version 2.
     """
     version, body = _header(data)
     if version == 1:
@@ -69,9 +71,10 @@ def decode(data: bytes) -> LedgerMetadata:
 
 
 def password(data: bytes) -> bytes | None:
-    """The ledger's password, for the HMAC of a read entry and nothing else: it must not be kept, logged or written.
+    """Return the ledger's password, for the HMAC of a read entry only.
 
-    None where the bytes carry none (format 1 never does). Raises as `decode` does.
+    It must not be kept, logged or written. None if the bytes have no password (format 1 never has).
+    Raises as `decode` does, but does not check bookie ids or the lines of format 1.
     """
     version, body = _header(data)
     if version == 1:
@@ -81,15 +84,19 @@ def password(data: bytes) -> bytes | None:
 
 
 def malformed(data: bytes, error: MalformedMetadata) -> Malformed:
-    """What may be told of bytes that could not be decoded: how many, their SHA-256, where and why. Never the bytes."""
+    """Return the reason, offset, length and SHA-256 for bytes that could not be decoded.
+
+    The result never contains the bytes.
+    """
     return Malformed(error.reason, error.offset, len(data), hashlib.sha256(data).hexdigest())
 
 
 def encode(metadata: LedgerMetadata, *, password: bytes = b"", version: int | None = None, ctoken: int = 0) -> bytes:
-    """The bytes BookKeeper's serializer would write for `metadata`; for the sandbox and for tests.
+    """Return what BookKeeper's serializer writes for `metadata`; for the sandbox and for tests.
 
-    `version` defaults to the metadata's own. `password` goes with a digest type (without one neither is written) and, like
-    `ctoken`, only into formats that have a place for it. A `last_entry_id` of None is left out.
+    `version` defaults to the metadata's own. `password` needs a digest type; without one neither is
+    written. Formats without a place for `password` or `ctoken` leave it out. A `last_entry_id` of
+    None is left out.
     """
     assert metadata.digest_type is not None or not password, "a password is written together with its digest type"
     version = metadata.format_version if version is None else version
@@ -106,7 +113,7 @@ def encode(metadata: LedgerMetadata, *, password: bytes = b"", version: int | No
 
 
 def _header(data: bytes) -> tuple[int, int]:
-    """The format version and the offset behind the header."""
+    """Return the format version and the offset behind the header."""
     if data.startswith(_HEADER_3):
         return 3, len(_HEADER_3)
     start = len(_MAGIC)
@@ -138,7 +145,7 @@ def _parse_binary(data: bytes, body: int) -> LedgerMetadataFormat:
     start, end = _extent(data, body)
     try:
         message = LedgerMetadataFormat.FromString(data[start:end])
-    except (DecodeError, UnicodeDecodeError):  # the second where protobuf runs without its extension
+    except (DecodeError, UnicodeDecodeError):  # the second if protobuf has no C extension
         message = None
     if message is None:
         raise MalformedMetadata("the message is not protobuf", _break_in(data, start, end))
@@ -149,7 +156,7 @@ def _parse_binary(data: bytes, body: int) -> LedgerMetadataFormat:
 
 
 def _extent(data: bytes, body: int) -> tuple[int, int]:
-    """First byte of the version 3 message and the one behind its last."""
+    """Return the first byte of the version 3 message and the byte behind its last."""
     try:
         length, start = binary_form.varint(data, body, len(data))
     except binary_form.NotProtobufError:
@@ -163,7 +170,7 @@ def _extent(data: bytes, body: int) -> tuple[int, int]:
 
 
 def _break_in(data: bytes, start: int, end: int) -> int:
-    """The byte at which a message stops being protobuf: in itself, or in a message it holds."""
+    """Return the byte at which a message, or a message inside it, stops being protobuf."""
     try:
         for field in binary_form.fields(data, start, end):
             if field.is_bytes and field.number in (_SEGMENT, _CUSTOM_METADATA):
@@ -186,12 +193,12 @@ def _segments(message: LedgerMetadataFormat, data: bytes, version: int, body: in
 
 
 def _is_member(member: BookieId | bytes) -> bool:
-    # protobuf hands a string that is not UTF-8 over as bytes.
+    # protobuf returns a string that is not UTF-8 as bytes.
     return isinstance(member, str) and is_bookie_id(member)
 
 
 def _member_offset(data: bytes, version: int, body: int, segments: tuple[Segment, ...], segment: int, position: int) -> int:
-    """Where the member's value begins (version 3), or the line that has it (version 2)."""
+    """Return the offset of the member's value (version 3) or of its field name (version 2)."""
     nth = sum(len(before.ensemble) for before in segments[:segment]) + position
     if version == 3:
         starts: Iterator[int] = _binary_member_offsets(data, *_extent(data, body))
@@ -212,13 +219,13 @@ def _digest_type(message: LedgerMetadataFormat) -> DigestType | None:
         return _DIGESTS[message.digestType]
     unknown = UnknownFieldSet(message)
     if any(unknown[at].field_number == _DIGEST_TYPE for at in range(len(unknown))):
-        return None  # a type newer than ours: protobuf keeps an unknown enum value among the unknown fields
-    # Java asks for the type of any ledger with a password, and gets the default of the enum.
+        return None  # a type newer than ours: protobuf keeps unknown enum values as unknown fields
+    # Java reads the type of any ledger with a password, and gets the default of the enum.
     return DigestType.CRC32 if message.HasField("password") else None
 
 
 def _key(key: str | bytes) -> str:
-    # As in Java: a key that is not UTF-8 is shown with replacement characters.
+    # As in Java, a key that is not UTF-8 gets replacement characters.
     return key if isinstance(key, str) else key.decode("utf-8", "replace")
 
 

@@ -1,7 +1,9 @@
-"""Metadata format 1, the lines after the header: W, E, length, a line a segment, and a closing line or none.
+"""Decode and encode the lines of metadata format 1 (LedgerMetadataSerDe.parseVersion1Config).
 
-A segment is `firstEntryId TAB bookie TAB bookie ...`; the closing line `lastEntryId TAB CLOSED`, where -102 stands for a ledger
-in recovery. A is W; there is no password, digest, creation time or custom metadata (LedgerMetadataSerDe.parseVersion1Config).
+The lines after the header are: write quorum, ensemble size, length, a line for each segment, and a
+closing line unless the ledger is open. A segment is `firstEntryId TAB bookie TAB bookie ...`. The
+closing line is `lastEntryId TAB CLOSED`, with -102 for a ledger in recovery. The ack quorum equals
+the write quorum. There is no password, digest, creation time or custom metadata.
 """
 
 from __future__ import annotations
@@ -25,9 +27,10 @@ class _Line(NamedTuple):
 
 
 def decode(data: bytes, body: int) -> LedgerMetadata:
-    """The metadata whose lines begin at byte `body`; `last_entry_id` is None unless the ledger is closed.
+    """Return the metadata whose lines begin at byte `body` of `data`.
 
-    Raises `MalformedMetadata` with the offset of the line, or bookie, at fault. Cost: some 10 µs.
+    `last_entry_id` is None unless the ledger is closed. Raises `MalformedMetadata` with the offset
+    of the wrong line or bookie. Cost: some 10 µs.
     """
     lines = _lines(data, body)
     write_quorum = _size_line(lines, data, 32, "the write quorum")
@@ -58,7 +61,10 @@ def decode(data: bytes, body: int) -> LedgerMetadata:
 
 
 def encode(metadata: LedgerMetadata) -> bytes:
-    """The lines of `metadata`. What format 1 has no place for (A, digest, creation time, custom metadata) is left out."""
+    """Return the lines of `metadata`, without what has no place in format 1.
+
+    That is the ack quorum, digest, creation time and custom metadata.
+    """
     sizes = (metadata.write_quorum, metadata.ensemble_size, metadata.length)
     segments = ("\t".join((str(segment.first_entry_id), *segment.ensemble)) for segment in metadata.segments)
     text = "".join(f"{line}\n" for line in (*sizes, *segments))
@@ -70,7 +76,7 @@ def encode(metadata: LedgerMetadata) -> bytes:
 
 
 def _lines(data: bytes, start: int) -> Iterator[_Line]:
-    """LF-separated; nothing after the last LF is no line."""
+    """Yield the lines, which LF separates. A final LF begins no further line."""
     while start < len(data):
         end = data.find(b"\n", start)
         end = len(data) if end == -1 else end

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 
 LOCATION_CHARS_MAX = 255
-"""Characters of one location, at most: names of racks are short, and locations are written with every run."""
+"""Longest location, in characters. Names of racks are short, and every run stores locations."""
 _PARTS = re.compile(r"(?:/[^/\s]+)+")
 
 
 def normal(text: str) -> str | None:
-    """A location without slashes at its end, or None for none at all: an empty one, or `/` alone (NodeBase.normalize).
+    """Return a location without trailing slashes; None if nothing is left (NodeBase.normalize).
 
-    Raises ValueError with half a sentence where it does not begin with `/`, has an empty part, or cannot be printed.
+    Raises ValueError with half a sentence if it does not begin with `/`, has an empty part or a
+    space, is longer than LOCATION_CHARS_MAX, or is not printable.
     """
     if not text.isprintable():
         raise ValueError("holds characters that cannot be printed")
@@ -29,10 +30,10 @@ def normal(text: str) -> str | None:
 
 
 def depth(location: str) -> int:
-    """Parts of a location: 1 for `/rack`, 2 for `/region/rack`."""
+    """Return the number of parts of a location: 1 for `/rack`, 2 for `/region/rack`."""
     return location.count("/")
 
 
 def is_within(location: str, place: str) -> bool:
-    """Whether a location is `place` or below it."""
+    """Return whether a location is `place` or below it."""
     return location == place or location.startswith(place + "/")

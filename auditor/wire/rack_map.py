@@ -1,8 +1,8 @@
-"""Pulsar's rack map, the znode `/bookies`: JSON to the location of each bookie it names.
+"""Decode Pulsar's rack map, the znode `/bookies`, to the location of each bookie in it.
 
     {"<group>": {"<bookie id>": {"rack": "<rack>", "hostname": "<host>"}}}
 
-BookieRackAffinityMapping reads it. `hostname` is informational there, and is not used here.
+BookieRackAffinityMapping reads it. `hostname` is only informational and is not used here.
 """
 
 from __future__ import annotations
@@ -15,24 +15,27 @@ from typing import Any
 from auditor.wire.location import normal
 
 ENTRIES_MAX = 20_000
-"""Bookies taken from one map: far beyond any cluster; the locations are written with every run."""
+"""Most bookies read from one map. No cluster is so large, and every run stores the locations."""
 PROBLEMS_MAX = 20
-"""Sentences kept on what could not be read; one more says how many there were."""
+"""Most sentences kept on what could not be read; one more says how many were left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class RackMap:
-    """Locations by bookie id as written, and sentences on what could not be read. A bookie without a rack is not in it."""
+    """Locations by bookie id as written, and sentences on what could not be read.
+
+    `locations` leaves out bookies without a rack.
+    """
 
     locations: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
 
 def decode(data: bytes) -> RackMap:
-    """The map as Pulsar reads it: groups by name, the first that gives a bookie a rack wins; a rack without `/` before it
-    gets one.
+    """Return the locations in the map, as Pulsar reads it.
 
-    Never raises: what cannot be read makes a problem, and the rest counts.
+    Groups are read by name; the first that gives a bookie a rack wins. A rack without a leading `/`
+    gets one. Never raises: what cannot be read becomes a problem, and the rest counts.
     """
     if not data.strip():
         return RackMap()
@@ -62,7 +65,7 @@ def decode(data: bytes) -> RackMap:
 
 
 def encode(locations: Mapping[str, str], group: str = "default") -> bytes:
-    """The map that Pulsar would write for these racks."""
+    """Return the map that Pulsar would write for these racks."""
     bookies = {bookie_id: {"rack": rack, "hostname": ""} for bookie_id, rack in locations.items()}
     return json.dumps({group: bookies} if bookies else {}).encode()
 

@@ -1,4 +1,4 @@
-"""The metadata service URI: from BookKeeper's (or Pulsar's) own setting to hosts and the candidates for ROOT."""
+"""Parse BookKeeper's or Pulsar's metadata service URI into hosts and candidates for ROOT."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ _WORD = re.compile(r"[A-Za-z0-9+.\-]{1,40}")
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._\-]*[A-Za-z0-9])?")
 _PORT = re.compile(r"[0-9]{1,5}")
 _NOT_IN_PATH = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
-"""Characters ZooKeeper does not allow in a path (PathUtils.validatePath)."""
+"""Characters that ZooKeeper does not allow in a path (PathUtils.validatePath)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceUri:
     """Where the metadata is.
 
-    `hosts` are `host:port`, IPv6 in brackets. `roots` are absolute ZooKeeper paths, to be connected to without a chroot: the
-    first that has a LAYOUT znode is ROOT. `layout_hint` is the layout the URI names, None for "what LAYOUT says".
-    `text_without_secrets` is the URI as given (a URI with a user or password is refused). `chroot` is the path inside which
-    Pulsar keeps its own znodes, such as `/bookies`; empty for none, and for BookKeeper's form, which has no chroot.
+    `hosts` are `host:port`, IPv6 in brackets. `roots` are absolute paths for a connection without
+    chroot: the first that has a LAYOUT znode is ROOT. `layout_hint` is the layout that the URI
+    names; with None the LAYOUT znode decides. `text_without_secrets` is the URI as given: a URI
+    with a user or password is refused. `chroot` is where Pulsar keeps its own znodes, such as
+    `/bookies`; it is empty without chroot and in BookKeeper's form.
     """
 
     hosts: tuple[str, ...]
@@ -45,15 +46,16 @@ class ServiceUri:
 
 
 def parse(text: str) -> ServiceUri:
-    """Reads `zk[+layout]://host[:port][,;host...]/root`, or Pulsar's `metadata-store:zk:host[:port][,host...][/chroot]`.
+    """Parse BookKeeper's or Pulsar's form of the URI.
 
-    In BookKeeper's form the path is ROOT itself. In Pulsar's it is a chroot, and ROOT is `/ledgers` in it; since installations
-    differ, `/ledgers` itself is the second candidate. Raises `ConfigError` with the right form in it; it never quotes what
-    could be a user or password.
+    BookKeeper's form is `zk[+layout]://host[:port][,;host...]/root`: the path is ROOT. Pulsar's is
+    `metadata-store:zk:host[:port][,host...][/chroot]`: ROOT is `/ledgers` inside the chroot. As
+    installations differ, `/ledgers` itself is the second candidate. Raises `ConfigError` with the
+    right form; the error never quotes what could be a user or password.
     """
     text = text.strip()
     if "@" in text:
-        # Before anything else, and anywhere: a password may hold any character.
+        # First, and anywhere in the text: a password may contain any character.
         _refuse("a user or password cannot be given in it")
     if text.lower().startswith(_PULSAR_PREFIX):
         return _pulsar(text)
@@ -84,7 +86,7 @@ def _pulsar(text: str) -> ServiceUri:
 
 
 def _layout_of(scheme: str) -> str | None:
-    """The layout hint of a scheme such as `zk+hierarchical`."""
+    """Return the layout hint of a scheme such as `zk+hierarchical`."""
     store, _, layout = scheme.partition("+")
     if store != "zk":
         _refuse(f"the metadata store {_named(store)} is not ZooKeeper, and this auditor reads ZooKeeper only")
@@ -98,7 +100,7 @@ def _layout_of(scheme: str) -> str | None:
 
 
 def _split(rest: str) -> tuple[str, str]:
-    """Hosts and path ("" for none) of what follows the scheme."""
+    """Split what follows the scheme into hosts and path ("" for none)."""
     authority, slash, path = rest.partition("/")
     if "?" in rest or "#" in rest:
         _refuse("? and # have no meaning in it")
@@ -126,7 +128,7 @@ def _host(text: str) -> str:
 
 
 def _port(text: str) -> int:
-    """The port of `:port`, or the default of no text."""
+    """Return the port of `:port`, or DEFAULT_PORT for an empty text."""
     if not text:
         return DEFAULT_PORT
     if not _PORT.fullmatch(text, 1) or not 1 <= int(text[1:]) <= PORT_MAX:
@@ -143,7 +145,7 @@ def _is_ipv6(text: str) -> bool:
 
 
 def _path(text: str) -> str:
-    """A ZooKeeper path, percent-decoded as Java does, without a slash at the end; "/" alone stays."""
+    """Return a ZooKeeper path without trailing slash, percent-decoded as Java does; "/" stays."""
     path = unquote(text)
     path = path.rstrip("/") or "/"
     parts = path.split("/")[1:]
@@ -155,7 +157,7 @@ def _path(text: str) -> str:
 
 
 def _named(word: str) -> str:
-    """A word for an error: only what is plainly a name is quoted."""
+    """Return a word for an error message, quoted only if it is plainly a name."""
     return f"'{word}'" if _WORD.fullmatch(word) else "of that name"
 
 

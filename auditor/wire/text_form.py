@@ -1,7 +1,7 @@
-"""protobuf's text form, read and written as BookKeeper does, with errors that say where and never what.
+"""Read and write protobuf's text form as BookKeeper does, with errors that never quote the text.
 
-protobuf's own error messages quote the line they fail on, and a ledger's text form has a line with its password: so the
-place is kept and the words are dropped.
+protobuf's own errors quote the line on which they fail, and one line of a ledger's text form is its
+password. The errors here give the place alone.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from auditor.errors import MalformedMetadata
 
 
 def merge(data: bytes, start: int, message: Message) -> None:
-    """Reads `data[start:]` into `message`. Later values of a single field win; unknown fields fail; both as in Java.
+    """Parse `data[start:]` into `message`.
 
-    Raises `MalformedMetadata` whose offset counts from the beginning of `data`. Cost: pure Python, some 100 µs for a ledger.
+    As in Java, the last value of a singular field wins, and unknown fields are errors. Raises
+    `MalformedMetadata`, with an offset from the beginning of `data`. Cost: pure Python, some 100 µs
+    for a ledger.
     """
     problem = _merge(data, start, message)
     if problem is not None:
-        # Raised out here so that protobuf's error, with the line it quotes, is not carried along as the context.
+        # Raised here, so that protobuf's error with the quoted line is not kept as its context.
         raise problem
 
 
@@ -33,7 +35,7 @@ def _merge(data: bytes, start: int, message: Message) -> MalformedMetadata | Non
         text_format.Merge(text, message)
     except text_format.ParseError as error:
         return _where(text, start, error.GetLine() or 1, error.GetColumn() or 1)
-    except Exception:  # a foreign parser over arbitrary bytes: whatever it raises means it could not read them
+    except Exception:  # arbitrary bytes: whatever protobuf raises means that it cannot read them
         return MalformedMetadata("the text form cannot be parsed", start)
     return incomplete(message, len(data))
 
@@ -46,12 +48,16 @@ def _where(text: str, start: int, line: int, column: int) -> MalformedMetadata:
 
 
 def write(message: Message) -> bytes:
-    """`message` in text form as BookKeeper writes it: a field a line, two spaces a level, all but printable ASCII escaped."""
+    """Return `message` in text form as BookKeeper writes it.
+
+    Each field is on its own line, indented by two spaces a level. All but printable ASCII is
+    escaped.
+    """
     return text_format.MessageToString(message, as_utf8=False).encode("ascii")
 
 
 def incomplete(message: Message, end: int) -> MalformedMetadata | None:
-    """The error that names the required fields `message` lacks, at byte `end`, where its bytes ended without them; or None."""
+    """Return an error at byte `end` that names missing required fields; None if there are none."""
     if message.IsInitialized():
         return None
     missing: list[str] = message.FindInitializationErrors()  # type: ignore[attr-defined]  # not in the stubs

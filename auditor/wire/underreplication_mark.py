@@ -1,6 +1,7 @@
-"""The znode that marks a ledger as under-replicated: UnderreplicatedLedgerFormat in text form ↔ `Mark`; and who is at it.
+"""Decode and encode under-replication marks, their locks and votes for the elected auditor.
 
-A lock (LockDataFormat) and a vote for the auditor (AuditorVoteFormat) have one text form, with one name in it.
+A mark is an UnderreplicatedLedgerFormat in text form. A lock (LockDataFormat) and a vote
+(AuditorVoteFormat) have the same text form, with one name in it.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ from auditor.wire import text_form
 from auditor.wire.generated.data_formats_pb2 import LockDataFormat, UnderreplicatedLedgerFormat
 
 NAME_CHARACTERS_MAX = 255
-"""Longest name taken out of a lock or a vote: a host name has at most 253 characters, a bookie id is no longer in practice."""
+"""Longest name accepted in a lock or a vote. Host names have at most 253 characters, and in
+practice bookie ids are not longer."""
 
 
 def decode(data: bytes, created_ms: int) -> Mark:
-    """The mark as written, with the znode's creation time `created_ms` (Stat.ctime, ms since 1970).
+    """Return the mark as written.
 
-    Never raises: a mark stands because its znode is there, so bytes that cannot be read make a mark with a `problem`. Its list
-    of missing replicas may be empty (ZkLedgerUnderreplicationManager; marks by a placement repair name none). Cost: some 20 µs.
+    `created_ms` is the znode's creation time (Stat.ctime, ms since 1970). Never raises: the ledger
+    is marked because the znode exists. If the bytes cannot be read, the mark has a `problem`. The
+    list of missing replicas may be empty, as in marks of a placement repair
+    (ZkLedgerUnderreplicationManager). Cost: some 20 µs.
     """
     message = UnderreplicatedLedgerFormat()
     try:
@@ -39,14 +43,18 @@ def decode(data: bytes, created_ms: int) -> Mark:
 
 
 def encode(missing_replicas: Iterable[BookieId], ctime_ms: int | None) -> bytes:
-    """The bytes BookKeeper writes when it marks a ledger; None leaves the ctime out, as before 4.8.0."""
+    """Return what BookKeeper writes to mark a ledger.
+
+    With `ctime_ms` None there is no ctime, as before 4.8.0.
+    """
     return text_form.write(UnderreplicatedLedgerFormat(replica=missing_replicas, ctime=ctime_ms))
 
 
 def decode_name(data: bytes) -> str | None:
-    """The one name in a lock (a worker's host name) or a vote (a bookie id): printable, at most NAME_CHARACTERS_MAX long.
+    """Return the name in a lock (a worker's host name) or a vote (a bookie id).
 
-    None where the bytes hold no such name. Never raises. Cost: some 20 µs.
+    None unless the bytes hold a printable name of at most NAME_CHARACTERS_MAX. Never raises. Cost:
+    some 20 µs.
     """
     message = LockDataFormat()
     try:
@@ -58,5 +66,5 @@ def decode_name(data: bytes) -> str | None:
 
 
 def encode_name(name: str) -> bytes:
-    """The bytes of a lock or a vote, as BookKeeper writes them."""
+    """Return the bytes of a lock or a vote, as BookKeeper writes them."""
     return text_form.write(LockDataFormat(bookieId=name))

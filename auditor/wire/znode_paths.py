@@ -1,7 +1,8 @@
-"""Paths below ROOT: ledger id ↔ znode, mark ↔ ledger id, and which children a lister follows.
+"""Paths of ledgers, marks and locks below ROOT, and which znodes a lister follows.
 
-All paths here are relative to ROOT and begin with a slash. A name that does not lead to the very path computed from its id is
-no ledger: a stray znode `foo` beside the ledgers is never read as ledger 0 (BookKeeper strips what is no digit, and would).
+All paths are relative to ROOT and begin with a slash. A znode is a ledger only at the exact path
+computed from its id. So a stray znode `foo` beside the ledgers is never ledger 0; BookKeeper drops
+all but the digits of a name, and reads it as ledger 0.
 """
 
 from __future__ import annotations
@@ -38,13 +39,14 @@ RESERVED = frozenset(
         "disableHealthCheck",
     }
 )
-"""Children of ROOT that are BookKeeper's own and no ledgers; so is every name that begins with `ID-`."""
+"""Children of ROOT that BookKeeper uses itself, beside every name that begins with `ID-`."""
 ID_GENERATION_PREFIX = "ID-"
 
 LONG_ID_MIN = 2**31 - 1
-"""The first id that `hierarchical` keeps in the long tree: HierarchicalLedgerManager tests id < Integer.MAX_VALUE."""
+"""Lowest id that `hierarchical` keeps in the long tree: HierarchicalLedgerManager tests
+id < Integer.MAX_VALUE."""
 LEGACY_ID_MAX = 9_999_999_999
-"""The largest id whose ten digits the 2-4-4 split can hold."""
+"""Largest id whose ten digits fit the 2-4-4 split."""
 MARK_DEPTH = 5
 """Levels below MARKS: four of hex digits, one of marks."""
 
@@ -83,7 +85,7 @@ class Branch(NamedTuple):
 
 
 def ledger_path(layout: LedgerLayout, ledger_id: LedgerId) -> str:
-    """The path of a ledger's znode. Raises `ValueError` for an id that the layout cannot hold."""
+    """Return the path of a ledger's znode. Raises `ValueError` for an id the layout cannot hold."""
     if not 0 <= ledger_id <= (LEGACY_ID_MAX if layout is LedgerLayout.LEGACY_HIERARCHICAL else LEDGER_ID_MAX):
         raise ValueError(f"ledger {ledger_id} has no place in the {layout.value} layout")
     if layout is LedgerLayout.FLAT:
@@ -96,7 +98,7 @@ def ledger_path(layout: LedgerLayout, ledger_id: LedgerId) -> str:
 
 
 def ledger_id_of(layout: LedgerLayout, path: str) -> LedgerId | None:
-    """The ledger whose metadata lies at `path` in this layout, or None: no ledger of this layout belongs there."""
+    """Return the ledger whose metadata is at `path` in this layout; None if there is none."""
     for pattern in _TREES[layout]:
         match = pattern.fullmatch(path)
         if match is not None:
@@ -106,10 +108,10 @@ def ledger_id_of(layout: LedgerLayout, path: str) -> LedgerId | None:
 
 
 def tell_apart(layout: LedgerLayout, parent: str, names: Iterable[str]) -> Branch:
-    """What a lister does with the children of `parent` ("" for ROOT, else a path from `inner`): follow, take, or count.
+    """Classify the children of `parent` ("" for ROOT, else a path from `inner`).
 
-    Names of `RESERVED` below ROOT are passed over. `hierarchical` follows both its trees, and each id is taken only in the tree
-    it belongs to. Cost: some 2 µs a child.
+    Reserved names below ROOT are left out (`is_reserved`). `hierarchical` follows both its trees,
+    and takes each id only from the tree it belongs to. Cost: some 2 µs a child.
     """
     children = Branch([], [], [])
     for name in names:
@@ -125,12 +127,12 @@ def tell_apart(layout: LedgerLayout, parent: str, names: Iterable[str]) -> Branc
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a child of ROOT is BookKeeper's own housekeeping and to be passed over in silence."""
+    """Return whether BookKeeper uses this child of ROOT itself, so that listers ignore it."""
     return name in RESERVED or name.startswith(ID_GENERATION_PREFIX)
 
 
 def mark_path(ledger_id: LedgerId) -> str:
-    """Where a ledger's under-replication mark lies, and nowhere else. Raises `ValueError` for an id that cannot be."""
+    """Return the path of a ledger's under-replication mark. Raises `ValueError` for a wrong id."""
     if not 0 <= ledger_id <= LEDGER_ID_MAX:
         raise ValueError(f"{ledger_id} is not a ledger id")
     h = f"{ledger_id:016x}"
@@ -138,7 +140,10 @@ def mark_path(ledger_id: LedgerId) -> str:
 
 
 def mark_id_of(path: str) -> LedgerId | None:
-    """The ledger that the znode at `path` marks, or None: it is no mark, or not at the path computed from its id."""
+    """Return the ledger that the znode at `path` marks.
+
+    None if it is not a mark, or not at the path computed from its id.
+    """
     match = _MARK.fullmatch(path)
     if match is None:
         return None
@@ -147,14 +152,14 @@ def mark_id_of(path: str) -> LedgerId | None:
 
 
 def lock_path(ledger_id: LedgerId) -> str:
-    """Where the worker that replicates a ledger holds its lock. Raises `ValueError` for an id that cannot be."""
+    """Return the path of the lock of a ledger's worker. Raises `ValueError` for a wrong id."""
     if not 0 <= ledger_id <= LEDGER_ID_MAX:
         raise ValueError(f"{ledger_id} is not a ledger id")
     return f"{LOCKS}/urL{ledger_id:010d}"
 
 
 def lock_id_of(name: str) -> LedgerId | None:
-    """The ledger that the child `name` of `LOCKS` locks, or None: it is no lock."""
+    """Return the ledger that the child `name` of `LOCKS` locks; None if it is not a lock."""
     match = _LOCK.fullmatch(name)
     if match is None:
         return None
@@ -163,7 +168,10 @@ def lock_id_of(name: str) -> LedgerId | None:
 
 
 def votes_in_order(names: Iterable[str]) -> list[str]:
-    """The children of `ELECTION` that are votes, first come first: the first is the elected auditor (AuditorElector)."""
+    """Return the children of `ELECTION` that are votes, oldest first.
+
+    The first belongs to the elected auditor (AuditorElector).
+    """
     votes = ((int(match[1]), name) for name in names if (match := _VOTE.fullmatch(name)))
     return [name for _, name in sorted(votes)]
 
