@@ -70,9 +70,8 @@ class Request(Protocol):
 class ReadCounts:
     """What this session has read. A missing znode is a valid reply, so it counts as ok.
 
-    `reads` counts each request for a znode's data or children, also when the connection was lost.
-    `received_bytes` counts znode data and the names of children (characters).
-    """
+    `reads` counts each request for data or children, lost ones included. `received_bytes` counts
+    znode data and the characters of children's names."""
 
     reads: int = 0
     reads_ok: int = 0
