@@ -70,10 +70,10 @@ def secure_standard_streams() -> None:
 
     A stream that is None becomes the null device. One that is not a TextIOWrapper stays.
     """
-    sys.stdout, sys.stderr = _secured(sys.stdout), _secured(sys.stderr)
+    sys.stdout, sys.stderr = _secure(sys.stdout), _secure(sys.stderr)
 
 
-def _secured(stream: TextIO | None) -> TextIO:
+def _secure(stream: TextIO | None) -> TextIO:
     if stream is None:
         return Path(os.devnull).open("w", encoding="utf-8", errors="backslashreplace")
     # TextIO declares a `buffer`, but a stream need not have one.

@@ -12,7 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from auditor.evidence.gathered import gathered
+from auditor.evidence.gathered import evidence_by_ledger
 from auditor.evidence.rows import answer_row, ledger_row, table
 from auditor.evidence.schemas import SEEN
 from auditor.judging.settle import Todo, settle
@@ -106,7 +106,7 @@ def rate(ledgers: int = LEDGERS) -> Target:
     batches = _batches(seen)
     pairs = sum(len(one.looks[0].answers) for one in seen)
     judged = pairs / _seconds(lambda: _settle_all(seen))
-    decoded = pairs / _seconds(lambda: _settle_all(one for batch in batches for one in gathered(batch)))
+    decoded = pairs / _seconds(lambda: _settle_all(one for batch in batches for one in evidence_by_ledger(batch)))
     return Target(
         f"judging: at least {PAIRS_PER_S_MIN:,} healthy (ledger, bookie) pairs a second on one core",
         judged >= PAIRS_PER_S_MIN,

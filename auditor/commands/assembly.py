@@ -10,7 +10,7 @@ from auditor.evidence.run_directory import Place
 from auditor.run.bookie_register import BookieRegister
 from auditor.run.judging_rounds import Judgings
 from auditor.run.mark_looks import MarkLooks
-from auditor.run.pipeline import Audit
+from auditor.run.pipeline import AuditRun
 from auditor.run.relisting import Relisting
 from auditor.run.rename_search import RenameSearch
 from auditor.spark.session import Session
@@ -34,7 +34,7 @@ class Written:
     baseline: Place | None
 
 
-def assemble(context: Context, about: About, store: MetadataStore, spark: Session, at: Written, watch: Watch) -> Audit:
+def assemble(context: Context, about: About, store: MetadataStore, spark: Session, at: Written, watch: Watch) -> AuditRun:
     """Return the audit that these settings ask for, ready to start."""
     settings = context.settings
     readers = settings.tasks or max(2, spark.sparkContext.defaultParallelism // 2)
@@ -54,10 +54,10 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
     stages = _by_size(context, on_spark, at.run, store)
     away, resumptions = about.terms.around.maintenance, len(about.resumed_at)
     bookies = BookieRegister(store, at.run, at.journal, about.facts, away, settings.search_reads_max, resumptions)
-    return Audit(
+    return AuditRun(
         stages=stages,
         store=store,
-        run=at.run,
+        directory=at.run,
         journal=at.journal,
         stop=context.stop,
         progress=watch,
@@ -65,7 +65,7 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
         judgings=Judgings(stages, at.run, at.journal),
         relisting=Relisting(on_spark, store, at.run, about.previous_population, at.baseline),
         mark_looks=MarkLooks(store, at.run, about.terms, is_partial=about.partial),
-        renaming=RenameSearch(
+        rename_search=RenameSearch(
             store, at.run, settings.bookie_limits(), bookies.directory_behind, can_read=about.terms.probe_entries > 0
         ),
         waits_ms=about.waits_ms,

@@ -119,15 +119,15 @@ class Watch:
         """Return the seconds of each stage that has ended."""
         return self.seconds
 
-    def so_far(self) -> Mapping[str, float]:
+    def seconds_by_stage(self) -> Mapping[str, float]:
         """Return the seconds of each stage, with the current stage measured up to now."""
         now = {self._stage: self.seconds.get(self._stage, 0.0) + time.monotonic() - self._since} if self._stage else {}
         return {**self.seconds, **now}
 
-    def goes_on(self, seconds: Mapping[str, float]) -> None:
+    def add_prior_durations(self, seconds: Mapping[str, float]) -> None:
         """Add the seconds per stage that the run took before it was interrupted."""
         for stage, before in seconds.items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + before
 
     def _stop(self) -> None:
-        self.seconds, self._stage = dict(self.so_far()), ""
+        self.seconds, self._stage = dict(self.seconds_by_stage()), ""

@@ -20,14 +20,14 @@ def demo(context: Context) -> int:
     """
     try:
         with tempfile.TemporaryDirectory(prefix="auditor-demo-") as workdir:
-            return _audited(context, Path(workdir))
+            return _audit_cluster(context, Path(workdir))
     except Exception:
         # A signal to the process group also ends ZooKeeper: what fails then is a consequence.
         context.stop.check()
         raise
 
 
-def _audited(context: Context, workdir: Path) -> int:
+def _audit_cluster(context: Context, workdir: Path) -> int:
     settings = context.settings
     context.progress.stage("set up")
     with demo_cluster(workdir) as (cluster, stories):

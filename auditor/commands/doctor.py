@@ -12,7 +12,7 @@ from pathlib import Path
 from auditor.bookie.client import AsyncLane
 from auditor.clock import now_ms
 from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
-from auditor.config import Layers, origins, shown
+from auditor.config import Layers, origins, shown_values
 from auditor.errors import AuditorError
 from auditor.java import find_java
 from auditor.model.availability import Greeting
@@ -28,7 +28,7 @@ GOOD, BAD = "ok     ", "MISSING"
 
 def show_config(context: Context, layers: Layers) -> int:
     """Print each setting, its value, and the flag, variable, file key or default it comes from."""
-    values, came_from = shown(context.settings), origins(layers)
+    values, came_from = shown_values(context.settings), origins(layers)
     if context.settings.format == "json":
         rows = {
             key: {"value": value, "from": came_from[key].layer, "name": came_from[key].name} for key, value in values.items()

@@ -8,7 +8,7 @@ from auditor.commands.context import EXIT_FAULT, EXIT_UNREACHABLE, Context
 from auditor.report import text
 
 
-def without_verdict(context: Context, run_id: str, outcome: str, sentence: str, run_dir: str = "") -> int:
+def end_without_verdict(context: Context, run_id: str, outcome: str, sentence: str, run_dir: str = "") -> int:
     """Print the outcome and its reason, and return the exit code: 5 UNREACHABLE, 4 AUDITOR_FAULT.
 
     UNREACHABLE means that something the audit needs does not answer. AUDITOR_FAULT means that the

@@ -10,7 +10,7 @@ from typing import Any
 from auditor import __version__
 from auditor.clock import now_ms, utc_now
 from auditor.commands.context import Context, new_run_id
-from auditor.commands.endings import without_verdict
+from auditor.commands.endings import end_without_verdict
 from auditor.commands.surroundings import cluster_and_terms
 from auditor.errors import StoreUnavailable
 from auditor.evidence.newest_run import NewestRun, newest_run
@@ -55,9 +55,9 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
             judged = audit_ledgers(asker, ids, terms)
             reads = store.counts.reads
     except StoreUnavailable as error:
-        return without_verdict(context, run_id, "UNREACHABLE", str(error))
+        return end_without_verdict(context, run_id, "UNREACHABLE", str(error))
     except TooManyPoisoned as error:
-        return without_verdict(context, run_id, "AUDITOR_FAULT", str(error))
+        return end_without_verdict(context, run_id, "AUDITOR_FAULT", str(error))
     findings = [
         json.loads(finding_line(ledger_testimony(finding, evidence.looks, facts, step.verdict.probes)))
         for evidence, step in judged
@@ -70,7 +70,7 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     summary |= copies_of_ledgers([step.verdict for _, step in judged])
     summary["requests"] = {"zookeeper_reads": reads}
     summary["maintenance"] = maintenance_of_ledgers(told, terms)
-    summary["newest_run"] = _used_of(newest, asker.known_unable, [evidence for evidence, _ in judged])
+    summary["newest_run"] = _use_of_newest_run(newest, asker.known_unable, [evidence for evidence, _ in judged])
     _say(context, summary, [_ledger(evidence, step, asker.set_aside) for evidence, step in judged], findings)
     return int(summary["exit_code"])
 
@@ -101,7 +101,9 @@ def _asker(context: Context, store: MetadataStore, newest: NewestRun | None) -> 
     )
 
 
-def _used_of(newest: NewestRun | None, known_unable: frozenset[BookieId], evidence: Sequence[LedgerEvidence]) -> Json | None:
+def _use_of_newest_run(
+    newest: NewestRun | None, known_unable: frozenset[BookieId], evidence: Sequence[LedgerEvidence]
+) -> Json | None:
     """Return the newest run, with the asked bookies that it recorded as unable to list.
 
     Those that list now are named separately. None if no such bookie was asked.

@@ -92,8 +92,8 @@ def _as_json(
         "listed": found.listed,
         "naming": len(found.ledgers),
         "states": {state.value: found.count(state) for state in LedgerState},
-        "marked": None if found.marks_problem else found.marked,
-        "waited_for": found.waited_for,
+        "marked": None if found.marks_problem else found.marked_count,
+        "waited_for": found.blocking_count,
         "unread": found.unread,
         "unread_ledgers": [{"ledger_id": ledger_id, "detail": why} for ledger_id, why in found.unread_shown],
         "ledgers": [

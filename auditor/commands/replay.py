@@ -30,7 +30,7 @@ def replay(context: Context, run_dir: str) -> int:
     cannot be read, or has nothing to judge.
     """
     try:
-        run = _opened(run_dir)
+        run = _open_run(run_dir)
         about = _about(run)
         summary = read_summary(run)
         if summary is None:
@@ -86,7 +86,7 @@ def _compare(context: Context, run: Place, conclusion: Conclusion) -> None:
 def report(context: Context, run_dir: str) -> int:
     """Print the report of a stored run, and return that run's exit code. Raises ConfigError."""
     try:
-        run = _opened(run_dir)
+        run = _open_run(run_dir)
         summary = read_summary(run)
         if summary is None:
             raise ConfigError(f"{run_dir} holds no summary.json: that run did not finish (auditor replay judges its evidence)")
@@ -97,7 +97,7 @@ def report(context: Context, run_dir: str) -> int:
     return int(summary["exit_code"])
 
 
-def _opened(run_dir: str) -> Place:
+def _open_run(run_dir: str) -> Place:
     run = replace(place(run_dir), missing_is_empty=True)
     if run.read_text("run.json") is None:
         raise ConfigError(f"{run_dir} is no run's directory: it has no run.json")

@@ -17,7 +17,7 @@ from auditor.model.cluster import ClusterFacts
 from auditor.summary.about import About
 
 
-def begun(context: Context, output: Output, run_id: str, now: datetime) -> About:
+def resume_about(context: Context, output: Output, run_id: str, now: datetime) -> About:
     """Return the `About` of the run to resume, with `now` added to its times of resumption.
 
     Only reads OUTPUT: no cluster is contacted and nothing is written. Raises ConfigError if the run
@@ -31,7 +31,7 @@ def begun(context: Context, output: Output, run_id: str, now: datetime) -> About
         raise ConfigError(f"--resume: {run_id!r} is no run id, such as 20260301T020000Z-1a2b3c")
     run, latest = output.run(run_id), output.latest()
     about = _read(run, run_id)
-    if run.read_text("summary.json") is not None and not _died_unpublished(run, latest):
+    if run.read_text("summary.json") is not None and not _is_unpublished(run, latest):
         raise ConfigError(f"--resume: run {run_id} is finished: auditor report {run.path} shows it")
     if latest is not None and latest.path > run.path:
         raise ConfigError(f"--resume: a run begun later is finished ({latest.path}): what run {run_id} heard is out of date")
@@ -43,7 +43,7 @@ def begun(context: Context, output: Output, run_id: str, now: datetime) -> About
         )
     if about.auditor_version != __version__:
         raise ConfigError(f"--resume: run {run_id} was begun by version {about.auditor_version}: start a new run")
-    if other := _changed(context, about):
+    if other := _changed_settings(context, about):
         raise ConfigError(f"--resume: run {run_id} was begun under other settings ({', '.join(other)}): give it the same")
     if settings.accept_population and about.previous_population is not None:
         raise ConfigError(f"--resume: run {run_id} was begun without --accept-population: start a new run")
@@ -76,7 +76,7 @@ def _is_journalled(run: Place, run_id: str) -> None:
         raise ConfigError(f"--resume: run {run_id} was cut down before anything was written: start a new run")
 
 
-def _died_unpublished(run: Place, latest: Place | None) -> bool:
+def _is_unpublished(run: Place, latest: Place | None) -> bool:
     """Return whether the run was interrupted after summary.json and before latest.json named it.
 
     Such a run still has its journal, which is removed only after publishing.
@@ -84,7 +84,7 @@ def _died_unpublished(run: Place, latest: Place | None) -> bool:
     return (latest is None or latest.path != run.path) and bool(run.files_in(JOURNAL))
 
 
-def _changed(context: Context, about: About) -> list[str]:
+def _changed_settings(context: Context, about: About) -> list[str]:
     """Return the names of changed settings that verdicts or the exit code depend on.
 
     Locations of bookies and maintenance are not compared: a resumed run keeps its first ones.

@@ -12,10 +12,10 @@ from auditor import __version__
 from auditor.clock import now_ms, rfc3339, utc_now
 from auditor.commands.assembly import Written, assemble
 from auditor.commands.context import EXIT_SOUND, Context, Watch, new_run_id
-from auditor.commands.endings import without_verdict
+from auditor.commands.endings import end_without_verdict
 from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.commands.publishing import clear_up, publish, publish_failure, write_results
-from auditor.commands.resumption import begun as begun_run
+from auditor.commands.resumption import resume_about as begun_run
 from auditor.commands.resumption import same_cluster
 from auditor.commands.surroundings import cluster_and_terms
 from auditor.errors import (
@@ -35,7 +35,7 @@ from auditor.model.cluster import BookieRecord, Registration
 from auditor.report import text
 from auditor.report.plan import plan_text
 from auditor.run.conclusion import Conclusion, conclude
-from auditor.run.pipeline import Audit, audit, list_ledgers, read_metadata
+from auditor.run.pipeline import AuditRun, audit, list_ledgers, read_metadata
 from auditor.run.read_counts import add_kept_counts, kept_reads, write_read_counts
 from auditor.spark.session import spark_session
 from auditor.stop import Interrupted
@@ -85,39 +85,39 @@ def run(context: Context, *, lasting: bool = True) -> int:
     sources = sources_of(settings)
     try:
         output = Output(place(settings.output))
-        with output.locked() as lock:
+        with output.hold_lock() as lock:
             now = utc_now()
             begun = begun_run(context, output, settings.resume, now) if settings.resume else None
             run_id, started_at = (begun.run_id, begun.started_at) if begun else (new_run_id(now), rfc3339(now))
             this = Run(context, output, run_id, started_at, sources, begun, lock=lock, lasting=lasting)
             log.bind_run(this.run_id)
-            return _ended_well_or_not(this, uri, ids)
+            return _run_and_map_errors(this, uri, ids)
     except OutputError as error:
         raise ConfigError(str(error)) from error
 
 
-def _ended_well_or_not(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
+def _run_and_map_errors(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     """Run the audit, and turn each error into an outcome. This is the one place that does so."""
     try:
-        return _audited_unless_stopped(this, uri, ids)
+        return _audit_unless_stopped(this, uri, ids)
     except Interrupted as interrupted:
         interrupted.advice = _may_go_on(this)
         raise
     except ConfigError:
         raise
     except (StoreUnavailable, SparkUnavailable, OutputError) as error:
-        return _failed(this, "UNREACHABLE", f"{error}{_may_go_on(this)}")
+        return _end_without_verdict(this, "UNREACHABLE", f"{error}{_may_go_on(this)}")
     except AccountingError as error:
-        return _failed(this, "AUDITOR_FAULT", str(error))
+        return _end_without_verdict(this, "AUDITOR_FAULT", str(error))
     except SparkJobFailed as error:
         this.context.logger.error("a Spark job failed", detail=error.detail)
-        return _failed(this, "AUDITOR_FAULT", f"a Spark job failed: {error}{_may_go_on(this)}")
+        return _end_without_verdict(this, "AUDITOR_FAULT", f"a Spark job failed: {error}{_may_go_on(this)}")
     except AuditorError as error:
-        return _failed(this, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {error}")
+        return _end_without_verdict(this, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {error}")
     except Exception as error:  # any other error is our own fault
         this.context.logger.exception("unforeseen error", error=type(error).__name__)
         sentence = f"unforeseen {type(error).__name__}: {str(error).splitlines()[:1]}{_may_go_on(this)}"
-        return _failed(this, "AUDITOR_FAULT", sentence)
+        return _end_without_verdict(this, "AUDITOR_FAULT", sentence)
 
 
 def _may_go_on(this: Run) -> str:
@@ -131,19 +131,19 @@ def _may_go_on(this: Run) -> str:
     return f"; auditor run --resume {this.run_id} goes on where it stopped"
 
 
-def _audited_unless_stopped(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
+def _audit_unless_stopped(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     """Run the audit. Raises Interrupted for any exception that follows a signal.
 
     A signal to the process group also ends the JVM: what fails then is only a consequence.
     """
     try:
-        return _audited(this, uri, ids)
+        return _audit(this, uri, ids)
     except Exception:
         this.context.stop.check()
         raise
 
 
-def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
+def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     context, settings = this.context, this.context.settings
     watch = Watch(context.progress)
     watch.stage("load")
@@ -164,12 +164,12 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         heard = settings.verbose and settings.log_format == "console"
         with spark_session(len(registered), settings.spark_master, context.stop, verbose=heard, lock=this.lock) as spark:
             this.spark_version = spark.version
-            at = _opened(this, about, watch, store)
-            look = assemble(context, about, store, spark, at, watch)
+            at = _open_run(this, about, watch, store)
+            run = assemble(context, about, store, spark, at, watch)
             if settings.dry_run:
-                return _planned(this, look, ids)
-            bookies = audit(look, ids)
-            for problem in look.journal.problems:
+                return _print_plan(this, run, ids)
+            bookies = audit(run, ids)
+            for problem in run.journal.problems:
                 context.logger.warning("metadata service", problem=problem)
             watch.stage("report")
             verdicts = at.run.read_table("verdicts", VERDICTS)
@@ -179,7 +179,7 @@ def _audited(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         at.run, about, bookies, previous, verdicts=verdicts, finished_at=rfc3339(utc_now()), duration_s=watch.durations()
     )
     context.stop.check()
-    return _published(this, at.run, conclusion)
+    return _publish(this, at.run, conclusion)
 
 
 def _about(this: Run, store: MetadataStore, bookies: Sequence[BookieRecord]) -> About:
@@ -193,12 +193,12 @@ def _about(this: Run, store: MetadataStore, bookies: Sequence[BookieRecord]) -> 
     return About(this.run_id, this.started_at, facts, terms, settings.fail_on, settings.allow_empty, partial, waits_ms=waits)
 
 
-def _opened(this: Run, about: About, watch: Watch, store: MetadataStore) -> Written:
+def _open_run(this: Run, about: About, watch: Watch, store: MetadataStore) -> Written:
     """Create or reopen the run's directory and journal, and write run.json."""
     directory = this.directory = this.output.start(this.run_id)
-    journal = Journal.reopened(directory)
-    watch.goes_on(journal.began_with)
-    journal.seconds = watch.so_far
+    journal = Journal.reopen(directory)
+    watch.add_prior_durations(journal.began_with)
+    journal.seconds = watch.seconds_by_stage
     add_kept_counts(store.counts, journal.began_with_reads)
     journal.reads = lambda: kept_reads(store.counts)
     this.journal = journal
@@ -207,20 +207,20 @@ def _opened(this: Run, about: About, watch: Watch, store: MetadataStore) -> Writ
     return Written(directory, journal, this.output.run(baseline.run_id) if baseline else None)
 
 
-def _planned(this: Run, look: Audit, ids: Sequence[int] | None) -> int:
+def _print_plan(this: Run, run: AuditRun, ids: Sequence[int] | None) -> int:
     """Do --dry-run: read the metadata, ask no bookie, print the plan, and remove the directory."""
     assert this.directory is not None
-    list_ledgers(look, ids)
-    read_metadata(look, EVERYTHING)
-    costs = look.stages.on_spark.plan()
-    look.progress.close()
+    list_ledgers(run, ids)
+    read_metadata(run, EVERYTHING)
+    costs = run.stages.on_spark.plan()
+    run.progress.close()
     this.output.root.remove(this.directory.path.rsplit("/", 1)[1])
     settings = this.context.settings
     this.context.say(plan_text(costs, settings.bookie_requests_per_second, settings.bookie_inflight))
     return EXIT_SOUND
 
 
-def _published(this: Run, directory: Place, conclusion: Conclusion) -> int:
+def _publish(this: Run, directory: Place, conclusion: Conclusion) -> int:
     """Write the results, publish them, print the report, and return the exit code."""
     context = this.context
     results = write_results(context, this.output, directory, conclusion, this.cluster, this.spark_version)
@@ -243,7 +243,7 @@ def write_report(
         context.say(report)
 
 
-def _failed(this: Run, outcome: str, sentence: str) -> int:
+def _end_without_verdict(this: Run, outcome: str, sentence: str) -> int:
     """Print why the run gives no verdict, and return the exit code.
 
     Earlier results stay as they are. In the metrics only outcome and timestamp change.
@@ -251,4 +251,4 @@ def _failed(this: Run, outcome: str, sentence: str) -> int:
     context = this.context
     context.progress.close()
     publish_failure(context, this.output, outcome, this.cluster, utc_now().timestamp(), __version__)
-    return without_verdict(context, this.run_id, outcome, sentence, this.directory.path if this.directory else "")
+    return end_without_verdict(context, this.run_id, outcome, sentence, this.directory.path if this.directory else "")

@@ -36,7 +36,7 @@ def around(
         maintenance=maintenance,
         areas=topology.areas,
     )
-    unresolved = topology.unresolved if sources else ()
+    unresolved = topology.unplaced_bookies if sources else ()
     return found, (*topology.problems, *_without_location(unresolved), *unknown)
 
 

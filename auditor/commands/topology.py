@@ -37,7 +37,7 @@ def topology(context: Context) -> int:
         context.say(json.dumps(_as_json(found, states, problems)) + "\n")
     else:
         context.say(render_topology(found, states, problems, width=context.width))
-    return EXIT_UNKNOWN if found.unresolved or not found.located else EXIT_SOUND
+    return EXIT_UNKNOWN if found.unplaced_bookies or not found.located else EXIT_SOUND
 
 
 def _as_json(found: Topology, states: dict[str, str], problems: tuple[str, ...]) -> dict[str, object]:
@@ -52,7 +52,7 @@ def _as_json(found: Topology, states: dict[str, str], problems: tuple[str, ...])
             }
             for one in found.located
         ],
-        "unresolved": list(found.unresolved),
+        "unresolved": list(found.unplaced_bookies),
         "usual_depth": found.usual_depth,
         "of_odd_depth": [one.bookie_id for one in found.of_odd_depth],
         "problems": list(problems),

@@ -1,7 +1,7 @@
 """Frozen settings. One table gives each its unit, its default and the reason for it."""
 
 from auditor.config.limits import BookieLimits, JudgingLimits, ZooKeeperLimits
-from auditor.config.parse import SETTINGS, Layers, Origin, origins, parse, shown
+from auditor.config.parse import SETTINGS, Layers, Origin, origins, parse, shown_values
 from auditor.config.reference import reference_markdown
 from auditor.config.run_settings import CONFIG_FILE
 from auditor.config.setting import ENVIRONMENT_PREFIX, Setting
@@ -25,6 +25,6 @@ __all__ = [
     "parse",
     "read_layers",
     "reference_markdown",
-    "shown",
+    "shown_values",
     "without_credentials",
 ]

@@ -57,7 +57,7 @@ def parse(layers: Layers | None = None, *, command: str | None = None) -> Settin
 
     Raises `ConfigError` with what the user wrote, and the nearest known name if it is unknown.
     """
-    written = _written(layers or Layers())
+    written = _raw_values(layers or Layers())
     values: dict[str, Value] = {}
     for setting in SETTINGS:
         raw = written.get(setting.key)
@@ -76,16 +76,16 @@ def origins(layers: Layers) -> dict[str, Origin]:
 
     Raises `ConfigError` on unknown names.
     """
-    written = _written(layers)
+    written = _raw_values(layers)
     return {s.key: written[s.key].origin if s.key in written else Origin("default", "default") for s in SETTINGS}
 
 
-def shown(settings: Settings) -> dict[str, str]:
+def shown_values(settings: Settings) -> dict[str, str]:
     """Return each key's value as a user would write it, "" if not set, with credentials masked."""
     return {s.key: "" if (v := getattr(settings, s.field)) is None else s.unit.show(v) for s in SETTINGS}
 
 
-def _written(layers: Layers) -> dict[str, _Raw]:
+def _raw_values(layers: Layers) -> dict[str, _Raw]:
     """Return the value of each key from the strongest layer that sets it."""
     return {**_from_file(layers), **_from_environment(layers.environment), **_from_flags(layers.flags)}
 
@@ -158,7 +158,7 @@ def _refuse_nonsense(settings: Settings, written: Mapping[str, Origin], *, has_t
     """
 
     def name(key: str) -> str:
-        value = shown(settings)[key]
+        value = shown_values(settings)[key]
         return f"{written[key].name} ({value})" if key in written else f"{key} ({value}, the default)"
 
     if settings.quiet and settings.verbose:

@@ -74,10 +74,10 @@ class Setting:
         value = self.unit.parse(raw)
         assert value is not None, "a parser returns a value or raises"
         if isinstance(value, int | float) and not isinstance(value, bool):
-            self._bound(value)
+            self._check_range(value)
         return value
 
-    def _bound(self, value: float) -> None:
+    def _check_range(self, value: float) -> None:
         low, high = self.low, self.high
         if (low is not None and value < low) or (high is not None and value > high):
             raise ValueError(f"is out of range: {self.range_text}")

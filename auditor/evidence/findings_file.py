@@ -42,10 +42,10 @@ def parse(text_lines: Iterable[str], name: str = "findings.jsonl") -> Iterator[d
             continue
         if len(text) > LINE_CHARS_MAX:
             raise OutputError(f"{name} line {number} is longer than {LINE_CHARS_MAX} characters: this is no finding")
-        yield _finding(text, f"{name} line {number}")
+        yield _parse_finding(text, f"{name} line {number}")
 
 
-def _finding(text: str, where: str) -> dict[str, Any]:
+def _parse_finding(text: str, where: str) -> dict[str, Any]:
     try:
         finding = json.loads(text)
     except ValueError:

@@ -33,7 +33,7 @@ _STATE = {state.value: state for state in LedgerState}
 _DIGEST: dict[int | None, DigestType | None] = {None: None, **{int(digest): digest for digest in DigestType}}
 
 
-def gathered(batch: pa.RecordBatch) -> Iterator[LedgerEvidence]:
+def evidence_by_ledger(batch: pa.RecordBatch) -> Iterator[LedgerEvidence]:
     """Yield the evidence of each ledger of a SEEN batch, its looks oldest first.
 
     Costs some ten microseconds a ledger.

@@ -27,10 +27,10 @@ STAGES_MAX = 1_000_000
 
 A run of 1,000 shards has some ten thousand stages."""
 
-Told = Mapping[str, Any]
+StageResult = Mapping[str, Any]
 """What a stage returns to the run beside its table. It is JSON, and a resumed run reads it back."""
 PROBLEMS = "problems"
-"""The key of `Told` for sentences on problems that did not stop the stage."""
+"""The key of `StageResult` for sentences on problems that did not stop the stage."""
 
 Args = ParamSpec("Args")
 
@@ -49,11 +49,11 @@ class Journal:
     began_with: Mapping[str, float] = field(default_factory=dict)
     reads: Callable[[], Mapping[str, int]] = dict
     began_with_reads: Mapping[str, int] = field(default_factory=dict)
-    _told: dict[str, Told] = field(default_factory=dict)
+    _told: dict[str, StageResult] = field(default_factory=dict)
     _files: set[str] = field(default_factory=set)
 
     @classmethod
-    def reopened(cls, run: Place) -> Journal:
+    def reopen(cls, run: Place) -> Journal:
         """Return the journal of an interrupted run, and remove the files of its unfinished stage.
 
         Raises OutputError when the journal is damaged or a file that it names is gone.
@@ -86,7 +86,9 @@ class Journal:
         """The problems of all stages so far, including those before an interruption."""
         return [problem for told in self._told.values() for problem in told.get(PROBLEMS, ())]
 
-    def once(self, stage: str, work: Callable[Args, Told | None], *args: Args.args, **options: Args.kwargs) -> Told:
+    def once(
+        self, stage: str, work: Callable[Args, StageResult | None], *args: Args.args, **options: Args.kwargs
+    ) -> StageResult:
         """Run the stage unless it is complete, and return its result.
 
         An exception from `work` passes through, and the stage stays incomplete. Running a stage

@@ -43,7 +43,7 @@ class NewestRun:
             named = self.summary["assurance"]["bookies_unable"]
             if len(named) >= self.summary["bookies"]["unsupported"]:
                 return frozenset(named)
-            return _greeted_unsupported(self.path)
+            return _bookies_unsupported(self.path)
         except (KeyError, TypeError, OutputError):
             return frozenset()
 
@@ -86,7 +86,7 @@ def _reader(output: str) -> Callable[[str], str | None]:
     return lambda name: (root / name).read_text("utf-8") if (root / name).is_file() else None
 
 
-def _greeted_unsupported(run: str) -> frozenset[BookieId]:
+def _bookies_unsupported(run: str) -> frozenset[BookieId]:
     import pyarrow.compute as pc
 
     from auditor.evidence.run_directory import place

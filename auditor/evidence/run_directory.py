@@ -48,12 +48,12 @@ class Place:
 
     def create(self) -> None:
         """Make the directory, if it is not there."""
-        with _told(f"write to {self.uri}"):
+        with _file_errors(f"write to {self.uri}"):
             self.files.create_dir(self.path, recursive=True)
 
     def write_text(self, name: str, text: str) -> None:
         """Write a file in one step: whoever reads it sees the old one or the new one whole."""
-        with _told(f"write {self.uri}/{name}"):
+        with _file_errors(f"write {self.uri}/{name}"):
             with self.files.open_output_stream(f"{self.path}/.{name}.tmp") as stream:
                 stream.write(text.encode())
             self.files.move(f"{self.path}/.{name}.tmp", f"{self.path}/{name}")
@@ -62,24 +62,24 @@ class Place:
         """The file's text, or None where there is no such file."""
         if self.files.get_file_info(f"{self.path}/{name}").type is not fs.FileType.File:
             return None
-        with _told(f"read {self.uri}/{name}"), self.files.open_input_stream(f"{self.path}/{name}") as stream:
+        with _file_errors(f"read {self.uri}/{name}"), self.files.open_input_stream(f"{self.path}/{name}") as stream:
             return str(stream.read().decode())
 
     def read_table(
         self, name: str, schema: pa.Schema, keep: ds.Expression | None = None, columns: list[str] | None = None
     ) -> pa.Table:
         """All rows of a written table that `keep` keeps, with the named columns of `schema` (None: all of them)."""
-        with _told(f"read {self.uri}/{name}"):
+        with _file_errors(f"read {self.uri}/{name}"):
             return self._rows(name, schema).to_table(columns=columns or schema.names, filter=keep)
 
     def stream(self, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield the named columns of a written table, or of one of its files, batch by batch."""
-        with _told(f"read {self.uri}/{name}"):
+        with _file_errors(f"read {self.uri}/{name}"):
             yield from self._rows(name, schema).to_batches(columns=columns)
 
     def count(self, name: str, schema: pa.Schema, keep: ds.Expression | None = None) -> int:
         """How many rows of a written table `keep` keeps."""
-        with _told(f"read {self.uri}/{name}"):
+        with _file_errors(f"read {self.uri}/{name}"):
             return int(self._rows(name, schema).count_rows(filter=keep))
 
     def _rows(self, name: str, schema: pa.Schema) -> ds.Dataset:
@@ -95,7 +95,7 @@ class Place:
     def write_table(self, name: str, rows: pa.RecordBatch | pa.Table, file_name: str) -> None:
         """Write rows this process holds as one more file of a table."""
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
-        with _told(f"write {self.uri}/{name}"):
+        with _file_errors(f"write {self.uri}/{name}"):
             self.files.create_dir(f"{self.path}/{name}", recursive=True)
             pq.write_table(table, f"{self.path}/{name}/{file_name}.parquet", filesystem=self.files, compression="zstd")
 
@@ -106,7 +106,7 @@ class Place:
     def files_in(self, *names: str) -> set[str]:
         """Every file in some directories below this one and in theirs, as paths from here."""
         found: set[str] = set()
-        with _told(f"list {self.uri}"):
+        with _file_errors(f"list {self.uri}"):
             for name in names:
                 selector = fs.FileSelector(f"{self.path}/{name}", allow_not_found=True, recursive=True)
                 found.update(i.path for i in self.files.get_file_info(selector) if i.type is fs.FileType.File)
@@ -114,12 +114,12 @@ class Place:
 
     def remove_file(self, name: str) -> None:
         """Remove a file below this directory, which is there."""
-        with _told(f"remove {self.uri}/{name}"):
+        with _file_errors(f"remove {self.uri}/{name}"):
             self.files.delete_file(f"{self.path}/{name}")
 
     def remove(self, name: str) -> None:
         """Remove a directory below this one, if it is there."""
-        with _told(f"remove {self.uri}/{name}"):
+        with _file_errors(f"remove {self.uri}/{name}"):
             if self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.Directory:
                 self.files.delete_dir(f"{self.path}/{name}")
 
@@ -134,7 +134,7 @@ def place(text: str) -> Place:
         if _PATTERN.search(path):
             raise OutputError(f"{text} has a character that Spark takes for a pattern (one of []{{}}*?\\): use another path")
         return Place(fs.LocalFileSystem(), path, f"file://{path}")
-    with _told(f"use {text}"):
+    with _file_errors(f"use {text}"):
         files, path = fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", text))
         return Place(files, path.rstrip("/"), text.rstrip("/"))
 
@@ -146,7 +146,7 @@ class Output:
     root: Place
 
     @contextmanager
-    def locked(self) -> Iterator[int | None]:
+    def hold_lock(self) -> Iterator[int | None]:
         """Make the directory, hold its lock, and write to it once: a fault shows before the run.
 
         Yields the descriptor of the lock. The lock ends with this process and with those that were
@@ -164,7 +164,7 @@ class Output:
                 os.close(descriptor)
 
     def _lock(self) -> int:
-        with _told(f"lock {self.root.uri}"):
+        with _file_errors(f"lock {self.root.uri}"):
             descriptor = os.open(f"{self.root.path}/{LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -186,7 +186,7 @@ class Output:
     def start(self, run_id: str) -> Place:
         """Make the directory of a new run."""
         directory = self.run(run_id)
-        with _told(f"write to {directory.uri}"):
+        with _file_errors(f"write to {directory.uri}"):
             directory.files.create_dir(directory.path, recursive=True)
         return directory
 
@@ -212,7 +212,7 @@ class Output:
         if keep <= 0:
             return []
         latest = self.latest()
-        with _told(f"list {self.root.uri}"):
+        with _file_errors(f"list {self.root.uri}"):
             infos = self.root.files.get_file_info(fs.FileSelector(self.root.path))
         names = sorted(i.base_name for i in infos if i.type is fs.FileType.Directory and RUN_NAME.fullmatch(i.base_name))
         finished = [name for name in names if (self.root / name).read_text("summary.json") is not None]
@@ -237,7 +237,7 @@ def write_json(run: Place, name: str, value: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _file_errors(what: str) -> Iterator[None]:
     """Turn what a file system raises into a sentence."""
     try:
         yield

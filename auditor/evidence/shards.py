@@ -37,7 +37,7 @@ SHARDS_MAX = 1_000
 Every stage lists the files of all shards, which is slow for many shards."""
 
 
-def cut(listed: pa.ChunkedArray, ledgers_max: int) -> list[Shard]:
+def cut_shards(listed: pa.ChunkedArray, ledgers_max: int) -> list[Shard]:
     """Return the fewest shards of at most `ledgers_max` listed ledgers, in order of ledger id.
 
     The shards have nearly equal numbers of ledgers. Without listed ledgers there is one shard. At

@@ -113,7 +113,7 @@ def _candidates(
     """
     if first_round:
         yield from (_Candidate(tail, [bookie]) for bookie, tail in tails.items())
-    ranked = sorted(_ranked(found, write_quorum, doubted), key=lambda one: one.worst)
+    ranked = sorted(_rank_extents(found, write_quorum, doubted), key=lambda one: one.worst)
     worst = [_Candidate(one.worst.entry_id, one.askable(one.worst.entry_id), is_worst=True) for one in ranked]
     yield from (*worst[:1], *_of_corrupt(found), *worst[1:])
     for one in ranked if first_round else ():
@@ -169,14 +169,14 @@ class _Ranked(NamedTuple):
         ]
 
 
-def _ranked(found: Coverage, write_quorum: int, doubted: set[BookieId]) -> Iterator[_Ranked]:
+def _rank_extents(found: Coverage, write_quorum: int, doubted: set[BookieId]) -> Iterator[_Ranked]:
     """Yield the extents in which some entry is absent or suspected to be absent.
 
     Also yield those with a doubled bookie and a bookie that cannot list: there the metadata alone
     makes an entry the worst. What a doubted bookie lacks is no longer suspected.
     """
     for one in found.extents:
-        suspects = {b.bookie_id: _suspected(b, b.bookie_id in doubted) for b in one.shares}
+        suspects = {b.bookie_id: _suspect_entries(b, b.bookie_id in doubted) for b in one.shares}
         if not any(suspects.values()) and not (one.surplus and any(b.is_probed for b in one.shares)):
             continue
         ranked = levels([*one.surplus, *suspects.values()])
@@ -187,7 +187,7 @@ def _ranked(found: Coverage, write_quorum: int, doubted: set[BookieId]) -> Itera
         yield _Ranked(worst, ranked, listing, one.shares)
 
 
-def _suspected(share: BookieShare, is_doubted: bool) -> EntrySet:
+def _suspect_entries(share: BookieShare, is_doubted: bool) -> EntrySet:
     return share.absent if is_doubted else share.absent | (share.unknown & share.lacking)
 
 

@@ -58,7 +58,7 @@ def judge_content(looks: Sequence[BookieLook], contents: Mapping[BookieId, Conte
     for bookie in sorted(contents):
         records = [look[bookie] for look in looks if bookie in look]
         if records and records[-1].registration is not Registration.NONE and is_lost(contents[bookie]):
-            found.append(_lost_content(records[-1], contents[bookie]))
+            found.append(_lost_content_finding(records[-1], contents[bookie]))
     return found
 
 
@@ -75,7 +75,7 @@ def withheld_content(contents: Mapping[BookieId, Content]) -> list[str]:
     ]
 
 
-def _lost_content(record: BookieRecord, content: Content) -> Finding:
+def _lost_content_finding(record: BookieRecord, content: Content) -> Finding:
     facts = LostContentFacts(
         registration=record.registration.value,
         address=f"{record.host}:{record.port}",

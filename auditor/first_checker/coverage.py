@@ -18,12 +18,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from auditor.first_checker.entry_set import EMPTY, EntrySet
-from auditor.first_checker.probing import ProbedBookie, ProbePlan, planned
+from auditor.first_checker.probing import ProbedBookie, ProbePlan, plan_probes
 from auditor.first_checker.reasons import REASON_OF_ANSWER, in_order
 from auditor.first_checker.schedule import (
     GROUP_BYTES,
     Extent,
-    expected,
+    expected_entries,
     expected_groups,
     extents,
     foreign_runs,
@@ -168,7 +168,7 @@ def coverage(
     (`Answer.is_gone`). What they should hold is absent, for no read could say more. `probing`: how
     to probe bookies that cannot list. Without it, what these should hold is unknown.
     """
-    shares_of = [(extent, _expected_by_bookie(extent, metadata)) for extent in extents(metadata)]
+    shares_of = [(extent, _expected_entries(extent, metadata)) for extent in extents(metadata)]
     wants: dict[BookieId, list[EntrySet]] = {}
     for _, shares in shares_of:
         for bookie, want in shares.items():
@@ -210,7 +210,7 @@ def _source(
     if answer is not None and held is not None:
         return Sifter.of(bookie, answer, held, reads, wants)
     if probing is not None and answer is not None and answer.status is AnswerStatus.UNSUPPORTED and any(wants):
-        return Probed(bookie, ProbedBookie.of(planned(probing, bookie, wants), wants, reads))
+        return Probed(bookie, ProbedBookie.of(plan_probes(probing, bookie, wants), wants, reads))
     return Untold(bookie, reasons=(_reason(answer),))
 
 
@@ -225,7 +225,7 @@ def _reads_of_copies(reads: Reads, wants: Mapping[BookieId, list[EntrySet]]) -> 
             mine[bookie][entry] = read
     for bookie, found in mine.items():
         if found:
-            whole = EntrySet.joined(wants[bookie])
+            whole = EntrySet.join(wants[bookie])
             mine[bookie] = {entry: read for entry, read in found.items() if entry in whole}
     return mine
 
@@ -253,9 +253,9 @@ def _reason(answer: Answer | None) -> Unknown:
     return REASON_OF_ANSWER.get(answer.status, Unknown.ANSWER_INVALID) if answer else Unknown.BOOKIE_SILENT
 
 
-def _expected_by_bookie(extent: Extent, metadata: LedgerMetadata) -> dict[BookieId, EntrySet]:
+def _expected_entries(extent: Extent, metadata: LedgerMetadata) -> dict[BookieId, EntrySet]:
     at = positions(extent.segment.ensemble)
-    return {b: expected(extent, p, metadata.ensemble_size, metadata.write_quorum) for b, p in at.items()}
+    return {b: expected_entries(extent, p, metadata.ensemble_size, metadata.write_quorum) for b, p in at.items()}
 
 
 def _surplus(extent: Extent, metadata: LedgerMetadata) -> tuple[EntrySet, ...]:
@@ -267,7 +267,7 @@ def _surplus(extent: Extent, metadata: LedgerMetadata) -> tuple[EntrySet, ...]:
     for at in positions(extent.segment.ensemble).values():
         seen = EMPTY
         for position in at if len(at) > 1 else ():
-            window = expected(extent, (position,), metadata.ensemble_size, metadata.write_quorum)
+            window = expected_entries(extent, (position,), metadata.ensemble_size, metadata.write_quorum)
             again = seen & window
             if again:
                 found.append(again)

@@ -27,7 +27,7 @@ class Losses(NamedTuple):
 
     @classmethod
     def of(cls, metadata: LedgerMetadata, seen: Coverage) -> Losses:
-        return cls(metadata, seen, [_lost(one) for one in seen.extents])
+        return cls(metadata, seen, [_lost_entries(one) for one in seen.extents])
 
     def beyond(self, copies_lost: int) -> list[EntrySet]:
         """Return for each extent the entries that lost at least `copies_lost` copies."""
@@ -35,10 +35,10 @@ class Losses(NamedTuple):
 
     def without_replica(self) -> EntrySet:
         """Return the entries of which no promised copy can exist."""
-        return EntrySet.joined(self.beyond(self.metadata.write_quorum))
+        return EntrySet.join(self.beyond(self.metadata.write_quorum))
 
 
-def _lost(one: ExtentCoverage) -> list[EntrySet]:
+def _lost_entries(one: ExtentCoverage) -> list[EntrySet]:
     return levels([*one.surplus, *(share.absent for share in one.shares)])
 
 
@@ -54,28 +54,28 @@ def entry_findings(ledger_id: LedgerId, losses: Losses, search: Search | None, *
     if any(hit):
         is_stranded = search is not None and search.entries_unnamed == search.entries
         kind = Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE if is_stranded else Kind.ENTRY_WITHOUT_REPLICA
-        return [_finding(kind, ledger_id, losses, hit, _entry_facts(losses, search))]
+        return [_entry_finding(kind, ledger_id, losses, hit, _entry_facts(losses, search))]
     hit = losses.beyond(write - ack + 1)
     if any(hit) and not excused:
-        return [_finding(Kind.ENTRY_BELOW_ACK_QUORUM, ledger_id, losses, hit, _entry_facts(losses))]
+        return [_entry_finding(Kind.ENTRY_BELOW_ACK_QUORUM, ledger_id, losses, hit, _entry_facts(losses))]
     if losses.seen.corrupt:
         return [_corrupt(ledger_id, losses)]
     hit = losses.beyond(1)
     if not any(hit) or excused:
         return []
-    return [_finding(Kind.ENTRY_BELOW_WRITE_QUORUM, ledger_id, losses, hit, _entry_facts(losses))]
+    return [_entry_finding(Kind.ENTRY_BELOW_WRITE_QUORUM, ledger_id, losses, hit, _entry_facts(losses))]
 
 
-def lost_for_good(ledger_id: LedgerId, losses: Losses, search: Search | None, mark: MarkFacts) -> Finding:
+def unrecoverable_finding(ledger_id: LedgerId, losses: Losses, search: Search | None, mark: MarkFacts) -> Finding:
     """Return UNDERREPLICATED_UNRECOVERABLE for a marked ledger that has an entry without a copy."""
     hit = losses.beyond(losses.metadata.write_quorum)
     facts = UnrecoverableFacts(_entry_facts(losses, search), mark)
-    return _finding(Kind.UNDERREPLICATED_UNRECOVERABLE, ledger_id, losses, hit, facts)
+    return _entry_finding(Kind.UNDERREPLICATED_UNRECOVERABLE, ledger_id, losses, hit, facts)
 
 
-def _finding(kind: Kind, ledger_id: LedgerId, losses: Losses, hit: list[EntrySet], facts: Facts) -> Finding:
+def _entry_finding(kind: Kind, ledger_id: LedgerId, losses: Losses, hit: list[EntrySet], facts: Facts) -> Finding:
     metadata, seen = losses.metadata, losses.seen
-    entries = EntrySet.joined(hit)
+    entries = EntrySet.join(hit)
     worst, extent = _worst(losses)
     copies = Copies(metadata.write_quorum, metadata.ack_quorum, worst.confirmed, worst.possible - worst.confirmed)
     return Finding(
@@ -106,7 +106,7 @@ def _missing_on(seen: Coverage) -> tuple[tuple[BookieId, Ranges], ...]:
     for one in seen.extents:
         for share in one.shares:
             absent.setdefault(share.bookie_id, []).append(share.absent)
-    return tuple((bookie, EntrySet.joined(sets).ranges(RANGES_MAX)) for bookie, sets in absent.items() if any(sets))
+    return tuple((bookie, EntrySet.join(sets).ranges(RANGES_MAX)) for bookie, sets in absent.items() if any(sets))
 
 
 def _entry_facts(losses: Losses, search: Search | None = None) -> EntryFacts:

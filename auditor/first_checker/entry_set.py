@@ -26,7 +26,7 @@ from auditor.first_checker.pieces import (
     nth_of,
     runs_of,
     size_of,
-    trimmed,
+    trim,
     whole,
 )
 from auditor.model.availability import SequenceGroup
@@ -56,7 +56,7 @@ class EntrySet:
 
         The runs are offsets from `first`, modulo `period`.
         """
-        return cls(tuple(trimmed(first, last, period, tuple(runs))))
+        return cls(tuple(trim(first, last, period, tuple(runs))))
 
     @classmethod
     def of_groups(cls, groups: Iterable[SequenceGroup]) -> EntrySet:
@@ -64,7 +64,7 @@ class EntrySet:
         found: list[Piece] = []
         for first, last, size, period in groups:
             assert not found or found[-1].end < first, "groups ascend and do not interleave"
-            found.extend(trimmed(first, last + size - 1, period, ((0, size),)) if period else whole(first, first + size - 1))
+            found.extend(trim(first, last + size - 1, period, ((0, size),)) if period else whole(first, first + size - 1))
         return cls(tuple(found))
 
     @classmethod
@@ -73,7 +73,7 @@ class EntrySet:
         return cls(tuple(Piece(e, e, 1, WHOLE) for e in sorted(set(entries))))
 
     @classmethod
-    def joined(cls, sets: Iterable[EntrySet]) -> EntrySet:
+    def join(cls, sets: Iterable[EntrySet]) -> EntrySet:
         """Return the union of sets that ascend, as the segments of a ledger do.
 
         Each set begins behind the end of those before it. Costs the number of pieces. Adding the

@@ -61,7 +61,7 @@ def judge_failing(
     for bookie in sorted(refusals.keys() - maintenance):
         records = [look[bookie] for look in looks if bookie in look]
         if is_failing(refusals[bookie]) and len(records) > 1 and all(map(_is_connected, records)):
-            found.append(_failing(records, refusals[bookie]))
+            found.append(_failing_finding(records, refusals[bookie]))
     return found
 
 
@@ -82,7 +82,7 @@ def _is_connected(record: BookieRecord) -> bool:
     return record.registration is not Registration.NONE and record.greeting in _CONNECTED
 
 
-def _failing(records: Sequence[BookieRecord], refusals: Refusals) -> Finding:
+def _failing_finding(records: Sequence[BookieRecord], refusals: Refusals) -> Finding:
     last = records[-1]
     facts = FailingFacts(
         registration=last.registration.value,

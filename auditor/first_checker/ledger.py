@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 
 from auditor.first_checker.beyond_end import beyond_end
 from auditor.first_checker.coverage import Answers, Copy, Coverage, Reads, coverage, is_healthy
-from auditor.first_checker.entries import Losses, entry_findings, lost_for_good
+from auditor.first_checker.entries import Losses, entry_findings, unrecoverable_finding
 from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.metadata import contradictions
 from auditor.first_checker.placement import Placement, placement
 from auditor.first_checker.probing import ProbePlan
 from auditor.first_checker.reasons import in_order
 from auditor.first_checker.schedule import extents, positions, promised_copies
-from auditor.first_checker.stranded import Outside, named_by
+from auditor.first_checker.stranded import Outside, ensemble_bookies
 from auditor.first_checker.underreplication import is_beyond_grace, is_stale, mark_facts
 from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.cluster import Surroundings
@@ -68,11 +68,11 @@ def judge(
         unread = () if record.status is RecordStatus.MALFORMED else (Unknown.METADATA_UNREADABLE,)
         parts = _Parts([], [], _mark_findings(record, terms, None), _undecodable(record), unread)
     else:
-        parts = _judged(record, metadata, answers, reads, terms, placed, doubted)
+        parts = _judge_metadata(record, metadata, answers, reads, terms, placed, doubted)
     return _verdict(record, exempt, parts, terms)
 
 
-def _judged(
+def _judge_metadata(
     record: LedgerRecord,
     metadata: LedgerMetadata,
     answers: Answers,
@@ -98,7 +98,7 @@ def _judged(
     # A loss stands alone: findings on entries, placement and the mark would follow from it.
     if lost and record.mark is not None:
         marked = mark_facts(record, seen, terms, has_loss=True)
-        loss = lost_for_good(record.ledger_id, losses, search, marked)
+        loss = unrecoverable_finding(record.ledger_id, losses, search, marked)
         return _Parts([], [], [loss], described, unheard, seen, _copies(seen))
     entries = entry_findings(record.ledger_id, losses, search, excused=_is_excused(record, terms))
     unknowns = in_order((*unheard, *placing))
@@ -112,7 +112,7 @@ def _search(lost: EntrySet, metadata: LedgerMetadata, seen: Coverage, reads: Rea
     """
     if not lost or terms.stranded_entries_max < 1:
         return None
-    return Outside.of(lost, seen, terms.around).result(reads, named_by(metadata))
+    return Outside.of(lost, seen, terms.around).result(reads, ensemble_bookies(metadata))
 
 
 def _copies(seen: Coverage) -> CopyCounts | None:

@@ -55,7 +55,7 @@ def whole(start: EntryId, end: EntryId) -> list[Piece]:
     return [Piece(start, end, 1, WHOLE)] if start <= end else []
 
 
-def trimmed(start: EntryId, end: EntryId, period: int, runs: tuple[Run, ...]) -> list[Piece]:
+def trim(start: EntryId, end: EntryId, period: int, runs: tuple[Run, ...]) -> list[Piece]:
     """Return the entries of `[start, end]` that lie in `runs` as one piece, or as none.
 
     A single run becomes a plain span (period 1) if it fills the period, or if `[start, end]` is no
@@ -78,10 +78,10 @@ def clip(piece: Piece, low: EntryId, high: EntryId) -> list[Piece]:
     """Return the part of `piece` within `[low, high]`, which must lie within the piece."""
     if piece.period == 1:
         return [Piece(low, high, 1, WHOLE)]
-    return trimmed(low, high, piece.period, _turned(piece, low))
+    return trim(low, high, piece.period, _turn(piece, low))
 
 
-def _turned(piece: Piece, start: EntryId) -> tuple[Run, ...]:
+def _turn(piece: Piece, start: EntryId) -> tuple[Run, ...]:
     """Return the piece's runs as offsets from `start` instead of its own start."""
     turn = (start - piece.start) % piece.period
     if turn == 0:
@@ -94,10 +94,10 @@ def _turned(piece: Piece, start: EntryId) -> tuple[Run, ...]:
             turned.extend(((0, overhang), (begin, size - overhang)))
         else:
             turned.append((begin, size))
-    return _joined(sorted(turned))
+    return _join_runs(sorted(turned))
 
 
-def _joined(runs: Iterable[Run]) -> tuple[Run, ...]:
+def _join_runs(runs: Iterable[Run]) -> tuple[Run, ...]:
     """Return ascending runs with touching neighbours merged."""
     joined: list[Run] = []
     for offset, size in runs:
@@ -163,10 +163,10 @@ def _overlap(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule) -> Ite
     sparse = a if a.period >= b.period else b
     walk_cost = length // sparse.period * len(sparse.runs) + 1
     if common <= length and pattern_cost <= walk_cost:
-        pattern = _pattern(_unrolled(_turned(a, low), a.period, common), _unrolled(_turned(b, low), b.period, common), rule)
-        yield from trimmed(low, high, common, pattern)
+        pattern = _pattern(_unroll(_turn(a, low), a.period, common), _unroll(_turn(b, low), b.period, common), rule)
+        yield from trim(low, high, common, pattern)
     else:
-        yield from _walked(a, b, low, high, rule, sparse_is_left=sparse is a)
+        yield from _walk(a, b, low, high, rule, sparse_is_left=sparse is a)
 
 
 def _against_whole(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule) -> Iterator[Piece]:
@@ -182,10 +182,10 @@ def _against_whole(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule) 
     elif rule.both:
         yield from clip(other, low, high)
     elif whole_only:
-        yield from trimmed(low, high, other.period, _gaps(_turned(other, low), other.period))
+        yield from trim(low, high, other.period, _gaps(_turn(other, low), other.period))
 
 
-def _walked(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule, *, sparse_is_left: bool) -> Iterator[Piece]:
+def _walk(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule, *, sparse_is_left: bool) -> Iterator[Piece]:
     """Apply the rule by cutting at each run of the sparser side.
 
     Between the cuts only the other side is periodic.
@@ -202,13 +202,13 @@ def _walked(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule, *, spar
             elif rule.both:
                 yield from clip(dense, first, last)
             elif sparse_only:
-                yield from trimmed(first, last, dense.period, _gaps(_turned(dense, first), dense.period))
+                yield from trim(first, last, dense.period, _gaps(_turn(dense, first), dense.period))
             at = last + 1
     if dense_only and at <= high:
         yield from clip(dense, at, high)
 
 
-def _unrolled(runs: tuple[Run, ...], period: int, length: int) -> list[Run]:
+def _unroll(runs: tuple[Run, ...], period: int, length: int) -> list[Run]:
     """Return the runs written out over `length`, a multiple of `period`."""
     return [(base + offset, size) for base in range(0, length, period) for offset, size in runs]
 
@@ -229,7 +229,7 @@ def _pattern(left: list[Run], right: list[Run], rule: Rule) -> tuple[Run, ...]:
             kept.append((at, edge - at))
         inside += side
         at = edge
-    return _joined(kept)
+    return _join_runs(kept)
 
 
 def runs_of(piece: Piece) -> Iterator[tuple[EntryId, EntryId]]:

@@ -155,11 +155,11 @@ class _View:
     ack_quorum: int
     rule: PlacementRule
 
-    def known(self) -> list[str]:
+    def known_locations(self) -> list[str]:
         """Return the locations that are known, by position."""
         return [place for place in self.locations if place is not None]
 
-    def unplaced(self) -> dict[BookieId, int]:
+    def unplaced_counts(self) -> dict[BookieId, int]:
         """Return how often each member without location stands here. Empty in Java mode."""
         if self.rule.java_compatible:
             return {}
@@ -179,12 +179,12 @@ def _whole(ensemble: tuple[BookieId, ...], locations: Locations, write_quorum: i
 
 def _rack(view: _View) -> tuple[Adherence, str]:
     """Require min(W, minNumRacksPerWriteQuorum) racks; if enforced, not the default rack."""
-    racks, unplaced = set(view.known()), len(view.unplaced())
+    racks, unplaced = set(view.known_locations()), len(view.unplaced_counts())
     need = min(view.write_quorum, view.rule.min_num_racks_per_write_quorum)
     enforce = view.rule.enforce_min_num_racks_per_write_quorum
     if enforce and DEFAULT_RACK in racks:
         return Adherence.FAIL, f"has a member in {DEFAULT_RACK}, which does not count as a rack where a minimum is enforced"
-    has = f"has {_named('rack', racks)}{_without(unplaced)}{_depths(racks)} and needs {need}"
+    has = f"has {_name_some('rack', racks)}{_without(unplaced)}{_depths(racks)} and needs {need}"
     if len(racks) + unplaced < need:
         return Adherence.FAIL, has
     if max(len(racks), min(1, unplaced)) < need:
@@ -216,12 +216,12 @@ def _zone(view: _View) -> tuple[Adherence, str]:
         if place is not None and (place == DEFAULT_ZONE or len(_parts(place)) != 2):
             return Adherence.FAIL, f"has {member} at {place}, which is not /zone/upgradeDomain{_or_default(place)}"
     domains: dict[str, list[str]] = {}
-    for place in view.known():
+    for place in view.known_locations():
         zone, domain = _parts(place)
         domains.setdefault(zone, []).append(domain)
-    unplaced = len(view.unplaced())
+    unplaced = len(view.unplaced_counts())
     crowded = [zone for zone, of_zone in domains.items() if len(of_zone) > 1 and len(set(of_zone)) < 2]
-    least, named = view.rule.min_num_zones_per_write_quorum, f"has {_named('zone', set(domains))}{_without(unplaced)}"
+    least, named = view.rule.min_num_zones_per_write_quorum, f"has {_name_some('zone', set(domains))}{_without(unplaced)}"
     if len(crowded) > unplaced:
         zone = crowded[0]
         return Adherence.FAIL, f"has {len(domains[zone])} members in zone {zone}, all in upgrade domain {domains[zone][0]}"
@@ -235,12 +235,12 @@ def _zone(view: _View) -> tuple[Adherence, str]:
 
 def _span(view: _View) -> tuple[Adherence, str] | None:
     """Return how the ensemble may miss reppMinimumRegionsForDurability regions, else None."""
-    regions, unplaced = {_region(place) for place in view.known()}, len(view.unplaced())
+    regions, unplaced = {_region(place) for place in view.known_locations()}, len(view.unplaced_counts())
     need = view.rule.repp_minimum_regions_for_durability
     if max(len(regions), min(1, unplaced)) >= need:
         return None
     adherence = Adherence.FAIL if len(regions) + unplaced < need else Adherence.UNKNOWN
-    return adherence, f"spans {_named('region', regions)}{_without(unplaced)} and needs {need}"
+    return adherence, f"spans {_name_some('region', regions)}{_without(unplaced)} and needs {need}"
 
 
 def _region_durability(view: _View) -> tuple[Adherence, str]:
@@ -249,7 +249,7 @@ def _region_durability(view: _View) -> tuple[Adherence, str]:
     m is reppMinimumRegionsForDurability. At best, members without location stand in regions of
     their own. At worst, all stand in the fullest region.
     """
-    counts, unplaced = Counter(_region(place) for place in view.known()), view.unplaced()
+    counts, unplaced = Counter(_region(place) for place in view.known_locations()), view.unplaced_counts()
     few = view.rule.repp_minimum_regions_for_durability - 1
     allowed = view.ack_quorum - 1
     fullest = counts.most_common(few)
@@ -273,7 +273,7 @@ def _parts(place: str) -> list[str]:
     return [part for part in place.split("/") if part]
 
 
-def _named(noun: str, names: set[str]) -> str:
+def _name_some(noun: str, names: set[str]) -> str:
     plural = "" if len(names) == 1 else "s"
     return f"{len(names)} {noun}{plural}" + (f" ({', '.join(sorted(names))})" if names else "")
 

@@ -77,7 +77,7 @@ class Planned(NamedTuple):
         return (*self.ends, *self.random)
 
 
-def planned(plan: ProbePlan, bookie: BookieId, wants: Sequence[EntrySet]) -> Planned:
+def plan_probes(plan: ProbePlan, bookie: BookieId, wants: Sequence[EntrySet]) -> Planned:
     """Return the entries to probe on a bookie that should hold `wants`.
 
     `wants` has one set per extent, ascending. The result has at most SEGMENT_ENDS_MAX ends and
@@ -85,7 +85,7 @@ def planned(plan: ProbePlan, bookie: BookieId, wants: Sequence[EntrySet]) -> Pla
     probes, never entries.
     """
     ends = _some_ends(plan, bookie, [want for want in wants if want])
-    rest = EntrySet.joined(wants) - EntrySet.of_entries(ends)
+    rest = EntrySet.join(wants) - EntrySet.of_entries(ends)
     chosen = _draw(f"{plan.seed}/{plan.ledger_id}/{bookie}/entries", rest.count(), plan.entries)
     return Planned(ends, tuple(rest.nth(index) for index in chosen))
 
@@ -140,7 +140,7 @@ class ProbedBookie:
     @classmethod
     def of(cls, planned: Planned, wants: Sequence[EntrySet], reads: Mapping[EntryId, EntryRead]) -> ProbedBookie:
         """Judge a bookie by `reads`, the newest conclusive word on each entry read there."""
-        whole = EntrySet.joined(wants)
+        whole = EntrySet.join(wants)
         mine = {e: read for e, read in reads.items() if e in whole}
         present = [e for e, read in mine.items() if read.status is ReadStatus.PRESENT]
         absent = [e for e, read in mine.items() if read.status in ABSENT_READS]
@@ -161,7 +161,7 @@ class ProbedBookie:
             random_answered=len(answered.intersection(planned.random)),
         )
 
-    def judged(self, wants: EntrySet) -> tuple[EntrySet, EntrySet]:
+    def split_share(self, wants: EntrySet) -> tuple[EntrySet, EntrySet]:
         """Return (absent, unknown) of one extent's share."""
         if self.lacks_ledger or not wants:
             return wants, EMPTY

@@ -85,7 +85,7 @@ def judge_bookies(
         if all(r.registration is not Registration.NONE and r.greeting is Greeting.SILENT for r in records):
             found.append(_silent(records, facts))
         if _is_missed(records, missed.get(bookie)) and not _why_withheld(records, missed[bookie], facts):
-            found.append(_lost(records, missed[bookie], facts))
+            found.append(_lost_finding(records, missed[bookie], facts))
     return found
 
 
@@ -133,17 +133,17 @@ def _why_withheld(records: Sequence[BookieRecord], missed: Missed, facts: Cluste
             "it has a cookie and auto-recovery is disabled, as during an upgrade: it is reported when auto-recovery is enabled "
             "and the bookie is still not registered"
         )
-    if has_cookie and _unregistered_ms(records, missed) < recovery_gap_ms(facts):
+    if has_cookie and _unregistered_for_ms(records, missed) < recovery_gap_ms(facts):
         return (
             "it has a cookie and may be restarting. It is reported once it has not been registered for "
             f"{recovery_gap_ms(facts) // 1000} s (lostBookieRecoveryDelay and a session time-out). So far it is known to be "
-            f"unregistered for {_unregistered_ms(records, missed) // 1000} s; whole runs remember since when, and "
+            f"unregistered for {_unregistered_for_ms(records, missed) // 1000} s; whole runs remember since when, and "
             "--lost-bookie-wait-max bounds how long one run waits"
         )
     return ""
 
 
-def _unregistered_ms(records: Sequence[BookieRecord], missed: Missed) -> int:
+def _unregistered_for_ms(records: Sequence[BookieRecord], missed: Missed) -> int:
     """Return for how long the bookie is known to be unregistered, up to the last look."""
     first = records[0].read_at_ms
     since = first if missed.since_ms is None else min(missed.since_ms, first)
@@ -163,7 +163,7 @@ def _silent(records: Sequence[BookieRecord], cluster: ClusterFacts) -> Finding:
     return Finding(Kind.BOOKIE_SILENT_YET_REGISTERED, facts, bookie_id=last.bookie_id)
 
 
-def _lost(records: Sequence[BookieRecord], missed: Missed, cluster: ClusterFacts) -> Finding:
+def _lost_finding(records: Sequence[BookieRecord], missed: Missed, cluster: ClusterFacts) -> Finding:
     last = records[-1]
     facts = LostFacts(
         has_cookie=last.has_cookie,
@@ -172,7 +172,7 @@ def _lost(records: Sequence[BookieRecord], missed: Missed, cluster: ClusterFacts
         marked_ledgers_first=missed.marked_first,
         marked_ledgers_last=missed.marked_last,
         apart_ms=last.read_at_ms - records[0].read_at_ms,
-        unregistered_ms=_unregistered_ms(records, missed),
+        unregistered_ms=_unregistered_for_ms(records, missed),
         lost_bookie_recovery_delay_s=cluster.lost_bookie_recovery_delay_s,
         replication_disabled=cluster.replication_disabled,
         renamed_to=missed.renamed_to,

@@ -68,7 +68,7 @@ def same_state(one: LedgerRecord, other: LedgerRecord) -> bool:
     return one.status is other.status and one.stamp == other.stamp
 
 
-def settled_from(looks: Sequence[Look]) -> int:
+def newest_state_start(looks: Sequence[Look]) -> int:
     """Return the lowest index from which all looks saw the metadata that the newest look saw."""
     at = len(looks) - 1
     while at > 0 and same_state(looks[at - 1].record, looks[at].record):
@@ -82,7 +82,7 @@ def next_step(looks: Sequence[Look], *, must_ask: bool, suspicion: Suspicion, lo
     `must_ask`: some bookie should hold entries of the ledger as the newest look saw it. A ledger is
     settled after `looks_max` + 2 looks at most, and after `WAITED_LOOKS_MAX` delays.
     """
-    wanted = _asking(looks, suspicion, looks_max) if must_ask else _without_asking(looks, suspicion)
+    wanted = _ask_or_settle(looks, suspicion, looks_max) if must_ask else _without_asking(looks, suspicion)
     closing = 1 if must_ask else 0  # the look after the last one that may ask bookies
     if wanted.next in (Next.ASK, Next.LOOK_AGAIN) and len(looks) > looks_max + closing:
         return Instruction(Next.UNSETTLED)
@@ -91,13 +91,13 @@ def next_step(looks: Sequence[Look], *, must_ask: bool, suspicion: Suspicion, lo
     return wanted
 
 
-def _asking(looks: Sequence[Look], suspicion: Suspicion, looks_max: int) -> Instruction:
+def _ask_or_settle(looks: Sequence[Look], suspicion: Suspicion, looks_max: int) -> Instruction:
     """Decide for a ledger whose bookies have to be asked.
 
     A ledger that stays suspect needs two such looks, and its metadata read once more behind them.
     """
     newest = looks[-1]
-    chain = looks[settled_from(looks) :]
+    chain = looks[newest_state_start(looks) :]
     asked = sum(bool(look.answers) for look in chain)
     seen_twice = len(chain) > 1 and suspicion in (Suspicion.STATIC, Suspicion.REMARK)
     marked_twice = suspicion is Suspicion.MARKED and _both_marked(looks)

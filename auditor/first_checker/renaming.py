@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from auditor.first_checker.entry_set import EntrySet
-from auditor.first_checker.schedule import expected, extents, held_entries, positions
+from auditor.first_checker.schedule import expected_entries, extents, held_entries, positions
 from auditor.model.availability import Answer, AnswerStatus, ReadStatus
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata
@@ -64,7 +64,7 @@ def entries_due(metadata: LedgerMetadata, bookie: BookieId) -> EntrySet:
     """
     size, quorum = metadata.ensemble_size, metadata.write_quorum
     ensembles = ((extent, positions(extent.segment.ensemble).get(bookie)) for extent in extents(metadata))
-    return EntrySet.joined(expected(extent, at, size, quorum) for extent, at in ensembles if at)
+    return EntrySet.join(expected_entries(extent, at, size, quorum) for extent, at in ensembles if at)
 
 
 def reads_due(due: EntrySet, answer: Answer) -> tuple[EntryId, ...]:
@@ -92,7 +92,7 @@ def holds(due: EntrySet, answer: Answer, reads: Mapping[EntryId, ReadStatus]) ->
     return is_whole and all(reads.get(entry) is ReadStatus.PRESENT for entry in wanted)
 
 
-def renamed(
+def find_new_name(
     case: RenameCase,
     answers: Mapping[tuple[BookieId, LedgerId], Answer],
     reads: Mapping[tuple[BookieId, LedgerId], Mapping[EntryId, ReadStatus]],

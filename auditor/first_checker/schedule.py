@@ -111,7 +111,7 @@ def window(first: EntryId, position: int, ensemble_size: int, write_quorum: int)
     return ((start, write_quorum),) if overhang <= 0 else ((0, overhang), (start, write_quorum - overhang))
 
 
-def expected(extent: Extent, at: tuple[int, ...], ensemble_size: int, write_quorum: int) -> EntrySet:
+def expected_entries(extent: Extent, at: tuple[int, ...], ensemble_size: int, write_quorum: int) -> EntrySet:
     """Return the entries of the extent that a bookie at the positions `at` should hold.
 
     At most one piece. Costs positions.
@@ -203,6 +203,6 @@ def questions(metadata: LedgerMetadata) -> tuple[Question, ...]:
     for extent in extents(metadata):
         length = extent.last_entry_id - extent.first_entry_id + 1
         for bookie, at in positions(extent.segment.ensemble).items():
-            if length >= size or expected(extent, at, size, quorum):
+            if length >= size or expected_entries(extent, at, size, quorum):
                 runs[bookie] = runs.get(bookie, 0) + (1 if quorum >= size else length // size + 1)
     return tuple(Question(b, min(EXPECTED_BYTES_MAX, _HEADER_BYTES + _GROUP.size * count)) for b, count in runs.items())

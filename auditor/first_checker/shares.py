@@ -75,7 +75,7 @@ class Probed:
         return self.probed.reasons
 
     def share(self, wants: EntrySet) -> BookieShare:
-        return BookieShare(self.bookie_id, wants, EMPTY, *self.probed.judged(wants), is_probed=True)
+        return BookieShare(self.bookie_id, wants, EMPTY, *self.probed.split_share(wants), is_probed=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class Outside:
                 expected.setdefault(share.bookie_id, []).append(share.expected)
         scopes = {}
         for bookie in sorted(around.writable | around.readonly):
-            scope = lost - EntrySet.joined(expected[bookie]) if bookie in expected else lost
+            scope = lost - EntrySet.join(expected[bookie]) if bookie in expected else lost
             if scope:
                 scopes[bookie] = scope
         return cls(lost, scopes, {bookie: seen.held[bookie] for bookie in scopes if bookie in seen.held})
@@ -222,7 +222,7 @@ def _words_on(one: _BookieWords, looked_for: list[EntryId] | None) -> Iterator[_
         yield from (one.word(entry) for entry in looked_for if entry in one.scope)
 
 
-def named_by(metadata: LedgerMetadata) -> frozenset[BookieId]:
+def ensemble_bookies(metadata: LedgerMetadata) -> frozenset[BookieId]:
     """Return the bookies in any ensemble of the ledger: none of them collects it."""
     return frozenset(bookie for segment in metadata.segments for bookie in segment.ensemble)
 

@@ -20,7 +20,7 @@ _RATIO_STEPS = 10**6
 """Ratios are rounded down to a multiple of 1 / _RATIO_STEPS: less than all never becomes 1."""
 
 
-def capped(counts: CopyCounts) -> CopyCounts:
+def cap(counts: CopyCounts) -> CopyCounts:
     """Return the counts, each at most COPIES_MAX."""
     values = (counts.expected, counts.listed, counts.read, counts.assumed)
     return CopyCounts(*(min(count, COPIES_MAX) for count in values))
@@ -43,7 +43,7 @@ def counts_json(counts: CopyCounts) -> Json:
 
 def copies_of_ledgers(verdicts: Iterable[Verdict]) -> Json:
     """Return `copies` and `verified_ratio` of a few ledgers, counted as a run counts them."""
-    counted = [capped(one.copies) for one in verdicts if one.copies is not None and one.standing in JUDGED]
+    counted = [cap(one.copies) for one in verdicts if one.copies is not None and one.standing in JUDGED]
     return copies_json(
         CopyCounts(
             sum(one.expected for one in counted),

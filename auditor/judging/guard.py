@@ -108,7 +108,7 @@ class Guard:
         if self._takes_signals:
             self._handler: Any = signal.signal(signal.SIGALRM, self._tick)
             self._watch.start()  # before the memory is bounded: its stack is none of a ledger's
-        self._memory = _bound_memory(self._limits.ledger_memory_max)
+        self._memory = _limit_memory(self._limits.ledger_memory_max)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -168,7 +168,7 @@ def too_long(limits: JudgingLimits) -> str:
     return f"it took longer than {limits.ledger_time_max_ms / 1000:g} s"
 
 
-def _bound_memory(bytes_max: int) -> tuple[int, int] | None:
+def _limit_memory(bytes_max: int) -> tuple[int, int] | None:
     """Let this process have so much address space more than it has; returns the limits before, None where none can be set."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])

@@ -42,7 +42,7 @@ class _Failed:
     words: str
 
 
-def isolated(ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits) -> Iterator[T | Stopped | Raised]:
+def judge_in_child(ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits) -> Iterator[T | Stopped | Raised]:
     """Yield `judge` of each ledger, in order: results are plain, picklable values.
 
     Raises AssertionError for a failed assertion of `judge`.

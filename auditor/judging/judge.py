@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from auditor.config import JudgingLimits
 from auditor.errors import AuditorError
 from auditor.judging.guard import Guard, Raised, Stopped
-from auditor.judging.isolation import isolated
+from auditor.judging.isolation import judge_in_child
 from auditor.judging.set_aside import stopped_detail
 from auditor.model.evidence import LedgerEvidence
 
@@ -44,12 +44,12 @@ class Judge(Generic[T]):
         self._work, self._aside, self._limits, self._careful = work, aside, limits, careful
         self._stopped: list[str] = []
 
-    def each(self, ledgers: Sequence[LedgerEvidence]) -> list[T]:
+    def judge_all(self, ledgers: Sequence[LedgerEvidence]) -> list[T]:
         """Return a result for each ledger, in order. Raises TooManyPoisoned."""
-        results = isolated(ledgers, self._work, self._limits) if self._careful else self._here(ledgers)
+        results = judge_in_child(ledgers, self._work, self._limits) if self._careful else self._judge_here(ledgers)
         return [self._or_aside(one, result) for one, result in zip(ledgers, results, strict=True)]
 
-    def _here(self, ledgers: Sequence[LedgerEvidence]) -> Iterator[T | Stopped | Raised]:
+    def _judge_here(self, ledgers: Sequence[LedgerEvidence]) -> Iterator[T | Stopped | Raised]:
         with Guard(self._limits) as guard:
             for ledger in ledgers:
                 yield guard.run(self._work, ledger)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from auditor.judging.settle import Step, unjudged
+from auditor.judging.settle import Step, end_unjudged
 from auditor.model.identity import LedgerId
 from auditor.model.verdict import Unknown
 
 _STOPPED = "judging was stopped: "
 
 
-def poisoned(ledger_id: LedgerId) -> Step:
+def poison_step(ledger_id: LedgerId) -> Step:
     """Return the end of a ledger that could not be judged."""
-    return unjudged(ledger_id, Unknown.POISON)
+    return end_unjudged(ledger_id, Unknown.POISON)
 
 
 def stopped_detail(why: str) -> str:

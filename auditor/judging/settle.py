@@ -16,7 +16,7 @@ from auditor.first_checker.entries import Losses
 from auditor.first_checker.ledger import gone_bookies, judge
 from auditor.first_checker.probing import ANSWERED_READS, SEGMENT_ENDS_MAX, ProbePlan
 from auditor.first_checker.reasons import REASON_OF_READ
-from auditor.first_checker.recheck import Next, Suspicion, next_step, same_state, settled_from
+from auditor.first_checker.recheck import Next, Suspicion, newest_state_start, next_step, same_state
 from auditor.first_checker.schedule import Question, questions
 from auditor.first_checker.stranded import Outside
 from auditor.model.availability import VALID_ANSWERS, Answer, AnswerStatus, EntryRead, ReadStatus
@@ -64,7 +64,7 @@ class _State:
     """All that was seen of one ledger, read from its looks once.
 
     `looks` are oldest first. `answers` and `reads` have the newest conclusive word of each bookie
-    among the looks that saw the newest metadata (`_heard`). `doubted` are the copies read with a
+    among the looks that saw the newest metadata (`_merge_looks`). `doubted` are the copies read with a
     wrong digest at too few of them to accuse.
     """
 
@@ -76,9 +76,9 @@ class _State:
 
     @classmethod
     def of(cls, looks: Sequence[Look], terms: Terms) -> _State:
-        chain = looks[settled_from(looks) :]
-        answers, reads = _heard(chain, terms)
-        return cls(looks, terms, answers, reads, _doubted(chain, reads))
+        chain = looks[newest_state_start(looks) :]
+        answers, reads = _merge_looks(chain, terms)
+        return cls(looks, terms, answers, reads, _doubted_copies(chain, reads))
 
     @property
     def newest(self) -> Look:
@@ -100,7 +100,7 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
         return Step(verdict, Todo.NOTHING)
     ask = questions_of(state.newest.record)
     if ask and has_answers:
-        wanted, are_searches = _wanted(state)
+        wanted, are_searches = _wanted_reads(state)
         if wanted:
             return Step(verdict, Todo.READS, reads=wanted, are_searches=are_searches)
     suspicion = _suspicion(verdict)
@@ -108,9 +108,9 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
         suspicion = Suspicion.CURABLE
     step = next_step(state.looks, must_ask=bool(ask), suspicion=suspicion, looks_max=terms.looks_max)
     if step.next is Next.COMMIT:
-        return Step(_committed(state, verdict), Todo.NOTHING)
+        return Step(_commit(state, verdict), Todo.NOTHING)
     if step.next is Next.UNSETTLED:
-        return Step(_unsettled(state, verdict), Todo.NOTHING)
+        return Step(_end_unsettled(state, verdict), Todo.NOTHING)
     if step.next is Next.ASK:
         return Step(verdict, Todo.LISTS, questions=ask)
     return Step(verdict, Todo.LOOK, wait=step.wait)
@@ -138,10 +138,10 @@ def settle_and_check(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, str]
     differ = differences(step.verdict, evidence, terms)
     if not differ:
         return step, ""
-    return unjudged(evidence.ledger_id, Unknown.CHECKERS_DISAGREE), differ_text(differ)
+    return end_unjudged(evidence.ledger_id, Unknown.CHECKERS_DISAGREE), differ_text(differ)
 
 
-def unjudged(ledger_id: LedgerId, why: Unknown) -> Step:
+def end_unjudged(ledger_id: LedgerId, why: Unknown) -> Step:
     """The end of a ledger of which nothing is said but why."""
     return Step(Verdict(ledger_id, Standing.INDETERMINATE, unknowns=(why,)), Todo.NOTHING)
 
@@ -158,7 +158,7 @@ def questions_of(record: LedgerRecord) -> tuple[Question, ...]:
     return questions(record.metadata) if record.metadata is not None else ()
 
 
-def _wanted(state: _State) -> tuple[Wanted, bool]:
+def _wanted_reads(state: _State) -> tuple[Wanted, bool]:
     """Return the reads that the newest look still needs, and whether they are searches.
 
     First of what lists lack, and of each copy that was read with a wrong digest: that it is listed
@@ -186,14 +186,14 @@ def _is_readable(look: Look, bookie: BookieId) -> bool:
     return bookie in look.answers and look.answers[bookie].status in READABLE_ANSWERS
 
 
-def _committed(state: _State, verdict: Verdict) -> Verdict:
+def _commit(state: _State, verdict: Verdict) -> Verdict:
     """Return the verdict as it stands. A remark is only made of what was read twice alike."""
     if verdict.standing is Standing.VIOLATED or state.is_stable:
         return verdict
     return replace(verdict, findings=())
 
 
-def _unsettled(state: _State, verdict: Verdict) -> Verdict:
+def _end_unsettled(state: _State, verdict: Verdict) -> Verdict:
     """Return what is known of a ledger that kept changing: a mark beyond grace, if it stood through
     it all, else nothing."""
     if verdict.standing < Standing.INDETERMINATE:
@@ -214,7 +214,7 @@ def _judge_state(state: _State) -> Verdict:
     return judge(record, state.answers, state.reads, state.terms, doubted=state.doubted)
 
 
-def _heard(chain: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
+def _merge_looks(chain: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
     """Return the newest conclusive word of each bookie in looks that saw one state of the metadata.
 
     That a bookie cannot list is conclusive where it is probed instead. That it is gone takes back
@@ -237,7 +237,7 @@ def _heard(chain: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
     return answers, reads
 
 
-def _doubted(chain: Sequence[Look], reads: Reads) -> frozenset[Copy]:
+def _doubted_copies(chain: Sequence[Look], reads: Reads) -> frozenset[Copy]:
     """The copies read with a wrong digest at too few looks to accuse: of them nothing is known."""
     wrong = (key for key, read in reads.items() if read.status is ReadStatus.CORRUPT)
     return frozenset(key for key in wrong if _times_wrong(chain, key) < CORRUPT_READS_MIN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.evidence.rows import Row
 from auditor.first_checker.underreplication import age_ms
-from auditor.judging.copies import capped
+from auditor.judging.copies import cap
 from auditor.judging.settle import Step, Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
@@ -45,5 +45,5 @@ def _copies(counts: CopyCounts | None) -> Row:
     """Return the four counts, each at most COPIES_MAX, or nulls where no bookie had to be asked."""
     if counts is None:
         return (None, None, None, None)
-    counts = capped(counts)
+    counts = cap(counts)
     return (counts.expected, counts.listed, counts.read, counts.assumed)

@@ -51,12 +51,12 @@ class Naming:
         return sum(ledger.state in states for ledger in self.ledgers)
 
     @property
-    def marked(self) -> int:
+    def marked_count(self) -> int:
         """How many of the ledgers that name the bookie are known to be marked under-replicated."""
         return sum(ledger.is_marked is True for ledger in self.ledgers)
 
     @property
-    def waited_for(self) -> int:
+    def blocking_count(self) -> int:
         """How many of the ledgers that name the bookie block its decommission."""
         return sum(ledger.is_waited_for for ledger in self.ledgers)
 

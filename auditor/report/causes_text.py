@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from auditor.report.layout import count, of, paint, printable, wrapped
+from auditor.report.layout import count, of, paint, printable, wrap
 from auditor.summary.contrast import CAUSE_LEDGERS_MIN, percent
 
 KINDS_SHOWN_MAX = 4
@@ -30,15 +30,15 @@ def causes_section(summary: Mapping[str, Any], width: int, color: bool) -> Itera
     yield paint("Causes, the one that explains most first" if rows else "Causes", "bold", color)
     for number, row in enumerate(rows, start=1):
         says = printable(row["says"], SAYS_CHARS_MAX)
-        yield from wrapped(f"{number}. {says}", width, "  ", SAYS_LINES_MAX, hang="   ")
+        yield from wrap(f"{number}. {says}", width, "  ", SAYS_LINES_MAX, hang="   ")
         explained = f"{of(int(row['ledgers']), 'ledger')} ({percent(float(row['share']))} of all hit)"
-        yield from wrapped(f"{explained}: {_kinds(row['kinds'])}", width, "     ", 2, hang="  ")
+        yield from wrap(f"{explained}: {_kinds(row['kinds'])}", width, "     ", 2, hang="  ")
         yield f"     ids: {printable(row['file'])}"
     rest = summary.get("causes_rest") or {}
     if rest.get("causes"):
         more = of(int(rest["causes"]), "more cause"), of(int(rest["ledgers"]), "ledger")
         yield f"  ... and {more[0]} of {more[1]}, without a file"
-    yield from wrapped(_without_cause(summary, unexplained, bool(rows)), width, "  ")
+    yield from wrap(_without_cause(summary, unexplained, bool(rows)), width, "  ")
     yield ""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
-from auditor.report.layout import moment, of, paint, printable, ranges, table, wrapped
+from auditor.report.layout import moment, of, paint, printable, ranges, table, wrap
 from auditor.report.words import hits
 from auditor.witness.finding_lines import gist
 from auditor.witness.next_commands import CHANGES
@@ -87,13 +87,13 @@ def _kind(kind: Kind, hit: int, shown: Sequence[FindingRow], in_full: bool, widt
     subject = facts.subject.value
     hits_what = "the cluster" if facts.subject is Subject.CLUSTER else of(hit, subject)
     yield f"  {paint(facts.severity.word.upper() + ' ' + kind.value, hue, color)}  {hits_what}"
-    yield from wrapped(facts.says, width, "    ")
+    yield from wrap(facts.says, width, "    ")
     for place, finding in enumerate(shown):
         told = in_full and place == 0
         line = one_line(finding) if told else ": ".join(filter(None, (one_line(finding), one_fact(finding))))
-        yield from wrapped("- " + line, width, "    ", FINDING_LINES_MAX, hang="  ")
+        yield from wrap("- " + line, width, "    ", FINDING_LINES_MAX, hang="  ")
         if told:
-            yield from wrapped(printable(finding.get("witness") or "", 2_000), width, "        ", WITNESS_LINES_MAX)
+            yield from wrap(printable(finding.get("witness") or "", 2_000), width, "        ", WITNESS_LINES_MAX)
             yield from matrix(finding, "        ")
     if hit > len(shown):
         yield f"    ... and {of(hit - len(shown), 'more ' + subject, 'more ' + subject + 's')} in findings.jsonl"
@@ -179,7 +179,7 @@ def next_section(findings: Sequence[FindingRow], width: int, color: bool) -> Ite
         yield f"  for {_subject(finding)} ({finding['kind']})"
         yield from _commands(_subject(finding), [str(command) for command in finding["next"]])
     if rest := [str(finding["kind"]) for finding in told[NEXT_FINDINGS_MAX:]]:
-        yield from wrapped(f"for {', '.join(rest)}: the field `next` in findings.jsonl", width, "  ", hang="  ")
+        yield from wrap(f"for {', '.join(rest)}: the field `next` in findings.jsonl", width, "  ", hang="  ")
     yield ""
 
 

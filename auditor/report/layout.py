@@ -67,7 +67,7 @@ def moment(text: str | None) -> datetime | None:
     return None if not text else datetime.fromisoformat(text).astimezone(UTC)
 
 
-def wrapped(text: str, width: int, indent: str = "", lines_max: int | None = None, hang: str = "") -> Iterator[str]:
+def wrap(text: str, width: int, indent: str = "", lines_max: int | None = None, hang: str = "") -> Iterator[str]:
     """Yield `text` in lines of at most `width` characters; later lines begin with `hang`.
 
     Text beyond `lines_max` lines is cut, and "..." marks the cut.

@@ -8,8 +8,8 @@ from typing import Any
 from auditor.model.ledger import LedgerState
 from auditor.model.verdict import Exempt, Unknown
 from auditor.report.findings_text import FindingRow, matrix, next_section, one_line, owner_text
-from auditor.report.layout import count, duration, of, paint, printable, wrapped
-from auditor.report.surroundings_text import first_screen, named
+from auditor.report.layout import count, duration, of, paint, printable, wrap
+from auditor.report.surroundings_text import first_screen, name_some
 from auditor.report.text import assemble, cluster_name, fit
 from auditor.report.unjudged_text import bookies_behind, in_maintenance, unheard_at, what_to_do
 from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line, sampled_words
@@ -45,14 +45,14 @@ def render_ledgers(
     """
     width = fit(width)
     return assemble(
-        wrapped(f"cluster   {cluster_name(summary)}", width),
+        wrap(f"cluster   {cluster_name(summary)}", width),
         first_screen(summary, width),
         _newest_run(summary, width),
-        wrapped(sampled_words(summary), width) if sampled_words(summary) else [],
+        wrap(sampled_words(summary), width) if sampled_words(summary) else [],
         [""],
         *(_ledger(ledger, findings, width, color, in_maintenance(summary)) for ledger in ledgers),
         next_section(findings, width, color),
-        wrapped(_WITHHELD.format(delay=duration(second_look_delay_s)), width),
+        wrap(_WITHHELD.format(delay=duration(second_look_delay_s)), width),
         [machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])],
     )
 
@@ -65,10 +65,10 @@ def _newest_run(summary: Mapping[str, Any], width: int) -> Iterator[str]:
     unable, listing = used["bookies_unable"], used["bookies_listing_now"]
     head = f"Run {printable(used['run_id'])} ({printable(used['finished_at'])}) found"
     if unable:
-        said = f"{head} {named(unable)} unable to list: entries were read there at once, while lists were asked for too."
-        yield from wrapped(said, width)
+        said = f"{head} {name_some(unable)} unable to list: entries were read there at once, while lists were asked for too."
+        yield from wrap(said, width)
     if listing:
-        yield from wrapped(f"{head} {named(listing)} unable to list, which can list now.", width)
+        yield from wrap(f"{head} {name_some(listing)} unable to list, which can list now.", width)
 
 
 def _ledger(
@@ -86,8 +86,8 @@ def _ledger(
     own = [finding for finding in findings if finding.get("ledger_id") == ledger["ledger_id"]]
     for finding in own:
         yield f"  {paint(str(finding['severity']).upper() + ' ' + str(finding['kind']), 'red', color)}"
-        yield from wrapped(one_line(finding), width, "    ")
-        yield from wrapped(printable(finding.get("witness") or "", 4_000), width, "    ", WITNESS_LINES_MAX)
+        yield from wrap(one_line(finding), width, "    ")
+        yield from wrap(printable(finding.get("witness") or "", 4_000), width, "    ", WITNESS_LINES_MAX)
         yield from matrix(finding, "    ")
     if not own:
         yield from matrix(ledger, "    ")
@@ -97,31 +97,29 @@ def _ledger(
 def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Iterator[str]:
     if ledger.get("exempt"):
         reason = Exempt(ledger["exempt"])
-        yield from wrapped(f"exempt ({reason.value}): {EXEMPT_WORDS[reason]}", width, "  ")
+        yield from wrap(f"exempt ({reason.value}): {EXEMPT_WORDS[reason]}", width, "  ")
     unheard = unheard_at(ledger.get("looks") or [])
     for unknown in map(Unknown, ledger.get("unknowns") or []):
         bookies = bookies_behind(unknown, unheard)
         means = UNKNOWN_WORDS[unknown].means + (f" ({bookies})" if bookies else "")
-        yield from wrapped(
+        yield from wrap(
             f"could not be judged ({unknown.value}): {means}; to do: {what_to_do(unknown, unheard, away)}", width, "  "
         )
     if ledger.get("only_maintenance"):
-        yield from wrapped("nothing but bookies in planned maintenance stood in the way", width, "  ")
+        yield from wrap("nothing but bookies in planned maintenance stood in the way", width, "  ")
     if ledger.get("assurance") == PROBED:
         probes, drawn = int(ledger.get("probes") or 0), int(ledger.get("random_probes") or 0)
-        yield from wrapped(
+        yield from wrap(
             f"assurance: probed. A bookie of it cannot list entries, so {of(probes, 'entry was', 'entries were')} read there "
             f"instead, {drawn} of them drawn at random",
             width,
             "  ",
         )
-    yield from wrapped(_copies(ledger.get("copies") or {}), width, "  ")
+    yield from wrap(_copies(ledger.get("copies") or {}), width, "  ")
     if ledger.get("detail"):
-        yield from wrapped(printable(ledger["detail"], 1_000), width, "  ")
+        yield from wrap(printable(ledger["detail"], 1_000), width, "  ")
     if back := int(ledger.get("listing_false_negatives") or 0):
-        yield from wrapped(
-            f"{of(back, 'entry', 'entries')} that a list left out could be read: copies all the same", width, "  "
-        )
+        yield from wrap(f"{of(back, 'entry', 'entries')} that a list left out could be read: copies all the same", width, "  ")
 
 
 def _end(metadata: Mapping[str, Any]) -> str:
@@ -149,7 +147,7 @@ def _copies(copies: Mapping[str, int]) -> str:
 
 def _metadata(ledger: Mapping[str, Any], width: int) -> Iterator[str]:
     if owner := ledger.get("owner"):
-        yield from wrapped(f"owner     {owner_text(owner)}", width, "  ")
+        yield from wrap(f"owner     {owner_text(owner)}", width, "  ")
     metadata = ledger.get("metadata")
     if not metadata:
         return
@@ -165,4 +163,4 @@ def _metadata(ledger: Mapping[str, Any], width: int) -> Iterator[str]:
                 yield f"            ... {of(len(segments) - 2 * half, 'segment')} not shown"
             continue
         bookies = " ".join(printable(bookie, 60) for bookie in segment["ensemble"])
-        yield from wrapped(f"from {segment['first_entry_id']}: {bookies}", width, "            ")
+        yield from wrap(f"from {segment['first_entry_id']}: {bookies}", width, "            ")

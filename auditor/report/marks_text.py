@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from auditor.report.layout import count, of, paint, wrapped
+from auditor.report.layout import count, of, paint, wrap
 
 _AGES = {"under_1h": "under 1 h", "under_1d": "1 h to 1 d", "under_1w": "1 d to 1 w", "older": "older"}
 """The age classes of `marks_by_age`, in words."""
@@ -19,14 +19,14 @@ def marks_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterat
     yield paint("Marks (under-replicated)", "bold", color)
     of_what = " of the named ledgers" if summary.get("partial") else ""
     head = f"{of(marks['total'], 'mark')}{of_what}: {count(marks['within_grace'])} within grace, "
-    yield from wrapped(f"{head}{count(marks['beyond_grace'])} beyond it", width, "  ")
+    yield from wrap(f"{head}{count(marks['beyond_grace'])} beyond it", width, "  ")
     ages = summary["marks_by_age"]
     told = ", ".join(f"{words} {count(ages[name])}" for name, words in _AGES.items() if ages[name])
-    yield from wrapped(f"by age: {told}", width, "  ")
+    yield from wrap(f"by age: {told}", width, "  ")
     if marks["stale"]:
         are = "mark is" if marks["stale"] == 1 else "marks are"
-        yield from wrapped(f"{count(marks['stale'])} {are} stale: every copy is where the metadata says", width, "  ")
+        yield from wrap(f"{count(marks['stale'])} {are} stale: every copy is where the metadata says", width, "  ")
     if marks["without_ledger"]:
         are = "mark has no ledger: its" if marks["without_ledger"] == 1 else "marks have no ledger: their"
-        yield from wrapped(f"{count(marks['without_ledger'])} {are} metadata does not exist", width, "  ")
+        yield from wrap(f"{count(marks['without_ledger'])} {are} metadata does not exist", width, "  ")
     yield ""

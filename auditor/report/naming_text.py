@@ -45,7 +45,7 @@ def naming_sentences(naming: Naming, newest_run: Mapping[str, Any] | None, age: 
     else:
         yield _counts(naming, bookie)
     if naming.ledgers:
-        yield _waiting(naming)
+        yield _blocking_words(naming)
         yield (
             f"Standings are those of run {newest_run['run_id']}, which finished {age} ago."
             if newest_run
@@ -69,12 +69,13 @@ def _counts(naming: Naming, bookie: str) -> str:
     closed = naming.count(LedgerState.CLOSED)
     return (
         f"{of(total, 'ledger names', 'ledgers name')} bookie {bookie}: {count(is_open)} open, {count(recovering)} in recovery, "
-        f"{count(closed)} closed; {'at least ' if naming.marks_problem else ''}{count(naming.marked)} marked under-replicated."
+        f"{count(closed)} closed; {'at least ' if naming.marks_problem else ''}{count(naming.marked_count)} "
+        "marked under-replicated."
     )
 
 
-def _waiting(naming: Naming) -> str:
-    if not naming.waited_for:
+def _blocking_words(naming: Naming) -> str:
+    if not naming.blocking_count:
         return "It should hold no entry of any of them: none blocks a decommission."
     unclosed = len(naming.ledgers) - naming.count(LedgerState.CLOSED)
     closing = (
@@ -84,8 +85,8 @@ def _waiting(naming: Naming) -> str:
         else ""
     )
     return (
-        f"What blocks a decommission: {of(naming.waited_for, 'ledger')} of which it may hold entries, until another bookie has "
-        f"replaced it there.{closing}"
+        f"What blocks a decommission: {of(naming.blocking_count, 'ledger')} of which it may hold entries, "
+        f"until another bookie has replaced it there.{closing}"
     )
 
 

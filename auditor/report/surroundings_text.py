@@ -9,7 +9,7 @@ from typing import Any
 from auditor.model.availability import Greeting
 from auditor.model.placement import Policy
 from auditor.model.verdict import Unknown
-from auditor.report.layout import count, of, printable, wrapped
+from auditor.report.layout import count, of, printable, wrap
 from auditor.summary.assurance import NO_SUCH_BOOKIE, NOT_ASKED, NOT_REGISTERED
 
 BOOKIES_NAMED_MAX = 10
@@ -36,7 +36,7 @@ def first_screen(summary: Mapping[str, Any], width: int) -> Iterator[str]:
     """
     absent = (upgrade_sentence(summary), *renamed_sentences(summary))
     for sentence in (assurance_sentence(summary), *maintenance_sentences(summary), *absent):
-        yield from wrapped(sentence, width, "", SENTENCE_LINES_MAX) if sentence else ()
+        yield from wrap(sentence, width, "", SENTENCE_LINES_MAX) if sentence else ()
 
 
 def assurance_sentence(summary: Mapping[str, Any]) -> str:
@@ -89,14 +89,15 @@ def maintenance_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
         found.setdefault(str(one["found"]), []).append(str(one["bookie_id"]))
     unknown, answering = found.pop(NO_SUCH_BOOKIE, []), found.get(Greeting.ANSWERED.value, [])
     if found:
-        parts = "; ".join(f"{named(bookies)} {_FOUND.get(word, word)}" for word, bookies in sorted(found.items()))
+        parts = "; ".join(f"{name_some(bookies)} {_FOUND.get(word, word)}" for word, bookies in sorted(found.items()))
         ledgers = int(told.get("ledgers") or 0)
         cost = f" {of(ledgers, 'ledger')} could not be judged for no other reason." if ledgers else ""
         yield f"In planned maintenance: {parts}.{cost}"
     if answering:
-        yield f"{named(answering)} {'answers' if len(answering) == 1 else 'answer'}: take what is back out of --maintenance."
+        verb = "answers" if len(answering) == 1 else "answer"
+        yield f"{name_some(answering)} {verb}: take what is back out of --maintenance."
     if unknown:
-        yield f"WARNING: no bookie of this cluster is named {named(unknown)}, as --maintenance has it."
+        yield f"WARNING: no bookie of this cluster is named {name_some(unknown)}, as --maintenance has it."
 
 
 def upgrade_sentence(summary: Mapping[str, Any]) -> str:
@@ -110,8 +111,8 @@ def upgrade_sentence(summary: Mapping[str, Any]) -> str:
         return ""
     are = "is not registered and has" if len(away) == 1 else "are not registered and have"
     return (
-        f"{named(away)} {are} a cookie. While auto-recovery is disabled, as during an upgrade, that is not reported as a lost "
-        "bookie: enable it when the upgrade is over."
+        f"{name_some(away)} {are} a cookie. While auto-recovery is disabled, as during an upgrade, that is "
+        "not reported as a lost bookie: enable it when the upgrade is over."
     )
 
 
@@ -134,7 +135,7 @@ def missing_words(summary: Mapping[str, Any]) -> str:
     said = {"away": "with a cookie and no registration", "gone": "gone, with neither a cookie nor a registration"}
     numbers = {name: int(summary["bookies"].get(name, 0)) for name in said}
     return "".join(
-        f"; {count(number)} {said[name]} ({named(summary.get(f'bookies_{name}') or (), number)})"
+        f"; {count(number)} {said[name]} ({name_some(summary.get(f'bookies_{name}') or (), number)})"
         for name, number in numbers.items()
         if number
     )
@@ -149,11 +150,11 @@ def placement_words(summary: Mapping[str, Any]) -> str:
         return "placement: not judged (placement_policy is none)"
     how = "as BookKeeper's own classes judge" if told["compat"] == "java" else "by assigned location"
     without = int(told.get("without_location") or 0)
-    lack = f"; no location of {named(told.get('bookies_without_location') or (), without)}" if without else ""
+    lack = f"; no location of {name_some(told.get('bookies_without_location') or (), without)}" if without else ""
     return f"placement {told['policy']}-aware, {how}{lack}"
 
 
-def named(bookies: Sequence[str], number: int | None = None) -> str:
+def name_some(bookies: Sequence[str], number: int | None = None) -> str:
     """Return the first BOOKIES_NAMED_MAX bookies by name, with a count of the rest.
 
     `number` is how many bookies there are, if `bookies` does not have all of them.

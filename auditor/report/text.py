@@ -13,7 +13,7 @@ from auditor.model.finding import Kind
 from auditor.model.verdict import Exempt
 from auditor.report.causes_text import causes_section
 from auditor.report.findings_text import FindingRow, findings_section, next_section
-from auditor.report.layout import count, duration, moment, of, paint, printable, share, size, table, wrapped
+from auditor.report.layout import count, duration, moment, of, paint, printable, share, size, table, wrap
 from auditor.report.marks_text import marks_section
 from auditor.report.surroundings_text import first_screen, missing_words, placement_words
 from auditor.report.unjudged_text import unjudged_section
@@ -81,10 +81,10 @@ def render_fault(run_id: str, sentence: str, *, run_dir: str = "", width: int = 
 
 def _without_counts(outcome: str, sentence: str, after: str, width: int, color: bool) -> Iterator[str]:
     whole = _COMMAND.sub(lambda found: found.group().replace(" ", _NO_BREAK), printable(sentence, 4_000))
-    lines = [line.replace(_NO_BREAK, " ") for line in wrapped(f"{outcome}: {whole}", fit(width))]
+    lines = [line.replace(_NO_BREAK, " ") for line in wrap(f"{outcome}: {whole}", fit(width))]
     yield lines[0].replace(outcome, paint(outcome, _HUES[outcome], color), 1)
     yield from lines[1:]
-    yield from wrapped(after, fit(width))
+    yield from wrap(after, fit(width))
     yield ""
 
 
@@ -105,17 +105,17 @@ def cluster_name(summary: Mapping[str, Any]) -> str:
 
 def _heading(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
     outcome = str(summary["outcome"])
-    lines = list(wrapped(f"{outcome}: {outcome_sentences(summary)}", width))
+    lines = list(wrap(f"{outcome}: {outcome_sentences(summary)}", width))
     yield lines[0].replace(outcome, paint(outcome, _HUES[outcome], color), 1)
     yield from lines[1:]
     code = int(summary["exit_code"])
     if outcome == "VIOLATED" and code != 1:
         yield f"The exit code is {code}, because no finding reaches --fail-on."
     if summary.get("replication_disabled"):
-        yield from wrapped("Auto-recovery is disabled in this cluster: nothing will be repaired until it is enabled.", width)
+        yield from wrap("Auto-recovery is disabled in this cluster: nothing will be repaired until it is enabled.", width)
     yield from first_screen(summary, width)
     yield ""
-    yield from wrapped(f"cluster   {cluster_name(summary)}", width, hang=_HANG)
+    yield from wrap(f"cluster   {cluster_name(summary)}", width, hang=_HANG)
     started, finished = moment(summary.get("started_at")), moment(summary.get("finished_at"))
     if started and finished:
         took = duration((finished - started).total_seconds())
@@ -153,7 +153,7 @@ def _ledgers(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
 
 def _share_line(name: str, ratio: float, meaning: str, width: int) -> Iterator[str]:
     head = f"  {name:<14}{share(ratio):>13}  "
-    first, *rest = wrapped(meaning, width, " " * len(head))
+    first, *rest = wrap(meaning, width, " " * len(head))
     yield head + first.strip()
     yield from rest
 
@@ -167,25 +167,25 @@ def _cost(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
     requests, bookies = summary["requests"], summary["bookies"]
     yield paint("What was asked", "bold", color)
     states = [f"{count(bookies[name])} {name}" for name in ("answered", "silent", "refused", "unsupported") if bookies[name]]
-    yield from wrapped(
+    yield from wrap(
         f"bookies   {count(bookies['registered'])} registered ({count(bookies['readonly'])} read-only), "
         f"{count(bookies['named_by_ledgers'])} named by ledgers: {', '.join(states) or 'none asked'}{missing_words(summary)}",
         width, "  ", hang=_HANG,
     )  # fmt: skip
-    yield from wrapped(placement_words(summary), width, "  ", hang=_HANG)
-    yield from wrapped(
+    yield from wrap(placement_words(summary), width, "  ", hang=_HANG)
+    yield from wrap(
         f"requests  {of(requests['zookeeper_reads'], 'ZooKeeper read')}, {of(requests['bookie_requests'], 'bookie request')} "
         f"({size(requests['bookie_bytes'])} received, {of(requests['retries'], 'retry', 'retries')})",
         width, "  ", hang=_HANG,
     )  # fmt: skip
     if requests["confirming_reads"]:
         back = of(requests["listing_false_negatives"], "entry that a list left out was", "entries that lists left out were")
-        yield from wrapped(f"{of(requests['confirming_reads'], 'confirming read')}; {back} there", width, "  " + _HANG)
+        yield from wrap(f"{of(requests['confirming_reads'], 'confirming read')}; {back} there", width, "  " + _HANG)
     stages = ", ".join(
         f"{stage} {duration(float(seconds))}" for stage, seconds in summary["duration_s"].items() if seconds >= 0.05
     )
     if stages:
-        yield from wrapped(f"time      {stages}", width, "  ", hang=_HANG)
+        yield from wrap(f"time      {stages}", width, "  ", hang=_HANG)
     yield ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from auditor.report.layout import of, printable, table, wrapped
+from auditor.report.layout import of, printable, table, wrap
 from auditor.topology.locating import Topology
 from auditor.wire.location import depth
 
@@ -22,17 +22,17 @@ def render_topology(found: Topology, states: Mapping[str, str], problems: Sequen
 
 
 def _lines(found: Topology, states: Mapping[str, str], problems: Sequence[str], width: int) -> Iterator[str]:
-    resolved = len(found.located) - len(found.unresolved)
+    resolved = len(found.located) - len(found.unplaced_bookies)
     if not found.located:
         yield "There is no bookie: none is registered and none has a cookie."
     else:
         yield f"{of(len(found.located), 'bookie')}, {resolved} with a location."
         yield ""
         yield from table(_rows(found), "  ")
-    if found.unresolved:
+    if found.unplaced_bookies:
         yield ""
-        yield f"Without a location: {of(len(found.unresolved), 'bookie')}. Segments with one of them cannot be judged."
-        yield from table(([printable(b), _state(states[b])] for b in found.unresolved), "  ")
+        yield f"Without a location: {of(len(found.unplaced_bookies), 'bookie')}. Segments with one of them cannot be judged."
+        yield from table(([printable(b), _state(states[b])] for b in found.unplaced_bookies), "  ")
     if found.of_odd_depth:
         yield ""
         parts = of(found.usual_depth or 0, "part")
@@ -41,7 +41,7 @@ def _lines(found: Topology, states: Mapping[str, str], problems: Sequence[str], 
         yield from table(([printable(one.bookie_id), printable(one.location), _depth(one.location)] for one in odd), "  ")
     for problem in problems:
         yield ""
-        yield from wrapped(printable(problem, 2_000), width, hang="  ")
+        yield from wrap(printable(problem, 2_000), width, hang="  ")
 
 
 def _rows(found: Topology) -> Iterator[list[str]]:

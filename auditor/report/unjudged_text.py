@@ -7,7 +7,7 @@ from typing import Any
 
 from auditor.model.availability import AnswerStatus, Greeting
 from auditor.model.verdict import Unknown
-from auditor.report.layout import count, of, paint, printable, wrapped
+from auditor.report.layout import count, of, paint, printable, wrap
 from auditor.report.words import UNKNOWN_WORDS
 
 REASONS_EXPLAINED_MAX = 5
@@ -61,16 +61,16 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
     unheard: Unheard = summary.get("bookies_unheard") or {}
     away = in_maintenance(summary)
     for reason, number in most[:REASONS_EXPLAINED_MAX]:
-        yield from wrapped(f"{reason.value}  {of(number, 'ledger')}{_named(reason, unheard)}", width, "  ", hang="  ")
-        yield from wrapped(f"{UNKNOWN_WORDS[reason].means}.", width, "    ")
+        yield from wrap(f"{reason.value}  {of(number, 'ledger')}{_name_bookies(reason, unheard)}", width, "  ", hang="  ")
+        yield from wrap(f"{UNKNOWN_WORDS[reason].means}.", width, "    ")
         for one in (summary.get(reason.value) or ()) if reason in _OUR_FAULTS else ():
             told = printable(f"ledger {one['ledger_id']}: {one['detail']}", 1_000)
-            yield from wrapped(told, width, "    ", DETAIL_LINES_MAX, hang="  ")
-        yield from wrapped(f"to do: {what_to_do(reason, unheard, away)}", width, "    ")
+            yield from wrap(told, width, "    ", DETAIL_LINES_MAX, hang="  ")
+        yield from wrap(f"to do: {what_to_do(reason, unheard, away)}", width, "    ")
     rest = ", ".join(f"{reason.value} {count(n)}" for reason, n in most[REASONS_EXPLAINED_MAX:])
-    yield from wrapped(f"also {rest}", width, "  ") if rest else ()
+    yield from wrap(f"also {rest}", width, "  ") if rest else ()
     for sentence in withheld[:WITHHELD_SHOWN_MAX]:
-        yield from wrapped(f"- {printable(sentence, 1_000)}", width, "  ", WITHHELD_LINES_MAX, hang="  ")
+        yield from wrap(f"- {printable(sentence, 1_000)}", width, "  ", WITHHELD_LINES_MAX, hang="  ")
     if len(withheld) > WITHHELD_SHOWN_MAX:
         yield f"  ... and {count(len(withheld) - WITHHELD_SHOWN_MAX)} more in summary.json"
     yield ""
@@ -118,6 +118,6 @@ def unheard_at(looks: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     return {greeting.value: sorted(b for b, said in newest.items() if said == status) for status, greeting in words.items()}
 
 
-def _named(reason: Unknown, unheard: Unheard) -> str:
+def _name_bookies(reason: Unknown, unheard: Unheard) -> str:
     bookies = bookies_behind(reason, unheard)
     return f"  ({bookies})" if bookies else ""

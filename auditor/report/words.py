@@ -111,7 +111,7 @@ def outcome_sentences(summary: Mapping[str, Any]) -> str:
     If copies were assumed from a sample, they say how few were verified.
     """
     outcome = str(summary["outcome"])
-    say = {"SOUND": _sound, "VIOLATED": _violated, "INCOMPLETE": _incomplete, "AUDITOR_FAULT": _fault}
+    say = {"SOUND": _sound, "VIOLATED": _violated_sentence, "INCOMPLETE": _incomplete, "AUDITOR_FAULT": _fault}
     assert outcome in say, f"{outcome} has no counts to speak of"
     said = say[outcome](summary)
     return said if outcome == "SOUND" else f"{said} {sampled_words(summary)}".rstrip()
@@ -161,7 +161,7 @@ def sampled_words(summary: Mapping[str, Any]) -> str:
     return f"Only {were}; {count(copies['assumed'])} are assumed from a sample."
 
 
-def _violated(summary: Mapping[str, Any]) -> str:
+def _violated_sentence(summary: Mapping[str, Any]) -> str:
     ledgers = summary["ledgers"]
     by_severity = {s: sum(hits(summary, k) for k, facts in CATALOGUE.items() if facts.severity is s) for s in Severity}
     parts = []
@@ -174,10 +174,10 @@ def _violated(summary: Mapping[str, Any]) -> str:
         parts.append("the cluster as a whole needs attention")
     critical, warning = count(by_severity[Severity.CRITICAL]), count(by_severity[Severity.WARNING])
     said = f"{', '.join(parts)} (critical: {critical}, warning: {warning})."
-    return said + _unjudged(ledgers)
+    return said + _unjudged_words(ledgers)
 
 
-def _unjudged(ledgers: Mapping[str, int]) -> str:
+def _unjudged_words(ledgers: Mapping[str, int]) -> str:
     return f" {of(ledgers['indeterminate'], 'ledger')} could not be judged." if ledgers["indeterminate"] else ""
 
 
@@ -208,5 +208,5 @@ def _fault(summary: Mapping[str, Any]) -> str:
     why = f": its two checkers differ on the same evidence for {' and '.join(subjects)}" if subjects else ""
     return (
         f"the auditor is wrong{why}. What they differ on is withheld and the evidence is kept; "
-        f"please report it. What else was found stands below.{_unjudged(summary['ledgers'])}"
+        f"please report it. What else was found stands below.{_unjudged_words(summary['ledgers'])}"
     )

@@ -19,7 +19,7 @@ from auditor.model.availability import AnswerStatus, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.identity import BookieId
 from auditor.spark.lanes import Directory
-from auditor.summary.bookies import IS_MARKED, MARK_KEY, TOLD, UNHEARD_OR_GREETING, by_look, unmarked, with_greetings
+from auditor.summary.bookies import IS_MARKED, MARK_KEY, TOLD, UNHEARD_OR_GREETING, by_look, unmarked_rows, with_greetings
 from auditor.zookeeper.metadata_store import MetadataStore
 from auditor.zookeeper.registrations import known_by_cookie
 
@@ -31,7 +31,11 @@ GAP_MARGIN_MS = 1_000
 
 @dataclass(slots=True)
 class BookieRegister:
-    """Kept up look by look: `directory` before the bookies are asked about a shard, `greeted` when they were about all."""
+    """The bookies of a run, updated look by look.
+
+    Call `directory` before the bookies are asked about a shard, and `record_greetings` after they
+    were asked about all.
+    """
 
     store: MetadataStore
     run: Place
@@ -93,17 +97,17 @@ class BookieRegister:
         """Where the bookies are behind the last look."""
         return self.directory(LAST)
 
-    def greeted(self, look: int) -> None:
+    def record_greetings(self, look: int) -> None:
         """Keep how each bookie was registered at this look and how it greeted us -> evidence/bookies."""
 
         def work() -> None:
-            seen = with_greetings(self.registered, self._told(look), look)
+            seen = with_greetings(self.registered, self._answer_statuses(look), look)
             self.run.write_table("evidence/bookies", table(BOOKIES, [bookie_row(one) for one in seen]), f"look-{look:02}")
 
         self.journal.once(f"look {look}: bookies", work)
         self.seen += bookie_records(self.run.read_table("evidence/bookies", BOOKIES, pc.field("look") == look))
 
-    def look_again(self) -> None:
+    def refresh_registrations(self) -> None:
         """In a run that goes on: who was gone at the last look and is back was not gone all the time -> evidence/bookies.
 
         Else a bookie that restarts twice, before the run was cut down and after, would pass for one that never came back.
@@ -119,7 +123,7 @@ class BookieRegister:
         if self.resumptions:
             self.journal.once(f"resumption {self.resumptions}: bookies that are back", work)
 
-    def someone_was_silent(self) -> bool:
+    def has_silent(self) -> bool:
         """Whether a registered bookie must be asked again although no ledger may need it."""
         return any(record.greeting is Greeting.SILENT and record.bookie_id not in self.maintenance for record in self.seen)
 
@@ -144,9 +148,9 @@ class BookieRegister:
         missing = {one.bookie_id for one in gone} - self.maintenance
         if not missing:
             return False
-        told = self._told(look).filter(pc.field("status") == Greeting.UNREGISTERED.value)
+        told = self._answer_statuses(look).filter(pc.field("status") == Greeting.UNREGISTERED.value)
         marks = self.run.read_table("evidence/ledgers", LEDGERS, IS_MARKED & (pc.field("look") == look), MARK_KEY)
-        told = unmarked(told, marks)  # who is named by marked ledgers alone is missed already
+        told = unmarked_rows(told, marks)  # who is named by marked ledgers alone is missed already
         return not missing.isdisjoint(told["bookie_id"].to_pylist())
 
     def _newest(self) -> list[BookieRecord]:
@@ -168,7 +172,7 @@ class BookieRegister:
             self._listed.update(pc.unique(batch.filter(held)["bookie_id"]).to_pylist())
             self._unable.update(pc.unique(batch.filter(unable)["bookie_id"]).to_pylist())
 
-    def _told(self, look: int) -> pa.Table:
+    def _answer_statuses(self, look: int) -> pa.Table:
         """How the bookies of one look behaved; what they hold stays where it is."""
         return self.run.read_table("evidence/answers", TOLD, (pc.field("look") == look) & UNHEARD_OR_GREETING)
 

@@ -37,7 +37,7 @@ from auditor.summary.bookies import (
     named_ledgers,
 )
 from auditor.summary.cross_check import bookies_agreed
-from auditor.summary.grouping import Heard, causes, heard
+from auditor.summary.grouping import Heard, causes, gather_heard
 from auditor.summary.last_words import Ids
 from auditor.summary.ledgers import account
 from auditor.summary.mark_counts import stale_ledgers
@@ -88,13 +88,13 @@ def conclude(
         partial=about.partial,
         nobody_answered=nobody_answered(seen.looks),
         not_there=len(not_there),
-        withheld=(*_missing(not_there), *listed.withheld, *marked.withheld, *_of_bookies(seen, about)),
+        withheld=(*_missing_sentences(not_there), *listed.withheld, *marked.withheld, *_of_bookies(seen, about)),
         terms=about.terms,
         listing_was_short=bool(listed.withheld),
         resumed_at=about.resumed_at,
         unlisted_marks=marked.unlisted,
         baseline=listed.baseline,
-        absences=absences_json(seen.since, _renamed(seen.renamed)),
+        absences=absences_json(seen.since, _renamed_json(seen.renamed)),
         differ=(*agreed.differ, *listed.differ, *marked.differ),
     )
     why = causes(run, about, verdicts, seen.looks, findings, seen.held, seen.renamed)
@@ -130,11 +130,11 @@ def _bookies(run: Place, about: About, records: Sequence[BookieRecord], verdicts
     since = unregistered_since(looks, about.unregistered_since_ms)
     renamed = renames(run)
     refused = {} if nobody_answered(looks) else refusals_of(run)
-    missed = _missed(run, since, renamed)
-    return _Bookies(records, looks, since, missed, renamed, heard(run, verdicts, records), refused)
+    missed = _missed_bookies(run, since, renamed)
+    return _Bookies(records, looks, since, missed, renamed, gather_heard(run, verdicts, records), refused)
 
 
-def _missed(run: Place, since: Mapping[BookieId, int], renamed: Mapping[BookieId, Renamed]) -> dict[BookieId, Missed]:
+def _missed_bookies(run: Place, since: Mapping[BookieId, int], renamed: Mapping[BookieId, Renamed]) -> dict[BookieId, Missed]:
     """Return what is known of the bookies that are not registered and that closed, non-empty ledgers name."""
     answers = run.read_table("evidence/answers", TOLD, UNHEARD_OR_GREETING)
     mine = pc.field("ledger_id").isin(named_ledgers(answers))
@@ -146,13 +146,13 @@ def _missed(run: Place, since: Mapping[BookieId, int], renamed: Mapping[BookieId
     }
 
 
-def _renamed(renamed: Mapping[BookieId, Renamed]) -> list[dict[str, Any]]:
+def _renamed_json(renamed: Mapping[BookieId, Renamed]) -> list[dict[str, Any]]:
     return [{"bookie_id": b, "renamed_to": one.renamed_to, "ledgers": list(one.ledgers)} for b, one in sorted(renamed.items())]
 
 
 def _on_bookies(seen: _Bookies, about: About) -> list[Finding]:
     """The findings on bookies. Most of the ledgers that an operator named is not most of what a bookie should hold."""
-    away = _away(about)
+    away = _bookies_in_maintenance(about)
     found = judge_bookies(seen.looks, seen.missed, about.facts, away)
     if not about.partial:
         contents = {b: one for b, one in seen.held.contents.items() if b not in away}
@@ -172,10 +172,10 @@ def _lines(agreed: Agreed, seen: _Bookies, about: About, listed: Population, mar
 def _of_bookies(seen: _Bookies, about: About) -> list[str]:
     """What could not be said of bookies."""
     alone = [*withheld_content(seen.held.contents), *withheld_failing(seen.refused)] if about.partial else []
-    return [*withheld(seen.looks, seen.missed, about.facts, _away(about)), *alone]
+    return [*withheld(seen.looks, seen.missed, about.facts, _bookies_in_maintenance(about)), *alone]
 
 
-def _away(about: About) -> frozenset[BookieId]:
+def _bookies_in_maintenance(about: About) -> frozenset[BookieId]:
     """Bookies in planned maintenance: nothing is found on them."""
     return about.terms.around.maintenance
 
@@ -192,7 +192,7 @@ _NAMED_MAX = 10
 """Ledgers named that were not there."""
 
 
-def _missing(not_there: Sequence[int]) -> list[str]:
+def _missing_sentences(not_there: Sequence[int]) -> list[str]:
     if not not_there:
         return []
     some = ", ".join(map(str, not_there[:_NAMED_MAX]))
@@ -245,12 +245,12 @@ def _requests_in(run: Place, name: str, schema: pa.Schema, answered: pa.Array | 
             setattr(total, column, getattr(total, column) + _sum_of(batch[column]))
         if answered is not None:
             on_ledgers = batch.filter(pc.is_valid(batch["ledger_id"]))
-            total.unanswered += _failed(on_ledgers, answered)
+            total.unanswered += _count_failed(on_ledgers, answered)
             total.bookies.update(pc.unique(on_ledgers["bookie_id"]).to_pylist())
     return total
 
 
-def _failed(batch: pa.RecordBatch, answered: pa.Array) -> int:
+def _count_failed(batch: pa.RecordBatch, answered: pa.Array) -> int:
     """Return how many questions were sent and not answered with one of these statuses. What was never sent did not fail."""
     sent = batch.filter(pc.greater(batch["requests"], 0))
     return int(sent.num_rows) - _sum_of(pc.is_in(sent["status"], answered))

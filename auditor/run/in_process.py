@@ -15,7 +15,7 @@ from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.bookie.searching import SearchBudget, unread
 from auditor.config import BookieLimits, JudgingLimits
 from auditor.judging.judge import Judge
-from auditor.judging.set_aside import poisoned
+from auditor.judging.set_aside import poison_step
 from auditor.judging.settle import Step, Todo, reading_rounds_max, settle_and_check
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.cluster import Registration
@@ -84,7 +84,7 @@ def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[t
             asker.store.sync()
         for record in asker.store.read_ledgers(open_ids, look, asker.now_ms, with_marks=True):
             looks[record.ledger_id].records.append(record)
-        steps |= _settled(asker, [looks[i].evidence() for i in open_ids], terms)
+        steps |= _settle_all(asker, [looks[i].evidence() for i in open_ids], terms)
         asyncio.run(_Round(asker, look, looks, steps, terms, unsupported, listed, searches).ask(open_ids))
         open_ids = [i for i in open_ids if steps[i].todo is not Todo.NOTHING]
         if not open_ids:
@@ -93,14 +93,14 @@ def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[t
     return [(looks[i].evidence(), steps[i]) for i in looks]
 
 
-def _settled(asker: Asker, ledgers: Sequence[LedgerEvidence], terms: Terms) -> dict[LedgerId, Step]:
+def _settle_all(asker: Asker, ledgers: Sequence[LedgerEvidence], terms: Terms) -> dict[LedgerId, Step]:
     """Where each ledger stands. Judged in a child: one that cannot be judged is set aside, and the command lives."""
 
     def aside(one: LedgerEvidence, detail: str) -> tuple[Step, str]:
-        return poisoned(one.ledger_id), detail
+        return poison_step(one.ledger_id), detail
 
     judge = Judge(lambda one: settle_and_check(one, terms), aside, asker.judging, careful=True)
-    told = {one.ledger_id: result for one, result in zip(ledgers, judge.each(ledgers), strict=True)}
+    told = {one.ledger_id: result for one, result in zip(ledgers, judge.judge_all(ledgers), strict=True)}
     asker.set_aside.update({ledger_id: detail for ledger_id, (_, detail) in told.items() if detail})
     return {ledger_id: step for ledger_id, (step, _) in told.items()}
 
@@ -237,7 +237,7 @@ class _Round:
         return metadata.digest_type if metadata else None
 
     def _settle(self, ids: Iterable[LedgerId]) -> None:
-        self._steps |= _settled(self._asker, [self._looks[i].evidence() for i in ids], self._terms)
+        self._steps |= _settle_all(self._asker, [self._looks[i].evidence() for i in ids], self._terms)
 
     def _lane(self, bookie: BookieId) -> AsyncLane:
         if bookie not in self._lanes:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from auditor.errors import WorkerDied
-from auditor.evidence.journal import PROBLEMS, Journal, Told
+from auditor.evidence.journal import PROBLEMS, Journal, StageResult
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.shards import Shard
@@ -19,7 +19,7 @@ from auditor.judging.settle import Todo
 from auditor.model.identity import LedgerId
 from auditor.spark.store import keep_all
 from auditor.spark.verdicts import STEPS, steps_name
-from auditor.summary.poisoned import HAS_DETAIL, disagreed_on
+from auditor.summary.poisoned import HAS_DETAIL, disputed_ledgers
 from auditor.suspects.by_size import StagesBySize
 
 DIFFERING_MAX = 100
@@ -55,7 +55,7 @@ class Judgings:
         self.journal.once(name, self._judge, look, number, shard, only)
         self.done.append(Judging(look, number, shard.number))
 
-    def _judge(self, look: int, number: int, shard: Shard, only: tuple[int, Todo] | None) -> Told:
+    def _judge(self, look: int, number: int, shard: Shard, only: tuple[int, Todo] | None) -> StageResult:
         """Once; or twice, where the first time shows that the process that judged cannot be trusted (design: a MAJOR fault).
 
         Then nothing of that job counts, and the shard is judged again from the same evidence without the ledger that caused it.
@@ -63,7 +63,7 @@ class Judgings:
         name = steps_name(look, number)
         try:
             self.stages.judge(look, number, shard, only)
-            differing = self._differing(name)
+            differing = self._differences(name)
             why = f"the two checkers differ on ledger {min(differing)}" if differing else ""
         except WorkerDied as died:
             differing, why = {}, str(died)
@@ -73,19 +73,19 @@ class Judgings:
         self.stages.judge(look, number, shard, only, again_without=differing)
         return {PROBLEMS: [f"judging at look {look} was done again, ledger by ledger: {why}"]}
 
-    def _differing(self, name: str) -> dict[LedgerId, str]:
+    def _differences(self, name: str) -> dict[LedgerId, str]:
         """The ledgers of a judging on which the two checkers differ, and in what; none where it is so many that it is a rule
         that is wrong and no process."""
         rows = self.run.read_table(name, STEPS, HAS_DETAIL, ["ledger_id", "unknowns", "detail"])
-        differing = dict(disagreed_on(rows))
+        differing = dict(disputed_ledgers(rows))
         return differing if len(differing) <= DIFFERING_MAX else {}
 
-    def left(self, look: int, todo: Todo, shard: Shard | None = None) -> int:
+    def count_left(self, look: int, todo: Todo, shard: Shard | None = None) -> int:
         """How many ledgers, or how many of a shard, some judging of a look left with that todo."""
         mine = [one for one in self.done if one.look == look and (shard is None or one.shard == shard.number)]
         return sum(self._count(one, pc.field("todo") == todo.value) for one in mine)
 
-    def left_by_latest(self, todo: Todo) -> int:
+    def count_left_by_latest(self, todo: Todo) -> int:
         """How many ledgers the newest judging left with that todo."""
         return self._count(self.done[-1], pc.field("todo") == todo.value)
 

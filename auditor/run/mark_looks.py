@@ -42,7 +42,7 @@ class MarkLooks:
         """Look at the marks that were just listed. Raises StoreUnavailable."""
         if self.is_partial:
             return
-        unlisted = self._unlisted(marks)
+        unlisted = self._unlisted_marks(marks)
         looked_at, left = unlisted[:MARKS_LOOKED_AT_MAX], unlisted[MARKS_LOOKED_AT_MAX:]
         at_ms = now_ms()
         rows: list[Row] = [problem_row(at_ms, marks.problem)] if marks.problem else []
@@ -65,7 +65,7 @@ class MarkLooks:
         self.run.write_table(WHERE, table(MARKS, rows), f"look-{AGAIN}")
         return None
 
-    def _unlisted(self, marks: Marks) -> list[LedgerId]:
+    def _unlisted_marks(self, marks: Marks) -> list[LedgerId]:
         """The marked ledgers that were not listed, the oldest mark first."""
         marked = np.fromiter(marks.by_ledger, np.int64, len(marks.by_ledger))
         if not len(marked):

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from auditor.evidence.run_directory import Place, write_json
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, LISTING, READS, VERDICTS
 from auditor.judging.set_aside import is_stopped
-from auditor.summary.poisoned import HAS_DETAIL, disagreed_on, poisoned
+from auditor.summary.poisoned import HAS_DETAIL, disputed_ledgers, poisoned_ledgers
 
 _STOPPED_TABLE = "poison/stopped"
 _OWN_FOLDER = "poison/ledger-<id>"
@@ -40,7 +40,7 @@ def keep_poison(run: Place) -> None:
     """
     columns = ["ledger_id", "unknowns", "detail"]
     verdicts = run.read_table("verdicts", VERDICTS, HAS_DETAIL, columns)
-    rows, differing = poisoned(verdicts), disagreed_on(verdicts)
+    rows, differing = poisoned_ledgers(verdicts), disputed_ledgers(verdicts)
     if not rows and not differing:
         return
     stopped = [row for row in rows if is_stopped(row[1])]

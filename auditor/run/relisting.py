@@ -28,16 +28,16 @@ class Relisting:
     last_run: Place | None
     began_at_ms: int = 0
 
-    def begins(self) -> None:
+    def start(self) -> None:
         """The listing that is to be audited begins."""
         self.began_at_ms = now_ms()
 
-    def ended(self) -> None:
+    def record_first(self) -> None:
         """Write down when the listing began, where there is something to hold it against."""
         if self.last is not None:
             self._write(FIRST)
 
-    def again(self, delay_ms: int, wait: Callable[[float], None]) -> str | None:
+    def relist_if_dropped(self, delay_ms: int, wait: Callable[[float], None]) -> str | None:
         """List all ledgers once more if far fewer were listed than by the last run, `delay_ms` after that at the earliest.
 
         Returns a sentence where it failed: that is no end of the run.
@@ -57,11 +57,11 @@ class Relisting:
         return None
 
     def _write(self, listing: int) -> None:
-        gone = self._gone() if listing == AGAIN else []
+        gone = self._gone_ledgers() if listing == AGAIN else []
         row = listing_row(listing, self.began_at_ms, gone)
         self.run.write_table("evidence/listings", table(LISTINGS, [row]), f"listing-{listing}")
 
-    def _gone(self) -> list[int]:
+    def _gone_ledgers(self) -> list[int]:
         """Some ledgers that the last run listed and that are gone; none where its evidence was removed meanwhile."""
         if self.last_run is None:
             return []

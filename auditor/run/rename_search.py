@@ -119,15 +119,15 @@ class _Conversation:
         digests = {i: one.digest_type for i, one in self._ledgers.items()}
         return [ReadQuestion(i, entry, digests[i], self._passwords.get(i)) for i, entry in sorted(wanted)]
 
-    def _gone(self, ledger_id: LedgerId) -> list[BookieId]:
+    def _gone_bookies(self, ledger_id: LedgerId) -> list[BookieId]:
         return [case.gone for case in self._cases if ledger_id in case.ledgers]
 
     def _list_row(self, one: Answer) -> Row:
         costs = (one.requests, one.retries, one.received_bytes)
-        head = (self._gone(one.ledger_id), self._bookie, one.ledger_id, None)
+        head = (self._gone_bookies(one.ledger_id), self._bookie, one.ledger_id, None)
         return (*head, one.asked_at_ms, one.status.value, one.groups, one.detail, *costs)
 
     def _read_row(self, one: EntryRead) -> Row:
         costs = (one.requests, one.retries, one.received_bytes)
-        head = (self._gone(one.ledger_id), self._bookie, one.ledger_id, one.entry_id)
+        head = (self._gone_bookies(one.ledger_id), self._bookie, one.ledger_id, one.entry_id)
         return (*head, one.asked_at_ms, one.status.value, b"", one.detail, *costs)

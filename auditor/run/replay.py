@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.config import JudgingLimits
-from auditor.evidence.gathered import gathered
+from auditor.evidence.gathered import evidence_by_ledger
 from auditor.evidence.rows import Row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, VERDICTS
 from auditor.evidence.seen import seen_rows
 from auditor.judging.judge import Judge
-from auditor.judging.judged_rows import judged, set_aside
+from auditor.judging.judged_rows import judge_to_row, set_aside
 from auditor.model.evidence import LedgerEvidence
 from auditor.run.poison_evidence import stopped_ledgers
 from auditor.summary.about import About
@@ -42,18 +42,18 @@ def _rows(run: Place, about: About, limits: JudgingLimits) -> Iterator[list[Row]
     def aside(evidence: LedgerEvidence, why: str) -> Row:
         return set_aside(evidence, why, about.terms, about.facts)[1]
 
-    judge = Judge(lambda evidence: judged(evidence, about.terms, about.facts)[1], aside, limits, careful=True)
+    judge = Judge(lambda evidence: judge_to_row(evidence, about.terms, about.facts)[1], aside, limits, careful=True)
     stopped = stopped_ledgers(run)
     ids = np.unique(run.read_table("evidence/listing", LISTING)["ledger_id"].to_numpy())
     for start in range(0, len(ids), LEDGERS_AT_ONCE):
         portion = ids[start : start + LEDGERS_AT_ONCE]
-        for batch in _seen(run, int(portion[0]), int(portion[-1])):
-            ledgers = list(gathered(batch))
-            rows = iter(judge.each([one for one in ledgers if one.ledger_id not in stopped]))
+        for batch in _evidence_batches(run, int(portion[0]), int(portion[-1])):
+            ledgers = list(evidence_by_ledger(batch))
+            rows = iter(judge.judge_all([one for one in ledgers if one.ledger_id not in stopped]))
             yield [aside(one, stopped[one.ledger_id]) if one.ledger_id in stopped else next(rows) for one in ledgers]
 
 
-def _seen(run: Place, low: int, high: int) -> list[pa.RecordBatch]:
+def _evidence_batches(run: Place, low: int, high: int) -> list[pa.RecordBatch]:
     """SEEN rows of the ledgers from `low` to `high`."""
     within = (pc.field("ledger_id") >= low) & (pc.field("ledger_id") <= high)
     tables = (("evidence/ledgers", LEDGERS), ("evidence/answers", ANSWERS), ("evidence/reads", READS))

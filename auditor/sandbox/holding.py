@@ -37,7 +37,7 @@ class Holding:
         self, pieces: Iterable[Run | SequenceGroup] = (), digest: DigestType = DigestType.CRC32C, password: bytes = b""
     ) -> None:
         runs, self._stripes = _split(pieces)
-        self._runs = merged(runs)
+        self._runs = merge_runs(runs)
         self._starts = [first for first, _ in self._runs]
         self._digest = digest
         self._password = password
@@ -51,7 +51,7 @@ class Holding:
 
     def corrupt(self, ledger_id: LedgerId, entry_id: EntryId) -> None:
         """Keep a copy of the entry with one bit flipped: the ids are right, the digest is wrong."""
-        body = self.body(ledger_id, entry_id) if entry_id in self else self._made(ledger_id, entry_id)
+        body = self.body(ledger_id, entry_id) if entry_id in self else self._make_entry(ledger_id, entry_id)
         self.store(entry_id, with_wrong_digest(body))
 
     def __contains__(self, entry_id: EntryId) -> bool:
@@ -91,7 +91,7 @@ class Holding:
             for stripe in self._stripes
             for first in range(stripe.first, stripe.last + 1, stripe.period)
         ]
-        return merged([*self._runs, *striped, *((entry_id, entry_id) for entry_id in self._stored)])
+        return merge_runs([*self._runs, *striped, *((entry_id, entry_id) for entry_id in self._stored)])
 
     def listed_as_runs(self, *, without_highest: bool = False) -> bytes:
         """Return the list as real bookies send it, with a group per run.
@@ -114,7 +114,7 @@ class Holding:
         """
         if "groups" not in self._lists:
             singles = [(entry_id, entry_id) for entry_id in self._stored]
-            lone = [SequenceGroup(first, first, last - first + 1, 0) for first, last in merged([*self._runs, *singles])]
+            lone = [SequenceGroup(first, first, last - first + 1, 0) for first, last in merge_runs([*self._runs, *singles])]
             self._lists["groups"] = bookie_server.availability_of_groups([*lone, *self._stripes])
         return self._lists["groups"]
 
@@ -122,9 +122,9 @@ class Holding:
         """Return the bytes of an entry that is held: those stored, else an entry made here."""
         assert entry_id in self, f"entry {entry_id} of ledger {ledger_id} is not held"
         stored = self._stored.get(entry_id)
-        return stored if stored is not None else self._made(ledger_id, entry_id)
+        return stored if stored is not None else self._make_entry(ledger_id, entry_id)
 
-    def _made(self, ledger_id: LedgerId, entry_id: EntryId) -> bytes:
+    def _make_entry(self, ledger_id: LedgerId, entry_id: EntryId) -> bytes:
         return entry_body(ledger_id, entry_id, self._digest, self._password)
 
 
@@ -144,7 +144,7 @@ def with_wrong_digest(body: bytes) -> bytes:
     return body[:-1] + bytes((body[-1] ^ 1,))
 
 
-def merged(runs: Iterable[Run]) -> list[Run]:
+def merge_runs(runs: Iterable[Run]) -> list[Run]:
     """Return the same entries as disjoint ascending runs that do not touch."""
     out: list[Run] = []
     for first, last in sorted(runs):

@@ -73,12 +73,12 @@ class Listener:
     def is_listening(self) -> bool:
         return self._server is not None
 
-    def opened(self, connection: BookieConnection) -> None:
+    def on_open(self, connection: BookieConnection) -> None:
         self._open.add(connection)
         self.connections_made += 1
         self.connections_open_max = max(self.connections_open_max, len(self._open))
 
-    def closed(self, connection: BookieConnection) -> None:
+    def on_close(self, connection: BookieConnection) -> None:
         self._open.discard(connection)
 
 
@@ -99,12 +99,12 @@ class BookieConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._listener.opened(self)
+        self._listener.on_open(self)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._queue.clear()
-        self._listener.closed(self)
+        self._listener.on_close(self)
 
     def abort(self) -> None:
         """Reset the connection. Answers that were not sent are lost."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import DigestType, LedgerMetadata, LedgerState, Segment
-from auditor.sandbox.holding import PAYLOAD_BYTES, Run, merged
+from auditor.sandbox.holding import PAYLOAD_BYTES, Run, merge_runs
 
 WINDOWS_MAX = 2_000_000
 """Most runs that `placement` makes for one ledger. Larger ledgers need sequence groups."""
@@ -93,20 +93,20 @@ def placement(metadata: LedgerMetadata, written: EntryId | None = None) -> dict[
     last = written if written is not None else _last_written(metadata)
     held: dict[BookieId, list[Run]] = {}
     windows = 0
-    for segment, ends in zip(metadata.segments, _ends(metadata, last), strict=True):
+    for segment, ends in zip(metadata.segments, _segment_ends(metadata, last), strict=True):
         windows += max(0, ends - segment.first_entry_id + 1) * len(segment.ensemble) // e
         if w < e and windows > WINDOWS_MAX:
             raise ValueError(f"more than {WINDOWS_MAX} runs: hold sequence groups on the bookies instead")
         for position, bookie_id in enumerate(segment.ensemble):
             held.setdefault(bookie_id, []).extend(_windows(segment.first_entry_id, ends, position, e, w))
-    return {bookie_id: merged(runs) for bookie_id, runs in held.items()}
+    return {bookie_id: merge_runs(runs) for bookie_id, runs in held.items()}
 
 
 def without(runs: Iterable[Run], lost: Iterable[Run]) -> list[Run]:
     """Return the entries of `runs` that are not in `lost`."""
     out: list[Run] = []
-    gone = merged(lost)
-    for first, last in merged(runs):
+    gone = merge_runs(lost)
+    for first, last in merge_runs(runs):
         at = first
         for lost_first, lost_last in gone:
             if lost_last < at or lost_first > last:
@@ -136,7 +136,7 @@ def _last_written(metadata: LedgerMetadata) -> EntryId:
     return max((segment.first_entry_id for segment in metadata.segments), default=0) - 1
 
 
-def _ends(metadata: LedgerMetadata, last: EntryId) -> list[EntryId]:
+def _segment_ends(metadata: LedgerMetadata, last: EntryId) -> list[EntryId]:
     """Return the last entry of each segment."""
     return [*(after.first_entry_id - 1 for after in metadata.segments[1:]), last][: len(metadata.segments)]
 

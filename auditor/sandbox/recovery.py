@@ -52,7 +52,7 @@ class RecoveryZnodes(ABC):
         """Make the bookie BookKeeper's elected auditor; None removes the vote. No auditor runs."""
         self._seeder.elect(None if bookie is None else self.id_of(bookie))
 
-    def lost_bookie_recovery_delay(self, seconds: int | None) -> None:
+    def set_lost_bookie_recovery_delay(self, seconds: int | None) -> None:
         """Set how long BookKeeper's auditor waits until a bookie counts as lost; None: the default.
 
         The default has no znode.

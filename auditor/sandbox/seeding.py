@@ -21,7 +21,7 @@ from auditor.sandbox.bookie import Storage
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.sound_ledgers import sound_ledgers
 from auditor.sandbox.stories_of_ensembles import LOCATIONS
-from auditor.sandbox.telling import LOST, LOST_AND_MARKED, SILENT, TELLERS, UNLISTABLE, Story, owned
+from auditor.sandbox.telling import LOST, LOST_AND_MARKED, SILENT, TELLERS, UNLISTABLE, Story, with_owner
 
 __all__ = ["STORY_LEDGER_FIRST", "TELLERS", "Story", "demo_cluster", "seed_exempt", "seed_sound", "seed_stories"]
 
@@ -30,14 +30,14 @@ TOLD_IN = (stories_of_entries, stories_of_ensembles, stories_of_metadata, storie
 
 DEMO_BOOKIES = len(LOCATIONS)
 STORY_LEDGER_FIRST = 100
-"""Where the first story of `told_kinds` begins; the others begin at ledgers 110, 120, ..."""
+"""Where the first story of `story_kinds` begins; the others begin at ledgers 110, 120, ..."""
 TAKES_TWO_RUNS = frozenset({Kind.LEDGER_POPULATION_DROPPED})
 """Kinds that one run cannot show."""
 EXEMPT_LEDGER_FIRST = 50
 SOUND_LEDGERS = 200
 
 
-def told_kinds() -> list[Kind]:
+def story_kinds() -> list[Kind]:
     """Return the kinds that have a story, in the order of the catalogue.
 
     Kinds on the cluster come after those on ledgers and bookies.
@@ -51,7 +51,7 @@ def seed_stories(cluster: SandboxCluster) -> list[Story]:
 
     The cluster must have at least DEMO_BOOKIES bookies and none of these ledgers.
     """
-    told = told_kinds()
+    told = story_kinds()
     untold = [kind.value for kind in told if kind not in TELLERS]
     assert not untold, f"no story tells {', '.join(untold)}: add one to {__name__}"
     assert len(cluster.bookie_ids) >= DEMO_BOOKIES, f"the stories need {DEMO_BOOKIES} bookies"
@@ -73,7 +73,7 @@ def seed_exempt(cluster: SandboxCluster) -> dict[Exempt, LedgerId]:
     for reason, (ledger_id, text) in ledgers.items():
         marked = reason is Exempt.MARKED_UNDERREPLICATED
         lose = {"b2": "30-40"} if marked else {}
-        cluster.place(ledger_id, owned(cluster.ledger(text), f"{reason.value}-ledger"), lose)
+        cluster.place(ledger_id, with_owner(cluster.ledger(text), f"{reason.value}-ledger"), lose)
         if marked:
             cluster.mark(ledger_id, ["b2"])
     return {reason: ledger_id for reason, (ledger_id, _) in ledgers.items()}
@@ -85,7 +85,7 @@ def seed_sound(cluster: SandboxCluster, count: int = SOUND_LEDGERS) -> tuple[Led
     Takes about a second for 200.
     """
     ledgers = {ledger_id: cluster.ledger(text) for ledger_id, text in sound_ledgers(count)}
-    written = {ledger_id: owned(metadata, f"topic-{ledger_id}") for ledger_id, metadata in ledgers.items()}
+    written = {ledger_id: with_owner(metadata, f"topic-{ledger_id}") for ledger_id, metadata in ledgers.items()}
     cluster.add_ledgers(written)
     for ledger_id, metadata in written.items():
         cluster.spread(ledger_id, metadata)

@@ -34,7 +34,7 @@ def _silent_yet_registered(cluster: SandboxCluster, n: LedgerId) -> Story:
 
 
 @tells(Kind.BOOKIE_LOST_UNNOTICED)
-def _lost_unnoticed(cluster: SandboxCluster, n: LedgerId) -> Story:
+def _lost_unnoticed_story(cluster: SandboxCluster, n: LedgerId) -> Story:
     put(cluster, n, f"e3 w2 a2 0:[b1 {LOST} b3] closed 49")
     put(cluster, n + 1, f"e3 w2 a2 0:[b1 {LOST_AND_MARKED} b3] closed 49")
     cluster.mark(n + 1, [LOST_AND_MARKED])
@@ -47,7 +47,7 @@ def _lost_unnoticed(cluster: SandboxCluster, n: LedgerId) -> Story:
 
 
 @tells(Kind.BOOKIE_LOST_CONTENT)
-def _lost_content(cluster: SandboxCluster, n: LedgerId) -> Story:
+def _lost_content_story(cluster: SandboxCluster, n: LedgerId) -> Story:
     ids = tuple(range(n, n + 2 * LEDGERS_OF_A_CONTENT))
     for ledger_id in ids:
         bookie = WIPED if ledger_id < n + LEDGERS_OF_A_CONTENT else SCRATCHED

@@ -8,7 +8,7 @@ from dataclasses import replace
 from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.sandbox.telling import Story, owned, put, tells, twins
+from auditor.sandbox.telling import Story, put, tells, twins, with_owner
 
 MARK_AGE_MS = 10 * 24 * 3600 * 1000
 """Age of the marks that are beyond any grace, by their ctime field: ten days."""
@@ -35,7 +35,7 @@ def _mark_without_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
 
 
 @tells(Kind.METADATA_MALFORMED)
-def _malformed(cluster: SandboxCluster, n: LedgerId) -> Story:
+def _malformed_story(cluster: SandboxCluster, n: LedgerId) -> Story:
     put(cluster, n, "e3 w2 a2 0:[b3 b4 b5] closed", written=49)
     put(cluster, n + 1, "e3 w2 a2 0:[b3 b4 b5] closed 49")
     told = f"Ledger {n} is closed and its metadata does not say at which entry; that of ledger {n + 1} says 49."
@@ -64,7 +64,7 @@ def _beyond_end(cluster: SandboxCluster, n: LedgerId) -> Story:
 def _stuck(cluster: SandboxCluster, n: LedgerId) -> Story:
     now_ms = int(time.time() * 1000)
     for ledger_id, made_ms in ((n, now_ms - OPEN_AGE_MS), (n + 1, now_ms)):
-        metadata = owned(cluster.ledger("e3 w2 a2 0:[b1 b2 b3] open"), f"story-{ledger_id}")
+        metadata = with_owner(cluster.ledger("e3 w2 a2 0:[b1 b2 b3] open"), f"story-{ledger_id}")
         cluster.place(ledger_id, replace(metadata, ctime_ms=made_ms))
     told = f"Ledger {n} has been open for sixty days, ledger {n + 1} since just now."
     return Story(Kind.LEDGER_STUCK, n, n + 1, told, (n, n + 1))

@@ -66,10 +66,10 @@ def put(
     cluster: SandboxCluster, ledger_id: LedgerId, text: str, lose: Mapping[str, str] | None = None, written: int | None = None
 ) -> None:
     """Write a ledger of a topic and put its entries on their bookies, except those in `lose`."""
-    cluster.place(ledger_id, owned(cluster.ledger(text), f"story-{ledger_id}"), lose, written=written)
+    cluster.place(ledger_id, with_owner(cluster.ledger(text), f"story-{ledger_id}"), lose, written=written)
 
 
-def owned(metadata: LedgerMetadata, topic: str) -> LedgerMetadata:
+def with_owner(metadata: LedgerMetadata, topic: str) -> LedgerMetadata:
     """Return the metadata with a topic as owner, as Pulsar writes it; format 1 is unchanged.
 
     Format 1 has no custom metadata.

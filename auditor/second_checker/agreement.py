@@ -19,10 +19,10 @@ from auditor.model.identity import EntryId
 from auditor.model.verdict import Standing, Unknown, Verdict
 from auditor.second_checker.blocks import Block
 from auditor.second_checker.copies import Entries
-from auditor.second_checker.enough_looks import unsupported
+from auditor.second_checker.enough_looks import unsupported_claims
 from auditor.second_checker.fact_comparison import facts_compared
 from auditor.second_checker.findings import CrossCheckFinding
-from auditor.second_checker.opinion import Opinion, enumerated
+from auditor.second_checker.opinion import Opinion, judge_entry_by_entry
 
 DIFFERENCES_TOLD_MAX = 5
 """Differences on one ledger that are written out; the rest are counted."""
@@ -62,10 +62,10 @@ def differences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> tup
 
     If there is none, the verdict is confirmed and may be committed.
     """
-    early = unsupported(verdict, evidence, terms)
+    early = unsupported_claims(verdict, evidence, terms)
     if Unknown.UNSETTLED in verdict.unknowns:
         return early  # the verdict claims nothing else about a ledger that kept changing
-    return (*early, *agree(verdict, enumerated(evidence, terms, _claimed(verdict.findings))))
+    return (*early, *agree(verdict, judge_entry_by_entry(evidence, terms, _claimed_entries(verdict.findings))))
 
 
 def agree(first: Verdict, second: Opinion) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ def _words(unknowns: Iterable[Unknown]) -> str:
 
 def _of_findings(first: Verdict, second: Opinion) -> Iterator[Pair]:
     ones, others = _by_key(first.findings), _by_key(second.told)
-    yield "findings", _listed(ones), _listed(others)
+    yield "findings", _list_kinds(ones), _list_kinds(others)
     for key in sorted(ones.keys() & others.keys()):
         for one, other in zip(ones[key], others[key], strict=False):
             yield from _of_finding(one, other, second)
@@ -154,7 +154,7 @@ def _key(one: Finding | CrossCheckFinding) -> Key:
     return one.kind.value, one.segment.first_entry_id if about_segment and one.segment else -1
 
 
-def _listed(findings: Mapping[Key, Sized]) -> str:
+def _list_kinds(findings: Mapping[Key, Sized]) -> str:
     keys = sorted(key for key, of_it in findings.items() for _ in range(len(of_it)))
     return ", ".join(kind if first < 0 else f"{kind} of the segment at {first}" for kind, first in keys) or "none"
 
@@ -189,12 +189,12 @@ def _of_entries(what: str, ranges: Ranges, total: int | None, other: Entries, se
             yield f"{what} in all", total, other.total
         return
     horizon = ranges[-1][1] if len(ranges) >= RANGES_MAX else None
-    yield what, _looked_at(ranges, second.blocks, horizon), _looked_at(other.ranges, second.blocks, horizon)
+    yield what, _clip_to_blocks(ranges, second.blocks, horizon), _clip_to_blocks(other.ranges, second.blocks, horizon)
     if total is not None and len(ranges) < RANGES_MAX:
         yield f"{what} in all", total, sum(last - first + 1 for first, last in ranges)
 
 
-def _looked_at(ranges: Ranges, blocks: Iterable[Block], horizon: EntryId | None) -> list[tuple[EntryId, EntryId]]:
+def _clip_to_blocks(ranges: Ranges, blocks: Iterable[Block], horizon: EntryId | None) -> list[tuple[EntryId, EntryId]]:
     """Return the parts of the ranges that lie within the blocks, up to the horizon.
 
     Ranges and blocks are ascending and disjoint. Costs one pass over both.
@@ -215,7 +215,7 @@ def _looked_at(ranges: Ranges, blocks: Iterable[Block], horizon: EntryId | None)
     return found
 
 
-def _claimed(findings: Iterable[Finding]) -> Iterator[EntryId]:
+def _claimed_entries(findings: Iterable[Finding]) -> Iterator[EntryId]:
     """Yield the ends of all ranges in the findings, and each worst entry."""
     for one in findings:
         for ranges in (one.entries, *(of_bookie for _, of_bookie in one.missing_on)):

@@ -40,7 +40,7 @@ def beyond_end(heard: Words, metadata: LedgerMetadata) -> Beyond:
         if sum(_runs_above(group, last) for group in lists[bookie]) > RUNS_MAX:
             return Beyond(Entries(), None, is_open=True)
         runs[bookie] = [run for group in lists[bookie] for run in _above(group, last)]
-    ranges = tuple(_listed_by(ack, [run for of_bookie in runs.values() for run in of_bookie]))
+    ranges = tuple(_ranges_listed(ack, [run for of_bookie in runs.values() for run in of_bookie]))
     if not ranges:
         return NOTHING
     listing = [b for b, mine in runs.items() if any(a <= high and z >= low for a, z in mine for low, high in ranges)]
@@ -66,7 +66,7 @@ def _above(group: Group, last: EntryId) -> Iterator[tuple[EntryId, EntryId]]:
             yield max(start, last + 1), start + group.size - 1
 
 
-def _listed_by(count: int, runs: list[tuple[EntryId, EntryId]]) -> Iterator[tuple[EntryId, EntryId]]:
+def _ranges_listed(count: int, runs: list[tuple[EntryId, EntryId]]) -> Iterator[tuple[EntryId, EntryId]]:
     """Yield the maximal ranges that at least `count` of the runs cover.
 
     The runs of one bookie must be disjoint.

@@ -89,10 +89,10 @@ class Tally:
 
     def can_exist(self, entry: EntryId) -> int | None:
         """Return how many copies of the entry can exist; None if it was not examined."""
-        one = self.counted_at(entry)
+        one = self.block_of(entry)
         return None if one is None else int(one.possible[entry - one.block.low])
 
-    def counted_at(self, entry: EntryId) -> Counted | None:
+    def block_of(self, entry: EntryId) -> Counted | None:
         """Return the block with the entry, by binary search; None if the entry was not examined."""
         at = bisect_left(self.counted, entry, key=lambda one: one.block.high)
         return self.counted[at] if at < len(self.counted) and self.counted[at].block.low <= entry else None
@@ -114,7 +114,7 @@ def tally(blocks: Sequence[Block], testimonies: Mapping[BookieId, Testimony], *,
         words = {bookie: testimonies[bookie].words(block.low, block.high) for bookie in stretch.bookies}
         mine = {bookie: np.zeros(length, np.bool_) for bookie in stretch.bookies}
         confirmed, possible, in_reach = (np.zeros(length, np.int32) for _ in range(3))
-        for at, bookies in written(block):
+        for at, bookies in write_sets(block):
             for bookie in bookies:
                 said = words[bookie][at]
                 mine[bookie][at] = True
@@ -128,7 +128,7 @@ def tally(blocks: Sequence[Block], testimonies: Mapping[BookieId, Testimony], *,
     return found
 
 
-def written(block: Block) -> Iterator[tuple[slice, tuple[BookieId, ...]]]:
+def write_sets(block: Block) -> Iterator[tuple[slice, tuple[BookieId, ...]]]:
     """Yield (entries of the block with one write set, as a slice; the bookies of that write set).
 
     There is one pair for each ensemble position. In a block shorter than the ensemble, the slices

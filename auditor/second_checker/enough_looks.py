@@ -25,7 +25,7 @@ DELAYS = 2
 """Looks of one ledger, the second and the third, that a run waits before."""
 
 
-def unsupported(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> tuple[str, ...]:
+def unsupported_claims(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> tuple[str, ...]:
     """Return a sentence for each claim of the verdict that its looks do not support."""
     return tuple(_sentences(verdict, evidence, terms))
 
@@ -56,8 +56,8 @@ def _of_entries(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Ite
     if not told:
         return
     heard = words(evidence.looks, terms)
-    if heard.asked < LOOKS_THAT_ASK:
-        yield f"{told[0].kind.value} is reported after bookies were asked at {heard.asked} looks of the same metadata"
+    if heard.asked_looks < LOOKS_THAT_ASK:
+        yield f"{told[0].kind.value} is reported after bookies were asked at {heard.asked_looks} looks of the same metadata"
     if evidence.looks[-1].answers:
         yield f"{told[0].kind.value} is reported, and the metadata was not read again behind the answers"
 

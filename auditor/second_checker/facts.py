@@ -19,7 +19,7 @@ from auditor.model.facts import (
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState
 from auditor.model.verdict import CopyCounts
-from auditor.second_checker.copies import Tally, Worst, written
+from auditor.second_checker.copies import Tally, Worst, write_sets
 from auditor.second_checker.holdings import ABSENT, HELD, Testimony, names
 from auditor.second_checker.newest_words import Words
 from auditor.second_checker.schedule import Stretch, first_of, stretches
@@ -41,13 +41,13 @@ def entry_facts(
         worst.entry,
         write_set,
         tuple(sorted(b for b in lists if b not in write_set and names(lists[b], worst.entry))),
-        tuple(_gone(heard, metadata)),
+        tuple(_gone_bookies(heard, metadata)),
         0 < worst.confirmed >= metadata.ack_quorum and _is_at_tail(metadata, tally, testimonies),
         search,
     )
 
 
-def _gone(heard: Words, metadata: LedgerMetadata) -> Iterator[BookieId]:
+def _gone_bookies(heard: Words, metadata: LedgerMetadata) -> Iterator[BookieId]:
     """Yield the gone bookies to which some entry was written, whether that was examined or not."""
     parts = stretches(metadata)
     for bookie in sorted(bookie for bookie, answer in heard.answers.items() if answer.is_gone):
@@ -68,13 +68,13 @@ def _is_at_tail(metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies
         return False
     if any(len(bookies) < block.stretch.write_quorum for block in blocks for bookies in _write_sets(block.stretch)):
         return False
-    if any(bookie in tally.unknown_on or _assumed(tally, testimonies, bookie) for bookie in tally.absent):
+    if any(bookie in tally.unknown_on or _count_assumed(tally, testimonies, bookie) for bookie in tally.absent):
         return False
     for block in blocks:
         said = {bookie: testimonies[bookie].words(block.low, block.high) for bookie in block.stretch.bookies}
         for bookie, words in said.items():
             mine = np.zeros(len(words), np.bool_)
-            for at, bookies in written(block):
+            for at, bookies in write_sets(block):
                 mine[at] = bookie in bookies
             missing = (words == ABSENT)[mine]
             if not missing.any():
@@ -85,7 +85,7 @@ def _is_at_tail(metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies
     return True
 
 
-def _assumed(tally: Tally, testimonies: Testimonies, bookie: BookieId) -> int:
+def _count_assumed(tally: Tally, testimonies: Testimonies, bookie: BookieId) -> int:
     """Return how many copies on a bookie that cannot list rest on its sample: nobody read them."""
     testimony = testimonies[bookie]
     return tally.held[bookie] - sum(word == HELD for word in testimony.told.values()) if testimony.rest == HELD else 0

@@ -20,7 +20,7 @@ from auditor.second_checker.metadata import is_beyond_grace, is_stuck
 from auditor.second_checker.newest_words import Words
 from auditor.second_checker.placement import adherence, judges, placement_facts
 from auditor.second_checker.schedule import Stretch
-from auditor.second_checker.search import searched
+from auditor.second_checker.search import search_facts
 
 _OF_PLACEMENT: Mapping[Adherence | None, Kind] = {
     Adherence.FAIL: Kind.PLACEMENT_FAILED,
@@ -62,7 +62,9 @@ class Count:
     """Each entry with a corrupt copy on a bookie of its write set."""
 
 
-def mark_told(record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: bool = False) -> list[CrossCheckFinding]:
+def mark_findings(
+    record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: bool = False
+) -> list[CrossCheckFinding]:
     """Return the finding on a mark that is beyond the grace period, if any.
 
     `tally` is None if no bookie was asked.
@@ -72,7 +74,7 @@ def mark_told(record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_sta
     return [CrossCheckFinding(Kind.UNDERREPLICATED_BEYOND_GRACE, mark_facts(record, tally, terms, is_stale=is_stale))]
 
 
-def described(record: LedgerRecord, terms: Terms) -> list[CrossCheckFinding]:
+def metadata_findings(record: LedgerRecord, terms: Terms) -> list[CrossCheckFinding]:
     """Return the finding on malformed or contradictory metadata, else on a stuck ledger, if any."""
     bad, metadata = record.malformed, record.metadata
     if record.status is RecordStatus.MALFORMED and bad is not None:
@@ -86,7 +88,7 @@ def described(record: LedgerRecord, terms: Terms) -> list[CrossCheckFinding]:
     return [CrossCheckFinding(Kind.LEDGER_STUCK, stuck_facts(record, terms))] if is_stuck(record, terms) else []
 
 
-def placement_told(
+def placement_findings(
     metadata: LedgerMetadata, parts: Sequence[Stretch], terms: Terms
 ) -> tuple[list[CrossCheckFinding], frozenset[EntryId], bool]:
     """Return (findings, segments too open to try, whether a location that matters is unknown).
@@ -137,7 +139,7 @@ def _every_segment(metadata: LedgerMetadata) -> Iterator[FindingSegment]:
         yield FindingSegment(segment.first_entry_id, max(end, segment.first_entry_id - 1), segment.ensemble)
 
 
-def entries_told(
+def entry_findings(
     heard: Words, metadata: LedgerMetadata, count: Count, terms: Terms, *, excused: bool
 ) -> list[CrossCheckFinding]:
     """Return at most one finding: the strongest kind that is true of any entry.
@@ -150,28 +152,28 @@ def entries_told(
     write, ack = metadata.write_quorum, min(metadata.ack_quorum, metadata.write_quorum)
     lost = tally.with_at_most(0)
     if lost.total:
-        return [_lost(heard, metadata, count, terms, lost)]
+        return [_lost_finding(heard, metadata, count, terms, lost)]
     facts = entry_facts(heard, metadata, tally, count.testimonies, tally.worst(), None)
     if not excused and (few := tally.with_at_most(ack - 1)).total:
-        return [_told(Kind.ENTRY_BELOW_ACK_QUORUM, facts, metadata, tally, few)]
+        return [_entry_finding(Kind.ENTRY_BELOW_ACK_QUORUM, facts, metadata, tally, few)]
     if count.corrupt:
         return [_corrupt(heard, metadata, count)]
     if not excused and (few := tally.with_at_most(write - 1)).total:
-        return [_told(Kind.ENTRY_BELOW_WRITE_QUORUM, facts, metadata, tally, few)]
+        return [_entry_finding(Kind.ENTRY_BELOW_WRITE_QUORUM, facts, metadata, tally, few)]
     return []
 
 
-def _lost(heard: Words, metadata: LedgerMetadata, count: Count, terms: Terms, lost: Entries) -> CrossCheckFinding:
+def _lost_finding(heard: Words, metadata: LedgerMetadata, count: Count, terms: Terms, lost: Entries) -> CrossCheckFinding:
     """Return the finding on entries of which no copy can exist where the metadata says."""
     tally = count.tally
-    search = searched(heard, metadata, tally, terms)
+    search = search_facts(heard, metadata, tally, terms)
     facts = entry_facts(heard, metadata, tally, count.testimonies, tally.worst(), search)
     if heard.record.mark is not None:
         both = UnrecoverableFacts(facts, mark_facts(heard.record, tally, terms, is_stale=False))
-        return _told(Kind.UNDERREPLICATED_UNRECOVERABLE, both, metadata, tally, lost)
+        return _entry_finding(Kind.UNDERREPLICATED_UNRECOVERABLE, both, metadata, tally, lost)
     is_elsewhere = search is not None and search.entries == search.entries_unnamed
     kind = Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE if is_elsewhere else Kind.ENTRY_WITHOUT_REPLICA
-    return _told(kind, facts, metadata, tally, lost)
+    return _entry_finding(kind, facts, metadata, tally, lost)
 
 
 def _corrupt(heard: Words, metadata: LedgerMetadata, count: Count) -> CrossCheckFinding:
@@ -183,10 +185,10 @@ def _corrupt(heard: Words, metadata: LedgerMetadata, count: Count) -> CrossCheck
             on.setdefault(bookie, []).append(entry)
     copies = tuple((bookie, tuple(entries[:RANGES_MAX])) for bookie, entries in on.items())
     facts = CorruptFacts(lowest, worst.stretch.bookies_of(lowest), copies)
-    return _told(Kind.ENTRY_CORRUPT, facts, metadata, count.tally, Entries.of(count.corrupt), worst)
+    return _entry_finding(Kind.ENTRY_CORRUPT, facts, metadata, count.tally, Entries.of(count.corrupt), worst)
 
 
-def _told(
+def _entry_finding(
     kind: Kind, facts: Facts, metadata: LedgerMetadata, tally: Tally, entries: Entries, worst: Worst | None = None
 ) -> CrossCheckFinding:
     worst = tally.worst() if worst is None else worst
@@ -194,7 +196,7 @@ def _told(
     return CrossCheckFinding(kind, facts, _segment(worst.stretch), entries, tally.absent, copies)
 
 
-def beyond_end_told(heard: Words, metadata: LedgerMetadata) -> tuple[list[CrossCheckFinding], bool]:
+def beyond_end_finding(heard: Words, metadata: LedgerMetadata) -> tuple[list[CrossCheckFinding], bool]:
     """Return (the finding on entries above lastEntryId, if any; whether its runs are too many)."""
     found = beyond_end(heard, metadata)
     if found.facts is None:

@@ -35,7 +35,7 @@ class Words:
     corrupt: frozenset[tuple[BookieId, EntryId]]
 
     @property
-    def asked(self) -> int:
+    def asked_looks(self) -> int:
         """The number of these looks at which bookies were asked."""
         return sum(1 for look in self.looks if look.answers)
 

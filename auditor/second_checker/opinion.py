@@ -34,16 +34,23 @@ from auditor.second_checker.facts import copy_counts, is_mark_stale
 from auditor.second_checker.findings import (
     Count,
     CrossCheckFinding,
-    beyond_end_told,
-    described,
-    entries_told,
-    mark_told,
-    placement_told,
+    beyond_end_finding,
+    entry_findings,
+    mark_findings,
+    metadata_findings,
+    placement_findings,
 )
-from auditor.second_checker.holdings import Testimony, by_list, by_reads, edges_of, gone, unheard
+from auditor.second_checker.holdings import (
+    Testimony,
+    edges_of,
+    testimony_from_list,
+    testimony_from_reads,
+    testimony_of_gone,
+    testimony_of_unheard,
+)
 from auditor.second_checker.metadata import exemption, is_beyond_grace
 from auditor.second_checker.newest_words import Words, words
-from auditor.second_checker.probes import Due, due
+from auditor.second_checker.probes import Due, reads_due
 from auditor.second_checker.schedule import Stretch, copies_due, last_of, stretches
 
 Reads = Mapping[EntryId, EntryRead]
@@ -88,7 +95,7 @@ class _Count:
     probes_answered: Mapping[BookieId, frozenset[EntryId]]
 
 
-def enumerated(evidence: LedgerEvidence, terms: Terms, claimed: Iterable[EntryId] = ()) -> Opinion:
+def judge_entry_by_entry(evidence: LedgerEvidence, terms: Terms, claimed: Iterable[EntryId] = ()) -> Opinion:
     """Return the second checker's opinion on the newest state of the ledger.
 
     `claimed`: entries that are examined however long the ledger is. Costs entries times write
@@ -109,29 +116,31 @@ def _newest_state(heard: Words, terms: Terms, claimed: Iterable[EntryId]) -> Opi
     if metadata is None:
         malformed = record.status is RecordStatus.MALFORMED
         unread = frozenset() if malformed else frozenset({Unknown.METADATA_UNREADABLE})
-        return _opinion(exempt, unread, [*mark_told(record, None, terms), *described(record, terms)])
-    return _judged(heard, metadata, exempt, terms, claimed)
+        return _opinion(exempt, unread, [*mark_findings(record, None, terms), *metadata_findings(record, terms)])
+    return _judge_entries(heard, metadata, exempt, terms, claimed)
 
 
-def _judged(heard: Words, metadata: LedgerMetadata, exempt: Exempt | None, terms: Terms, claimed: Iterable[EntryId]) -> Opinion:
+def _judge_entries(
+    heard: Words, metadata: LedgerMetadata, exempt: Exempt | None, terms: Terms, claimed: Iterable[EntryId]
+) -> Opinion:
     record = heard.record
     is_marked = record.mark is not None
     excused = is_marked and not is_beyond_grace(record, terms)
     parts = stretches(metadata)
-    placed, unjudged, is_open = placement_told(metadata, parts, terms) if not excused else ([], frozenset(), False)
-    said = described(record, terms)
+    placed, unjudged, is_open = placement_findings(metadata, parts, terms) if not excused else ([], frozenset(), False)
+    said = metadata_findings(record, terms)
     topology = frozenset({Unknown.TOPOLOGY_UNKNOWN}) if is_open else frozenset()
     if is_marked and not heard.answers:
-        return _opinion(exempt, topology, [*mark_told(record, None, terms), *said, *placed], unjudged)
+        return _opinion(exempt, topology, [*mark_findings(record, None, terms), *said, *placed], unjudged)
     count = _count(heard, metadata, parts, terms, claimed)
     promised = copies_due(metadata, parts)
     copies = copy_counts(count.tally, count.testimonies, list(count.dues), promised) if promised else None
     is_stale = copies is not None and count.is_whole and is_mark_stale(record, count.tally, copies)
-    above, end_is_open = beyond_end_told(heard, metadata) if not said else ([], False)
+    above, end_is_open = beyond_end_finding(heard, metadata) if not said else ([], False)
     said = [*said, *above]
-    told = [*mark_told(record, count.tally, terms, is_stale=is_stale), *said, *placed]
+    told = [*mark_findings(record, count.tally, terms, is_stale=is_stale), *said, *placed]
     counted = Count(count.tally, count.testimonies, _corrupt(heard, count))
-    of_entries = entries_told(heard, metadata, counted, terms, excused=excused)
+    of_entries = entry_findings(heard, metadata, counted, terms, excused=excused)
     if any(one.stands_alone for one in of_entries):
         told, topology, unjudged = said, frozenset(), frozenset()
     unheard_on = count.tally.unknown_on
@@ -170,7 +179,10 @@ def _with_counts(opinion: Opinion, count: _Count, around: Surroundings) -> Opini
         opinion,
         listing_false_negatives=sum(one.present_unlisted for one in count.testimonies.values()),
         probes=_probes(count),
-        lacks={bookie: (count.tally.expected[bookie], gone.total) for bookie, gone in count.tally.absent.items()},
+        lacks={
+            bookie: (count.tally.expected[bookie], testimony_of_gone.total)
+            for bookie, testimony_of_gone in count.tally.absent.items()
+        },
         only_maintenance=waits and opinion.unknowns <= AWAY,
         blocks=count.blocks,
         is_whole=count.is_whole,
@@ -206,14 +218,14 @@ def _count(
         reads = {entry: read for entry, read in reads_of[bookie].items() if is_written(its_parts, bookie, entry)}
         highest = max((last for part in its_parts if (last := last_of(part, bookie)) is not None), default=-1)
         if answer is not None and answer.is_gone:
-            testimonies[bookie] = gone()
+            testimonies[bookie] = testimony_of_gone()
         elif answer is not None and answer.status in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER):
-            testimonies[bookie] = by_list(answer, metadata.ensemble_size, highest, reads)
+            testimonies[bookie] = testimony_from_list(answer, metadata.ensemble_size, highest, reads)
         elif answer is not None and answer.status is AnswerStatus.UNSUPPORTED and terms.probe_entries > 0 and highest >= 0:
-            dues[bookie] = due(ledger, bookie, its_parts, blocks_of[bookie], terms)
-            testimonies[bookie] = by_reads(reads, all_due_were_made=dues[bookie].was_read(reads))
+            dues[bookie] = reads_due(ledger, bookie, its_parts, blocks_of[bookie], terms)
+            testimonies[bookie] = testimony_from_reads(reads, all_due_were_made=dues[bookie].was_read(reads))
         else:
-            testimonies[bookie] = unheard(answer)
+            testimonies[bookie] = testimony_of_unheard(answer)
     answered = {bookie: testimonies[bookie].answered for bookie in dues}
     return _Count(tally(chosen, testimonies, is_whole=is_whole), chosen, is_whole, testimonies, dues, answered)
 
@@ -222,7 +234,7 @@ def _corrupt(heard: Words, count: _Count) -> dict[EntryId, Worst]:
     """Return each entry with a corrupt copy on a bookie of its write set, with its copies."""
     found = {}
     for bookie, entry in heard.corrupt:
-        counted = count.tally.counted_at(entry)
+        counted = count.tally.block_of(entry)
         if counted is not None and bookie in counted.block.stretch.bookies_of(entry):
             at = entry - counted.block.low
             found[entry] = Worst(entry, int(counted.possible[at]), int(counted.confirmed[at]), counted.block.stretch)

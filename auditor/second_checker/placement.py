@@ -23,7 +23,7 @@ from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerState
 from auditor.model.placement import Adherence, PlacementRule, Policy
 from auditor.second_checker.reasons import DEFAULT_RACK, DEFAULT_REGION, DEFAULT_ZONE, WriteSet, reason
-from auditor.second_checker.recorded import recorded
+from auditor.second_checker.recorded import read_recorded
 
 UNPLACED_MAX = 2
 """Members without location whose places are tried in all combinations; for more, a few are."""
@@ -122,7 +122,7 @@ def placement_facts(
         len(tried.deciding),
         tuple(_write_set(at, ensemble, metadata, terms, is_soft=is_soft) for at in shown),
         tuple(bookie for bookie in dict.fromkeys(ensemble) if not around.location_of(bookie)),
-        recorded(metadata),
+        read_recorded(metadata),
     )
     return facts, tried.left_open
 
@@ -171,17 +171,17 @@ def _trial(
     size = len(ensemble)
     outcomes: dict[int | None, Adherence | None] = {}
     if rule.policy is Policy.REGION:
-        outcomes[None] = _tried(ensemble, known, rule, lambda members, there: _spans(members, there, rule), TRIES_MAX)
+        outcomes[None] = _try_everywhere(ensemble, known, rule, lambda members, there: _spans(members, there, rule), TRIES_MAX)
     begins, length = (range(size), write_quorum) if write_quorum < size else (range(1), size)
     if len(begins) * length > SETS_MEMBERS_MAX:
         return _outcome({**outcomes, -1: Adherence.UNKNOWN})
     sets = {at: tuple(ensemble[(at + step) % size] for step in range(length)) for at in begins}
     different, window = set(sets.values()), _WINDOW[rule.policy]
 
-    def judged(members: tuple[BookieId, ...], there: Places) -> Adherence:
+    def adherence_of(members: tuple[BookieId, ...], there: Places) -> Adherence:
         return window(members, there, write_quorum, ack_quorum, rule)
 
-    found = {members: _tried(members, known, rule, judged, TRIES_MAX // len(different)) for members in different}
+    found = {members: _try_everywhere(members, known, rule, adherence_of, TRIES_MAX // len(different)) for members in different}
     return _outcome({**outcomes, **{at: found[members] for at, members in sets.items()}})
 
 
@@ -197,7 +197,7 @@ def _outcome(outcomes: Mapping[int | None, Adherence | None]) -> Trial:
 _Concrete: TypeAlias = Callable[[tuple[BookieId, ...], Places], Adherence]
 
 
-def _tried(
+def _try_everywhere(
     members: tuple[BookieId, ...], everywhere: Places, rule: PlacementRule, concrete: _Concrete, tries_max: int
 ) -> Adherence | None:
     """Return the worst outcome over all places of the unplaced members.

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from auditor.model.evidence import Terms
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.second_checker.blocks import Block
-from auditor.second_checker.copies import written
+from auditor.second_checker.copies import write_sets
 from auditor.second_checker.schedule import Stretch, first_of, last_of
 
 ENDS_MAX = 128
@@ -40,7 +40,7 @@ class Due(NamedTuple):
         return self.ends <= read and len(read - self.ends) >= self.drawn_count
 
 
-def due(ledger: LedgerId, bookie: BookieId, stretches: Sequence[Stretch], blocks: Sequence[Block], terms: Terms) -> Due:
+def reads_due(ledger: LedgerId, bookie: BookieId, stretches: Sequence[Stretch], blocks: Sequence[Block], terms: Terms) -> Due:
     """Return what must be read on a bookie. `blocks` are the examined blocks of the stretches.
 
     Stretches of other bookies add cost, but do not change the result.
@@ -50,23 +50,23 @@ def due(ledger: LedgerId, bookie: BookieId, stretches: Sequence[Stretch], blocks
     key = f"{terms.probe_seed}/{ledger}/{bookie}"
     if len(ends) > ENDS_MAX:
         inner = ends[1:-1]
-        ends = [ends[0], *(inner[at] for at in _drawn(f"{key}/ends", len(inner), ENDS_MAX - 2)), ends[-1]]
+        ends = [ends[0], *(inner[at] for at in _draw(f"{key}/ends", len(inner), ENDS_MAX - 2)), ends[-1]]
     whole = {block.low for block in blocks if block == Block(block.stretch, block.stretch.first, block.stretch.last)}
     if any(bookie in one.ensemble for one in stretches if one.first not in whole):
         return Due(frozenset(ends), None, terms.probe_entries)
-    rest = sorted({entry for block in blocks for entry in _written_to(block, bookie)} - set(ends))
-    drawn = frozenset(rest[at] for at in _drawn(f"{key}/entries", len(rest), terms.probe_entries))
+    rest = sorted({entry for block in blocks for entry in _entries_of(block, bookie)} - set(ends))
+    drawn = frozenset(rest[at] for at in _draw(f"{key}/entries", len(rest), terms.probe_entries))
     return Due(frozenset(ends), drawn, len(drawn))
 
 
-def _written_to(block: Block, bookie: BookieId) -> Iterator[EntryId]:
+def _entries_of(block: Block, bookie: BookieId) -> Iterator[EntryId]:
     """Yield every entry of the block that was written to the bookie."""
-    for at, bookies in written(block):
+    for at, bookies in write_sets(block):
         if bookie in bookies:
             yield from range(block.low, block.high + 1)[at]
 
 
-def _drawn(key: str, population: int, count: int) -> set[int]:
+def _draw(key: str, population: int, count: int) -> set[int]:
     """Return `count` distinct numbers below `population`, by Floyd's sampling algorithm.
 
     For each of the highest `count` numbers, a number up to it is drawn by a hash. If that is taken

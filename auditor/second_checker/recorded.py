@@ -13,7 +13,7 @@ CHARS_MAX = 200
 """Characters of the policy that are shown."""
 
 
-def recorded(metadata: LedgerMetadata) -> str:
+def read_recorded(metadata: LedgerMetadata) -> str:
     """Return the recorded policy class with its isolation groups, or what is wrong with the record.
 
     Return "" if nothing is recorded.

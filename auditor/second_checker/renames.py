@@ -12,7 +12,7 @@ from auditor.model.availability import Answer, AnswerStatus, ReadStatus
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata
 from auditor.second_checker.blocks import ENUMERATED_ENTRIES_MAX, Block
-from auditor.second_checker.copies import written
+from auditor.second_checker.copies import write_sets
 from auditor.second_checker.holdings import HELD, groups_of, only_listed
 from auditor.second_checker.schedule import Stretch, stretches
 
@@ -62,7 +62,7 @@ def _holds(gone: BookieId, one: Asked, parts: Iterable[Stretch]) -> bool:
     for part in parts:
         block = Block(part, part.first, part.last)
         mine = np.zeros(part.entry_count, np.bool_)
-        for at, bookies in written(block):
+        for at, bookies in write_sets(block):
             mine[at] = gone in bookies
         due.append(part.first + np.flatnonzero(mine))
         if has_list:

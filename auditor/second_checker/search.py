@@ -16,7 +16,7 @@ from auditor.model.evidence import Terms
 from auditor.model.facts import Search
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
-from auditor.second_checker.copies import Mask, Tally, written
+from auditor.second_checker.copies import Mask, Tally, write_sets
 from auditor.second_checker.holdings import HELD, Group, claims_too_much, groups_of, names, only_listed
 from auditor.second_checker.newest_words import Words
 
@@ -58,7 +58,7 @@ def listing_bookies(heard: Words, metadata: LedgerMetadata) -> dict[BookieId, tu
     return found
 
 
-def searched(heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Terms) -> Search | None:
+def search_facts(heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Terms) -> Search | None:
     """Return how far the search went.
 
     Return None if nothing is searched for, or if no other bookie is registered. `entries`,
@@ -73,7 +73,7 @@ def searched(heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Terms)
     others: dict[BookieId, _Other] = {}
     found_by_list: dict[int, Mask] = {place: np.zeros(len(mask), np.bool_) for place, mask in lost.items()}
     for bookie in sorted(terms.around.writable | terms.around.readonly):
-        outside = {place: mask & ~_written_to(tally, place, bookie) for place, mask in lost.items()}
+        outside = {place: mask & ~_written_mask(tally, place, bookie) for place, mask in lost.items()}
         if not any(mask.any() for mask in outside.values()):
             continue
         reads = [read for (reader, _), read in heard.reads.items() if reader == bookie and bookie not in lists]
@@ -96,12 +96,12 @@ def searched(heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Terms)
     return _some_spoke(tally, others, lists, first, total, named_by_metadata)
 
 
-def _written_to(tally: Tally, place: int, bookie: BookieId) -> Mask:
+def _written_mask(tally: Tally, place: int, bookie: BookieId) -> Mask:
     """Return which entries of a block were written to the bookie."""
     block = tally.counted[place].block
     found = np.zeros(block.high - block.low + 1, np.bool_)
     if bookie in block.stretch.ensemble:
-        for at, bookies in written(block):
+        for at, bookies in write_sets(block):
             found[at] = bookie in bookies
     return found
 
@@ -190,5 +190,5 @@ def _some_spoke(
 
 
 def _bookies_of(tally: Tally, entry: EntryId) -> tuple[BookieId, ...]:
-    counted = tally.counted_at(entry)
+    counted = tally.block_of(entry)
     return () if counted is None else counted.block.stretch.bookies_of(entry)

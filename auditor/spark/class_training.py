@@ -23,7 +23,7 @@ from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Reco
 from auditor.spark.lanes import Directory
 from auditor.spark.session import spark_session
 from auditor.spark.stages import Stages
-from auditor.spark.store import append, local_rows, mapped, written
+from auditor.spark.store import append, local_rows, map_batches, read_tables
 from auditor.stop import StopRequest
 from auditor.wire.layout import LedgerLayout
 from auditor.wire.service_uri import parse
@@ -40,7 +40,7 @@ def train(archive: Path) -> None:
         uri = Path(scratch).as_uri()
         stages = _stages(spark, uri)
         stages.take_listing(range(LEDGERS_AUDITED))
-        append(mapped(written(spark, [f"{uri}/evidence/listing"], LISTING), _read, LEDGERS), f"{uri}/evidence/ledgers")
+        append(map_batches(read_tables(spark, [f"{uri}/evidence/listing"], LISTING), _read, LEDGERS), f"{uri}/evidence/ledgers")
         append(local_rows(spark, table(READS, [])), f"{uri}/evidence/reads")
         directory = Directory({BOOKIE: None}, frozenset())
         stages.ask_lists(1, directory)

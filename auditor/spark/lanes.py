@@ -102,8 +102,8 @@ def _lane_keys(lanes: int) -> list[int]:
 
 def spark_hash(key: int) -> int:
     """What Spark's `hash` makes of an int column: 32 bits of Murmur3 (Murmur3_x86_32.hashInt), signed."""
-    mixed = _times(_rotated(_times(key, 0xCC9E2D51), 15), 0x1B873593)
-    word = (_times(_rotated(SPARK_SEED ^ mixed, 13), 5) + 0xE6546B64) & _WORD
+    mixed = _times(_rotate(_times(key, 0xCC9E2D51), 15), 0x1B873593)
+    word = (_times(_rotate(SPARK_SEED ^ mixed, 13), 5) + 0xE6546B64) & _WORD
     word ^= 4  # the length of an int, in bytes
     word = _times(word ^ word >> 16, 0x85EBCA6B)
     word = _times(word ^ word >> 13, 0xC2B2AE35)
@@ -118,7 +118,7 @@ def _times(word: int, factor: int) -> int:
     return (word & _WORD) * factor & _WORD
 
 
-def _rotated(word: int, bits: int) -> int:
+def _rotate(word: int, bits: int) -> int:
     return (word << bits | word >> 32 - bits) & _WORD
 
 

@@ -104,10 +104,10 @@ def _ledger_rows(
     store: MetadataStore, ids: Iterable[LedgerId], look: int, marks: Mapping[LedgerId, Mark] | None
 ) -> Iterator[Row]:
     records = store.read_ledgers(ids, look, now_ms, with_marks=marks is None)
-    return (ledger_row(_marked(record, marks) if marks else record) for record in records)
+    return (ledger_row(_with_mark(record, marks) if marks else record) for record in records)
 
 
-def _marked(record: LedgerRecord, marks: Mapping[LedgerId, Mark]) -> LedgerRecord:
+def _with_mark(record: LedgerRecord, marks: Mapping[LedgerId, Mark]) -> LedgerRecord:
     mark = marks.get(record.ledger_id)
     return record if mark is None else replace(record, mark=mark)
 

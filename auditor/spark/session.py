@@ -59,7 +59,7 @@ def spark_session(
         return
     with tempfile.TemporaryFile() as spoken:
         try:
-            options = [] if _submitted() else _jvm_options(archive_to, lasting)
+            options = [] if _is_submitted() else _jvm_options(archive_to, lasting)
             session = _start(bookie_count, master, None if verbose else spoken, options, lock)
         except SparkUnavailable:
             stop.check()  # a signal to the whole group ends the JVM too
@@ -80,10 +80,10 @@ def _start(
     """`spoken` takes what the JVM says, which is of no use to an operator unless it fails to start."""
     settings = dict(_SETTINGS)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if master or not _submitted():
+    if master or not _is_submitted():
         settings["spark.master"] = master or f"local[{max(2, min(bookie_count, LANES_AT_ONCE_MAX))},2]"
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    if not _submitted():
+    if not _is_submitted():
         settings[_SHUFFLE_PARTITIONS] = str(max(2, os.cpu_count() or 2))
         settings["spark.driver.extraJavaOptions"] = " ".join(options)
         settings["spark.python.daemon.module"] = "auditor.spark.worker_daemon"
@@ -140,7 +140,7 @@ _SETTINGS = {
 }
 
 
-def _submitted() -> bool:
+def _is_submitted() -> bool:
     """Whether spark-submit started us and chose the master."""
     return "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
 

@@ -50,7 +50,7 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
             said = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(OPTIONS)}"
             raise ConfigError(f"option {name} is none of this source: {said}")
         given[known[name.lower()]] = value
-    flags = {s.key: _checked(name, s, given[name]) for name, s in ZOOKEEPER_OPTIONS.items() if name in given}
+    flags = {s.key: _check(name, s, given[name]) for name, s in ZOOKEEPER_OPTIONS.items() if name in given}
     return SourceOptions(_uri(given.get(URI_OPTION)), _readers(given.get(READERS_OPTION)), parse(Layers(flags=flags)))
 
 
@@ -70,7 +70,7 @@ def _readers(text: str | None) -> int:
     return readers
 
 
-def _checked(name: str, setting: Setting, text: str) -> str:
+def _check(name: str, setting: Setting, text: str) -> str:
     """`text` as it is, once its setting has accepted it: so that a complaint names the option, not the setting."""
     try:
         setting.parse(text)

@@ -27,7 +27,7 @@ from auditor.spark import ledgers as ledger_table
 from auditor.spark import verdicts
 from auditor.spark.lanes import COUNTED_READS, QUESTIONS, WANTED, Directory, by_lane, entry_reader, list_asker
 from auditor.spark.session import renew_workers, run_job
-from auditor.spark.store import append, keep, local_rows, mapped, spark_type, written
+from auditor.spark.store import append, keep, local_rows, map_batches, read_tables, spark_type
 from auditor.stop import StopRequest
 from auditor.summary.plan import BookieCost
 from auditor.zookeeper.ledger_listing import ListingPartition
@@ -65,8 +65,8 @@ class Stages:
                 self.counts.add(store.counts)
             return
         portions = pa.RecordBatch.from_arrays([pa.array([list(p.parents) for p in partitions])], schema=ledger_table.PARENTS)
-        rows = self._spread(local_rows(self.spark, portions)) if partitions else self._none(ledger_table.PARENTS)
-        self._write(mapped(rows, ledger_table.lister(self.address), ledger_table.COUNTED_LISTING), name)
+        rows = self._spread(local_rows(self.spark, portions)) if partitions else self._empty(ledger_table.PARENTS)
+        self._write(map_batches(rows, ledger_table.lister(self.address), ledger_table.COUNTED_LISTING), name)
 
     def take_listing(self, ids: Sequence[LedgerId], name: str = "evidence/listing") -> None:
         """The ledger ids an operator named -> evidence/listing."""
@@ -78,11 +78,11 @@ class Stages:
         """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""
         ids = _within(self._read("evidence/listing", LISTING), shard) if look == 1 else self._open(look - 1, shard)
         work = ledger_table.reader(self.address, look, marks)
-        self._write(mapped(self._spread(ids), work, ledger_table.COUNTED_LEDGERS), "evidence/ledgers")
+        self._write(map_batches(self._spread(ids), work, ledger_table.COUNTED_LEDGERS), "evidence/ledgers")
 
     def plan(self) -> list[BookieCost]:
         """What the first look would ask each bookie: nothing is asked."""
-        questions = mapped(self._seen(1, EVERYTHING, asked=False), verdicts.asker_of(self.judging), QUESTIONS)
+        questions = map_batches(self._evidence(1, EVERYTHING, asked=False), verdicts.asker_of(self.judging), QUESTIONS)
         costs = questions.groupBy("bookie_id").agg(f.count("*").alias("requests"), f.sum("expected_bytes").alias("bytes"))
         rows = run_job(self.spark, self.stop, costs.collect, self.tick)
         return [BookieCost(row["bookie_id"], row["requests"], row["bytes"]) for row in rows]
@@ -92,18 +92,20 @@ class Stages:
 
         At the first look every ledger of the shard, later those that the given judging of the look left wanting lists.
         """
-        ids = None if judging is None else self._left(look, judging, Todo.LISTS)
-        questions = mapped(self._seen(look, shard, asked=False, ids=ids), verdicts.asker_of(self.judging), QUESTIONS)
-        greetings = local_rows(self.spark, _greetings(directory)) if directory.addresses else self._none(QUESTIONS)
+        ids = None if judging is None else self._ledgers_left(look, judging, Todo.LISTS)
+        questions = map_batches(self._evidence(look, shard, asked=False, ids=ids), verdicts.asker_of(self.judging), QUESTIONS)
+        greetings = local_rows(self.spark, _greetings(directory)) if directory.addresses else self._empty(QUESTIONS)
         lanes = by_lane(questions.unionByName(greetings), directory)
-        self._write(mapped(lanes, list_asker(directory, self.limits, look), ANSWERS), "evidence/answers")
+        self._write(map_batches(lanes, list_asker(directory, self.limits, look), ANSWERS), "evidence/answers")
 
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
         """The confirming reads that the given judging of this look demanded -> evidence/reads."""
         steps = self._steps(look, judging).where(f.col("todo") == Todo.READS.value)
         wanted = steps.select(f.explode("wanted").alias("one")).select("one.*")
         lanes = by_lane(wanted.select(*WANTED.names), directory)
-        self._write(mapped(lanes, entry_reader(directory, self.limits, look, self.address), COUNTED_READS), "evidence/reads")
+        self._write(
+            map_batches(lanes, entry_reader(directory, self.limits, look, self.address), COUNTED_READS), "evidence/reads"
+        )
 
     def judge(
         self,
@@ -120,7 +122,7 @@ class Stages:
         before: in new workers, each ledger in the hands of a child, which finds out which it was and sets it aside; without
         those on which the checkers are known to differ, each with what in.
         """
-        ids = None if only is None else self._left(look, *only)
+        ids = None if only is None else self._ledgers_left(look, *only)
         if again_without is not None:
             renew_workers(self.spark)
         careful, differing = again_without is not None, dict(again_without or {})
@@ -133,10 +135,10 @@ class Stages:
             were_asked=were_asked,
             differing=differing,
         )
-        rows = mapped(self._seen(look, shard, asked=True, ids=ids), work, verdicts.STEPS)
+        rows = map_batches(self._evidence(look, shard, asked=True, ids=ids), work, verdicts.STEPS)
         self._write(rows, verdicts.steps_name(look, judging))
 
-    def _seen(self, look: int, shard: Shard, *, asked: bool, ids: DataFrame | None = None) -> DataFrame:
+    def _evidence(self, look: int, shard: Shard, *, asked: bool, ids: DataFrame | None = None) -> DataFrame:
         """SEEN rows of the ledgers still open; with what bookies said where any was asked at this or an earlier look."""
         records = _within(self._read("evidence/ledgers", LEDGERS), shard)
         answers = _within(self._read("evidence/answers", ANSWERS), shard) if asked or look > 1 else None
@@ -147,15 +149,15 @@ class Stages:
             records = records.join(ids, "ledger_id", "left_semi")
             answers = None if answers is None else answers.join(ids, "ledger_id", "left_semi")
             reads = None if reads is None else reads.join(ids, "ledger_id", "left_semi")
-        return verdicts.seen(records, answers, reads, first=look == 1)
+        return verdicts.gather_evidence(records, answers, reads, first=look == 1)
 
     def _open(self, look: int, shard: Shard) -> DataFrame:
         """The ledgers that a look left wanting another."""
         pattern = f"{self.uri}/{verdicts.steps_prefix(look)}*"
-        steps = _within(written(self.spark, [pattern], verdicts.STEPS), shard)
+        steps = _within(read_tables(self.spark, [pattern], verdicts.STEPS), shard)
         return steps.where(f.col("todo") == Todo.LOOK.value).select("ledger_id")
 
-    def _left(self, look: int, judging: int, todo: Todo) -> DataFrame:
+    def _ledgers_left(self, look: int, judging: int, todo: Todo) -> DataFrame:
         """The ledgers that a judging left with that todo."""
         return self._steps(look, judging).where(f.col("todo") == todo.value).select("ledger_id")
 
@@ -163,7 +165,7 @@ class Stages:
         return self._read(verdicts.steps_name(look, judging), verdicts.STEPS)
 
     def _read(self, name: str, schema: pa.Schema) -> DataFrame:
-        return written(self.spark, [f"{self.uri}/{name}"], schema)
+        return read_tables(self.spark, [f"{self.uri}/{name}"], schema)
 
     def _write(self, rows: DataFrame, name: str) -> None:
         run_job(self.spark, self.stop, lambda: append(rows, f"{self.uri}/{name}"), self.tick)
@@ -172,7 +174,7 @@ class Stages:
         """The rows in as many partitions as ZooKeeper has readers."""
         return rows.repartition(self.readers)
 
-    def _none(self, schema: pa.Schema) -> DataFrame:
+    def _empty(self, schema: pa.Schema) -> DataFrame:
         return self.spark.createDataFrame([], spark_type(schema))
 
 

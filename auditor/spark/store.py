@@ -25,7 +25,7 @@ def spark_type(schema: pa.Schema) -> StructType:
     return from_arrow_schema(schema)
 
 
-def mapped(rows: DataFrame, work: Callable[[Batches], Batches], schema: pa.Schema) -> DataFrame:
+def map_batches(rows: DataFrame, work: Callable[[Batches], Batches], schema: pa.Schema) -> DataFrame:
     """`work` over the rows' Arrow batches, giving rows of `schema`. Lazy: the one thing to do with it is to write it."""
     return rows.mapInArrow(work, spark_type(schema))
 
@@ -55,7 +55,7 @@ def keep_all(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: str) ->
         raise OutputError(f"cannot write {path}: {error}") from error
 
 
-def written(spark: SparkSession, paths: Iterable[str], schema: pa.Schema) -> DataFrame:
+def read_tables(spark: SparkSession, paths: Iterable[str], schema: pa.Schema) -> DataFrame:
     """The rows of written tables, with exactly the columns of `schema`."""
     rows = spark.read.schema(spark_type(schema)).parquet(*paths)
     assert rows.columns == schema.names, (rows.columns, schema.names)

@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from auditor.config import JudgingLimits
-from auditor.evidence.gathered import gathered
+from auditor.evidence.gathered import evidence_by_ledger
 from auditor.evidence.rows import Row, table
 from auditor.evidence.schemas import SEEN, VERDICTS
 from auditor.judging.judge import Judge
-from auditor.judging.judged_rows import judged, set_aside, withheld
+from auditor.judging.judged_rows import judge_to_row, set_aside, withheld
 from auditor.judging.set_aside import stopped_detail
 from auditor.judging.settle import Step, Todo, lists_demanded
 from auditor.model.cluster import ClusterFacts
@@ -44,7 +44,7 @@ def steps_prefix(look: int) -> str:
     return f"steps/look-{look}-judging-"
 
 
-def seen(ledgers: DataFrame, answers: DataFrame | None, reads: DataFrame | None, *, first: bool) -> DataFrame:
+def gather_evidence(ledgers: DataFrame, answers: DataFrame | None, reads: DataFrame | None, *, first: bool) -> DataFrame:
     """SEEN rows: each ledger of `ledgers` once, with all its records, answers and reads. Greetings are no answers.
 
     At the first look a ledger has one record, so nothing has to be gathered for it.
@@ -83,7 +83,7 @@ def asker_of(limits: JudgingLimits, *, careful: bool = False) -> Work:
     def work(batches: Batches) -> Batches:
         judge = Judge(asked, unasked, limits, careful=careful)
         for batch in batches:
-            yield table(QUESTIONS, [row for rows in judge.each(list(gathered(batch))) for row in rows])
+            yield table(QUESTIONS, [row for rows in judge.judge_all(list(evidence_by_ledger(batch))) for row in rows])
 
     return work
 
@@ -105,7 +105,7 @@ def judge_of(
     """
 
     def row(evidence: LedgerEvidence) -> Row:
-        step, verdict = judged(evidence, terms, facts)
+        step, verdict = judge_to_row(evidence, terms, facts)
         if were_asked and step.todo is Todo.LISTS:
             return aside(evidence, stopped_detail(NOT_ASKED))
         return _step_row(evidence, step, verdict)
@@ -116,19 +116,19 @@ def judge_of(
     def work(batches: Batches) -> Batches:
         judge = Judge(row, aside, limits, careful=careful)
         for batch in batches:
-            ledgers = list(gathered(batch))
+            ledgers = list(evidence_by_ledger(batch))
             told = [one for one in ledgers if one.ledger_id in differing]
             rows = [_step_row(one, *withheld(one, differing[one.ledger_id], terms, facts)) for one in told]
-            yield table(STEPS, [*judge.each([one for one in ledgers if one.ledger_id not in differing]), *rows])
+            yield table(STEPS, [*judge.judge_all([one for one in ledgers if one.ledger_id not in differing]), *rows])
 
     return work
 
 
 def _step_row(evidence: LedgerEvidence, step: Step, verdict: Row) -> Row:
-    return (*verdict, step.wait, list(_wanted(evidence, step)))
+    return (*verdict, step.wait, list(_wanted_rows(evidence, step)))
 
 
-def _wanted(evidence: LedgerEvidence, step: Step) -> Iterator[tuple[Any, ...]]:
+def _wanted_rows(evidence: LedgerEvidence, step: Step) -> Iterator[tuple[Any, ...]]:
     metadata = evidence.looks[-1].record.metadata
     digest = metadata.digest_type if metadata else None
     return wanted_rows(step.reads, evidence.ledger_id, digest, are_searches=step.are_searches)

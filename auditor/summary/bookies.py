@@ -48,7 +48,7 @@ def with_greetings(records: Sequence[BookieRecord], answers: pa.Table, look: int
     known = {record.bookie_id for record in records}
     at_ms = records[0].read_at_ms if records else pc.max(mine["asked_at_ms"]).as_py()
     strangers = [BookieRecord(b, look, at_ms, Registration.NONE) for b in sorted(named - known)]
-    return [_greeted(record, greetings) for record in (*records, *strangers)]
+    return [_with_greeting(record, greetings) for record in (*records, *strangers)]
 
 
 _TELLING = (
@@ -63,7 +63,7 @@ _TELLING = (
 that answered once is not silent."""
 
 
-def _greeted(record: BookieRecord, greetings: dict[BookieId, tuple[Greeting, str]]) -> BookieRecord:
+def _with_greeting(record: BookieRecord, greetings: dict[BookieId, tuple[Greeting, str]]) -> BookieRecord:
     if record.registration is Registration.NONE:
         greeting, detail = Greeting.UNREGISTERED, ""
     elif record.host is None:
@@ -80,7 +80,7 @@ IS_MARKED = pc.is_valid(pc.field("mark"))
 """Selects the rows of LEDGERS with a mark at that look: few, unless a cluster is being rebuilt."""
 
 
-def unmarked(asked: pa.Table, marks: pa.Table) -> pa.Table:
+def unmarked_rows(asked: pa.Table, marks: pa.Table) -> pa.Table:
     """Return the rows of `asked` whose ledger was not marked at that look.
 
     The cluster already knows of marked ledgers. `asked` has the columns MARK_KEY. `marks` holds the
@@ -114,7 +114,8 @@ def bookies_missed(answers: pa.Table, states: pa.Table, marks: pa.Table) -> dict
     still = (pc.field("czxid_last") == pc.field("czxid_then")) & (pc.field("znode_version_last") == pc.field("version_then"))
     named = named.filter((pc.field("status_last") == RecordStatus.FOUND.value) & still)
     return {
-        bookie: _missed(named.filter(pc.field("bookie_id") == bookie)) for bookie in pc.unique(named["bookie_id"]).to_pylist()
+        bookie: _count_missed(named.filter(pc.field("bookie_id") == bookie))
+        for bookie in pc.unique(named["bookie_id"]).to_pylist()
     }
 
 
@@ -141,7 +142,7 @@ def _histories(states: pa.Table, marks: pa.Table) -> pa.Table:
     )
 
 
-def _missed(rows: pa.Table) -> Missed:
+def _count_missed(rows: pa.Table) -> Missed:
     """Return the counts of one bookie's ledgers."""
     never = rows.filter(~pc.field("marked_any") & (pc.field("look_count_distinct") >= LEDGER_LOOKS_MIN))
     kept = rows.filter(pc.field("marked_last"))

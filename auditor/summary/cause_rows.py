@@ -76,20 +76,20 @@ class Causes:
         }
 
 
-def told(chosen: Sequence[Chosen], hits: Hits, backdrop: Backdrop) -> Causes:
+def causes_json(chosen: Sequence[Chosen], hits: Hits, backdrop: Backdrop) -> Causes:
     """Return the chosen causes, ready to be written."""
-    affected = hits.affected()
+    affected = hits.affected_ledgers()
     shown, beyond = chosen[:CAUSES_MAX], chosen[CAUSES_MAX:]
     rows = [_row(number, one, len(affected), hits, backdrop) for number, one in enumerate(shown, start=1)]
-    rest = {"causes": len(beyond), "ledgers": len(_owned(beyond))}
-    unexplained = np.setdiff1d(affected, _owned(chosen))
+    rest = {"causes": len(beyond), "ledgers": len(_ledgers_of(beyond))}
+    unexplained = np.setdiff1d(affected, _ledgers_of(chosen))
     judged = [ids for word, ids in hits.by_kind.items() if family_of(word) != UNJUDGED]
     silent = np.setdiff1d(unexplained, union(judged))
     files = {row["file"]: one.own for row, one in zip(rows, shown, strict=True)}
     return Causes(rows, rest, len(unexplained), len(silent), files)
 
 
-def _owned(chosen: Sequence[Chosen]) -> Ids:
+def _ledgers_of(chosen: Sequence[Chosen]) -> Ids:
     """Return the ledgers that belong to any of these causes, ascending, each once.
 
     A ledger that is hit in two families may belong to two causes.
@@ -108,7 +108,7 @@ def _row(number: int, one: Chosen, affected: int, hits: Hits, backdrop: Backdrop
         "family": candidate.family,
         "kinds": {word: n for word, n in sorted(kinds.items(), key=lambda item: (-item[1], item[0])) if n},
         "ledgers": len(one.own),
-        "share": _rounded(len(one.own) / affected),
+        "share": _round(len(one.own) / affected),
         **_contrast_fields(candidate.contrast),
         "says": _says(one, hits, backdrop),
         "file": f"causes/{number:02d}-{candidate.kind.value}-{_slug(candidate.subject)}.txt",
@@ -119,15 +119,15 @@ def _contrast_fields(contrast: Contrast) -> dict[str, Any]:
     return {
         "touched": contrast.touched,
         "touched_hit": contrast.touched_hit,
-        "share_touched": _rounded(contrast.share_touched),
+        "share_touched": _round(contrast.share_touched),
         "others": contrast.others,
         "others_hit": contrast.others_hit,
-        "share_others": None if contrast.share_others is None else _rounded(contrast.share_others),
-        "p_value": None if contrast.p_value is None else _rounded(contrast.p_value),
+        "share_others": None if contrast.share_others is None else _round(contrast.share_others),
+        "p_value": None if contrast.p_value is None else _round(contrast.p_value),
     }
 
 
-def _rounded(number: float) -> float:
+def _round(number: float) -> float:
     """Return `number` with 4 significant digits, so that a small share does not become 0."""
     return float(f"{number:.4g}")
 
@@ -152,9 +152,11 @@ def _says(one: Chosen, hits: Hits, backdrop: Backdrop) -> str:
         said = _rack(candidate, hits)
     elif kind is CauseKind.AUTORECOVERY:
         marked = _ledgers(candidate.contrast.touched).replace(" ", " marked ")
-        said = f"auto-recovery is disabled: the marks of {_ledgers(count)} wait for it ({_touched(candidate)} of {marked})"
+        said = (
+            f"auto-recovery is disabled: the marks of {_ledgers(count)} wait for it ({_touched_words(candidate)} of {marked})"
+        )
     elif kind is CauseKind.WORKER:
-        locked = f"{_touched(candidate)} of the {_ledgers(candidate.contrast.touched)} that it locks"
+        locked = f"{_touched_words(candidate)} of the {_ledgers(candidate.contrast.touched)} that it locks"
         said = f"replication worker {subject} holds the locks of {_ledgers(count)} whose marks are too old ({locked})"
     else:
         said = _period(candidate)
@@ -196,10 +198,10 @@ def _shares(candidate: Candidate) -> str:
     others = "on the rest"
     if candidate.kind is CauseKind.BOOKIE and candidate.family == Family.PLACEMENT:
         others = "of the ledgers without it"
-    return f"{_touched(candidate)} of its {_ledgers(candidate.contrast.touched)}, {percent(share)} {others}"
+    return f"{_touched_words(candidate)} of its {_ledgers(candidate.contrast.touched)}, {percent(share)} {others}"
 
 
-def _touched(candidate: Candidate) -> str:
+def _touched_words(candidate: Candidate) -> str:
     return percent(candidate.contrast.share_touched)
 
 
@@ -218,8 +220,9 @@ def _period(candidate: Candidate) -> str:
     assert one.share_others is not None and candidate.period is not None, "a period without other times does not stand out"
     beside = ", ledgers with another cause not counted" if candidate.period.explained else ""
     return (
-        f"ledgers created from {first} to {last}: {one.touched_hit:,} of {one.touched:,} are hit ({_touched(candidate)}), and "
-        f"{one.others_hit:,} of the {one.others:,} created at other times ({percent(one.share_others)}){beside}"
+        f"ledgers created from {first} to {last}: {one.touched_hit:,} of {one.touched:,} are hit"
+        f" ({_touched_words(candidate)}), "
+        f"and {one.others_hit:,} of the {one.others:,} created at other times ({percent(one.share_others)}){beside}"
     )
 
 

@@ -128,7 +128,7 @@ class _Family:
     def _bookies_and_racks(self) -> list[Candidate]:
         by_bookie = self._hits.by_bookie(self._family)
         if self._family == Family.PLACEMENT:
-            return [*self._misplaced(by_bookie), *self._crowded()]
+            return [*self._placement_candidates(by_bookie), *self._period_candidates()]
         touches = self._around.touches
         groups = {bookie: Group(0, number) for bookie, number in touches.by_bookie.items()}
         groups |= {bookie: Group(len(ids), touches.of_bookie(bookie, ids)) for bookie, ids in by_bookie.items()}
@@ -159,7 +159,7 @@ class _Family:
         rest = {rack: Group(0, number) for rack, number in touches.by_rack.items() if rack not in racks}
         return outliers(racks | rest, self._number)
 
-    def _misplaced(self, by_bookie: Mapping[BookieId, Ids]) -> Iterator[Candidate]:
+    def _placement_candidates(self, by_bookie: Mapping[BookieId, Ids]) -> Iterator[Candidate]:
         """Yield the bookies that stand out in failing segments.
 
         An ensemble fails as a whole. So ledgers that name the bookie are compared with those that
@@ -168,12 +168,12 @@ class _Family:
         touches = self._around.touches
         for bookie, mine in by_bookie.items():
             touched = touches.of_bookie(bookie, mine)
-            failing = len(np.union1d(mine, np.intersect1d(self._ids, touches.named_by([bookie]))))
+            failing = len(np.union1d(mine, np.intersect1d(self._ids, touches.affected_naming([bookie]))))
             one = self._against_all(failing, touched)
             if one.stands_out():
                 yield self._candidate(CauseKind.BOOKIE, bookie, mine, one)
 
-    def _crowded(self) -> Iterator[Candidate]:
+    def _period_candidates(self) -> Iterator[Candidate]:
         bookies_of: dict[str, list[BookieId]] = {}
         for bookie, rack in self._around.locations.items():
             bookies_of.setdefault(rack, []).append(bookie)

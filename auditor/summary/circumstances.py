@@ -32,7 +32,7 @@ _UNHEARD = (Greeting.SILENT, Greeting.REFUSED, Greeting.UNSUPPORTED, Greeting.UN
 _JUDGED = pa.array(JUDGED_WORDS)
 
 
-def told(
+def circumstances_json(
     records: Sequence[BookieRecord],
     named_by_ledgers: int,
     terms: Terms,
@@ -46,8 +46,8 @@ def told(
     return {
         "bookies": bookie_counts(records, named_by_ledgers),
         "bookies_unheard": unheard(records),
-        "bookies_away": away(records),
-        "bookies_gone": gone(records),
+        "bookies_away": away_bookies(records),
+        "bookies_gone": gone_bookies(records),
         "maintenance": maintenance(records, terms, verdicts),
         "placement": placement(records, terms),
         "assurance": assurance(records, terms, verdicts, findings),
@@ -57,8 +57,8 @@ def told(
 def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> dict[str, int]:
     """Return counts of bookies, each as of the last look at it.
 
-    A bookie that answered at any look counts as answered. `away` bookies are not registered but
-    have a cookie; `gone` bookies have neither.
+    A bookie that answered at any look counts as answered. `away_bookies` bookies are not registered but
+    have a cookie; `gone_bookies` bookies have neither.
     """
     last, answered = _last(records), _ever(records, Greeting.ANSWERED)
 
@@ -73,8 +73,8 @@ def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> dic
         "silent": greeted(Greeting.SILENT),
         "refused": greeted(Greeting.REFUSED),
         "unsupported": greeted(Greeting.UNSUPPORTED),
-        "away": len(_away(last)),
-        "gone": len(_gone(last)),
+        "away": len(_away_ids(last)),
+        "gone": len(_gone_ids(last)),
     }
 
 
@@ -88,20 +88,20 @@ def unheard(records: Iterable[BookieRecord]) -> dict[str, list[BookieId]]:
     return {greeting.value: bookies[:BOOKIES_NAMED_MAX] for greeting, bookies in named.items()}
 
 
-def away(records: Iterable[BookieRecord]) -> list[BookieId]:
+def away_bookies(records: Iterable[BookieRecord]) -> list[BookieId]:
     """Return bookies that are not registered and have a cookie, with or without a finding.
 
     Names at most BOOKIES_NAMED_MAX.
     """
-    return _away(_last(records))[:BOOKIES_NAMED_MAX]
+    return _away_ids(_last(records))[:BOOKIES_NAMED_MAX]
 
 
-def gone(records: Iterable[BookieRecord]) -> list[BookieId]:
+def gone_bookies(records: Iterable[BookieRecord]) -> list[BookieId]:
     """Return bookies that ledgers name and that have neither a registration nor a cookie.
 
     Names at most BOOKIES_NAMED_MAX.
     """
-    return _gone(_last(records))[:BOOKIES_NAMED_MAX]
+    return _gone_ids(_last(records))[:BOOKIES_NAMED_MAX]
 
 
 def maintenance(records: Iterable[BookieRecord], terms: Terms, verdicts: pa.Table) -> Json:
@@ -112,7 +112,7 @@ def maintenance(records: Iterable[BookieRecord], terms: Terms, verdicts: pa.Tabl
     last, answered = _last(records), _ever(records, Greeting.ANSWERED, Greeting.UNSUPPORTED)
     return {
         "bookies": [
-            {"bookie_id": bookie, "found": _found(last.get(bookie), bookie in answered)}
+            {"bookie_id": bookie, "found": _maintenance_state(last.get(bookie), bookie in answered)}
             for bookie in sorted(terms.around.maintenance)
         ],
         "ledgers": _sum(verdicts["only_maintenance"]),
@@ -160,18 +160,18 @@ def _ever(records: Iterable[BookieRecord], *greetings: Greeting) -> set[BookieId
     return {record.bookie_id for record in records if record.greeting in greetings}
 
 
-def _away(last: Mapping[BookieId, BookieRecord]) -> list[BookieId]:
+def _away_ids(last: Mapping[BookieId, BookieRecord]) -> list[BookieId]:
     return sorted(b for b, record in last.items() if record.registration is Registration.NONE and record.has_cookie)
 
 
-def _gone(last: Mapping[BookieId, BookieRecord]) -> list[BookieId]:
+def _gone_ids(last: Mapping[BookieId, BookieRecord]) -> list[BookieId]:
     """Return the gone bookies, sorted. Empty if no bookie has a cookie, which proves nothing."""
     if not any(record.has_cookie for record in last.values()):
         return []
     return sorted(b for b, record in last.items() if record.registration is Registration.NONE and not record.has_cookie)
 
 
-def _found(record: BookieRecord | None, answered: bool) -> str:
+def _maintenance_state(record: BookieRecord | None, answered: bool) -> str:
     if record is None:
         return NO_SUCH_BOOKIE
     if answered:

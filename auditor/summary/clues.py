@@ -78,8 +78,8 @@ class Clues:
         """Return what hit which ledgers.
 
         `marks` are the rows of `newest_marks` for the ledgers with a finding on their mark.
-        `marked` are all marked ledgers. `locked` has, by worker, all ledgers whose lock it held at
-        any look (`locked_by`).
+        `marked_ledgers` are all marked ledgers. `locked` has, by worker, all ledgers whose lock it held at
+        any look (`ledgers_by_locker`).
         """
         by_kind = {kind: _ids(ids) for kind, ids in self.by_kind.items()} | unjudged_by_reason(verdicts)
         missing = _all_ids(self.missing_on)
@@ -99,7 +99,7 @@ class Clues:
         locks = {holder: ids for holder, ids in sorted(holders.items()) if len(ids)}
         return Hits(by_kind, via, _all_ids(self.crowds), locks, len(marked))
 
-    def marked(self) -> Ids:
+    def marked_ledgers(self) -> Ids:
         """Return the ledgers with a finding on their mark."""
         kinds = (Kind.UNDERREPLICATED_UNRECOVERABLE.value, Kind.UNDERREPLICATED_BEYOND_GRACE.value)
         return _ids(ledger for kind in kinds for ledger in self.by_kind.get(kind, ()))
@@ -135,10 +135,10 @@ def newest_marks(ledgers: pa.Table) -> pa.Table:
     return rows.filter(pa.array(is_last))
 
 
-def locked_by(marked: Iterable[pa.RecordBatch]) -> dict[str, Ids]:
+def ledgers_by_locker(marked: Iterable[pa.RecordBatch]) -> dict[str, Ids]:
     """Return, by worker, the ledgers whose lock it held at any look.
 
-    `marked` are rows of LEDGERS with `ledger_id` and `mark`.
+    `marked_ledgers` are rows of LEDGERS with `ledger_id` and `mark`.
     """
     found: dict[str, Ids] = {}
     for batch in marked:
@@ -168,7 +168,7 @@ def births(ledgers: Iterable[pa.RecordBatch], affected: Ids) -> Births:
     return Births(np.concatenate(ids), np.concatenate(times))
 
 
-def created_between(ledgers: Iterable[pa.RecordBatch], edges: Ids) -> Ids:
+def count_created(ledgers: Iterable[pa.RecordBatch], edges: Ids) -> Ids:
     """Return how many of all ledgers were created before the first edge, from each to the next, and
     after the last. Costs one scan."""
     counts = np.zeros(len(edges) + 1, np.int64)

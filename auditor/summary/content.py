@@ -35,7 +35,7 @@ def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([column.cast(f.type) for column, f in zip(columns, LACKS, strict=True)], schema=LACKS)
 
 
-def lacking(lacks: pa.Table) -> dict[BookieId, Ids]:
+def lacking_by_bookie(lacks: pa.Table) -> dict[BookieId, Ids]:
     """Return the ledgers of which each bookie lacks at least one entry."""
     return {bookie: np.unique(ids) for bookie, ids in by_word(lacks["bookie_id"], lacks["ledger_id"])}
 

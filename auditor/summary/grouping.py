@@ -19,18 +19,18 @@ from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId
 from auditor.summary.about import About
 from auditor.summary.bookies import IS_MARKED
-from auditor.summary.cause_rows import Backdrop, Causes, told
+from auditor.summary.cause_rows import Backdrop, Causes, causes_json
 from auditor.summary.causes import Backgrounds, choose
 from auditor.summary.clues import (
     BIRTHS,
     Clues,
     births,
-    created_between,
-    locked_by,
+    count_created,
+    ledgers_by_locker,
     newest_marks,
     unjudged_by_reason,
 )
-from auditor.summary.content import contents, lacking, lacks_of
+from auditor.summary.content import contents, lacking_by_bookie, lacks_of
 from auditor.summary.last_words import SPOKEN, Ids, LastWords, last_words, probed_ledgers
 from auditor.summary.touches import TOUCHING, Touches, count_touches
 
@@ -44,7 +44,7 @@ class Heard:
     contents: Mapping[BookieId, Content]
 
 
-def heard(run: Place, verdicts: pa.Table, bookies: Sequence[BookieRecord]) -> Heard:
+def gather_heard(run: Place, verdicts: pa.Table, bookies: Sequence[BookieRecord]) -> Heard:
     """Return counts of what the bookies said of ledgers.
 
     Costs a scan of the answers, and one of the reads if some bookie cannot list.
@@ -85,19 +85,19 @@ def causes(
     for line in findings:
         clues.add(json.loads(line))
     unheard = {} if nobody_answered(looks) else words.words.unheard
-    found = clues.marked()
+    found = clues.marked_ledgers()
     hits = clues.hits(
         verdicts,
-        lacking=lacking(words.lacks),
+        lacking=lacking_by_bookie(words.lacks),
         unheard=unheard,
         marks=_marks(run, found),
-        marked=_marked(run) if len(found) else found,
-        locked=locked_by(run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "mark"])) if len(found) else {},
+        marked=_marked_ledgers(run) if len(found) else found,
+        locked=ledgers_by_locker(run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "mark"])) if len(found) else {},
     )
-    backgrounds = _backgrounds(run, about, hits.affected())
+    backgrounds = _backgrounds(run, about, hits.affected_ledgers())
     last = {bookie: record for look in looks for bookie, record in look.items()}
     renamed_to = {bookie: one.renamed_to for bookie, one in renamed.items()}
-    return told(choose(hits, backgrounds), hits, Backdrop(about.facts, last, around.maintenance, renamed_to))
+    return causes_json(choose(hits, backgrounds), hits, Backdrop(about.facts, last, around.maintenance, renamed_to))
 
 
 def _backgrounds(run: Place, about: About, affected: Ids) -> Backgrounds:
@@ -111,12 +111,12 @@ def _backgrounds(run: Place, about: About, affected: Ids) -> Backgrounds:
         touches,
         locations,
         born,
-        lambda edges: created_between(run.stream("evidence/ledgers", LEDGERS, BIRTHS), edges),
+        lambda edges: count_created(run.stream("evidence/ledgers", LEDGERS, BIRTHS), edges),
         replication_disabled=about.facts.replication_disabled,
     )
 
 
-def _marked(run: Place) -> Ids:
+def _marked_ledgers(run: Place) -> Ids:
     """Return all ledgers that were marked at any look."""
     ids: Ids = pc.unique(run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, ["ledger_id"])["ledger_id"]).to_numpy()
     return ids

@@ -56,7 +56,7 @@ class Hits:
     locked: Mapping[str, Ids] = field(default_factory=dict)
     marked: int = 0
 
-    def affected(self) -> Ids:
+    def affected_ledgers(self) -> Ids:
         """Return every ledger hit by anything."""
         return union(self.by_kind.values())
 

@@ -111,8 +111,8 @@ class _Tally:
             self.unheard[bookie].append(ids)
 
     def result(self) -> LastWords:
-        read = {bookie: len(np.union1d(_joined(self.listed.get(bookie, [])), ids)) for bookie, ids in self.probed.items()}
-        unheard = {bookie: np.unique(_joined(parts)) for bookie, parts in self.unheard.items()}
+        read = {bookie: len(np.union1d(_join_ids(self.listed.get(bookie, [])), ids)) for bookie, ids in self.probed.items()}
+        unheard = {bookie: np.unique(_join_ids(parts)) for bookie, parts in self.unheard.items()}
         return LastWords({**self.asked, **{bookie: n for bookie, n in read.items() if n}}, unheard)
 
 
@@ -135,5 +135,5 @@ def by_word(words: pa.Array | pa.ChunkedArray, ledger_ids: pa.Array | pa.Chunked
         yield names[code], ids[ends[code - 1] if code else 0 : ends[code]]
 
 
-def _joined(parts: list[Ids]) -> Ids:
+def _join_ids(parts: list[Ids]) -> Ids:
     return np.concatenate(parts) if parts else _NONE

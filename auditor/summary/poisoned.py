@@ -18,28 +18,28 @@ HAS_DETAIL = pc.field("detail") != ""
 """Selects the rows of VERDICTS with a detail: all ledgers that were set aside, and few others."""
 
 
-def poisoned(verdicts: pa.Table) -> list[tuple[int, str]]:
+def poisoned_ledgers(verdicts: pa.Table) -> list[tuple[int, str]]:
     """Return the ledgers that were set aside as poison, each with the reason, sorted by id."""
-    return _set_aside(verdicts, Unknown.POISON)
+    return _ledgers_set_aside(verdicts, Unknown.POISON)
 
 
-def disagreed_on(verdicts: pa.Table) -> list[tuple[int, str]]:
+def disputed_ledgers(verdicts: pa.Table) -> list[tuple[int, str]]:
     """Return the ledgers on which the checkers differ, each with what both say, sorted by id."""
-    return _set_aside(verdicts, Unknown.CHECKERS_DISAGREE)
+    return _ledgers_set_aside(verdicts, Unknown.CHECKERS_DISAGREE)
 
 
-def poison_told(verdicts: pa.Table) -> dict[str, Any]:
+def poison_json(verdicts: pa.Table) -> dict[str, Any]:
     """Return the fields `poison` and `checkers_disagree` of summary.json.
 
     Each names the first NAMED_MAX ledgers with their details.
     """
-    both = {Unknown.POISON: poisoned(verdicts), Unknown.CHECKERS_DISAGREE: disagreed_on(verdicts)}
+    both = {Unknown.POISON: poisoned_ledgers(verdicts), Unknown.CHECKERS_DISAGREE: disputed_ledgers(verdicts)}
     return {
         why.value: [{"ledger_id": ledger_id, "detail": detail[:DETAIL_MAX]} for ledger_id, detail in rows[:NAMED_MAX]]
         for why, rows in both.items()
     }
 
 
-def _set_aside(verdicts: pa.Table, why: Unknown) -> list[tuple[int, str]]:
+def _ledgers_set_aside(verdicts: pa.Table, why: Unknown) -> list[tuple[int, str]]:
     rows = verdicts.filter(HAS_DETAIL).select(["ledger_id", "unknowns", "detail"]).to_pylist()
     return sorted((row["ledger_id"], row["detail"]) for row in rows if why.value in row["unknowns"])

@@ -34,10 +34,12 @@ def refusals(answers: pa.Table, reads: pa.Table) -> dict[BookieId, Refusals]:
     every = pa.concat_tables([lists.select(REQUESTED.names), mine.select(REQUESTED.names)])
     other = set(pc.unique(every.filter(pc.field("status") != REFUSED)["bookie_id"]).to_pylist())
     failing = sorted(set(pc.unique(every["bookie_id"]).to_pylist()) - other)
-    return {bookie: _counted(*(part.filter(pc.field("bookie_id") == bookie) for part in (lists, mine))) for bookie in failing}
+    return {
+        bookie: _count_refusals(*(part.filter(pc.field("bookie_id") == bookie) for part in (lists, mine))) for bookie in failing
+    }
 
 
-def _counted(lists: pa.Table, reads: pa.Table) -> Refusals:
+def _count_refusals(lists: pa.Table, reads: pa.Table) -> Refusals:
     every = pa.concat_tables([lists.select(REQUESTED.names), reads.select(REQUESTED.names)])
     looks = every.group_by("ledger_id").aggregate([("look", "count_distinct")])
     ledgers = sorted(looks.filter(pc.field("look_count_distinct") >= LOOKS_MIN)["ledger_id"].to_pylist())

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from auditor.evidence.gathered import ledger_records
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, RENAMES
-from auditor.first_checker.renaming import RENAME_LEDGERS_MAX, RENAMES_MAX, RenameCase, Renamed, entries_due, renamed
+from auditor.first_checker.renaming import RENAME_LEDGERS_MAX, RENAMES_MAX, RenameCase, Renamed, entries_due, find_new_name
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, ReadStatus
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata, RecordStatus
@@ -73,4 +73,4 @@ def renames(run: Place) -> dict[BookieId, Renamed]:
             ledgers[bookie].add(row["ledger_id"])
     metadata = _metadata(run, {ledger for ids in ledgers.values() for ledger in ids})
     cases = (RenameCase(bookie, {i: metadata[i] for i in ids if i in metadata}) for bookie, ids in sorted(ledgers.items()))
-    return {case.gone: one for case in cases if (one := renamed(case, answers, reads)) is not None}
+    return {case.gone: one for case in cases if (one := find_new_name(case, answers, reads)) is not None}

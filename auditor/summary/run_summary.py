@@ -22,7 +22,7 @@ from auditor.summary import circumstances
 from auditor.summary.absences import absences_json
 from auditor.summary.mark_counts import UnlistedMark, marks_of, oldest_mark_s
 from auditor.summary.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
-from auditor.summary.poisoned import poison_told
+from auditor.summary.poisoned import poison_json
 from auditor.summary.verdict_counts import copies_of_verdicts
 
 Json = dict[str, Any]
@@ -108,8 +108,8 @@ def summarise(
     previous: Previous,
 ) -> Json:
     """Return summary.json. `verdicts` is a VERDICTS table, `findings` lines of findings.jsonl."""
-    standings = _counted(verdicts["standing"])
-    unknowns = _counted(pc.list_flatten(verdicts["unknowns"]))
+    standings = _count_words(verdicts["standing"])
+    unknowns = _count_words(pc.list_flatten(verdicts["unknowns"]))
     told = [json.loads(line) for line in findings]
     complete = not unknowns and not run.nobody_answered
     fault = is_fault(unknowns) or bool(run.differ)
@@ -122,9 +122,9 @@ def summarise(
         "finished_at": run.finished_at,
         "resumed_at": list(run.resumed_at),
         "duration_s": {stage: round(run.duration_s.get(stage, 0.0), 3) for stage in STAGES},
-        **counts_of(standings, _counted(_exempt(verdicts)), unknowns),
+        **counts_of(standings, _count_words(_exempt(verdicts)), unknowns),
         "findings": findings_by_kind(told),
-        **circumstances.told(bookies, costs.bookies_named, run.terms, verdicts, told),
+        **circumstances.circumstances_json(bookies, costs.bookies_named, run.terms, verdicts, told),
         **run.absences,
         "requests": _requests(costs, verdicts),
         "totals": previous.totals_after(told),
@@ -133,7 +133,7 @@ def summarise(
         "nobody_answered": run.nobody_answered,
         "replication_disabled": run.facts.replication_disabled,
         "partial": run.partial,
-        **poison_told(verdicts),
+        **poison_json(verdicts),
         **_withheld(run),
         "complete": complete,
         "outcome": outcome_of(told, complete=all_judged, fault=fault),
@@ -224,7 +224,7 @@ NO_PREVIOUS = Previous({}, {}, frozenset())
 """Stands for the previous run before the first finished run."""
 
 
-def _counted(words: pa.Array | pa.ChunkedArray) -> Counter[str]:
+def _count_words(words: pa.Array | pa.ChunkedArray) -> Counter[str]:
     """Return how often each word occurs in a column."""
     return Counter({row["values"]: row["counts"] for row in pc.value_counts(words).to_pylist() if row["values"] is not None})
 

@@ -38,13 +38,13 @@ class Touches:
 
         Ledgers in `hit` count even if they name the bookie only at a later look.
         """
-        return self.by_bookie.get(bookie, 0) + _outside(hit, self.named_by([bookie]))
+        return self.by_bookie.get(bookie, 0) + _outside(hit, self.affected_naming([bookie]))
 
     def of_rack(self, rack: str, members: Iterable[BookieId], hit: Ids) -> int:
         """Return how many ledgers the rack touches, like `of_bookie`. `members`: its bookies."""
-        return self.by_rack.get(rack, 0) + _outside(hit, self.named_by(members))
+        return self.by_rack.get(rack, 0) + _outside(hit, self.affected_naming(members))
 
-    def named_by(self, bookies: Iterable[BookieId]) -> Ids:
+    def affected_naming(self, bookies: Iterable[BookieId]) -> Ids:
         """Return the affected ledgers that name any of these bookies."""
         parts = [self.named[bookie] for bookie in bookies if bookie in self.named]
         return np.unique(np.concatenate([_NONE, *parts]))

@@ -44,7 +44,7 @@ def setup(
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
-        _masked,
+        _mask_secrets,
     ]
     last = _json() if log_format == "json" else _console(out)
     handler = logging.StreamHandler(out)
@@ -114,10 +114,13 @@ def _json() -> list[Processor]:
 
 
 def _console(out: TextIO) -> list[Processor]:
-    return [_escaped, structlog.dev.ConsoleRenderer(colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback)]
+    return [
+        _escape_controls,
+        structlog.dev.ConsoleRenderer(colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback),
+    ]
 
 
-def _masked(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _mask_secrets(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Mask the credentials of URLs in the texts of an event (a structlog processor)."""
     for key, value in event.items():
         if isinstance(value, str):
@@ -125,7 +128,7 @@ def _masked(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Muta
     return event
 
 
-def _escaped(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _escape_controls(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Escape control characters in the texts of an event (a structlog processor).
 
     Foreign text can then neither start a new line nor move the cursor. A traceback keeps its lines.

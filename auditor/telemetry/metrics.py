@@ -78,14 +78,14 @@ def failed_run(previous_text: str, *, outcome: str, now_s: float, cluster: str, 
 
 
 def _gauge(name: str, says: str, cluster: str, samples: Iterable[tuple[dict[str, str], float]]) -> Metric:
-    return _filled(GaugeMetricFamily, name, says, cluster, samples)
+    return _family(GaugeMetricFamily, name, says, cluster, samples)
 
 
 def _counter(name: str, says: str, cluster: str, samples: Iterable[tuple[dict[str, str], float]]) -> Metric:
-    return _filled(CounterMetricFamily, name, says, cluster, samples)
+    return _family(CounterMetricFamily, name, says, cluster, samples)
 
 
-def _filled(
+def _family(
     make: Callable[..., Any], name: str, says: str, cluster: str, samples: Iterable[tuple[dict[str, str], float]]
 ) -> Metric:
     """Return a family with the label `cluster` and the labels of `samples`.
@@ -257,16 +257,14 @@ def push(url: str, text: str, cluster: str, timeout_s: float = PUSH_TIMEOUT_S) -
     try:
         parts = urlsplit(url)
         plain = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-        send = (
-            default_handler if parts.username is None else _authorised(unquote(parts.username), unquote(parts.password or ""))
-        )
+        send = default_handler if parts.username is None else _authorise(unquote(parts.username), unquote(parts.password or ""))
         push_to_gateway(plain, PUSH_JOB, _Families(_families(text)), {"cluster": cluster}, timeout_s, send)
     except (OSError, HTTPException, ValueError) as error:
         return f"the metrics could not be pushed to {plain}: {error}"
     return None
 
 
-def _authorised(user: str, password: str) -> Callable[..., Callable[[], None]]:
+def _authorise(user: str, password: str) -> Callable[..., Callable[[], None]]:
     def send(url: str, method: str, timeout: float | None, headers: list[tuple[str, str]], data: bytes) -> Callable[[], None]:
         return basic_auth_handler(url, method, timeout, headers, data, user, password)
 

@@ -35,7 +35,7 @@ class Topology:
     areas: tuple[Areas, ...] = ()
 
     @property
-    def unresolved(self) -> tuple[BookieId, ...]:
+    def unplaced_bookies(self) -> tuple[BookieId, ...]:
         """Bookies without a location."""
         return tuple(one.bookie_id for one in self.located if one.location is None)
 
@@ -75,7 +75,7 @@ def locate(
         for bookie_id, match in source.find(left, resolve).items():
             found[bookie_id] = Located(bookie_id, match.location, source.name, match.matched_by)
             locations[bookie_id] = match.location
-        for bookie_id, match in source.named().items():
+        for bookie_id, match in source.known_bookies().items():
             if is_bookie_id(bookie_id):
                 locations.setdefault(bookie_id, match.location)
         problems += source.problems

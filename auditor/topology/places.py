@@ -63,15 +63,15 @@ class Places:
         by_id = self.by_id.get(member.bookie_id)
         if by_id is not None or member.host is None:
             return by_id
-        found = self._hosted(member.host, member.port)
+        found = self._match_host(member.host, member.port)
         if found is not None:
             return found
         own = member.address
         candidates = sorted({*addresses, *([own] if own else [])}, key=lambda address: (address.version, int(address)))
-        exact = (self._hosted(str(address), member.port) for address in candidates)
+        exact = (self._match_host(str(address), member.port) for address in candidates)
         return next((match for match in exact if match), None) or self._in_network(candidates)
 
-    def _hosted(self, host: str, port: int | None) -> Match | None:
+    def _match_host(self, host: str, port: int | None) -> Match | None:
         exact = self._hosts.get((host, port)) if port is not None else None
         return exact or self._hosts.get((host, None))
 

@@ -39,7 +39,7 @@ class Source(Protocol):
     def find(self, members: Sequence[Member], resolve: Resolve) -> dict[BookieId, Match]:
         """Return the matches of the members that the source knows."""
 
-    def named(self) -> Mapping[BookieId, Match]:
+    def known_bookies(self) -> Mapping[BookieId, Match]:
         """Return all bookies that the source knows by id, requested or not."""
 
     def areas(self) -> Areas | None:
@@ -85,7 +85,7 @@ class PlacesSource:
                 found[member.bookie_id] = match
         return found
 
-    def named(self) -> Mapping[BookieId, Match]:
+    def known_bookies(self) -> Mapping[BookieId, Match]:
         return self._places.by_id
 
     def areas(self) -> Areas | None:
@@ -114,20 +114,20 @@ class ScriptSource:
         known: dict[str, str] = {}
         wanted, size = sorted(set(addresses.values())), self._script.args_max
         for start in range(0, len(wanted), size):
-            known |= self._asked(wanted[start : start + size])
+            known |= self._ask_script(wanted[start : start + size])
         return {
             bookie_id: Match(known[address], f"address {address}")
             for bookie_id, address in addresses.items()
             if address in known
         }
 
-    def named(self) -> Mapping[BookieId, Match]:
+    def known_bookies(self) -> Mapping[BookieId, Match]:
         return {}
 
     def areas(self) -> Areas | None:
         return None
 
-    def _asked(self, addresses: Sequence[str]) -> dict[str, str]:
+    def _ask_script(self, addresses: Sequence[str]) -> dict[str, str]:
         """Call the script once; return the locations of the addresses that have one."""
         try:
             words = self._script.locations(addresses)

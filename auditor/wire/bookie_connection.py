@@ -152,7 +152,7 @@ class BookieConnection:
         return self._fault
 
     @property
-    def awaited(self) -> int:
+    def awaited_count(self) -> int:
         """Number of requests without a response, except abandoned ones.
 
         Cost: linear in the table, so only for tests and messages.
@@ -194,11 +194,11 @@ class BookieConnection:
         at = size + 6
         if question is None or frame[at - 4 : at] != b"\x10\x00\xe2\x06":
             return None
-        at = _spanning(frame, at)
+        at = _length_start(frame, at)
         tail = question[3]
         if not at or not frame.startswith(tail, at):
             return None
-        at = _spanning(frame, at + len(tail))
+        at = _length_start(frame, at + len(tail))
         if not at:
             return None
         del self._questions[txn_id]
@@ -214,8 +214,8 @@ class BookieConnection:
             raise PeerProtocolError(f"transaction {txn_id} asked operation {asked}, the answer is to {operation}")
         if ledger_id is not None and (ledger_id != asked_ledger_id or entry_id != asked_entry_id):
             raise PeerProtocolError(
-                f"transaction {txn_id} asked about {_named(asked_ledger_id, asked_entry_id)}, "
-                f"the answer is about {_named(ledger_id, entry_id)}"
+                f"transaction {txn_id} asked about {_name_request(asked_ledger_id, asked_entry_id)}, "
+                f"the answer is about {_name_request(ledger_id, entry_id)}"
             )
         return Answered(txn_id, operation, status, payload, len(frame) + LENGTH_BYTES, abandoned)
 
@@ -227,11 +227,11 @@ class BookieConnection:
         return AnswerTooLarge(txn_id, operation, frame.length, question[4])
 
 
-def _named(ledger_id: int | None, entry_id: int | None) -> str:
+def _name_request(ledger_id: int | None, entry_id: int | None) -> str:
     return f"ledger {ledger_id}" if entry_id is None else f"ledger {ledger_id} entry {entry_id}"
 
 
-def _spanning(frame: bytes, at: int) -> int:
+def _length_start(frame: bytes, at: int) -> int:
     """Return where the bytes begin whose length is at `at`; 0 unless they end with the frame.
 
     Also 0 for 16 KiB and more. `at` lies within the frame: what precedes a list is shorter than

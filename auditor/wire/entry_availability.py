@@ -227,7 +227,7 @@ def _disjoint(groups: Iterable[_Group]) -> Iterator[_Group]:
     """
     checked: set[_Group] = set()
     for index, group in enumerate(groups):
-        checked.add(_checked(index, group))
+        checked.add(_check_group(index, group))
         if len(checked) > DISORDER_MAX:
             raise MalformedAvailability(f"the list is out of order and has more than {DISORDER_MAX} groups: too many to sort")
     knot: list[_Group] = []
@@ -235,7 +235,7 @@ def _disjoint(groups: Iterable[_Group]) -> Iterator[_Group]:
     budget = DISORDER_MAX
     for group in sorted(checked):
         if knot and group[0] > knot_end:
-            yield from _untangled(knot)
+            yield from _untangle(knot)
             knot = []
         knot.append(group)
         knot_end = max(knot_end, group[1] + group[2] - 1)
@@ -243,7 +243,7 @@ def _disjoint(groups: Iterable[_Group]) -> Iterator[_Group]:
             budget -= _run_count(group) + (_run_count(knot[0]) if len(knot) == 2 else 0)
         if budget < 0:
             raise MalformedAvailability(f"groups from entry {knot[0][0]} on interleave: more than {DISORDER_MAX} runs to sort")
-    yield from _untangled(knot)
+    yield from _untangle(knot)
 
 
 def _run_count(group: _Group) -> int:
@@ -251,7 +251,7 @@ def _run_count(group: _Group) -> int:
     return (last - first) // period + 1 if period else 1
 
 
-def _untangled(knot: list[_Group]) -> Iterator[_Group]:
+def _untangle(knot: list[_Group]) -> Iterator[_Group]:
     """Yield the union of groups that overlap or interleave, run by run; a lone group unchanged."""
     if len(knot) == 1:
         yield knot[0]
@@ -269,7 +269,7 @@ def _untangled(knot: list[_Group]) -> Iterator[_Group]:
         yield start, start, end - start, 0
 
 
-def _checked(index: int, group: _Group) -> _Group:
+def _check_group(index: int, group: _Group) -> _Group:
     """Return the group, with a period only if it repeats. Raises MalformedAvailability."""
     first, last, size, period = group
     problem = None

@@ -78,7 +78,7 @@ def _pulsar(text: str) -> ServiceUri:
         _refuse("metadata-store: is not followed by the name of a store", PULSAR_FORM)
     store = match[1].lower()
     if store != "zk":
-        _refuse(f"the metadata store {_named(store)} is not ZooKeeper, and this auditor reads ZooKeeper only", PULSAR_FORM)
+        _refuse(f"the metadata store {_quote_word(store)} is not ZooKeeper, and this auditor reads ZooKeeper only", PULSAR_FORM)
     authority, path = _split(match[2].removeprefix("//"))
     chroot = _path(path).rstrip("/")
     roots = (chroot + DEFAULT_ROOT, DEFAULT_ROOT) if chroot else (DEFAULT_ROOT,)
@@ -89,13 +89,13 @@ def _layout_of(scheme: str) -> str | None:
     """Return the layout hint of a scheme such as `zk+hierarchical`."""
     store, _, layout = scheme.partition("+")
     if store != "zk":
-        _refuse(f"the metadata store {_named(store)} is not ZooKeeper, and this auditor reads ZooKeeper only")
+        _refuse(f"the metadata store {_quote_word(store)} is not ZooKeeper, and this auditor reads ZooKeeper only")
     if layout == "ms":
         _refuse("the layout ms keeps ledgers in another metadata store, which this auditor cannot read")
     if layout == "legacyhierarchical":
         _refuse("legacyhierarchical cannot be given in a URI: write zk+null, and the LAYOUT znode decides")
     if scheme.endswith("+") or layout not in ("", *LAYOUT_SUFFIXES):
-        _refuse(f"the layout {_named(layout)} is not one of {', '.join(LAYOUT_SUFFIXES)}")
+        _refuse(f"the layout {_quote_word(layout)} is not one of {', '.join(LAYOUT_SUFFIXES)}")
     return layout if layout not in ("", "null") else None
 
 
@@ -156,7 +156,7 @@ def _path(text: str) -> str:
     return path
 
 
-def _named(word: str) -> str:
+def _quote_word(word: str) -> str:
     """Return a word for an error message, quoted only if it is plainly a name."""
     return f"'{word}'" if _WORD.fullmatch(word) else "of that name"
 

@@ -33,13 +33,13 @@ def shell(command: str) -> str:
     return f"bookkeeper shell {command}"
 
 
-def silent_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+def silent_bookie_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     bookie = shlex.quote(str(finding.bookie_id))
     look = ["listbookies -a -h", f"endpointinfo -b {bookie}", "bookieinfo", f"listledgers -bookieid {bookie}"]
     return Steps([shell(command) for command in look], [])
 
 
-def lost_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+def lost_bookie_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     bookie = shlex.quote(str(finding.bookie_id))
     assert isinstance(finding.facts, LostFacts), finding
     look = ["listbookies -a -h", f"listledgers -bookieid {bookie}", "clusterinfo", "lostbookierecoverydelay -g"]
@@ -49,7 +49,7 @@ def lost_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     return Steps([shell(command) for command in look], [shell(command) for command in change])
 
 
-def lost_content(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+def lost_content_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     bookie = shlex.quote(str(finding.bookie_id))
     look = [f"endpointinfo -b {bookie}", "bookieinfo", f"listledgers -bookieid {bookie}"]
     assert isinstance(finding.facts, LostContentFacts), finding
@@ -57,7 +57,7 @@ def lost_content(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     return Steps([*(shell(command) for command in look), *again], [shell(f"recover {bookie}")])
 
 
-def failing_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+def failing_bookie_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     """Return commands that show whether the bookie fails others too.
 
     None changes anything: the bookie's own log says what to do.
@@ -70,7 +70,7 @@ def failing_bookie(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     return Steps([*(shell(command) for command in look), *again], [])
 
 
-def population(_finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+def population_steps(_finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     look = [shell("whatisinstanceid"), shell("listbookies -a -h"), shell("listledgers")]
     no_compaction = "minorCompactionInterval=-1 and majorCompactionInterval=-1"
     return Steps(look, [f"restart every bookie with gcWaitTime={GC_PAUSE_MS}, {no_compaction}, or stop it"])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
 from auditor.model.finding import Finding, Kind
-from auditor.witness.phrases import named, span
+from auditor.witness.phrases import name_some, span
 from auditor.witness.sentences import TellOther
 
 
-def _silent_bookie(finding: Finding, facts: SilentFacts) -> str:
+def _silent_bookie_sentences(finding: Finding, facts: SilentFacts) -> str:
     why = f" ({facts.detail})" if facts.detail else ""
     return (
         f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address} and did not answer at any of "
@@ -16,7 +16,7 @@ def _silent_bookie(finding: Finding, facts: SilentFacts) -> str:
     )
 
 
-def _lost_bookie(finding: Finding, facts: LostFacts) -> str:
+def _lost_bookie_sentences(finding: Finding, facts: LostFacts) -> str:
     cookie = "still has a cookie" if facts.has_cookie else "has no cookie"
     number = facts.unmarked_ledgers
     ledgers = "1 closed ledger names it and is" if number == 1 else f"{number} closed ledgers name it and are"
@@ -34,13 +34,13 @@ def _lost_bookie(finding: Finding, facts: LostFacts) -> str:
     )
     return (
         f"Bookie {finding.bookie_id} is not registered and {cookie}. {ledgers} not marked under-replicated "
-        f"({named(facts.some_ledgers, number)}). This was seen at each look; the first and the last were "
+        f"({name_some(facts.some_ledgers, number)}). This was seen at each look; the first and the last were "
         f"{span(facts.apart_ms)} apart.{before}{others}"
-        f"{_renamed(facts)}{_recovery(facts)}"
+        f"{_rename_sentence(facts)}{_recovery(facts)}"
     )
 
 
-def _renamed(facts: LostFacts) -> str:
+def _rename_sentence(facts: LostFacts) -> str:
     if not facts.renamed_to:
         return ""
     return (
@@ -57,16 +57,16 @@ def _recovery(facts: SilentFacts | LostFacts) -> str:
     return waits + (disabled if facts.replication_disabled else "")
 
 
-def _lost_content(finding: Finding, facts: LostContentFacts) -> str:
+def _lost_content_sentences(finding: Finding, facts: LostContentFacts) -> str:
     how = " (by reading entries, because it cannot list them)" if facts.was_probed else ""
     return (
         f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address} and answered for {facts.asked} "
-        f"ledgers{how}. Of {facts.lacking_most} of them ({named(facts.some_ledgers, facts.lacking_most)}) it lacked, at two "
-        f"looks, more than half of the entries it should hold: together {facts.absent} of {facts.expected}."
+        f"ledgers{how}. Of {facts.lacking_most} of them ({name_some(facts.some_ledgers, facts.lacking_most)}) "
+        f"it lacked, at two looks, more than half of the entries it should hold: together {facts.absent} of {facts.expected}."
     )
 
 
-def _failing_bookie(finding: Finding, facts: FailingFacts) -> str:
+def _failing_bookie_sentences(finding: Finding, facts: FailingFacts) -> str:
     parts = []
     if facts.lists_refused:
         parts.append(f"{facts.lists_refused} lists")
@@ -77,13 +77,13 @@ def _failing_bookie(finding: Finding, facts: FailingFacts) -> str:
     return (
         f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address} and accepts connections. It was "
         f"asked about ledgers that it should hold{how}: each of {' and '.join(parts)} ended in an error status ({statuses}). "
-        f"{facts.ledgers} ledgers were refused at two looks or more ({named(facts.some_ledgers, facts.ledgers)})."
+        f"{facts.ledgers} ledgers were refused at two looks or more ({name_some(facts.some_ledgers, facts.ledgers)})."
     )
 
 
 TELL: dict[Kind, TellOther] = {
-    Kind.BOOKIE_SILENT_YET_REGISTERED: _silent_bookie,
-    Kind.BOOKIE_LOST_UNNOTICED: _lost_bookie,
-    Kind.BOOKIE_LOST_CONTENT: _lost_content,
-    Kind.BOOKIE_FAILING_REQUESTS: _failing_bookie,
+    Kind.BOOKIE_SILENT_YET_REGISTERED: _silent_bookie_sentences,
+    Kind.BOOKIE_LOST_UNNOTICED: _lost_bookie_sentences,
+    Kind.BOOKIE_LOST_CONTENT: _lost_content_sentences,
+    Kind.BOOKIE_FAILING_REQUESTS: _failing_bookie_sentences,
 }

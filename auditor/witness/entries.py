@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from struct import iter_unpack
 
-from auditor.first_checker.recheck import settled_from
+from auditor.first_checker.recheck import newest_state_start
 from auditor.model.availability import VALID_ANSWERS, Answer, AnswerStatus, ReadStatus
 from auditor.model.evidence import Look
 from auditor.model.facts import CorruptFacts, EntryFacts, Search
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, EntryId
-from auditor.witness.phrases import NAMES_TOLD, joined, named, runs
+from auditor.witness.phrases import NAMES_TOLD, join_names, name_some, runs
 from auditor.witness.sentences import TellLedger
 
 CORRUPT_BOOKIES_TOLD = 5
@@ -29,55 +29,55 @@ GONE = "is gone: it has neither a registration nor a cookie"
 _LOST = (Kind.ENTRY_WITHOUT_REPLICA, Kind.UNDERREPLICATED_UNRECOVERABLE)
 
 
-def tell_entries(finding: Finding, facts: EntryFacts, looks: Sequence[Look]) -> str:
+def entry_sentences(finding: Finding, facts: EntryFacts, looks: Sequence[Look]) -> str:
     """Return the witness: the worst entry, what its bookies said, and all entries that are hit."""
     lines = [
-        _belongs(finding, facts.worst_entry, facts.write_set),
-        *_said(facts.worst_entry, facts.write_set, facts.gone, looks),
-        _counted(finding, facts.worst_entry, facts.write_set, looks),
+        _place_sentence(finding, facts.worst_entry, facts.write_set),
+        *_answer_sentences(facts.worst_entry, facts.write_set, facts.gone, looks),
+        _count_sentence(finding, facts.worst_entry, facts.write_set, looks),
     ]
     if facts.listed_outside:
         verb = "lists" if len(facts.listed_outside) == 1 else "list"
-        lines.append(f"Outside the write set {joined(facts.listed_outside)} {verb} entry {facts.worst_entry}.")
+        lines.append(f"Outside the write set {join_names(facts.listed_outside)} {verb} entry {facts.worst_entry}.")
     if finding.entries_total > 1:
         lines.append(f"{finding.entries_total} entries are hit: {runs(finding.entries, finding.entries_total)}.")
     if facts.at_tail:
-        lines.append(_tail(finding))
+        lines.append(_tail_sentence(finding))
     if facts.search is not None:
-        lines += _search(facts.search, _settled(looks))
+        lines += _search_sentences(facts.search, _newest_state_looks(looks))
     elif finding.kind in _LOST:
         lines.append("No other bookie was searched.")
     return " ".join(lines)
 
 
-def _belongs(finding: Finding, entry: EntryId, write_set: Sequence[BookieId]) -> str:
+def _place_sentence(finding: Finding, entry: EntryId, write_set: Sequence[BookieId]) -> str:
     segment = finding.segment
     assert segment is not None, finding
     return (
-        f"Entry {entry} of ledger {finding.ledger_id} belongs on {joined(write_set)} (segment {segment.first_entry_id}-"
-        f"{segment.last_entry_id}, ensemble {named(segment.ensemble)})."
+        f"Entry {entry} of ledger {finding.ledger_id} belongs on {join_names(write_set)} (segment {segment.first_entry_id}-"
+        f"{segment.last_entry_id}, ensemble {name_some(segment.ensemble)})."
     )
 
 
-def _counted(finding: Finding, entry: EntryId, write_set: Sequence[BookieId], looks: Sequence[Look]) -> str:
+def _count_sentence(finding: Finding, entry: EntryId, write_set: Sequence[BookieId], looks: Sequence[Look]) -> str:
     """Count copies of the worst entry. A bookie that cannot list may count by other entries."""
     copies = finding.copies
     assert copies is not None, finding
-    chain = _settled(looks)
+    chain = _newest_state_looks(looks)
     assumed = " or assumed" if any(_rests_on_a_sample(bookie, entry, chain) for bookie in write_set) else ""
     unknown = f", {copies.unknown} unknown" if copies.unknown else ""
     return f"{copies.confirmed} of {copies.write_quorum} copies found{assumed}{unknown}; ack quorum is {copies.ack_quorum}."
 
 
-def _tail(finding: Finding) -> str:
+def _tail_sentence(finding: Finding) -> str:
     """Say that only the end is missing, and that a writer need not wait for more copies."""
     lacking = [bookie for bookie, _ in finding.missing_on]
     verb = "lacks" if len(lacking) == 1 else "lack"
-    said = f"{joined(lacking)} {verb} only the end of the ledger"
+    said = f"{join_names(lacking)} {verb} only the end of the ledger"
     return f"{said}: a writer may close a ledger when the ack quorum has stored its last entries, and not wait for the rest."
 
 
-def _search(search: Search, looks: Sequence[Look]) -> Iterator[str]:
+def _search_sentences(search: Search, looks: Sequence[Look]) -> Iterator[str]:
     """Say how far the entries without a copy were searched for on other bookies, and the result."""
     total, searched = search.entries + search.entries_left, len(search.searched)
     if total == 1:
@@ -87,23 +87,23 @@ def _search(search: Search, looks: Sequence[Look]) -> Iterator[str]:
         what, each = f"{share} entries without a copy", " for one or more of them"
     if searched:
         others = f"{searched} other {'bookie' if searched == 1 else 'bookies'}"
-        yield f"Searched {others} for {what}: {_found(search, looks)}."
+        yield f"Searched {others} for {what}: {_found_words(search, looks)}."
     elif search.found_on:
-        yield f"No other bookie answered every read for {what}: {_found(search, looks)}."
+        yield f"No other bookie answered every read for {what}: {_found_words(search, looks)}."
     elif search.unheard or search.not_asked:
         yield f"No other bookie could be searched for {what}."
     if search.corrupt_on:
-        yield f"{joined(search.corrupt_on)} sent a copy with a wrong digest or under other ids."
+        yield f"{join_names(search.corrupt_on)} sent a copy with a wrong digest or under other ids."
     if search.unheard:
-        yield f"{joined(search.unheard)} gave no conclusive answer{each}."
+        yield f"{join_names(search.unheard)} gave no conclusive answer{each}."
     if search.not_asked:
         verb = "was" if len(search.not_asked) == 1 else "were"
-        yield f"{joined(search.not_asked)} {verb} not read{each}, because of the limit for one bookie and run."
+        yield f"{join_names(search.not_asked)} {verb} not read{each}, because of the limit for one bookie and run."
     if search.found_unnamed:
-        yield f"No segment of the ledger names {joined(search.found_unnamed)}. {GARBAGE_COLLECTION}"
+        yield f"No segment of the ledger names {join_names(search.found_unnamed)}. {GARBAGE_COLLECTION}"
 
 
-def _found(search: Search, looks: Sequence[Look]) -> str:
+def _found_words(search: Search, looks: Sequence[Look]) -> str:
     """Say who holds the entries: a bookie that sent one has it, one that only names it lists it."""
     if not search.found_on:
         return "none holds a good copy" if search.corrupt_on else "none has it" if search.entries == 1 else "none has any"
@@ -112,10 +112,10 @@ def _found(search: Search, looks: Sequence[Look]) -> str:
     verbs = {True: "lists" if is_one else "list", False: "has" if is_one else "have"}
     verb = " or ".join(verbs[one] for one in sorted(by_list, reverse=True))
     if search.entries == 1:
-        return f"{joined(search.found_on)} {verb} it"
+        return f"{join_names(search.found_on)} {verb} it"
     count = "all" if search.entries_found == search.entries else search.entries_found
     of_what = f"these {search.entries}" if search.entries_left else "them"
-    return f"{joined(search.found_on)} {verb if is_one else f'together {verb}'} {count} of {of_what}"
+    return f"{join_names(search.found_on)} {verb if is_one else f'together {verb}'} {count} of {of_what}"
 
 
 def _gave_a_list(bookie: BookieId, looks: Sequence[Look]) -> bool:
@@ -123,9 +123,9 @@ def _gave_a_list(bookie: BookieId, looks: Sequence[Look]) -> bool:
     return bool(heard) and _newest_answered(bookie, heard).answers[bookie].status is AnswerStatus.HELD
 
 
-def _corrupt(finding: Finding, facts: CorruptFacts, looks: Sequence[Look]) -> str:
+def _corrupt_sentences(finding: Finding, facts: CorruptFacts, looks: Sequence[Look]) -> str:
     told = [
-        f"{bookie}, {'entry' if len(entries) == 1 else 'entries'} {named(entries[:NAMES_TOLD])}"
+        f"{bookie}, {'entry' if len(entries) == 1 else 'entries'} {name_some(entries[:NAMES_TOLD])}"
         + (" and others" if len(entries) > NAMES_TOLD else "")
         for bookie, entries in facts.copies[:CORRUPT_BOOKIES_TOLD]
     ]
@@ -133,38 +133,40 @@ def _corrupt(finding: Finding, facts: CorruptFacts, looks: Sequence[Look]) -> st
     others = f"; and copies on {more} other {'bookie' if more == 1 else 'bookies'}" if more > 0 else ""
     return " ".join(
         (
-            _belongs(finding, facts.worst_entry, facts.write_set),
-            *_said(facts.worst_entry, facts.write_set, (), looks),
-            _counted(finding, facts.worst_entry, facts.write_set, looks),
+            _place_sentence(finding, facts.worst_entry, facts.write_set),
+            *_answer_sentences(facts.worst_entry, facts.write_set, (), looks),
+            _count_sentence(finding, facts.worst_entry, facts.write_set, looks),
             "Copies that were read at two looks, with the right ids and a digest that does not match their bytes: "
             f"{'; '.join(told)}{others}.",
         )
     )
 
 
-def _said(entry: EntryId, write_set: Sequence[BookieId], gone: Sequence[BookieId], looks: Sequence[Look]) -> Iterator[str]:
+def _answer_sentences(
+    entry: EntryId, write_set: Sequence[BookieId], gone: Sequence[BookieId], looks: Sequence[Look]
+) -> Iterator[str]:
     """Say what each bookie of the write set said of the entry: its newest conclusive word, and whether it was silent since."""
-    chain = _settled(looks)
+    chain = _newest_state_looks(looks)
     for bookie in write_set[:NAMES_TOLD]:
         if bookie in gone:
             yield f"{bookie} {GONE}."
         else:
-            yield from _newest_word(bookie, entry, chain)
+            yield from _newest_answer_sentences(bookie, entry, chain)
     more = len(write_set) - NAMES_TOLD
     if more > 0:
         yield f"What {more} more said is not shown."
 
 
-def _settled(looks: Sequence[Look]) -> Sequence[Look]:
+def _newest_state_looks(looks: Sequence[Look]) -> Sequence[Look]:
     """Return the looks that saw the newest state of the metadata; no others count."""
-    return looks[settled_from(looks) :]
+    return looks[newest_state_start(looks) :]
 
 
-def _newest_word(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> Iterator[str]:
+def _newest_answer_sentences(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> Iterator[str]:
     heard = [look for look in looks if bookie in look.answers]
     if not heard:
         return
-    newest, told = heard[-1], _told(bookie, entry, heard)
+    newest, told = heard[-1], _deciding_look(bookie, entry, heard)
     word = f"{_word(told, bookie, entry)}{_of_other_entries(bookie, entry, heard)}"
     if told is newest:
         yield f"{bookie} {word}."
@@ -173,17 +175,17 @@ def _newest_word(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> Ite
         yield f"At look {newest.record.look} it {_word(newest, bookie, entry)}."
 
 
-def _told(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -> Look:
+def _deciding_look(bookie: BookieId, entry: EntryId, heard: Sequence[Look]) -> Look:
     """Return the look whose word on the entry counts.
 
     It is the newest list or, if that lacks the entry, the newest conclusive read. A read of a wrong
     digest counts whatever the list says.
     """
     answered = _newest_answered(bookie, heard)
-    read = next((look for look in reversed(heard) if _read_of(look, bookie, entry) in _CONCLUSIVE), answered)
+    read = next((look for look in reversed(heard) if _read_status(look, bookie, entry) in _CONCLUSIVE), answered)
     answer = answered.answers[bookie]
     is_listed = answer.status is AnswerStatus.HELD and _lists(answer, entry)
-    return answered if is_listed and _read_of(read, bookie, entry) is not ReadStatus.CORRUPT else read
+    return answered if is_listed and _read_status(read, bookie, entry) is not ReadStatus.CORRUPT else read
 
 
 def _newest_answered(bookie: BookieId, heard: Sequence[Look]) -> Look:
@@ -201,7 +203,7 @@ def _sample(look: Look, bookie: BookieId) -> dict[EntryId, ReadStatus]:
     return {at: read.status for (where, at), read in look.reads.items() if where == bookie and not read.is_search}
 
 
-def _read_of(look: Look, bookie: BookieId, entry: EntryId) -> ReadStatus | None:
+def _read_status(look: Look, bookie: BookieId, entry: EntryId) -> ReadStatus | None:
     read = look.reads.get((bookie, entry))
     return None if read is None else read.status
 
@@ -287,9 +289,9 @@ def _lists(answer: Answer, entry: EntryId) -> bool:
 
 
 TELL: dict[Kind, TellLedger] = {
-    Kind.ENTRY_WITHOUT_REPLICA: tell_entries,
-    Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: tell_entries,
-    Kind.ENTRY_BELOW_ACK_QUORUM: tell_entries,
-    Kind.ENTRY_CORRUPT: _corrupt,
-    Kind.ENTRY_BELOW_WRITE_QUORUM: tell_entries,
+    Kind.ENTRY_WITHOUT_REPLICA: entry_sentences,
+    Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: entry_sentences,
+    Kind.ENTRY_BELOW_ACK_QUORUM: entry_sentences,
+    Kind.ENTRY_CORRUPT: _corrupt_sentences,
+    Kind.ENTRY_BELOW_WRITE_QUORUM: entry_sentences,
 }

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from auditor.first_checker.recheck import settled_from
+from auditor.first_checker.recheck import newest_state_start
 from auditor.model.availability import ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Look
@@ -60,7 +60,7 @@ def ledger_testimony(finding: Finding, looks: Sequence[Look], facts: ClusterFact
     """
     told = _TELL[finding.kind](finding, finding.facts, looks)
     owner = owner_of(looks[-1].record.metadata)
-    witness = f"{told} {_asked_at(looks)}".strip()
+    witness = f"{told} {_time_sentence(looks)}".strip()
     return _outside(finding, facts, witness, [ledger_look(look) for look in looks], owner, assurance(probes))
 
 
@@ -179,14 +179,14 @@ def _cluster_look(look: ClusterLook, *, is_mark: bool) -> Json:
 _ASKED_AT = re.compile(r" (?:Bookies were asked|Metadata was read) at [^.]*\.$")
 
 
-def _asked_at(looks: Sequence[Look]) -> str:
+def _time_sentence(looks: Sequence[Look]) -> str:
     """Say when bookies were asked, and what the newest reading of the metadata found.
 
     Only looks at the newest metadata count.
     """
     if len(looks) < 2:
         return ""
-    newest, chain = looks[-1].record, looks[settled_from(looks) :]
+    newest, chain = looks[-1].record, looks[newest_state_start(looks) :]
     asked = [look.record.read_at_ms for look in chain if _was_anyone_asked(look)]
     if newest.stamp is None:
         state = "it could not be read"

@@ -9,8 +9,8 @@ from auditor.model.evidence import Look
 from auditor.model.facts import MarkFacts, UnrecoverableFacts, WhyMarked
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerState
-from auditor.witness.entries import tell_entries
-from auditor.witness.phrases import clock, joined, named, span
+from auditor.witness.entries import entry_sentences
+from auditor.witness.phrases import clock, join_names, name_some, span
 from auditor.witness.sentences import TellLedger, TellOther
 
 _WHY = {
@@ -26,7 +26,7 @@ _WHY = {
 assert _WHY.keys() | {WhyMarked.LOCKED} == set(WhyMarked), "each reason has its words"
 
 
-def _reasons(facts: MarkFacts) -> Iterator[str]:
+def _reason_words(facts: MarkFacts) -> Iterator[str]:
     yield from (_WHY[reason] for reason in facts.why if reason in _WHY)
     if WhyMarked.STALE in facts.why and not facts.missing_replicas and not facts.problem:
         yield "placement repair makes marks that name no bookie (repairedPlacementPolicyNotAdheringBookieEnabled)"
@@ -35,31 +35,31 @@ def _reasons(facts: MarkFacts) -> Iterator[str]:
         yield f"{holder} has held the replication lock since {clock(facts.lock_since_ms)} UTC"
 
 
-def _why(facts: MarkFacts) -> str:
+def _why_sentences(facts: MarkFacts) -> str:
     """Say every reason that the evidence gives for the mark to stand, or that it gives none."""
     if facts.state is None:
         unchecked = " The ledger's metadata could not be read: its entries are not checked."
     else:
         is_checked = facts.state is LedgerState.CLOSED
         unchecked = "" if is_checked else f" The ledger is {facts.state.value}: its entries are not checked."
-    reasons = "; ".join(_reasons(facts))
+    reasons = "; ".join(_reason_words(facts))
     told = f" Why it may still stand: {reasons}." if reasons else " Nothing that was read says why it still stands."
     return told + unchecked
 
 
-def _unrecoverable(finding: Finding, facts: UnrecoverableFacts, looks: Sequence[Look]) -> str:
+def _unrecoverable_sentences(finding: Finding, facts: UnrecoverableFacts, looks: Sequence[Look]) -> str:
     """Return the witness of the lost entry, followed by the mark and why it stands."""
     mark = facts.mark
     age = f"The ledger has been marked under-replicated for {span(mark.age_ms)}; up to {span(mark.grace_ms)} is acceptable."
-    return f"{tell_entries(finding, facts.entries, looks)} {age}{_why(mark)}"
+    return f"{entry_sentences(finding, facts.entries, looks)} {age}{_why_sentences(mark)}"
 
 
-def _marked(finding: Finding, facts: MarkFacts, _looks: Sequence[Look]) -> str:
+def _mark_sentences(finding: Finding, facts: MarkFacts, _looks: Sequence[Look]) -> str:
     missing = "The mark names no missing bookie."
     if facts.problem:
         missing = f"What the mark holds cannot be read ({facts.problem})."
     elif facts.missing_replicas:
-        missing = f"The mark names {joined(facts.missing_replicas)} as missing."
+        missing = f"The mark names {join_names(facts.missing_replicas)} as missing."
     created = f"Its znode was created at {clock(facts.created_ms)} UTC"
     if facts.changed_ms is None:
         field = "" if facts.problem else " and it has no ctime field"
@@ -69,12 +69,12 @@ def _marked(finding: Finding, facts: MarkFacts, _looks: Sequence[Look]) -> str:
         age = f"{created} and {changed}: by the older of the two the mark is {span(facts.age_ms)} old."
     return (
         f"Ledger {finding.ledger_id} is marked under-replicated. {missing} {age} "
-        f"Up to {span(facts.grace_ms)} is acceptable.{_why(facts)}"
+        f"Up to {span(facts.grace_ms)} is acceptable.{_why_sentences(facts)}"
     )
 
 
-def _without_ledger(_finding: Finding, facts: MarkWithoutLedgerFacts) -> str:
-    ids = named(facts.some_ledgers, facts.marks)
+def _without_ledger_sentences(_finding: Finding, facts: MarkWithoutLedgerFacts) -> str:
+    ids = name_some(facts.some_ledgers, facts.marks)
     which = f"Ledger {ids} is" if facts.marks == 1 else f"{facts.marks} ledgers ({ids}) are"
     has = "it has" if facts.marks == 1 else "they have"
     rest = f" {facts.unchecked} more marks of ledgers that were not listed were not looked at." if facts.unchecked else ""
@@ -87,7 +87,7 @@ def _without_ledger(_finding: Finding, facts: MarkWithoutLedgerFacts) -> str:
 
 
 TELL: dict[Kind, TellLedger] = {
-    Kind.UNDERREPLICATED_UNRECOVERABLE: _unrecoverable,
-    Kind.UNDERREPLICATED_BEYOND_GRACE: _marked,
+    Kind.UNDERREPLICATED_UNRECOVERABLE: _unrecoverable_sentences,
+    Kind.UNDERREPLICATED_BEYOND_GRACE: _mark_sentences,
 }
-TELL_CLUSTER: dict[Kind, TellOther] = {Kind.MARK_WITHOUT_LEDGER: _without_ledger}
+TELL_CLUSTER: dict[Kind, TellOther] = {Kind.MARK_WITHOUT_LEDGER: _without_ledger_sentences}

@@ -9,7 +9,7 @@ from auditor.model.evidence import Look
 from auditor.model.facts import BeyondEndFacts, ContradictionFacts, Contradicts, StuckFacts, UndecodableFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerState
-from auditor.witness.phrases import clock, joined, runs, span
+from auditor.witness.phrases import clock, join_names, runs, span
 from auditor.witness.sentences import TellLedger, TellOther
 
 CONTRADICTIONS_TOLD = 5
@@ -30,7 +30,7 @@ _CLAUSES = {
 assert _CLAUSES.keys() == set(Contradicts), "each contradiction has its clause"
 
 
-def _malformed(finding: Finding, facts: UndecodableFacts | ContradictionFacts, looks: Sequence[Look]) -> str:
+def _malformed_sentence(finding: Finding, facts: UndecodableFacts | ContradictionFacts, looks: Sequence[Look]) -> str:
     if isinstance(facts, UndecodableFacts):
         return (
             f"The metadata of ledger {finding.ledger_id} cannot be decoded: at byte {facts.offset_bytes} of "
@@ -44,7 +44,7 @@ def _malformed(finding: Finding, facts: UndecodableFacts | ContradictionFacts, l
     return f"The metadata of ledger {finding.ledger_id}{version} contradicts itself: {against}."
 
 
-def _stuck(finding: Finding, facts: StuckFacts, _looks: Sequence[Look]) -> str:
+def _stuck_sentences(finding: Finding, facts: StuckFacts, _looks: Sequence[Look]) -> str:
     at_least = "" if facts.state is LedgerState.OPEN else "at least "
     if facts.state is not LedgerState.OPEN:
         since = "the last write of its znode"
@@ -56,15 +56,15 @@ def _stuck(finding: Finding, facts: StuckFacts, _looks: Sequence[Look]) -> str:
     )
 
 
-def _beyond_end(finding: Finding, facts: BeyondEndFacts, _looks: Sequence[Look]) -> str:
+def _beyond_end_sentences(finding: Finding, facts: BeyondEndFacts, _looks: Sequence[Look]) -> str:
     last, count, ack = facts.last_entry_id, finding.entries_total, facts.ack_quorum
     ends = "says that it has no entry" if last < 0 else f"ends at entry {last}"
     bookies, verb = ("1 bookie", "lists") if ack == 1 else (f"{ack} bookies", "list")
     entries = runs(finding.entries, count)
     if count == 1:
-        listed = f"entry {entries}: {joined(facts.listed_by)}."
+        listed = f"entry {entries}: {join_names(facts.listed_by)}."
     else:
-        listed = f"each of the {count} entries {entries}. Those that list any of them: {joined(facts.listed_by)}."
+        listed = f"each of the {count} entries {entries}. Those that list any of them: {join_names(facts.listed_by)}."
     return (
         f"The metadata of ledger {finding.ledger_id} {ends}. At least {bookies} of the last ensemble (ack quorum "
         f"{ack}) {verb} {listed} Either the metadata was truncated or the ledger was closed while adds were pending: "
@@ -72,8 +72,8 @@ def _beyond_end(finding: Finding, facts: BeyondEndFacts, _looks: Sequence[Look])
     )
 
 
-def _population(_finding: Finding, facts: PopulationFacts) -> str:
-    gone = f" Some that are gone: {joined(facts.some_gone)}." if facts.some_gone else ""
+def _population_sentences(_finding: Finding, facts: PopulationFacts) -> str:
+    gone = f" Some that are gone: {join_names(facts.some_gone)}." if facts.some_gone else ""
     instance = f" (instance {facts.instance_id})" if facts.instance_id else ""
     left = facts.ledgers_again * 100 // facts.previous_ledgers
     repeated = f" It is run {facts.runs_in_a_row} in a row that lists so few." if facts.runs_in_a_row > 1 else ""
@@ -86,8 +86,8 @@ def _population(_finding: Finding, facts: PopulationFacts) -> str:
 
 
 TELL: dict[Kind, TellLedger] = {
-    Kind.METADATA_MALFORMED: _malformed,
-    Kind.LEDGER_STUCK: _stuck,
-    Kind.ENTRIES_BEYOND_END: _beyond_end,
+    Kind.METADATA_MALFORMED: _malformed_sentence,
+    Kind.LEDGER_STUCK: _stuck_sentences,
+    Kind.ENTRIES_BEYOND_END: _beyond_end_sentences,
 }
-TELL_CLUSTER: dict[Kind, TellOther] = {Kind.LEDGER_POPULATION_DROPPED: _population}
+TELL_CLUSTER: dict[Kind, TellOther] = {Kind.LEDGER_POPULATION_DROPPED: _population_sentences}

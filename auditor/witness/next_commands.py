@@ -99,41 +99,41 @@ def _save_on(finding: Finding, holders: Mapping[BookieId, EntryId], most: int) -
     return [command for bookie, entry in some for command in _read_on(finding, [bookie], entry, save=True)]
 
 
-def _lacking(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
+def _lacking_bookies(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
     """Return a few bookies to read: those that lack the worst entry, then others that lack entries.
 
     Gone bookies are left out, because they cannot be read.
     """
     gone = _entry_facts(finding).gone
-    return [bookie for bookie in _in_order(finding, worst_entry) if bookie not in gone][:_BOOKIES_MAX]
+    return [bookie for bookie in _lacking_in_order(finding, worst_entry) if bookie not in gone][:_BOOKIES_MAX]
 
 
-def _in_order(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
+def _lacking_in_order(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
     """Return all bookies that lack entries; those that lack the worst entry come first."""
     lacks_it = [b for b, runs in finding.missing_on if any(first <= worst_entry <= last for first, last in runs)]
     return list(dict.fromkeys((*lacks_it, *(bookie for bookie, _ in finding.missing_on))))
 
 
-def _to_recover(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
+def _bookies_to_recover(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
     """Return the first bookie that lacks the worst entry, and a gone one if the first is not gone.
 
     Neither has to be readable.
     """
-    lacking, gone = _in_order(finding, worst_entry)[:1], _entry_facts(finding).gone
+    lacking, gone = _lacking_in_order(finding, worst_entry)[:1], _entry_facts(finding).gone
     return [*lacking, *([] if set(lacking) & set(gone) else gone[:1])]
 
 
 def _topic(topic: PulsarLedger | None) -> Commands:
-    return pulsar_commands.looks(topic) if topic else []
+    return pulsar_commands.look_commands(topic) if topic else []
 
 
-def _without_replica(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def _without_replica_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
     entry = _entry_facts(finding).worst_entry
-    through_broker = pulsar_commands.reading(topic, finding.ledger_id, str(entry)) if topic else []
+    through_broker = pulsar_commands.read_commands(topic, finding.ledger_id, str(entry)) if topic else []
     look = [
         *_save_on(finding, _holders(finding), _HOLDERS_MAX),
         _metadata(finding),
-        *_read_on(finding, _lacking(finding, entry), entry),
+        *_read_on(finding, _lacking_bookies(finding, entry), entry),
         shell("listbookies -a -h"),
         *_topic(topic),
         *through_broker,
@@ -141,30 +141,30 @@ def _without_replica(finding: Finding, topic: PulsarLedger | None) -> Steps:
     return Steps(look, [])
 
 
-def _outside_ensemble(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def _outside_ensemble_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
     entry, search = _entry_facts(finding).worst_entry, _entry_facts(finding).search
     unnamed = search.found_unnamed if search else ()
     holders = {bookie: held for bookie, held in _holders(finding).items() if bookie in unnamed}
     look = [
         *_save_on(finding, holders, _BOOKIES_MAX),
         _metadata(finding),
-        *_read_on(finding, _lacking(finding, entry)[:_HOLDERS_MAX], entry),
+        *_read_on(finding, _lacking_bookies(finding, entry)[:_HOLDERS_MAX], entry),
         *_topic(topic),
     ]
     pause = [f"restart bookie {shlex.quote(b)} with gcOverreplicatedLedgerWaitTime=0" for b in list(holders)[:_HOLDERS_MAX]]
     return Steps(look, pause)
 
 
-def _below_quorum(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def _below_quorum_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
     entry = _entry_facts(finding).worst_entry
-    recovered = _to_recover(finding, entry)
-    read = _read_on(finding, _lacking(finding, entry)[: _BOOKIES_MAX + 1 - len(recovered)], entry)
+    recovered = _bookies_to_recover(finding, entry)
+    read = _read_on(finding, _lacking_bookies(finding, entry)[: _BOOKIES_MAX + 1 - len(recovered)], entry)
     plan = [_recover(finding, bookie, plan=True) for bookie in recovered[:1]]
     look = [_metadata(finding), *read, shell("clusterinfo"), *plan, *_topic(topic)]
     return Steps(look, [_recover(finding, bookie) for bookie in recovered])
 
 
-def _corrupt(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def _corrupt_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
     facts = finding.facts
     assert isinstance(facts, CorruptFacts), finding
     entry, corrupt = facts.worst_entry, {bookie: entries[0] for bookie, entries in facts.copies}
@@ -178,19 +178,19 @@ def _corrupt(finding: Finding, topic: PulsarLedger | None) -> Steps:
     return Steps(look, [_recover(finding, bookie) for bookie in list(corrupt)[:1]])
 
 
-def _duplicate(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def _duplicate_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
     """Suggest no `recover`: in 4.17.2 it puts the same new bookie into both places."""
     return Steps([_metadata(finding), shell("listbookies -rw -h"), *_topic(topic)], [])
 
 
-def _placement(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def _placement_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
     return Steps(["auditor topology", _metadata(finding), shell("listbookies -a -h"), *_topic(topic)], [])
 
 
 _LACKS_NOTHING = frozenset({WhyMarked.STALE, WhyMarked.EMPTY_LEDGER})
 
 
-def _marked(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def _mark_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
     """Suggest `recover` only for a closed ledger that may lack something.
 
     On a ledger that is not closed, `recover` fences it under its writer.
@@ -209,7 +209,7 @@ def _marked(finding: Finding, topic: PulsarLedger | None) -> Steps:
     return Steps(look, [_recover(finding, bookie) for bookie in named])
 
 
-def _mark_without_ledger(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+def _mark_without_ledger_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     """Suggest ZooKeeper's shell for removing the mark: BookKeeper's cannot."""
     facts = finding.facts
     assert isinstance(facts, MarkWithoutLedgerFacts), finding
@@ -218,56 +218,56 @@ def _mark_without_ledger(finding: Finding, _topic_of: PulsarLedger | None) -> St
     return Steps(look, [f"zkCli.sh -server ZOOKEEPER delete {shlex.quote(facts.oldest_path)}"])
 
 
-def _unrecoverable(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def _unrecoverable_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
     entry = _entry_facts(finding).worst_entry
     look = [
         *_save_on(finding, _holders(finding), _HOLDERS_MAX),
         shell("listunderreplicated -pmr -prw"),
         _metadata(finding),
-        *_read_on(finding, _lacking(finding, entry), entry),
+        *_read_on(finding, _lacking_bookies(finding, entry), entry),
         shell("clusterinfo"),
         *_topic(topic),
     ]
     return Steps(look, [])
 
 
-def _malformed(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def _malformed_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
     return Steps([_metadata(finding), shell("listbookies -a -h"), *_topic(topic)], [])
 
 
-def _beyond_end(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def _beyond_end_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
     facts = finding.facts
     assert isinstance(facts, BeyondEndFacts), finding
     entry = finding.entries[0][0]
     return Steps([_metadata(finding), *_read_on(finding, facts.listed_by[:_BOOKIES_MAX], entry), *_topic(topic)], [])
 
 
-def _stuck(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def _stuck_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
     look = [_metadata(finding), shell("listbookies -a -h"), *_topic(topic)]
-    unload = pulsar_commands.unloading(topic) if topic else []
+    unload = pulsar_commands.unload_commands(topic) if topic else []
     fence = [] if topic else [shell(f"readledger -l {finding.ledger_id} -fe 0 -le 0 -r")]
     return Steps(look, [*unload, *fence])
 
 
 _NEXT: dict[Kind, Callable[[Finding, PulsarLedger | None], Steps]] = {
-    Kind.ENTRY_WITHOUT_REPLICA: _without_replica,
-    Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: _outside_ensemble,
-    Kind.ENTRY_BELOW_ACK_QUORUM: _below_quorum,
-    Kind.ENTRY_CORRUPT: _corrupt,
-    Kind.ENTRY_BELOW_WRITE_QUORUM: _below_quorum,
-    Kind.ENSEMBLE_DUPLICATE_BOOKIE: _duplicate,
-    Kind.PLACEMENT_FAILED: _placement,
-    Kind.PLACEMENT_SOFT: _placement,
-    Kind.UNDERREPLICATED_UNRECOVERABLE: _unrecoverable,
-    Kind.UNDERREPLICATED_BEYOND_GRACE: _marked,
-    Kind.MARK_WITHOUT_LEDGER: _mark_without_ledger,
-    Kind.BOOKIE_SILENT_YET_REGISTERED: bookie_commands.silent_bookie,
-    Kind.BOOKIE_LOST_UNNOTICED: bookie_commands.lost_bookie,
-    Kind.BOOKIE_LOST_CONTENT: bookie_commands.lost_content,
-    Kind.BOOKIE_FAILING_REQUESTS: bookie_commands.failing_bookie,
-    Kind.METADATA_MALFORMED: _malformed,
-    Kind.LEDGER_STUCK: _stuck,
-    Kind.ENTRIES_BEYOND_END: _beyond_end,
-    Kind.LEDGER_POPULATION_DROPPED: bookie_commands.population,
+    Kind.ENTRY_WITHOUT_REPLICA: _without_replica_steps,
+    Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: _outside_ensemble_steps,
+    Kind.ENTRY_BELOW_ACK_QUORUM: _below_quorum_steps,
+    Kind.ENTRY_CORRUPT: _corrupt_steps,
+    Kind.ENTRY_BELOW_WRITE_QUORUM: _below_quorum_steps,
+    Kind.ENSEMBLE_DUPLICATE_BOOKIE: _duplicate_steps,
+    Kind.PLACEMENT_FAILED: _placement_steps,
+    Kind.PLACEMENT_SOFT: _placement_steps,
+    Kind.UNDERREPLICATED_UNRECOVERABLE: _unrecoverable_steps,
+    Kind.UNDERREPLICATED_BEYOND_GRACE: _mark_steps,
+    Kind.MARK_WITHOUT_LEDGER: _mark_without_ledger_steps,
+    Kind.BOOKIE_SILENT_YET_REGISTERED: bookie_commands.silent_bookie_steps,
+    Kind.BOOKIE_LOST_UNNOTICED: bookie_commands.lost_bookie_steps,
+    Kind.BOOKIE_LOST_CONTENT: bookie_commands.lost_content_steps,
+    Kind.BOOKIE_FAILING_REQUESTS: bookie_commands.failing_bookie_steps,
+    Kind.METADATA_MALFORMED: _malformed_steps,
+    Kind.LEDGER_STUCK: _stuck_steps,
+    Kind.ENTRIES_BEYOND_END: _beyond_end_steps,
+    Kind.LEDGER_POPULATION_DROPPED: bookie_commands.population_steps,
 }
 assert _NEXT.keys() == CATALOGUE.keys(), "each kind of the catalogue has its commands"

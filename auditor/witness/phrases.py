@@ -38,7 +38,7 @@ def clocks(times_ms: Sequence[int]) -> str:
     for time in map(clock, times_ms):
         told.append(time.removeprefix(date))
         date = time.partition(" ")[0] + " "
-    return joined(told)
+    return join_names(told)
 
 
 def span(ms: int, *, tenths: bool = False) -> str:
@@ -64,7 +64,7 @@ def runs(ranges: Ranges, total: int) -> str:
     return shown if counted == total else f"{shown} and {total - counted} more"
 
 
-def named(names: Sequence[object], total: int | None = None) -> str:
+def name_some(names: Sequence[object], total: int | None = None) -> str:
     """Return the first few names as text, and count the rest.
 
     The rest are names beyond NAMES_TOLD, and those of `total` that `names` does not have.
@@ -74,11 +74,11 @@ def named(names: Sequence[object], total: int | None = None) -> str:
     return ", ".join(some) + (f" and {more} more" if more > 0 else "")
 
 
-def joined(names: Sequence[object]) -> str:
+def join_names(names: Sequence[object]) -> str:
     """Return names as text with "and" before the last: "b1", "b1 and b2", "b1, b2 and b3".
 
-    More than NAMES_TOLD names are written as by `named`.
+    More than NAMES_TOLD names are written as by `name_some`.
     """
     if not 1 < len(names) <= NAMES_TOLD:
-        return named(names)
-    return f"{named(names[:-1])} and {names[-1]}"
+        return name_some(names)
+    return f"{name_some(names[:-1])} and {names[-1]}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from auditor.model.evidence import Look
 from auditor.model.facts import DuplicateFacts, PlacementFacts, WriteSetFacts
 from auditor.model.finding import Finding, Kind
-from auditor.witness.phrases import joined, named
+from auditor.witness.phrases import join_names, name_some
 from auditor.witness.sentences import TellLedger
 
 WRITE_SETS_TOLD_MAX = 2
@@ -22,39 +22,39 @@ _MORE_WRITE_SETS = {
 """What a witness says of write sets that are only counted: of a single one, of several."""
 
 
-def _duplicate(finding: Finding, facts: DuplicateFacts, _looks: Sequence[Look]) -> str:
+def _duplicate_sentences(finding: Finding, facts: DuplicateFacts, _looks: Sequence[Look]) -> str:
     assert finding.segment is not None, finding
-    twice = [f"{bookie} at positions {joined(at)}" for bookie, at in facts.positions[:BOOKIES_TOLD_MAX]]
+    twice = [f"{bookie} at positions {join_names(at)}" for bookie, at in facts.positions[:BOOKIES_TOLD_MAX]]
     more = len(facts.positions) - len(twice)
     others = f"; and {more} more twice" if more > 0 else ""
     return (
-        f"{_segment(finding)} of ledger {finding.ledger_id} (ensemble {named(finding.segment.ensemble)}) names "
+        f"{_segment_words(finding)} of ledger {finding.ledger_id} (ensemble {name_some(finding.segment.ensemble)}) names "
         f"{'; '.join(twice)}{others}. An entry whose write set has two positions of one bookie has one copy there, not two."
     )
 
 
-def _placement(finding: Finding, facts: PlacementFacts, _looks: Sequence[Look]) -> str:
+def _placement_sentences(finding: Finding, facts: PlacementFacts, _looks: Sequence[Look]) -> str:
     shown = facts.shown[:WRITE_SETS_TOLD_MAX]
     more = facts.deciding - len(shown)
     judged = "as the Java auditor judges" if facts.java_mode else "by the locations assigned to the bookies"
     parameters = ", ".join(f"{name}={value}" for name, value in facts.parameters)
     judged_by = f"{parameters}; {judged}" if parameters else judged
     lines = [
-        f"{_segment(finding)} of ledger {finding.ledger_id} {_ADHERES[finding.kind]} to the {facts.policy}-aware policy "
+        f"{_segment_words(finding)} of ledger {finding.ledger_id} {_ADHERES[finding.kind]} to the {facts.policy}-aware policy "
         f"({judged_by}).",
-        *(f"{_write_set(one, facts)}." for one in shown),
+        *(f"{_write_set_words(one, facts)}." for one in shown),
     ]
     if more > 0:
         too = _MORE_WRITE_SETS[finding.kind][more > 1]
         lines.append(f"{more} more of its {facts.write_sets} write sets {too}.")
     if facts.without_location:
-        lines.append(f"No location is assigned to {joined(facts.without_location)}.")
+        lines.append(f"No location is assigned to {join_names(facts.without_location)}.")
     if facts.recorded_policy:
         lines.append(f"Its writer recorded {facts.recorded_policy}: shown, not judged.")
     return " ".join(lines)
 
 
-def _write_set(one: WriteSetFacts, facts: PlacementFacts) -> str:
+def _write_set_words(one: WriteSetFacts, facts: PlacementFacts) -> str:
     """Return a clause for one write set.
 
     For example: "The write set from position 2 (b3 at /r1, b1 at /r1) has 1 rack (/r1) and needs
@@ -66,10 +66,10 @@ def _write_set(one: WriteSetFacts, facts: PlacementFacts) -> str:
     nowhere = "not writable" if facts.java_mode else "without location"
     places = zip(one.members, one.locations, strict=True)
     members = [f"{bookie} {nowhere}" if place is None else f"{bookie} at {place}" for bookie, place in places]
-    return f"{what} ({named(members)}) {one.why}"
+    return f"{what} ({name_some(members)}) {one.why}"
 
 
-def _segment(finding: Finding) -> str:
+def _segment_words(finding: Finding) -> str:
     segment = finding.segment
     assert segment is not None, finding
     if segment.last_entry_id < segment.first_entry_id:
@@ -78,7 +78,7 @@ def _segment(finding: Finding) -> str:
 
 
 TELL: dict[Kind, TellLedger] = {
-    Kind.ENSEMBLE_DUPLICATE_BOOKIE: _duplicate,
-    Kind.PLACEMENT_FAILED: _placement,
-    Kind.PLACEMENT_SOFT: _placement,
+    Kind.ENSEMBLE_DUPLICATE_BOOKIE: _duplicate_sentences,
+    Kind.PLACEMENT_FAILED: _placement_sentences,
+    Kind.PLACEMENT_SOFT: _placement_sentences,
 }

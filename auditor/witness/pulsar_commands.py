@@ -77,7 +77,7 @@ def _of_parts(parts: list[str], wanted: range) -> str:
     return f"{_PREFIX}{'/'.join(parts[:-1])}/{unquote_plus(parts[-1])}"
 
 
-def looks(ledger: PulsarLedger) -> list[str]:
+def look_commands(ledger: PulsarLedger) -> list[str]:
     """Return commands that show the topic's ledgers and cursors, or schemas, in the broker."""
     topic = shlex.quote(ledger.topic)
     stats = f"pulsar-admin topics stats-internal {topic}"
@@ -88,7 +88,7 @@ def looks(ledger: PulsarLedger) -> list[str]:
     return [stats]
 
 
-def reading(ledger: PulsarLedger, ledger_id: int | None, entry_id: str) -> list[str]:
+def read_commands(ledger: PulsarLedger, ledger_id: int | None, entry_id: str) -> list[str]:
     """Return the command that makes the broker read one entry.
 
     Return no command unless the ledger holds messages.
@@ -98,7 +98,7 @@ def reading(ledger: PulsarLedger, ledger_id: int | None, entry_id: str) -> list[
     return [f"pulsar-admin topics get-message-by-id -l {ledger_id} -e {entry_id} {shlex.quote(ledger.topic)}"]
 
 
-def unloading(ledger: PulsarLedger) -> list[str]:
+def unload_commands(ledger: PulsarLedger) -> list[str]:
     """Return the command that makes a broker load the topic anew, which closes an open ledger.
 
     It changes something. Return no command unless the ledger holds messages or a cursor.

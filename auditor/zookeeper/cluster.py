@@ -12,7 +12,7 @@ from auditor.wire.layout import LedgerLayout
 from auditor.wire.service_uri import ServiceUri
 from auditor.zookeeper.multi_read import NO_AUTH, NO_NODE, OK, Znode
 from auditor.zookeeper.reading import read_many
-from auditor.zookeeper.refusal import refusal, unavailable
+from auditor.zookeeper.refusal import refusal_sentence, unavailable_error
 from auditor.zookeeper.session import Session
 
 INSTANCE_ID_CHARACTERS_MAX = 100
@@ -52,7 +52,7 @@ def find_root(session: Session, uri: ServiceUri) -> Place:
     found = list(read_many(session, paths))
     for root, znode in zip(uri.roots, found, strict=True):
         if znode.error not in (OK, NO_NODE):
-            raise unavailable(znode.path, znode.error)
+            raise unavailable_error(znode.path, znode.error)
         if znode.error == OK:
             layout = _layout(znode)
             return Place(root, layout, tuple(_oddities(uri, root, layout, found)))
@@ -72,9 +72,9 @@ def read_settings(session: Session, root: str) -> Settings:
     problems: list[str] = []
     for znode in (instance, disable, delay):
         if znode.error not in (OK, NO_NODE, NO_AUTH):
-            raise unavailable(znode.path, znode.error)
+            raise unavailable_error(znode.path, znode.error)
         if znode.error == NO_AUTH:
-            problems.append(refusal(znode.path, znode.error))
+            problems.append(refusal_sentence(znode.path, znode.error))
     return Settings(
         instance_id=_instance_id(instance, problems),
         replication_disabled=disable.error != NO_NODE,  # A znode that we may not read exists.

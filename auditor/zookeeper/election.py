@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from auditor.wire import underreplication_mark, znode_paths
 from auditor.zookeeper.multi_read import NO_AUTH, NO_NODE, OK
 from auditor.zookeeper.reading import children_of_many, read_many
-from auditor.zookeeper.refusal import refusal, unavailable
+from auditor.zookeeper.refusal import refusal_sentence, unavailable_error
 from auditor.zookeeper.session import Session
 
 VOTES_READ_MAX: Final = 16
@@ -41,13 +41,13 @@ def read_elected(session: Session, root: str) -> Elected:
     if listed.error == NO_NODE:
         return Elected(None)
     if listed.error != OK:
-        return _refused(listed.path, listed.error)
+        return _refused_election(listed.path, listed.error)
     votes = islice(znode_paths.votes_in_order(listed.names), VOTES_READ_MAX)
     for znode in read_many(session, [f"{path}/{vote}" for vote in votes]):
         if znode.error == NO_NODE:
             continue
         if znode.error != OK:
-            return _refused(znode.path, znode.error)
+            return _refused_election(znode.path, znode.error)
         name = underreplication_mark.decode_name(znode.data)
         if name is None:
             return Elected(NOT_KNOWN, f"the elected auditor is not known: znode {znode.path} names no bookie")
@@ -55,7 +55,7 @@ def read_elected(session: Session, root: str) -> Elected:
     return Elected(None)
 
 
-def _refused(path: str, error: int) -> Elected:
+def _refused_election(path: str, error: int) -> Elected:
     if error != NO_AUTH:
-        raise unavailable(path, error)
-    return Elected(NOT_KNOWN, f"the elected auditor is not known: {refusal(path, error)}")
+        raise unavailable_error(path, error)
+    return Elected(NOT_KNOWN, f"the elected auditor is not known: {refusal_sentence(path, error)}")

@@ -10,7 +10,7 @@ from auditor.wire import znode_paths
 from auditor.wire.layout import LedgerLayout
 from auditor.zookeeper.multi_read import NO_NODE, OK
 from auditor.zookeeper.reading import children_of_many
-from auditor.zookeeper.refusal import unavailable
+from auditor.zookeeper.refusal import unavailable_error
 from auditor.zookeeper.session import Session
 
 PARENTS_PER_PARTITION = 32
@@ -91,7 +91,7 @@ def _children(session: Session, root: str, parents: list[str] | tuple[str, ...])
     for parent, children in zip(parents, answers, strict=True):
         vanished = children.error == NO_NODE and parent != ""
         if children.error != OK and not vanished:
-            raise unavailable(children.path, children.error)
+            raise unavailable_error(children.path, children.error)
         yield parent, tuple(children.names)
 
 

@@ -11,10 +11,10 @@ from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
 from auditor.wire import ledger_metadata, underreplication_mark, znode_paths
 from auditor.wire.layout import LedgerLayout
-from auditor.zookeeper.locks import locked
+from auditor.zookeeper.locks import with_lock
 from auditor.zookeeper.multi_read import NO_AUTH, NO_NODE, OK, Znode
 from auditor.zookeeper.reading import read_many
-from auditor.zookeeper.refusal import refusal
+from auditor.zookeeper.refusal import refusal_sentence
 from auditor.zookeeper.session import Session
 
 BESIDE: Final = (znode_paths.mark_path, znode_paths.lock_path)
@@ -48,9 +48,9 @@ class LedgerReader:
         for znode in znodes:
             marking = _Marking(znode, next(znodes)) if with_marks else None
             znode = next(znodes) if with_marks else znode
-            yield from _unplaced(placed.unplaced_next(), look, now_ms)
+            yield from _unplaced_records(placed.take_unplaced(), look, now_ms)
             yield _record(placed.next_id(), look, now_ms(), marking, znode)
-        yield from _unplaced(placed.unplaced_next(), look, now_ms)
+        yield from _unplaced_records(placed.take_unplaced(), look, now_ms)
 
     def passwords(self, ids: Iterable[LedgerId]) -> dict[LedgerId, bytes | None]:
         """Return the ledgers' passwords, for checking the HMAC of read entries only.
@@ -60,9 +60,9 @@ class LedgerReader:
         placed = _PlacedIds(ids, self._root, self._layout)
         passwords: dict[LedgerId, bytes | None] = {}
         for znode in read_many(self._session, placed.paths()):
-            passwords.update((ledger_id, None) for ledger_id, _ in placed.unplaced_next())
+            passwords.update((ledger_id, None) for ledger_id, _ in placed.take_unplaced())
             passwords[placed.next_id()] = _password(znode)
-        passwords.update((ledger_id, None) for ledger_id, _ in placed.unplaced_next())
+        passwords.update((ledger_id, None) for ledger_id, _ in placed.take_unplaced())
         return passwords
 
 
@@ -75,7 +75,7 @@ class _Marking(NamedTuple):
     def decoded(self) -> Mark | None:
         if self.mark.error != OK:
             return None
-        return locked(underreplication_mark.decode(self.mark.data, self.mark.ctime_ms), self.lock)
+        return with_lock(underreplication_mark.decode(self.mark.data, self.mark.ctime_ms), self.lock)
 
 
 class _PlacedIds:
@@ -102,7 +102,7 @@ class _PlacedIds:
             yield from (self._root + path_of(ledger_id) for path_of in beside)
             yield self._root + path
 
-    def unplaced_next(self) -> Iterator[tuple[LedgerId, str]]:
+    def take_unplaced(self) -> Iterator[tuple[LedgerId, str]]:
         while self._asked and self._asked[0][1]:
             yield self._asked.popleft()
 
@@ -112,7 +112,7 @@ class _PlacedIds:
         return ledger_id
 
 
-def _unplaced(unplaced: Iterator[tuple[LedgerId, str]], look: int, now_ms: Callable[[], int]) -> Iterator[LedgerRecord]:
+def _unplaced_records(unplaced: Iterator[tuple[LedgerId, str]], look: int, now_ms: Callable[[], int]) -> Iterator[LedgerRecord]:
     for ledger_id, why in unplaced:
         yield LedgerRecord(ledger_id, look, now_ms(), RecordStatus.GONE, detail=why)
 
@@ -124,11 +124,11 @@ def _record(ledger_id: LedgerId, look: int, read_at_ms: int, marking: _Marking |
     for read in (znode, marking.mark) if marking else (znode,):
         if read.error not in (OK, NO_NODE):
             status = RecordStatus.NOT_AUTHORISED if read.error == NO_AUTH else RecordStatus.UNREADABLE
-            return LedgerRecord(ledger_id, look, read_at_ms, status, mark=mark, detail=refusal(read.path, read.error))
-    return _decoded(ledger_id, look, read_at_ms, mark, znode)
+            return LedgerRecord(ledger_id, look, read_at_ms, status, mark=mark, detail=refusal_sentence(read.path, read.error))
+    return _decode_record(ledger_id, look, read_at_ms, mark, znode)
 
 
-def _decoded(ledger_id: LedgerId, look: int, read_at_ms: int, mark: Mark | None, znode: Znode) -> LedgerRecord:
+def _decode_record(ledger_id: LedgerId, look: int, read_at_ms: int, mark: Mark | None, znode: Znode) -> LedgerRecord:
     stamp = ZnodeStamp(znode.czxid, znode.version, znode.ctime_ms, znode.mtime_ms)
     try:
         metadata = ledger_metadata.decode(znode.data)

@@ -11,7 +11,7 @@ from auditor.model.ledger import Mark, ReplicationLock
 from auditor.wire import underreplication_mark, znode_paths
 from auditor.zookeeper.multi_read import CONNECTION_LOSS, NO_AUTH, NO_NODE, OK, Znode
 from auditor.zookeeper.reading import children_of_many, read_many
-from auditor.zookeeper.refusal import refusal, unavailable
+from auditor.zookeeper.refusal import refusal_sentence, unavailable_error
 from auditor.zookeeper.session import Session
 
 LOCKS_READ_MAX: Final = 10_000
@@ -39,8 +39,8 @@ def read_locks(session: Session, root: str, marked: Collection[LedgerId]) -> Loc
     (listed,) = children_of_many(session, [root + znode_paths.LOCKS])
     if listed.error not in (OK, NO_NODE):
         if listed.error != NO_AUTH:
-            raise unavailable(listed.path, listed.error)
-        locks.problem = f"who replicates the marked ledgers is not known: {refusal(listed.path, listed.error)}"
+            raise unavailable_error(listed.path, listed.error)
+        locks.problem = f"who replicates the marked ledgers is not known: {refusal_sentence(listed.path, listed.error)}"
         return locks
     named = (znode_paths.lock_id_of(name) for name in listed.names)
     ids = sorted(ledger_id for ledger_id in named if ledger_id is not None and ledger_id in marked)
@@ -52,12 +52,12 @@ def read_locks(session: Session, root: str, marked: Collection[LedgerId]) -> Loc
     paths = (root + znode_paths.lock_path(ledger_id) for ledger_id in read)
     for ledger_id, znode in zip(read, read_many(session, paths), strict=True):
         if znode.error == CONNECTION_LOSS:
-            raise unavailable(znode.path, znode.error)
+            raise unavailable_error(znode.path, znode.error)
         locks.by_ledger[ledger_id] = znode
     return locks
 
 
-def locked(mark: Mark, znode: Znode) -> Mark:
+def with_lock(mark: Mark, znode: Znode) -> Mark:
     """Return the mark with the lock that was read as `znode`; unchanged if there is no lock.
 
     A lock whose znode names nobody has the holder "". For a lock that cannot be read nothing is
@@ -66,6 +66,8 @@ def locked(mark: Mark, znode: Znode) -> Mark:
     if znode.error == NO_NODE:
         return mark
     if znode.error != OK:
-        return replace(mark, problem=mark.problem or f"whether it is locked is not known: {refusal(znode.path, znode.error)}")
+        return replace(
+            mark, problem=mark.problem or f"whether it is locked is not known: {refusal_sentence(znode.path, znode.error)}"
+        )
     holder = underreplication_mark.decode_name(znode.data)
     return replace(mark, lock=ReplicationLock(holder or "", znode.ctime_ms))

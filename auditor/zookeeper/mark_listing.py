@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
 from auditor.wire import underreplication_mark, znode_paths
-from auditor.zookeeper.locks import locked, read_locks
+from auditor.zookeeper.locks import read_locks, with_lock
 from auditor.zookeeper.multi_read import NO_AUTH, NO_NODE, OK
 from auditor.zookeeper.reading import children_of_many, read_many
-from auditor.zookeeper.refusal import refusal, unavailable
+from auditor.zookeeper.refusal import refusal_sentence, unavailable_error
 from auditor.zookeeper.session import Session
 
 INNER_LEVELS = znode_paths.MARK_DEPTH - 1
@@ -43,42 +43,42 @@ def read_marks(session: Session, root: str) -> Marks:
     paths: Iterable[str] = [root + znode_paths.MARKS]
     for _ in range(INNER_LEVELS):
         paths = _inner(session, root, paths, marks)
-    ids = _marked(session, root, paths, marks)
+    ids = _marked_ids(session, root, paths, marks)
     for znode in read_many(session, (root + znode_paths.mark_path(ledger_id) for ledger_id in ids)):
         ledger_id = znode_paths.mark_id_of(znode.path[len(root) :])
         assert ledger_id is not None, znode.path
         if znode.error == OK:
             marks.by_ledger[ledger_id] = underreplication_mark.decode(znode.data, znode.ctime_ms)
         elif znode.error != NO_NODE:
-            _refused(marks, znode.path, znode.error)
+            _record_refusal(marks, znode.path, znode.error)
     locks = read_locks(session, root, marks.by_ledger)
     marks.lock_problem = locks.problem
     for ledger_id, znode in locks.by_ledger.items():
-        marks.by_ledger[ledger_id] = locked(marks.by_ledger[ledger_id], znode)
+        marks.by_ledger[ledger_id] = with_lock(marks.by_ledger[ledger_id], znode)
     return marks
 
 
 def _inner(session: Session, root: str, parents: Iterable[str], marks: Marks) -> Iterator[str]:
-    for children in _told_apart(session, root, parents, marks):
+    for children in _sort_children(session, root, parents, marks):
         marks.unexpected_znodes += len(children.unexpected)
         yield from (root + path for path in children.inner)
 
 
-def _marked(session: Session, root: str, parents: Iterable[str], marks: Marks) -> Iterator[LedgerId]:
-    for children in _told_apart(session, root, parents, marks):
+def _marked_ids(session: Session, root: str, parents: Iterable[str], marks: Marks) -> Iterator[LedgerId]:
+    for children in _sort_children(session, root, parents, marks):
         marks.unexpected_znodes += len(children.unexpected)
         yield from children.ledger_ids
 
 
-def _told_apart(session: Session, root: str, parents: Iterable[str], marks: Marks) -> Iterator[znode_paths.Branch]:
+def _sort_children(session: Session, root: str, parents: Iterable[str], marks: Marks) -> Iterator[znode_paths.Branch]:
     for children in children_of_many(session, parents):
         if children.error == OK:
             yield znode_paths.tell_marks_apart(children.path[len(root) :], children.names)
         elif children.error != NO_NODE:
-            _refused(marks, children.path, children.error)
+            _record_refusal(marks, children.path, children.error)
 
 
-def _refused(marks: Marks, path: str, error: int) -> None:
+def _record_refusal(marks: Marks, path: str, error: int) -> None:
     if error != NO_AUTH:
-        raise unavailable(path, error)
-    marks.problem = marks.problem or f"the marks are not all known: {refusal(path, error)}"
+        raise unavailable_error(path, error)
+    marks.problem = marks.problem or f"the marks are not all known: {refusal_sentence(path, error)}"

@@ -18,7 +18,7 @@ from auditor.zookeeper.ledger_reading import LedgerReader
 from auditor.zookeeper.mark_listing import Marks
 from auditor.zookeeper.multi_read import CONNECTION_LOSS, NO_NODE, OK
 from auditor.zookeeper.reading import read_many
-from auditor.zookeeper.refusal import refusal, unavailable
+from auditor.zookeeper.refusal import refusal_sentence, unavailable_error
 from auditor.zookeeper.session import ReadCounts, Session, connect
 
 RAW_BYTES_MAX = 4 * 2**20
@@ -115,13 +115,13 @@ class MetadataStore:
         """
         (znode,) = read_many(self._session, [path])
         if znode.error == CONNECTION_LOSS:
-            raise unavailable(path, znode.error)
+            raise unavailable_error(path, znode.error)
         if znode.error == OK and len(znode.data) <= RAW_BYTES_MAX:
             return znode.data
         if znode.error == OK:
             self._odd(f"znode {path} is larger than {RAW_BYTES_MAX} bytes: it is not read")
         elif znode.error != NO_NODE:
-            self._odd(refusal(path, znode.error))
+            self._odd(refusal_sentence(path, znode.error))
         return None
 
     def listing_partitions(self, parents_max: int = PARENTS_PER_PARTITION) -> Listing:

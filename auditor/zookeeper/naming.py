@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from auditor.first_checker.schedule import expected, extents, positions
+from auditor.first_checker.schedule import expected_entries, extents, positions
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerState, RecordStatus
 from auditor.model.naming import Naming, NamingLedger
@@ -78,5 +78,5 @@ def _entries_on(metadata: LedgerMetadata, bookie_id: BookieId) -> int | None:
     for extent in clear:
         at = positions(extent.segment.ensemble).get(bookie_id)
         if at is not None:
-            count += expected(extent, at, size, quorum).count()
+            count += expected_entries(extent, at, size, quorum).count()
     return count

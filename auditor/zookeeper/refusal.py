@@ -15,12 +15,12 @@ _SAYS: Final = {
 }
 
 
-def refusal(path: str, error: int) -> str:
+def refusal_sentence(path: str, error: int) -> str:
     """Return a sentence on why `path` has no data. `error` is a KeeperException code."""
     assert error != OK, path
     return f"znode {path} {_SAYS.get(error, f'could not be read: ZooKeeper error {error}')}"
 
 
-def unavailable(path: str, error: int) -> StoreUnavailable:
+def unavailable_error(path: str, error: int) -> StoreUnavailable:
     """Return the exception for a znode without which nothing can be said about the cluster."""
-    return StoreUnavailable(f"the cluster's metadata could not be read: {refusal(path, error)}")
+    return StoreUnavailable(f"the cluster's metadata could not be read: {refusal_sentence(path, error)}")

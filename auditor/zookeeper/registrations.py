@@ -12,7 +12,7 @@ from auditor.model.identity import BookieId, is_bookie_id
 from auditor.wire import bookie_registration, znode_paths
 from auditor.zookeeper.multi_read import NO_AUTH, NO_NODE, OK, Znode
 from auditor.zookeeper.reading import children_of_many, read_many
-from auditor.zookeeper.refusal import refusal, unavailable
+from auditor.zookeeper.refusal import refusal_sentence, unavailable_error
 from auditor.zookeeper.session import Session
 
 READONLY_NAME: Final = "readonly"
@@ -27,7 +27,7 @@ def read_bookies(session: Session, root: str, look: int, now_ms: Callable[[], in
     BookKeeper's own address lookup. Costs three lists, and two reads a bookie. Raises
     StoreUnavailable when a list cannot be read or the connection is lost.
     """
-    available, readonly, cookies = _listed(session, root)
+    available, readonly, cookies = _list_registrations(session, root)
     ids = sorted(available | readonly | cookies)
     znodes = read_many(session, _registration_paths(root, ids))
     records = []
@@ -42,7 +42,7 @@ def read_cookies(session: Session, root: str) -> frozenset[BookieId]:
 
     A bookie gets its cookie at its first start and loses it when it is decommissioned.
     """
-    return _listed(session, root)[2]
+    return _list_registrations(session, root)[2]
 
 
 def known_by_cookie(records: Iterable[BookieRecord]) -> frozenset[BookieId] | None:
@@ -61,12 +61,12 @@ def unregistered_detail(bookie_id: BookieId, cookies: frozenset[BookieId] | None
     return NO_COOKIE if cookies is not None and bookie_id not in cookies else ""
 
 
-def _listed(session: Session, root: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+def _list_registrations(session: Session, root: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     paths = [root + name for name in (znode_paths.AVAILABLE, znode_paths.READONLY, znode_paths.COOKIES)]
     lists = []
     for children in children_of_many(session, paths):
         if children.error not in (OK, NO_NODE):
-            raise unavailable(children.path, children.error)
+            raise unavailable_error(children.path, children.error)
         lists.append(frozenset(children.names) - {READONLY_NAME})
     available, readonly, cookies = lists
     return available, readonly, cookies
@@ -83,7 +83,7 @@ def _record(
 ) -> BookieRecord:
     for znode in (writable, readonly):
         if znode.error not in (OK, NO_NODE, NO_AUTH):
-            raise unavailable(znode.path, znode.error)
+            raise unavailable_error(znode.path, znode.error)
     # A bookie whose registration we may not read is registered all the same.
     if writable.error != NO_NODE:
         registration, (host, port, problem) = Registration.WRITABLE, _address(bookie_id, writable)
@@ -96,7 +96,7 @@ def _record(
 
 def _address(bookie_id: BookieId, znode: Znode) -> tuple[str | None, int | None, str]:
     if znode.error != OK:
-        return None, None, refusal(znode.path, znode.error)
+        return None, None, refusal_sentence(znode.path, znode.error)
     if not is_bookie_id(bookie_id):
         return None, None, f"znode {znode.path} is registered under a name that is not a bookie id"
     try:

@@ -31,7 +31,7 @@ from auditor import __version__
 from auditor.clock import rfc3339
 from auditor.commands.context import Context, terms_of
 from auditor.commands.publishing import clear_up, publish, publish_failure, write_results
-from auditor.commands.resumption import begun
+from auditor.commands.resumption import resume_about
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
 from auditor.evidence.journal import Journal
@@ -134,7 +134,7 @@ class Nights:
 
     def _process(self, night: Night, resumed: str | None, cut_at: int | None) -> list[str]:
         context, now = self._context(), self._tomorrow()
-        about = begun(context, self.output, resumed, now) if resumed else self._begin(context, now)
+        about = resume_about(context, self.output, resumed, now) if resumed else self._begin(context, now)
         self._cut = Cut(cut_at)
         before = self._latest()
         try:
@@ -160,7 +160,7 @@ class Nights:
             handed = {"unregistered_since_ms": previous.unregistered_since_ms}
             about = replace(about, previous_population=previous.population(50), **handed)
         directory = self.output.start(about.run_id)
-        journal = Journal.reopened(directory)
+        journal = Journal.reopen(directory)
         counts = ReadCounts()
         add_kept_counts(counts, journal.began_with_reads)
         journal.reads = lambda: kept_reads(counts)

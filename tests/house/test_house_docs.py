@@ -369,7 +369,7 @@ def test_every_kind_has_commands_and_a_story():
     """A kind without a row in `_NEXT` or without a teller would end a run, or the demo."""
     assert set(Kind) == set(CATALOGUE)
     assert set(CATALOGUE) == set(next_commands._NEXT)
-    assert set(seeding.told_kinds()) == set(seeding.TELLERS) == set(Kind) - seeding.TAKES_TWO_RUNS
+    assert set(seeding.story_kinds()) == set(seeding.TELLERS) == set(Kind) - seeding.TAKES_TWO_RUNS
 
 
 def test_fields_of_names():

@@ -77,7 +77,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "only bookies that hold a whole stripe are asked",
         SCHEDULE,
         "first_checker/schedule.py",
-        "if length >= size or expected(extent, at, size, quorum):",
+        "if length >= size or expected_entries(extent, at, size, quorum):",
         "if length >= size:",
         ("tests/unit/first_checker/test_first_checker_schedule.py::test_each_bookie_with_an_entry_is_asked_once",),
     ),

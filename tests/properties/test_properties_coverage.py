@@ -286,16 +286,16 @@ PLANTED: dict[str, Plant] = {
         "auditor.judging.settle._conclusive", lambda right: lambda read: False
     ),
     "a bookie that cannot list is believed before it is probed": _of_class(
-        PROBED, "judged", lambda right: lambda self, wants: right(replace(self, all_unknown=False), wants)
+        PROBED, "split_share", lambda right: lambda self, wants: right(replace(self, all_unknown=False), wants)
     ),
     "an entry that a probe did not find condemns the whole bookie": _of_class(
-        PROBED, "judged", lambda right: lambda self, wants: right(replace(self, lacks_ledger=bool(self.absent)), wants)
+        PROBED, "split_share", lambda right: lambda self, wants: right(replace(self, lacks_ledger=bool(self.absent)), wants)
     ),
     "an unknown ledger condemns only the entries probed": _of_class(
-        PROBED, "judged", lambda right: lambda self, wants: right(replace(self, lacks_ledger=False), wants)
+        PROBED, "split_share", lambda right: lambda self, wants: right(replace(self, lacks_ledger=False), wants)
     ),
     "a probe that failed is passed over": _of_class(
-        PROBED, "judged", lambda right: lambda self, wants: right(replace(self, failed=EMPTY), wants)
+        PROBED, "split_share", lambda right: lambda self, wants: right(replace(self, failed=EMPTY), wants)
     ),
     "the ends of segments are not probed": _instead(
         "auditor.first_checker.probing._some_ends", lambda right: lambda plan, bookie, wants: right(plan, bookie, wants)[:1]

@@ -231,7 +231,7 @@ def test_without_any_bookie_what_metadata_says_is_said(spark: SparkSession, tmp_
 def test_a_second_run_on_one_output_is_noticed(cluster: SandboxCluster, tmp_path: Path):
     """Before anything is contacted, and in a sentence that names the lock."""
     output = Output(place(str(tmp_path / "audits")))
-    with output.locked(), pytest.raises(ConfigError, match=r"another run is at work in .*audits .*\.lock.*wait for it"):
+    with output.hold_lock(), pytest.raises(ConfigError, match=r"another run is at work in .*audits .*\.lock.*wait for it"):
         audit(cluster, tmp_path)
     assert [] == list((tmp_path / "audits").glob("run-*"))
 

@@ -14,7 +14,7 @@ from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.facts import facts_json
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.verdict import Exempt, Unknown
-from auditor.summary.cause_rows import Backdrop, told
+from auditor.summary.cause_rows import Backdrop, causes_json
 from auditor.summary.causes import Backgrounds, choose
 from auditor.summary.clues import MARKS, Clues
 from auditor.summary.periods import Births
@@ -163,7 +163,7 @@ def caused(findings: list[dict[str, Any]], *, beside: dict[str, int] | None = No
     around = Backgrounds(touches, {}, Births(none, none), lambda edges: np.zeros(len(edges) + 1, np.int64))
     up = BookieRecord("bookie-3:3181", 2, 0, Registration.WRITABLE, "h", 3181, True, "", Greeting.ANSWERED)
     facts = ClusterFacts("zk://h/ledgers", ("h",), "/ledgers", "hierarchical", "inst", False, None)
-    return told(choose(hits, around), hits, Backdrop(facts, {up.bookie_id: up}, frozenset())).as_json()
+    return causes_json(choose(hits, around), hits, Backdrop(facts, {up.bookie_id: up}, frozenset())).as_json()
 
 
 def wiped_bookie(ledgers: int = 40_000) -> tuple[dict[str, Any], list[dict[str, Any]]]:

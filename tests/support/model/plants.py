@@ -57,12 +57,12 @@ def one_look_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def windows_are_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each bookie is held to the entries of the position behind its own."""
-    right = schedule.expected
+    right = schedule.expected_entries
 
     def shifted(extent: Any, at: tuple[int, ...], size: int, quorum: int) -> Any:
         return right(extent, tuple((position + 1) % size for position in at), size, quorum)
 
-    monkeypatch.setattr(coverage, "expected", shifted)
+    monkeypatch.setattr(coverage, "expected_entries", shifted)
     monkeypatch.setattr(coverage, "is_healthy", lambda metadata, answers: False)
     monkeypatch.setattr(ledger, "is_healthy", lambda metadata, answers: False)
 
@@ -95,7 +95,7 @@ def deleted_is_violated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def absence_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a list lacks is never read: no loss can be confirmed."""
-    monkeypatch.setattr(judgement, "_wanted", lambda seen: ((), False))
+    monkeypatch.setattr(judgement, "_wanted_reads", lambda seen: ((), False))
 
 
 def read_only_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,13 +132,13 @@ def marks_stay_young(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def two_audits_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every other judging of the same loss shows an entry more."""
-    losses, count = entries._finding, iter(range(10**9))
+    losses, count = entries._entry_finding, iter(range(10**9))
 
     def unsteady(kind: Kind, number: int, *rest: Any, **more: Any) -> Finding:
         found = losses(kind, number, *rest, **more)
         return replace(found, entries_total=found.entries_total + next(count) % 2)
 
-    monkeypatch.setattr(entries, "_finding", unsteady)
+    monkeypatch.setattr(entries, "_entry_finding", unsteady)
 
 
 def the_last_ledger_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +158,7 @@ def the_first_word_counts(monkeypatch: pytest.MonkeyPatch) -> None:
             answers, reads = {**look.answers, **answers}, {**look.reads, **reads}
         return answers, reads
 
-    monkeypatch.setattr(judgement, "_heard", heard)
+    monkeypatch.setattr(judgement, "_merge_looks", heard)
 
 
 def changed_metadata_is_not_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,4 +222,4 @@ def leftovers_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def all_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that goes on has forgotten its journal."""
-    monkeypatch.setattr(Journal, "reopened", classmethod(lambda cls, run: cls(run)))
+    monkeypatch.setattr(Journal, "reopen", classmethod(lambda cls, run: cls(run)))

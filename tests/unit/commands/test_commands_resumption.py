@@ -14,7 +14,7 @@ import pytest
 import structlog
 
 from auditor.commands.context import Context, terms_of
-from auditor.commands.resumption import begun, same_cluster
+from auditor.commands.resumption import resume_about, same_cluster
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
 from auditor.evidence.run_directory import Output, place, write_json
@@ -57,7 +57,7 @@ def test_a_run_goes_on_as_it_was_begun(tmp_path: Path):
     """With its own judging time, locations and maintenance; only that it goes on, and when, is new."""
     output = left_behind(tmp_path, partial=True, resumed_at=("2026-03-01T03:00:00.000Z",))
     before = About.from_json(json.loads(output.run(RUN_ID).read_text("run.json") or ""))
-    after = begun(context(), output, RUN_ID, NOW)
+    after = resume_about(context(), output, RUN_ID, NOW)
     assert ("2026-03-01T03:00:00.000Z", "2026-03-01T05:00:00.000Z") == after.resumed_at
     assert before == replace(after, resumed_at=before.resumed_at)
 
@@ -79,7 +79,7 @@ def test_a_run_of_other_terms_does_not_go_on(tmp_path: Path, says: str):
     """What verdicts or the exit code depend on must be what it was; the sentence names what is not."""
     flags, changes = REFUSED[says]
     with pytest.raises(ConfigError, match=says):
-        begun(context(**flags), left_behind(tmp_path, **changes), RUN_ID, NOW)
+        resume_about(context(**flags), left_behind(tmp_path, **changes), RUN_ID, NOW)
 
 
 @pytest.mark.parametrize(
@@ -87,20 +87,20 @@ def test_a_run_of_other_terms_does_not_go_on(tmp_path: Path, says: str):
 )
 def test_settings_that_no_verdict_depends_on_may_change(tmp_path: Path, flags: dict[str, str]):
     """Gentler limits are often why a run is gone on with."""
-    assert RUN_ID == begun(context(**flags), left_behind(tmp_path), RUN_ID, NOW).run_id
+    assert RUN_ID == resume_about(context(**flags), left_behind(tmp_path), RUN_ID, NOW).run_id
 
 
 @pytest.mark.parametrize("run_id", ["", "latest", "../run-20260301T020000Z-1a2b3c", f"run-{RUN_ID}"])
 def test_what_is_no_run_id_is_refused(tmp_path: Path, run_id: str):
     """It would name a directory."""
     with pytest.raises(ConfigError, match="is no run id, such as"):
-        begun(context(), left_behind(tmp_path), run_id, NOW)
+        resume_about(context(), left_behind(tmp_path), run_id, NOW)
 
 
 def test_a_run_that_is_not_there_does_not_go_on(tmp_path: Path):
     """Another OUTPUT, most likely: its path is in the sentence."""
     with pytest.raises(ConfigError, match=rf"{tmp_path}/run-20260301T020000Z-ffffff holds no run"):
-        begun(context(), left_behind(tmp_path), "20260301T020000Z-ffffff", NOW)
+        resume_about(context(), left_behind(tmp_path), "20260301T020000Z-ffffff", NOW)
 
 
 def test_a_run_that_wrote_nothing_does_not_go_on(tmp_path: Path):
@@ -108,7 +108,7 @@ def test_a_run_that_wrote_nothing_does_not_go_on(tmp_path: Path):
     output = left_behind(tmp_path)
     output.run(RUN_ID).remove("journal")
     with pytest.raises(ConfigError, match="before anything was written"):
-        begun(context(), output, RUN_ID, NOW)
+        resume_about(context(), output, RUN_ID, NOW)
 
 
 def test_a_finished_run_does_not_go_on(tmp_path: Path):
@@ -117,11 +117,11 @@ def test_a_finished_run_does_not_go_on(tmp_path: Path):
     write_json(output.run(RUN_ID), "summary.json", {})
     output.publish(output.run(RUN_ID))
     with pytest.raises(ConfigError, match="is finished: auditor report"):
-        begun(context(), output, RUN_ID, NOW)
+        resume_about(context(), output, RUN_ID, NOW)
     output.run(RUN_ID).remove("journal")
     output.root.files.delete_file(f"{output.root.path}/latest.json")
     with pytest.raises(ConfigError, match="is finished: auditor report"):
-        begun(context(), output, RUN_ID, NOW)
+        resume_about(context(), output, RUN_ID, NOW)
 
 
 def test_a_run_that_died_before_it_was_published_goes_on(tmp_path: Path):
@@ -129,17 +129,17 @@ def test_a_run_that_died_before_it_was_published_goes_on(tmp_path: Path):
     output = left_behind(tmp_path)
     write_json(output.run(RUN_ID), "summary.json", {})
     output.publish(output.start("20260301T010000Z-ffffff"))
-    assert RUN_ID == begun(context(), output, RUN_ID, NOW).run_id
+    assert RUN_ID == resume_about(context(), output, RUN_ID, NOW).run_id
 
 
 def test_a_run_that_a_later_one_overtook_does_not_go_on(tmp_path: Path):
     """Its results would take the place of newer ones. One that was finished before it is no matter."""
     output = left_behind(tmp_path)
     output.publish(output.start("20260301T010000Z-ffffff"))
-    assert RUN_ID == begun(context(), output, RUN_ID, NOW).run_id
+    assert RUN_ID == resume_about(context(), output, RUN_ID, NOW).run_id
     output.publish(output.start("20260301T030000Z-000000"))
     with pytest.raises(ConfigError, match="a run begun later is finished"):
-        begun(context(), output, RUN_ID, NOW)
+        resume_about(context(), output, RUN_ID, NOW)
 
 
 def test_a_run_cut_down_while_it_wrote_its_first_entry_does_not_go_on(tmp_path: Path):
@@ -150,7 +150,7 @@ def test_a_run_cut_down_while_it_wrote_its_first_entry_does_not_go_on(tmp_path: 
     journal.remove_file("000000.json")
     journal.write_text(".000000.json.tmp", text[:20])
     with pytest.raises(ConfigError, match="before anything was written"):
-        begun(context(), output, RUN_ID, NOW)
+        resume_about(context(), output, RUN_ID, NOW)
 
 
 def test_a_run_whose_journal_lost_its_beginning_does_not_go_on(tmp_path: Path):
@@ -159,18 +159,18 @@ def test_a_run_whose_journal_lost_its_beginning_does_not_go_on(tmp_path: Path):
     journal = output.run(RUN_ID) / "journal"
     journal.write_text("000002.json", journal.read_text("000000.json") or "")
     with pytest.raises(ConfigError, match=r"has a gap: .* start a new one"):
-        begun(context(), output, RUN_ID, NOW)
+        resume_about(context(), output, RUN_ID, NOW)
     journal.remove_file("000002.json")
     journal.write_text("000000.json", entry("look 1: over"))
     with pytest.raises(ConfigError, match="before anything was written"):
-        begun(context(), output, RUN_ID, NOW)
+        resume_about(context(), output, RUN_ID, NOW)
 
 
 @pytest.mark.parametrize("at", ["yesterday", "2026-03-01T02:00:00.000"])
 def test_a_run_that_does_not_say_when_it_began_does_not_go_on(tmp_path: Path, at: str):
     """Nor one that says it without a time zone."""
     with pytest.raises(ConfigError, match=r"is damaged .* start a new run"):
-        begun(context(), left_behind(tmp_path, started_at=at), RUN_ID, NOW)
+        resume_about(context(), left_behind(tmp_path, started_at=at), RUN_ID, NOW)
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "[]"])
@@ -179,12 +179,12 @@ def test_a_damaged_run_does_not_go_on(tmp_path: Path, text: str):
     output = left_behind(tmp_path)
     output.run(RUN_ID).write_text("run.json", text)
     with pytest.raises(ConfigError, match="start a new run"):
-        begun(context(), output, RUN_ID, NOW)
+        resume_about(context(), output, RUN_ID, NOW)
 
 
 def test_a_run_does_not_go_on_in_another_cluster(tmp_path: Path):
     """The same one by another of its hosts is the same."""
-    about = begun(context(), left_behind(tmp_path), RUN_ID, NOW)
+    about = resume_about(context(), left_behind(tmp_path), RUN_ID, NOW)
     same_cluster(about, replace(FACTS, metadata_service_uri="zk://other/ledgers", hosts=("other:2181",), root="/other"))
     with pytest.raises(ConfigError, match=f"another cluster than that of run {RUN_ID}"):
         same_cluster(about, replace(FACTS, instance_id="another"))

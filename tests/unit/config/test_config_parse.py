@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from auditor.config import SETTINGS, BookieLimits, Layers, Origin, ZooKeeperLimits, origins, parse, shown
+from auditor.config import SETTINGS, BookieLimits, Layers, Origin, ZooKeeperLimits, origins, parse, shown_values
 from auditor.config.parse import Settings
 from auditor.errors import ConfigError
 from auditor.model.placement import PlacementRule, Policy
@@ -203,14 +203,14 @@ def test_a_password_is_never_taken_from_a_flag_and_never_shown():
     assert "--pushgateway" in message and "AUDITOR_PUSHGATEWAY" in message and "s3cr3t" not in message
     settings = parse(Layers(environment={"AUDITOR_PUSHGATEWAY": secret}))
     assert settings.pushgateway == secret
-    assert shown(settings)["pushgateway"] == "http://***@gateway:9091"
+    assert shown_values(settings)["pushgateway"] == "http://***@gateway:9091"
     assert "s3cr3t" not in repr(settings) + refusal(Layers(environment={"AUDITOR_PUSHGATEWAY": secret.replace("http", "ftp")}))
 
 
 def test_what_is_shown_parses_to_the_same_settings():
     """The effective settings can be pasted into a file."""
     settings = parse(Layers(file={"rpc_timeout": "1500ms", "frame_bytes_max": "100MB", "tasks": 3}))
-    assert settings == parse(Layers(file={key: text for key, text in shown(settings).items() if text}))
+    assert settings == parse(Layers(file={key: text for key, text in shown_values(settings).items() if text}))
 
 
 def test_settings_travel():

@@ -38,7 +38,7 @@ def test_a_stage_is_done_once(run: Place):
 
     journal = Journal(run)
     told = [journal.once("listing", work, "first"), journal.once("listing", work, "second")]
-    again = Journal.reopened(run).once("listing", work, "third")
+    again = Journal.reopen(run).once("listing", work, "third")
     assert [{"word": "first"}] * 3 == [*told, again]
     assert ["first"] == calls
 
@@ -52,7 +52,7 @@ def test_what_a_stage_left_half_written_is_removed(run: Place):
     writes(run, "steps/look-1-judging-0")
     for name in (".part-0.parquet.crc", ".part-1.parquet.crc"):
         (run / "evidence/ledgers").write_text(name, "crc")
-    Journal.reopened(run)
+    Journal.reopen(run)
     assert {"evidence/ledgers/part-0.parquet", "evidence/ledgers/.part-0.parquet.crc"} == tables(run)
 
 
@@ -67,7 +67,7 @@ def test_a_stage_that_raised_is_not_done(run: Place):
     with pytest.raises(OSError, match="the disk is full"):
         journal.once("lists", fails)
     assert not journal.has_any
-    again = Journal.reopened(run)
+    again = Journal.reopen(run)
     again.once("lists", writes, run, "evidence/answers", "part-9")
     assert {"evidence/answers/part-9.parquet"} == tables(run)
 
@@ -75,7 +75,7 @@ def test_a_stage_that_raised_is_not_done(run: Place):
 def test_what_was_odd_is_not_forgotten(run: Place):
     """Sentences of all stages, in their order; a run that goes on has those of the stages it does not do again."""
     Journal(run).once("metadata", lambda: {"problems": ["a stray mark"]})
-    again = Journal.reopened(run)
+    again = Journal.reopen(run)
     again.once("lists", dict)
     again.once("verdicts", lambda: {"problems": ["judged again"]})
     assert ["a stray mark", "judged again"] == again.problems
@@ -85,7 +85,7 @@ def test_how_long_it_took_goes_on(run: Place):
     """The seconds of the run that was cut down, as of its last stage."""
     journal = Journal(run, seconds=lambda: {"load": 2.5})
     journal.once("listing", writes, run, "evidence/listing")
-    assert {"load": 2.5} == Journal.reopened(run).began_with
+    assert {"load": 2.5} == Journal.reopen(run).began_with
 
 
 def test_stages_are_read_in_the_order_they_were_done(run: Place):
@@ -95,7 +95,7 @@ def test_stages_are_read_in_the_order_they_were_done(run: Place):
     for number in range(12):
         seconds["load"] = float(number)
         journal.once(f"stage {number}", writes, run, f"steps/{number}")
-    assert {"load": 11.0} == Journal.reopened(run).began_with
+    assert {"load": 11.0} == Journal.reopen(run).began_with
     assert 12 == len(tables(run))
 
 
@@ -104,7 +104,7 @@ def test_what_the_journal_names_and_is_not_there_ends_it(run: Place):
     Journal(run).once("lists", writes, run, "evidence/answers")
     run.remove_file("evidence/answers/part-0.parquet")
     with pytest.raises(OutputError, match=r"part-0\.parquet is gone, which the journal names"):
-        Journal.reopened(run)
+        Journal.reopen(run)
 
 
 def test_a_journal_is_forgotten_from_its_end(run: Place, monkeypatch: pytest.MonkeyPatch):
@@ -129,5 +129,5 @@ def test_a_damaged_journal_is_a_sentence(run: Place, text: str):
     (run / "journal").create()
     (run / "journal").write_text("000000.json", text)
     with pytest.raises(OutputError, match=r"000000\.json is damaged .* start a new one"):
-        Journal.reopened(run)
+        Journal.reopen(run)
     assert {"evidence/listing/part-0.parquet"} == tables(run)

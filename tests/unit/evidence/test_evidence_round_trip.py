@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.evidence.gathered import evidence_of, gathered
+from auditor.evidence.gathered import evidence_by_ledger, evidence_of
 from auditor.evidence.rows import answer_row, bookie_records, bookie_row, greeting_row, ledger_row, read_row, table
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, READS, SEEN
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
@@ -125,11 +125,11 @@ def test_what_was_seen_comes_back_as_it_was(
 ) -> None:
     """Every ledger, look, answer and read; whole, in any slice, and in slices of slices; null lists are empty ones."""
     batch = seen_batch(ledgers, empty_as_null=empty_as_null)
-    assert list(ledgers) == list(gathered(batch))
+    assert list(ledgers) == list(evidence_by_ledger(batch))
     start = data.draw(st.integers(0, len(ledgers)))
     length = data.draw(st.integers(0, len(ledgers)))
-    assert list(ledgers[start : start + length]) == list(gathered(batch.slice(start, length)))
-    assert list(ledgers[start : start + length][1:3]) == list(gathered(batch.slice(start, length).slice(1, 2)))
+    assert list(ledgers[start : start + length]) == list(evidence_by_ledger(batch.slice(start, length)))
+    assert list(ledgers[start : start + length][1:3]) == list(evidence_by_ledger(batch.slice(start, length).slice(1, 2)))
 
 
 @settings(max_examples=20, deadline=None)
@@ -140,7 +140,7 @@ def test_what_was_seen_survives_parquet_and_arrow_streams(ledgers: tuple[LedgerE
     file = io.BytesIO()
     pq.write_table(pa.Table.from_batches([batch], schema=SEEN), file)
     again = pq.read_table(io.BytesIO(file.getvalue()), schema=SEEN)
-    assert list(ledgers) == [one for part in again.to_batches(max_chunksize=3) for one in gathered(part)]
+    assert list(ledgers) == [one for part in again.to_batches(max_chunksize=3) for one in evidence_by_ledger(part)]
 
 
 def sample(count: int) -> list[LedgerEvidence]:
@@ -169,7 +169,7 @@ def sample(count: int) -> list[LedgerEvidence]:
 def test_a_slice_is_read_at_its_own_rows(start: int, length: int) -> None:
     """batch.slice keeps offsets into shared columns; nothing is shifted by them."""
     ledgers = sample(12)
-    assert ledgers[start : start + length] == list(gathered(seen_batch(ledgers).slice(start, length)))
+    assert ledgers[start : start + length] == list(evidence_by_ledger(seen_batch(ledgers).slice(start, length)))
 
 
 def test_a_null_list_with_hidden_values_is_empty() -> None:
@@ -179,7 +179,7 @@ def test_a_null_list_with_hidden_values_is_empty() -> None:
     full = batch.column("answers")
     hidden = pa.ListArray.from_arrays(full.offsets, full.values, mask=pa.array([n in (3, 6) for n in range(8)]))
     columns = [hidden if name == "answers" else batch.column(name) for name in SEEN.names]
-    again = list(gathered(pa.RecordBatch.from_arrays(columns, schema=SEEN)))
+    again = list(evidence_by_ledger(pa.RecordBatch.from_arrays(columns, schema=SEEN)))
     assert {} == again[3].looks[0].answers == again[6].looks[0].answers
     assert ledgers[7] == again[7]
 
@@ -190,7 +190,7 @@ def test_custom_metadata_that_is_null_is_empty() -> None:
     row = dict(zip(LEDGERS.names, ledger_row(one.looks[0].record), strict=True)) | {"custom_metadata": None}
     columns = {"ledger_id": [1], "records": [[row]], "answers": [None], "reads": [None]}
     batch = pa.RecordBatch.from_arrays([pa.array(columns[f.name], type=f.type) for f in SEEN], schema=SEEN)
-    (found,) = gathered(batch)
+    (found,) = evidence_by_ledger(batch)
     assert one.looks[0].record == found.looks[0].record
 
 
@@ -281,5 +281,5 @@ def test_evidence_written_before_locks_and_write_times_is_still_read(tmp_path: P
     expected = replace(record, stamp=ZnodeStamp(1, 2, 3, 0), mark=Mark(9, None, ("b1",)))
     nothing = pa.array([None], pa.list_(pa.struct(ANSWERS))), pa.array([None], pa.list_(pa.struct(READS)))
     row = [pa.array([7]), pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), structs), *nothing]
-    (found,) = gathered(pa.RecordBatch.from_arrays(row, schema=SEEN))
+    (found,) = evidence_by_ledger(pa.RecordBatch.from_arrays(row, schema=SEEN))
     assert expected == found.looks[0].record

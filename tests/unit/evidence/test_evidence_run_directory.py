@@ -140,7 +140,7 @@ def test_an_output_that_cannot_be_written_is_noticed_before_the_run(tmp_path: Pa
     (tmp_path / "audits").write_text("a file")
     with (
         pytest.raises(OutputError, match=r"cannot write (to )?file:.*audits"),
-        Output(place(str(tmp_path / "audits"))).locked(),
+        Output(place(str(tmp_path / "audits"))).hold_lock(),
     ):
         pass
 
@@ -152,17 +152,17 @@ def test_a_full_disk_is_noticed_before_the_run(root: Place, monkeypatch: pytest.
         raise OutputError(f"cannot write {place.uri}/{name}: no space left on device")
 
     monkeypatch.setattr(Place, "write_text", full)
-    with pytest.raises(OutputError, match="no space left"), Output(root).locked():
+    with pytest.raises(OutputError, match="no space left"), Output(root).hold_lock():
         pass
 
 
 def test_a_run_that_finds_the_lock_held_touches_nothing(root: Place, tmp_path: Path):
     """Nobody else writes or removes the file with which a run tries its directory."""
     output = Output(root)
-    with output.locked():
+    with output.hold_lock():
         before = tmp_path / "audits" / ".writable"
         before.write_text("of the run at work")
-        with pytest.raises(OutputError, match="another run is at work"), output.locked():
+        with pytest.raises(OutputError, match="another run is at work"), output.hold_lock():
             pass
         assert "of the run at work" == before.read_text()
 
@@ -171,12 +171,12 @@ def test_two_runs_at_once_are_noticed(root: Place):
     """The second is told which lock, and what to do; afterwards the lock is free."""
     output = Output(root)
     with (
-        output.locked(),
+        output.hold_lock(),
         pytest.raises(OutputError, match=rf"another run is at work in .*{LOCK}.*another --output"),
-        output.locked(),
+        output.hold_lock(),
     ):
         pass
-    with output.locked():
+    with output.hold_lock():
         pass
 
 
@@ -190,11 +190,11 @@ def test_a_lock_lapses_with_its_process(root: Place, end: signal.Signals):
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert "held\n" == holder.stdout.readline()
-        with pytest.raises(OutputError), Output(root).locked():
+        with pytest.raises(OutputError), Output(root).hold_lock():
             pass
         os.kill(holder.pid, end)
         holder.wait(LINE_TIMEOUT_S)
-        with Output(root).locked():
+        with Output(root).hold_lock():
             pass
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from auditor.evidence import shards as shards_module
-from auditor.evidence.shards import EVERYTHING, Shard, cut
+from auditor.evidence.shards import EVERYTHING, Shard, cut_shards
 from auditor.model.identity import LEDGER_ID_MAX
 
 SEED = 20260301
@@ -21,20 +21,20 @@ def listed(*ids: int) -> pa.ChunkedArray:
 @pytest.mark.parametrize("ids", [(), (5,), (0, LEDGER_ID_MAX)])
 def test_few_ledgers_are_one_shard(ids: tuple[int, ...]):
     """No range at all is cut where one shard takes everything."""
-    assert [EVERYTHING] == cut(listed(*ids), 2)
-    assert cut(listed(*ids), 2)[0].is_all
+    assert [EVERYTHING] == cut_shards(listed(*ids), 2)
+    assert cut_shards(listed(*ids), 2)[0].is_all
 
 
 def test_shards_are_nearly_equal_and_never_larger_than_allowed():
     """Seven ledgers, three a shard at most: 2, 2 and 3 of them, not 3, 3 and 1."""
-    shards = cut(listed(70, 10, 60, 20, 50, 30, 40), 3)
+    shards = cut_shards(listed(70, 10, 60, 20, 50, 30, 40), 3)
     assert [Shard(0, 0, 29), Shard(1, 30, 49), Shard(2, 50, LEDGER_ID_MAX)] == shards
     assert not any(shard.is_all for shard in shards)
 
 
 def test_an_id_listed_twice_counts_once():
     """The listing may name a ledger twice; it goes through once."""
-    assert [EVERYTHING] == cut(listed(7, 7, 7, 8), 2)
+    assert [EVERYTHING] == cut_shards(listed(7, 7, 7, 8), 2)
 
 
 def test_every_id_is_in_exactly_one_shard():
@@ -45,7 +45,7 @@ def test_every_id_is_in_exactly_one_shard():
             rng.choice([0, LEDGER_ID_MAX, rng.randrange(50), rng.randrange(LEDGER_ID_MAX)]) for _ in range(rng.randrange(40))
         ]
         size = rng.randrange(1, 12)
-        shards = cut(listed(*ids), size)
+        shards = cut_shards(listed(*ids), size)
         assert [0, *(one.last + 1 for one in shards[:-1])] == [one.first for one in shards], f"seed {SEED}: {ids} by {size}"
         assert LEDGER_ID_MAX == shards[-1].last
         within = [sum(one.first <= i <= one.last for i in set(ids)) for one in shards]
@@ -56,4 +56,4 @@ def test_every_id_is_in_exactly_one_shard():
 def test_there_are_never_more_shards_than_the_bound(monkeypatch: pytest.MonkeyPatch):
     """Then they are larger than was asked for."""
     monkeypatch.setattr(shards_module, "SHARDS_MAX", 3)
-    assert 3 == len(cut(listed(*range(100)), 1))
+    assert 3 == len(cut_shards(listed(*range(100)), 1))

@@ -125,7 +125,7 @@ def test_sets_that_ascend_are_joined(base: int) -> None:
     for seed in range(60):
         draw = random.Random(f"joined {base} {seed}")
         sets = [random_set(draw, base + SPAN * number) for number in range(draw.randint(0, 4))]
-        joined, plain = EntrySet.joined(made for made, _ in sets), set().union(*(plain for _, plain in sets))
+        joined, plain = EntrySet.join(made for made, _ in sets), set().union(*(plain for _, plain in sets))
         check(joined, plain)
         assert tuple(piece for made, _ in sets for piece in made.pieces) == joined.pieces, f"base {base}, seed {seed}"
 

@@ -10,7 +10,7 @@ from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
 
 from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.ledger import judge
-from auditor.first_checker.probing import ProbePlan, planned
+from auditor.first_checker.probing import ProbePlan, plan_probes
 from auditor.first_checker.reasons import REASON_OF_ANSWER
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
@@ -493,7 +493,7 @@ def test_that_a_ledger_is_open_for_long_is_no_violation() -> None:
 def test_the_probes_of_a_ledger_are_its_own() -> None:
     """Those planned for it by the terms, and for no other ledger: when they were all answered nothing is unknown."""
     terms = replace(TERMS, probe_entries=3, probe_seed=11)
-    plan = planned(ProbePlan(LEDGER, 3, 11), "b1", [EntrySet.span(0, 99)])
+    plan = plan_probes(ProbePlan(LEDGER, 3, 11), "b1", [EntrySet.span(0, 99)])
     reads = {("b1", e): EntryRead("b1", LEDGER, e, 0, 0, ReadStatus.PRESENT) for e in plan.all}
     answers = {"b1": Answer("b1", LEDGER, 0, 0, AnswerStatus.UNSUPPORTED)}
     verdict = judge(record(ledger("e1 w1 0:[b1] closed 99")), answers, reads, terms)

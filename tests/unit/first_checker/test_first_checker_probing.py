@@ -14,7 +14,7 @@ from support.stories import LEDGER, NOW_MS
 
 from auditor.first_checker.coverage import Coverage, coverage
 from auditor.first_checker.entry_set import EntrySet
-from auditor.first_checker.probing import SEGMENT_ENDS_MAX, ProbePlan, missing_bound, planned
+from auditor.first_checker.probing import SEGMENT_ENDS_MAX, ProbePlan, missing_bound, plan_probes
 from auditor.first_checker.reasons import REASON_OF_READ
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import Terms
@@ -74,7 +74,7 @@ def _entries(sets: Iterable[EntrySet]) -> set[int]:
 
 def test_the_ends_of_each_segment_are_probed_and_a_sample_of_the_rest() -> None:
     """First and last entry expected of the bookie in each segment: both sides of each ensemble change."""
-    found = planned(PLAN, "b1", shares((0, 9), (20, 29), (50, 50)))
+    found = plan_probes(PLAN, "b1", shares((0, 9), (20, 29), (50, 50)))
     assert (0, 9, 20, 29, 50) == found.ends
     assert 3 == len(found.random) == len(set(found.random) - set(found.ends))
     assert all(0 <= e <= 9 or 20 <= e <= 29 for e in found.random)
@@ -93,27 +93,27 @@ def test_the_ends_are_those_of_the_bookies_own_stripe() -> None:
 def test_a_small_share_is_probed_whole() -> None:
     """What is not an end is sampled without replacement, until nothing is left."""
     for entries in (3, 4, 100):
-        assert (0, 4, 1, 2, 3) == planned(ProbePlan(LEDGER, entries, 0), "b1", shares((0, 4))).all
-    assert (7,) == planned(PLAN, "b1", shares((7, 7))).all
-    assert () == planned(PLAN, "b1", []).all
+        assert (0, 4, 1, 2, 3) == plan_probes(ProbePlan(LEDGER, entries, 0), "b1", shares((0, 4))).all
+    assert (7,) == plan_probes(PLAN, "b1", shares((7, 7))).all
+    assert () == plan_probes(PLAN, "b1", []).all
 
 
 def test_the_sample_is_the_same_for_whoever_judges_again() -> None:
     """Seed, ledger and bookie fix it, each of them; and it stays this one: later versions replay stored runs."""
     wants = shares((0, 10**6))
-    assert (171_917, 366_659, 630_351) == planned(PLAN, "b1", wants).random
+    assert (171_917, 366_659, 630_351) == plan_probes(PLAN, "b1", wants).random
     others = (
-        planned(ProbePlan(LEDGER, 3, 12), "b1", wants),
-        planned(ProbePlan(LEDGER + 1, 3, 11), "b1", wants),
-        planned(PLAN, "b2", wants),
+        plan_probes(ProbePlan(LEDGER, 3, 12), "b1", wants),
+        plan_probes(ProbePlan(LEDGER + 1, 3, 11), "b1", wants),
+        plan_probes(PLAN, "b2", wants),
     )
-    assert 4 == len({planned(PLAN, "b1", wants).random, *(other.random for other in others)})
+    assert 4 == len({plan_probes(PLAN, "b1", wants).random, *(other.random for other in others)})
 
 
 def test_each_choice_of_entries_is_as_likely() -> None:
     """Over many seeds each pair out of six is drawn about as often (chi square, 14 degrees of freedom, p = 0.0001)."""
     pairs = list(combinations(range(1, 7), 2))
-    drawn = Counter(planned(ProbePlan(LEDGER, 2, seed), "b1", shares((0, 7))).random for seed in range(6_000))
+    drawn = Counter(plan_probes(ProbePlan(LEDGER, 2, seed), "b1", shares((0, 7))).random for seed in range(6_000))
     assert set(pairs) == set(drawn)
     mean = 6_000 / len(pairs)
     assert sum((drawn[pair] - mean) ** 2 / mean for pair in pairs) < 42.6
@@ -130,7 +130,7 @@ def test_an_exabyte_of_entries_costs_no_more() -> None:
 def test_ends_are_bounded_and_those_of_the_ledger_are_always_among_them() -> None:
     """Of thousands of segments a seeded choice of ends is probed, another one for another seed."""
     wants = shares(*((10 * n, 10 * n + 5) for n in range(3_000)))
-    some, others = (planned(ProbePlan(LEDGER, 3, seed), "b1", wants) for seed in (1, 2))
+    some, others = (plan_probes(ProbePlan(LEDGER, 3, seed), "b1", wants) for seed in (1, 2))
     ends = {end for want in wants for end in (want.first(), want.last())}
     assert SEGMENT_ENDS_MAX == len(some.ends) == len(set(some.ends))
     assert set(some.ends) <= ends
@@ -144,14 +144,14 @@ def test_the_ends_chosen_of_many_are_those_of_one_bookie_and_one_ledger() -> Non
     """Another bookie, ledger or seed has others: together they see more of the changes of an ensemble."""
     wants = shares(*((10 * n, 10 * n + 5) for n in range(3_000)))
     plans = (PLAN, ProbePlan(LEDGER + 1, 3, 11), ProbePlan(LEDGER, 3, 12))
-    assert 4 == len({planned(PLAN, "b2", wants).ends, *(planned(plan, "b1", wants).ends for plan in plans)})
+    assert 4 == len({plan_probes(PLAN, "b2", wants).ends, *(plan_probes(plan, "b1", wants).ends for plan in plans)})
 
 
 def test_the_ends_chosen_are_the_same_for_whoever_judges_again() -> None:
     """Of 130 ends two are left out, and they stay these: later versions replay stored runs."""
     wants = shares(*((10 * n, 10 * n + 5) for n in range(65)))
     ends = {end for want in wants for end in (want.first(), want.last())}
-    assert {550, 605} == ends - set(planned(PLAN, "b1", wants).ends)
+    assert {550, 605} == ends - set(plan_probes(PLAN, "b1", wants).ends)
 
 
 def test_one_entry_is_sampled_where_one_is_allowed() -> None:
@@ -272,5 +272,5 @@ def test_a_loss_larger_than_the_bound_is_nearly_always_noticed() -> None:
     unnoticed = 0
     for seed in range(2_000):
         lost = set(draw.sample(range(1, 599), round(598 * missing_bound(30))))
-        unnoticed += not lost & set(planned(ProbePlan(LEDGER, 30, seed), "b1", shares((0, 599))).random)
+        unnoticed += not lost & set(plan_probes(ProbePlan(LEDGER, 30, seed), "b1", shares((0, 599))).random)
     assert unnoticed / 2_000 < 0.05

@@ -12,7 +12,7 @@ import pytest
 from support.looks import looks
 from support.stories import NOW_MS, Bookie, State, Story, drive
 
-from auditor.first_checker.recheck import Instruction, Next, Suspicion, next_step, same_state, settled_from
+from auditor.first_checker.recheck import Instruction, Next, Suspicion, newest_state_start, next_step, same_state
 from auditor.judging.settle import Todo
 from auditor.model.availability import AnswerStatus
 from auditor.model.finding import Kind
@@ -151,7 +151,7 @@ def test_what_the_looks_so_far_demand(text: str, must_ask: bool, suspicion: Susp
 )
 def test_what_was_seen_counts_from_the_last_change_on(text: str, index: int) -> None:
     """The first of the newest looks that saw one and the same metadata."""
-    assert index == settled_from(looks(text))
+    assert index == newest_state_start(looks(text))
 
 
 def test_a_mark_is_no_change_of_the_metadata() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.first_checker.entry_set import EntrySet
-from auditor.first_checker.renaming import RENAME_READS_MAX, RenameCase, Renamed, holds, reads_due, renamed
+from auditor.first_checker.renaming import RENAME_READS_MAX, RenameCase, Renamed, find_new_name, holds, reads_due
 from auditor.model.availability import Answer, AnswerStatus, ReadStatus, SequenceGroup
 from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
 from auditor.wire.entry_availability import canonical
@@ -93,22 +93,22 @@ def said(*lists: Answer) -> dict[tuple[str, int], Answer]:
 def test_the_one_bookie_that_holds_all_of_each_ledger_is_the_new_name():
     """Another that holds nothing, or one ledger only, does not stand in its way."""
     answers = said(listed("new", 1, DUE), listed("new", 2, DUE), listed("other", 1, DUE), listed("other", 2, DUE[:1]))
-    assert Renamed("new", (1, 2)) == renamed(CASE, answers, {})
+    assert Renamed("new", (1, 2)) == find_new_name(CASE, answers, {})
 
 
 def test_two_that_hold_it_are_no_new_name():
     """Nobody knows which."""
-    assert None is renamed(CASE, said(*(listed(b, i, DUE) for b in ("new", "too") for i in (1, 2))), {})
+    assert None is find_new_name(CASE, said(*(listed(b, i, DUE) for b in ("new", "too") for i in (1, 2))), {})
 
 
 def test_one_ledger_less_and_it_is_no_new_name():
     """Also where it was not asked about one."""
-    assert None is renamed(CASE, said(listed("new", 1, DUE)), {})
-    assert None is renamed(CASE, {}, {})
-    assert None is renamed(RenameCase("gone", {}), said(listed("new", 1, DUE)), {})
+    assert None is find_new_name(CASE, said(listed("new", 1, DUE)), {})
+    assert None is find_new_name(CASE, {}, {})
+    assert None is find_new_name(RenameCase("gone", {}), said(listed("new", 1, DUE)), {})
 
 
 def test_a_bookie_that_some_segment_names_is_not_the_new_name():
     """What it holds it may hold in its own right."""
     assert CASE.is_named("b4") and not CASE.is_named("new")
-    assert None is renamed(CASE, said(listed("b4", 1, DUE), listed("b4", 2, DUE)), {})
+    assert None is find_new_name(CASE, said(listed("b4", 1, DUE), listed("b4", 2, DUE)), {})

@@ -10,7 +10,7 @@ from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.schedule import (
     EXPECTED_BYTES_MAX,
     Extent,
-    expected,
+    expected_entries,
     expected_groups,
     extents,
     foreign_runs,
@@ -35,7 +35,7 @@ def belongs(entry: int, position: int, e: int, w: int) -> bool:
 
 def window(first: int, last: int, position: int, e: int, w: int) -> EntrySet:
     """What a bookie at one position should hold."""
-    return expected(Extent(Segment(first, ()), last), (position,), e, w)
+    return expected_entries(Extent(Segment(first, ()), last), (position,), e, w)
 
 
 @pytest.mark.parametrize(("e", "w"), SHAPES)
@@ -85,7 +85,7 @@ def test_a_bookie_at_thousands_of_positions_costs_positions(last: int) -> None:
     """Four times the positions of one bookie take no more than five times the calls, and its share is one piece."""
 
     def share(size: int) -> EntrySet:
-        return expected(Extent(Segment(0, ("b",) * size), last), tuple(range(0, size, 2)), size, 1)
+        return expected_entries(Extent(Segment(0, ("b",) * size), last), tuple(range(0, size, 2)), size, 1)
 
     few, many = (calls(lambda size=size: share(size)) for size in (1_000, 4_000))
     assert 0 < many < 5 * few
@@ -97,7 +97,7 @@ def test_a_bookie_at_two_positions_should_hold_both_windows(e: int, w: int) -> N
     """The union of its positions' windows, counted once."""
     extent = Extent(Segment(9, ("b",) * e), 60)
     both = {n for n in range(9, 61) if belongs(n, 0, e, w) or belongs(n, e - 1, e, w)}
-    made = expected(extent, (0, e - 1), e, w)
+    made = expected_entries(extent, (0, e - 1), e, w)
     assert both == {n for run in made.runs() for n in range(run[0], run[1] + 1)}
 
 

@@ -8,7 +8,7 @@ from support.stories import groups
 from auditor.first_checker.confirmation import Wanted
 from auditor.first_checker.coverage import Reads, coverage
 from auditor.first_checker.entry_set import EMPTY, EntrySet
-from auditor.first_checker.stranded import Outside, named_by
+from auditor.first_checker.stranded import Outside, ensemble_bookies
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.facts import Search
@@ -42,7 +42,7 @@ def wanted(made: Reads, entries_max: int = 16, lost: EntrySet = LOST, only: str 
 
 
 def result(made: Reads, lost: EntrySet = LOST, text: str = E2, lists: dict[str, set[int]] | None = None) -> Search:
-    found = outside(lost, text, lists=lists).result(made, named_by(ledger(text)))
+    found = outside(lost, text, lists=lists).result(made, ensemble_bookies(ledger(text)))
     assert found is not None
     return found
 
@@ -59,7 +59,7 @@ def test_each_entry_is_looked_for_on_every_registered_bookie_outside_its_own_wri
 def test_a_bookie_that_is_named_and_should_hold_nothing_is_looked_at(text: str) -> None:
     """Of a segment without entries, or too short to reach it: nobody asks it for a list, and it may hold what others lack."""
     assert "x1" in outside(EntrySet.span(0, 1), text).scopes
-    assert "x1" in named_by(ledger(text))
+    assert "x1" in ensemble_bookies(ledger(text))
 
 
 def test_a_bookie_that_gave_a_list_is_not_read() -> None:

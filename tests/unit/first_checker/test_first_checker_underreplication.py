@@ -8,7 +8,7 @@ from support.stories import groups
 
 from auditor.first_checker.coverage import coverage
 from auditor.first_checker.entry_set import EntrySet
-from auditor.first_checker.probing import ProbePlan, planned
+from auditor.first_checker.probing import ProbePlan, plan_probes
 from auditor.first_checker.underreplication import age_ms, is_beyond_grace, is_stale, mark_facts
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
@@ -146,7 +146,7 @@ def test_a_ledger_that_needs_no_copy_needs_no_spare_bookie() -> None:
 def test_a_mark_is_not_stale_while_a_sample_stands_for_some_copies() -> None:
     """b2 cannot list: its probes were all there, and what was not read is assumed, not seen."""
     metadata, plan = ledger(E2), ProbePlan(7, 2, 11)
-    due = planned(plan, "b2", [EntrySet.span(0, 9)]).all
+    due = plan_probes(plan, "b2", [EntrySet.span(0, 9)]).all
     answers = {
         "b1": Answer("b1", 7, 1, 0, AnswerStatus.HELD, groups(set(range(10)))),
         "b2": Answer("b2", 7, 1, 0, AnswerStatus.UNSUPPORTED),

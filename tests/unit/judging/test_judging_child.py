@@ -15,7 +15,7 @@ import pytest
 from auditor.config import JudgingLimits
 from auditor.judging import isolation
 from auditor.judging.guard import Stopped
-from auditor.judging.isolation import isolated
+from auditor.judging.isolation import judge_in_child
 
 LONG = JudgingLimits(ledger_time_max_ms=60_000, ledger_memory_max=256 * 2**20)
 """No time of these tests is near it."""
@@ -37,7 +37,7 @@ def files() -> Iterator[list[int]]:
 def test_a_child_has_none_of_its_parents_files(files: list[int]) -> None:
     """But for the standard ones, and the pipe that it answers on; the parent keeps its own."""
     before = sorted(os.listdir("/proc/self/fd"))
-    (found,) = isolated([1], lambda _: sorted(os.listdir("/proc/self/fd")), LONG)
+    (found,) = judge_in_child([1], lambda _: sorted(os.listdir("/proc/self/fd")), LONG)
     listing = "3"
     assert sorted(["0", "1", "2", listing, str(files[1])]) == found
     assert before == sorted(os.listdir("/proc/self/fd"))
@@ -50,7 +50,7 @@ def test_a_child_is_the_first_to_go_and_leaves_no_core() -> None:
     def judge(_: int) -> tuple[str, tuple[int, int]]:
         return Path("/proc/self/oom_score_adj").read_text().strip(), resource.getrlimit(resource.RLIMIT_CORE)
 
-    assert [("1000", (0, before[1]))] == list(isolated([1], judge, LONG))
+    assert [("1000", (0, before[1]))] == list(judge_in_child([1], judge, LONG))
     assert before == resource.getrlimit(resource.RLIMIT_CORE)
 
 
@@ -71,7 +71,7 @@ def test_what_the_kernel_refuses_a_child_does_not_keep_it_from_judging(
             raise error
 
         kernel.setrlimit = fail
-        assert [1] == list(isolated([1], lambda one: one, LONG))
+        assert [1] == list(judge_in_child([1], lambda one: one, LONG))
 
 
 class Waits:
@@ -114,7 +114,7 @@ def test_a_silent_child_is_waited_for_in_five_parts_and_one_more(
     """So that a pause of the machine is one of them. Each is a fifth of the limit and the grace."""
     waits = Waits(5)
     monkeypatch.setattr(isolation, "select", waits)
-    assert ["judged"] == list(isolated([1], lambda _: "judged", LONG))
+    assert ["judged"] == list(judge_in_child([1], lambda _: "judged", LONG))
     assert [13_000.0] * 6 == waits.asked_ms[:6]
 
 
@@ -124,7 +124,7 @@ def test_a_child_that_stays_silent_is_killed_after_a_second_of_grace(
     """Its ledger is told to have taken too long; the next one has a child of its own."""
     waits = Waits(6)
     monkeypatch.setattr(isolation, "select", waits)
-    found = isolated(["forever", "judged"], lambda one: forever(1) if one == "forever" else one, LONG)
+    found = judge_in_child(["forever", "judged"], lambda one: forever(1) if one == "forever" else one, LONG)
     assert [Stopped("it took longer than 60 s and could not be interrupted"), "judged"] == list(found)
     assert 1.0 == pytest.approx(sum(waits.paused_s[:500]))
     assert {0.002} == set(waits.paused_s)
@@ -141,7 +141,7 @@ def test_no_signal_goes_to_a_child_that_has_ended_by_itself(ends: bool, monkeypa
         "kill",
         lambda pid, number: killed.append(pid) if os.getpid() == parent else kill(pid, number),
     )
-    results = list(isolated([1, 2], lambda one: os._exit(7) if ends else one, LONG))
+    results = list(judge_in_child([1, 2], lambda one: os._exit(7) if ends else one, LONG))
     assert [Stopped("it ended its process with exit code 7")] * 2 if ends else [1, 2] == results
     assert [] == killed
 
@@ -150,7 +150,7 @@ def test_where_others_collect_children_judging_goes_on() -> None:
     """Then it is not known how a child ended."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        results = list(isolated([7, 1], lambda one: os._exit(one) if one == 7 else one, LONG))
+        results = list(judge_in_child([7, 1], lambda one: os._exit(one) if one == 7 else one, LONG))
     finally:
         signal.signal(signal.SIGCHLD, before)
     assert [Stopped("it ended its process with exit code 0"), 1] == results
@@ -171,6 +171,6 @@ def test_a_fault_of_ours_ends_the_child(monkeypatch: pytest.MonkeyPatch) -> None
         raise KeyboardInterrupt("now")
 
     with pytest.raises(AssertionError, match="KeyboardInterrupt: now"):
-        list(isolated([1], fails, LONG))
+        list(judge_in_child([1], fails, LONG))
     with pytest.raises(ChildProcessError):
         os.waitpid(children[0], os.WNOHANG)

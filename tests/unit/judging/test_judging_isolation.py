@@ -17,7 +17,7 @@ import pytest
 from auditor.config import JudgingLimits
 from auditor.judging import isolation
 from auditor.judging.guard import Guard, Stopped
-from auditor.judging.isolation import isolated
+from auditor.judging.isolation import judge_in_child
 from auditor.judging.judge import POISON_MAX, Judge, TooManyPoisoned
 from auditor.model.evidence import LedgerEvidence, Look
 from auditor.model.ledger import LedgerRecord, RecordStatus
@@ -78,19 +78,19 @@ def test_what_ends_a_child_is_told_of_its_ledger_alone(end: str) -> None:
     ledgers = [end, 1, end, end, 2, end]
     stopped = Stopped(ENDS[end][1])
     limits = SHORT if stopped.why.startswith("it took longer") else LONG
-    assert [stopped, "judged 1", stopped, stopped, "judged 2", stopped] == list(isolated(ledgers, judged, limits))
+    assert [stopped, "judged 1", stopped, stopped, "judged 2", stopped] == list(judge_in_child(ledgers, judged, limits))
 
 
 def test_results_come_in_order_whatever_their_size() -> None:
     """Also such as no pipe holds at once."""
     sizes = [0, 1, 70_000, 3, 2_000_000, 5]
-    assert [b"x" * size for size in sizes] == list(isolated(sizes, lambda size: b"x" * size, LONG))
+    assert [b"x" * size for size in sizes] == list(judge_in_child(sizes, lambda size: b"x" * size, LONG))
 
 
 def test_no_ledgers_cost_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is forked for nothing."""
     monkeypatch.setattr(isolation.os, "fork", lambda: pytest.fail("a child for no ledger"))
-    assert [] == list(isolated([], judged, SHORT))
+    assert [] == list(judge_in_child([], judged, SHORT))
 
 
 def test_what_judging_raises_is_our_fault() -> None:
@@ -99,7 +99,7 @@ def test_what_judging_raises_is_our_fault() -> None:
     def wrong(ledger: int) -> None:
         assert ledger != 2, "two answers of one bookie"
 
-    results = isolated([1, 2, 3], wrong, LONG)
+    results = judge_in_child([1, 2, 3], wrong, LONG)
     assert None is next(results)
     with pytest.raises(AssertionError, match="AssertionError: two answers of one bookie"):
         next(results)
@@ -108,7 +108,7 @@ def test_what_judging_raises_is_our_fault() -> None:
 def test_a_child_that_is_not_needed_any_more_is_ended() -> None:
     """Whoever stops listening leaves no process behind; other tests' processes may stand beside it."""
     before = children()
-    results = isolated([1, "a loop in C"], judged, JudgingLimits())
+    results = judge_in_child([1, "a loop in C"], judged, JudgingLimits())
     assert "judged 1" == next(results)
     assert 1 == len(children() - before)
     results.close()  # type: ignore[attr-defined]
@@ -238,6 +238,8 @@ def test_as_many_stopped_ledgers_as_a_task_may_have_are_set_aside_and_no_more() 
 
     judge = Judge(dies, lambda one, why: f"{one.ledger_id} {why}", LONG, careful=True)
     batch = list(evidence(POISON_MAX))
-    assert [f"{one.ledger_id} judging was stopped: it ended its process with exit code 7" for one in batch] == judge.each(batch)
+    assert [f"{one.ledger_id} judging was stopped: it ended its process with exit code 7" for one in batch] == judge.judge_all(
+        batch
+    )
     with pytest.raises(TooManyPoisoned, match=f"more than {POISON_MAX} ledgers"):
-        judge.each(batch[:1])
+        judge.judge_all(batch[:1])

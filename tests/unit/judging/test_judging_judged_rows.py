@@ -48,7 +48,7 @@ def expected(standing: str, unknowns: list[str], detail: str) -> dict[str, Any]:
 
 def test_a_ledger_that_was_judged_is_told_by_its_verdict() -> None:
     """With the terms of the run, and no detail."""
-    step, row = rows.judged(seen(), TERMS, FACTS)
+    step, row = rows.judge_to_row(seen(), TERMS, FACTS)
     assert (DELETED, expected("exempt", [], "")) == (step, told(row))
 
 
@@ -65,8 +65,8 @@ def judging(monkeypatch: pytest.MonkeyPatch, *, careful: bool) -> Row:
     def aside(evidence: LedgerEvidence, detail: str) -> Row:
         return rows.set_aside(evidence, detail, TERMS, FACTS)[1]
 
-    judge = Judge(lambda one: rows.judged(one, TERMS, FACTS)[1], aside, LIMITS, careful=careful)
-    (row,) = judge.each([seen()])
+    judge = Judge(lambda one: rows.judge_to_row(one, TERMS, FACTS)[1], aside, LIMITS, careful=careful)
+    (row,) = judge.judge_all([seen()])
     return row
 
 
@@ -111,7 +111,7 @@ def test_ledgers_on_which_judging_raises_are_not_counted_as_stopped(
     """They cost no time: however many there are, each is set aside."""
     monkeypatch.setattr("auditor.judging.judge.POISON_MAX", 1)
     judge = Judge(raising(ValueError("odd")), lambda _, why: why, LIMITS, careful=False)
-    assert ["ValueError: odd"] * 3 == judge.each([seen()] * 3)
+    assert ["ValueError: odd"] * 3 == judge.judge_all([seen()] * 3)
 
 
 def test_a_ledger_is_judged_by_the_terms_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_a_ledger_is_judged_by_the_terms_of_the_run(monkeypatch: pytest.MonkeyPa
     given: list[object] = []
     settled = lambda *these: (given.append(these), (DELETED, ""))[1]  # noqa: E731
     monkeypatch.setattr(rows, "settle_and_check", settled)
-    assert DELETED == rows.judged(seen(), TERMS, FACTS)[0]
+    assert DELETED == rows.judge_to_row(seen(), TERMS, FACTS)[0]
     assert [(seen(), TERMS)] == given
 
 
@@ -147,7 +147,7 @@ def test_every_row_is_told_with_the_facts_of_the_cluster(monkeypatch: pytest.Mon
     """Witnesses name it."""
     given: list[object] = []
     monkeypatch.setattr(rows, "verdict_row", lambda *these: given.append(these[3]))
-    rows.judged(seen(), TERMS, FACTS)
+    rows.judge_to_row(seen(), TERMS, FACTS)
     rows.withheld(seen(), "differs", TERMS, FACTS)
     rows.set_aside(seen(), "stopped", TERMS, FACTS)
     assert [FACTS] * 3 == given
@@ -157,5 +157,5 @@ def test_every_row_is_told_with_the_facts_of_the_cluster(monkeypatch: pytest.Mon
 def test_only_a_careful_judge_works_in_a_child(careful: bool) -> None:
     """A fork costs more than most ledgers do."""
     judge = Judge(lambda _: os.getpid(), lambda _, why: why, LIMITS, careful=careful)
-    (pid,) = judge.each([seen()])
+    (pid,) = judge.judge_all([seen()])
     assert careful is (pid != os.getpid())

@@ -11,7 +11,7 @@ from support.stories import GRACE_MS, NOW_MS, Bookie, State, Story, drive
 from auditor.first_checker.probing import SEGMENT_ENDS_MAX
 from auditor.first_checker.recheck import Suspicion
 from auditor.judging import settle as judgement
-from auditor.judging.settle import Step, Todo, lists_demanded, reading_rounds_max, settle, settle_and_check, unjudged
+from auditor.judging.settle import Step, Todo, end_unjudged, lists_demanded, reading_rounds_max, settle, settle_and_check
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
@@ -38,7 +38,7 @@ def look(number: int, bookies: str, *answered: str) -> Look:
 def test_an_unjudged_ledger_is_unknown_for_one_reason() -> None:
     """Nothing is left to do."""
     expected = Step(Verdict(LEDGER, Standing.INDETERMINATE, unknowns=(Unknown.POISON,)), Todo.NOTHING)
-    assert expected == unjudged(LEDGER, Unknown.POISON)
+    assert expected == end_unjudged(LEDGER, Unknown.POISON)
 
 
 def test_lists_are_demanded_of_the_bookies_that_the_newest_look_names() -> None:
@@ -63,7 +63,7 @@ def returning(value: Any, *, given: list[Any] | None = None) -> Any:
 @pytest.mark.parametrize(
     ("due", "differ", "expected"),
     [
-        (True, ("entries",), (unjudged(LEDGER, Unknown.CHECKERS_DISAGREE), differ_text(("entries",)))),
+        (True, ("entries",), (end_unjudged(LEDGER, Unknown.CHECKERS_DISAGREE), differ_text(("entries",)))),
         (True, (), (SOUND, "")),
         (False, ("entries",), (SOUND, "")),
     ],

@@ -25,7 +25,7 @@ from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.sandbox.notation import ledger
 from auditor.second_checker.agreement import differences
-from auditor.second_checker.opinion import enumerated
+from auditor.second_checker.opinion import judge_entry_by_entry
 from auditor.wire.entry_availability import canonical
 
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
@@ -203,7 +203,7 @@ def test_a_bookie_that_was_gone_and_is_back_is_unknown_until_it_answers() -> Non
     step = settle(evidence, TERMS)
     (finding,) = step.verdict.findings
     assert (0, 1, ()) == (finding.copies.confirmed, finding.copies.unknown, finding.facts.gone)
-    assert step.verdict.copies == enumerated(evidence, TERMS).copies
+    assert step.verdict.copies == judge_entry_by_entry(evidence, TERMS).copies
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from support import report_stories as stories
 
 from auditor.model.finding import Kind
 from auditor.model.verdict import Unknown
-from auditor.report.surroundings_text import BOOKIES_NAMED_MAX, named, placement_words
+from auditor.report.surroundings_text import BOOKIES_NAMED_MAX, name_some, placement_words
 from auditor.report.text import render
 from auditor.report.unjudged_text import what_to_do
 
@@ -106,7 +106,7 @@ def test_what_ensembles_were_held_to_is_one_line(said: str, told: dict[str, Any]
 
 def test_names_are_bounded():
     """Ten, then a count."""
-    assert f"and {40 - BOOKIES_NAMED_MAX} more" in named([f"b{n}" for n in range(40)])
+    assert f"and {40 - BOOKIES_NAMED_MAX} more" in name_some([f"b{n}" for n in range(40)])
 
 
 def test_a_finding_on_the_cluster_is_told_as_such():

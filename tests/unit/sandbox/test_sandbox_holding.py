@@ -9,7 +9,7 @@ import pytest
 
 from auditor.model.availability import SequenceGroup
 from auditor.model.ledger import DigestType
-from auditor.sandbox.holding import Holding, entry_body, merged
+from auditor.sandbox.holding import Holding, entry_body, merge_runs
 from auditor.wire import entry_availability
 from auditor.wire.digest import BodyCheck, check_body
 from auditor.wire.entry_availability import groups_of
@@ -107,4 +107,4 @@ def test_impossible_pieces_are_refused(piece: tuple[int, int] | SequenceGroup) -
 
 def test_merged_runs_do_not_touch() -> None:
     """Runs that overlap or touch become one."""
-    assert merged([(5, 6), (0, 2), (3, 3), (6, 9), (11, 11)]) == [(0, 3), (5, 9), (11, 11)]
+    assert merge_runs([(5, 6), (0, 2), (3, 3), (6, 9), (11, 11)]) == [(0, 3), (5, 9), (11, 11)]

@@ -10,7 +10,7 @@ from support.stories import GRACE_MS, NOW_MS, drive, stories, tell
 from auditor.model.evidence import Terms
 from auditor.model.verdict import BookieLack, Exempt, Standing, Unknown, Verdict
 from auditor.second_checker.agreement import DIFFERENCE_CHARS_MAX, DIFFERENCES_TOLD_MAX, agree, differ_text, differences, is_due
-from auditor.second_checker.enough_looks import unsupported
+from auditor.second_checker.enough_looks import unsupported_claims
 from auditor.second_checker.opinion import Opinion
 
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
@@ -75,8 +75,8 @@ def test_no_entry_is_reported_on_fewer_looks_than_it_takes(cut: int) -> None:
         if any(one.family == "entry" for one in verdict.findings) and len(evidence.looks) > cut:
             seen += 1
             early = replace(evidence, looks=evidence.looks[:-cut])
-            assert () == unsupported(verdict, evidence, story.terms)
-            assert unsupported(verdict, early, story.terms), story.name
+            assert () == unsupported_claims(verdict, evidence, story.terms)
+            assert unsupported_claims(verdict, early, story.terms), story.name
     assert seen > 5
 
 

@@ -12,7 +12,7 @@ from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.finding import Kind
 from auditor.model.ledger import Mark
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
-from auditor.second_checker.enough_looks import unsupported
+from auditor.second_checker.enough_looks import unsupported_claims
 
 TERMS = Terms(judged_at_ms=10_000, underreplication_grace_ms=5_000, confirming_reads_max=16, looks_max=3)
 """A mark of the notation is of the time 0, and so beyond grace."""
@@ -34,7 +34,7 @@ NOT_BEHIND = "ENTRY_WITHOUT_REPLICA is reported, and the metadata was not read a
 
 def said(text: str, verdict: Verdict, terms: Terms = TERMS) -> list[str]:
     """What is said against the verdict on the looks that the text tells."""
-    return list(unsupported(verdict, LedgerEvidence(7, looks(text)), terms))
+    return list(unsupported_claims(verdict, LedgerEvidence(7, looks(text)), terms))
 
 
 def asked_at(count: int) -> str:
@@ -138,7 +138,7 @@ def test_how_long_a_ledger_that_kept_changing_is_marked_is_told_by_the_newest_lo
     """A mark that was made anew is within its grace again."""
     *before, newest = looks("A! B! C+! D+")
     made_anew = replace(newest, record=replace(newest.record, mark=Mark(9_000)))
-    assert () == unsupported(GIVEN_UP, LedgerEvidence(7, (*before, made_anew)), TERMS)
+    assert () == unsupported_claims(GIVEN_UP, LedgerEvidence(7, (*before, made_anew)), TERMS)
 
 
 def test_a_ledger_that_kept_changing_is_indeterminate() -> None:

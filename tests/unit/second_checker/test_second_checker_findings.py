@@ -18,9 +18,9 @@ from auditor.model.verdict import Exempt, Standing
 from auditor.sandbox.notation import ledger
 from auditor.second_checker.agreement import worst_entry_of
 from auditor.second_checker.copies import Entries
-from auditor.second_checker.findings import placement_told
+from auditor.second_checker.findings import placement_findings
 from auditor.second_checker.metadata import exemption, is_beyond_grace, is_stuck
-from auditor.second_checker.opinion import Opinion, enumerated
+from auditor.second_checker.opinion import Opinion, judge_entry_by_entry
 from auditor.second_checker.schedule import stretches
 
 AROUND = Surroundings(writable=frozenset({"b1", "b2", "b3", "x1"}))
@@ -37,7 +37,7 @@ def opinion(
     answers = {b: Answer(b, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(held)) for b, held in lists.items()}
     read = {(b, e): EntryRead(b, LEDGER, e, 0, NOW_MS, status) for (b, e), status in reads.items()}
     record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, NOW_MS), ledger(text), mark=mark)
-    return enumerated(LedgerEvidence(LEDGER, (Look(record, answers, read),) * looks), terms)
+    return judge_entry_by_entry(LedgerEvidence(LEDGER, (Look(record, answers, read),) * looks), terms)
 
 
 def in_vain(*copies: tuple[str, int]) -> Reads:
@@ -105,7 +105,7 @@ def test_what_is_open_of_placement_is_told_of_any_segment() -> None:
     metadata = ledger(text)
     around = Surroundings(locations={"b1": "/r1", "b2": "/r2", "b3": "/r1", "b4": "/r1", "b5": "/r1"})
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK), around=around)
-    assert ([], {0}, True) == placement_told(metadata, stretches(metadata), terms)
+    assert ([], {0}, True) == placement_findings(metadata, stretches(metadata), terms)
 
 
 @pytest.mark.parametrize(("age_ms", "expected"), [(GRACE_MS, []), (GRACE_MS + 1, [Kind.PLACEMENT_FAILED])])
@@ -171,7 +171,7 @@ def found_elsewhere(elsewhere: Mapping[tuple[str, int], tuple[int, ReadStatus]])
     answers = {b: Answer(b, LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups(ALL - {1, 3, 4})) for b in ("b1", "b2")}
     record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, NOW_MS), metadata)
     around = Surroundings(writable=frozenset({"b1", "b2", B3, X1}), readonly=frozenset({X2}))
-    return enumerated(LedgerEvidence(LEDGER, (Look(record, answers, reads),) * 2), replace(TERMS, around=around))
+    return judge_entry_by_entry(LedgerEvidence(LEDGER, (Look(record, answers, reads),) * 2), replace(TERMS, around=around))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_java_walks_all_segments_whether_or_not_they_hold_an_entry(text: str, ex
     """All bookies are in one rack. A segment that holds no entry ends before it begins."""
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK, java_compatible=True))
     metadata = ledger(f"e2 w2 a1 {text}")
-    told, _, _ = placement_told(metadata, stretches(metadata), terms)
+    told, _, _ = placement_findings(metadata, stretches(metadata), terms)
     assert [(Kind.PLACEMENT_FAILED, *at) for at in expected] == [
         (one.kind, one.segment.first_entry_id, one.segment.last_entry_id) for one in told if one.segment
     ]

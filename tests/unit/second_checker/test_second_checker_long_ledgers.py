@@ -19,7 +19,7 @@ from auditor.model.identity import EntryId
 from auditor.model.ledger import LedgerMetadata
 from auditor.model.verdict import Unknown, Verdict
 from auditor.sandbox.notation import ledger
-from auditor.second_checker.agreement import _looked_at, differences, worst_entry_of
+from auditor.second_checker.agreement import _clip_to_blocks, differences, worst_entry_of
 from auditor.second_checker.blocks import POINTS_MAX, Block
 from auditor.second_checker.schedule import stretches
 
@@ -120,7 +120,7 @@ def test_comparing_ranges_costs_blocks_and_ranges_not_their_product() -> None:
     blocks = [Block(part, low, low + 9) for low in range(0, 20_000, 20)]
     ranges = Passed((entry, entry + 2) for entry in range(0, 20_000, 4))
     Passed.times = 0
-    found = _looked_at(ranges, blocks, None)
+    found = _clip_to_blocks(ranges, blocks, None)
     assert Passed.times <= 4 * (len(blocks) + len(ranges))
     expected = [
         (max(first, block.low), min(last, block.high))

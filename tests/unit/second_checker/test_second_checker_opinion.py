@@ -22,8 +22,8 @@ from auditor.sandbox.notation import ledger
 from auditor.second_checker.agreement import worst_entry_of
 from auditor.second_checker.blocks import ENUMERATED_ENTRIES_MAX, POINTS_MAX, blocks
 from auditor.second_checker.copies import Entries
-from auditor.second_checker.holdings import ABSENT, HELD, UNKNOWN, by_list
-from auditor.second_checker.opinion import enumerated, is_written
+from auditor.second_checker.holdings import ABSENT, HELD, UNKNOWN, testimony_from_list
+from auditor.second_checker.opinion import is_written, judge_entry_by_entry
 from auditor.second_checker.schedule import first_of, last_of, stretches
 from auditor.wire.entry_availability import canonical
 
@@ -119,7 +119,7 @@ def test_a_list_is_written_out_as_its_groups_say(seed: int) -> None:
     answer = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, canonical([*single, whole]))
     low = draw.randint(0, 500)
     high = low + draw.randint(0, 300)
-    said = by_list(answer, 3, -1, {}).words(low, high)
+    said = testimony_from_list(answer, 3, -1, {}).words(low, high)
     assert [in_groups(answer.groups, entry) for entry in range(low, high + 1)] == [word == HELD for word in said]
 
 
@@ -127,7 +127,7 @@ def test_a_list_that_speaks_of_more_entries_than_there_is_time_costs_what_is_loo
     """Two groups that name 2^62 entries, asked for five of them."""
     size = 2**31 - 1
     answer = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, canonical([SequenceGroup(0, size * 2**31, size, size + 1)]))
-    said = by_list(answer, size + 1, -1, {}).words(size - 2, size + 2)
+    said = testimony_from_list(answer, size + 1, -1, {}).words(size - 2, size + 2)
     assert [HELD, HELD, UNKNOWN, HELD, HELD] == list(said)
 
 
@@ -154,7 +154,7 @@ def test_a_ledger_that_is_short_enough_is_looked_at_whole() -> None:
 def test_what_every_bookie_lists_is_sound() -> None:
     """All six entries twice."""
     seen = evidence("e3 w2 a2 0:[b1 b2 b3] closed 5", b1={0, 2, 3, 5}, b2={0, 1, 3, 4}, b3={1, 2, 4, 5})
-    assert Standing.SOUND is enumerated(seen, TERMS).standing
+    assert Standing.SOUND is judge_entry_by_entry(seen, TERMS).standing
 
 
 @pytest.mark.parametrize(
@@ -170,14 +170,14 @@ def test_what_every_bookie_lists_is_sound() -> None:
 def test_a_writer_left_every_entry_so_often_as_the_write_quorum_says(promised: int, listed: int, text: str) -> None:
     """Also where the metadata contradicts itself, or a bookie stands three times in an ensemble; those are not confirmed."""
     everything = set(range(10))
-    said = enumerated(evidence(text, looks=2, b1=everything, b2=everything, b3=everything), TERMS)
+    said = judge_entry_by_entry(evidence(text, looks=2, b1=everything, b2=everything, b3=everything), TERMS)
     assert CopyCounts(promised, listed, 0, 0) == said.copies
 
 
 def test_an_entry_that_no_bookie_of_its_write_set_has_is_without_replica() -> None:
     """Entry 4 stands on b2 and b3 alone; b1 holding it helps nobody."""
     seen = evidence("e3 w2 a2 0:[b1 b2 b3] closed 5", looks=2, b1={0, 2, 3, 4, 5}, b2={0, 1, 3}, b3={1, 2, 5})
-    opinion = enumerated(seen, TERMS)
+    opinion = judge_entry_by_entry(seen, TERMS)
     (told,) = opinion.told
     assert (Standing.VIOLATED, Kind.ENTRY_WITHOUT_REPLICA, 4) == (opinion.standing, told.kind, worst_entry_of(told))
     assert told.entries is not None
@@ -188,7 +188,7 @@ def test_an_entry_that_no_bookie_of_its_write_set_has_is_without_replica() -> No
 def test_a_list_that_lacks_an_entry_proves_nothing_by_itself() -> None:
     """Nobody read entry 1 on b2: unknown, and why."""
     seen = evidence("e3 w2 a2 0:[b1 b2 b3] closed 5", b1={0, 2, 3, 5}, b2={0, 3, 4}, b3={1, 2, 4, 5})
-    opinion = enumerated(seen, TERMS)
+    opinion = judge_entry_by_entry(seen, TERMS)
     assert (Standing.INDETERMINATE, {Unknown.ANSWER_TIMEOUT}) == (opinion.standing, set(opinion.unknowns))
 
 
@@ -199,7 +199,7 @@ def test_what_was_read_goes_before_what_was_listed(status: ReadStatus, word: int
     """A list lacks entry 7, and it was read."""
     answer = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups({6}))
     read = EntryRead("b1", LEDGER, 7, 0, NOW_MS, status)
-    assert [HELD, word] == list(by_list(answer, 3, 7, {7: read}).words(6, 7))
+    assert [HELD, word] == list(testimony_from_list(answer, 3, 7, {7: read}).words(6, 7))
 
 
 def heard(
@@ -241,7 +241,7 @@ def test_only_maintenance_is_the_reason_where_all_that_are_away_are_in_it(
 ) -> None:
     """And look as a bookie does that is down; a ledger of which all is known waits for nobody."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset(away)))
-    assert expected is enumerated(heard("e3 w3 a2 0:[b1 b2 b3] closed 5", answers, {}), terms).only_maintenance
+    assert expected is judge_entry_by_entry(heard("e3 w3 a2 0:[b1 b2 b3] closed 5", answers, {}), terms).only_maintenance
 
 
 @pytest.mark.parametrize(("last", "probe_entries", "expected"), [(5, 0, None), (5, 1, (2, 0)), (0, 1, None)])
@@ -251,7 +251,7 @@ def test_reads_count_where_a_bookie_that_cannot_list_was_to_be_read(
     """Bookie b3 holds entries 1, 2, 4 and 5 of six, of which the ends were read, and nothing of a ledger of one entry."""
     reads = {("b3", 1): ReadStatus.PRESENT, ("b3", 5): ReadStatus.PRESENT, ("b3", 0): ReadStatus.PRESENT}
     seen = heard(f"e3 w2 a2 0:[b1 b2 b3] closed {last}", {"b1": ALL, "b2": ALL, "b3": AnswerStatus.UNSUPPORTED}, reads)
-    assert expected == enumerated(seen, replace(TERMS, probe_entries=probe_entries)).probes
+    assert expected == judge_entry_by_entry(seen, replace(TERMS, probe_entries=probe_entries)).probes
 
 
 def test_all_reads_and_those_drawn_are_counted_over_all_bookies_that_cannot_list() -> None:
@@ -259,7 +259,7 @@ def test_all_reads_and_those_drawn_are_counted_over_all_bookies_that_cannot_list
     reads = {(bookie, entry): ReadStatus.PRESENT for bookie in ("b1", "b2") for entry in range(6)}
     reads |= {("b1", 3): ReadStatus.TIMED_OUT}
     seen = heard("e2 w2 a2 0:[b1 b2] closed 5", dict.fromkeys(("b1", "b2"), AnswerStatus.UNSUPPORTED), reads)
-    assert (11, 7) == enumerated(seen, replace(TERMS, probe_entries=8)).probes
+    assert (11, 7) == judge_entry_by_entry(seen, replace(TERMS, probe_entries=8)).probes
 
 
 @pytest.mark.parametrize("entry", [0, 9, 10, 15, 19])
@@ -268,7 +268,7 @@ def test_an_entry_with_a_corrupt_copy_where_one_should_be_is_told(entry: int) ->
     held = set(range(20))
     text = "e2 w2 a1 0:[b1 b2] 10:[b1 b3] closed 19"
     seen = heard(text, {"b1": held, "b2": held, "b3": held}, {("b1", entry): ReadStatus.CORRUPT})
-    (told,) = enumerated(seen, TERMS).told
+    (told,) = judge_entry_by_entry(seen, TERMS).told
     assert (Kind.ENTRY_CORRUPT, entry, Entries(((entry, entry),), 1)) == (told.kind, worst_entry_of(told), told.entries)
     assert told.copies is not None
     assert told.segment is not None
@@ -279,12 +279,12 @@ def test_a_corrupt_copy_where_none_should_be_is_no_finding() -> None:
     """Bookie b1 holds nothing of the second segment."""
     held = set(range(20))
     seen = heard("e1 w1 a1 0:[b1] 10:[b2] closed 19", {"b1": held, "b2": held}, {("b1", 15): ReadStatus.CORRUPT})
-    assert () == enumerated(seen, TERMS).told
+    assert () == judge_entry_by_entry(seen, TERMS).told
 
 
 def test_of_a_bookie_that_was_not_asked_nothing_is_known() -> None:
     """As if it were silent."""
-    opinion = enumerated(heard("e2 w2 a1 0:[b1 b2] closed 5", {"b1": ALL}, {}), TERMS)
+    opinion = judge_entry_by_entry(heard("e2 w2 a1 0:[b1 b2] closed 5", {"b1": ALL}, {}), TERMS)
     assert (Standing.INDETERMINATE, {Unknown.BOOKIE_SILENT}) == (opinion.standing, set(opinion.unknowns))
 
 
@@ -317,5 +317,5 @@ def test_what_is_said_of_a_ledger_without_metadata(
     """It is gone, or nobody can decode it, or nobody could read it: then its mark alone is known."""
     bad = Malformed("not UTF-8", 17, 99, "ab" * 32) if status is RecordStatus.MALFORMED else None
     record = LedgerRecord(LEDGER, 0, NOW_MS, status, mark=mark, malformed=bad)
-    found = enumerated(LedgerEvidence(LEDGER, (Look(record, {}, {}),) * 2), TERMS)
+    found = judge_entry_by_entry(LedgerEvidence(LEDGER, (Look(record, {}, {}),) * 2), TERMS)
     assert expected == (found.standing, found.exempt, set(found.unknowns), [one.kind for one in found.told])

@@ -20,7 +20,7 @@ from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.sandbox.notation import ledger
 from auditor.second_checker.beyond_end import RUNS_MAX
 from auditor.second_checker.blocks import blocks
-from auditor.second_checker.opinion import Opinion, enumerated
+from auditor.second_checker.opinion import Opinion, judge_entry_by_entry
 from auditor.second_checker.schedule import stretches
 
 RECENT, OLD = Mark(NOW_MS, None), Mark(NOW_MS - GRACE_MS - 1, None)
@@ -51,7 +51,7 @@ def opinion(
             said[bookie] = Answer(bookie, LEDGER, 0, NOW_MS, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)
     reads = {(b, e): EntryRead(b, LEDGER, e, 0, NOW_MS, ReadStatus.NO_ENTRY) for b, e in lacking.items()}
     record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), ledger(text), mark=mark)
-    return enumerated(LedgerEvidence(LEDGER, (Look(record, said, reads),) * 2), terms, claimed)
+    return judge_entry_by_entry(LedgerEvidence(LEDGER, (Look(record, said, reads),) * 2), terms, claimed)
 
 
 ALL = set(range(10))
@@ -173,4 +173,6 @@ def test_more_runs_above_the_end_than_are_counted_leave_it_open() -> None:
         above = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, pack(">qqii", 0, 3 * (runs + 3), 1, 3))
         metadata = ledger("e3 w1 a1 0:[b1 b2 b3] closed 9")
         record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata)
-        assert is_open is enumerated(LedgerEvidence(LEDGER, (Look(record, {"b1": above}, {}),) * 2), TERMS).end_is_open
+        assert (
+            is_open is judge_entry_by_entry(LedgerEvidence(LEDGER, (Look(record, {"b1": above}, {}),) * 2), TERMS).end_is_open
+        )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from support.stories import GRACE_MS, LEDGER, NOW_MS
 
-from auditor.first_checker.probing import ProbePlan, planned
-from auditor.first_checker.schedule import expected, extents, positions
+from auditor.first_checker.probing import ProbePlan, plan_probes
+from auditor.first_checker.schedule import expected_entries, extents, positions
 from auditor.model.evidence import Terms
 from auditor.sandbox.notation import ledger
 from auditor.second_checker.blocks import blocks
-from auditor.second_checker.probes import Due, due
+from auditor.second_checker.probes import Due, reads_due
 from auditor.second_checker.schedule import stretches
 
 LONG = "e3 w2 a2 0:[b1 b2 b3] 100:[b4 b2 b3] closed 499"
@@ -21,7 +21,7 @@ TOO_LONG = f"e3 w2 a2 0:[b1 b2 b3] 100:[b4 b2 b3] closed {10**9}"
 def due_of(text: str, bookie: str, terms: Terms) -> Due:
     parts = stretches(ledger(text))
     chosen, _ = blocks(LEDGER, parts, {}, (), terms)
-    return due(LEDGER, bookie, parts, chosen, terms)
+    return reads_due(LEDGER, bookie, parts, chosen, terms)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -30,10 +30,12 @@ def test_both_checkers_draw_the_same_entries(seed: int, text: str, bookie: str) 
     """Decision 0014: the hash is what they agree on; of which entries it draws, each finds out alone."""
     terms = Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=8, probe_seed=seed)
     metadata = ledger(text)
-    wants = [expected(one, at, 3, 2) for one in extents(metadata) if (at := positions(one.segment.ensemble).get(bookie))]
+    wants = [
+        expected_entries(one, at, 3, 2) for one in extents(metadata) if (at := positions(one.segment.ensemble).get(bookie))
+    ]
     plan = ProbePlan.of(terms, LEDGER)
     assert plan is not None
-    first = planned(plan, bookie, wants)
+    first = plan_probes(plan, bookie, wants)
     assert Due(frozenset(first.ends), frozenset(first.random), 8) == due_of(text, bookie, terms)
 
 

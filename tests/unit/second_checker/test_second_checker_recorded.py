@@ -9,7 +9,7 @@ import pytest
 
 from auditor.first_checker.recorded_policy import KEY, recorded_policy
 from auditor.sandbox.notation import ledger
-from auditor.second_checker.recorded import BYTES_MAX, recorded
+from auditor.second_checker.recorded import BYTES_MAX, read_recorded
 
 
 def told(name: object, **properties: object) -> bytes:
@@ -38,9 +38,9 @@ def told(name: object, **properties: object) -> bytes:
 def test_both_checkers_read_a_record_alike(value: bytes, expected: str) -> None:
     """The class without its package, the groups, or what is wrong; bounded and printable."""
     metadata = replace(ledger("e3 w2 a2 0:[a b c] closed 9"), custom_metadata=(("other", b"x"), (KEY, value), (KEY, b"[]")))
-    assert expected == recorded(metadata) == recorded_policy(metadata)
+    assert expected == read_recorded(metadata) == recorded_policy(metadata)
 
 
 def test_nothing_recorded_is_nothing_said() -> None:
     """Other custom metadata is not looked at."""
-    assert "" == recorded(replace(ledger("e1 w1 a1 0:[a] closed 9"), custom_metadata=(("other", b"x"),)))
+    assert "" == read_recorded(replace(ledger("e1 w1 a1 0:[a] closed 9"), custom_metadata=(("other", b"x"),)))

@@ -12,7 +12,7 @@ from auditor.evidence.schemas import ANSWERS, LEDGERS
 from auditor.first_checker.reachability import LEDGERS_NAMED_MAX, Missed
 from auditor.model.availability import Answer, AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.summary.bookies import MARK_KEY, STATE, bookies_missed, by_look, named_ledgers, unmarked, with_greetings
+from auditor.summary.bookies import MARK_KEY, STATE, bookies_missed, by_look, named_ledgers, unmarked_rows, with_greetings
 
 UNREGISTERED, HELD = AnswerStatus.UNREGISTERED, AnswerStatus.HELD
 
@@ -169,5 +169,5 @@ def test_a_bookie_that_only_ledgers_know_was_seen_at_their_look(records: list[Bo
 def test_of_ledgers_marked_at_that_look_nothing_is_left():
     """By ledger and look: a mark at another look, and of another ledger, excuses nothing."""
     rows = answers(*asked(1, 2))
-    left = unmarked(rows.select(["bookie_id", *MARK_KEY]), marks((1, 1), (2, 2), (3, 1)))
+    left = unmarked_rows(rows.select(["bookie_id", *MARK_KEY]), marks((1, 1), (2, 2), (3, 1)))
     assert [("gone", 1, 2), ("gone", 2, 1)] == sorted(tuple(row.values()) for row in left.to_pylist())

@@ -11,7 +11,7 @@ from support.cause_worlds import BELOW, FAILED, MALFORMED, MARKED, World, both, 
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.finding import Kind
-from auditor.summary.cause_rows import Backdrop, Causes, cause_id, percent, told
+from auditor.summary.cause_rows import Backdrop, Causes, cause_id, causes_json, percent
 from auditor.summary.causes import CAUSES_MAX, CauseKind
 from auditor.summary.hits import Hits, Via
 
@@ -36,7 +36,7 @@ def outside(
     """What is told of b1 and its like."""
     chosen = world.causes(hits, disabled=disabled)
     bookies = {b: BookieRecord(b, 2, 0, registration, "h", 1, greeting=greeting) for b in RACKS}
-    return told(chosen, hits, Backdrop(FACTS, bookies, frozenset({"b1"} if away else ()), renamed or {}))
+    return causes_json(chosen, hits, Backdrop(FACTS, bookies, frozenset({"b1"} if away else ()), renamed or {}))
 
 
 def says(hits: Hits, world: World = SIX, **more: Any) -> list[str]:

@@ -16,7 +16,16 @@ from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import BookieLack, Exempt, Probes, Standing, Unknown, Verdict
 from auditor.summary.assurance import BOOKIES_NAMED_MAX, assurance_of_ledgers, maintenance_of_ledgers
-from auditor.summary.circumstances import assurance, away, bookie_counts, gone, maintenance, placement, told, unheard
+from auditor.summary.circumstances import (
+    assurance,
+    away_bookies,
+    bookie_counts,
+    circumstances_json,
+    gone_bookies,
+    maintenance,
+    placement,
+    unheard,
+)
 
 TERMS = Terms(9_000, 1_000, 16, 5, probe_entries=3)
 WRITABLE, NONE = Registration.WRITABLE, Registration.NONE
@@ -49,20 +58,20 @@ def test_a_bookie_without_registration_is_away_with_a_cookie_and_gone_without():
     """Whether or not anything is accused; what is registered is neither."""
     back = [bookie("back", Greeting.UNREGISTERED, NONE), bookie("back", Greeting.ANSWERED, look=2)]
     records = [AWAY, FORGOTTEN, WELL, *back]
-    assert (["away"], 1) == (away(records), bookie_counts(records, 0)["away"])
-    assert (["forgotten"], 1) == (gone(records), bookie_counts(records, 0)["gone"])
+    assert (["away"], 1) == (away_bookies(records), bookie_counts(records, 0)["away"])
+    assert (["forgotten"], 1) == (gone_bookies(records), bookie_counts(records, 0)["gone"])
 
 
 def test_nobody_is_gone_where_nobody_has_a_cookie():
     """Then cookies tell nothing."""
     records = [FORGOTTEN, replace(WELL, has_cookie=False)]
-    assert ([], 0, 0) == (gone(records), bookie_counts(records, 0)["gone"], bookie_counts(records, 0)["away"])
+    assert ([], 0, 0) == (gone_bookies(records), bookie_counts(records, 0)["gone"], bookie_counts(records, 0)["away"])
 
 
 def test_few_of_many_that_are_away_are_named():
     """All are counted."""
     records = [bookie(f"b{n:02}", Greeting.UNREGISTERED, NONE) for n in range(40)]
-    assert (BOOKIES_NAMED_MAX, 40) == (len(away(records)), bookie_counts(records, 0)["away"])
+    assert (BOOKIES_NAMED_MAX, 40) == (len(away_bookies(records)), bookie_counts(records, 0)["away"])
 
 
 @pytest.mark.parametrize(
@@ -181,4 +190,4 @@ def test_the_fields_of_the_summary_have_their_names():
         "maintenance": maintenance(records, terms, table),
         "placement": placement(records, terms),
         "assurance": assurance(records, terms, table, []),
-    } == told(records, 7, terms, table, [])
+    } == circumstances_json(records, 7, terms, table, [])

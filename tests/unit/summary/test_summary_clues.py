@@ -12,7 +12,7 @@ from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.schemas import LEDGERS, VERDICTS
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ReplicationLock, ZnodeStamp
-from auditor.summary.clues import BIRTHS, MARKS, Clues, births, created_between, locked_by, newest_marks
+from auditor.summary.clues import BIRTHS, MARKS, Clues, births, count_created, ledgers_by_locker, newest_marks
 from auditor.summary.hits import Hits, Via, union
 
 RACKS = {"b1": "/r1", "b2": "/r1", "b3": "/r2", "b4": "/r3"}
@@ -60,13 +60,13 @@ def test_of_what_is_not_reported_no_bookie_is_a_cause():
     found = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={})
     seen = hits(found, lacking={"b1": np.array([7, 8]), "b4": np.array([9])})
     assert {"b1": [7]} == told(seen.via[Via.LACKING])
-    assert [7] == seen.affected().tolist()
+    assert [7] == seen.affected_ledgers().tolist()
 
 
 def test_findings_on_bookies_and_for_information_hit_no_ledger():
     """They are no ledgers to be explained."""
     seen = hits(finding(Kind.BOOKIE_LOST_CONTENT, "b1"), finding(Kind.PLACEMENT_SOFT, 1), finding(Kind.LEDGER_STUCK, 2))
-    assert [] == seen.affected().tolist()
+    assert [] == seen.affected_ledgers().tolist()
 
 
 def test_a_silence_hits_the_ledgers_it_leaves_unjudged():
@@ -93,7 +93,7 @@ def test_all_locks_of_a_worker_are_told_and_those_found_as_last_read():
     """What it locks beside is what the worker is compared by. Ledger 1 was taken over by w2."""
     before, after = (Mark(0, lock=ReplicationLock(worker, 5)) for worker in ("w1", "w2"))
     read = rows(record(1, 1, mark=before), record(1, 2, mark=after), record(2, 1, mark=before), record(3, 1, mark=Mark(0)))
-    locked = locked_by(read.to_batches())
+    locked = ledgers_by_locker(read.to_batches())
     assert {"w1": [1, 2], "w2": [1]} == told(locked)
     found = newest_marks(rows(record(1, 1, mark=before), record(1, 2, mark=after)))
     seen = hits(marks=found, locked=locked, marked=np.array([1, 2, 3]))
@@ -125,8 +125,8 @@ def test_a_ledger_is_born_once():
     batches = told_rows.select(BIRTHS).to_batches()
     born = births(batches, np.array([1, 3]))
     assert ([1], [10]) == (born.ledger_ids.tolist(), born.at_ms.tolist())
-    assert [0, 1, 1] == created_between(batches, np.array([10, 20])).tolist()
-    assert [1, 0, 1] == created_between(batches, np.array([11, 20])).tolist()
+    assert [0, 1, 1] == count_created(batches, np.array([10, 20])).tolist()
+    assert [1, 0, 1] == count_created(batches, np.array([11, 20])).tolist()
 
 
 def test_only_segments_that_fail_placement_misplace_bookies():
@@ -139,10 +139,10 @@ def test_ledgers_found_for_their_mark_are_told():
     """Whether too old or beyond recovery; each once, ascending."""
     kinds = ((Kind.UNDERREPLICATED_BEYOND_GRACE, 9), (Kind.UNDERREPLICATED_UNRECOVERABLE, 3), (Kind.ENTRY_WITHOUT_REPLICA, 5))
     clues = Clues(RACKS)
-    assert [] == clues.marked().tolist()
+    assert [] == clues.marked_ledgers().tolist()
     for kind, ledger in (*kinds, *kinds):
         clues.add(finding(kind, ledger))
-    assert [3, 9] == clues.marked().tolist()
+    assert [3, 9] == clues.marked_ledgers().tolist()
 
 
 def test_batches_are_counted_together():
@@ -152,11 +152,11 @@ def test_batches_are_counted_together():
     ]
     assert {"bookie_silent": [1, 2]} == told(hits(verdicts=pa.concat_tables(verdicts)).by_kind)
     read = [rows(record(n, 1, mark=Mark(0, missing_replicas=("b1",), lock=ReplicationLock("w1", 5)))) for n in (2, 1)]
-    assert {"w1": [1, 2]} == told(locked_by(batch for table in read for batch in table.to_batches()))
+    assert {"w1": [1, 2]} == told(ledgers_by_locker(batch for table in read for batch in table.to_batches()))
     seen = hits(marks=pa.concat_tables([newest_marks(one) for one in read]))
     assert ({"b1": [1, 2]}, {"w1": [1, 2]}) == (told(seen.via[Via.MARKED]), told(seen.locked))
     batches = [batch for table in read for batch in table.select(BIRTHS).to_batches()]
-    assert [0, 2, 0] == created_between(batches, np.array([5, 30])).tolist()
+    assert [0, 2, 0] == count_created(batches, np.array([5, 30])).tolist()
 
 
 def test_of_each_ledger_the_newest_mark_is_kept():
@@ -170,13 +170,13 @@ def test_of_each_ledger_the_newest_mark_is_kept():
 def test_a_lock_without_a_name_is_no_workers():
     """Its holder could not be read."""
     nameless = rows(record(1, 1, mark=Mark(0, lock=ReplicationLock("", 5))))
-    assert ({}, {}) == (locked_by(nameless.to_batches()), hits(marks=newest_marks(nameless)).locked)
+    assert ({}, {}) == (ledgers_by_locker(nameless.to_batches()), hits(marks=newest_marks(nameless)).locked)
 
 
 def test_ids_and_counts_stay_whole_numbers():
     """An id above 2^53 is the same id, and no count is a fraction, even of nothing."""
     large = 2**60 + 1
     seen = hits(finding(Kind.METADATA_MALFORMED, large, missing_on={}))
-    assert [large] == seen.affected().tolist()
-    counts = created_between([], np.array([10]))
+    assert [large] == seen.affected_ledgers().tolist()
+    counts = count_created([], np.array([10]))
     assert [np.dtype(np.int64)] * 2 == [union([]).dtype, counts.dtype]

@@ -12,7 +12,7 @@ from auditor.evidence.rows import answer_row, greeting_row, read_row, table
 from auditor.evidence.schemas import ANSWERS, READS, VERDICTS
 from auditor.first_checker.content import Content
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
-from auditor.summary.content import LACKS, contents, lacking, lacks_of
+from auditor.summary.content import LACKS, contents, lacking_by_bookie, lacks_of
 from auditor.summary.last_words import SPOKEN, by_word, last_words, probed_ledgers
 
 HELD, GONE, NONE = AnswerStatus.HELD, AnswerStatus.UNREGISTERED, AnswerStatus.NO_SUCH_LEDGER
@@ -84,7 +84,7 @@ def test_most_of_a_ledger_is_more_than_half():
     told = [(2, [("b1", 10, 6)]), (1, [("b1", 10, 5)]), (3, [("b1", 1, 1)])]
     lacks = lacks_of(verdicts(*((ledger, "violated", lacked) for ledger, lacked in told)))
     assert {"b1": Content(7, 2, 11, 7, (2, 3))} == contents(lacks, {"b1": 7}, {})
-    assert {"b1": [1, 2, 3]} == {bookie: ids.tolist() for bookie, ids in lacking(lacks).items()}
+    assert {"b1": [1, 2, 3]} == {bookie: ids.tolist() for bookie, ids in lacking_by_bookie(lacks).items()}
 
 
 def test_a_probed_bookie_is_said_to_be_probed():

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from auditor.config import JudgingLimits
-from auditor.judging.isolation import isolated
+from auditor.judging.isolation import judge_in_child
 from auditor.stop import Interrupted, StopRequest
 from auditor.suspects.in_process import _unless_stopped
 
@@ -57,7 +57,7 @@ def test_a_signal_ends_the_child_that_judges() -> None:
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
     try:
         with pytest.raises(Interrupted), stop.raised_at_once():
-            list(isolated([1], lambda _: time.sleep(60), JudgingLimits()))
+            list(judge_in_child([1], lambda _: time.sleep(60), JudgingLimits()))
     finally:
         signal.signal(signal.SIGTERM, before)
     with pytest.raises(ChildProcessError):

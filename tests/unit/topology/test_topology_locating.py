@@ -77,7 +77,7 @@ def test_the_first_source_that_knows_a_bookie_has_it(tmp_path, script):
         Located("b4", "/script-4", str(script), "address 10.0.0.4"),
         Located("b5"),
     ) == found.located
-    assert ("b5",) == found.unresolved and () == found.problems and ["/bookies"] == asked
+    assert ("b5",) == found.unplaced_bookies and () == found.problems and ["/bookies"] == asked
     assert ["", "10.0.0.4"] == (tmp_path / "calls").read_text().splitlines()
     named = {"b9": "/table", "b8": "/pulsar", "10.0.0.2": "/table", "10.0.0.2:3181": "/pulsar", "10.0.0.3:3181": "/pulsar"}
     assert {"b1": "/table", "b2": "/table", "b3": "/pulsar", "b4": "/script-4", **named} == found.locations
@@ -92,13 +92,13 @@ def test_the_rack_map_is_beside_root_or_at_the_top():
     found = located(sources("zookeeper"), bookie("b1"), root="/pulsar/ledgers", raw=asked.append)
     assert ["/pulsar/bookies", "/bookies"] == asked
     assert ("there is no rack map in ZooKeeper: no znode /pulsar/bookies and no /bookies that can be read",) == found.problems
-    assert ("b1",) == found.unresolved
+    assert ("b1",) == found.unplaced_bookies
     beside = located(
         sources("zookeeper"), bookie("b1"), root="/a/b/ledgers", raw={"/a/b/bookies": b'{"g":{"b1":{"rack":"r"}}}'}.get
     )
     assert (Located("b1", "/r", "zookeeper /a/b/bookies", "bookie id"),) == beside.located
     broken = located(sources("zookeeper"), bookie("b1"), raw=lambda path: b"{")
-    assert ("b1",) == broken.unresolved and broken.problems[0].startswith("znode /bookies: the rack map is not JSON")
+    assert ("b1",) == broken.unplaced_bookies and broken.problems[0].startswith("znode /bookies: the rack map is not JSON")
 
 
 def test_a_rack_of_one_port_is_that_of_its_host():
@@ -118,7 +118,7 @@ def test_a_host_name_is_looked_up_once_and_only_where_addresses_matter(tmp_path,
     names.write_text("other /r\n")
     nets.write_text("10.0.1.0/24 /net\n")
     bookies = [bookie("b1", "Host-1", 1), bookie("b2", "host-2", 1), bookie("b3", "host-3", 1), bookie("b4", "10.0.0.9", 1)]
-    assert ("b1", "b2", "b3", "b4") == located(sources(str(names)), *bookies).unresolved
+    assert ("b1", "b2", "b3", "b4") == located(sources(str(names)), *bookies).unplaced_bookies
     known = {"host-1": (ip_address("10.0.0.1"), ip_address("10.0.1.1")), "host-2": (ip_address("10.0.0.2"),)}
     asked = []
     found = located(sources(f"{nets},{script}"), *bookies, resolve=lambda names: asked.append(list(names)) or known)
@@ -132,7 +132,7 @@ def test_the_script_is_asked_for_so_many_addresses_at_once(tmp_path, script):
     found = located(sources(str(script), topology_script_args_max="2"), *bookies, bookie("down"))
     calls = (tmp_path / "calls").read_text().splitlines()
     assert ["", "10.0.0.0 10.0.0.1", "10.0.0.2 10.0.0.3", "10.0.0.4"] == calls
-    assert ("down",) == found.unresolved
+    assert ("down",) == found.unplaced_bookies
     assert [f"/script-{n % 5}" for n in range(10)] == [one.location for one in found.located if one.location]
 
 

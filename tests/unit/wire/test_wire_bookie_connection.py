@@ -45,7 +45,7 @@ def test_answers_in_any_order_find_their_questions() -> None:
     """Only the transaction id tells answers apart, and afterwards nothing is awaited."""
     connection = asked()
     assert EVENTS == connection.receive(STREAM)
-    assert 0 == connection.awaited
+    assert 0 == connection.awaited_count
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -118,7 +118,7 @@ def test_a_late_answer_is_known_and_marked() -> None:
     """What was given up is still recognised, and is no breach; it cannot be given up twice."""
     connection = asked()
     connection.abandon(1)
-    assert 2 == connection.awaited
+    assert 2 == connection.awaited_count
     with pytest.raises(LocalProtocolError):
         connection.abandon(1)
     assert [EVENTS[0], EVENTS[1], EVENTS[2]._replace(abandoned=True)] == connection.receive(STREAM)
@@ -134,7 +134,7 @@ def test_an_answer_too_large_names_its_question_and_the_connection_goes_on() -> 
     assert [AnswerTooLarge(1, LIST, len(large) - 4, False)] == events
     assert len(large) - 5000 == connection.unfinished_bytes
     assert [3] == [event.txn_id for event in connection.receive(large[5000:] + info_answer(3))]
-    assert 1 == connection.awaited
+    assert 1 == connection.awaited_count
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_question_that_cannot_be_asked_leaves_nothing_behind() -> None:
     connection = BookieConnection(FRAME_BYTES_MAX)
     with pytest.raises(LocalProtocolError):
         connection.ask_read(1, -2)
-    assert 0 == connection.awaited
+    assert 0 == connection.awaited_count
 
 
 def test_random_bytes_raise_nothing_but_a_breach() -> None:
@@ -236,7 +236,7 @@ def test_the_short_cut_is_taken(txn_id: int, ledger_id: int, size: int) -> None:
     """An ordinary list, up to 16 KiB, under a transaction id of two bytes or three, does not go through protobuf."""
     connection, data, expected = listed(txn_id, ledger_id, size)
     assert expected == connection._plain_list(data[4:])
-    assert 0 == connection.awaited
+    assert 0 == connection.awaited_count
 
 
 def test_the_short_cut_is_taken_to_both_its_bounds() -> None:

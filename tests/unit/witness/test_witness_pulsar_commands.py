@@ -2,7 +2,7 @@
 
 import pytest
 
-from auditor.witness.pulsar_commands import PulsarLedger, Use, looks, pulsar_ledger, reading, unloading
+from auditor.witness.pulsar_commands import PulsarLedger, Use, look_commands, pulsar_ledger, read_commands, unload_commands
 
 
 def of(component, name, application="pulsar"):
@@ -65,7 +65,10 @@ def test_what_is_asked_fits_what_the_ledger_is_for():
     """Messages can be read and a topic unloaded; a schema is got; a compaction has a status."""
     topic = "persistent://t/ns/a"
     stats = f"pulsar-admin topics stats-internal {topic}"
-    told = {use: (*looks(ledger), *reading(ledger, 7, "4"), *unloading(ledger)) for use, ledger in by_use(topic).items()}
+    told = {
+        use: (*look_commands(ledger), *read_commands(ledger, 7, "4"), *unload_commands(ledger))
+        for use, ledger in by_use(topic).items()
+    }
     assert {
         Use.MESSAGES: (
             stats,
