@@ -124,18 +124,18 @@ def _write(found: Marks, low: EntryId, high: EntryId, group: Group) -> None:
         found[begin - low : end - low + 1 : step] = HELD
 
 
-def testimony_of_gone() -> Testimony:
+def gone_testimony() -> Testimony:
     """Return the testimony of a bookie that will not come back: it holds nothing."""
     return Testimony(ABSENT)
 
 
-def testimony_of_unheard(answer: Answer | None) -> Testimony:
+def unheard_testimony(answer: Answer | None) -> Testimony:
     """Return the testimony of a bookie without a usable answer: all is unknown."""
     why = Unknown.BOOKIE_SILENT if answer is None else _WHY_NO_LIST.get(answer.status, Unknown.ANSWER_INVALID)
     return Testimony(UNKNOWN, why=frozenset({why}), is_away=why is Unknown.BOOKIE_SILENT)
 
 
-def testimony_from_list(answer: Answer, ensemble_size: int, highest: EntryId, reads: Mapping[EntryId, EntryRead]) -> Testimony:
+def list_testimony(answer: Answer, ensemble_size: int, highest: EntryId, reads: Mapping[EntryId, EntryRead]) -> Testimony:
     """Return the testimony of a bookie that listed entries or said that it has no such ledger.
 
     `reads` are the reads there, `highest` is the highest entry written to it. An unlisted entry is
@@ -171,7 +171,7 @@ def testimony_from_list(answer: Answer, ensemble_size: int, highest: EntryId, re
     )
 
 
-def testimony_from_reads(reads: Mapping[EntryId, EntryRead], *, all_due_were_made: bool) -> Testimony:
+def reads_testimony(reads: Mapping[EntryId, EntryRead], *, all_due_were_made: bool) -> Testimony:
     """Return the testimony of a bookie that cannot list, from the reads of entries written to it.
 
     ENOLEDGER at the newest look with a conclusive read makes every entry absent, unless another

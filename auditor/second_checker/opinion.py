@@ -43,10 +43,10 @@ from auditor.second_checker.findings import (
 from auditor.second_checker.holdings import (
     Testimony,
     edges_of,
-    testimony_from_list,
-    testimony_from_reads,
-    testimony_of_gone,
-    testimony_of_unheard,
+    list_testimony,
+    reads_testimony,
+    gone_testimony,
+    unheard_testimony,
 )
 from auditor.second_checker.metadata import exemption, is_beyond_grace
 from auditor.second_checker.newest_words import Words, words
@@ -180,8 +180,8 @@ def _with_counts(opinion: Opinion, count: _Count, around: Surroundings) -> Opini
         listing_false_negatives=sum(one.present_unlisted for one in count.testimonies.values()),
         probes=_probes(count),
         lacks={
-            bookie: (count.tally.expected[bookie], testimony_of_gone.total)
-            for bookie, testimony_of_gone in count.tally.absent.items()
+            bookie: (count.tally.expected[bookie], gone_testimony.total)
+            for bookie, gone_testimony in count.tally.absent.items()
         },
         only_maintenance=waits and opinion.unknowns <= AWAY,
         blocks=count.blocks,
@@ -218,14 +218,14 @@ def _count(
         reads = {entry: read for entry, read in reads_of[bookie].items() if is_written(its_parts, bookie, entry)}
         highest = max((last for part in its_parts if (last := last_of(part, bookie)) is not None), default=-1)
         if answer is not None and answer.is_gone:
-            testimonies[bookie] = testimony_of_gone()
+            testimonies[bookie] = gone_testimony()
         elif answer is not None and answer.status in (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER):
-            testimonies[bookie] = testimony_from_list(answer, metadata.ensemble_size, highest, reads)
+            testimonies[bookie] = list_testimony(answer, metadata.ensemble_size, highest, reads)
         elif answer is not None and answer.status is AnswerStatus.UNSUPPORTED and terms.probe_entries > 0 and highest >= 0:
             dues[bookie] = reads_due(ledger, bookie, its_parts, blocks_of[bookie], terms)
-            testimonies[bookie] = testimony_from_reads(reads, all_due_were_made=dues[bookie].was_read(reads))
+            testimonies[bookie] = reads_testimony(reads, all_due_were_made=dues[bookie].was_read(reads))
         else:
-            testimonies[bookie] = testimony_of_unheard(answer)
+            testimonies[bookie] = unheard_testimony(answer)
     answered = {bookie: testimonies[bookie].answered for bookie in dues}
     return _Count(tally(chosen, testimonies, is_whole=is_whole), chosen, is_whole, testimonies, dues, answered)
 

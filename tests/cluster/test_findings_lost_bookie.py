@@ -50,7 +50,7 @@ def audited(cluster: RealCluster, spark: object, tmp_path: Path, monkeypatch: py
 
 def test_waits_for_the_recovery_delay(cluster: RealCluster, audited: Audited) -> None:
     """The looks lie lostBookieRecoveryDelay and a session apart; still gone and unmarked then: found, and told so."""
-    cluster.lost_bookie_recovery_delay(900)
+    cluster.set_lost_bookie_recovery_delay(900)
 
     outcome = audited()
 
@@ -67,7 +67,7 @@ def test_waits_for_the_recovery_delay(cluster: RealCluster, audited: Audited) ->
 def test_says_nothing_where_it_may_not_wait_so_long(cluster: RealCluster, audited: Audited) -> None:
     """The cluster's patience exceeds lost_bookie_wait_max: nothing is waited for in vain, nothing is said about the bookie, and
     that is said."""
-    cluster.lost_bookie_recovery_delay(7200)
+    cluster.set_lost_bookie_recovery_delay(7200)
 
     outcome = audited(lost_bookie_wait_max="30m")
 
@@ -82,7 +82,7 @@ def test_says_nothing_where_it_may_not_wait_so_long(cluster: RealCluster, audite
 
 def test_the_second_look_delay_may_be_longer(cluster: RealCluster, audited: Audited) -> None:
     """The longer of the two waits counts."""
-    cluster.lost_bookie_recovery_delay(0)
+    cluster.set_lost_bookie_recovery_delay(0)
 
     outcome = audited(second_look_delay="5m")
 
@@ -94,7 +94,7 @@ def test_a_later_run_accuses_where_one_may_not_wait_so_long(
     cluster: RealCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: object
 ) -> None:
     """Two hours and a session later, by the clock: the last run saw it unregistered already."""
-    cluster.lost_bookie_recovery_delay(7200)
+    cluster.set_lost_bookie_recovery_delay(7200)
     pauses = Pauses()
     monkeypatch.setattr("auditor.run.bookie_register.now_ms", pauses.skipped_clock())
     first = accounted(audit(cluster, tmp_path, stop=pauses))
@@ -107,7 +107,7 @@ def test_a_later_run_accuses_where_one_may_not_wait_so_long(
 
 def test_while_the_cluster_marks_its_ledgers_nobody_is_accused(cluster: RealCluster, audited: Audited) -> None:
     """One of two is marked during the wait: withheld, and said."""
-    cluster.lost_bookie_recovery_delay(0)
+    cluster.set_lost_bookie_recovery_delay(0)
     try:
         outcome = audited(lambda _: cluster.mark(1, ["b2"]))
     finally:
@@ -120,7 +120,7 @@ def test_while_the_cluster_marks_its_ledgers_nobody_is_accused(cluster: RealClus
 
 def test_disabled_replication_is_named(cluster: RealCluster, audited: Audited) -> None:
     """With auto-recovery off a bookie that has its cookie is not accused, as in an upgrade: the report says so first."""
-    cluster.lost_bookie_recovery_delay(0)
+    cluster.set_lost_bookie_recovery_delay(0)
     cluster.disable_replication()
     try:
         outcome = audited()
@@ -136,7 +136,7 @@ def test_disabled_replication_is_named(cluster: RealCluster, audited: Audited) -
 
 def test_ledgers_marked_meanwhile(cluster: RealCluster, audited: Audited) -> None:
     """The cluster noticed during the wait: the ledgers are EXEMPT, and nothing is said about the bookie."""
-    cluster.lost_bookie_recovery_delay(0)
+    cluster.set_lost_bookie_recovery_delay(0)
     try:
         outcome = audited(lambda _: [cluster.mark(ledger_id, ["b2"]) for ledger_id in (1, 2)])
     finally:
@@ -150,7 +150,7 @@ def test_ledgers_marked_meanwhile(cluster: RealCluster, audited: Audited) -> Non
 
 def test_a_slow_restart_is_no_page(cluster: RealCluster, audited: Audited) -> None:
     """Back before the second look: the ledgers are SOUND, and nothing is said about the bookie."""
-    cluster.lost_bookie_recovery_delay(0)
+    cluster.set_lost_bookie_recovery_delay(0)
     try:
         outcome = audited(lambda _: cluster.start_bookie("b2"))
     finally:

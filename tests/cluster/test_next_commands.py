@@ -139,7 +139,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
             made.add_ledger(9, made.ledger("e3 w2 a2 0:[b1 b2 b3] open"))
             made.hold(COLLECTS, 9, "0")
             made.elect_auditor("b1")
-            made.lost_bookie_recovery_delay(0)
+            made.set_lost_bookie_recovery_delay(0)
             for holder in (COLLECTS, KEEPS_STRANDED, KEEPS_ALL):
                 made.hold(holder, LEDGER, str(WORST))
                 made.hold(holder, 99, "0")

@@ -39,11 +39,11 @@ def silent(cluster: SandboxCluster) -> Iterator[SandboxCluster]:
 @pytest.fixture
 def gone(cluster: SandboxCluster) -> Iterator[SandboxCluster]:
     """b2 is not registered and has a cookie; the cluster's patience is long."""
-    cluster.lost_bookie_recovery_delay(DELAY_S)
+    cluster.set_lost_bookie_recovery_delay(DELAY_S)
     cluster.lose_bookie("b2", cookie=True)
     yield cluster
     cluster.start_bookie("b2")
-    cluster.lost_bookie_recovery_delay(0)
+    cluster.set_lost_bookie_recovery_delay(0)
 
 
 def on_bookies(outcome: Outcome) -> list[Kind]:

@@ -86,7 +86,7 @@ def test_runs_remember_since_when_a_bookie_is_unregistered(
     nothing on, and a bookie that registers again is forgotten."""
     stop = Pauses()
     monkeypatch.setattr("auditor.run.bookie_register.now_ms", stop.skipped_clock())
-    cluster.lost_bookie_recovery_delay(7200)
+    cluster.set_lost_bookie_recovery_delay(7200)
     cluster.lose_bookie("b2", cookie=True)
 
     def runs(hours: float, ledger_ids: list[int] | None = None) -> Outcome:

@@ -46,7 +46,7 @@ class World:
         bookies = sorted({bookie for named in self.ensembles.values() for bookie in named})
         racks = sorted({self.racks[bookie] for bookie in bookies if bookie in self.racks})
         of_rack = {rack: [b for b in bookies if self.racks.get(b) == rack] for rack in racks}
-        affected = set(hits.affected().tolist())
+        affected = set(hits.affected_ledgers().tolist())
         touches = Touches(
             len(self.ensembles),
             {bookie: len(self.naming(bookie)) for bookie in bookies},

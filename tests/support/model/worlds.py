@@ -143,7 +143,7 @@ class Sandbox(World):
             switch = self._sandbox.disable_replication if truth.replication_disabled else self._sandbox.enable_replication
             switch()
         if truth.lost_bookie_recovery_delay_s != before.lost_bookie_recovery_delay_s:
-            self._sandbox.lost_bookie_recovery_delay(truth.lost_bookie_recovery_delay_s)
+            self._sandbox.set_lost_bookie_recovery_delay(truth.lost_bookie_recovery_delay_s)
 
     def _lock(self, number: int, holder: str | None) -> None:
         self._sandbox.lock(number, holder)

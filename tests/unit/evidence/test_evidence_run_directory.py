@@ -185,7 +185,7 @@ def test_a_lock_lapses_with_its_process(root: Place, end: signal.Signals):
     """Whatever ended the run, the next one starts: no stale lock file has to be removed by hand."""
     program = (
         "import sys, time\nfrom auditor.evidence.run_directory import Output, place\n"
-        f"with Output(place({root.path!r})).locked():\n    print('held', flush=True)\n    time.sleep({LINE_TIMEOUT_S})\n"
+        f"with Output(place({root.path!r})).hold_lock():\n    print('held', flush=True)\n    time.sleep({LINE_TIMEOUT_S})\n"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None

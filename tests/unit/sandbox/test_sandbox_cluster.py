@@ -179,9 +179,9 @@ def test_recovery_settings_are_bookkeepers_znodes(cluster: SandboxCluster, zk: K
     assert zk.exists("/ledgers/underreplication/disable")
     cluster.enable_replication()
     assert not zk.exists("/ledgers/underreplication/disable")
-    cluster.lost_bookie_recovery_delay(72)
+    cluster.set_lost_bookie_recovery_delay(72)
     assert zk.get("/ledgers/underreplication/lostBookieRecoveryDelay")[0] == b"72"
-    cluster.lost_bookie_recovery_delay(None)
+    cluster.set_lost_bookie_recovery_delay(None)
     assert not zk.exists("/ledgers/underreplication/lostBookieRecoveryDelay")
 
 

@@ -17,10 +17,10 @@ from auditor.second_checker.holdings import (
     edges_of,
     groups_of,
     only_listed,
-    testimony_from_list,
-    testimony_from_reads,
-    testimony_of_gone,
-    testimony_of_unheard,
+    list_testimony,
+    reads_testimony,
+    gone_testimony,
+    unheard_testimony,
 )
 
 PRESENT, NO_ENTRY, NO_LEDGER = ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER
@@ -58,7 +58,7 @@ def test_what_was_not_read_counts_as_held_when_all_that_is_due_was_read(
     reads: Mapping[int, Read], told: Mapping[int, int], why: set[Unknown], all_due: bool
 ) -> None:
     """And one of the reads told something; else it is unknown, and where reads are missing, because it cannot list."""
-    found = testimony_from_reads(reads_of(reads), all_due_were_made=all_due)
+    found = reads_testimony(reads_of(reads), all_due_were_made=all_due)
     says_something = {HELD, ABSENT} & set(told.values())
     rest = HELD if all_due and says_something else UNKNOWN
     assert (told, rest) == (found.told, found.rest)
@@ -79,7 +79,7 @@ def test_what_was_not_read_counts_as_held_when_all_that_is_due_was_read(
 @pytest.mark.parametrize("all_due", [True, False])
 def test_an_unknown_ledger_speaks_for_every_entry(reads: Mapping[int, Read], all_due: bool) -> None:
     """Unless the newest look that was answered showed one; a look without an answer takes nothing back."""
-    found = testimony_from_reads(reads_of(reads), all_due_were_made=all_due)
+    found = reads_testimony(reads_of(reads), all_due_were_made=all_due)
     assert (ABSENT, {}, set()) == (found.rest, found.told, found.why)
     assert {entry for entry, (_, status) in reads.items() if status is not TIMED_OUT} == found.answered
 
@@ -96,13 +96,13 @@ def test_an_unknown_ledger_speaks_for_every_entry(reads: Mapping[int, Read], all
 )
 def test_a_bookie_that_told_nothing_is_unknown_for_a_reason(status: AnswerStatus | None, expected: Unknown) -> None:
     """Nobody asked it, or it did not say."""
-    found = testimony_of_unheard(None if status is None else Answer("b1", LEDGER, 0, NOW_MS, status))
+    found = unheard_testimony(None if status is None else Answer("b1", LEDGER, 0, NOW_MS, status))
     assert (UNKNOWN, {expected}, {}) == (found.rest, found.why, found.told)
 
 
 def test_a_bookie_that_is_gone_holds_nothing() -> None:
     """Every entry is absent."""
-    assert [ABSENT, ABSENT] == list(testimony_of_gone().words(3, 4))
+    assert [ABSENT, ABSENT] == list(gone_testimony().words(3, 4))
 
 
 HONEST_LAST = {1024: (0, PRESENT), 7: (0, NO_ENTRY)}
@@ -134,7 +134,7 @@ def test_what_a_list_lacks_is_absent_where_every_read_was_in_vain(
 ) -> None:
     """Entry 5 alone is listed. The highest entry may be missing where it is the first one of its page."""
     answer = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups({5}))
-    found = testimony_from_list(answer, 3, highest, reads_of(reads))
+    found = list_testimony(answer, 3, highest, reads_of(reads))
     assert (rest, why) == (found.rest, found.why)
     assert sum(status is PRESENT for _, status in reads.values()) == found.present_unlisted
     words = {PRESENT: HELD, NO_ENTRY: ABSENT, NO_LEDGER: ABSENT}
@@ -144,9 +144,7 @@ def test_what_a_list_lacks_is_absent_where_every_read_was_in_vain(
 
 def test_a_bookie_that_knows_no_such_ledger_and_shows_its_entry_0_contradicts_itself() -> None:
     """Entry 0 may be missing from a list; here there is no list."""
-    found = testimony_from_list(
-        listing(status=AnswerStatus.NO_SUCH_LEDGER), 3, 0, reads_of({0: (0, PRESENT), 3: (0, NO_ENTRY)})
-    )
+    found = list_testimony(listing(status=AnswerStatus.NO_SUCH_LEDGER), 3, 0, reads_of({0: (0, PRESENT), 3: (0, NO_ENTRY)}))
     assert (UNKNOWN, INVALID) == (found.rest, found.why)
 
 
@@ -168,7 +166,7 @@ def test_a_bookie_that_knows_no_such_ledger_and_shows_its_entry_0_contradicts_it
 )
 def test_a_list_names_the_entries_of_its_runs(entry: int, is_named: bool) -> None:
     """Three runs of two from 5 on, four apart; and one from 20 to 22."""
-    found = testimony_from_list(listing((5, 13, 2, 4), (20, 20, 3, 0)), 3, 22, reads_of({entry: (0, PRESENT)}))
+    found = list_testimony(listing((5, 13, 2, 4), (20, 20, 3, 0)), 3, 22, reads_of({entry: (0, PRESENT)}))
     assert (0 if is_named else 1) == found.present_unlisted
 
 
@@ -203,16 +201,14 @@ def strange(runs: int, period: int = 7, size: int = 1, first: int = 0) -> tuple[
 )
 def test_a_list_may_tell_only_so_many_runs_in_a_way_that_no_ledger_has(answer: Answer, is_believed: bool) -> None:
     """Of an ensemble of three: runs 3 to 48 apart are usual, and those that touch; fewer than 17 are few."""
-    found = testimony_from_list(answer, 3, -1, {})
+    found = list_testimony(answer, 3, -1, {})
     assert found.rest == UNKNOWN
     assert (TIMEOUT if is_believed else INVALID, is_believed) == (found.why, bool(found.listed))
 
 
 def test_what_was_read_at_the_ends_of_a_block_is_told_and_what_is_beyond_is_not() -> None:
     """Entries 2 to 5, of which the block is 3 to 4."""
-    found = testimony_from_list(
-        listing(), 3, 9, reads_of({2: (0, PRESENT), 3: (0, NO_ENTRY), 4: (0, PRESENT), 5: (0, NO_ENTRY)})
-    )
+    found = list_testimony(listing(), 3, 9, reads_of({2: (0, PRESENT), 3: (0, NO_ENTRY), 4: (0, PRESENT), 5: (0, NO_ENTRY)}))
     assert [ABSENT, HELD] == list(found.words(3, 4))
 
 
@@ -223,7 +219,7 @@ def test_every_small_group_is_written_out_in_every_block(size: int, gap: int) ->
     for runs in range(1, 6):
         period = size + gap if runs > 1 else 0
         named = {3 + run * period + place for run in range(runs) for place in range(size)}
-        said = testimony_from_list(listing((3, 3 + (runs - 1) * period, size, period)), 3, -1, {})
+        said = list_testimony(listing((3, 3 + (runs - 1) * period, size, period)), 3, -1, {})
         for low in range(max(named) + 1):
             for high in range(low, max(named) + 3):
                 assert [entry in named for entry in range(low, high + 1)] == [word == HELD for word in said.words(low, high)]
@@ -231,14 +227,14 @@ def test_every_small_group_is_written_out_in_every_block(size: int, gap: int) ->
 
 def test_every_group_that_reaches_into_a_block_is_written_out() -> None:
     """Four single entries, of which the first and the last are beyond the block of 3 to 7."""
-    said = testimony_from_list(listing(*((entry, entry, 1, 0) for entry in (1, 3, 5, 9))), 3, -1, {})
+    said = list_testimony(listing(*((entry, entry, 1, 0) for entry in (1, 3, 5, 9))), 3, -1, {})
     assert [HELD, UNKNOWN, HELD, UNKNOWN, UNKNOWN] == list(said.words(3, 7))
 
 
 def test_runs_of_a_billion_entries_are_written_as_far_as_the_block_goes() -> None:
     """Two of them, one entry apart, and a block of five round that entry: a byte each."""
     size = 10**9
-    words = testimony_from_list(listing((0, size + 1, size, size + 1)), 3, -1, {}).words(size - 2, size + 2)
+    words = list_testimony(listing((0, size + 1, size, size + 1)), 3, -1, {}).words(size - 2, size + 2)
     assert ([HELD, HELD, UNKNOWN, HELD, HELD], 5) == (list(words), words.nbytes)
 
 
