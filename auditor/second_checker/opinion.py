@@ -43,9 +43,9 @@ from auditor.second_checker.findings import (
 from auditor.second_checker.holdings import (
     Testimony,
     edges_of,
+    gone_testimony,
     list_testimony,
     reads_testimony,
-    gone_testimony,
     unheard_testimony,
 )
 from auditor.second_checker.metadata import exemption, is_beyond_grace

@@ -159,6 +159,6 @@ class RealLedgers:
         if bookie_id is not None:
             self.zk.create(f"{election}/V_", underreplication_mark.encode_name(bookie_id), ephemeral=True, sequence=True)
 
-    def lost_bookie_recovery_delay(self, seconds: int) -> None:
+    def set_lost_bookie_recovery_delay(self, seconds: int) -> None:
         """How long BookKeeper's auditor waits before it takes a bookie for lost."""
         self.set_raw(self.root + znode_paths.LOST_BOOKIE_RECOVERY_DELAY, str(seconds).encode())

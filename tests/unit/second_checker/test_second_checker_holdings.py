@@ -15,11 +15,11 @@ from auditor.second_checker.holdings import (
     HELD,
     UNKNOWN,
     edges_of,
-    groups_of,
-    only_listed,
-    list_testimony,
-    reads_testimony,
     gone_testimony,
+    groups_of,
+    list_testimony,
+    only_listed,
+    reads_testimony,
     unheard_testimony,
 )
 
