@@ -7,6 +7,7 @@ import os
 import resource
 import select
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -253,6 +254,22 @@ def test_where_others_collect_children_judging_goes_on() -> None:
     finally:
         signal.signal(signal.SIGCHLD, before)
     assert [Stopped("it ended its process with exit code 0"), 1] == results
+
+
+def test_where_others_collect_children_one_that_is_not_needed_any_more_may_be_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its end says nothing then."""
+    children = record_children(monkeypatch)
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        results = isolated([1, 7], lambda one: os._exit(one) if one == 7 else one, LONG)
+        assert 1 == next(results)
+        while os.path.exists(f"/proc/{children[0]}"):
+            time.sleep(0.001)
+        results.close()  # type: ignore[attr-defined]
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 def test_a_fault_of_ours_ends_the_child(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from auditor.config import BookieLimits, JudgingLimits
@@ -67,7 +67,8 @@ class Worker:
         def work(batches: Batches) -> Batches:
             for batch in batches:
                 self.given.append(batch)
-                yield batch_of(self.schema, *self.rows)
+                if self.rows:
+                    yield batch_of(self.schema, *self.rows)
 
         return work
 
@@ -105,9 +106,9 @@ def patch(monkeypatch: pytest.MonkeyPatch, name: str, worker: Worker) -> Worker:
 
 def file_of(run: Place, name: str, schema: pa.Schema) -> pa.Table:
     """The rows of one file of a table, which has all the columns of the schema."""
-    written = run.read_table(f"{name}.parquet", schema)
-    assert f"{name}.parquet" in run.files_in(os.path.dirname(name))
-    return written
+    path = f"{run.path}/{name}.parquet"
+    assert schema.names == pq.read_schema(path).names
+    return pq.read_table(path, schema=schema)
 
 
 def seen_by(worker: Worker) -> list[list[int]]:
@@ -136,6 +137,23 @@ def test_a_shard_without_suspects_has_its_file_too(run: Place, monkeypatch: pyte
     stages_of(run, left).read_ledgers(2, SHARD)
     assert [pa.schema([("ledger_id", pa.int64())])] == [batch.schema for batch in reader.given]
     assert 0 == file_of(run, "evidence/ledgers/look-02-shard-0003", COUNTED_LEDGERS).num_rows
+
+
+def test_a_stage_that_finds_nothing_has_its_file_too(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without rows, but with columns: a stage without a file has not been done."""
+    patch(monkeypatch, "asker_of", Worker(QUESTIONS))
+    patch(monkeypatch, "list_asker", Worker(ANSWERS))
+    patch(monkeypatch, "entry_reader", Worker(COUNTED_READS))
+    monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=Worker(STEPS)))
+    left = LeftOver()
+    left.by_call = {(2, 1, Todo.LISTS): [], (1, EVERYTHING): []}
+    stages = stages_of(run, left)
+    stages.ask_lists(2, DIRECTORY, SHARD, 1)
+    stages.read_entries(2, 1, DIRECTORY)
+    stages.judge(2, 0)
+    assert 0 == file_of(run, "evidence/answers/look-02-shard-0003", ANSWERS).num_rows
+    assert 0 == file_of(run, "evidence/reads/look-02-judging-0001", COUNTED_READS).num_rows
+    assert 0 == file_of(run, "steps/look-2-judging-0/suspects", STEPS).num_rows
 
 
 def test_what_a_judging_left_wanting_lists_is_asked_about(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
