@@ -263,7 +263,7 @@ def test_where_others_collect_children_one_that_is_not_needed_any_more_may_be_go
     children = record_children(monkeypatch)
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        results = isolated([1, 7], lambda one: os._exit(one) if one == 7 else one, LONG)
+        results = judge_in_child([1, 7], lambda one: os._exit(one) if one == 7 else one, LONG)
         assert 1 == next(results)
         while os.path.exists(f"/proc/{children[0]}"):
             time.sleep(0.001)
