@@ -19,6 +19,9 @@ from auditor.model.ledger import LedgerRecord, RecordStatus
 ASKED_LOOKS_OF_A_SUSPECT = 2
 """Looks at which a suspect's bookies are asked, with the same metadata, before it is reported."""
 
+CLOSING_LOOKS = 1
+"""Looks after the last one that may ask bookies."""
+
 WAITED_LOOKS_MAX = 2
 """Looks of one ledger that come after the second-look delay: the second, and for a ledger that had
 changed by then the third. So a run waits at most twice, however long a ledger keeps changing."""
@@ -83,8 +86,7 @@ def next_step(looks: Sequence[Look], *, must_ask: bool, suspicion: Suspicion, lo
     settled after `looks_max` + 2 looks at most, and after `WAITED_LOOKS_MAX` delays.
     """
     wanted = _ask_or_settle(looks, suspicion, looks_max) if must_ask else _without_asking(looks, suspicion)
-    closing = 1 if must_ask else 0  # the look after the last one that may ask bookies
-    if wanted.next in (Next.ASK, Next.LOOK_AGAIN) and len(looks) > looks_max + closing:
+    if wanted.next in (Next.ASK, Next.LOOK_AGAIN) and len(looks) > looks_max + CLOSING_LOOKS:
         return Instruction(Next.UNSETTLED)
     if wanted.wait and len(looks) > WAITED_LOOKS_MAX:
         return Instruction(Next.UNSETTLED)

@@ -56,31 +56,32 @@ def judge_in_child(ledgers: Sequence[A], judge: Callable[[A], T], limits: Judgin
 
 
 def _child_on(ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits) -> Generator[T | Stopped | Raised]:
-    """Results until the last ledger, or until the one that ended the child."""
+    """Yield results until the last ledger, or until the one that ended the child.
+
+    No child is left behind, and none that has ended gets a signal.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         _serve(writing, ledgers, judge, limits)
     os.close(writing)
-    is_ending = False
     try:
         for _ in ledgers:
             message = _receive(reading, limits)
             if message is None:
-                is_ending = True
-                status, was_killed = _end(child, _END_POLLS)
-                yield Stopped(_how(status, limits) if not was_killed else f"{too_long(limits)} and could not be interrupted")
-                return
+                break
             result = pickle.loads(message)  # noqa: S301 - our own child's words, over a pipe that nobody else holds
             if isinstance(result, _Failed):
                 raise AssertionError(result.words)
             yield result
-        is_ending = True
-        _end(child, _END_POLLS)
+        status = _end(child)
+    except BaseException:
+        _kill(child)
+        raise
     finally:
         os.close(reading)
-        if not is_ending:
-            _end(child, polls=0)
+    if message is None:
+        yield Stopped(_how(status, limits))
 
 
 def _serve(writing: int, ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits) -> NoReturn:
@@ -92,10 +93,9 @@ def _serve(writing: int, ledgers: Sequence[A], judge: Callable[[A], T], limits: 
                 sent = guard.run(lambda one: pickle.dumps(judge(one)), ledger)
                 _send(writing, sent if isinstance(sent, bytes) else pickle.dumps(sent))
     except BaseException as error:  # told to the parent, which raises it
-        with contextlib.suppress(BaseException):
-            _send(writing, pickle.dumps(_Failed(f"{type(error).__name__}: {error}")))
+        _send(writing, pickle.dumps(_Failed(f"{type(error).__name__}: {error}")))
     finally:
-        os._exit(0)
+        os._exit(0)  # also where nothing can be sent
 
 
 def _stand_apart(writing: int) -> None:
@@ -138,16 +138,25 @@ def _read(reading: int, length: int, limits: JudgingLimits) -> bytes | None:
     return bytes(parts)
 
 
-def _end(child: int, polls: int) -> tuple[int, bool]:
-    """The child's wait status, and whether it had to be killed: one that closed its pipe ends by itself at once."""
-    for _ in range(polls):
+def _end(child: int) -> int | None:
+    """Return the child's wait status; None where it had to be killed.
+
+    A child that closed its pipe ends by itself at once.
+    """
+    for _ in range(_END_POLLS):
         ended, status = _wait(child, os.WNOHANG)
         if ended:
-            return status, False
+            return status
         select.select([], [], [], _END_POLL_S)
+    _kill(child)
+    return None
+
+
+def _kill(child: int) -> None:
+    """Kill a child that was not collected yet, and collect it."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
-    return _wait(child, 0)[1], True
+    _wait(child, 0)
 
 
 _END_POLLS = 500
@@ -162,8 +171,10 @@ def _wait(child: int, options: int) -> tuple[int, int]:
         return child, 0
 
 
-def _how(status: int, limits: JudgingLimits) -> str:
-    """How the child ended, from its wait status."""
+def _how(status: int | None, limits: JudgingLimits) -> str:
+    """Say how the child ended, from its wait status; None: it was killed."""
+    if status is None:
+        return f"{too_long(limits)} and could not be interrupted"
     if not os.WIFSIGNALED(status):
         return f"it ended its process with exit code {os.waitstatus_to_exitcode(status)}"
     number = os.WTERMSIG(status)

@@ -454,8 +454,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "one look more than allowed is taken",
         RECHECK,
         "first_checker/recheck.py",
-        "len(looks) > looks_max + closing:",
-        "len(looks) > looks_max + closing + 1:",
+        "len(looks) > looks_max + CLOSING_LOOKS:",
+        "len(looks) > looks_max + CLOSING_LOOKS + 1:",
         ("tests/unit/first_checker/test_first_checker_recheck.py::test_what_the_looks_so_far_demand",),
     ),
     Mutant(

@@ -64,6 +64,16 @@ def test_the_wait_is_for_what_lacks_and_no_longer() -> None:
     assert pytest.approx(0.0005) == bucket.wait_s(20)
 
 
+def test_what_is_given_back_may_be_taken_again() -> None:
+    """All of it, and no more than one burst."""
+    bucket = TokenBucket(1_000.0, 0.0, BURST_S)
+    assert 20 == bucket.take(20, 0.0)
+    bucket.give_back(7)
+    assert 7 == bucket.take(20, 0.0)
+    bucket.give_back(100)
+    assert 20 == bucket.take(100, 0.0)
+
+
 class StoppedClock:
     """Time passes only by sleeping."""
 
@@ -100,6 +110,15 @@ def test_a_demand_larger_than_the_bucket_is_granted_and_paid_back() -> None:
     assert clock.slept_s == 0
     pace.take(1)
     assert abs(clock.slept_s - 9.9) < 1e-6
+
+
+def test_one_request_a_second_and_fewer_are_limits_too() -> None:
+    """What is owed is paid back at the rate, however low."""
+    for per_second in (1, 0.5):
+        pace, clock = paced(per_second)
+        pace.take(2)
+        pace.take(1)
+        assert clock.slept_s == pytest.approx(1 / per_second)
 
 
 def test_a_pause_earns_no_more_than_the_burst() -> None:

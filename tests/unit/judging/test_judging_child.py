@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import select
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -108,6 +110,26 @@ def forever(_: int) -> None:
         signal.pause()
 
 
+def record_children(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the ids of the children that are forked from now on, as they are."""
+    children: list[int] = []
+    fork = os.fork
+
+    def record() -> int:
+        children.append(fork())
+        return children[-1]
+
+    monkeypatch.setattr(os, "fork", record)
+    return children
+
+
+def assert_collected(children: list[int]) -> None:
+    """There was one, and no process of that id is a child of this one any more."""
+    (child,) = children
+    with pytest.raises(ChildProcessError):
+        os.waitpid(child, os.WNOHANG)
+
+
 def test_a_silent_child_is_waited_for_in_five_parts_and_one_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -128,6 +150,84 @@ def test_a_child_that_stays_silent_is_killed_after_a_second_of_grace(
     assert [Stopped("it took longer than 60 s and could not be interrupted"), "judged"] == list(found)
     assert 1.0 == pytest.approx(sum(waits.paused_s[:500]))
     assert {0.002} == set(waits.paused_s)
+
+
+def test_nobody_waits_for_a_child_that_is_not_needed_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is killed at once, and collected."""
+    waits, children = Waits(0), record_children(monkeypatch)
+    monkeypatch.setattr(isolation, "select", waits)
+    results = judge_in_child(["judged", "forever"], lambda one: forever(1) if one == "forever" else one, LONG)
+    assert "judged" == next(results)
+    results.close()  # type: ignore[attr-defined]
+    assert [] == waits.paused_s
+    assert_collected(children)
+
+
+def test_a_signal_that_comes_while_a_child_is_given_time_to_end_leaves_no_child(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever a handler raises is raised."""
+    waits, children = Waits(6), record_children(monkeypatch)
+
+    def interrupt(*_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(waits, "select", interrupt)
+    monkeypatch.setattr(isolation, "select", waits)
+    with pytest.raises(KeyboardInterrupt):
+        list(judge_in_child([1], forever, LONG))
+    assert_collected(children)
+
+
+@pytest.mark.parametrize("can_send", [True, False])
+def test_a_child_ends_by_itself_with_exit_code_0(can_send: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that can send nothing, of which its parent is told no more."""
+    statuses: list[int] = []
+    waitpid = os.waitpid
+
+    def wait(pid: int, options: int) -> tuple[int, int]:
+        ended, status = waitpid(pid, options)
+        if ended:
+            statuses.append(status)
+        return ended, status
+
+    def fail(*_: object) -> None:
+        raise OSError("no such pipe")
+
+    monkeypatch.setattr(os, "waitpid", wait)
+    if not can_send:
+        monkeypatch.setattr(isolation, "_send", fail)
+    stopped = Stopped("it ended its process with exit code 0")
+    assert [1 if can_send else stopped] == list(judge_in_child([1], lambda one: one, LONG))
+    assert [0] == statuses
+
+
+class Finalized:
+    """In a cycle with itself, so that only a collection of garbage finalizes it."""
+
+    def __init__(self, tell: int) -> None:
+        self.myself, self.tell = self, tell
+
+    def __del__(self) -> None:
+        os.write(self.tell, f"{os.getpid()}".encode())
+
+
+def test_a_child_finalizes_nothing_of_its_parent_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finalizer may wait for a thread that the child does not have. The parent's own goes on."""
+    monkeypatch.setattr(isolation.os, "closerange", lambda *_: None)  # the finalizer's file stays open
+    reading, writing = os.pipe()
+    gc.disable()
+    try:
+        Finalized(writing)
+        list(judge_in_child([1], lambda _: gc.collect(), LONG))
+    finally:
+        gc.enable()
+    gc.collect()
+    assert f"{os.getpid()}" == os.read(reading, 100).decode()
+    os.close(reading)
+    os.close(writing)
 
 
 @pytest.mark.parametrize("ends", [True, False])
@@ -156,21 +256,29 @@ def test_where_others_collect_children_judging_goes_on() -> None:
     assert [Stopped("it ended its process with exit code 0"), 1] == results
 
 
+def test_where_others_collect_children_one_that_is_not_needed_any_more_may_be_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its end says nothing then."""
+    children = record_children(monkeypatch)
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        results = judge_in_child([1, 7], lambda one: os._exit(one) if one == 7 else one, LONG)
+        assert 1 == next(results)
+        while os.path.exists(f"/proc/{children[0]}"):
+            time.sleep(0.001)
+        results.close()  # type: ignore[attr-defined]
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 def test_a_fault_of_ours_ends_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
     """In whatever form it comes; no process stays behind."""
-    children: list[int] = []
-    fork = os.fork
-
-    def forked() -> int:
-        children.append(fork())
-        return children[-1]
-
-    monkeypatch.setattr(os, "fork", forked)
+    children = record_children(monkeypatch)
 
     def fails(_: int) -> None:
         raise KeyboardInterrupt("now")
 
     with pytest.raises(AssertionError, match="KeyboardInterrupt: now"):
         list(judge_in_child([1], fails, LONG))
-    with pytest.raises(ChildProcessError):
-        os.waitpid(children[0], os.WNOHANG)
+    assert_collected(children)

@@ -14,7 +14,7 @@ from auditor.judging import judged_rows as rows
 from auditor.judging import set_aside as settling
 from auditor.judging import verdict_rows
 from auditor.judging.judge import Judge
-from auditor.judging.settle import Step, Todo
+from auditor.judging.settle import Step, Todo, end_unjudged
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
@@ -121,6 +121,16 @@ def test_a_ledger_is_judged_by_the_terms_of_the_run(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(rows, "settle_and_check", settled)
     assert DELETED == rows.judge_to_row(seen(), TERMS, FACTS)[0]
     assert [(seen(), TERMS)] == given
+
+
+def test_a_ledger_on_which_the_checkers_differ_says_in_what(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In its row, beside the step that withholds its verdict."""
+    step = end_unjudged(LEDGER, Unknown.CHECKERS_DISAGREE)
+    monkeypatch.setattr(rows, "settle_and_check", lambda *_: (step, "one says more"))
+    found, row = rows.judge_to_row(seen(), TERMS, FACTS)
+    assert (step, expected("indeterminate", ["checkers_disagree"], "one says more")) == (found, told(row))
 
 
 def test_what_the_checkers_differ_on_is_told_as_it_was() -> None:

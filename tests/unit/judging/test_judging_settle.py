@@ -13,6 +13,7 @@ from support.stories import GRACE_MS, LEDGER, NOW_MS, Bookie, State, Story, driv
 
 from auditor.first_checker import pieces
 from auditor.first_checker.coverage import FOREIGN_RUNS_MAX
+from auditor.judging import settle as settle_module
 from auditor.judging.settle import Todo, lists_demanded, settle, settle_and_check
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.cluster import Surroundings
@@ -50,6 +51,12 @@ def test_a_sound_ledger_costs_one_list_a_bookie_and_no_second_look() -> None:
     driven = drive(story())
     assert [Todo.LISTS, Todo.NOTHING] == [step.todo for _, step in driven.steps]
     assert (Standing.SOUND, 1) == (driven.step.verdict.standing, len(driven.evidence.looks))
+
+
+def test_reads_are_not_looked_for_on_a_sound_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is sound at the first look costs one judging and nothing else."""
+    monkeypatch.setattr(settle_module, "wanted_reads", lambda *_: pytest.fail("nothing to read"))
+    assert Standing.SOUND is drive(story()).step.verdict.standing
 
 
 def test_whom_to_ask_is_known_without_judging() -> None:

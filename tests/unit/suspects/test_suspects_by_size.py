@@ -30,6 +30,20 @@ class Recorder:
         return lambda *_, **__: self._done.append(f"{self._name} {stage}")
 
 
+class Listener:
+    """Whatever it is asked for, it writes down with all that it was given."""
+
+    def __init__(self, heard: list[object]) -> None:
+        self._heard = heard
+
+    def __getattr__(self, name: str) -> Any:
+        def hear(*given: object, **options: object) -> tuple[()]:
+            self._heard.append((name, given, options) if options else (name, given))
+            return ()
+
+        return hear
+
+
 class Counted:
     """Suspects of which only the number matters."""
 
@@ -91,11 +105,61 @@ def test_in_another_thread_than_the_main_one_spark_does_it() -> None:
     assert ["spark judge"] == done
 
 
-def test_where_nobody_is_suspect_and_0_is_allowed_spark_greets_the_bookies(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("suspects_max", "way"), [(0, "spark"), (1, "here")])
+def test_where_nobody_is_suspect_bookies_are_greeted_here_unless_that_is_never_allowed(
+    suspects_max: int, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """0 means never, not none."""
     monkeypatch.setattr(Counted, "left", lambda *_: ())
-    stages, done = done_by(0)
+    stages, done = done_by(suspects_max)
     stages.ask_lists(2, NOBODY, EVERYTHING, 0)
-    assert ["spark ask_lists"] == done
+    assert [f"{way} ask_lists"] == done
+
+
+def heard_by(suspects_max: int) -> tuple[StagesBySize, list[object]]:
+    """The stages, and what everybody beneath them is asked, in this order."""
+    heard: list[object] = []
+    anybody: Any = Listener(heard)
+    return StagesBySize(anybody, anybody, anybody, suspects_max), heard
+
+
+SHARD = Shard(7, 10, 19)
+
+
+def test_the_first_look_hands_on_what_it_is_given() -> None:
+    """Nobody is counted for it."""
+    marks: dict[int, Any] = {3: "a mark"}
+    stages, heard = heard_by(1_000)
+    stages.read_ledgers(1, SHARD, marks)
+    stages.ask_lists(1, NOBODY, SHARD)
+    stages.judge(1, 0, SHARD, again_without={3: "differs"})
+    assert [
+        ("read_ledgers", (1, SHARD, marks)),
+        ("ask_lists", (1, NOBODY, SHARD)),
+        ("judge", (1, 0, SHARD, None), {"again_without": {3: "differs"}}),
+    ] == heard
+
+
+@pytest.mark.parametrize("suspects_max", [0, 1_000])
+def test_a_later_stage_counts_its_own_suspects_and_hands_on_what_it_is_given(
+    suspects_max: int,
+) -> None:
+    """Those that it will do something about, and no others."""
+    stages, heard = heard_by(suspects_max)
+    stages.read_ledgers(3, SHARD)
+    stages.ask_lists(3, NOBODY, SHARD, 1)
+    stages.read_entries(3, 1, NOBODY)
+    stages.judge(3, 0, SHARD, again_without={3: "differs"})
+    stages.judge(3, 2, SHARD, (1, Todo.READS))
+    assert [
+        ("open", (2, SHARD)),
+        ("read_ledgers", (3, SHARD)),
+        ("left", (3, 1, Todo.LISTS)),
+        ("ask_lists", (3, NOBODY, SHARD, 1)),
+        ("left", (3, 1, Todo.READS)),
+        ("read_entries", (3, 1, NOBODY)),
+        ("open", (2, SHARD)),
+        ("judge", (3, 0, SHARD, None), {"again_without": {3: "differs"}}),
+        ("left", (3, 1, Todo.READS)),
+        ("judge", (3, 2, SHARD, (1, Todo.READS)), {"again_without": None}),
+    ] == heard

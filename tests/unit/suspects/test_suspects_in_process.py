@@ -23,6 +23,12 @@ def test_what_the_work_returns_is_returned() -> None:
     assert threading.main_thread() is not _unless_stopped(StopRequest(), threading.current_thread)
 
 
+def test_work_that_is_abandoned_does_not_keep_the_process() -> None:
+    """Its thread ends with it, and has a name for whoever looks at a process that hangs."""
+    thread = _unless_stopped(StopRequest(), threading.current_thread)
+    assert ("auditor-suspects", True) == (thread.name, thread.daemon)
+
+
 def test_what_the_work_raises_is_raised() -> None:
     """Also a time-out of its own, which is none of the wait's."""
     with pytest.raises(TimeoutError, match="its own"):

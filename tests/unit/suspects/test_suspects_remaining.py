@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -67,3 +68,39 @@ def test_wanted_are_the_reads_of_one_judging(tmp_path: Path) -> None:
     run = run_with(tmp_path, (1, 0, {5: Todo.READS, 6: Todo.LOOK}))
     wanted = Suspects(run).wanted(1, 0)
     assert (WANTED, WANTS) == (wanted.schema, wanted.to_pylist())
+
+
+def test_a_judging_of_no_ledger_left_nothing(tmp_path: Path) -> None:
+    """Spark writes no file then."""
+    run = run_with(tmp_path)
+    run.files.create_dir(f"{run.path}/{steps_name(1, 0)}", recursive=True)
+    suspects = Suspects(run)
+    assert [] == suspects.left(1, 0, Todo.LOOK)
+    assert (WANTED, 0) == (suspects.wanted(1, 0).schema, suspects.wanted(1, 0).num_rows)
+
+
+class Scanned:
+    """A run that writes down which columns of how many rows were brought into memory."""
+
+    def __init__(self, run: Place) -> None:
+        self._run = run
+        self.scans: list[tuple[list[str], int]] = []
+
+    def files_in(self, *names: str) -> set[str]:
+        return self._run.files_in(*names)
+
+    def read_table(self, *given: Any) -> pa.Table:
+        rows = self._run.read_table(*given)
+        self.scans.append((rows.column_names, rows.num_rows))
+        return rows
+
+
+def test_what_nobody_asked_for_is_not_brought_into_memory(tmp_path: Path) -> None:
+    """The first look's judging has a row for every ledger of the cluster."""
+    sound = dict.fromkeys(range(10, 60), Todo.NOTHING)
+    run = Scanned(run_with(tmp_path, (1, 0, {5: Todo.READS, 6: Todo.LOOK, **sound})))
+    suspects = Suspects(cast(Place, run))
+    assert [6] == suspects.open(1, EVERYTHING)
+    assert [5] == suspects.left(1, 0, Todo.READS)
+    assert WANTS == suspects.wanted(1, 0).to_pylist()
+    assert [(["ledger_id"], 1), (["ledger_id"], 1), (["wanted"], 1)] == run.scans

@@ -1,0 +1,249 @@
+"""The stages of few suspects in this process: which ledgers, asked how, written where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from auditor.config import BookieLimits, JudgingLimits
+from auditor.evidence.run_directory import Place, place
+from auditor.evidence.schemas import ANSWERS, LEDGERS, READS, SEEN
+from auditor.evidence.shards import EVERYTHING, Shard
+from auditor.judging.settle import Todo
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import Terms
+from auditor.spark.lanes import COUNTED_READS, QUESTIONS, WANTED, Directory
+from auditor.spark.ledgers import COUNTED_LEDGERS
+from auditor.spark.verdicts import STEPS
+from auditor.stop import StopRequest
+from auditor.suspects import in_process
+from auditor.suspects.in_process import InProcessStages
+from auditor.suspects.remaining import Suspects
+from auditor.zookeeper.metadata_store import StoreAddress
+
+DIRECTORY = Directory({"b2": ("127.0.0.1", 2), "b1": None}, frozenset())
+SHARD = Shard(3, 10, 19)
+ADDRESS, FACTS = cast(StoreAddress, "an address"), cast(ClusterFacts, "facts")
+TERMS, LIMITS, JUDGING = cast(Terms, "terms"), cast(BookieLimits, "limits"), JudgingLimits()
+WANT = {"bookie_id": "b1", "ledger_id": 5, "entry_id": 42, "digest_type": 3, "is_search": False}
+
+Batches = Iterator[pa.RecordBatch]
+
+
+class LeftOver:
+    """Suspects by their place: each list is told by what it was asked with."""
+
+    def __init__(self) -> None:
+        self.by_call: dict[tuple[object, ...], list[int]] = {}
+
+    def open(self, look: int, shard: Shard) -> list[int]:
+        return self.by_call[look, shard]
+
+    def left(self, look: int, judging: int, todo: Todo) -> list[int]:
+        return self.by_call[look, judging, todo]
+
+    def wanted(self, look: int, judging: int) -> pa.RecordBatch:
+        assert (2, 1) == (look, judging)
+        return pa.RecordBatch.from_pylist([WANT], schema=WANTED)
+
+
+class Worker:
+    """Stands for a maker of work: remembers what it is given, and gives rows of its own."""
+
+    def __init__(self, schema: pa.Schema, *rows: dict[str, object]) -> None:
+        self.schema, self.rows = schema, rows
+        self.made_with: list[tuple[tuple[object, ...], dict[str, object]]] = []
+        self.given: list[pa.RecordBatch] = []
+
+    def __call__(self, *args: object, **options: object) -> Callable[[Batches], Batches]:
+        self.made_with.append((args, options))
+
+        def work(batches: Batches) -> Batches:
+            for batch in batches:
+                self.given.append(batch)
+                if self.rows:
+                    yield batch_of(self.schema, *self.rows)
+
+        return work
+
+
+def batch_of(schema: pa.Schema, *rows: dict[str, object]) -> pa.RecordBatch:
+    empty = dict.fromkeys(schema.names)
+    return pa.RecordBatch.from_pylist([{**empty, **row} for row in rows], schema=schema)
+
+
+def table_of(schema: pa.Schema, *rows: dict[str, object]) -> pa.Table:
+    return pa.Table.from_batches([batch_of(schema, *rows)])
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Place:
+    """Ledgers 1 to 5; of each even one an answer and a read."""
+    run = place(str(tmp_path))
+    even = [{"ledger_id": ledger_id, "bookie_id": "b1"} for ledger_id in (2, 4)]
+    ledgers = [{"ledger_id": ledger_id, "look": 1} for ledger_id in range(1, 6)]
+    run.write_table("evidence/ledgers", table_of(LEDGERS, *ledgers), "first")
+    run.write_table("evidence/answers", table_of(ANSWERS, *even), "first")
+    run.write_table("evidence/reads", table_of(READS, *even), "first")
+    return run
+
+
+def stages_of(run: Place, left: LeftOver, stop: StopRequest | None = None) -> InProcessStages:
+    suspects = cast(Suspects, left)
+    return InProcessStages(stop or StopRequest(), run, suspects, ADDRESS, FACTS, TERMS, LIMITS, JUDGING)
+
+
+def patch(monkeypatch: pytest.MonkeyPatch, name: str, worker: Worker) -> Worker:
+    monkeypatch.setattr(in_process, name, worker)
+    return worker
+
+
+def file_of(run: Place, name: str, schema: pa.Schema) -> pa.Table:
+    """The rows of one file of a table, which has all the columns of the schema."""
+    path = f"{run.path}/{name}.parquet"
+    assert schema.names == pq.read_schema(path).names
+    return pq.read_table(path, schema=schema)
+
+
+def seen_by(worker: Worker) -> list[list[int]]:
+    """The ledgers of each batch of SEEN rows."""
+    assert all(batch.schema == SEEN for batch in worker.given)
+    return [batch.column("ledger_id").to_pylist() for batch in worker.given]
+
+
+def test_what_the_look_before_left_open_is_read(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of one shard in one batch, at the whole rate, without the marks of the first look."""
+    reader = patch(monkeypatch, "reader", Worker(COUNTED_LEDGERS, {"ledger_id": 12, "reads": 9}))
+    left = LeftOver()
+    left.by_call[1, SHARD] = [12, 17]
+    stages_of(run, left).read_ledgers(2, SHARD)
+    assert [((ADDRESS, 2, None), {})] == reader.made_with
+    assert [pa.RecordBatch.from_pydict({"ledger_id": [12, 17]})] == reader.given
+    rows = file_of(run, "evidence/ledgers/look-02-shard-0003", COUNTED_LEDGERS)
+    assert batch_of(COUNTED_LEDGERS, *reader.rows).to_pylist() == rows.to_pylist()
+
+
+def test_a_shard_without_suspects_has_its_file_too(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids are integers, also where there are none."""
+    reader = patch(monkeypatch, "reader", Worker(COUNTED_LEDGERS))
+    left = LeftOver()
+    left.by_call[1, SHARD] = []
+    stages_of(run, left).read_ledgers(2, SHARD)
+    assert [pa.schema([("ledger_id", pa.int64())])] == [batch.schema for batch in reader.given]
+    assert 0 == file_of(run, "evidence/ledgers/look-02-shard-0003", COUNTED_LEDGERS).num_rows
+
+
+def test_a_stage_that_finds_nothing_has_its_file_too(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without rows, but with columns: a stage without a file has not been done."""
+    patch(monkeypatch, "asker_of", Worker(QUESTIONS))
+    patch(monkeypatch, "list_asker", Worker(ANSWERS))
+    patch(monkeypatch, "entry_reader", Worker(COUNTED_READS))
+    monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=Worker(STEPS)))
+    left = LeftOver()
+    left.by_call = {(2, 1, Todo.LISTS): [], (1, EVERYTHING): []}
+    stages = stages_of(run, left)
+    stages.ask_lists(2, DIRECTORY, SHARD, 1)
+    stages.read_entries(2, 1, DIRECTORY)
+    stages.judge(2, 0)
+    assert 0 == file_of(run, "evidence/answers/look-02-shard-0003", ANSWERS).num_rows
+    assert 0 == file_of(run, "evidence/reads/look-02-judging-0001", COUNTED_READS).num_rows
+    assert 0 == file_of(run, "steps/look-2-judging-0/suspects", STEPS).num_rows
+
+
+def test_what_a_judging_left_wanting_lists_is_asked_about(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each registered bookie is greeted first. Whom to ask is found out in a child."""
+    question = {"bookie_id": "b1", "ledger_id": 4, "expected_bytes": 7}
+    asker = patch(monkeypatch, "asker_of", Worker(QUESTIONS, question))
+    lists = patch(monkeypatch, "list_asker", Worker(ANSWERS, {"bookie_id": "b1", "ledger_id": 4}))
+    left = LeftOver()
+    left.by_call[2, 1, Todo.LISTS] = [4]
+    stages_of(run, left).ask_lists(2, DIRECTORY, SHARD, 1)
+    assert [((JUDGING,), {"careful": True})] == asker.made_with
+    assert [[4]] == seen_by(asker)
+    assert [((DIRECTORY, LIMITS, 2), {})] == lists.made_with
+    greetings = [{"bookie_id": bookie} for bookie in ("b1", "b2")]
+    assert [batch_of(QUESTIONS, *greetings), batch_of(QUESTIONS, question)] == lists.given
+    rows = file_of(run, "evidence/answers/look-02-shard-0003", ANSWERS)
+    assert 2 * batch_of(ANSWERS, *lists.rows).to_pylist() == rows.to_pylist()
+
+
+def test_the_reads_that_a_judging_demanded_are_made(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All in one batch."""
+    row = {"bookie_id": "b1", "ledger_id": 5, "entry_id": 42, "reads": 1}
+    entries = patch(monkeypatch, "entry_reader", Worker(COUNTED_READS, row))
+    stages_of(run, LeftOver()).read_entries(2, 1, DIRECTORY)
+    assert [((DIRECTORY, LIMITS, 2, ADDRESS), {})] == entries.made_with
+    assert [[WANT]] == [batch.to_pylist() for batch in entries.given]
+    rows = file_of(run, "evidence/reads/look-02-judging-0001", COUNTED_READS)
+    assert batch_of(COUNTED_READS, row).to_pylist() == rows.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("look", "only", "were_asked"),
+    [(2, None, False), (1, (0, Todo.READS), True), (2, (0, Todo.LISTS), True)],
+)
+def test_open_ledgers_are_judged_or_those_that_one_judging_left(
+    look: int,
+    only: tuple[int, Todo] | None,
+    were_asked: bool,
+    run: Place,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a child; behind a first look or lists, what still wants lists was asked about."""
+    worker = Worker(STEPS, {"ledger_id": 2, "todo": Todo.LOOK.value})
+    monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=worker))
+    left = LeftOver()
+    left.by_call[(look - 1, SHARD) if only is None else (look, *only)] = [2, 3]
+    stages_of(run, left).judge(look, 1, SHARD, only, again_without={3: "differs"})
+    options = {"careful": True, "were_asked": were_asked, "differing": {3: "differs"}}
+    assert [((TERMS, FACTS, JUDGING), options)] == worker.made_with
+    assert [[2, 3]] == seen_by(worker)
+    rows = file_of(run, f"steps/look-{look}-judging-1/suspects", STEPS)
+    assert batch_of(STEPS, *worker.rows).to_pylist() == rows.to_pylist()
+
+
+def test_by_default_every_open_ledger_is_judged_and_none_is_withheld(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of no one shard."""
+    worker = Worker(STEPS)
+    monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=worker))
+    left = LeftOver()
+    left.by_call[1, EVERYTHING] = [1]
+    stages_of(run, left).judge(2, 0)
+    assert {} == worker.made_with[0][1]["differing"]
+
+
+def test_ledgers_are_gathered_some_at_a_time_with_all_that_was_seen_of_them(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each once, in order, with its own answers and reads and no others."""
+    monkeypatch.setattr(in_process, "LEDGERS_AT_ONCE", 2)
+    worker = Worker(STEPS)
+    monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=worker))
+    left = LeftOver()
+    left.by_call[1, EVERYTHING] = [1, 2, 3, 4, 5]
+    stages_of(run, left).judge(2, 0)
+    assert [[1, 2], [3, 4], [5]] == seen_by(worker)
+    rows: list[dict[str, Any]] = [row for batch in worker.given for row in batch.to_pylist()]
+    seen = {row["ledger_id"]: (len(row["answers"] or ()), len(row["reads"] or ())) for row in rows}
+    assert {1: (0, 0), 2: (1, 1), 3: (0, 0), 4: (1, 1), 5: (0, 0)} == seen
+
+
+def test_a_stage_that_fails_writes_nothing(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is as if it had not been tried."""
+
+    def fails(*_: object) -> Callable[[Batches], Batches]:
+        raise ConnectionError("lost")
+
+    left = LeftOver()
+    left.by_call[1, SHARD] = [12]
+    monkeypatch.setattr(in_process, "reader", lambda *_: fails)
+    before = run.files_in("evidence")
+    with pytest.raises(ConnectionError, match="lost"):
+        stages_of(run, left).read_ledgers(2, SHARD)
+    assert before == run.files_in("evidence")
