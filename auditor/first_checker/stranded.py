@@ -1,7 +1,8 @@
 """Entries without a copy where the metadata says, looked for on every other registered bookie.
 
-Each entry has its own others: the registered bookies outside its write set, whether or not another segment names them. A bookie
-that gave a valid list of the ledger has spoken for every entry of it; the others are read, a bounded number of entries on each.
+Each entry has its own others: the registered bookies outside its write set, whether or not another segment names them. A
+bookie that is gone by now is left out: nobody can ask it, and what it held counts as absent. A bookie that gave a valid list
+of the ledger has spoken for every entry of it; the others are read, a bounded number of entries on each.
 
 Verified: what each of these bookies said of the entries looked for.
 Not verified: the entries beyond that number; bookies that are not registered, which nobody can ask.
@@ -41,7 +42,7 @@ class Outside:
     """The search of one ledger: its entries without a copy (`lost`), and which of them each other bookie is looked at for.
 
     `scopes` has every registered bookie outside the write set of some lost entry, sorted, with the lost entries outside whose
-    write sets it is. `listed`: what those of them hold that gave a valid list.
+    write sets it is; none that is gone since the run began. `listed`: what those of them hold that gave a valid list.
     """
 
     lost: EntrySet
@@ -58,7 +59,7 @@ class Outside:
             for share in one.shares:
                 expected.setdefault(share.bookie_id, []).append(share.expected)
         scopes = {}
-        for bookie in sorted(around.writable | around.readonly):
+        for bookie in sorted((around.writable | around.readonly) - seen.gone):
             scope = lost - EntrySet.joined(expected[bookie]) if bookie in expected else lost
             if scope:
                 scopes[bookie] = scope

@@ -68,6 +68,8 @@ def searched(heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Terms)
     others: dict[BookieId, _Other] = {}
     found_by_list: dict[int, Mask] = {place: np.zeros(len(mask), np.bool_) for place, mask in lost.items()}
     for bookie in sorted(terms.around.writable | terms.around.readonly):
+        if bookie in heard.answers and heard.answers[bookie].is_gone:
+            continue  # it was registered when the run began, and its copies count as absent
         outside = {place: mask & ~_written_to(tally, place, bookie) for place, mask in lost.items()}
         if not any(mask.any() for mask in outside.values()):
             continue
