@@ -68,6 +68,38 @@ def test_what_was_said_of_other_metadata_does_not_count():
     assert [Row("violated", None, (), (LOST_4_ON_B3,))] == owed_across((then, now), 1, heard(0, 0))
 
 
+@pytest.mark.parametrize(
+    ("between", "looks_before", "expected"),
+    [
+        ("rereplicate 1 b1 b4", 1, Row("violated", None, (), (LOST_4_ON_B3,))),
+        ("rereplicate 1 b1 b4", 2, Row("indeterminate", None, ("unsettled",))),
+        ("mark 1", 2, Row("exempt", "marked_underreplicated")),
+        ("time 25", 2, Row("violated", None, (), (LOST_4_ON_B3,))),
+        ("rereplicate 1 b3 b4", 2, Row("sound")),
+    ],
+)
+def test_a_ledger_that_changed_behind_its_second_look_is_given_up(
+    between: str, looks_before: int, expected: Row
+):
+    """Unless nothing is wrong with it then, or only time went by, or a mark came."""
+    truths = parts(f"{WRITTEN}; lose 1 4 b3", between)
+    names = ("b1", "b2", "b3", "b4")
+    looked = Heard(1, {name: {0, 1} for name in names}, 1, looks_before)
+    assert [expected] == owed_across(truths, 1, looked)
+
+
+@pytest.mark.parametrize("lost", ["", "; lose 1 4 b2 b3", "; crash b3 silent"])
+def test_a_mark_that_stood_at_both_of_the_last_looks_is_owed(lost: str):
+    """Also of a ledger that changed between them; alone, where more is wrong with the ledger."""
+    truths = parts(f"{WRITTEN}; mark 1; time 150{lost}", "rereplicate 1 b1 b4")
+    looked = Heard(1, {name: {0, 1} for name in ("b1", "b2", "b3", "b4")}, 1, 2)
+    unknowns = ("unsettled",) if lost else ()
+    marked = (Told("UNDERREPLICATED_BEYOND_GRACE"),)
+    assert [Row("violated", "marked_underreplicated", unknowns, marked)] == owed_across(
+        truths, 1, looked
+    )
+
+
 def test_the_mark_is_that_of_the_last_reading():
     """Marked when it was read last: exempt, whatever bookies said before."""
     truths = parts(f"{WRITTEN}; lose 1 4 b3", "mark 1")

@@ -11,6 +11,9 @@ Each part has its truth. The rule, ledger by ledger:
 So a loss is only said that was true at the last look, and a ledger is only sound that was so when it was looked at. A ledger
 that nothing happened to, and whose bookies are what they were, is owed one verdict: its own.
 
+A ledger that was read at two looks before its metadata changed is given up where it would need a third delay: it is
+"unsettled", and nothing is said of it but a mark that stood at both of its last looks.
+
 Each fact beside a verdict is what one of the states owes that owe this verdict; where these are one, all facts are exact.
 What auto-recovery left around the ledgers, and who is writable, may be that of any part.
 """
@@ -20,11 +23,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import Any
 
-from support.model.rows import Row
-from support.model.state import OPEN, REMARKS, Bookie, Ledger
+from support.model import truth_of_facts as facts_of
+from support.model.rows import Row, Told, flat
+from support.model.state import GRACE_MINUTES, OPEN, REMARKS, Bookie, Ledger
 from support.model.truth import Truth
 from support.model.truth_of_bookies import lacks_most, owed_on_bookies, true_of_bookies
+
+DELAYS_MAX = 2
+"""Second-look delays that an audit waits for one ledger (decision 0030)."""
 
 
 @dataclass
@@ -34,6 +42,8 @@ class Heard:
     read: int
     lists: dict[str, set[int]] = field(default_factory=dict)
     asked: int = 0
+    looks_before: int = 0
+    """The looks that read its metadata in parts before `read`."""
 
 
 def owed_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
@@ -60,10 +70,38 @@ def rows_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
         for some in product(*states)
         for part in around
     )
-    rows = list(dict.fromkeys(one.owed(number) for one in clusters))
+    before = parts[heard.read - 1].ledgers.get(number) if heard.looks_before >= DELAYS_MAX else None
+    if before is None or _is_same_metadata(before, ledger):
+        owed = (one.owed(number) for one in clusters)
+    else:
+        was_marked = before.marked_at is not None
+        owed = (_owed_without_a_delay(one, number, was_marked=was_marked) for one in clusters)
+    rows = list(dict.fromkeys(owed))
     if not all(same):
         rows += [row for one in rows if (row := _without_remarks(one)) != one]
     return rows
+
+
+def _is_same_metadata(one: Ledger, other: Ledger) -> bool:
+    marks: dict[str, Any] = {"marked_at": None, "locked_by": None, "made_at": 0}
+    return replace(one, **marks) == replace(other, **marks)
+
+
+def _owed_without_a_delay(truth: Truth, number: int, *, was_marked: bool) -> Row:
+    """Return what is owed of a ledger that changed behind its second look: nothing that takes another delay.
+
+    `was_marked`: it was marked at that look. Two marked looks are enough for a mark.
+    """
+    row, mark = truth.owed(number), "UNDERREPLICATED_BEYOND_GRACE"
+    if row.standing in ("sound", "exempt"):
+        return row
+    marked_at = truth.ledgers[number].marked_at
+    if not was_marked or marked_at is None or truth.now - marked_at <= GRACE_MINUTES:
+        return Row("indeterminate", None, ("unsettled",))
+    if [one.kind for one in row.findings] == [mark] and not row.unknowns:
+        return row
+    found = Told(mark, facts=flat(facts_of.mark(truth, number, [])))
+    return Row("violated", "marked_underreplicated", ("unsettled",), (found,))
 
 
 def written(truth: Truth, number: int) -> tuple[Ledger, int]:

@@ -194,9 +194,17 @@ class Truth:
             elif facts := facts_of.placement(self, ledger, segment):
                 yield Told("PLACEMENT_FAILED", segment.first, facts=flat(facts))
 
-    def listing(self, ledger: Ledger) -> set[str]:
-        """The bookies whose list of the ledger an audit has: those that should hold some entry, answer, and can list."""
-        return {name for name in self.due(ledger) if self.bookies[name].can_be_asked and self.bookies[name].lists}
+    def listing(self, number: int) -> set[str]:
+        """Return the bookies whose list of the ledger an audit has: they should hold an entry of it, and answer.
+
+        A bookie that cannot list says all the same that it does not know the ledger.
+        """
+        asked = {name: self.bookies[name] for name in self.due(self.ledgers[number])}
+        return {
+            name
+            for name, one in asked.items()
+            if one.can_be_asked and (one.lists or number not in one.holds)
+        }
 
     def needing(self, bookie: str) -> list[int]:
         """The closed, non-empty ledgers that need a bookie, ascending."""

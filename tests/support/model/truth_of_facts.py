@@ -50,7 +50,7 @@ def entries(truth: Truth, number: int, copies: list[Copies]) -> Json:
     """The facts of the worst entry, and of the search where entries have no copy."""
     worst = worst_of(copies)
     ledger = truth.ledgers[number]
-    outside = [name for name in truth.listing(ledger) if name not in worst.bookies]
+    outside = [name for name in truth.listing(number) if name not in worst.bookies]
     return {
         "worst_entry": worst.entry,
         "write_set": worst.bookies,
@@ -117,7 +117,7 @@ def _looked_for(truth: Truth, number: int, lost: list[int], scopes: dict[str, li
 
     A bookie without a list is read for one entry, and for the others too where it knows the ledger.
     """
-    lists = truth.listing(truth.ledgers[number])
+    lists = truth.listing(number)
     read = {lost[0]}
     for name, scope in scopes.items():
         one = truth.bookies[name]
@@ -136,7 +136,7 @@ def _words(truth: Truth, number: int, name: str, looked_for: list[int]) -> dict[
             words[entry] = "nothing"
         elif not one.has(number, entry):
             words[entry] = "lacks"
-        elif name in truth.listing(truth.ledgers[number]) or one.can_read(number, entry):
+        elif name in truth.listing(number) or one.can_read(number, entry):
             words[entry] = "held"
         else:
             words[entry] = "wrong"
@@ -240,7 +240,7 @@ def beyond_end(truth: Truth, number: int) -> tuple[int, ...]:
     ledger = truth.ledgers[number]
     if ledger.state != CLOSED or ledger.flaw:
         return ()
-    holders = [truth.bookies[name] for name in _listing_last(truth, ledger)]
+    holders = [truth.bookies[name] for name in _listing_last(truth, number)]
     above = {entry for one in holders for entry in one.holds.get(number, ()) if entry >= ledger.written}
     return tuple(e for e in sorted(above) if sum(one.has(number, e) for one in holders) >= ledger.ack_quorum)
 
@@ -248,13 +248,13 @@ def beyond_end(truth: Truth, number: int) -> tuple[int, ...]:
 def beyond(truth: Truth, number: int, found: tuple[int, ...]) -> Json:
     """The end by the metadata, and the bookies of the last ensemble that list one of the entries behind it."""
     ledger = truth.ledgers[number]
-    names = _listing_last(truth, ledger)
+    names = _listing_last(truth, number)
     listed_by = sorted(name for name in names if any(truth.bookies[name].has(number, entry) for entry in found))
     return {"last_entry_id": ledger.written - 1, "ack_quorum": ledger.ack_quorum, "listed_by": listed_by}
 
 
-def _listing_last(truth: Truth, ledger: Ledger) -> set[str]:
-    return truth.listing(ledger) & set(ledger.last_segment().ensemble)
+def _listing_last(truth: Truth, number: int) -> set[str]:
+    return truth.listing(number) & set(truth.ledgers[number].last_segment().ensemble)
 
 
 # Ensembles
