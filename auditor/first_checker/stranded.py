@@ -1,8 +1,9 @@
 """Entries without a copy where the metadata says, looked for on every other registered bookie.
 
 Each entry has its own others: the registered bookies outside its write set, whether or not another segment names them. A
-bookie that is gone by now is left out: nobody can ask it, and what it held counts as absent. A bookie that gave a valid list
-of the ledger has spoken for every entry of it; the others are read, a bounded number of entries on each.
+bookie that is gone by now is left out: nobody can ask it, and what it held counts as absent. One that gave a list counts as
+registered, whenever it came. A bookie that gave a valid list of the ledger has spoken for every entry of it; the others are
+read, a bounded number of entries on each.
 
 Verified: what each of these bookies said of the entries looked for.
 Not verified: the entries beyond that number; bookies that are not registered, which nobody can ask.
@@ -59,7 +60,8 @@ class Outside:
             for share in one.shares:
                 expected.setdefault(share.bookie_id, []).append(share.expected)
         scopes = {}
-        for bookie in sorted((around.writable | around.readonly) - seen.gone):
+        registered = around.writable | around.readonly | seen.held.keys()
+        for bookie in sorted(registered - seen.gone):
             scope = lost - EntrySet.joined(expected[bookie]) if bookie in expected else lost
             if scope:
                 scopes[bookie] = scope

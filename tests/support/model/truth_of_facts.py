@@ -78,12 +78,7 @@ def _is_at_tail(ledger: Ledger, copies: list[Copies]) -> bool:
 
 def _search(truth: Truth, number: int, lost: list[Copies]) -> Json:
     """Where the entries without a copy were looked for, by the list of each other bookie or by reading there."""
-    scopes = {
-        name: [one.entry for one in lost if name not in one.bookies]
-        for name, one in truth.bookies.items()
-        if one.registered != UNREGISTERED
-    }
-    scopes = {name: scope for name, scope in scopes.items() if scope}
+    scopes = _scopes(truth, number, lost)
     if not scopes:
         return {"search": None}
     named = {name for name in truth.bookies if truth.ledgers[number].names(name)}
@@ -112,8 +107,34 @@ def _search(truth: Truth, number: int, lost: list[Copies]) -> Json:
     }
 
 
+def _scopes(truth: Truth, number: int, lost: list[Copies]) -> dict[str, list[int]]:
+    """Return the entries that each other bookie is looked at for.
+
+    It was registered when the audit began, or lists the ledger; a bookie that should hold some of the ledger is not gone.
+    """
+    begun, due = truth.around or truth, truth.due(truth.ledgers[number])
+    registered = {n for n, one in begun.bookies.items() if one.registered != UNREGISTERED}
+    found = (registered | truth.listing(number)) - {n for n in due if truth.is_forgotten(n)}
+    scopes = {n: [one.entry for one in lost if n not in one.bookies] for n in sorted(found)}
+    return {name: scope for name, scope in scopes.items() if scope}
+
+
+def read_elsewhere(truth: Truth, number: int, lost: list[Copies]) -> frozenset[int]:
+    """Return the entries without a copy that other bookies are read for."""
+    scopes, entries = _scopes(truth, number, lost), [one.entry for one in lost]
+    return frozenset(_read(truth, number, entries, scopes) if lost else ())
+
+
 def _looked_for(truth: Truth, number: int, lost: list[int], scopes: dict[str, list[int]]) -> list[int]:
-    """All entries where each other bookie speaks for all of them; else the lowest, and those that some bookie was read for.
+    """All entries where each other bookie speaks for all of them; else the lowest, and those that some bookie was read for."""
+    lists = truth.listing(number)
+    speak = [name in lists or (truth.bookies[name].can_be_asked and number not in truth.bookies[name].holds) for name in scopes]
+    read = _read(truth, number, lost, scopes) | (truth.read_before & set(lost))
+    return lost if all(speak) else sorted(read)
+
+
+def _read(truth: Truth, number: int, lost: list[int], scopes: dict[str, list[int]]) -> set[int]:
+    """Return the lowest entry, and those that bookies are read for.
 
     A bookie without a list is read for one entry, and for the others too where it knows the ledger.
     """
@@ -123,8 +144,7 @@ def _looked_for(truth: Truth, number: int, lost: list[int], scopes: dict[str, li
         one = truth.bookies[name]
         if name not in lists:
             read.update(scope if one.can_be_asked and number in one.holds else scope[:1])
-    speak = [name in lists or (truth.bookies[name].can_be_asked and number not in truth.bookies[name].holds) for name in scopes]
-    return lost if all(speak) else sorted(read)
+    return read
 
 
 def _words(truth: Truth, number: int, name: str, looked_for: list[int]) -> dict[int, str]:

@@ -67,6 +67,14 @@ def test_a_bookie_that_is_gone_is_not_looked_at() -> None:
     assert Search(4, 0, 0, 0, ("x1", "x2")) == found.result(made, named_by(ledger(text)))
 
 
+def test_a_bookie_that_registered_since_the_run_began_is_looked_at_by_its_list() -> None:
+    """Its list names an entry that belongs on another bookie."""
+    text, lists = "e2 w1 a1 0:[b1 b2] closed 3", {"b1": {1}, "b2": set[int]()}
+    found = outside(EntrySet.span(0, 3), text, Surroundings(frozenset({"b2"})), lists)
+    search = Search(4, 1, 0, 0, ("b1", "b2"), ("b1",), found_first=(1,))
+    assert search == found.result({}, named_by(ledger(text)))
+
+
 @pytest.mark.parametrize("text", ["e2 w2 a2 0:[b1 b2] 20:[b1 x1] closed 19", "e3 w1 a1 0:[b1 b2 x1] closed 1"])
 def test_a_bookie_that_is_named_and_should_hold_nothing_is_looked_at(text: str) -> None:
     """Of a segment without entries, or too short to reach it: nobody asks it for a list, and it may hold what others lack."""
