@@ -16,7 +16,7 @@ A ledger that was read at two looks before its metadata changed is given up wher
 
 Each fact beside a verdict is what one of the states owes that owe this verdict; where these are one, all facts are exact.
 What auto-recovery left around the ledgers, and who is registered, may be that of any part. Entries without a copy may have been
-read on other bookies in an earlier part: how many were looked for is what was looked for in each, or between. A copy that came
+read on other bookies in an earlier part: how many were looked for and found is what was in each, or between. A copy that came
 behind its bookie's list was read.
 """
 
@@ -35,6 +35,8 @@ from support.model.truth_of_bookies import lacks_most, owed_on_bookies, true_of_
 
 DELAYS_MAX = 2
 """Second-look delays that an audit waits for one ledger (decision 0030)."""
+COUNTS_OF_A_SEARCH = frozenset(f"search.entries{rest}" for rest in ("", "_found", "_unnamed", "_left"))
+"""Facts that may lie between those of two parts, where an audit was cut down while it read entries."""
 
 
 @dataclass
@@ -181,9 +183,9 @@ def facts_across(row: Row, owed: Sequence[Row], *, is_read_later: bool = False) 
 
 
 def _is_between(name: str, value: object, right: Sequence[object]) -> bool:
-    """Whether it is a number of entries looked for, and an audit cut down in between looked for as many."""
+    """Whether it counts entries looked for or found, and an audit cut down while it read them has as many."""
     numbers = [one for one in right if isinstance(one, int)]
-    if name.removeprefix("entries.") not in ("search.entries", "search.entries_left"):
+    if name.removeprefix("entries.") not in COUNTS_OF_A_SEARCH:
         return False
     return isinstance(value, int) and bool(numbers) and min(numbers) <= value <= max(numbers)
 
