@@ -1,8 +1,10 @@
 """Search every other registered bookie for entries without a copy where the metadata says.
 
 The other bookies of an entry are the registered ones outside its write set, even if another segment
-names them. A bookie that gave a valid list of the ledger has spoken for every entry of it. On each
-of the others a bounded number of entries is read.
+names them. A bookie that is gone by now is left out: nobody can ask it, and its copies count as
+absent. A bookie that gave a list counts as registered, whenever it registered. A bookie that gave a
+valid list of the ledger has spoken for every entry of it. On each of the others a bounded number of
+entries is read.
 
 Verified: what each of these bookies said of the entries searched for.
 
@@ -43,8 +45,8 @@ class Outside:
     """The search for one ledger's entries without a copy (`lost`), and the bookies to search.
 
     `scopes` maps bookies to the lost entries whose write sets they are not in. It has every
-    registered bookie with such entries, sorted. `listed`: what those of them hold that gave a valid
-    list.
+    registered bookie with such entries, sorted, and none that is gone since the run began.
+    `listed`: what those of them hold that gave a valid list.
     """
 
     lost: EntrySet
@@ -61,7 +63,8 @@ class Outside:
             for share in one.shares:
                 expected.setdefault(share.bookie_id, []).append(share.expected)
         scopes = {}
-        for bookie in sorted(around.writable | around.readonly):
+        registered = around.writable | around.readonly | seen.held.keys()
+        for bookie in sorted(registered - seen.gone):
             scope = lost - EntrySet.join(expected[bookie]) if bookie in expected else lost
             if scope:
                 scopes[bookie] = scope

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from support.model import actions
-from support.model.across import Heard, owed_across, wrong_across, wrong_bookies_across
+from support.model.across import (
+    Heard,
+    facts_across,
+    owed_across,
+    wrong_across,
+    wrong_bookies_across,
+)
 from support.model.rows import CopyFacts, Row, Told
 from support.model.truth import Truth
 
@@ -68,6 +76,34 @@ def test_what_was_said_of_other_metadata_does_not_count():
     assert [Row("violated", None, (), (LOST_4_ON_B3,))] == owed_across((then, now), 1, heard(0, 0))
 
 
+@pytest.mark.parametrize(
+    ("between", "looks_before", "expected"),
+    [
+        ("rereplicate 1 b1 b4", 1, Row("violated", None, (), (LOST_4_ON_B3,))),
+        ("rereplicate 1 b1 b4", 2, Row("indeterminate", None, ("unsettled",))),
+        ("mark 1", 2, Row("exempt", "marked_underreplicated")),
+        ("time 25", 2, Row("violated", None, (), (LOST_4_ON_B3,))),
+        ("rereplicate 1 b3 b4", 2, Row("sound")),
+    ],
+)
+def test_a_ledger_that_changed_behind_its_second_look_is_given_up(between: str, looks_before: int, expected: Row):
+    """Unless nothing is wrong with it then, or only time went by, or a mark came."""
+    truths = parts(f"{WRITTEN}; lose 1 4 b3", between)
+    names = ("b1", "b2", "b3", "b4")
+    looked = Heard(1, {name: {0, 1} for name in names}, 1, looks_before)
+    assert [expected] == owed_across(truths, 1, looked)
+
+
+@pytest.mark.parametrize("lost", ["", "; lose 1 4 b2 b3", "; crash b3 silent"])
+def test_a_mark_that_stood_at_both_of_the_last_looks_is_owed(lost: str):
+    """Also of a ledger that changed between them; alone, where more is wrong with the ledger."""
+    truths = parts(f"{WRITTEN}; mark 1; time 150{lost}", "rereplicate 1 b1 b4")
+    looked = Heard(1, {name: {0, 1} for name in ("b1", "b2", "b3", "b4")}, 1, 2)
+    unknowns = ("unsettled",) if lost else ()
+    marked = (Told("UNDERREPLICATED_BEYOND_GRACE"),)
+    assert [Row("violated", "marked_underreplicated", unknowns, marked)] == owed_across(truths, 1, looked)
+
+
 def test_the_mark_is_that_of_the_last_reading():
     """Marked when it was read last: exempt, whatever bookies said before."""
     truths = parts(f"{WRITTEN}; lose 1 4 b3", "mark 1")
@@ -105,6 +141,30 @@ def test_a_fact_that_was_never_true_is_told():
     copies = free._replace(copies=CopyFacts(10, 10, 0), is_mark_stale=True)
     (counts, stale) = wrong_across(truths, {1: copies}, {1: heard(1, 1)})
     assert "copies: " in counts and "a stale mark: True" in stale
+
+
+@pytest.mark.parametrize(
+    ("copies", "is_right"),
+    [(CopyFacts(10, 9, 1), True), (CopyFacts(10, 9, 0), False), (CopyFacts(10, 10, 1), False)],
+)
+@pytest.mark.parametrize("is_read_later", [True, False])
+def test_a_copy_that_came_behind_the_list_was_read(copies: CopyFacts, is_right: bool, is_read_later: bool):
+    """It is listed in truth. No copy counts twice or not at all."""
+    (said,) = parts(WRITTEN, "time 25")[1:]
+    owed = said.owed(1)
+    wrong = list(facts_across(owed._replace(copies=copies), [owed], is_read_later=is_read_later))
+    assert (is_right and is_read_later) == (not wrong)
+
+
+@pytest.mark.parametrize(("entries", "is_right"), [(1, True), (2, True), (3, True), (4, False)])
+def test_entries_looked_for_in_an_earlier_part_count(entries: int, is_right: bool):
+    """One was looked for since, and up to three were before: a fourth was not."""
+    (truth,) = parts("create 1 e1 w1 a1 b1; append 1 5; close 1; wipe b1; crash b5 silent", "time 1")[1:]
+    rows = [replace(truth, read_before=frozenset(read)).owed(1) for read in ((), (0, 1, 2))]
+    (found,) = rows[0].findings
+    facts = {**dict(found.facts), "search.entries": entries, "search.entries_left": 5 - entries}
+    said = rows[0]._replace(findings=(found._replace(facts=tuple(facts.items())),))
+    assert is_right == (not list(facts_across(said, rows)))
 
 
 def test_what_is_said_of_bookies_was_true_at_some_time():

@@ -22,6 +22,8 @@ REFUSED = "create 1 e3 w2 a2 b1 b2 b3; append 1 5; close 1; lose 1 4 b2 b3; refu
 BEYOND = "create 1 e5 w5 a3 b1 b5 b2 b3 b4; append 1 14; close 1; truncate 1 6"
 MARKED_OPEN = "create 1 e4 w4 a2 b2 b3 b6 b1; mark 1; time 150"
 PLACED = "create 1 e3 w2 a1 b3 b2 b4; append 1 2; close 1; rack b3 /r2"
+ONE_RACK = "create 1 e5 w2 a1 b1 b2 b3 b4 b5; append 1 2; close 1; rack b1 /r2; rack b3 /r2; rack b4 /r2; rack b5 /r2"
+"""Five write sets decide, as many as a finding shows: one more does not contradict those shown."""
 MARKED_LOSS = f"{HALF_LOST}; mark 1; time 150"
 
 SHOWN_BY: dict[str, str] = {
@@ -66,7 +68,7 @@ SHOWN_BY: dict[str, str] = {
     "a bookie stands where it does not": ("create 1 e5 w1 a1 b3 b1 b2 b4 b6; ensemble 1 4 b2; append 1 1; close 1"),
     "a ledger is open for an hour more": "create 1 e4 w1 a1 b6 b5 b2 b4; time 150",
     "there is one write set more": PLACED,
-    "one write set more decides": PLACED,
+    "one write set more decides": ONE_RACK,
     "a write set needs one rack less": PLACED,
     "a write set has another rack": PLACED,
     "a policy is recorded everywhere": PLACED,

@@ -11,8 +11,13 @@ Each part has its truth. The rule, ledger by ledger:
 So a loss is only said that was true at the last look, and a ledger is only sound that was so when it was looked at. A ledger
 that nothing happened to, and whose bookies are what they were, is owed one verdict: its own.
 
+A ledger that was read at two looks before its metadata changed is given up where it would need a third delay: it is
+"unsettled", and nothing is said of it but a mark that stood at both of its last looks.
+
 Each fact beside a verdict is what one of the states owes that owe this verdict; where these are one, all facts are exact.
-What auto-recovery left around the ledgers, and who is writable, may be that of any part.
+What auto-recovery left around the ledgers, and who is registered, may be that of any part. Entries without a copy may have been
+read on other bookies in an earlier part: how many were looked for and found is what was in each, or between. A copy that came
+behind its bookie's list was read.
 """
 
 from __future__ import annotations
@@ -20,11 +25,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import Any
 
-from support.model.rows import Row
-from support.model.state import OPEN, REMARKS, Bookie, Ledger
+from support.model import truth_of_facts as facts_of
+from support.model.rows import CopyFacts, Row, Told, flat
+from support.model.state import GRACE_MINUTES, OPEN, REMARKS, Bookie, Ledger
 from support.model.truth import Truth
 from support.model.truth_of_bookies import lacks_most, owed_on_bookies, true_of_bookies
+
+DELAYS_MAX = 2
+"""Second-look delays that an audit waits for one ledger (decision 0030)."""
+COUNTS_OF_A_SEARCH = frozenset(f"search.entries{rest}" for rest in ("", "_found", "_unnamed", "_left"))
+"""Facts that may lie between those of two parts, where an audit was cut down while it read entries."""
 
 
 @dataclass
@@ -34,6 +46,8 @@ class Heard:
     read: int
     lists: dict[str, set[int]] = field(default_factory=dict)
     asked: int = 0
+    looks_before: int = 0
+    """The looks that read its metadata in parts before `read`."""
 
 
 def owed_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
@@ -49,21 +63,54 @@ def rows_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
     chain = [at for at, is_same in enumerate(same) if is_same or at >= heard.read]
     names = list(truth.bookies)
     states = (_states(parts, name, number, heard, chain, is_named=ledger.names(name)) for name in names)
-    around = parts if ledger.marked_at is not None else parts[:1]
+    before = [parts[at] for at in chain if at < heard.asked]
+    # Another look at the same metadata may have read entries elsewhere in an earlier part.
+    read = dict.fromkeys((frozenset[int](), *(one.read_elsewhere(number) for one in before)))
     clusters = (
         replace(
             truth,
             bookies=dict(zip(names, some, strict=True)),
             ledgers={number: ledger},
             around=part,
+            unable=part.known_unable(),
+            read_before=entries,
         )
         for some in product(*states)
-        for part in around
+        for part in parts
+        for entries in read
     )
-    rows = list(dict.fromkeys(one.owed(number) for one in clusters))
+    last = parts[heard.read - 1].ledgers.get(number) if heard.looks_before >= DELAYS_MAX else None
+    if last is None or _is_same_metadata(last, ledger):
+        owed = (one.owed(number) for one in clusters)
+    else:
+        was_marked = last.marked_at is not None
+        owed = (_owed_without_a_delay(one, number, was_marked=was_marked) for one in clusters)
+    rows = list(dict.fromkeys(owed))
     if not all(same):
         rows += [row for one in rows if (row := _without_remarks(one)) != one]
     return rows
+
+
+def _is_same_metadata(one: Ledger, other: Ledger) -> bool:
+    marks: dict[str, Any] = {"marked_at": None, "locked_by": None, "made_at": 0}
+    return replace(one, **marks) == replace(other, **marks)
+
+
+def _owed_without_a_delay(truth: Truth, number: int, *, was_marked: bool) -> Row:
+    """Return what is owed of a ledger that changed behind its second look: nothing that takes another delay.
+
+    `was_marked`: it was marked at that look. Two marked looks are enough for a mark.
+    """
+    row, mark = truth.owed(number), "UNDERREPLICATED_BEYOND_GRACE"
+    if row.standing in ("sound", "exempt"):
+        return row
+    marked_at = truth.ledgers[number].marked_at
+    if not was_marked or marked_at is None or truth.now - marked_at <= GRACE_MINUTES:
+        return Row("indeterminate", None, ("unsettled",))
+    if [one.kind for one in row.findings] == [mark] and not row.unknowns:
+        return row
+    found = Told(mark, facts=flat(facts_of.mark(truth, number, [])))
+    return Row("violated", "marked_underreplicated", ("unsettled",), (found,))
 
 
 def written(truth: Truth, number: int) -> tuple[Ledger, int]:
@@ -110,23 +157,45 @@ def wrong_across(parts: Sequence[Truth], rows: Mapping[int, Row], heard: Mapping
         if not same:
             right = "\n  or ".join(map(str, dict.fromkeys(one.bare() for one in owed)))
             yield f"the audit that went on says of ledger {number} {row}\n  and the truth is {right}\n  ({heard[number]})"
-        for sentence in facts_across(row, same) if same else ():
+        later = any(max(at) < heard[number].asked for at in heard[number].lists.values())
+        for sentence in facts_across(row, same, is_read_later=later) if same else ():
             yield f"a false fact of the audit that went on, on ledger {number}: {sentence}\n  ({heard[number]})"
 
 
-def facts_across(row: Row, owed: Sequence[Row]) -> Iterator[str]:
-    """Return each fact of a row that no row of `owed`, all of the same verdict, has; as a sentence."""
+def facts_across(row: Row, owed: Sequence[Row], *, is_read_later: bool = False) -> Iterator[str]:
+    """Return each fact of a row that no row of `owed`, all of the same verdict, has; as a sentence.
+
+    `is_read_later`: some bookie gave its list in an earlier part than entries were read in.
+    """
     for at, found in enumerate(row.findings):
         truths = [dict(one.findings[at].facts) for one in owed]
         says = dict(found.facts)
         for name in sorted(says.keys() | truths[0].keys()):
             right = list(dict.fromkeys(one.get(name) for one in truths))
-            if says.get(name) not in right:
+            if says.get(name) not in right and not _is_between(name, says.get(name), right):
                 yield f"{found.kind}: {name} is {says.get(name)}, and in truth {_or(right)}"
-    if row.copies not in (right := list(dict.fromkeys(one.copies for one in owed))):
+    right = list(dict.fromkeys(one.copies for one in owed))
+    arrived = is_read_later and any(_is_read_instead(row.copies, one) for one in right)
+    if row.copies not in right and not arrived:
         yield f"copies: {row.copies}, and in truth {_or(right)}"
     if row.is_mark_stale not in {one.is_mark_stale for one in owed}:
         yield f"a stale mark: {row.is_mark_stale}, and in truth {not row.is_mark_stale}"
+
+
+def _is_between(name: str, value: object, right: Sequence[object]) -> bool:
+    """Whether it counts entries looked for or found, and an audit cut down while it read them has as many."""
+    numbers = [one for one in right if isinstance(one, int)]
+    if name.removeprefix("entries.") not in COUNTS_OF_A_SEARCH:
+        return False
+    return isinstance(value, int) and bool(numbers) and min(numbers) <= value <= max(numbers)
+
+
+def _is_read_instead(said: CopyFacts | None, owed: CopyFacts | None) -> bool:
+    """Whether copies that came behind the list were read, and are listed in truth."""
+    if said is None or owed is None:
+        return False
+    more = said.read - owed.read
+    return more > 0 and said == owed._replace(listed=owed.listed - more, read=said.read)
 
 
 def _or(values: Iterable[object]) -> str:

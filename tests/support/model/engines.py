@@ -163,7 +163,8 @@ def heard_of(evidence: LedgerEvidence, went_on_ms: int | None) -> Heard:
     def part(at_ms: int) -> int:
         return int(went_on_ms is not None and at_ms > went_on_ms)
 
-    heard = Heard(part(evidence.looks[-1].record.read_at_ms))
+    read = [part(look.record.read_at_ms) for look in evidence.looks]
+    heard = Heard(read[-1], looks_before=sum(one < read[-1] for one in read))
     for look in evidence.looks:
         for bookie, answer in look.answers.items():
             heard.lists.setdefault(bookie, set()).add(part(answer.asked_at_ms))

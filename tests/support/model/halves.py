@@ -108,8 +108,11 @@ class Halves:
         """In which part each ledger was looked at, by the dates of the evidence."""
         heard: dict[int, Heard] = {}
         records = self._rows("ledgers", ["ledger_id", "look", "read_at_ms"])
+        read: dict[int, list[int]] = {}
         for row in sorted(records, key=lambda one: int(one["look"])):
-            heard[row["ledger_id"]] = Heard(self._part(row["read_at_ms"]))
+            read.setdefault(row["ledger_id"], []).append(self._part(row["read_at_ms"]))
+        for number, at in read.items():
+            heard[number] = Heard(at[-1], looks_before=sum(one < at[-1] for one in at))
         for table in ("answers", "reads"):
             for row in self._rows(table, ["ledger_id", "bookie_id", "asked_at_ms"]):
                 if row["ledger_id"] is not None:

@@ -73,7 +73,11 @@ class Truth:
     """Entries sampled on a bookie that cannot list, beside the ends of segments; None: all are read. It is not known which are
     drawn, so with a sample no such bookie may lack anything."""
     around: Truth | None = None
-    """The cluster whose switches and writable bookies an audit read; None: this one."""
+    """The cluster whose switches and registered bookies an audit read; None: this one."""
+    unable: frozenset[str] | None = None
+    """The bookies that ledgers show to be unable to list; None: those of this cluster do."""
+    read_before: frozenset[int] = frozenset()
+    """Entries that an audit read on other bookies before the cluster was this one."""
 
     @classmethod
     def of(cls, bookies: Iterable[str] = BOOKIES, *, is_real: bool = False) -> Truth:
@@ -104,6 +108,12 @@ class Truth:
         is_stale = ledger.marked_at is not None and facts_of.is_stale(self, number, copies)
         counts = facts_of.copy_counts(self, number, copies)
         return Row(standing, exempt, unknowns, tuple(findings), counts, is_stale)
+
+    def read_elsewhere(self, number: int) -> frozenset[int]:
+        """Return the entries without a copy for which an audit reads other bookies."""
+        ledger = self.ledgers[number]
+        copies = (self._copies(number, ledger, entry) for entry in ledger.judged_entries())
+        return facts_of.read_elsewhere(self, number, [one for one in copies if one.possible == 0])
 
     # What is true of one entry
 
@@ -194,9 +204,27 @@ class Truth:
             elif facts := facts_of.placement(self, ledger, segment):
                 yield Told("PLACEMENT_FAILED", segment.first, facts=flat(facts))
 
-    def listing(self, ledger: Ledger) -> set[str]:
-        """The bookies whose list of the ledger an audit has: those that should hold some entry, answer, and can list."""
-        return {name for name in self.due(ledger) if self.bookies[name].can_be_asked and self.bookies[name].lists}
+    def listing(self, number: int) -> set[str]:
+        """Return the bookies whose list of the ledger an audit has: they should hold an entry of it, and answer.
+
+        A bookie that cannot list says all the same that it does not know the ledger, until another ledger shows that it cannot.
+        """
+        asked, unable = self.due(self.ledgers[number]), self.known_unable()
+        return {
+            name
+            for name in asked
+            if self.bookies[name].can_be_asked and name not in unable and self._answers_list(name, number)
+        }
+
+    def _answers_list(self, bookie: str, number: int) -> bool:
+        return self.bookies[bookie].lists or number not in self.bookies[bookie].holds
+
+    def known_unable(self) -> frozenset[str]:
+        """Return the bookies that cannot list and are asked for the list of a ledger that they know."""
+        if self.unable is not None:
+            return self.unable
+        asked = [(name, number) for number in self.listed() for name in self.due(self.ledgers[number])]
+        return frozenset(name for name, number in asked if not self._answers_list(name, number))
 
     def needing(self, bookie: str) -> list[int]:
         """The closed, non-empty ledgers that need a bookie, ascending."""

@@ -60,7 +60,7 @@ def failing(truth: Truth) -> set[str]:
 
 def _is_served(truth: Truth) -> bool:
     """Whether some bookie answers a list: where none does, the fault is taken for ours."""
-    return any(truth.listing(truth.ledgers[number]) for number in truth.listed())
+    return any(truth.listing(number) for number in truth.listed())
 
 
 def lacks_most(truth: Truth, bookie: str) -> bool:

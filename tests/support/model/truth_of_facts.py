@@ -50,7 +50,7 @@ def entries(truth: Truth, number: int, copies: list[Copies]) -> Json:
     """The facts of the worst entry, and of the search where entries have no copy."""
     worst = worst_of(copies)
     ledger = truth.ledgers[number]
-    outside = [name for name in truth.listing(ledger) if name not in worst.bookies]
+    outside = [name for name in truth.listing(number) if name not in worst.bookies]
     return {
         "worst_entry": worst.entry,
         "write_set": worst.bookies,
@@ -78,12 +78,7 @@ def _is_at_tail(ledger: Ledger, copies: list[Copies]) -> bool:
 
 def _search(truth: Truth, number: int, lost: list[Copies]) -> Json:
     """Where the entries without a copy were looked for, by the list of each other bookie or by reading there."""
-    scopes = {
-        name: [one.entry for one in lost if name not in one.bookies]
-        for name, one in truth.bookies.items()
-        if one.registered != UNREGISTERED
-    }
-    scopes = {name: scope for name, scope in scopes.items() if scope}
+    scopes = _scopes(truth, number, lost)
     if not scopes:
         return {"search": None}
     named = {name for name in truth.bookies if truth.ledgers[number].names(name)}
@@ -112,19 +107,44 @@ def _search(truth: Truth, number: int, lost: list[Copies]) -> Json:
     }
 
 
+def _scopes(truth: Truth, number: int, lost: list[Copies]) -> dict[str, list[int]]:
+    """Return the entries that each other bookie is looked at for.
+
+    It was registered when the audit began, or lists the ledger; a bookie that should hold some of the ledger is not gone.
+    """
+    begun, due = truth.around or truth, truth.due(truth.ledgers[number])
+    registered = {n for n, one in begun.bookies.items() if one.registered != UNREGISTERED}
+    found = (registered | truth.listing(number)) - {n for n in due if truth.is_forgotten(n)}
+    scopes = {n: [one.entry for one in lost if n not in one.bookies] for n in sorted(found)}
+    return {name: scope for name, scope in scopes.items() if scope}
+
+
+def read_elsewhere(truth: Truth, number: int, lost: list[Copies]) -> frozenset[int]:
+    """Return the entries without a copy that other bookies are read for."""
+    scopes, entries = _scopes(truth, number, lost), [one.entry for one in lost]
+    return frozenset(_read(truth, number, entries, scopes) if lost else ())
+
+
 def _looked_for(truth: Truth, number: int, lost: list[int], scopes: dict[str, list[int]]) -> list[int]:
-    """All entries where each other bookie speaks for all of them; else the lowest, and those that some bookie was read for.
+    """All entries where each other bookie speaks for all of them; else the lowest, and those that some bookie was read for."""
+    lists = truth.listing(number)
+    speak = [name in lists or (truth.bookies[name].can_be_asked and number not in truth.bookies[name].holds) for name in scopes]
+    read = _read(truth, number, lost, scopes) | (truth.read_before & set(lost))
+    return lost if all(speak) else sorted(read)
+
+
+def _read(truth: Truth, number: int, lost: list[int], scopes: dict[str, list[int]]) -> set[int]:
+    """Return the lowest entry, and those that bookies are read for.
 
     A bookie without a list is read for one entry, and for the others too where it knows the ledger.
     """
-    lists = truth.listing(truth.ledgers[number])
+    lists = truth.listing(number)
     read = {lost[0]}
     for name, scope in scopes.items():
         one = truth.bookies[name]
         if name not in lists:
             read.update(scope if one.can_be_asked and number in one.holds else scope[:1])
-    speak = [name in lists or (truth.bookies[name].can_be_asked and number not in truth.bookies[name].holds) for name in scopes]
-    return lost if all(speak) else sorted(read)
+    return read
 
 
 def _words(truth: Truth, number: int, name: str, looked_for: list[int]) -> dict[int, str]:
@@ -136,7 +156,7 @@ def _words(truth: Truth, number: int, name: str, looked_for: list[int]) -> dict[
             words[entry] = "nothing"
         elif not one.has(number, entry):
             words[entry] = "lacks"
-        elif name in truth.listing(truth.ledgers[number]) or one.can_read(number, entry):
+        elif name in truth.listing(number) or one.can_read(number, entry):
             words[entry] = "held"
         else:
             words[entry] = "wrong"
@@ -240,7 +260,7 @@ def beyond_end(truth: Truth, number: int) -> tuple[int, ...]:
     ledger = truth.ledgers[number]
     if ledger.state != CLOSED or ledger.flaw:
         return ()
-    holders = [truth.bookies[name] for name in _listing_last(truth, ledger)]
+    holders = [truth.bookies[name] for name in _listing_last(truth, number)]
     above = {entry for one in holders for entry in one.holds.get(number, ()) if entry >= ledger.written}
     return tuple(e for e in sorted(above) if sum(one.has(number, e) for one in holders) >= ledger.ack_quorum)
 
@@ -248,13 +268,13 @@ def beyond_end(truth: Truth, number: int) -> tuple[int, ...]:
 def beyond(truth: Truth, number: int, found: tuple[int, ...]) -> Json:
     """The end by the metadata, and the bookies of the last ensemble that list one of the entries behind it."""
     ledger = truth.ledgers[number]
-    names = _listing_last(truth, ledger)
+    names = _listing_last(truth, number)
     listed_by = sorted(name for name in names if any(truth.bookies[name].has(number, entry) for entry in found))
     return {"last_entry_id": ledger.written - 1, "ack_quorum": ledger.ack_quorum, "listed_by": listed_by}
 
 
-def _listing_last(truth: Truth, ledger: Ledger) -> set[str]:
-    return truth.listing(ledger) & set(ledger.last_segment().ensemble)
+def _listing_last(truth: Truth, number: int) -> set[str]:
+    return truth.listing(number) & set(truth.ledgers[number].last_segment().ensemble)
 
 
 # Ensembles

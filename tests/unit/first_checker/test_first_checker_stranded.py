@@ -8,8 +8,9 @@ from support.stories import groups
 from auditor.first_checker.confirmation import Wanted
 from auditor.first_checker.coverage import Reads, coverage
 from auditor.first_checker.entry_set import EMPTY, EntrySet
+from auditor.first_checker.ledger import gone_bookies
 from auditor.first_checker.stranded import Outside, ensemble_bookies
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.facts import Search
 from auditor.model.identity import BookieId, EntryId
@@ -53,6 +54,25 @@ def test_each_entry_is_looked_for_on_every_registered_bookie_outside_its_own_wri
     scopes = outside(EntrySet.span(8, 11), "e2 w2 a2 0:[b1 b2] 10:[b1 b3] closed 19", around).scopes
     ranges = {bookie: scope.ranges(9) for bookie, scope in scopes.items()}
     assert {"b2": ((10, 11),), "b3": ((8, 9),), "x1": ((8, 11),), "x2": ((8, 11),)} == ranges
+
+
+def test_a_bookie_that_is_gone_is_not_looked_at() -> None:
+    """It was registered when the run began, and has neither registration nor cookie by now."""
+    text = "e2 w1 a1 0:[b1 b2] closed 3"
+    answers = {b: Answer(b, 7, 1, 0, AnswerStatus.UNREGISTERED, detail=NO_COOKIE) for b in ("b1", "b2")}
+    seen = coverage(ledger(text), answers, {}, gone=gone_bookies(answers))
+    found = Outside.of(EntrySet.span(0, 3), seen, AROUND)
+    assert (("x1", 0), ("x2", 0)) == found.wanted({}, 16)
+    made = reads(x1={0: NO_LEDGER}, x2={0: NO_LEDGER})
+    assert Search(4, 0, 0, 0, ("x1", "x2")) == found.result(made, ensemble_bookies(ledger(text)))
+
+
+def test_a_bookie_that_registered_since_the_run_began_is_looked_at_by_its_list() -> None:
+    """Its list names an entry that belongs on another bookie."""
+    text, lists = "e2 w1 a1 0:[b1 b2] closed 3", {"b1": {1}, "b2": set[int]()}
+    found = outside(EntrySet.span(0, 3), text, Surroundings(frozenset({"b2"})), lists)
+    search = Search(4, 1, 0, 0, ("b1", "b2"), ("b1",), found_first=(1,))
+    assert search == found.result({}, ensemble_bookies(ledger(text)))
 
 
 @pytest.mark.parametrize("text", ["e2 w2 a2 0:[b1 b2] 20:[b1 x1] closed 19", "e3 w1 a1 0:[b1 b2 x1] closed 1"])

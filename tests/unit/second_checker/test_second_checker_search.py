@@ -1,0 +1,55 @@
+"""Which bookies the second checker counts as searched for entries without a copy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.stories import groups
+
+from auditor.first_checker.coverage import Answers, Reads
+from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.cluster import Surroundings
+from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.facts import EntryFacts, Search
+from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
+from auditor.sandbox.notation import ledger
+from auditor.second_checker.opinion import enumerated
+
+LEDGER, NOW_MS = 7, 10_000
+AROUND = Surroundings(writable=frozenset({"b1", "b2", "x1"}))
+TERMS = Terms(NOW_MS, 1_000, 16, 5, stranded_entries_max=16, around=AROUND)
+UNASKED = Answer("b1", LEDGER, 1, NOW_MS, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)
+
+
+@pytest.mark.parametrize("status", [ReadStatus.UNREGISTERED, None])
+def test_a_bookie_that_is_gone_is_not_looked_at(status: ReadStatus | None) -> None:
+    """It was registered when the run began, and is gone by now, whether or not a read was tried."""
+    answers = {b: replace(UNASKED, bookie_id=b) for b in ("b1", "b2")}
+    said = {("x1", 0): ReadStatus.NO_LEDGER} | ({("b2", 0): status} if status else {})
+    reads = {
+        (bookie, entry): EntryRead(bookie, LEDGER, entry, 1, NOW_MS, word, is_search=True)
+        for (bookie, entry), word in said.items()
+    }
+    assert Search(4, 0, 0, 0, ("x1",)) == search(answers, reads)
+
+
+def test_a_bookie_that_registered_since_the_run_began_is_looked_at_by_its_list() -> None:
+    """Its list names an entry that belongs on another bookie."""
+    terms = replace(TERMS, around=Surroundings(writable=frozenset({"b2"})))
+    lists = {"b1": groups({1}), "b2": groups(set())}
+    answers = {b: Answer(b, LEDGER, 1, NOW_MS, AnswerStatus.HELD, held) for b, held in lists.items()}
+    absent = dict.fromkeys((("b1", 0), ("b1", 2), ("b2", 1), ("b2", 3)), ReadStatus.NO_ENTRY)
+    reads = {(bookie, entry): EntryRead(bookie, LEDGER, entry, 1, NOW_MS, word) for (bookie, entry), word in absent.items()}
+    expected = Search(4, 1, 0, 0, ("b1", "b2"), ("b1",), found_first=(1,))
+    assert expected == search(answers, reads, terms)
+
+
+def search(answers: Answers, reads: Reads, terms: Terms = TERMS) -> Search | None:
+    """Return the search of a ledger of four entries on b1 and b2, which were all lost."""
+    metadata, stamp = ledger("e2 w1 a1 0:[b1 b2] closed 3"), ZnodeStamp(1, 0, NOW_MS)
+    record = LedgerRecord(LEDGER, 1, NOW_MS, RecordStatus.FOUND, stamp, metadata)
+    looks = (Look(record, answers, reads),) * 2
+    (found,) = enumerated(LedgerEvidence(LEDGER, looks), terms).told
+    assert isinstance(found.facts, EntryFacts)
+    return found.facts.search
