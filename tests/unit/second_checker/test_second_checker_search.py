@@ -14,7 +14,7 @@ from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.facts import EntryFacts, Search
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.sandbox.notation import ledger
-from auditor.second_checker.opinion import enumerated
+from auditor.second_checker.opinion import judge_entry_by_entry
 
 LEDGER, NOW_MS = 7, 10_000
 AROUND = Surroundings(writable=frozenset({"b1", "b2", "x1"}))
@@ -50,6 +50,6 @@ def search(answers: Answers, reads: Reads, terms: Terms = TERMS) -> Search | Non
     metadata, stamp = ledger("e2 w1 a1 0:[b1 b2] closed 3"), ZnodeStamp(1, 0, NOW_MS)
     record = LedgerRecord(LEDGER, 1, NOW_MS, RecordStatus.FOUND, stamp, metadata)
     looks = (Look(record, answers, reads),) * 2
-    (found,) = enumerated(LedgerEvidence(LEDGER, looks), terms).told
+    (found,) = judge_entry_by_entry(LedgerEvidence(LEDGER, looks), terms).told
     assert isinstance(found.facts, EntryFacts)
     return found.facts.search
