@@ -69,8 +69,9 @@ class Outcomes(dict[int, Outcome]):
 class Watch:
     """Which functions on trial each test calls, and how long it takes, in CPU seconds."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, files: list[str]) -> None:
         self.root = f"{root}/"
+        self.on_trial = b"".join((root / file).read_bytes() for file in files)
         self.called: set[Any] = set()
         self.reached: dict[Reached, list[pytest.Item]] = defaultdict(list)
         self.cost_s: dict[str, float] = {}
@@ -88,12 +89,13 @@ class Watch:
             threading.settrace(None)  # type: ignore[arg-type]  # as documented
         called = {(code.co_filename, code.co_qualname) for code in list(self.called)}
         reached = sorted([file.removeprefix(self.root), name] for file, name in called if file.startswith(self.root))
-        self.seen[item.nodeid] = {"text": text_of(item), "cost_s": time.process_time() - began, "reached": reached}
+        self.seen[item.nodeid] = {"text": self._text_of(item), "cost_s": time.process_time() - began, "reached": reached}
         self._know(item)
 
     def recall(self, item: pytest.Item, seen: dict[str, Any]) -> bool:
-        """Whether the test is as it was when it was watched before: then it need not be watched again."""
-        if item.nodeid not in seen or seen[item.nodeid]["text"] != text_of(item):
+        """Whether the test is as it was when it was watched before, and so are the modules on trial, whose functions it calls
+        by name: then it need not be watched again."""
+        if item.nodeid not in seen or seen[item.nodeid]["text"] != self._text_of(item):
             return False
         self.seen[item.nodeid] = seen[item.nodeid]
         self._know(item)
@@ -107,6 +109,10 @@ class Watch:
         found = self.reached.get((file, function))
         others = [one for (where, _), items in self.reached.items() if where == file for one in items]
         return found or list(dict.fromkeys(others))
+
+    def _text_of(self, item: pytest.Item) -> str:
+        """What the file of a test and the modules on trial say, in short."""
+        return hashlib.sha256(item.path.read_bytes() + self.on_trial).hexdigest()
 
     def _know(self, item: pytest.Item) -> None:
         seen = self.seen[item.nodeid]
@@ -146,7 +152,7 @@ class Trial:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         root = Path(session.config.rootpath)
-        watch = Watch(root)
+        watch = Watch(root, self.files)
         seen = json.loads(self.seen.read_text()) if self.again and self.seen.exists() else {}
         new = [item for item in session.items if not watch.recall(item, seen)]
         for item, following in zip(new, [*new[1:], None][: len(new)], strict=True):  # all may be known
@@ -237,11 +243,6 @@ class Trial:
         if os.getpid() == self.child:
             os.write(tell, json.dumps(["survived", ""]).encode())
         os._exit(0)
-
-
-def text_of(item: pytest.Item) -> str:
-    """What the file of a test says, in short."""
-    return hashlib.sha256(item.path.read_bytes()).hexdigest()
 
 
 def key(mutant: Mutant) -> str:
