@@ -51,7 +51,7 @@ class Conversation:
         self._hello: asyncio.Future[None] | None = None
         self._info_due = False
         self._attempts, self._trouble = 0, ""
-        self._timers = Timers(self.failed)
+        self._timers = Timers(self.on_failed)
         self._bug: BaseException | None = None
         self._asks_lists = self._answered = False
         self.end: End | None = None
@@ -173,10 +173,10 @@ class Conversation:
 
     # Events of the link
 
-    def heard(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
+    def on_answers(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
         self._answered = True
         refused = False
-        for event in self._exchange.heard(events, link.heard_at):
+        for event in self._exchange.on_answers(events, link.heard_at):
             status = event.status if isinstance(event, Answered) else Status.EOK
             refused = refused or status == Status.EUA
             if event.txn_id == self._info_txn_id:
@@ -221,7 +221,7 @@ class Conversation:
     def make_out(self) -> None:
         self._exchange.make_out()
 
-    def lost(self, link: Link, why: str, *, breach: bool) -> None:
+    def on_lost(self, link: Link, why: str, *, breach: bool) -> None:
         if link is not self._link:
             return
         self._link = None
@@ -231,14 +231,14 @@ class Conversation:
         unanswered = proof.unanswered
         if self._exchange.outstanding or self._hello is not None:
             self._exchange.setback(self._loop.time())
-        self._exchange.lost(why, breach=breach)
+        self._exchange.on_lost(why, breach=breach)
         self._info_due = self._info_due or (proof.unanswered > unanswered and proof.listed == 0)
         if self._exchange.fruitless >= FRUITLESS_MAX:
             detail = f"{FRUITLESS_MAX} connections in a row were lost before a question was answered: {why}"
             self._finish(End(Greeting.ANSWERED, "invalid" if breach else "silent", detail))
         self._resolve_hello()
 
-    def failed(self, error: BaseException) -> None:
+    def on_failed(self, error: BaseException) -> None:
         self._bug = error
         self._link = None
         self._resolve_hello()
@@ -262,7 +262,7 @@ class Conversation:
         if self._info_txn_id:
             if now - max(self._info_sent_at, link.busy_at) >= self._timeout_s:
                 link.abort()
-                self.lost(link, f"no answer to anything within {self._limits.rpc_timeout_ms} ms", breach=False)
+                self.on_lost(link, f"no answer to anything within {self._limits.rpc_timeout_ms} ms", breach=False)
             return
         overdue = self._exchange.overdue(now, self._due_s, link.busy_at)
         if not overdue:

@@ -132,7 +132,7 @@ class Exchange:
             frames.append(frame)
         return frames
 
-    def heard(self, events: Sequence[Answered | AnswerTooLarge], now: float) -> list[Answered | AnswerTooLarge]:
+    def on_answers(self, events: Sequence[Answered | AnswerTooLarge], now: float) -> list[Answered | AnswerTooLarge]:
         """Take the responses to questions of this call, and return all others.
 
         The others are replies to GET_BOOKIE_INFO and responses that came too late. `make_out`
@@ -194,7 +194,7 @@ class Exchange:
         self.resume_at = now + self._pause_s
         self._pause_s = min(SETBACK_WAIT_MAX_S, 2 * self._pause_s)
 
-    def lost(self, why: str, *, breach: bool) -> None:
+    def on_lost(self, why: str, *, breach: bool) -> None:
         """Queue outstanding questions again after a lost connection; settle those without retries.
 
         `breach`: the bookie broke the protocol.
@@ -213,7 +213,7 @@ class Exchange:
             else:
                 ask.trouble = f"{why} each of the {ask.requests} times this was asked"
                 self.proof.lost += ask.is_list
-                self._unanswered(ask)
+                self._give_up(ask)
 
     def overdue(self, now: float, timeout_s: float, busy_at: float) -> list[Overdue]:
         """Return the questions unanswered for `timeout_s`, oldest first.
@@ -234,9 +234,9 @@ class Exchange:
             del self._outstanding[txn_id]
             self._outstanding_bytes -= ask.expected_bytes
             ask.trouble = f"no answer within {self._limits.rpc_timeout_ms} ms, while the bookie answered other requests"
-            self._unanswered(ask)
+            self._give_up(ask)
 
-    def _unanswered(self, ask: Ask) -> None:
+    def _give_up(self, ask: Ask) -> None:
         """Note that no retry is left. The end of the call decides if the bookie cannot list."""
         ask.unanswered = True
         self.proof.unanswered += ask.is_list

@@ -17,7 +17,7 @@ not count as late."""
 class Listener(Protocol):
     """The user of a link. The link calls these methods."""
 
-    def heard(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
+    def on_answers(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
         """Take responses, in the order they came.
 
         Nothing may be sent yet: the bookie may have broken the protocol after them.
@@ -29,13 +29,13 @@ class Listener(Protocol):
     def make_out(self) -> None:
         """Decode what was heard. Called after `go_on` or `lost`, when the bookie need not wait."""
 
-    def lost(self, link: Link, why: str, *, breach: bool) -> None:
+    def on_lost(self, link: Link, why: str, *, breach: bool) -> None:
         """Handle the end of the connection. Called once, and not after `abort`.
 
         `breach`: the bookie broke the protocol.
         """
 
-    def failed(self, error: BaseException) -> None:
+    def on_failed(self, error: BaseException) -> None:
         """Keep an error of the auditor, to raise it where the question was asked."""
 
 
@@ -66,7 +66,7 @@ class Link(asyncio.Protocol):
             self._receive(data)
         except BaseException as error:
             self.abort()
-            self._listener.failed(error)
+            self._listener.on_failed(error)
 
     def _receive(self, data: bytes) -> None:
         self.heard_at = self._loop.time()
@@ -78,7 +78,7 @@ class Link(asyncio.Protocol):
         if self.wire.unfinished_bytes > BUSY_BYTES:
             self.busy_at = self.heard_at
         if events:
-            self._listener.heard(self, events)
+            self._listener.on_answers(self, events)
         if self.wire.fault is not None:
             self._end(str(self.wire.fault), breach=True)
         elif events:
@@ -103,7 +103,7 @@ class Link(asyncio.Protocol):
     def _end(self, why: str, *, breach: bool) -> None:
         if not self._ended:
             self.abort()
-            self._listener.lost(self, why, breach=breach)
+            self._listener.on_lost(self, why, breach=breach)
 
 
 async def open_link(listener: Listener, host: str, port: int, frame_bytes_max: int, timeout_s: float) -> Link:

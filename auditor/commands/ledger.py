@@ -24,7 +24,7 @@ from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, RecordStatus
 from auditor.model.verdict import Standing, Verdict
 from auditor.report.ledgers_text import render_ledgers
-from auditor.run.in_process import Asker, audit_ledgers
+from auditor.run.single_ledgers import Asker, audit_ledgers
 from auditor.summary.assurance import assurance_of_ledgers, maintenance_of_ledgers
 from auditor.summary.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.telemetry import log

@@ -70,7 +70,7 @@ class Outside:
                 scopes[bookie] = scope
         return cls(lost, scopes, {bookie: seen.held[bookie] for bookie in scopes if bookie in seen.held})
 
-    def wanted(self, reads: Reads, entries_max: int) -> Wanted:
+    def wanted_reads(self, reads: Reads, entries_max: int) -> Wanted:
         """Return the (bookie, entry) pairs still to be read at this look, which has made `reads`.
 
         First read one entry on each bookie that gave no list. Then read up to `entries_max` entries

@@ -178,7 +178,7 @@ def _wanted_reads(state: _State) -> tuple[Wanted, bool]:
         return mine, False
     lost = Losses.of(metadata, seen).without_replica()
     outside = Outside.of(lost, seen, terms.around)
-    return outside.wanted(newest.reads, terms.stranded_entries_max), True
+    return outside.wanted_reads(newest.reads, terms.stranded_entries_max), True
 
 
 def _is_readable(look: Look, bookie: BookieId) -> bool:

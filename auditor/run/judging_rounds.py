@@ -96,9 +96,9 @@ class Judgings:
 
     def commit(self) -> None:
         """One verdict a ledger, from whichever judging settled it. The judgings stay until the run is over."""
-        self.journal.once("verdicts", lambda: keep_all(self._settled(), VERDICTS, f"{self.run.uri}/verdicts"))
+        self.journal.once("verdicts", lambda: keep_all(self._settled_rows(), VERDICTS, f"{self.run.uri}/verdicts"))
 
-    def _settled(self) -> Iterator[pa.RecordBatch]:
+    def _settled_rows(self) -> Iterator[pa.RecordBatch]:
         """The rows of all judgings with nothing left to do, batch by batch."""
         for one in self.done:
             for batch in self.run.stream(steps_name(one.look, one.number), STEPS, VERDICTS.names):

@@ -41,7 +41,7 @@ class Attendance:
     away: frozenset[BookieId] = frozenset()
 
     @classmethod
-    def taken(cls, records: Iterable[BookieRecord], away: frozenset[BookieId]) -> Attendance:
+    def from_records(cls, records: Iterable[BookieRecord], away: frozenset[BookieId]) -> Attendance:
         """Return the attendance for the records of a run, in any order."""
         newest: dict[BookieId, dict[int, BookieRecord]] = {}
         for one in records:
@@ -63,11 +63,11 @@ class Attendance:
             if not any(one.registration is Registration.NONE or one.greeting is not Greeting.SILENT for one in seen)
         ]
 
-    def unregistered(self) -> list[BookieId]:
+    def unregistered_bookies(self) -> list[BookieId]:
         """Return the bookies that were seen at two looks or more and were never registered."""
         return [bookie for bookie, seen in self._seen_twice() if {one.registration for one in seen} == {Registration.NONE}]
 
-    def connected(self) -> list[BookieId]:
+    def connected_bookies(self) -> list[BookieId]:
         """Return the bookies seen at two looks or more that were registered and responded at each.
 
         A refusal is a response too.

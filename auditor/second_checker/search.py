@@ -72,7 +72,7 @@ def search_facts(heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Te
     lists = listing_bookies(heard, metadata)
     others: dict[BookieId, _Other] = {}
     found_by_list: dict[int, Mask] = {place: np.zeros(len(mask), np.bool_) for place, mask in lost.items()}
-    for bookie in _registered(heard, terms, lists):
+    for bookie in _registered_bookies(heard, terms, lists):
         outside = {place: mask & ~_written_mask(tally, place, bookie) for place, mask in lost.items()}
         if not any(mask.any() for mask in outside.values()):
             continue
@@ -96,7 +96,7 @@ def search_facts(heard: Words, metadata: LedgerMetadata, tally: Tally, terms: Te
     return _some_spoke(tally, others, lists, first, total, named_by_metadata)
 
 
-def _registered(heard: Words, terms: Terms, lists: Iterable[BookieId]) -> list[BookieId]:
+def _registered_bookies(heard: Words, terms: Terms, lists: Iterable[BookieId]) -> list[BookieId]:
     """Return the bookies that were registered when the run began or listed since, and are not gone."""
     gone = {bookie for bookie, answer in heard.answers.items() if answer.is_gone}
     return sorted({*terms.around.writable, *terms.around.readonly, *lists} - gone)

@@ -129,7 +129,7 @@ def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
     """
 
     def work(batches: Batches) -> Batches:
-        with _conversing(directory, limits, look) as (loop, board):
+        with _hold_conversation(directory, limits, look) as (loop, board):
             for batch in batches:
                 answers = loop.run_until_complete(_ask_lists(board, batch))
                 yield table(ANSWERS, [answer_row(answer) for answer in answers])
@@ -151,7 +151,7 @@ def entry_reader(directory: Directory, limits: BookieLimits, look: int, address:
     """Work on WANTED rows: a READS row for each, with read counts. Bookies are read side by side."""
 
     def work(batches: Batches) -> Batches:
-        with _conversing(directory, limits, look) as (loop, board):
+        with _hold_conversation(directory, limits, look) as (loop, board):
             for batch in batches:
                 counts = ReadCounts()
                 passwords = _passwords(batch, address, counts)
@@ -202,7 +202,7 @@ def _by_bookie(batch: pa.RecordBatch, *columns: str) -> dict[BookieId, tuple[lis
 
 
 @contextmanager
-def _conversing(
+def _hold_conversation(
     directory: Directory, limits: BookieLimits, look: int
 ) -> Iterator[tuple[asyncio.AbstractEventLoop, _Switchboard]]:
     """Open an event loop of the caller's own, and conversations in it that end with the context."""
@@ -234,7 +234,7 @@ class _Switchboard:
 
     async def lists(self, bookie: BookieId, questions: Sequence[ListQuestion]) -> list[Answer]:
         """Ask a bookie for lists; without a question it is only greeted, if it can be dialled."""
-        undialled = self._undialled(bookie)
+        undialled = self._undialled_status(bookie)
         if undialled is None:
             async with self._gate:
                 lane = await self._lane(bookie)
@@ -246,7 +246,7 @@ class _Switchboard:
 
     async def reads(self, bookie: BookieId, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
         """Read entries of a bookie, as many as the bound on searches allows."""
-        undialled = self._undialled(bookie)
+        undialled = self._undialled_status(bookie)
         if undialled is not None:
             status = ReadStatus(undialled.value)
             return [unread(bookie, q, self._look, now_ms(), status) for q in questions]
@@ -267,7 +267,7 @@ class _Switchboard:
             rows.append(greeting_row(bookie, self._look, now_ms(), greeting, detail))
         return rows
 
-    def _undialled(self, bookie: BookieId) -> AnswerStatus | None:
+    def _undialled_status(self, bookie: BookieId) -> AnswerStatus | None:
         if bookie not in self._directory.addresses:
             return AnswerStatus.UNREGISTERED
         return AnswerStatus.ADDRESS_UNKNOWN if self._directory.addresses[bookie] is None else None

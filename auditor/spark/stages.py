@@ -29,7 +29,7 @@ from auditor.spark.lanes import COUNTED_READS, QUESTIONS, WANTED, Directory, by_
 from auditor.spark.session import renew_workers, run_job
 from auditor.spark.store import append, keep, local_rows, map_batches, read_tables, spark_type
 from auditor.stop import StopRequest
-from auditor.summary.plan import BookieCost
+from auditor.summary.bookie_costs import BookieCost
 from auditor.zookeeper.ledger_listing import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress
 from auditor.zookeeper.session import ReadCounts

@@ -53,13 +53,13 @@ def bookies_agreed(
     run: Place, about: About, records: Sequence[BookieRecord], verdicts: pa.Table, findings: Iterable[Finding]
 ) -> Agreed:
     """Return the findings on bookies that the second checker confirms, and where it differs."""
-    seen = Attendance.taken(records, about.terms.around.maintenance)
+    seen = Attendance.from_records(records, about.terms.around.maintenance)
     seconds: dict[Subject, Facts] = {
         (Kind.BOOKIE_SILENT_YET_REGISTERED, bookie): silent_facts(seen.of[bookie], about.facts) for bookie in seen.silent()
     }
-    seconds |= _lost(run, about, seen)
+    seconds |= _lost_facts(run, about, seen)
     if not about.partial:
-        seconds |= {**_lost_content(run, seen, verdicts), **_failing(run, seen)}
+        seconds |= {**_lost_content_facts(run, seen, verdicts), **_failing_facts(run, seen)}
     return agree_on(findings, seconds)
 
 
@@ -96,8 +96,8 @@ def population_agreed(run: Place, about: About, finding: Finding | None) -> Agre
     return agree_on([finding] if finding else [], {} if facts is None else {key: facts})
 
 
-def _lost(run: Place, about: About, seen: Attendance) -> dict[Subject, Facts]:
-    gone = seen.unregistered()
+def _lost_facts(run: Place, about: About, seen: Attendance) -> dict[Subject, Facts]:
+    gone = seen.unregistered_bookies()
     if not gone:
         return {}
     named = (pc.field("status") == AnswerStatus.UNREGISTERED.value) & pc.field("bookie_id").isin(pa.array(gone)) & _OF_LEDGER
@@ -121,7 +121,7 @@ def _state(row: Row, marks: set[tuple[int, int]]) -> State:
     return State(*key, row["status"], (row["czxid"], row["znode_version"]), row["state"], row["last_entry_id"], key in marks)
 
 
-def _lost_content(run: Place, seen: Attendance, verdicts: pa.Table) -> dict[Subject, Facts]:
+def _lost_content_facts(run: Place, seen: Attendance, verdicts: pa.Table) -> dict[Subject, Facts]:
     losses: dict[BookieId, Losses] = {}
     violated = verdicts.filter(pc.field("standing") == Standing.VIOLATED.word).select(["ledger_id", "lacks"])
     for row in _rows(violated):
@@ -146,14 +146,14 @@ def _words(run: Place, name: str, schema: pa.Schema, bookie: BookieId) -> Iterat
     return (Word(**one) for one in _rows(rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")])))
 
 
-def _failing(run: Place, seen: Attendance) -> dict[Subject, Facts]:
+def _failing_facts(run: Place, seen: Attendance) -> dict[Subject, Facts]:
     refusing = {
         bookie
         for name, schema in ((_ANSWERS, ANSWERS), (_READS, READS))
         for bookie in pc.unique(run.read_table(name, schema, _REFUSED & _OF_LEDGER, ["bookie_id"])["bookie_id"]).to_pylist()
     }
     facts: dict[Subject, Facts] = {}
-    for bookie in seen.connected() if refusing and _is_any_request_served(run) else ():
+    for bookie in seen.connected_bookies() if refusing and _is_any_request_served(run) else ():
         found = failing_facts(seen.of[bookie], _refusals(run, bookie)) if bookie in refusing else None
         if found is not None:
             facts[Kind.BOOKIE_FAILING_REQUESTS, bookie] = found

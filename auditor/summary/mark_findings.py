@@ -44,7 +44,7 @@ def mark_findings(run: Place, about: About) -> MarkFindings:
     seen = seen_marks(run.read_table(WHERE, MARKS))
     now_ms, grace_ms = about.terms.judged_at_ms, about.terms.underreplication_grace_ms
     found = confirmed_marks(seen.marks, now_ms, grace_ms)
-    agreed = marks_agreed(run, about, _finding(seen, about))
+    agreed = marks_agreed(run, about, _mark_finding(seen, about))
     return MarkFindings(
         findings=tuple(_line(finding, found, about) for finding in agreed.findings),
         withheld=tuple(withheld_marks(seen.marks, now_ms, grace_ms, unchecked=len(seen.unchecked), problem=seen.problem)),
@@ -54,7 +54,7 @@ def mark_findings(run: Place, about: About) -> MarkFindings:
     )
 
 
-def _finding(seen: SeenMarks, about: About) -> Finding | None:
+def _mark_finding(seen: SeenMarks, about: About) -> Finding | None:
     return judge_marks(
         seen.marks,
         about.terms.judged_at_ms,

@@ -62,18 +62,18 @@ class StagesBySize:
         if look == 1:
             self.on_spark.read_ledgers(look, shard, marks)
         else:
-            self._of(self.suspects.open(look - 1, shard)).read_ledgers(look, shard)
+            self._of(self.suspects.open_ledgers(look - 1, shard)).read_ledgers(look, shard)
 
     def ask_lists(self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None) -> None:
         """Each bookie about the ledgers that demand it, and a greeting to each -> evidence/answers."""
         if judging is None:
             self.on_spark.ask_lists(look, directory, shard)
         else:
-            self._of(self.suspects.left(look, judging, Todo.LISTS)).ask_lists(look, directory, shard, judging)
+            self._of(self.suspects.ledgers_left(look, judging, Todo.LISTS)).ask_lists(look, directory, shard, judging)
 
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
         """The confirming reads that the given judging of this look demanded -> evidence/reads."""
-        self._of(self.suspects.left(look, judging, Todo.READS)).read_entries(look, judging, directory)
+        self._of(self.suspects.ledgers_left(look, judging, Todo.READS)).read_entries(look, judging, directory)
 
     def judge(
         self,
@@ -87,9 +87,9 @@ class StagesBySize:
         """Where each open ledger stands now -> steps."""
         stages: SuspectStages = self.on_spark
         if only is not None:
-            stages = self._of(self.suspects.left(look, *only))
+            stages = self._of(self.suspects.ledgers_left(look, *only))
         elif look > 1:
-            stages = self._of(self.suspects.open(look - 1, shard))
+            stages = self._of(self.suspects.open_ledgers(look - 1, shard))
         stages.judge(look, judging, shard, only, again_without=again_without)
 
     def _of(self, suspects: list[LedgerId]) -> SuspectStages:

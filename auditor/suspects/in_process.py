@@ -60,7 +60,7 @@ class InProcessStages:
 
     def read_ledgers(self, look: int, shard: Shard) -> None:
         """Read the ledgers that the look before left open -> evidence/ledgers."""
-        ids = pa.array(self.suspects.open(look - 1, shard), pa.int64())
+        ids = pa.array(self.suspects.open_ledgers(look - 1, shard), pa.int64())
         rows = iter([pa.RecordBatch.from_arrays([ids], names=["ledger_id"])])
         work = reader(self.address, look, None)
         self._write(
@@ -75,14 +75,14 @@ class InProcessStages:
 
         Greet every registered bookie.
         """
-        ids = self.suspects.left(look, judging, Todo.LISTS)
+        ids = self.suspects.ledgers_left(look, judging, Todo.LISTS)
         ask, question = (
             list_asker(directory, self.limits, look),
             asker_of(self.judging, careful=True),
         )
         greetings = table(QUESTIONS, [(bookie, None, None) for bookie in directory.lanes()])
         with self.stop.raised_at_once():
-            questions = [greetings, *question(self._seen(ids))]
+            questions = [greetings, *question(self._evidence_batches(ids))]
         self._write(
             lambda: ask(iter(questions)),
             ANSWERS,
@@ -92,7 +92,7 @@ class InProcessStages:
 
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
         """Make the reads that the given judging of this look demanded -> evidence/reads."""
-        rows = self.suspects.wanted(look, judging)
+        rows = self.suspects.wanted_reads(look, judging)
         work = entry_reader(directory, self.limits, look, self.address)
         self._write(
             lambda: work(iter([rows])),
@@ -111,7 +111,7 @@ class InProcessStages:
         again_without: Mapping[LedgerId, str] | None = None,
     ) -> None:
         """Judge each open ledger -> steps. `only` and `again_without` as in `Stages.judge`."""
-        ids = self.suspects.open(look - 1, shard) if only is None else self.suspects.left(look, *only)
+        ids = self.suspects.open_ledgers(look - 1, shard) if only is None else self.suspects.ledgers_left(look, *only)
         work = verdicts.judge_of(
             self.terms,
             self.facts,
@@ -121,10 +121,10 @@ class InProcessStages:
             differing=dict(again_without or {}),
         )
         with self.stop.raised_at_once():
-            steps = list(work(self._seen(ids)))
+            steps = list(work(self._evidence_batches(ids)))
         self.run.write_table(steps_name(look, judging), pa.Table.from_batches(steps, schema=STEPS), "suspects")
 
-    def _seen(self, ids: list[LedgerId]) -> Batches:
+    def _evidence_batches(self, ids: list[LedgerId]) -> Batches:
         """SEEN rows of some ledgers, LEDGERS_AT_ONCE at a time."""
         for start in range(0, len(ids), LEDGERS_AT_ONCE):
             of_these = pc.field("ledger_id").isin(ids[start : start + LEDGERS_AT_ONCE])

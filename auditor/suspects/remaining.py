@@ -22,17 +22,17 @@ class Suspects:
 
     run: Place
 
-    def open(self, look: int, shard: Shard) -> list[LedgerId]:
+    def open_ledgers(self, look: int, shard: Shard) -> list[LedgerId]:
         """Return the ledgers of a shard that a look left wanting another, ascending."""
         within = (pc.field("ledger_id") >= shard.first) & (pc.field("ledger_id") <= shard.last)
         keep = within & (pc.field("todo") == Todo.LOOK.value)
         return sorted(i for name in self._judgings(look) for i in self._ids(name, keep))
 
-    def left(self, look: int, judging: int, todo: Todo) -> list[LedgerId]:
+    def ledgers_left(self, look: int, judging: int, todo: Todo) -> list[LedgerId]:
         """Return the ledgers that a judging left with that todo, ascending."""
         return sorted(self._ids(steps_name(look, judging), pc.field("todo") == todo.value))
 
-    def wanted(self, look: int, judging: int) -> pa.RecordBatch:
+    def wanted_reads(self, look: int, judging: int) -> pa.RecordBatch:
         """Return the WANTED rows of a judging: the reads it demanded."""
         keep = pc.field("todo") == Todo.READS.value
         wanted = self.run.read_table(steps_name(look, judging), STEPS, keep, ["wanted"])["wanted"]

@@ -83,7 +83,7 @@ def password(data: bytes) -> bytes | None:
     return message.password if message.HasField("password") else None
 
 
-def malformed(data: bytes, error: MalformedMetadata) -> Malformed:
+def describe_malformed(data: bytes, error: MalformedMetadata) -> Malformed:
     """Return the reason, offset, length and SHA-256 for bytes that could not be decoded.
 
     The result never contains the bytes.

@@ -72,7 +72,7 @@ class _Marking(NamedTuple):
     mark: Znode
     lock: Znode
 
-    def decoded(self) -> Mark | None:
+    def decode_mark(self) -> Mark | None:
         if self.mark.error != OK:
             return None
         return with_lock(underreplication_mark.decode(self.mark.data, self.mark.ctime_ms), self.lock)
@@ -118,7 +118,7 @@ def _unplaced_records(unplaced: Iterator[tuple[LedgerId, str]], look: int, now_m
 
 
 def _record(ledger_id: LedgerId, look: int, read_at_ms: int, marking: _Marking | None, znode: Znode) -> LedgerRecord:
-    mark = marking.decoded() if marking else None
+    mark = marking.decode_mark() if marking else None
     if znode.error == NO_NODE:
         return LedgerRecord(ledger_id, look, read_at_ms, RecordStatus.GONE, mark=mark)
     for read in (znode, marking.mark) if marking else (znode,):
@@ -133,7 +133,7 @@ def _decode_record(ledger_id: LedgerId, look: int, read_at_ms: int, mark: Mark |
     try:
         metadata = ledger_metadata.decode(znode.data)
     except MalformedMetadata as error:
-        malformed = ledger_metadata.malformed(znode.data, error)
+        malformed = ledger_metadata.describe_malformed(znode.data, error)
         return LedgerRecord(
             ledger_id, look, read_at_ms, RecordStatus.MALFORMED, stamp, malformed=malformed, mark=mark, detail=error.reason
         )

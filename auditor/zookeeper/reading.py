@@ -83,7 +83,7 @@ class _Batch:
         except (*LOSSES, UnimplementedError):
             raise
         except KazooException as error:  # the whole request was refused
-            return self.failed(_code(error))
+            return self.fail_all(_code(error))
 
     def _single(self, path: str, session: Session, result: Any) -> Item:
         try:
@@ -97,7 +97,7 @@ class _Batch:
         data, stat = value
         return Znode(path, OK, data or b"", stat.czxid, stat.mzxid, stat.ctime, stat.mtime, stat.version)
 
-    def failed(self, error: int) -> Sequence[Item]:
+    def fail_all(self, error: int) -> Sequence[Item]:
         """Return one item with this error for each path."""
         return [Znode(path, error) if self.operation == GET_DATA else Children(path, error) for path in self.paths]
 
@@ -200,7 +200,7 @@ def _first_answer(session: Session, window: deque[_Batch]) -> Sequence[Item]:
             if session.may_repeat(batch.repeats):
                 _ask_lost_again(session, window)
             else:
-                items = batch.failed(CONNECTION_LOSS)
+                items = batch.fail_all(CONNECTION_LOSS)
     window.popleft()
     _count(session, items)
     return items

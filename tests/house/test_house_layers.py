@@ -56,7 +56,7 @@ PLANTS = {
         ("auditor/report/text.py", "auditor.spark.store"),
         ("auditor/zookeeper/session.py", "auditor.bookie.window"),
         ("auditor/topology/locating.py", "auditor.zookeeper.metadata_store"),
-        ("auditor/run/in_process.py", "auditor.sandbox.bookie"),
+        ("auditor/run/single_ledgers.py", "auditor.sandbox.bookie"),
         ("auditor/spark/store.py", "auditor.run.pipeline"),
         ("auditor/judging/settle.py", "auditor.summary.ledgers"),
         ("auditor/evidence/run_directory.py", "auditor.summary.run_summary"),
@@ -67,7 +67,7 @@ PLANTS = {
         ("auditor/run/read_counts.py", "auditor.run.conclusion"),
     ],
     "no-spark": [
-        ("auditor/run/in_process.py", "auditor.spark.store"),
+        ("auditor/run/single_ledgers.py", "auditor.spark.store"),
         ("auditor/run/replay.py", "auditor.spark.store"),
         ("auditor/summary/ledgers.py", "pyspark"),
         ("auditor/evidence/rows.py", "pyspark"),
@@ -287,3 +287,100 @@ def test_the_repository_speaks_of_the_project_alone():
     hosts = re.compile("|".join(re.escape(host) for host in sorted(registry_hosts())))
     found = [f"{name}: {match[0]}" for name, text in texts() for rule in (workplace, hosts) for match in rule.finditer(text)]
     assert [] == found
+
+
+PARTICIPLES = frozenset(
+    [
+        "told",
+        "heard",
+        "gone",
+        "seen",
+        "lost",
+        "written",
+        "known",
+        "begun",
+        "said",
+        "held",
+        "found",
+        "made",
+        "kept",
+        "left",
+        "sent",
+        "met",
+        "cut",
+        "shut",
+        "bound",
+        "drawn",
+        "given",
+        "taken",
+        "shown",
+        "spoken",
+        "come",
+        "begins",
+        "ended",
+        "again",
+        "ends",
+        "goes",
+        "here",
+        "away",
+        "lasting",
+        "due",
+        "so",
+    ]
+)
+"""Words that name no function by themselves, beside every word in -ed: style asks for verb phrases, or nouns."""
+NAMED_SO = {
+    "_heading": "a noun",
+    "_said": "what a server printed",
+    "_sorted": "rows in their order",
+    "answered": "an event of the window",
+    "asked": "inside `verdicts.asker_of`",
+    "connected": "kazoo's own word for a state",
+    "encoding": "an attribute of every text stream",
+    "feed": "a verb",
+    "fenced": "a set of ledgers, in BookKeeper's word",
+    "greeted": "inside `circumstances.bookie_counts`",
+    "greeting": "a noun: what a bookie says to GET_BOOKIE_INFO",
+    "holding": "a noun of the sandbox",
+    "known": "a property of a write set",
+    "naming": "a command",
+    "outstanding": "a count: requests without an answer",
+    "remembered": "inside `locating.locate`",
+    "told": "inside `session.connect`",
+    "unasked": "inside `verdicts.asker_of`",
+    "unplaced": "a property of a write set",
+}
+"""Bare participles and words in -ing that stay, each with its reason."""
+
+
+def test_functions_are_not_named_by_bare_participles():
+    """Verb phrases, or nouns where a call is cheap and pure; an exception has a reason and exists."""
+    names = {
+        node.name
+        for file in PRODUCT.rglob("*.py")
+        if "generated" not in file.parts
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    bare = {name for name in names if _is_bare(name.strip("_"))}
+    assert set(NAMED_SO) == bare
+
+
+def _is_bare(name: str) -> bool:
+    return name in PARTICIPLES or re.fullmatch(r"[a-z]+(ed|ing)", name) is not None
+
+
+NEIGHBOURS = (
+    {"run", "suspects", "spark"},
+    {"summary", "report", "telemetry"},
+    {"judging", "evidence", "summary"},
+    {"zookeeper", "bookie", "topology", "wire"},
+)
+"""Packages that a reader opens side by side: a module's name means one of them."""
+
+
+@pytest.mark.parametrize("packages", NEIGHBOURS, ids=sorted)
+def test_no_two_modules_of_neighbouring_packages_share_a_name(packages: set[str]):
+    """The two checkers and `witness` are not neighbours in this sense: their modules mirror each other on purpose."""
+    names = [file.stem for one in packages for file in (PRODUCT / one).glob("[!_]*.py")]
+    assert sorted(set(names)) == sorted(names)

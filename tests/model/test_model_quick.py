@@ -24,7 +24,7 @@ from support.model.spark import each_through_spark, end_through_spark, through_s
 from support.model.truth import Truth
 from support.model.worlds import World
 
-from auditor.run import in_process as single
+from auditor.run import single_ledgers as single
 
 PLANTED_HISTORIES_MAX = 60
 """Histories in which a planted bug must show."""

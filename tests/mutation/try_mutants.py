@@ -62,7 +62,7 @@ GONE_THROUGH = (
     "auditor/summary/mark_counts.py",
     "auditor/summary/outcome.py",
     "auditor/summary/periods.py",
-    "auditor/summary/plan.py",
+    "auditor/summary/bookie_costs.py",
     "auditor/summary/poisoned.py",
     "auditor/summary/refusal_counts.py",
     "auditor/summary/run_summary.py",

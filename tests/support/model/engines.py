@@ -27,8 +27,8 @@ from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.facts import facts_json
 from auditor.model.finding import Finding
 from auditor.model.verdict import Verdict
-from auditor.run import in_process as single
-from auditor.run.in_process import Asker
+from auditor.run import single_ledgers as single
+from auditor.run.single_ledgers import Asker
 from auditor.telemetry.progress import Silent
 from auditor.topology.sources import sources_of
 from auditor.wire.service_uri import parse as parse_uri
@@ -110,7 +110,7 @@ class _Here(Judge[Any]):
 
 
 class SparkFree:
-    """`auditor.run.in_process` over one session with ZooKeeper; a context manager. An audit takes some ten milliseconds."""
+    """`auditor.run.single_ledgers` over one session with ZooKeeper; a context manager. An audit takes some ten milliseconds."""
 
     def __init__(self, metadata_service_uri: str, sample: int | None = None) -> None:
         flags = {**SETTINGS, "metadata_service_uri": metadata_service_uri}

@@ -24,7 +24,7 @@ from auditor.model.facts import UndecodableFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.verdict import Standing, Unknown, Verdict
-from auditor.run import in_process as single
+from auditor.run import single_ledgers as single
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

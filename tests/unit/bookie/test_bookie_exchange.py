@@ -41,7 +41,7 @@ def frames(data: bytes) -> int:
 def answer(talk: Exchange, wire: BookieConnection, txn_ids: range, now: float = 0.0) -> None:
     """The bookie lists ledger n under transaction n."""
     data = b"".join(list_answer(n, n, encode_runs([n])) for n in txn_ids)
-    assert talk.heard(wire.receive(data), now) == []
+    assert talk.on_answers(wire.receive(data), now) == []
     talk.make_out()
 
 
@@ -111,7 +111,7 @@ def test_txn_ids_of_a_new_connection_are_not_those_of_the_old() -> None:
     talk, wire = exchange(inflight_max=8, retries_max=1), BookieConnection(2**20)
     talk.begin(asks(30))
     talk.send(wire, 0.0)
-    talk.lost("gone", breach=False)
+    talk.on_lost("gone", breach=False)
     wire = BookieConnection(2**20)
     for n in range(1, 9):
         assert frames(talk.send(wire, 0.0)[0]) == 1
@@ -131,7 +131,7 @@ def test_the_byte_budget_is_free_again_after_each_answer() -> None:
 
 def hear(talk: Exchange, wire: BookieConnection, data: bytes, now: float = 0.0) -> list[int]:
     """Hand these answers over and make them out; the transactions of those that are no question's."""
-    strays = talk.heard(wire.receive(data), now)
+    strays = talk.on_answers(wire.receive(data), now)
     talk.make_out()
     return [event.txn_id for event in strays]
 
@@ -164,7 +164,7 @@ def test_an_answer_makes_room_for_one_question_whichever_was_answered() -> None:
         window = frames(talk.send(wire, 0.0)[0])
         hear(talk, wire, list_answer(2, held, encode_runs([held])))
         assert (window, 1) == (talk.outstanding + 1, frames(talk.send(wire, 0.0)[0]))
-        talk.lost("gone", breach=False)
+        talk.on_lost("gone", breach=False)
         wire = BookieConnection(2**20)
 
 
@@ -183,7 +183,7 @@ def test_the_last_try_waits_for_its_turn_at_the_rate_and_goes_alone() -> None:
     talk, wire = exchange(requests_per_second=50, retries_max=1), BookieConnection(2**20)
     talk.begin(asks(3))
     assert frames(talk.send(wire, 0.0)[0]) == 1
-    talk.lost("gone", breach=False)
+    talk.on_lost("gone", breach=False)
     wire = BookieConnection(2**20)
     assert talk.send(wire, 0.0) == (b"", pytest.approx(0.02))
     assert frames(talk.send(wire, 0.02)[0]) == 1
@@ -226,7 +226,7 @@ def test_what_is_outstanding_no_more_takes_no_bytes(how: str) -> None:
     if how == "answered":
         answer(talk, wire, range(1, 4))
     elif how == "lost":
-        talk.lost("gone", breach=False)
+        talk.on_lost("gone", breach=False)
     elif how == "given up":
         talk.give_up(talk.overdue(9.0, 1.0, 0.0), wire)
     else:
@@ -281,7 +281,7 @@ def test_answers_to_no_question_of_the_call_are_handed_back_and_stop_nothing() -
     talk, wire = exchange(inflight_max=4, retries_max=9), BookieConnection(2**20)
     talk.begin(asks(9))
     talk.send(wire, 0.0)
-    talk.lost("gone", breach=False)
+    talk.on_lost("gone", breach=False)
     wire = BookieConnection(2**20)
     probes = [wire.ask_info()[0] for _ in range(5)]
     assert frames(talk.send(wire, 0.0)[0]) == 2
@@ -344,12 +344,12 @@ def test_a_lost_connection_is_a_try_of_each_question_on_it(breach: bool) -> None
     talk, questions = exchange(retries_max=1), asks(2)
     talk.begin(questions)
     talk.send(BookieConnection(2**20), 0.0)
-    talk.lost("gone", breach=breach)
+    talk.on_lost("gone", breach=breach)
     assert (1, 0) == (talk.fruitless, talk.outstanding)
     for tries, question in enumerate(questions, 1):
         assert (False, None) == (question.unanswered, question.outcome)
         assert frames(talk.send(BookieConnection(2**20), 0.0)[0]) == 1
-        talk.lost("gone", breach=breach)
+        talk.on_lost("gone", breach=breach)
         assert 1 + tries == talk.fruitless
         if breach:
             assert question.outcome is not None
@@ -365,10 +365,10 @@ def test_a_connection_lost_with_nothing_outstanding_is_nobodys_fault() -> None:
     """It is no fruitless one, and the window stays."""
     talk, wire = exchange(inflight_max=4), BookieConnection(2**20)
     talk.begin(asks(8))
-    talk.lost("gone", breach=False)
+    talk.on_lost("gone", breach=False)
     assert 0 == talk.fruitless
     assert frames(talk.send(wire, 0.0)[0]) == 4
-    talk.lost("gone", breach=False)
+    talk.on_lost("gone", breach=False)
     assert 1 == talk.fruitless
     wire = BookieConnection(2**20)
     talk.send(wire, 0.0)
@@ -382,7 +382,7 @@ def test_reads_that_are_lost_prove_nothing_of_lists() -> None:
     read = Ask(ReadQuestion(1, 0))
     talk.begin([read])
     talk.send(BookieConnection(2**20), 0.0)
-    talk.lost("gone", breach=False)
+    talk.on_lost("gone", breach=False)
     assert (True, 0, 0) == (read.unanswered, talk.proof.lost, talk.proof.unanswered)
 
 

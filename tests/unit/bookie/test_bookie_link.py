@@ -25,7 +25,7 @@ class Listener:
         self.events: list[Answered | AnswerTooLarge] = []
         self.fails_at = fails_at
 
-    def heard(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
+    def on_answers(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
         self.events += events
         self._note("heard", [event.txn_id for event in events])
 
@@ -35,10 +35,10 @@ class Listener:
     def make_out(self) -> None:
         self._note("make_out")
 
-    def lost(self, link: Link, why: str, *, breach: bool) -> None:
+    def on_lost(self, link: Link, why: str, *, breach: bool) -> None:
         self._note("lost", why, breach)
 
-    def failed(self, error: BaseException) -> None:
+    def on_failed(self, error: BaseException) -> None:
         self._note("failed", error)
 
     def _note(self, *call: object) -> None:

@@ -39,7 +39,7 @@ def reads(**said: dict[EntryId, ReadStatus]) -> Reads:
 
 
 def wanted(made: Reads, entries_max: int = 16, lost: EntrySet = LOST, only: str = "x1 x2") -> Wanted:
-    return outside(lost, around=Surroundings(frozenset(only.split()))).wanted(made, entries_max)
+    return outside(lost, around=Surroundings(frozenset(only.split()))).wanted_reads(made, entries_max)
 
 
 def result(made: Reads, lost: EntrySet = LOST, text: str = E2, lists: dict[str, set[int]] | None = None) -> Search:
@@ -62,7 +62,7 @@ def test_a_bookie_that_is_gone_is_not_looked_at() -> None:
     answers = {b: Answer(b, 7, 1, 0, AnswerStatus.UNREGISTERED, detail=NO_COOKIE) for b in ("b1", "b2")}
     seen = coverage(ledger(text), answers, {}, gone=gone_bookies(answers))
     found = Outside.of(EntrySet.span(0, 3), seen, AROUND)
-    assert (("x1", 0), ("x2", 0)) == found.wanted({}, 16)
+    assert (("x1", 0), ("x2", 0)) == found.wanted_reads({}, 16)
     made = reads(x1={0: NO_LEDGER}, x2={0: NO_LEDGER})
     assert Search(4, 0, 0, 0, ("x1", "x2")) == found.result(made, ensemble_bookies(ledger(text)))
 
@@ -86,7 +86,7 @@ def test_a_bookie_that_gave_a_list_is_not_read() -> None:
     """It has spoken for the whole ledger; one that another segment names and that cannot list is read."""
     text = "e2 w2 a2 0:[b1 b2] 10:[b3 b4] closed 19"
     around = Surroundings(writable=frozenset({"b1", "b2", "b3", "b4"}))
-    asked = outside(EntrySet.span(0, 1), text, around, lists={"b3": set(range(10, 20))}).wanted({}, 16)
+    asked = outside(EntrySet.span(0, 1), text, around, lists={"b3": set(range(10, 20))}).wanted_reads({}, 16)
     assert (("b4", 0),) == asked
 
 

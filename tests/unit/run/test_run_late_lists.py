@@ -43,7 +43,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 @pytest.fixture(autouse=True)
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists are overdue and given up in tenths of the product's times."""
-    monkeypatch.setattr("auditor.run.in_process.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=400))
+    monkeypatch.setattr("auditor.run.single_ledgers.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=400))
 
 
 @contextmanager
@@ -171,7 +171,7 @@ def test_bookies_that_the_newest_run_found_unable_are_read_at_once(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """However long an unknown bookie would be waited for; a list is asked for beside, and what was used is said."""
-    monkeypatch.setattr("auditor.run.in_process.UNTRIED", ListPatience(overdue_ms=20_000, give_up_ms=25_000))
+    monkeypatch.setattr("auditor.run.single_ledgers.UNTRIED", ListPatience(overdue_ms=20_000, give_up_ms=25_000))
     bookie = ScriptedBookie({ONE: range(10)}, never_list)
     with played_by(cluster, bookie):
         settings = {"rpc_timeout": LONG, "output": output(cluster, tmp_path, "b2")}

@@ -44,7 +44,7 @@ OTHER = at_looks(Greeting.ANSWERED, Greeting.ANSWERED, name="b9")
 
 
 def taken(*records: BookieRecord, away: str = "") -> Attendance:
-    return Attendance.taken([*OTHER, *records], frozenset(away.split()))
+    return Attendance.from_records([*OTHER, *records], frozenset(away.split()))
 
 
 @pytest.mark.parametrize(
@@ -66,13 +66,13 @@ def test_a_bookie_is_accused_by_two_looks(
     """The same at each of them; and none in planned maintenance."""
     for away in ("", "b1"):
         seen = taken(*at_looks(*greetings), away=away)
-        accused = ["b1" in one for one in (seen.silent(), seen.unregistered(), seen.connected())]
+        accused = ["b1" in one for one in (seen.silent(), seen.unregistered_bookies(), seen.connected_bookies())]
         assert [one and not away for one in (silent, gone, connected)] == accused
 
 
 def test_where_no_bookie_answered_none_is_accused() -> None:
     """That is our network or our credentials."""
-    seen = Attendance.taken(at_looks(Greeting.SILENT, Greeting.SILENT), frozenset())
+    seen = Attendance.from_records(at_looks(Greeting.SILENT, Greeting.SILENT), frozenset())
     assert not seen.is_anyone_serving() and [] == seen.silent()
 
 

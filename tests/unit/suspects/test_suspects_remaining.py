@@ -48,25 +48,25 @@ def test_open_are_those_that_any_judging_of_the_look_left_wanting_another(tmp_pa
         (2, 0, {9: Todo.LOOK}),
         (11, 0, {8: Todo.LOOK}),
     )
-    assert [3, 7] == Suspects(run).open(1, EVERYTHING)
+    assert [3, 7] == Suspects(run).open_ledgers(1, EVERYTHING)
 
 
 def test_open_are_those_of_the_shard_alone(tmp_path: Path) -> None:
     """Its first and its last ledger included."""
     run = run_with(tmp_path, (1, 0, dict.fromkeys(range(1, 9), Todo.LOOK)))
-    assert [3, 4, 5] == Suspects(run).open(1, Shard(1, 3, 5))
+    assert [3, 4, 5] == Suspects(run).open_ledgers(1, Shard(1, 3, 5))
 
 
 def test_left_are_those_of_one_judging(tmp_path: Path) -> None:
     """With the todo that is asked for."""
     run = run_with(tmp_path, (2, 0, {4: Todo.LISTS, 2: Todo.LISTS, 3: Todo.LOOK}), (2, 1, {9: Todo.LISTS}))
-    assert [2, 4] == Suspects(run).left(2, 0, Todo.LISTS)
+    assert [2, 4] == Suspects(run).ledgers_left(2, 0, Todo.LISTS)
 
 
 def test_wanted_are_the_reads_of_one_judging(tmp_path: Path) -> None:
     """Of each ledger that wants reads, each of them."""
     run = run_with(tmp_path, (1, 0, {5: Todo.READS, 6: Todo.LOOK}))
-    wanted = Suspects(run).wanted(1, 0)
+    wanted = Suspects(run).wanted_reads(1, 0)
     assert (WANTED, WANTS) == (wanted.schema, wanted.to_pylist())
 
 
@@ -75,8 +75,8 @@ def test_a_judging_of_no_ledger_left_nothing(tmp_path: Path) -> None:
     run = run_with(tmp_path)
     run.files.create_dir(f"{run.path}/{steps_name(1, 0)}", recursive=True)
     suspects = Suspects(run)
-    assert [] == suspects.left(1, 0, Todo.LOOK)
-    assert (WANTED, 0) == (suspects.wanted(1, 0).schema, suspects.wanted(1, 0).num_rows)
+    assert [] == suspects.ledgers_left(1, 0, Todo.LOOK)
+    assert (WANTED, 0) == (suspects.wanted_reads(1, 0).schema, suspects.wanted_reads(1, 0).num_rows)
 
 
 class Scanned:
@@ -100,7 +100,7 @@ def test_what_nobody_asked_for_is_not_brought_into_memory(tmp_path: Path) -> Non
     sound = dict.fromkeys(range(10, 60), Todo.NOTHING)
     run = Scanned(run_with(tmp_path, (1, 0, {5: Todo.READS, 6: Todo.LOOK, **sound})))
     suspects = Suspects(cast(Place, run))
-    assert [6] == suspects.open(1, EVERYTHING)
-    assert [5] == suspects.left(1, 0, Todo.READS)
-    assert WANTS == suspects.wanted(1, 0).to_pylist()
+    assert [6] == suspects.open_ledgers(1, EVERYTHING)
+    assert [5] == suspects.ledgers_left(1, 0, Todo.READS)
+    assert WANTS == suspects.wanted_reads(1, 0).to_pylist()
     assert [(["ledger_id"], 1), (["ledger_id"], 1), (["wanted"], 1)] == run.scans

@@ -679,4 +679,4 @@ def test_malformed_tells_length_hash_offset_and_reason() -> None:
         offset=135,
         length=135,
         sha256=hashlib.sha256(data).hexdigest(),
-    ) == ledger_metadata.malformed(data, error.value)
+    ) == ledger_metadata.describe_malformed(data, error.value)

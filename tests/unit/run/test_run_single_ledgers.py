@@ -14,8 +14,8 @@ from auditor.clock import now_ms
 from auditor.config import BookieLimits, ZooKeeperLimits
 from auditor.model.availability import Answer, AnswerStatus
 from auditor.model.evidence import Terms
-from auditor.run.in_process import Asker
-from auditor.run.in_process import audit_ledgers as audit_without_spark
+from auditor.run.single_ledgers import Asker
+from auditor.run.single_ledgers import audit_ledgers as audit_without_spark
 from auditor.sandbox.bookie import LedgerFault, Storage
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.stop import Interrupted
@@ -125,7 +125,7 @@ def test_a_signal_while_it_waits_ends_it(cluster: SandboxCluster):
 def test_neither_spark_nor_arrow_is_loaded():
     """What makes the answer come in a second: nothing that is not needed is imported."""
     heavy = "{'pyspark', 'pyarrow', 'pandas'}"
-    program = f"import sys, auditor.run.in_process, auditor.commands.ledger; print(sorted({heavy} & set(sys.modules)))"
+    program = f"import sys, auditor.run.single_ledgers, auditor.commands.ledger; print(sorted({heavy} & set(sys.modules)))"
     root = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=TIMEOUT_S, check=False

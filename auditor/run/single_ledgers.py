@@ -166,7 +166,7 @@ class _Round:
         self._settle(ids)
 
     async def _list(self, bookie: BookieId, questions: list[ListQuestion]) -> list[Answer]:
-        status = self._undialled(bookie)
+        status = self._undialled_status(bookie)
         if status is None and bookie in self._unsupported:
             status = AnswerStatus.UNSUPPORTED
         if status is not None:
@@ -216,7 +216,7 @@ class _Round:
         self._settle(ids)
 
     async def _read(self, bookie: BookieId, questions: list[ReadQuestion]) -> list[EntryRead]:
-        status = self._undialled(bookie)
+        status = self._undialled_status(bookie)
         if status is not None:
             said = ReadStatus(status.value)
             return [unread(bookie, q, self._look, self._asker.now_ms(), said) for q in questions]
@@ -227,7 +227,7 @@ class _Round:
         async with self._gate:
             return [*await self._lane(bookie).reads(asked), *not_asked]
 
-    def _undialled(self, bookie: BookieId) -> AnswerStatus | None:
+    def _undialled_status(self, bookie: BookieId) -> AnswerStatus | None:
         if bookie not in self._addresses:
             return AnswerStatus.UNREGISTERED
         return AnswerStatus.ADDRESS_UNKNOWN if self._addresses[bookie] is None else None
