@@ -526,7 +526,7 @@ def fails(*_: object, **__: object) -> None:
     raise RuntimeError("a bug")
 
 
-@pytest.mark.parametrize("where", ["heard", "make_out", "overdue", "send"])
+@pytest.mark.parametrize("where", ["on_answers", "make_out", "overdue", "send"])
 def test_a_fault_of_ours_is_raised_wherever_it_happens(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """While answers come in, time passes or something is asked; the lane closes all the same."""
     bookie = ScriptedBookie(ledgers(1), never_lists)

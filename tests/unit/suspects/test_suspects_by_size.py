@@ -47,10 +47,10 @@ class Listener:
 class Counted:
     """Suspects of which only the number matters."""
 
-    def open(self, _look: int, _shard: Shard) -> Sequence[int]:
+    def open_ledgers(self, _look: int, _shard: Shard) -> Sequence[int]:
         return range(LEFT_BY_A_LOOK)
 
-    def left(self, _look: int, _judging: int, _todo: Todo) -> Sequence[int]:
+    def ledgers_left(self, _look: int, _judging: int, _todo: Todo) -> Sequence[int]:
         return range(LEFT_BY_A_JUDGING)
 
 
@@ -110,7 +110,7 @@ def test_where_nobody_is_suspect_bookies_are_greeted_here_unless_that_is_never_a
     suspects_max: int, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """0 means never, not none."""
-    monkeypatch.setattr(Counted, "left", lambda *_: ())
+    monkeypatch.setattr(Counted, "ledgers_left", lambda *_: ())
     stages, done = done_by(suspects_max)
     stages.ask_lists(2, NOBODY, EVERYTHING, 0)
     assert [f"{way} ask_lists"] == done
@@ -152,14 +152,14 @@ def test_a_later_stage_counts_its_own_suspects_and_hands_on_what_it_is_given(
     stages.judge(3, 0, SHARD, again_without={3: "differs"})
     stages.judge(3, 2, SHARD, (1, Todo.READS))
     assert [
-        ("open", (2, SHARD)),
+        ("open_ledgers", (2, SHARD)),
         ("read_ledgers", (3, SHARD)),
-        ("left", (3, 1, Todo.LISTS)),
+        ("ledgers_left", (3, 1, Todo.LISTS)),
         ("ask_lists", (3, NOBODY, SHARD, 1)),
-        ("left", (3, 1, Todo.READS)),
+        ("ledgers_left", (3, 1, Todo.READS)),
         ("read_entries", (3, 1, NOBODY)),
-        ("open", (2, SHARD)),
+        ("open_ledgers", (2, SHARD)),
         ("judge", (3, 0, SHARD, None), {"again_without": {3: "differs"}}),
-        ("left", (3, 1, Todo.READS)),
+        ("ledgers_left", (3, 1, Todo.READS)),
         ("judge", (3, 2, SHARD, (1, Todo.READS)), {"again_without": None}),
     ] == heard

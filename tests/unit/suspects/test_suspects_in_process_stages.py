@@ -42,13 +42,13 @@ class LeftOver:
     def __init__(self) -> None:
         self.by_call: dict[tuple[object, ...], list[int]] = {}
 
-    def open(self, look: int, shard: Shard) -> list[int]:
+    def open_ledgers(self, look: int, shard: Shard) -> list[int]:
         return self.by_call[look, shard]
 
-    def left(self, look: int, judging: int, todo: Todo) -> list[int]:
+    def ledgers_left(self, look: int, judging: int, todo: Todo) -> list[int]:
         return self.by_call[look, judging, todo]
 
-    def wanted(self, look: int, judging: int) -> pa.RecordBatch:
+    def wanted_reads(self, look: int, judging: int) -> pa.RecordBatch:
         assert (2, 1) == (look, judging)
         return pa.RecordBatch.from_pylist([WANT], schema=WANTED)
 
