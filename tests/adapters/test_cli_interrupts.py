@@ -41,7 +41,7 @@ STAGES: dict[str, tuple[signal.Signals, Callable[[Started], bool]]] = {
 STAGES_OF_A_RUN: dict[str, tuple[signal.Signals, Callable[[Started], bool]]] = {
     "load": (signal.SIGINT, output("run-*/evidence/ledgers")),
     "ask": (signal.SIGINT, output("run-*/evidence/answers")),
-    "between the looks": (signal.SIGTERM, output("run-*/steps/look-1-judging-1/_SUCCESS")),
+    "between the looks": (signal.SIGTERM, output("run-*/steps/look-1-judging-1/*.parquet")),
     "second look": (signal.SIGTERM, output("run-*/steps/look-2-judging-*")),
     "report": (signal.SIGINT, output("run-*/verdicts")),
 }

@@ -245,7 +245,7 @@ PLANTED: dict[str, Plant] = {
     "a read that was refused proves absence": _instead(f"{SHARES}.ABSENT_READS", _reads_absent_although_refused),
     "unknown counts as held": _instead(f"{LEDGER}.coverage", _unknown_counts_as_held),
     "unknown counts as absent": _instead(f"{LEDGER}.coverage", _unknown_counts_as_absent),
-    "a bookie that stands twice counts twice": _instead(f"{ENTRIES}._lost", _lost_without_surplus),
+    "a bookie that stands twice counts twice": _instead(f"{ENTRIES}._lost_entries", _lost_without_surplus),
     "ranges are cut at two": _instead(f"{ENTRIES}.RANGES_MAX", lambda right: 2),
     "a silent bookie's answer is valid": _instead(
         f"{COVERAGE}.VALID_ANSWERS", lambda right: frozenset({*right, AnswerStatus.SILENT, AnswerStatus.REFUSED})
@@ -261,7 +261,7 @@ PLANTED: dict[str, Plant] = {
         f"{ENTRIES}.worst_entry", lambda right: lambda lost, unknown, w: right(lost, (), w)
     ),
     "a mark excuses a confirmed loss": _instead(
-        f"{LEDGER}._judged", lambda right: lambda *told: replace(right(*told), mark=[])
+        f"{LEDGER}._judge_metadata", lambda right: lambda *told: replace(right(*told), mark=[])
     ),
     "a mark at its grace is beyond it": _instead(
         f"{LEDGER}.is_beyond_grace", lambda right: lambda mark, now, grace: right(mark, now + 1, grace)
@@ -301,7 +301,7 @@ PLANTED: dict[str, Plant] = {
         "auditor.first_checker.probing._some_ends", lambda right: lambda plan, bookie, wants: right(plan, bookie, wants)[:1]
     ),
     "the sample is the same for every bookie": _instead(
-        f"{COVERAGE}.planned", lambda right: lambda plan, bookie, wants: right(plan, "b1", wants)
+        f"{COVERAGE}.plan_probes", lambda right: lambda plan, bookie, wants: right(plan, "b1", wants)
     ),
     "an entry that some lack is not looked for where it cannot be listed": _instead(
         "auditor.first_checker.confirmation._is_open_to_probes", lambda right: lambda share, entry: False

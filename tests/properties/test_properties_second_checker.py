@@ -244,7 +244,7 @@ IN_THE_SECOND: dict[str, Plant] = {
     "reads of any kind are conclusive": _instead(f"{WORDS}._READ", lambda right: set(ReadStatus)),
     "one look is enough for corruption": _instead(f"{WORDS}.LOOKS_OF_CORRUPTION", lambda right: 1),
     "only the newest look counts": _instead(f"{WORDS}.is_same_write", lambda right: lambda one, other: one is other),
-    "another sample is drawn": _instead(f"{PROBES}._drawn", lambda right: lambda key, n, count: right(key + "!", n, count)),
+    "another sample is drawn": _instead(f"{PROBES}._draw", lambda right: lambda key, n, count: right(key + "!", n, count)),
     "a mark at its grace is beyond it": _instead(
         "auditor.second_checker.findings.is_beyond_grace",
         lambda right: lambda record, terms: right(record, replace(terms, judged_at_ms=terms.judged_at_ms + 1)),

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -56,9 +57,15 @@ def test_a_signal_that_came_with_the_end_of_the_work_counts() -> None:
         _unless_stopped(stop, lambda: stop._remember(signal.SIGINT, None))
 
 
+def children() -> set[str]:
+    """Return the process ids of this process's children; other tests may have left a server running."""
+    return {pid for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux lists the children of a process")
 def test_a_signal_ends_the_child_that_judges() -> None:
     """At once, and no process is left behind."""
-    stop = StopRequest()
+    stop, others = StopRequest(), children()
     before = signal.signal(signal.SIGTERM, stop._remember)
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
     try:
@@ -66,5 +73,4 @@ def test_a_signal_ends_the_child_that_judges() -> None:
             list(judge_in_child([1], lambda _: time.sleep(60), JudgingLimits()))
     finally:
         signal.signal(signal.SIGTERM, before)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert others == children()
