@@ -22,8 +22,9 @@ STEPS = 12
 """Actions behind the beginning of a history, at most."""
 QUICK_HISTORIES = 40
 """Of the quick form, of ten actions on average: half a minute."""
-QUICK_SEED = 34
-"""The same histories at each run with the same Hypothesis; `make soak` draws new ones."""
+QUICK_SEED = 36
+"""Chosen for histories with many ledgers of each standing: Hypothesis draws others where other modules are loaded. `make soak`
+draws new ones."""
 ONE_ON_SPARK_OF = 20
 """One history of so many goes through Spark too."""
 FLEETING = "taken through the model again, this history breaks nothing"
