@@ -939,7 +939,7 @@ MUTANTS: tuple[Mutant, ...] = (
         SECOND,
         "second_checker/placement.py",
         "sets = {at: tuple(ensemble[(at + step) % size]",
-        "sets = {tuple(ensemble[min(at + step, size - 1)]",
+        "sets = {at: tuple(ensemble[min(at + step, size - 1)]",
         ("tests/unit/second_checker/test_second_checker_placement.py::test_a_write_set_needs_two_racks",),
     ),
     Mutant(
@@ -1085,7 +1085,7 @@ MUTANTS: tuple[Mutant, ...] = (
         FACTS,
         "first_checker/stranded.py",
         "held = held | (one.listed & one.scope)",
-        "held = EntrySet.joined((held, one.listed & one.scope))",
+        "held = EntrySet.join((held, one.listed & one.scope))",
         ("tests/unit/first_checker/test_first_checker_stranded.py::test_an_entry_that_two_bookies_list_is_one_entry",),
     ),
     Mutant(
