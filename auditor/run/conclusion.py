@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -201,11 +202,12 @@ def _missing_sentences(not_there: Sequence[int]) -> list[str]:
 
 @dataclass
 class _Requests:
-    """What was asked, added up over one table of evidence. `unanswered` were sent and got no status that counts."""
+    """What was asked, added up over one table of evidence: `sums` of the columns `_SUMS`.
 
-    requests: int = 0
-    received_bytes: int = 0
-    retries: int = 0
+    `unanswered` were sent and got no status that counts.
+    """
+
+    sums: Counter[str] = field(default_factory=Counter)
     rows: int = 0
     unanswered: int = 0
     bookies: set[str] = field(default_factory=set)
@@ -222,15 +224,15 @@ def _costs(run: Place) -> Costs:
     renames = _requests_in(run, RENAMES_NAME, RENAMES) if run.has_table(RENAMES_NAME) else _Requests()
     tables = (lists, reads, renames)
     znodes, unread = znodes_read(run)
-    retries = sum(one.retries for one in tables)
+    sums = sum((one.sums for one in tables), Counter[str]())
     return Costs(
         zookeeper_reads=znodes,
         zookeeper_reads_failed=unread,
-        bookie_requests=sum(one.requests for one in tables),
-        bookie_bytes=sum(one.received_bytes for one in tables),
-        retries=retries,
+        bookie_requests=sums["requests"],
+        bookie_bytes=sums["received_bytes"],
+        retries=sums["retries"],
         confirming_reads=reads.rows,
-        unanswered=sum(one.unanswered for one in tables) + retries,
+        unanswered=sum(one.unanswered for one in tables) + sums["retries"],
         bookies_named=len(lists.bookies),
     )
 
@@ -242,7 +244,7 @@ def _requests_in(run: Place, name: str, schema: pa.Schema, answered: pa.Array | 
     for batch in run.stream(name, schema, columns):
         total.rows += batch.num_rows
         for column in _SUMS:
-            setattr(total, column, getattr(total, column) + _sum_of(batch[column]))
+            total.sums[column] += _sum_of(batch[column])
         if answered is not None:
             on_ledgers = batch.filter(pc.is_valid(batch["ledger_id"]))
             total.unanswered += _count_failed(on_ledgers, answered)

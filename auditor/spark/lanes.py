@@ -79,6 +79,13 @@ class Directory:
         """The bookies with a lane of their own; all others share one more, in which nobody is dialled."""
         return sorted(self.addresses)
 
+    def greetings(self) -> pa.RecordBatch:
+        """Return a QUESTIONS row for each registered bookie.
+
+        Each is greeted although no ledger may name it.
+        """
+        return table(QUESTIONS, [(bookie, None, None) for bookie in self.lanes()])
+
 
 def by_lane(rows: DataFrame, directory: Directory) -> DataFrame:
     """The rows, one partition a registered bookie, and one for all the bookies that are not registered."""
