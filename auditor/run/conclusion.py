@@ -216,12 +216,13 @@ class _Requests:
 _SUMS = ("requests", "retries", "received_bytes")
 _LIST_ANSWERED = pa.array([status.value for status in VALID_ANSWERS])
 _READ_ANSWERED = pa.array([status.value for status in (*ABSENT_READS, ReadStatus.PRESENT, ReadStatus.CORRUPT)])
+_ANSWERED = pa.concat_arrays([_LIST_ANSWERED, _READ_ANSWERED])
 
 
 def _costs(run: Place) -> Costs:
     lists = _requests_in(run, "evidence/answers", ANSWERS, _LIST_ANSWERED)
     reads = _requests_in(run, "evidence/reads", READS, _READ_ANSWERED)
-    renames = _requests_in(run, RENAMES_NAME, RENAMES) if run.has_table(RENAMES_NAME) else _Requests()
+    renames = _requests_in(run, RENAMES_NAME, RENAMES, _ANSWERED) if run.has_table(RENAMES_NAME) else _Requests()
     tables = (lists, reads, renames)
     znodes, unread = znodes_read(run)
     sums = sum((one.sums for one in tables), Counter[str]())
@@ -237,18 +238,17 @@ def _costs(run: Place) -> Costs:
     )
 
 
-def _requests_in(run: Place, name: str, schema: pa.Schema, answered: pa.Array | None = None) -> _Requests:
+def _requests_in(run: Place, name: str, schema: pa.Schema, answered: pa.Array) -> _Requests:
     """Add up a table. Greetings, which are about no ledger, cost requests and are never unanswered."""
     total = _Requests()
-    columns = [*_SUMS] if answered is None else ["bookie_id", "ledger_id", "status", *_SUMS]
+    columns = ["bookie_id", "ledger_id", "status", *_SUMS]
     for batch in run.stream(name, schema, columns):
         total.rows += batch.num_rows
         for column in _SUMS:
             total.sums[column] += _sum_of(batch[column])
-        if answered is not None:
-            on_ledgers = batch.filter(pc.is_valid(batch["ledger_id"]))
-            total.unanswered += _count_failed(on_ledgers, answered)
-            total.bookies.update(pc.unique(on_ledgers["bookie_id"]).to_pylist())
+        on_ledgers = batch.filter(pc.is_valid(batch["ledger_id"]))
+        total.unanswered += _count_failed(on_ledgers, answered)
+        total.bookies.update(pc.unique(on_ledgers["bookie_id"]).to_pylist())
     return total
 
 

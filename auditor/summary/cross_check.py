@@ -157,16 +157,18 @@ def _failing_facts(run: Place, seen: Attendance) -> dict[Subject, Facts]:
         for bookie in pc.unique(run.read_table(name, schema, _REFUSED & _OF_LEDGER, ["bookie_id"])["bookie_id"]).to_pylist()
     }
     facts: dict[Subject, Facts] = {}
-    for bookie in seen.connected_bookies() if refusing and _is_any_request_served(run) else ():
-        found = failing_facts(seen.of[bookie], _refusals(run, bookie)) if bookie in refusing else None
+    for bookie in refusing & set(seen.connected_bookies()):
+        found = failing_facts(seen.of[bookie], _refusals(run, bookie)) if _serves_another(run, bookie) else None
         if found is not None:
             facts[Kind.BOOKIE_FAILING_REQUESTS, bookie] = found
     return facts
 
 
-def _is_any_request_served(run: Place) -> bool:
-    sent = pc.field("status") == ReadStatus.PRESENT.value
-    return any(run.count(_ANSWERS, ANSWERS, pc.field("status") == one.value) for one in VALID_ANSWERS) or bool(
+def _serves_another(run: Place, bookie: BookieId) -> bool:
+    """Return whether a bookie other than this one served a request."""
+    other = pc.field("bookie_id") != bookie
+    sent = other & (pc.field("status") == ReadStatus.PRESENT.value)
+    return any(run.count(_ANSWERS, ANSWERS, other & (pc.field("status") == one.value)) for one in VALID_ANSWERS) or bool(
         run.count(_READS, READS, sent)
     )
 
