@@ -42,7 +42,8 @@ def test_copies_are_counted_entry_by_entry(seed: int) -> None:
     looked = {e: block.stretch.bookies_of(e) for block in chosen for e in range(block.low, block.high + 1)}
     possible = {e: sum(words[b][e] != ABSENT for b in bookies) for e, bookies in looked.items()}
     confirmed = {e: sum(words[b][e] == HELD for b in bookies) for e, bookies in looked.items()}
-    assert [possible.get(e) for e in range(82)] == [found.can_exist(e) for e in range(82)]
+    blocks = {e: block for e in range(82) if (block := found.block_of(e)) is not None}
+    assert possible == {e: int(block.possible[e - block.block.low]) for e, block in blocks.items()}
     assert list(confirmed.values()) == [int(number) for one in found.counted for number in one.confirmed]
     worst = min(looked, key=lambda e: (possible[e], confirmed[e], e))
     assert Worst(worst, possible[worst], confirmed[worst], FIRST if worst < 40 else SECOND) == found.worst()
