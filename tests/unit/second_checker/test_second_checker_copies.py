@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -55,6 +56,15 @@ def test_copies_are_counted_entry_by_entry(seed: int) -> None:
     lacks = {b: [e for e in its_own if words[b][e] == ABSENT] for b, its_own in mine.items()}
     assert {b: Entries(runs(its_own), len(its_own)) for b, its_own in lacks.items() if its_own} == found.absent
     assert {b for b, its_own in mine.items() if UNKNOWN in (words[b][e] for e in its_own)} == found.unknown_on
+
+
+def test_possible_copies_on_bookies_that_are_there_are_in_reach() -> None:
+    """Each entry's are counted, in whole numbers as all copies are: two, one on a bookie that is away, one that is gone."""
+    said = {"b1": Said(HELD, told={1: ABSENT}), "b2": Said(HELD, told={1: ABSENT, 2: ABSENT})}
+    all_there = tally([Block(PAIR, 0, 2)], said, is_whole=True).counted[0]
+    one_away = tally([Block(PAIR, 0, 2)], {**said, "b2": replace(said["b2"], is_away=True)}, is_whole=True).counted[0]
+    assert ([2, 0, 1], [1, 0, 1]) == (all_there.in_reach.tolist(), one_away.in_reach.tolist())
+    assert all(counts.dtype.kind == "i" for counts in (all_there.confirmed, all_there.possible, all_there.in_reach))
 
 
 def test_of_what_a_bookie_lacks_the_first_ranges_are_kept_and_all_is_counted() -> None:
