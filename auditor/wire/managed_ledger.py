@@ -33,7 +33,7 @@ _Message = TypeVar("_Message", bound=Message)
 
 def decode_managed_ledger(data: bytes) -> ManagedLedger:
     """Return a topic's data ledgers, sorted by id. Raises MalformedMetadata."""
-    info = _parse(ManagedLedgerInfo(), uncompressed(data))
+    info = _parse(ManagedLedgerInfo(), decompress_value(data))
     ledgers: dict[int, DataLedger] = {}
     for one in info.ledgerInfo:
         if not 0 <= one.ledgerId <= LEDGER_ID_MAX or one.ledgerId in ledgers:
@@ -54,7 +54,7 @@ def decode_managed_ledger(data: bytes) -> ManagedLedger:
 
 def decode_cursor(data: bytes) -> Cursor:
     """Return a subscription's position. Raises MalformedMetadata."""
-    info = _parse(ManagedCursorInfo(), uncompressed(data))
+    info = _parse(ManagedCursorInfo(), decompress_value(data))
     has_position = info.HasField("markDeleteLedgerId") and info.HasField("markDeleteEntryId")
     compacted = [one.value for one in info.properties if one.name == COMPACTED_LEDGER_PROPERTY]
     return Cursor(
@@ -75,7 +75,7 @@ def decode_schemas(data: bytes) -> tuple[SchemaVersion, ...]:
     return tuple(SchemaVersion(version, found[version]) for version in sorted(found))
 
 
-def uncompressed(data: bytes) -> bytes:
+def decompress_value(data: bytes) -> bytes:
     """Return a value without its compression. Raises MalformedMetadata."""
     if data[: len(MAGIC)] != MAGIC:
         return data
@@ -102,7 +102,7 @@ def encode_managed_ledger(managed: ManagedLedger) -> bytes:
             added.offloadContext.complete = True
             added.offloadContext.bookkeeperDeleted = one.bookkeeper_deleted
     if managed.terminated is not None:
-        info.terminatedPosition.CopyFrom(_nested(managed.terminated))
+        info.terminatedPosition.CopyFrom(_nested_position(managed.terminated))
     return info.SerializeToString(deterministic=True)
 
 
@@ -112,7 +112,7 @@ def encode_cursor(cursor: Cursor) -> bytes:
     if cursor.mark_delete is not None:
         info.markDeleteLedgerId, info.markDeleteEntryId = cursor.mark_delete
     for lower, upper in cursor.acknowledged:
-        info.individualDeletedMessages.add(lowerEndpoint=_nested(lower), upperEndpoint=_nested(upper))
+        info.individualDeletedMessages.add(lowerEndpoint=_nested_position(lower), upperEndpoint=_nested_position(upper))
     if cursor.compacted_ledger_id is not None:
         info.properties.add(name=COMPACTED_LEDGER_PROPERTY, value=cursor.compacted_ledger_id)
     return info.SerializeToString(deterministic=True)
@@ -122,9 +122,9 @@ def encode_schemas(schemas: tuple[SchemaVersion, ...]) -> bytes:
     """Return what a broker writes for a topic's schemas, of which there is one at least."""
     locator = SchemaLocator()
     locator.info.version = schemas[-1].version
-    locator.info.position.CopyFrom(_nested(schemas[-1].position))
+    locator.info.position.CopyFrom(_nested_position(schemas[-1].position))
     for one in schemas:
-        locator.index.add(version=one.version, position=_nested(one.position))
+        locator.index.add(version=one.version, position=_nested_position(one.position))
     return locator.SerializeToString(deterministic=True)
 
 
@@ -149,5 +149,5 @@ def _position(info: NestedPositionInfo) -> Position:
     return Position(info.ledgerId, info.entryId)
 
 
-def _nested(position: Position) -> NestedPositionInfo:
+def _nested_position(position: Position) -> NestedPositionInfo:
     return NestedPositionInfo(ledgerId=position.ledger_id, entryId=position.entry_id)

@@ -35,12 +35,12 @@ def parse_topic(text: str) -> TopicName:
         rest = text if len(parts) == 3 else f"public/default/{text}" if len(parts) == 1 else ""
     elif domain != PERSISTENT:
         kept = "keeps no ledger" if domain == "non-persistent" else "is not a topic"
-        raise ConfigError(f"{_shown(text)} {kept}: the right form is {RIGHT_FORM}")
+        raise ConfigError(f"{_quote(text)} {kept}: the right form is {RIGHT_FORM}")
     parts = rest.split("/", 3)
     if len(parts) < 3 or not all(parts) or len(text) > NAME_CHARS_MAX or not text.isprintable():
-        raise ConfigError(f"{_shown(text)} is not a topic: the right form is {RIGHT_FORM}")
+        raise ConfigError(f"{_quote(text)} is not a topic: the right form is {RIGHT_FORM}")
     if any(part in (".", "..") for part in parts):
-        raise ConfigError(f"{_shown(text)} is not a topic: . and .. cannot be parts of a name")
+        raise ConfigError(f"{_quote(text)} is not a topic: . and .. cannot be parts of a name")
     tenant, *cluster, namespace, local_name = parts
     return TopicName(tenant, "".join(cluster), namespace, local_name)
 
@@ -86,5 +86,5 @@ def _namespace(topic: TopicName) -> list[str]:
     return [part for part in (topic.tenant, topic.cluster, topic.namespace) if part]
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     return ascii(text[:WORD_SHOWN_MAX])

@@ -30,10 +30,10 @@ from auditor.wire.managed_ledger import (
     decode_cursor,
     decode_managed_ledger,
     decode_schemas,
+    decompress_value,
     encode_cursor,
     encode_managed_ledger,
     encode_schemas,
-    uncompressed,
 )
 
 NUMBERS = st.integers(0, 2**63 - 1)
@@ -102,7 +102,7 @@ def test_a_compressed_value_is_that_of_the_uncompressed_one():
 def test_a_damaged_compression_header_is_refused(value: str):
     """Too short, a length that is negative or too long, a type that nobody knows."""
     with pytest.raises(MalformedMetadata):
-        uncompressed(bytes.fromhex(value))
+        decompress_value(bytes.fromhex(value))
 
 
 def test_a_znode_without_bytes_is_a_topic_without_ledgers():
