@@ -72,6 +72,20 @@ def partitions_among(topic: TopicName, names: Iterable[str]) -> tuple[TopicName,
     return tuple(topic._replace(local_name=f"{topic.local_name}{_PARTITION}{number}") for number in sorted(numbers))
 
 
+def holds_topics(path: str) -> bool:
+    """Return whether the children of this znode are topics."""
+    return path.endswith(f"/{PERSISTENT}") and path.count("/") in (4, 5)
+
+
+def topic_at(path: str) -> TopicName | None:
+    """Return the topic whose znode has this path, or None if no topic can be there."""
+    root, *parts = path[1:].split("/")
+    if f"/{root}" != MANAGED_LEDGERS or len(parts) not in (4, 5) or parts[-2] != PERSISTENT or not all(parts):
+        return None
+    tenant, *cluster, namespace = parts[:-2]
+    return TopicName(tenant, "".join(cluster), namespace, decode_name(parts[-1]))
+
+
 def encode_name(name: str) -> str:
     """Return a name as Pulsar writes it into a path: as Java's URLEncoder does."""
     return quote_plus(name, safe="*").replace("~", "%7E")

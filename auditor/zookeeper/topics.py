@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TypeVar
 
@@ -20,7 +21,23 @@ from auditor.zookeeper.session import ReadCounts, Session, connect
 TOPICS_AT_ONCE = 256
 """Topics whose znodes are read together. Memory holds their references."""
 
+NAMESPACE_DEPTH_MAX = 3
+"""Levels of znodes from the tenant to a namespace: two, or three with a cluster between them."""
+
 _Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsAddress:
+    """What another process needs to open the same topics. It can be pickled and holds no secrets."""
+
+    uri: ServiceUri
+    prefix: str
+    limits: ZooKeeperLimits
+
+    def open(self) -> TopicStore:
+        """Return a store with a session of its own. The caller closes it. Raises StoreUnavailable."""
+        return TopicStore(connect(self.uri, self.limits), self.prefix)
 
 
 class TopicStore:
@@ -47,6 +64,31 @@ class TopicStore:
     def sync(self) -> None:
         """Make sure that this store reads nothing older than this call from now on."""
         self._session.sync(self.prefix + topic_paths.MANAGED_LEDGERS)
+
+    def namespaces(self) -> list[str]:
+        """Return the znodes whose children are topics, sorted. A znode that vanishes is left out.
+
+        Costs one list for the root, each tenant, cluster and namespace. Raises StoreUnavailable if
+        one cannot be read, because topics would be missed.
+        """
+        found: list[str] = []
+        level = [topic_paths.MANAGED_LEDGERS]
+        for _ in range(1 + NAMESPACE_DEPTH_MAX):
+            inner = list(self._children(level))
+            found += filter(topic_paths.holds_topics, inner)
+            level = [path for path in inner if not topic_paths.holds_topics(path)]
+        return sorted(found)
+
+    def topics_in(self, namespaces: Iterable[str]) -> Iterator[TopicName]:
+        """Yield the topics below these znodes, sorted within each. Raises StoreUnavailable."""
+        yield from filter(None, map(topic_paths.topic_at, self._children(namespaces)))
+
+    def _children(self, paths: Iterable[str]) -> Iterator[str]:
+        """Yield the paths of the children of each path, below `prefix`, sorted within each."""
+        for children in children_of_many(self._session, (self.prefix + path for path in paths)):
+            if children.error not in (OK, NO_NODE):
+                raise unavailable_error(children.path, children.error)
+            yield from (f"{children.path[len(self.prefix) :]}/{name}" for name in sorted(children.names))
 
     def partitions(self, topic: TopicName) -> tuple[TopicName, ...]:
         """Return the partitions of a topic, in order: none if it has none. Costs one list.

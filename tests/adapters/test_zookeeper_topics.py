@@ -110,3 +110,34 @@ def test_a_namespace_that_may_not_be_read_is_an_error(server: Server, tree: Znod
     tree.put("/shut/managed-ledgers/t/n/persistent", b"", shut=True)
     with open_at(server, "/shut") as store, pytest.raises(StoreUnavailable):
         store.partitions(parse_topic("t/n/p"))
+
+
+def test_all_topics_are_listed_with_those_named_as_before_pulsar_2(server: Server, tree: Znodes) -> None:
+    """Each namespace and each topic once; whatever else lies there is no topic."""
+    names = [
+        "persistent://a/n/one",
+        "persistent://a/n/t wo",
+        "persistent://a/eu/n/three",
+        "persistent://persistent/persistent/four",
+    ]
+    for name in names:
+        put_topic(tree.put, name, [closed(1)], {"s": Cursor(None, None)}, prefix="/all")
+    tree.put("/all/managed-ledgers/empty/n/persistent")
+    tree.put("/all/managed-ledgers/odd/a/b/c/d/e")
+    with open_at(server, "/all") as store:
+        namespaces = store.namespaces()
+        assert [
+            "/managed-ledgers/a/eu/n/persistent",
+            "/managed-ledgers/a/n/persistent",
+            "/managed-ledgers/empty/n/persistent",
+            "/managed-ledgers/persistent/persistent/persistent",
+        ] == namespaces
+        assert sorted(names) == sorted(str(topic) for topic in store.topics_in(namespaces))
+
+
+def test_a_tree_that_may_not_be_listed_is_an_error(server: Server, tree: Znodes) -> None:
+    """Its topics would be missed."""
+    put_topic(tree.put, "t/n/x", [closed(1)], prefix="/closed")
+    tree.put("/closed/managed-ledgers/secret", b"", shut=True)
+    with open_at(server, "/closed") as store, pytest.raises(StoreUnavailable, match="secret"):
+        store.namespaces()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from auditor.errors import ConfigError
 from auditor.model.topic import TopicName
-from auditor.wire.topic_paths import decode_name, encode_name, parse_topic, partitions_among, schema_path, topic_path
+from auditor.wire.topic_paths import decode_name, encode_name, parse_topic, partitions_among, schema_path, topic_at, topic_path
 
 ORDERS = TopicName("acme", "", "shop", "orders")
 
@@ -45,6 +45,14 @@ def test_the_znodes_of_a_topic():
     assert "/managed-ledgers/acme/eu/shop/persistent/orders" == topic_path(ORDERS._replace(cluster="eu"))
     assert "/schemas/acme/shop/orders" == schema_path(ORDERS._replace(local_name="orders-partition-12"))
     assert "/schemas/acme/shop/orders-partition-x" == schema_path(ORDERS._replace(local_name="orders-partition-x"))
+
+
+def test_a_znode_with_the_path_of_a_topic_is_that_topic():
+    """And no other znode is one."""
+    for topic in (ORDERS, ORDERS._replace(cluster="eu"), ORDERS._replace(local_name="a/b c")):
+        assert topic == topic_at(topic_path(topic))
+    for path in ("/", "/managed-ledgers", "/managed-ledgers/a/b/c/d", "/x/a/b/persistent/c", topic_path(ORDERS) + "/cursor"):
+        assert topic_at(path) is None
 
 
 def test_the_partitions_of_a_topic_are_found_among_its_neighbours():
