@@ -88,7 +88,8 @@ bench: $(STAMP)
 
 proto: $(STAMP)
 	$(BIN)/python -m grpc_tools.protoc -Iauditor/wire/generated=proto/auditor --python_out=. --pyi_out=. \
-		auditor/wire/generated/bookkeeper_protocol.proto auditor/wire/generated/data_formats.proto
+		auditor/wire/generated/bookkeeper_protocol.proto auditor/wire/generated/data_formats.proto \
+		auditor/wire/generated/managed_ledger.proto
 
 # The versions that were tried together; pyproject.toml says what is allowed.
 constraints: $(STAMP)

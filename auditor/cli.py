@@ -153,6 +153,25 @@ def ledger(ids: Sequence[str], naming: str | None, **flags: Any) -> None:
 
 
 @cli.command(cls=GroupedCommand)
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC …")
+@_options("topic")
+def topic(topics: Sequence[str], **flags: Any) -> None:
+    """Show whether a Pulsar topic is readable from end to end, for each of its subscriptions.
+
+    Audits every ledger that the topic, its subscriptions and its schemas reference, without Spark.
+    A partitioned topic stands for all its partitions.
+    """
+
+    def work(context: Any) -> int:
+        from auditor.commands.topic import topic as command
+        from auditor.wire.topic_paths import parse_topic
+
+        return command(context, list(dict.fromkeys(map(parse_topic, topics))))
+
+    _call("topic", flags, work)
+
+
+@cli.command(cls=GroupedCommand)
 @_options("demo")
 def demo(**flags: Any) -> None:
     """Audit an embedded cluster that holds an example of each kind of finding. Needs Java only."""

@@ -20,6 +20,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "auditor ledger --metadata-service-uri zk+hierarchical://zk1:2181/ledgers 4711 4712",
         "auditor ledger --config auditor.toml --naming bookie-3:3181 > ids.txt",
     ),
+    "topic": (
+        "auditor topic --metadata-service-uri zk+hierarchical://zk1:2181/ledgers persistent://acme/shop/orders",
+        "auditor topic --config auditor.toml --format json acme/shop/orders acme/shop/invoices",
+    ),
     "demo": ("auditor demo --output audits/demo",),
     "replay": ("auditor replay audits/run-20261121T050618Z-763f50",),
     "report": ("auditor report audits/run-20261121T050618Z-763f50 --format json",),

@@ -17,7 +17,15 @@ CLUSTER_SETTINGS = (
         "Address of the cluster in BookKeeper's own form: "
         "zk+hierarchical://host:2181,host2:2181/ledgers.",
         "No default: auditing the wrong cluster by accident would look like an answer.",
-        commands=frozenset({"run", "ledger", "topology", "config"}), required=frozenset({"run", "ledger", "topology"}),
+        commands=frozenset({"run", "ledger", "topic", "topology", "config"}),
+        required=frozenset({"run", "ledger", "topic", "topology"}),
+    ),
+    Setting(
+        "pulsar_metadata_uri", _WHAT, URI, None,
+        "Address of Pulsar's own metadata, as metadataStoreUrl in broker.conf: "
+        "zk:host:2181,host2:2181/chroot.",
+        "Not set: topics are looked for beside the ledgers, in the same ZooKeeper.",
+        commands=frozenset({"topic", "config"}),
     ),
     Setting(
         "ledgers_from", _WHAT, FILE, None,
@@ -75,10 +83,10 @@ JUDGEMENT_SETTINGS = (
     Setting(
         "second_look_delay", _HOW, DURATION, "5m",
         "Pause before suspects are looked at again. Nothing is reported on one look.",
-        "Longer than the restart of a bookie and than the replication of one ledger. `ledger` "
-        "waits 1 s and `demo` 2 s, so that an answer comes at once; `ledger` therefore reports "
-        "nothing on bookies.",
-        low=0, high=24 * _HOUR, commands=AUDITING, elsewhere={"ledger": "1s", "demo": "2s"},
+        "Longer than the restart of a bookie and than the replication of one ledger. `ledger` and "
+        "`topic` wait 1 s and `demo` 2 s, so that an answer comes at once; `ledger` and `topic` "
+        "therefore report nothing on bookies.",
+        low=0, high=24 * _HOUR, commands=AUDITING, elsewhere={"ledger": "1s", "topic": "1s", "demo": "2s"},
     ),
     Setting(
         "looks_max", _HOW, COUNT, "5",
@@ -165,9 +173,9 @@ OUTPUT_SETTINGS = (
         "output", _OUT, DIRECTORY, "./audits",
         "Directory in which each run gets a directory of its own: a local path, or a URI that "
         "Spark can write to.",
-        "A place beside the caller needs no permission for a first run. `ledger` writes nothing "
-        "there; it reads what the newest run of the cluster knows.",
-        commands=WHOLE_RUNS | {"ledger"},
+        "A place beside the caller needs no permission for a first run. `ledger` and `topic` write "
+        "nothing there; they read what the newest run of the cluster knows.",
+        commands=WHOLE_RUNS | {"ledger", "topic"},
     ),
     Setting(
         "keep_runs", _OUT, COUNT, "30",

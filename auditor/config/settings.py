@@ -17,6 +17,7 @@ class Settings:
     """
 
     metadata_service_uri: str | None
+    pulsar_metadata_uri: str | None
     ledgers_from: str | None
     resume: str | None
     resume_age_max_ms: int

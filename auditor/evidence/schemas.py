@@ -44,6 +44,27 @@ MARK = pa.struct(
     ]
 )
 """An under-replication mark. `lock` is null where no worker replicates the ledger."""
+TOPICS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("read_at_ms", pa.int64()),
+        ("role", pa.string()),
+        ("name", pa.string()),
+        ("ledger_id", pa.int64()),
+        ("entries", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("closed_ms", pa.int64()),
+        ("offloaded", pa.bool_()),
+        ("bookkeeper_deleted", pa.bool_()),
+        ("problem", pa.string()),
+    ]
+)
+"""A ledger that a Pulsar topic references, or something of the topic that could not be read.
+
+`role` is "data", "cursor", "schema" or "compacted", and null with a problem; then only `topic` and
+`read_at_ms` are set beside it. `name` is the subscription of a cursor. Only data ledgers have the
+columns from `entries` to `bookkeeper_deleted`.
+"""
 MARKS = pa.schema(
     [
         ("ledger_id", pa.int64()),

@@ -1,4 +1,4 @@
-"""The metadata of a BookKeeper cluster as Spark tables for anybody: bookkeeper_ledgers, _bookies and _underreplicated.
+"""The metadata of a BookKeeper cluster as Spark tables for anybody: bookkeeper_ledgers, _bookies, _underreplicated, _topics.
 
 A veneer over the readers of the run itself, and lazy as Spark's sources are: *every action reads ZooKeeper again*, so two
 actions see two clusters. Write what you mean to judge and judge what you wrote, as the run does (`auditor.run.pipeline`).
@@ -20,12 +20,13 @@ from pyspark.sql.types import StructType
 from auditor.clock import now_ms
 from auditor.errors import ConfigError, StoreUnavailable
 from auditor.evidence.rows import bookie_row, mark_cells
-from auditor.evidence.schemas import BOOKIES, LEDGERS, MARK
+from auditor.evidence.schemas import BOOKIES, LEDGERS, MARK, TOPICS
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
 from auditor.spark.ledgers import Batches, in_batches, ledger_batches, listed_ids
 from auditor.spark.source_options import SourceOptions, source_options
 from auditor.spark.store import spark_type
+from auditor.spark.topic_source import TopicsReader
 from auditor.zookeeper.ledger_listing import ListingPartition
 from auditor.zookeeper.metadata_store import MetadataStore, StoreAddress, open_store
 
@@ -115,7 +116,7 @@ def _mark_row(ledger_id: LedgerId, mark: Mark) -> tuple[object, ...]:
 
 
 class _Source(DataSource):
-    """What the three sources share: their options, and columns that nobody may choose."""
+    """What the four sources share: their options, and columns that nobody may choose."""
 
     FORMAT: ClassVar[str]
     COLUMNS: ClassVar[pa.Schema]
@@ -172,10 +173,20 @@ class UnderreplicatedSource(_Source):
         return WholeReader(options, underreplicated_batches)
 
 
-SOURCES: tuple[type[_Source], ...] = (LedgerSource, BookieSource, UnderreplicatedSource)
+class TopicSource(_Source):
+    """`bookkeeper_topics`: a row for each ledger that a Pulsar topic references, and for what could not be read of it."""
+
+    FORMAT = "bookkeeper_topics"
+    COLUMNS = TOPICS
+
+    def reader_of(self, options: SourceOptions) -> DataSourceReader:
+        return TopicsReader(options)
+
+
+SOURCES: tuple[type[_Source], ...] = (LedgerSource, BookieSource, UnderreplicatedSource, TopicSource)
 
 
 def register(spark: SparkSession) -> None:
-    """Make the three formats known to this session, under their names. Nothing is contacted. Harmless a second time."""
+    """Make the four formats known to this session, under their names. Nothing is contacted. Harmless a second time."""
     for source in SOURCES:
         spark.dataSource.register(source)

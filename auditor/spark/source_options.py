@@ -10,10 +10,11 @@ from typing import Final
 
 from auditor.config import SETTINGS, Layers, Setting, Settings, parse
 from auditor.errors import ConfigError
-from auditor.wire.service_uri import RIGHT_FORM, ServiceUri
+from auditor.wire.service_uri import RIGHT_FORM, ServiceUri, parse_pulsar
 from auditor.wire.service_uri import parse as parse_uri
 
 URI_OPTION: Final = "metadataServiceUri"
+PULSAR_OPTION: Final = "pulsarMetadataUri"
 READERS_OPTION: Final = "readers"
 READERS_DEFAULT: Final = 8
 READERS_MAX: Final = 1_000
@@ -28,14 +29,18 @@ def _spelt(key: str) -> str:
 ZOOKEEPER_OPTIONS: Final[dict[str, Setting]] = {_spelt(s.key): s for s in SETTINGS if s.key.startswith("zookeeper_")}
 """Each option with the setting of docs/configuration.md that it stands for: unit, range and default are those."""
 
-OPTIONS: Final = (URI_OPTION, READERS_OPTION, *ZOOKEEPER_OPTIONS)
+OPTIONS: Final = (URI_OPTION, PULSAR_OPTION, READERS_OPTION, *ZOOKEEPER_OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What the user of a data source asked for. `settings` carry the limits on ZooKeeper."""
+    """What the user of a data source asked for. `settings` carry the limits on ZooKeeper.
+
+    `pulsar_uri` is None where topics are looked for beside the ledgers.
+    """
 
     uri: ServiceUri
+    pulsar_uri: ServiceUri | None
     readers: int
     settings: Settings
 
@@ -51,7 +56,12 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
             raise ConfigError(f"option {name} is none of this source: {said}")
         given[known[name.lower()]] = value
     flags = {s.key: _check(name, s, given[name]) for name, s in ZOOKEEPER_OPTIONS.items() if name in given}
-    return SourceOptions(_uri(given.get(URI_OPTION)), _readers(given.get(READERS_OPTION)), parse(Layers(flags=flags)))
+    return SourceOptions(
+        _uri(given.get(URI_OPTION)),
+        _pulsar_uri(given.get(PULSAR_OPTION)),
+        _readers(given.get(READERS_OPTION)),
+        parse(Layers(flags=flags)),
+    )
 
 
 def _uri(text: str | None) -> ServiceUri:
@@ -61,6 +71,15 @@ def _uri(text: str | None) -> ServiceUri:
         return parse_uri(text)
     except ConfigError as error:
         raise ConfigError(f"option {URI_OPTION}: {error}") from None
+
+
+def _pulsar_uri(text: str | None) -> ServiceUri | None:
+    if text is None:
+        return None
+    try:
+        return parse_pulsar(text)
+    except ConfigError as error:
+        raise ConfigError(f"option {PULSAR_OPTION}: {error}") from None
 
 
 def _readers(text: str | None) -> int:

@@ -72,6 +72,18 @@ def parse(text: str) -> ServiceUri:
     return ServiceUri(_hosts(authority), (root,), layout, text, "")
 
 
+def parse_pulsar(text: str) -> ServiceUri:
+    """Parse the address of Pulsar's own metadata, as a broker's `metadataStoreUrl` has it.
+
+    That is `zk:host:2181,host2:2181[/chroot]`, also with `metadata-store:` before it. Raises
+    `ConfigError` as `parse` does.
+    """
+    text = text.strip()
+    if "@" in text:
+        _refuse("a user or password cannot be given in it", PULSAR_FORM)
+    return _pulsar(text if text.lower().startswith(_PULSAR_PREFIX) else _PULSAR_PREFIX + text)
+
+
 def _pulsar(text: str) -> ServiceUri:
     match = _PULSAR_STORE.fullmatch(text[len(_PULSAR_PREFIX) :])
     if match is None:

@@ -10,10 +10,12 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, Row
+from support.topics import closed, put_topic
 
 from auditor.clock import now_ms
 from auditor.config import ZooKeeperLimits
 from auditor.errors import ConfigError
+from auditor.model.topic import Cursor, DataLedger, Position, SchemaVersion
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark import ledger_source
 from auditor.spark.ledger_source import SOURCES, LedgersReader
@@ -21,6 +23,7 @@ from auditor.spark.ledgers import COUNTED_LEDGERS, reader
 from auditor.spark.source_options import OPTIONS, READERS_DEFAULT, READERS_MAX, ZOOKEEPER_OPTIONS, source_options
 from auditor.spark.store import spark_type
 from auditor.wire.service_uri import parse as parse_uri
+from auditor.wire.topic_paths import parse_topic, topic_path
 from auditor.zookeeper.metadata_store import open_store
 
 pytestmark = pytest.mark.spark
@@ -46,7 +49,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
         cluster.readonly("b2")
         cluster.lose_bookie("b3", cookie=True)
         cluster.lose_bookie("b4")
+        _put_topics(cluster)
         yield cluster
+
+
+def _put_topics(cluster: SandboxCluster) -> None:
+    """A topic with everything, one named as before Pulsar 2.0, and one that cannot be decoded."""
+    cursor, schema = Cursor(OPEN, Position(CLOSED, 3)), SchemaVersion(0, Position(CLOSED, 0))
+    ledgers = [closed(77, offloaded=True, deleted=True), DataLedger(78), closed(MARKED)]
+    put_topic(cluster.set_raw, "acme/shop/orders", ledgers, {"billing": cursor}, (schema,))
+    put_topic(cluster.set_raw, "persistent://acme/eu/shop/old", [closed(CLOSED)])
+    cluster.set_raw(topic_path(parse_topic("acme/shop/orders")) + "/odd", b"\xff")
+    cluster.set_raw(topic_path(parse_topic("other/x/worse")), b"\xff")
 
 
 @pytest.fixture
@@ -156,6 +170,41 @@ def test_underreplicated_are_the_marked(load):
     assert before_ms - 3_600_000 < row.created_ms < before_ms
 
 
+def test_topics_are_the_ledgers_they_reference(load):
+    """Data, cursors and schemas of every namespace; what cannot be read is a row that says so."""
+    rows = load("topics").collect()
+    told = {(r["topic"], r["role"], r["name"], r["ledger_id"], r["entries"], r["bookkeeper_deleted"]) for r in rows}
+    orders, old, worse = "persistent://acme/shop/orders", "persistent://acme/eu/shop/old", "persistent://other/x/worse"
+    assert {
+        (orders, "data", None, 77, 10, True),
+        (orders, "data", None, 78, None, False),
+        (orders, "data", None, MARKED, 10, False),
+        (orders, "cursor", "billing", OPEN, None, None),
+        (orders, "schema", None, CLOSED, None, None),
+        (orders, None, None, None, None, None),
+        (old, "data", None, CLOSED, 10, False),
+        (worse, None, None, None, None, None),
+    } == told
+    assert 8 == len(rows)
+    assert [True, True] == ["cannot be decoded" in r["problem"] for r in rows if r["role"] is None]
+
+
+@pytest.mark.parametrize(("readers", "partitions"), [("1", 1), ("2", 2), ("8", 3)])
+def test_namespaces_are_dealt_to_so_many_readers(load, readers, partitions):
+    """Never more than there are namespaces; every topic is read once."""
+    topics = load("topics", readers=readers)
+    assert (partitions, 8) == (topics.rdd.getNumPartitions(), topics.count())
+
+
+def test_topics_may_lie_elsewhere(load, cluster):
+    """Where pulsarMetadataUri says; where there are none, the action fails and says where it looked."""
+    put_topic(cluster.set_raw, "t/n/x", [closed(5)], prefix="/elsewhere")
+    elsewhere = load("topics", pulsarMetadataUri=f"zk:{cluster.zookeeper_hosts}/elsewhere")
+    assert [5] == [row["ledger_id"] for row in elsewhere.collect()]
+    with pytest.raises(PySparkException, match="no znode /nowhere/managed-ledgers"):
+        load("topics", pulsarMetadataUri=f"zk:{cluster.zookeeper_hosts}/nowhere").count()
+
+
 def test_every_action_reads_again(load, cluster):
     """The same table shows at its second action what changed since its first: it is no snapshot."""
     table = load("ledgers").where(f"ledger_id = {OPEN}").select("state", "znode_version", "last_entry_id")
@@ -219,7 +268,7 @@ WRONG = [
     ({"metadataServiceUri": "  "}, "option metadataServiceUri is not set"),
     ({"metadataServiceUri": "etcd://h:1/ledgers"}, "option metadataServiceUri: .*is not ZooKeeper"),
     ({"metadataServiceUrl": "zk://h/ledgers"}, "option metadataServiceUrl .*did you mean metadataServiceUri"),
-    ({"path": "/ledgers"}, "option path .*there are metadataServiceUri, readers"),
+    ({"path": "/ledgers"}, "option path .*there are metadataServiceUri, pulsarMetadataUri, readers"),
     ({"readers": "0"}, "option readers = '0' is out of range: 1 to 1000"),
     ({"readers": str(READERS_MAX + 1)}, "option readers = '1001'"),
     ({"readers": "many"}, "option readers = 'many'"),
@@ -284,14 +333,14 @@ def test_the_documented_columns_are_the_columns(source):
 
 def test_the_documented_options_are_the_options():
     """Names, order and defaults."""
-    defaults = {"metadataServiceUri": "required", "readers": str(READERS_DEFAULT)}
+    defaults = {"metadataServiceUri": "required", "pulsarMetadataUri": "beside the ledgers", "readers": str(READERS_DEFAULT)}
     defaults |= {name: str(setting.default) for name, setting in ZOOKEEPER_OPTIONS.items()}
     assert [(name, defaults[name]) for name in OPTIONS] == [(row[0], row[1]) for row in documented("Options")]
 
 
 def test_the_documented_formats_are_the_formats():
-    """The first table names the three, and only them."""
-    named = re.findall(r"^\| `(bookkeeper_\w+)` \|", DOCUMENT.read_text(), re.MULTILINE)
+    """The first table names the four, and only them."""
+    named = re.findall(r"^\| `(bookkeeper_\w+)` \|", DOCUMENT.read_text().split("\n## ")[0], re.MULTILINE)
     assert [source.name() for source in SOURCES] == named
 
 

@@ -32,6 +32,7 @@ from auditor.commands import ledger as ledger_command
 from auditor.commands import naming as naming_command
 from auditor.commands import replay as replay_command
 from auditor.commands import run as run_command
+from auditor.commands import topic as topic_command
 from auditor.commands.context import Context
 from auditor.config import Layers, parse
 from auditor.evidence.run_directory import place
@@ -42,6 +43,7 @@ from auditor.run.replay import judge_again
 from auditor.stop import StopRequest
 from auditor.summary.about import About
 from auditor.telemetry.progress import Silent
+from auditor.wire.topic_paths import parse_topic
 
 Json = dict[str, Any]
 
@@ -185,6 +187,16 @@ def audit_ledgers(
         for one in told.get("ledgers", ())  # none where no verdict was given
     }
     return said.outcome(code, told["summary"], told.get("findings", []), verdicts, None)
+
+
+def audit_topics(cluster: HasCluster | str, *names: str, stop: StopRequest | None = None, **settings: object) -> Outcome:
+    """`auditor topic TOPIC…`, as JSON in `summary` with its topics under `topics` (as text there is only stdout)."""
+    said = _Call("topic", cluster, {"format": "json", **settings}, stop or Pauses())
+    code = topic_command.topic(said.context, [parse_topic(name) for name in names])
+    if said.context.settings.format == "text":
+        return said.outcome(code, {}, [], {}, None)
+    told = json.loads(said.out.getvalue())
+    return said.outcome(code, {**told["summary"], "topics": told.get("topics", [])}, told.get("findings", []), {}, None)
 
 
 def list_naming(cluster: HasCluster | str, bookie_id: str, **settings: object) -> Outcome:

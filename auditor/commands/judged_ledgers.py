@@ -1,0 +1,148 @@
+"""What a few judged ledgers are reported as: summary, ledgers and findings, as a run would have them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from auditor import __version__
+from auditor.commands.context import Context
+from auditor.evidence.newest_run import NewestRun
+from auditor.judging.copies import copies_of_ledgers, counts_json
+from auditor.judging.settle import Step
+from auditor.model.availability import AnswerStatus
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.identity import BookieId
+from auditor.model.ledger import LedgerMetadata, RecordStatus
+from auditor.model.verdict import Standing, Verdict
+from auditor.run.single_ledgers import Asker
+from auditor.summary.assurance import assurance_of_ledgers, maintenance_of_ledgers
+from auditor.summary.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
+from auditor.telemetry import log
+from auditor.witness.finding_lines import assurance, finding_line, ledger_look, ledger_testimony
+from auditor.witness.owner import owner_of
+
+Json = dict[str, Any]
+
+
+class LedgersReport(NamedTuple):
+    """The JSON of a few ledgers: the summary of all, each ledger, each finding."""
+
+    summary: Json
+    ledgers: list[Json]
+    findings: list[Json]
+
+
+def report_on(
+    context: Context,
+    run_id: str,
+    facts: ClusterFacts,
+    terms: Terms,
+    judged: Sequence[tuple[LedgerEvidence, Step]],
+    asker: Asker,
+    newest: NewestRun | None,
+) -> LedgersReport:
+    """Return the report on ledgers that were judged, and log their findings.
+
+    The summary has no `requests` yet.
+    """
+    settings = context.settings
+    findings = [
+        json.loads(finding_line(ledger_testimony(finding, evidence.looks, facts, step.verdict.probes)))
+        for evidence, step in judged
+        for finding in step.verdict.findings
+    ]
+    log.violations(context.logger, findings, log_format=settings.log_format)
+    summary = _summary(run_id, facts, judged, settings.fail_on, findings)
+    told = [(evidence, step.verdict) for evidence, step in judged]
+    summary["assurance"] = assurance_of_ledgers(told, terms, findings)
+    summary |= copies_of_ledgers([step.verdict for _, step in judged])
+    summary["maintenance"] = maintenance_of_ledgers(told, terms)
+    summary["newest_run"] = _use_of_newest_run(newest, asker.known_unable, [evidence for evidence, _ in judged])
+    return LedgersReport(summary, [_ledger(evidence, step, asker.set_aside) for evidence, step in judged], findings)
+
+
+def _use_of_newest_run(
+    newest: NewestRun | None, known_unable: frozenset[BookieId], evidence: Sequence[LedgerEvidence]
+) -> Json | None:
+    """Return the newest run, with the asked bookies that it recorded as unable to list.
+
+    Those that list now are named separately. None if no such bookie was asked.
+    """
+    answers = [a for one in evidence for look in one.looks for a in look.answers.values() if a.bookie_id in known_unable]
+    if newest is None or not answers:
+        return None
+    asked = {answer.bookie_id for answer in answers}
+    listing = {answer.bookie_id for answer in answers if answer.status is AnswerStatus.HELD}
+    return {**newest.as_json(), "bookies_unable": sorted(asked - listing), "bookies_listing_now": sorted(listing)}
+
+
+def _is_missing(evidence: LedgerEvidence) -> bool:
+    """Return whether no look found the ledger: its id is wrong, or it was deleted long ago."""
+    return all(look.record.status is RecordStatus.GONE for look in evidence.looks)
+
+
+def _summary(
+    run_id: str, facts: ClusterFacts, judged: Sequence[tuple[LedgerEvidence, Step]], fail_on: str, findings: Sequence[Json]
+) -> Json:
+    """Return the summary of these ledgers, with the same counts as the summary of a run."""
+    there = [step.verdict for evidence, step in judged if not _is_missing(evidence)]
+    unknowns = Counter(unknown.value for verdict in there for unknown in verdict.unknowns)
+    complete = not unknowns and len(there) == len(judged)
+    return {
+        "run_id": run_id,
+        "auditor_version": __version__,
+        "cluster": {"metadata_service_uri": facts.metadata_service_uri, "instance_id": facts.instance_id},
+        **counts_of(Counter(v.standing.word for v in there), Counter(_exempt(v) for v in there), unknowns),
+        "findings": findings_by_kind(findings),
+        "replication_disabled": facts.replication_disabled,
+        "complete": complete,
+        "outcome": outcome_of(findings, complete=complete, fault=is_fault(unknowns)),
+        "exit_code": exit_code(findings, fail_on, incomplete=not complete, fault=is_fault(unknowns)),
+    }
+
+
+def _exempt(verdict: Verdict) -> str:
+    exempt = verdict.standing is Standing.EXEMPT and verdict.exempt is not None
+    return verdict.exempt.value if exempt and verdict.exempt else ""
+
+
+def _ledger(evidence: LedgerEvidence, step: Step, set_aside: Mapping[int, str]) -> Json:
+    """Return one ledger for the report: standing, reasons, metadata, and the answers at each look.
+
+    `set_aside` has, by ledger id, why judging failed.
+    """
+    if _is_missing(evidence):
+        return {"ledger_id": evidence.ledger_id, "standing": "no_such_ledger"}
+    verdict, record = step.verdict, evidence.looks[-1].record
+    return {
+        "ledger_id": evidence.ledger_id,
+        "standing": verdict.standing.word,
+        "exempt": verdict.exempt.value if verdict.exempt else None,
+        "unknowns": [unknown.value for unknown in verdict.unknowns],
+        "metadata": None if record.metadata is None else _metadata(record.metadata),
+        "owner": owner_of(record.metadata),
+        "looks": [ledger_look(look) for look in evidence.looks],
+        "listing_false_negatives": verdict.listing_false_negatives,
+        "assurance": assurance(verdict.probes),
+        "probes": verdict.probes.read if verdict.probes else 0,
+        "random_probes": verdict.probes.random if verdict.probes else 0,
+        "copies": None if verdict.copies is None else counts_json(verdict.copies),
+        "only_maintenance": verdict.only_maintenance,
+        "detail": set_aside.get(evidence.ledger_id, record.detail),
+    }
+
+
+def _metadata(metadata: LedgerMetadata) -> Json:
+    return {
+        "state": metadata.state.value,
+        "format_version": metadata.format_version,
+        "ensemble_size": metadata.ensemble_size,
+        "write_quorum": metadata.write_quorum,
+        "ack_quorum": metadata.ack_quorum,
+        "last_entry_id": metadata.last_entry_id,
+        "segments": [{"first_entry_id": s.first_entry_id, "ensemble": list(s.ensemble)} for s in metadata.segments],
+    }

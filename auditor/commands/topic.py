@@ -1,0 +1,89 @@
+"""`auditor topic TOPIC…`: whether topics are readable from end to end, without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from auditor.clock import now_ms, utc_now
+from auditor.commands.context import Context, new_run_id
+from auditor.commands.endings import end_without_verdict
+from auditor.commands.judged_ledgers import Json, LedgersReport, report_on
+from auditor.commands.ledger import asker_for
+from auditor.commands.surroundings import cluster_and_terms
+from auditor.errors import StoreUnavailable
+from auditor.evidence.newest_run import newest_run
+from auditor.judging.judge import TooManyPoisoned
+from auditor.model.readability import TopicReadability
+from auditor.model.topic import TopicName
+from auditor.report.topics_text import render_topics
+from auditor.run.topics import AuditedTopics, audit_topics
+from auditor.summary.topics import topic_json, with_topics
+from auditor.telemetry import log
+from auditor.topology.sources import sources_of
+from auditor.wire.service_uri import parse as parse_uri
+from auditor.wire.service_uri import parse_pulsar
+from auditor.zookeeper.metadata_store import MetadataStore, open_store
+from auditor.zookeeper.topics import TopicStore, open_topics, prefixes_of
+
+
+def topic(context: Context, names: Sequence[TopicName]) -> int:
+    """Audit all ledgers of these topics, print who can read them, and return the exit code.
+
+    Findings on bookies are withheld. Raises ConfigError and Interrupted.
+    """
+    settings = context.settings
+    uri = parse_uri(settings.metadata_service_uri or "")
+    if settings.pulsar_metadata_uri is not None:
+        parse_pulsar(settings.pulsar_metadata_uri)
+    sources = sources_of(settings)
+    run_id = new_run_id(utc_now())
+    log.bind_run(run_id)
+    try:
+        with ExitStack() as stack:
+            store = stack.enter_context(open_store(uri, settings.zookeeper_limits(2)))
+            topics = stack.enter_context(_open_topics(context, store))
+            facts, terms = cluster_and_terms(context, store, store.bookies(0, now_ms), sources, run_id)
+            newest = newest_run(settings.output, facts)
+            asker = asker_for(context, store, newest)
+            audited = audit_topics(asker, topics, names, terms)
+            reads = store.counts.reads + topics.counts.reads
+    except StoreUnavailable as error:
+        return end_without_verdict(context, run_id, "UNREACHABLE", str(error))
+    except TooManyPoisoned as error:
+        return end_without_verdict(context, run_id, "AUDITOR_FAULT", str(error))
+    report = report_on(context, run_id, facts, terms, audited.judged, asker, newest)
+    summary = with_topics(report.summary, audited.topics, settings.fail_on)
+    summary["requests"] = {"zookeeper_reads": reads}
+    _say(context, report._replace(summary=summary), audited)
+    return int(summary["exit_code"])
+
+
+def _open_topics(context: Context, store: MetadataStore) -> TopicStore:
+    """Open Pulsar's metadata: where --pulsar-metadata-uri says, or beside the ledgers."""
+    limits, given = context.settings.zookeeper_limits(2), context.settings.pulsar_metadata_uri
+    if given is None:
+        uri = store.address.uri
+        return open_topics(uri, prefixes_of(uri, store.root), limits)
+    uri = parse_pulsar(given)
+    return open_topics(uri, (uri.chroot,), limits)
+
+
+def _say(context: Context, report: LedgersReport, audited: AuditedTopics) -> None:
+    topics: list[Json] = [_with_standings(one, report.ledgers) for one in audited.topics]
+    if context.settings.format == "json":
+        summary, ledgers, findings = report
+        context.say(json.dumps({"summary": summary, "topics": topics, "ledgers": ledgers, "findings": findings}) + "\n")
+        return
+    delay_s = context.settings.second_look_delay_ms / 1000
+    context.say(
+        render_topics(
+            report.summary, topics, report.findings, second_look_delay_s=delay_s, width=context.width, color=context.color
+        )
+    )
+
+
+def _with_standings(topic: TopicReadability, ledgers: Sequence[Json]) -> Json:
+    standings = {int(one["ledger_id"]): str(one["standing"]) for one in ledgers}
+    return topic_json(topic, standings)

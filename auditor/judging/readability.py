@@ -1,0 +1,175 @@
+"""Judges whether a topic can be read from end to end, from its references and its ledgers' verdicts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from auditor.model.finding import Finding, Kind, Ranges
+from auditor.model.identity import ENTRY_ID_MAX, EntryId, LedgerId
+from auditor.model.ledger import LedgerRecord, LedgerState, RecordStatus
+from auditor.model.readability import LOSSES, Answer, Condition, LedgerCondition, Reading, TopicReadability
+from auditor.model.topic import DataLedger, Position, Role, Subscription, TopicRecord, references
+from auditor.model.verdict import Exempt, Verdict
+
+LOST_KINDS = frozenset({Kind.ENTRY_WITHOUT_REPLICA, Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, Kind.UNDERREPLICATED_UNRECOVERABLE})
+"""Findings whose entries no client can read."""
+UNSURE_KINDS = frozenset({Kind.ENTRY_CORRUPT, Kind.METADATA_MALFORMED})
+"""Findings that leave open whether a client can read the ledger."""
+_BEGINNING = Position(-1, -1)
+
+Seen = tuple[LedgerRecord, Verdict]
+"""The newest record of a ledger, and its verdict."""
+
+
+def judge_topic(
+    record: TopicRecord, seen: Mapping[LedgerId, Seen], withdrawn: frozenset[LedgerId] = frozenset()
+) -> TopicReadability:
+    """Return what can be read of a topic.
+
+    `seen` has every ledger that the topic references. `withdrawn` are ledgers that it no longer
+    references at the second look: trimmed meanwhile, so nobody needs them.
+    """
+    if record.managed_ledger is None:
+        return TopicReadability(record)
+    ledgers = [one for one in record.managed_ledger.ledgers if one.ledger_id not in withdrawn]
+    newest = record.managed_ledger.ledgers[-1].ledger_id if record.managed_ledger.ledgers else None
+    data = [(one, _data_condition(one, seen, one.ledger_id == newest)) for one in ledgers]
+    others = [
+        (one, _other_condition(one.ledger_id, seen))
+        for one in references(record)
+        if one.role is not Role.DATA and one.ledger_id not in withdrawn
+    ]
+    return TopicReadability(
+        record=record,
+        data=tuple(data),
+        others=tuple(others),
+        start=_judge_reader(None, data),
+        readings=tuple(_judge_reader(one, data) for one in record.subscriptions),
+    )
+
+
+def is_truncated(ledger: DataLedger, record: LedgerRecord) -> bool:
+    """Return whether the metadata ends before the entries that the topic recorded.
+
+    Only a closed ledger has an end.
+    """
+    return bool(_range_cut_off(ledger, record))
+
+
+def _range_cut_off(ledger: DataLedger, record: LedgerRecord) -> Ranges:
+    metadata = record.metadata
+    if metadata is None or metadata.state is not LedgerState.CLOSED or metadata.last_entry_id is None:
+        return ()
+    entries = ledger.entries or 0
+    return ((metadata.last_entry_id + 1, entries - 1),) if metadata.last_entry_id + 1 < entries else ()
+
+
+def is_gone(record: LedgerRecord, verdict: Verdict) -> bool:
+    """Return whether the ledger has no metadata."""
+    return record.status is RecordStatus.GONE or verdict.exempt is Exempt.DELETED
+
+
+def _data_condition(ledger: DataLedger, seen: Mapping[LedgerId, Seen], is_newest: bool) -> LedgerCondition:
+    if ledger.bookkeeper_deleted or ledger.ledger_id not in seen:
+        assert ledger.bookkeeper_deleted, ledger
+        return LedgerCondition(ledger.ledger_id, Condition.OFFLOADED)
+    record, verdict = seen[ledger.ledger_id]
+    found = _missing_condition(ledger, is_newest) if is_gone(record, verdict) else _judged_condition(ledger, record, verdict)
+    if ledger.offloaded and found.condition is not Condition.NOTHING_LOST:
+        detail = f"its copy in BookKeeper: {found.condition.value.replace('_', ' ')}"
+        return LedgerCondition(ledger.ledger_id, Condition.OFFLOADED, detail=detail)
+    return found
+
+
+def _missing_condition(ledger: DataLedger, is_newest: bool) -> LedgerCondition:
+    if ledger.entries == 0:
+        return LedgerCondition(ledger.ledger_id, Condition.NOTHING_LOST)
+    if ledger.entries is None and is_newest:
+        detail = "it has no metadata, and the topic has not recorded yet whether it holds entries"
+        return LedgerCondition(ledger.ledger_id, Condition.UNKNOWN, is_unknown=True, detail=detail)
+    last = ENTRY_ID_MAX if ledger.entries is None else ledger.entries - 1
+    return LedgerCondition(ledger.ledger_id, Condition.MISSING, ((0, last),))
+
+
+def _judged_condition(ledger: DataLedger, record: LedgerRecord, verdict: Verdict) -> LedgerCondition:
+    truncated = _range_cut_off(ledger, record)
+    lost = (*_lost_ranges(verdict.findings), *truncated)
+    more = any(_is_cut(one) for one in verdict.findings if one.kind in LOST_KINDS)
+    why = _why_unknown(record, verdict)
+    if truncated:
+        condition = Condition.TRUNCATED
+    elif lost:
+        condition = Condition.ENTRIES_LOST
+    elif why:
+        condition = Condition.UNKNOWN
+    elif verdict.exempt in (Exempt.OPEN, Exempt.IN_RECOVERY):
+        condition = Condition.OPEN
+    else:
+        condition = Condition.NOTHING_LOST
+    return LedgerCondition(ledger.ledger_id, condition, lost, more, bool(why), why)
+
+
+def _other_condition(ledger_id: LedgerId, seen: Mapping[LedgerId, Seen]) -> LedgerCondition:
+    record, verdict = seen[ledger_id]
+    if is_gone(record, verdict):
+        return LedgerCondition(ledger_id, Condition.MISSING)
+    return _judged_condition(DataLedger(ledger_id), record, verdict)
+
+
+def _lost_ranges(findings: Iterable[Finding]) -> Ranges:
+    return tuple(sorted({pair for one in findings if one.kind in LOST_KINDS for pair in one.entries}))
+
+
+def _is_cut(finding: Finding) -> bool:
+    return sum(last - first + 1 for first, last in finding.entries) < finding.entries_total
+
+
+def _why_unknown(record: LedgerRecord, verdict: Verdict) -> str:
+    unsure = [one.kind.value for one in verdict.findings if one.kind in UNSURE_KINDS]
+    reasons = [*(one.value for one in verdict.unknowns), *unsure]
+    return ", ".join(reasons) if reasons else "" if record.metadata is not None else record.detail or record.status.value
+
+
+def _judge_reader(subscription: Subscription | None, data: Sequence[tuple[DataLedger, LedgerCondition]]) -> Reading:
+    """Judge one reader. A loss that is proven counts before what is unknown."""
+    cursor = subscription.cursor if subscription else None
+    if subscription is not None and cursor is None:
+        return Reading(subscription, None, False, Answer.UNKNOWN)
+    position = cursor.mark_delete if cursor else None
+    is_newest = cursor is None or cursor.ledger_id is None
+    needed = [(ledger, found) for ledger, found in data if _is_needed(ledger, position or _BEGINNING)]
+    acknowledged = cursor.acknowledged if cursor else ()
+    loss = _first_loss([found for _, found in needed], position or _BEGINNING, acknowledged)
+    if loss is not None:
+        return Reading(subscription, position, is_newest, Answer.BLOCKED if is_newest else Answer.POSSIBLY_BLOCKED, loss)
+    unknown = any(found.is_unknown or found.lost_more for _, found in needed)
+    return Reading(subscription, position, is_newest, Answer.UNKNOWN if unknown else Answer.READABLE)
+
+
+def _is_needed(ledger: DataLedger, position: Position) -> bool:
+    if ledger.ledger_id != position.ledger_id:
+        return ledger.ledger_id > position.ledger_id
+    return ledger.entries is None or position.entry_id < ledger.entries - 1
+
+
+def _first_loss(
+    conditions: Iterable[LedgerCondition], position: Position, acknowledged: Sequence[tuple[Position, Position]]
+) -> Position | None:
+    """Return the first lost entry behind `position` that is not acknowledged."""
+    for found in conditions:
+        if found.condition not in LOSSES:
+            continue
+        start = position.entry_id + 1 if found.ledger_id == position.ledger_id else 0
+        for first, last in found.lost:
+            at = _skip_acknowledged(Position(found.ledger_id, max(first, start)), last, acknowledged)
+            if at is not None:
+                return at
+    return None
+
+
+def _skip_acknowledged(at: Position, last: EntryId, acknowledged: Sequence[tuple[Position, Position]]) -> Position | None:
+    """Return the first position from `at` to `last` outside the ranges (lower, upper], which ascend."""
+    for lower, upper in sorted(acknowledged):
+        if lower < at <= upper:
+            at = Position(at.ledger_id, upper.entry_id + 1 if upper.ledger_id == at.ledger_id else ENTRY_ID_MAX + 1)
+    return at if at.entry_id <= last else None

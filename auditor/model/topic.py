@@ -1,0 +1,148 @@
+"""What Pulsar's metadata says of a topic: its ledgers, its subscriptions, its schemas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from auditor.model.identity import EntryId, LedgerId
+
+
+class Position(NamedTuple):
+    """An entry of a topic. Positions of one topic are ordered as its messages are."""
+
+    ledger_id: LedgerId
+    entry_id: EntryId
+
+    def __str__(self) -> str:
+        return f"{self.ledger_id}:{self.entry_id}"
+
+
+class TopicName(NamedTuple):
+    """A persistent topic. `cluster` is empty but for topics named as before Pulsar 2.0."""
+
+    tenant: str
+    cluster: str
+    namespace: str
+    local_name: str
+
+    def __str__(self) -> str:
+        return "persistent://" + "/".join(part for part in self if part)
+
+
+@dataclass(frozen=True, slots=True)
+class DataLedger:
+    """One ledger of a topic's messages.
+
+    `entries` and `size_bytes` were recorded when the broker closed the ledger; None before.
+    `offloaded`: a whole copy is in long-term storage. `bookkeeper_deleted`: only that copy is left.
+    """
+
+    ledger_id: LedgerId
+    entries: int | None = None
+    size_bytes: int | None = None
+    closed_ms: int | None = None
+    offloaded: bool = False
+    bookkeeper_deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedLedger:
+    """The data ledgers of a topic, in the order of their ids."""
+
+    ledgers: tuple[DataLedger, ...] = ()
+    terminated: Position | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The position of a subscription as its znode has it.
+
+    `mark_delete`: everything up to it is acknowledged. `acknowledged` are ranges beyond it, the
+    lower end exclusive. With a `ledger_id` the newest position is in that ledger, and this one is
+    what the broker falls back to without it. `compacted_ledger_id` holds the compacted topic.
+    """
+
+    ledger_id: LedgerId | None
+    mark_delete: Position | None
+    acknowledged: tuple[tuple[Position, Position], ...] = ()
+    compacted_ledger_id: LedgerId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """Where one version of a topic's schema is stored."""
+
+    version: int
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A subscription of a topic. `cursor` is None if its znode could not be read: `problem` says why."""
+
+    name: str
+    cursor: Cursor | None
+    problem: str = ""
+
+
+class TopicStatus(StrEnum):
+    """How the znode of a topic could be read."""
+
+    FOUND = "found"
+    MISSING = "missing"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    """All references of one topic, as read at one time.
+
+    `problems` says what could not be read. `managed_ledger` is there if the status is FOUND.
+    """
+
+    topic: TopicName
+    read_at_ms: int
+    status: TopicStatus
+    managed_ledger: ManagedLedger | None = None
+    subscriptions: tuple[Subscription, ...] = ()
+    schemas: tuple[SchemaVersion, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class Role(StrEnum):
+    """What a topic uses a ledger for."""
+
+    DATA = "data"
+    CURSOR = "cursor"
+    SCHEMA = "schema"
+    COMPACTED = "compacted"
+
+
+class Reference(NamedTuple):
+    """A ledger that a topic needs. `name` is the subscription of a cursor; empty for others."""
+
+    ledger_id: LedgerId
+    role: Role
+    name: str = ""
+
+
+def references(record: TopicRecord) -> tuple[Reference, ...]:
+    """Return the ledgers that a topic references, each use once: data, cursors, compacted, schemas.
+
+    Ledgers whose BookKeeper copy was deleted on purpose are not among them.
+    """
+    found: dict[Reference, None] = {}
+    for ledger in record.managed_ledger.ledgers if record.managed_ledger else ():
+        if not ledger.bookkeeper_deleted:
+            found[Reference(ledger.ledger_id, Role.DATA)] = None
+    for subscription in record.subscriptions:
+        cursor = subscription.cursor
+        if cursor is not None and cursor.ledger_id is not None:
+            found[Reference(cursor.ledger_id, Role.CURSOR, subscription.name)] = None
+        if cursor is not None and cursor.compacted_ledger_id is not None:
+            found[Reference(cursor.compacted_ledger_id, Role.COMPACTED, subscription.name)] = None
+    for schema in record.schemas:
+        found[Reference(schema.position.ledger_id, Role.SCHEMA)] = None
+    return tuple(found)

@@ -1,0 +1,214 @@
+"""The report of `auditor topic`: who can read a topic to its end, and which of its ledgers stand in the way."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from auditor.model.readability import Answer, Condition
+from auditor.model.topic import Role, TopicStatus
+from auditor.report.findings_text import FindingRow, next_section, one_line
+from auditor.report.layout import count, duration, of, paint, printable, ranges, size, wrap
+from auditor.report.surroundings_text import first_screen
+from auditor.report.text import assemble, cluster_name, fit
+from auditor.report.words import machine_line, sampled_words
+
+LEDGERS_SHOWN_MAX = 20
+"""Ledgers shown of one topic. All are in the JSON form."""
+SUBSCRIPTIONS_SHOWN_MAX = 20
+PROBLEMS_SHOWN_MAX = 5
+FINDINGS_SHOWN_MAX = 10
+
+_WITHHELD = (
+    "What is suspect was looked at again after {delay} (--second-look-delay). Findings on bookies are withheld: "
+    "to accuse a bookie takes a whole run."
+)
+_HUES: Final = {Answer.READABLE: "green", Answer.BLOCKED: "red", Answer.POSSIBLY_BLOCKED: "red", Answer.UNKNOWN: "yellow"}
+_CONDITIONS: Final = {
+    Condition.NOTHING_LOST: "nothing lost was found",
+    Condition.OPEN: "still written to or in recovery: not judged",
+    Condition.OFFLOADED: "read from long-term storage, which is not audited",
+    Condition.UNKNOWN: "unknown",
+    Condition.ENTRIES_LOST: "entries have no copy where the metadata says",
+    Condition.TRUNCATED: "its metadata ends before the entries that the topic recorded",
+    Condition.MISSING: "no metadata: BookKeeper does not know the ledger",
+}
+_BAD: Final = (Condition.MISSING, Condition.TRUNCATED, Condition.ENTRIES_LOST, Condition.UNKNOWN)
+
+
+def render_topics(
+    summary: Mapping[str, Any],
+    topics: Sequence[Mapping[str, Any]],
+    findings: Sequence[FindingRow],
+    *,
+    second_look_delay_s: float,
+    width: int = 100,
+    color: bool = False,
+) -> str:
+    """Return the report. Pure. The machine line is last.
+
+    `topics` have the form of `auditor.summary.topics.topic_json`.
+    """
+    width = fit(width)
+    return assemble(
+        wrap(f"cluster   {cluster_name(summary)}", width),
+        first_screen(summary, width),
+        wrap(sampled_words(summary), width) if sampled_words(summary) else [],
+        [""],
+        *(_topic(topic, width, color) for topic in topics),
+        _findings(findings, width, color),
+        next_section(findings, width, color),
+        _next(topics, color),
+        wrap(_WITHHELD.format(delay=duration(second_look_delay_s)), width),
+        [machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])],
+    )
+
+
+def _topic(topic: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
+    head = paint(printable(topic["topic"], 300), "bold", color)
+    status = TopicStatus(topic["status"])
+    if status is TopicStatus.MISSING:
+        yield f"{head}: no such topic, or it has no ledgers"
+    elif status is TopicStatus.UNREADABLE:
+        yield f"{head}: its references could not be read"
+    else:
+        answer = Answer(topic["answer"])
+        yield f"{head}: {paint(_headline(topic), _HUES[answer], color)}"
+        yield from wrap(_data_words(topic["ledgers"]), width, "  ")
+        yield from _subscriptions(topic, width, color)
+        yield from _ledgers(topic["ledgers"], width)
+    yield from _problems(topic["problems"], width)
+    yield ""
+
+
+def _headline(topic: Mapping[str, Any]) -> str:
+    """Return what a reader from the first message on finds."""
+    answer = Answer(topic["answer"])
+    if answer is Answer.BLOCKED:
+        return f"NOT READABLE from end to end: the first loss is at {_position(topic['first_loss'])}"
+    if answer is Answer.UNKNOWN:
+        return "NOT KNOWN whether it is readable from end to end"
+    conditions = {Condition(one["condition"]) for one in topic["ledgers"] if one["role"] == Role.DATA}
+    beyond = " in what was judged" if conditions & {Condition.OPEN, Condition.OFFLOADED} else ""
+    return f"READABLE: no loss was found{beyond}"
+
+
+def _data_words(ledgers: Sequence[Mapping[str, Any]]) -> str:
+    data = [one for one in ledgers if one["role"] == Role.DATA]
+    recorded = [one for one in data if one["entries"] is not None]
+    entries, held = sum(one["entries"] for one in recorded), sum(one["size_bytes"] or 0 for one in recorded)
+    parts = [f"{of(len(data), 'data ledger')}, {of(entries, 'entry', 'entries')} recorded ({size(held)})"]
+    for condition, word in ((Condition.OFFLOADED, "in long-term storage"), (Condition.OPEN, "not judged, because not closed")):
+        if number := sum(one["condition"] == condition for one in data):
+            parts.append(f"{count(number)} {word}")
+    others = len(ledgers) - len(data)
+    parts += [f"{of(others, 'ledger')} of cursors, schemas and compaction"] if others else []
+    return "; ".join(parts) + "."
+
+
+def _subscriptions(topic: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
+    readings = topic["subscriptions"]
+    missing = {one["ledger_id"] for one in topic["ledgers"] if one["condition"] == Condition.MISSING}
+    if not readings:
+        yield "  It has no subscription."
+        return
+    order = [Answer.BLOCKED, Answer.POSSIBLY_BLOCKED, Answer.UNKNOWN, Answer.READABLE]
+    worst = sorted(readings, key=lambda one: order.index(Answer(one["answer"])))
+    for one in worst[:SUBSCRIPTIONS_SHOWN_MAX]:
+        answer = Answer(one["answer"])
+        word = paint(answer.value.replace("_", " ").upper(), _HUES[answer], color)
+        yield f"  subscription {printable(one['name'])}: {word}"
+        yield from wrap(_reading_words(one, answer, missing), width, "    ")
+    if len(readings) > SUBSCRIPTIONS_SHOWN_MAX:
+        rest = len(readings) - SUBSCRIPTIONS_SHOWN_MAX
+        yield f"  and {of(rest, 'subscription')} more, none of them worse (--format json)"
+
+
+def _reading_words(reading: Mapping[str, Any], answer: Answer, missing: Collection[int]) -> str:
+    if reading["problem"]:
+        return f"its position could not be read: {printable(reading['problem'], 1_000)}"
+    at = f"position {_position(reading['position'])}" if reading["position"] else "no position recorded"
+    since, own = "", reading["cursor_ledger_id"]
+    if not reading["is_newest_position"]:
+        kept = f"was in ledger {own}, which is missing" if own in missing else f"is in ledger {own}, which was not read"
+        since = f", as ZooKeeper has it; a newer one {kept}"
+    found = {
+        Answer.READABLE: "no loss was found after it",
+        Answer.UNKNOWN: "whether entries after it are lost is not known",
+        Answer.BLOCKED: f"the first loss after it is at {_position(reading['first_loss'])}",
+        Answer.POSSIBLY_BLOCKED: f"the first loss after it is at {_position(reading['first_loss'])}; "
+        "the subscription is blocked unless its newer position is beyond that",
+    }[answer]
+    return f"{at}{since}: {found}."
+
+
+def _ledgers(ledgers: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    order = {condition: number for number, condition in enumerate(_BAD)}
+    bad = [one for one in ledgers if Condition(one["condition"]) in order]
+    bad.sort(key=lambda one: (order[Condition(one["condition"])], one["ledger_id"]))
+    if not bad:
+        return
+    yield "  ledgers"
+    for one in bad[:LEDGERS_SHOWN_MAX]:
+        role = one["role"] if one["name"] is None else f"{one['role']} of {printable(one['name'])}"
+        yield from wrap(f"{one['ledger_id']} ({role}): {_ledger_words(one)}", width, "    ", hang="  ")
+    if len(bad) > LEDGERS_SHOWN_MAX:
+        yield f"    and {of(len(bad) - LEDGERS_SHOWN_MAX, 'ledger')} more (--format json)"
+
+
+def _ledger_words(ledger: Mapping[str, Any]) -> str:
+    said = _CONDITIONS[Condition(ledger["condition"])]
+    if ledger["lost"]:
+        said += f"; lost: {_lost_words(ledger)}"
+    if ledger["detail"]:
+        said += f" ({printable(ledger['detail'], 300)})"
+    if ledger["condition"] == Condition.MISSING and ledger["role"] == Role.CURSOR:
+        said += (
+            "; when it next loads the topic, the broker falls back to the position in ZooKeeper and delivers again what was "
+            "acknowledged since"
+        )
+    return said
+
+
+def _lost_words(ledger: Mapping[str, Any]) -> str:
+    if ledger["lost"][-1][1] is None:
+        return "all entries, how many was not recorded"
+    is_one = len(ledger["lost"]) == 1 and ledger["lost"][0][0] == ledger["lost"][0][1] and not ledger["lost_more"]
+    return f"{'entry' if is_one else 'entries'} {ranges(ledger['lost'])}{' and more' if ledger['lost_more'] else ''}"
+
+
+def _problems(problems: Sequence[str], width: int) -> Iterator[str]:
+    for problem in problems[:PROBLEMS_SHOWN_MAX]:
+        yield from wrap(f"not read: {printable(problem, 1_000)}", width, "  ", hang="  ")
+    if len(problems) > PROBLEMS_SHOWN_MAX:
+        yield f"  and {of(len(problems) - PROBLEMS_SHOWN_MAX, 'problem')} more (--format json)"
+
+
+def _findings(findings: Sequence[FindingRow], width: int, color: bool) -> Iterator[str]:
+    if not findings:
+        return
+    yield paint("Findings on its ledgers", "bold", color)
+    for one in findings[:FINDINGS_SHOWN_MAX]:
+        yield from wrap(f"{one['kind']}: {one_line(one)}", width, "  ", hang="  ")
+    if len(findings) > FINDINGS_SHOWN_MAX:
+        yield f"  and {of(len(findings) - FINDINGS_SHOWN_MAX, 'finding')} more (--format json)"
+    yield ""
+
+
+def _next(topics: Sequence[Mapping[str, Any]], color: bool) -> Iterator[str]:
+    """Yield the commands that show a topic whose ledgers are missing or truncated. All of them only look."""
+    broken = {Condition.MISSING.value, Condition.TRUNCATED.value}
+    hit = [topic for topic in topics if any(one["condition"] in broken for one in topic["ledgers"])]
+    if not hit:
+        return
+    yield paint("Next, for ledgers that are missing or truncated: look first", "bold", color)
+    for topic in hit[:PROBLEMS_SHOWN_MAX]:
+        worst = next(one["ledger_id"] for one in topic["ledgers"] if one["condition"] in broken)
+        yield f"    bookkeeper shell ledgermetadata -l {worst}"
+        yield f"    pulsar-admin topics stats-internal {shlex.quote(printable(topic['topic'], 1_000))}"
+    yield ""
+
+
+def _position(position: Sequence[int] | None) -> str:
+    return "the first message" if position is None else f"{position[0]}:{position[1]}"

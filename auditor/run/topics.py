@@ -1,0 +1,126 @@
+"""Audits all ledgers of a few topics, without Spark: the references, the ledgers, then what is suspect again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from auditor.judging.readability import Seen, is_gone, is_truncated, judge_topic
+from auditor.judging.settle import Step
+from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.identity import LedgerId
+from auditor.model.ledger import LedgerRecord, RecordStatus
+from auditor.model.readability import TopicReadability
+from auditor.model.topic import TopicName, TopicRecord, TopicStatus, references
+from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+from auditor.run.single_ledgers import Asker, audit_ledgers
+from auditor.zookeeper.topics import TopicStore
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedTopics:
+    """Each topic's readability, and the ledgers that were judged for them, ascending.
+
+    Ledgers without metadata, and those that no topic references any more, are left out of `judged`.
+    """
+
+    topics: tuple[TopicReadability, ...]
+    judged: tuple[tuple[LedgerEvidence, Step], ...]
+
+
+def find_topics(topics: TopicStore, named: Iterable[TopicName], asker: Asker) -> list[TopicRecord]:
+    """Return the references of each topic, or of its partitions if it has no ledgers of its own.
+
+    Raises StoreUnavailable if a namespace cannot be listed.
+    """
+    records: dict[TopicName, TopicRecord] = {}
+    for record in list(topics.read(named, asker.now_ms)):
+        partitions = topics.partitions(record.topic) if record.status is TopicStatus.MISSING else ()
+        for one in topics.read(partitions, asker.now_ms) if partitions else (record,):
+            records[one.topic] = one
+    return list(records.values())
+
+
+def audit_topics(asker: Asker, topics: TopicStore, named: Iterable[TopicName], terms: Terms) -> AuditedTopics:
+    """Return what can be read of each topic.
+
+    A broker removes a reference before it deletes the ledger. A ledger counts as missing or
+    truncated if it is so at two looks, and the topic references it at both. Raises StoreUnavailable.
+    """
+    topics.sync()
+    records = find_topics(topics, named, asker)
+    asker.store.sync()
+    ids = sorted({one.ledger_id for record in records for one in references(record)})
+    judged = audit_ledgers(asker, ids, terms) if ids else []
+    seen = {evidence.ledger_id: (evidence.looks[-1].record, step.verdict) for evidence, step in judged}
+    suspects = {record.topic: _suspects(record, seen) for record in records}
+    withdrawn: dict[TopicName, frozenset[LedgerId]] = {}
+    if any(suspects.values()):
+        once = {evidence.ledger_id for evidence, _ in judged if len(evidence.looks) == 1}
+        if any(ids & once for ids in suspects.values()):
+            asker.wait(asker.second_look_delay_ms / 1000)
+        records, withdrawn = _look_again(asker, topics, records, suspects, seen)
+    readable = tuple(judge_topic(record, seen, withdrawn.get(record.topic, frozenset())) for record in records)
+    needed = {one.ledger_id for topic in readable for one in topic.conditions}
+    kept = tuple(one for one in judged if one[0].ledger_id in needed and not is_gone(*seen[one[0].ledger_id]))
+    return AuditedTopics(readable, kept)
+
+
+def _suspects(record: TopicRecord, seen: Mapping[LedgerId, Seen]) -> frozenset[LedgerId]:
+    """Return the ledgers of a topic that have no metadata, or whose metadata ends too early."""
+    gone = {one.ledger_id for one in references(record) if is_gone(*seen[one.ledger_id])}
+    data = record.managed_ledger.ledgers if record.managed_ledger else ()
+    return frozenset(
+        gone | {one.ledger_id for one in data if not one.bookkeeper_deleted and is_truncated(one, seen[one.ledger_id][0])}
+    )
+
+
+def _look_again(
+    asker: Asker,
+    topics: TopicStore,
+    records: Sequence[TopicRecord],
+    suspects: Mapping[TopicName, frozenset[LedgerId]],
+    seen: dict[LedgerId, Seen],
+) -> tuple[list[TopicRecord], dict[TopicName, frozenset[LedgerId]]]:
+    """Read the topics with suspects, and then the suspects, again.
+
+    Changes `seen` for ledgers that are not as before. Returns the records, and by topic the
+    suspects that it does not reference any more.
+    """
+    topics.sync()
+    again = {one.topic: one for one in topics.read([name for name, ids in suspects.items() if ids], asker.now_ms)}
+    asker.store.sync()
+    ids = sorted(frozenset().union(*suspects.values()))
+    look = 1 + max(seen[ledger_id][0].look for ledger_id in ids)
+    for record in asker.store.read_ledgers(ids, look, asker.now_ms, with_marks=True):
+        _settle_suspect(record, seen)
+    withdrawn = {
+        name: suspects[name] - {one.ledger_id for one in references(later)}
+        for name, later in again.items()
+        if later.status is TopicStatus.FOUND
+    }
+    return [_merge_looks(record, again.get(record.topic)) for record in records], withdrawn
+
+
+def _settle_suspect(record: LedgerRecord, seen: dict[LedgerId, Seen]) -> None:
+    """Take the second look at a suspect into account: what changed between the looks is unknown."""
+    before, _ = seen[record.ledger_id]
+    if (before.status, before.metadata) == (record.status, record.metadata):
+        return
+    if record.status is RecordStatus.GONE:
+        seen[record.ledger_id] = (record, Verdict(record.ledger_id, Standing.EXEMPT, Exempt.DELETED))
+    else:
+        unsettled = Verdict(record.ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
+        seen[record.ledger_id] = (record, unsettled)
+
+
+def _merge_looks(record: TopicRecord, later: TopicRecord | None) -> TopicRecord:
+    """Return a topic as it was first read, with the problems of both looks.
+
+    A topic that is gone at the second look, or can no longer be read, is as it is then.
+    """
+    if later is None:
+        return record
+    if later.status is not TopicStatus.FOUND:
+        return later
+    return replace(record, problems=tuple(dict.fromkeys((*record.problems, *later.problems))))

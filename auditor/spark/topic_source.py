@@ -1,0 +1,59 @@
+"""The references of Pulsar's topics as a Spark table: bookkeeper_topics.
+
+Lazy as the other sources are: every action reads ZooKeeper again. docs/data-sources.md has the columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from auditor.clock import now_ms
+from auditor.evidence.schemas import TOPICS
+from auditor.evidence.topic_rows import topic_rows
+from auditor.spark.ledgers import Batches, in_batches
+from auditor.spark.source_options import SourceOptions
+from auditor.zookeeper.metadata_store import open_store
+from auditor.zookeeper.topics import TopicsAddress, open_topics, prefixes_of
+
+
+@dataclass(slots=True)
+class TopicsPartition(InputPartition):
+    """The namespaces that one reader lists and reads, and how fast; picklable, without secrets."""
+
+    address: TopicsAddress
+    namespaces: tuple[str, ...]
+
+
+class TopicsReader(DataSourceReader):
+    """Finds the namespaces once for a DataFrame; lists and reads the topics in them anew at each action."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> list[InputPartition]:
+        """Return at most `readers` of them, and at most one a namespace. Raises StoreUnavailable."""
+        address = self._address()
+        with address.open() as topics:
+            namespaces = topics.namespaces()
+        readers = max(1, min(self._options.readers, len(namespaces)))
+        shared = replace(address, limits=self._options.settings.zookeeper_limits(readers))
+        return [TopicsPartition(shared, tuple(namespaces[at::readers])) for at in range(readers)]
+
+    def read(self, partition: InputPartition) -> Batches:
+        """Yield TOPICS. Raises StoreUnavailable where a namespace cannot be listed: its topics would be missed."""
+        assert isinstance(partition, TopicsPartition), partition
+        with partition.address.open() as topics:
+            records = topics.read(topics.topics_in(partition.namespaces), now_ms)
+            yield from in_batches((row for record in records for row in topic_rows(record)), TOPICS)
+
+    def _address(self) -> TopicsAddress:
+        limits = self._options.settings.zookeeper_limits(1)
+        uri = self._options.pulsar_uri or self._options.uri
+        prefixes: tuple[str, ...] = (uri.chroot,)
+        if self._options.pulsar_uri is None:
+            with open_store(uri, limits) as store:
+                prefixes = prefixes_of(uri, store.root)
+        with open_topics(uri, prefixes, limits) as topics:
+            return TopicsAddress(uri, topics.prefix, limits)

@@ -1,0 +1,122 @@
+"""Topics in a report: their JSON form, and what they mean for the outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from auditor.model.identity import ENTRY_ID_MAX, LedgerId
+from auditor.model.readability import LOSSES, Answer, Condition, LedgerCondition, Reading, TopicReadability
+from auditor.model.topic import DataLedger, Position, Reference, Role, TopicStatus
+from auditor.summary.outcome import OUTCOME_FAULT, OUTCOME_INCOMPLETE, OUTCOME_SOUND, OUTCOME_VIOLATED
+
+Json = dict[str, Any]
+
+
+def topic_json(topic: TopicReadability, standings: Mapping[LedgerId, str]) -> Json:
+    """Return a topic for JSON and for the text report. `standings` are by ledger id.
+
+    A ledger whose metadata is gone has the standing null, and so has one only in long-term storage.
+    """
+    record = topic.record
+    return {
+        "topic": str(record.topic),
+        "status": record.status.value,
+        "is_complete": is_complete(topic),
+        "answer": topic.start.answer.value if topic.start else Answer.UNKNOWN.value,
+        "first_loss": None if topic.start is None else _position(topic.start.first_loss),
+        "problems": list(record.problems),
+        "ledgers": [
+            *(_data_json(ledger, found, standings) for ledger, found in topic.data),
+            *(_other_json(reference, found, standings) for reference, found in topic.others),
+        ],
+        "subscriptions": [_reading_json(one) for one in topic.readings],
+        "schemas": [{"version": one.version, "position": _position(one.position)} for one in record.schemas],
+    }
+
+
+def with_topics(summary: Json, topics: Sequence[TopicReadability], fail_on: str) -> Json:
+    """Return the summary of the ledgers with what the topics add: counts, outcome and exit code.
+
+    A ledger that is missing or truncated is a critical violation. What could not be read of a topic
+    makes the result incomplete.
+    """
+    counts = reference_counts(topics)
+    complete = bool(summary["complete"]) and all(map(is_complete, topics))
+    is_violated = summary["outcome"] == OUTCOME_VIOLATED or bool(counts["missing"] or counts["truncated"])
+    exit_code, outcome = int(summary["exit_code"]), str(summary["outcome"])
+    if outcome != OUTCOME_FAULT:
+        outcome = OUTCOME_VIOLATED if is_violated else OUTCOME_SOUND if complete else OUTCOME_INCOMPLETE
+        reaches = exit_code == 1 or (fail_on != "never" and bool(counts["missing"] or counts["truncated"]))
+        exit_code = 1 if reaches else 0 if complete else 3
+    return {**summary, "references": counts, "complete": complete, "outcome": outcome, "exit_code": exit_code}
+
+
+def reference_counts(topics: Sequence[TopicReadability]) -> Json:
+    """Return how many topics, cursors and schemas there are, and what is wrong with their ledgers.
+
+    `unreadable` counts topics of which something could not be read or decoded.
+    """
+    conditions = {one.ledger_id: one.condition for topic in topics for one in topic.conditions}
+    return {
+        "topics": sum(one.record.status is TopicStatus.FOUND for one in topics),
+        "cursors": sum(len(one.record.subscriptions) for one in topics),
+        "schemas": len({found.position for one in topics for found in one.record.schemas}),
+        "ledgers_referenced": len(conditions),
+        "missing": sum(one is Condition.MISSING for one in conditions.values()),
+        "truncated": sum(one is Condition.TRUNCATED for one in conditions.values()),
+        "unreadable": sum(bool(one.record.problems) for one in topics),
+    }
+
+
+def is_complete(topic: TopicReadability) -> bool:
+    """Return whether every fact of a topic that was asked for is known."""
+    unknown = any(one.is_unknown for one in topic.conditions)
+    return topic.record.status is TopicStatus.FOUND and not topic.record.problems and not unknown
+
+
+def _data_json(ledger: DataLedger, found: LedgerCondition, standings: Mapping[LedgerId, str]) -> Json:
+    return {
+        **_condition_json(found, standings),
+        "role": Role.DATA.value,
+        "name": None,
+        "entries": ledger.entries,
+        "size_bytes": ledger.size_bytes,
+        "closed_ms": ledger.closed_ms,
+        "offloaded": ledger.offloaded,
+        "bookkeeper_deleted": ledger.bookkeeper_deleted,
+    }
+
+
+def _other_json(reference: Reference, found: LedgerCondition, standings: Mapping[LedgerId, str]) -> Json:
+    return {**_condition_json(found, standings), "role": reference.role.value, "name": reference.name or None}
+
+
+def _condition_json(found: LedgerCondition, standings: Mapping[LedgerId, str]) -> Json:
+    lost = [[first, None if last == ENTRY_ID_MAX else last] for first, last in found.lost]
+    return {
+        "ledger_id": found.ledger_id,
+        "condition": found.condition.value,
+        "standing": standings.get(found.ledger_id),
+        "lost": lost if found.condition in LOSSES else [],
+        "lost_more": found.lost_more,
+        "is_unknown": found.is_unknown,
+        "detail": found.detail,
+    }
+
+
+def _reading_json(reading: Reading) -> Json:
+    assert reading.subscription is not None, reading
+    return {
+        "name": reading.subscription.name,
+        "position": _position(reading.position),
+        "is_newest_position": reading.is_newest,
+        "cursor_ledger_id": reading.subscription.cursor.ledger_id if reading.subscription.cursor else None,
+        "answer": reading.answer.value,
+        "first_loss": _position(reading.first_loss),
+        "problem": reading.subscription.problem,
+    }
+
+
+def _position(position: Position | None) -> list[int] | None:
+    return None if position is None else list(position)

@@ -1,0 +1,104 @@
+"""The names of Pulsar's topics, and the znodes that belong to them.
+
+Sources: TopicName, Codec (Pulsar 4.0). All paths are below the chroot of Pulsar's metadata store.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import quote_plus, unquote_plus
+
+from auditor.errors import ConfigError
+from auditor.model.topic import TopicName
+
+MANAGED_LEDGERS = "/managed-ledgers"
+SCHEMAS = "/schemas"
+PERSISTENT = "persistent"
+RIGHT_FORM = "persistent://tenant/namespace/topic"
+NAME_CHARS_MAX = 1_000
+"""Longest topic name accepted."""
+WORD_SHOWN_MAX = 80
+_PARTITION = "-partition-"
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
+
+
+def parse_topic(text: str) -> TopicName:
+    """Return the topic of a name as Pulsar's tools take it.
+
+    That is `persistent://tenant/namespace/topic`, the old form with a cluster after the tenant, or
+    without a domain `tenant/namespace/topic` or `topic` (in public/default). Raises ConfigError.
+    """
+    domain, separator, rest = text.partition("://")
+    if not separator:
+        parts = text.split("/")
+        rest = text if len(parts) == 3 else f"public/default/{text}" if len(parts) == 1 else ""
+    elif domain != PERSISTENT:
+        kept = "keeps no ledger" if domain == "non-persistent" else "is not a topic"
+        raise ConfigError(f"{_quote(text)} {kept}: the right form is {RIGHT_FORM}")
+    parts = rest.split("/", 3)
+    if len(parts) < 3 or not all(parts) or len(text) > NAME_CHARS_MAX or not text.isprintable():
+        raise ConfigError(f"{_quote(text)} is not a topic: the right form is {RIGHT_FORM}")
+    if any(part in (".", "..") for part in parts):
+        raise ConfigError(f"{_quote(text)} is not a topic: . and .. cannot be parts of a name")
+    tenant, *cluster, namespace, local_name = parts
+    return TopicName(tenant, "".join(cluster), namespace, local_name)
+
+
+def namespace_path(topic: TopicName) -> str:
+    """Return the znode whose children are the topics of the namespace."""
+    return "/".join((MANAGED_LEDGERS, *_namespace(topic), PERSISTENT))
+
+
+def topic_path(topic: TopicName) -> str:
+    """Return the znode of a topic. Its children are the topic's subscriptions."""
+    return f"{namespace_path(topic)}/{encode_name(topic.local_name)}"
+
+
+def schema_path(topic: TopicName) -> str:
+    """Return the znode with the schemas of a topic; the partitions of a topic share it."""
+    base, _, number = topic.local_name.rpartition(_PARTITION)
+    name = base if base and _NUMBER.fullmatch(number) else topic.local_name
+    return "/".join((SCHEMAS, *_namespace(topic), encode_name(name)))
+
+
+def partitions_among(topic: TopicName, names: Iterable[str]) -> tuple[TopicName, ...]:
+    """Return the partitions of a topic among the znodes of its namespace, in order."""
+    numbers = set()
+    for name in names:
+        base, _, number = decode_name(name).rpartition(_PARTITION)
+        if base == topic.local_name and _NUMBER.fullmatch(number):
+            numbers.add(int(number))
+    return tuple(topic._replace(local_name=f"{topic.local_name}{_PARTITION}{number}") for number in sorted(numbers))
+
+
+def holds_topics(path: str) -> bool:
+    """Return whether the children of this znode are topics."""
+    return path.endswith(f"/{PERSISTENT}") and path.count("/") in (4, 5)
+
+
+def topic_at(path: str) -> TopicName | None:
+    """Return the topic whose znode has this path, or None if no topic can be there."""
+    root, *parts = path[1:].split("/")
+    if f"/{root}" != MANAGED_LEDGERS or len(parts) not in (4, 5) or parts[-2] != PERSISTENT or not all(parts):
+        return None
+    tenant, *cluster, namespace = parts[:-2]
+    return TopicName(tenant, "".join(cluster), namespace, decode_name(parts[-1]))
+
+
+def encode_name(name: str) -> str:
+    """Return a name as Pulsar writes it into a path: as Java's URLEncoder does."""
+    return quote_plus(name, safe="*").replace("~", "%7E")
+
+
+def decode_name(name: str) -> str:
+    """Return the name that a part of a path stands for."""
+    return unquote_plus(name)
+
+
+def _namespace(topic: TopicName) -> list[str]:
+    return [part for part in (topic.tenant, topic.cluster, topic.namespace) if part]
+
+
+def _quote(text: str) -> str:
+    return ascii(text[:WORD_SHOWN_MAX])

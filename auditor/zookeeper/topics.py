@@ -1,0 +1,196 @@
+"""Reads Pulsar's topics: which ledgers each topic, subscription and schema references. Read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TypeVar
+
+from auditor.config import ZooKeeperLimits
+from auditor.errors import MalformedMetadata, StoreUnavailable
+from auditor.model.topic import ManagedLedger, SchemaVersion, Subscription, TopicName, TopicRecord, TopicStatus
+from auditor.wire import topic_paths
+from auditor.wire.managed_ledger import decode_cursor, decode_managed_ledger, decode_schemas
+from auditor.wire.service_uri import ServiceUri
+from auditor.zookeeper.multi_read import NO_NODE, OK, Children, Znode
+from auditor.zookeeper.reading import children_of_many, read_many
+from auditor.zookeeper.refusal import refusal_sentence, unavailable_error
+from auditor.zookeeper.session import ReadCounts, Session, connect
+
+TOPICS_AT_ONCE = 256
+"""Topics whose znodes are read together. Memory holds their references."""
+
+NAMESPACE_DEPTH_MAX = 3
+"""Levels of znodes from the tenant to a namespace: two, or three with a cluster between them."""
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsAddress:
+    """What another process needs to open the same topics. It can be pickled and holds no secrets."""
+
+    uri: ServiceUri
+    prefix: str
+    limits: ZooKeeperLimits
+
+    def open(self) -> TopicStore:
+        """Return a store with a session of its own. The caller closes it. Raises StoreUnavailable."""
+        return TopicStore(connect(self.uri, self.limits), self.prefix)
+
+
+class TopicStore:
+    """One session with Pulsar's metadata store, and a context manager that closes it.
+
+    Nothing here writes. Not thread-safe. `prefix` is the chroot of Pulsar's znodes, or empty.
+    """
+
+    def __init__(self, session: Session, prefix: str) -> None:
+        self.prefix = prefix
+        self._session = session
+
+    def __enter__(self) -> TopicStore:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._session.close()
+
+    @property
+    def counts(self) -> ReadCounts:
+        """What this store has read so far."""
+        return self._session.counts
+
+    def sync(self) -> None:
+        """Make sure that this store reads nothing older than this call from now on."""
+        self._session.sync(self.prefix + topic_paths.MANAGED_LEDGERS)
+
+    def namespaces(self) -> list[str]:
+        """Return the znodes whose children are topics, sorted. A znode that vanishes is left out.
+
+        Costs one list for the root, each tenant, cluster and namespace. Raises StoreUnavailable if
+        one cannot be read, because topics would be missed.
+        """
+        found: list[str] = []
+        level = [topic_paths.MANAGED_LEDGERS]
+        for _ in range(1 + NAMESPACE_DEPTH_MAX):
+            inner = list(self._children(level))
+            found += filter(topic_paths.holds_topics, inner)
+            level = [path for path in inner if not topic_paths.holds_topics(path)]
+        return sorted(found)
+
+    def topics_in(self, namespaces: Iterable[str]) -> Iterator[TopicName]:
+        """Yield the topics below these znodes, sorted within each. Raises StoreUnavailable."""
+        yield from filter(None, map(topic_paths.topic_at, self._children(namespaces)))
+
+    def _children(self, paths: Iterable[str]) -> Iterator[str]:
+        """Yield the paths of the children of each path, below `prefix`, sorted within each."""
+        for children in children_of_many(self._session, (self.prefix + path for path in paths)):
+            if children.error not in (OK, NO_NODE):
+                raise unavailable_error(children.path, children.error)
+            yield from (f"{children.path[len(self.prefix) :]}/{name}" for name in sorted(children.names))
+
+    def partitions(self, topic: TopicName) -> tuple[TopicName, ...]:
+        """Return the partitions of a topic, in order: none if it has none. Costs one list.
+
+        Raises StoreUnavailable if the namespace cannot be listed.
+        """
+        (children,) = children_of_many(self._session, [self.prefix + topic_paths.namespace_path(topic)])
+        if children.error not in (OK, NO_NODE):
+            raise unavailable_error(children.path, children.error)
+        return topic_paths.partitions_among(topic, children.names)
+
+    def read(self, topics: Iterable[TopicName], now_ms: Callable[[], int]) -> Iterator[TopicRecord]:
+        """Yield the references of each topic, in order. Never raises for a topic.
+
+        What could not be read or decoded is in the record's `problems`. Costs one list and two
+        reads a topic, and one read a subscription. The topic is read after its subscriptions and
+        schemas, because a subscription is deleted before its topic.
+        """
+        batch: list[TopicName] = []
+        for topic in topics:
+            batch.append(topic)
+            if len(batch) >= TOPICS_AT_ONCE:
+                yield from self._read_batch(batch, now_ms)
+                batch = []
+        yield from self._read_batch(batch, now_ms)
+
+    def _read_batch(self, topics: Sequence[TopicName], now_ms: Callable[[], int]) -> Iterator[TopicRecord]:
+        paths = [self.prefix + topic_paths.topic_path(topic) for topic in topics]
+        listed = list(children_of_many(self._session, paths))
+        cursor_paths = [f"{one.path}/{name}" for one in listed for name in sorted(one.names)]
+        cursors = read_many(self._session, cursor_paths)
+        by_topic = [[next(cursors) for _ in one.names] for one in listed]
+        schemas = list(read_many(self._session, [self.prefix + topic_paths.schema_path(topic) for topic in topics]))
+        found = read_many(self._session, paths)
+        for topic, children, own, schema, znode in zip(topics, listed, by_topic, schemas, found, strict=True):
+            yield _record(topic, now_ms(), znode, children, own, schema)
+
+
+def open_topics(uri: ServiceUri, prefixes: Sequence[str], limits: ZooKeeperLimits) -> TopicStore:
+    """Connect, and return a store for the first of `prefixes` below which there are topics.
+
+    Raises StoreUnavailable, which says what to do, when there is none.
+    """
+    session = connect(uri, limits)
+    try:
+        paths = [prefix + topic_paths.MANAGED_LEDGERS for prefix in prefixes]
+        for prefix, children in zip(prefixes, children_of_many(session, paths), strict=True):
+            if children.error == OK:
+                return TopicStore(session, prefix)
+            if children.error != NO_NODE:
+                raise unavailable_error(children.path, children.error)
+        raise StoreUnavailable(
+            f"no Pulsar topics at {uri.text_without_secrets}: there is no znode {' and no '.join(paths)}. "
+            "If Pulsar keeps its metadata elsewhere, give its metadataStoreUrl as --pulsar-metadata-uri"
+        )
+    except BaseException:
+        session.close()
+        raise
+
+
+def prefixes_of(uri: ServiceUri, root: str) -> tuple[str, ...]:
+    """Return where Pulsar's znodes may be: its chroot, beside ROOT (inside a chroot), the top."""
+    return tuple(dict.fromkeys((uri.chroot, root.rpartition("/")[0], "")))
+
+
+def _record(
+    topic: TopicName, read_at_ms: int, znode: Znode, children: Children, cursors: Sequence[Znode], schema: Znode
+) -> TopicRecord:
+    problems: list[str] = []
+    managed = _decode_znode(znode, decode_managed_ledger, problems)
+    if children.error not in (OK, NO_NODE):
+        problems.append(refusal_sentence(children.path, children.error))
+    subscriptions = tuple(filter(None, (_subscription(one, problems) for one in cursors)))
+    schemas: tuple[SchemaVersion, ...] = _decode_znode(schema, decode_schemas, problems) or ()
+    return TopicRecord(topic, read_at_ms, _status(znode, managed), managed, subscriptions, schemas, tuple(problems))
+
+
+def _status(znode: Znode, managed: ManagedLedger | None) -> TopicStatus:
+    if managed is not None:
+        return TopicStatus.FOUND
+    return TopicStatus.MISSING if znode.error == NO_NODE else TopicStatus.UNREADABLE
+
+
+def _subscription(znode: Znode, problems: list[str]) -> Subscription | None:
+    """Return a subscription, or None if it was deleted meanwhile."""
+    if znode.error == NO_NODE:
+        return None
+    name = topic_paths.decode_name(znode.path.rpartition("/")[2])
+    before = len(problems)
+    cursor = _decode_znode(znode, decode_cursor, problems)
+    return Subscription(name, cursor, "" if cursor is not None else problems[before])
+
+
+def _decode_znode(znode: Znode, decode: Callable[[bytes], _Value], problems: list[str]) -> _Value | None:
+    """Return what a znode says, or None if it is missing or says nothing that can be read."""
+    if znode.error == NO_NODE:
+        return None
+    if znode.error != OK:
+        problems.append(refusal_sentence(znode.path, znode.error))
+        return None
+    try:
+        return decode(znode.data)
+    except MalformedMetadata as error:
+        problems.append(f"znode {znode.path} of {len(znode.data)} bytes cannot be decoded: {error.reason}")
+        return None

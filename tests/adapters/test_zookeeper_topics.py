@@ -1,0 +1,143 @@
+"""Pulsar's topics, read from ZooKeeper: what each references, and what could not be read."""
+
+from __future__ import annotations
+
+import pytest
+from support.topics import closed, put_topic
+from support.zookeeper_many_znodes import Server
+from support.zookeeper_znodes import QUICK, Znodes, uri
+
+from auditor.errors import StoreUnavailable
+from auditor.model.topic import (
+    Cursor,
+    DataLedger,
+    ManagedLedger,
+    Position,
+    SchemaVersion,
+    Subscription,
+    TopicRecord,
+    TopicStatus,
+)
+from auditor.wire.service_uri import parse, parse_pulsar
+from auditor.wire.topic_paths import parse_topic, schema_path, topic_path
+from auditor.zookeeper.topics import TOPICS_AT_ONCE, TopicStore, open_topics, prefixes_of
+
+pytestmark = pytest.mark.also_in_memory
+
+NOW_MS = 1_700_000_000_000
+
+
+def open_at(server: Server, prefix: str) -> TopicStore:
+    return open_topics(uri(server.hosts, "/ledgers"), (prefix,), QUICK)
+
+
+def read(server: Server, prefix: str, *names: str) -> list[TopicRecord]:
+    with open_at(server, prefix) as store:
+        return list(store.read(map(parse_topic, names), lambda: NOW_MS))
+
+
+def test_a_topic_is_read_with_its_subscriptions_and_schemas(server: Server, tree: Znodes) -> None:
+    """Names decoded, in order; a topic named as before Pulsar 2.0 likewise."""
+    cursors = {"b one": Cursor(8, Position(5, 2)), "a/two": Cursor(None, Position(5, 9))}
+    schemas = (SchemaVersion(0, Position(9, 0)),)
+    for name in ("persistent://t/n/whole topic", "persistent://t/eu/n/old"):
+        put_topic(tree.put, name, [closed(5), DataLedger(6)], cursors, schemas, "/whole")
+    for record in read(server, "/whole", "persistent://t/n/whole topic", "persistent://t/eu/n/old"):
+        managed = ManagedLedger((closed(5), DataLedger(6)))
+        told = (Subscription("a/two", cursors["a/two"]), Subscription("b one", cursors["b one"]))
+        assert TopicRecord(record.topic, NOW_MS, TopicStatus.FOUND, managed, told, schemas) == record
+
+
+def test_every_topic_has_a_record_in_the_order_asked_for(server: Server, tree: Znodes) -> None:
+    """Also one that is not there, and more than fit in one batch."""
+    put_topic(tree.put, "t/n/there", [closed(1)], prefix="/order")
+    names = ["t/n/there" if number % 2 else f"t/n/no-{number}" for number in range(TOPICS_AT_ONCE + 3)]
+    records = read(server, "/order", *names)
+    assert list(map(parse_topic, names)) == [one.topic for one in records]
+    assert [TopicStatus.MISSING, TopicStatus.FOUND] == [one.status for one in records[:2]]
+    assert {()} == {one.problems for one in records}
+
+
+def test_what_cannot_be_decoded_or_read_is_said_and_nothing_else_suffers(server: Server, tree: Znodes) -> None:
+    """A cursor, the schemas, a topic: each is a problem that names its znode."""
+    put_topic(tree.put, "t/n/bad", [closed(1)], {"good": Cursor(None, Position(1, 1))}, prefix="/bad")
+    path = "/bad" + topic_path(parse_topic("t/n/bad"))
+    tree.put(f"{path}/odd", b"\xff")
+    tree.put(f"{path}/shut", b"", shut=True)
+    tree.put("/bad" + schema_path(parse_topic("t/n/bad")), b"\xff")
+    tree.put("/bad" + topic_path(parse_topic("t/n/worse")), b"\x47\x78\x00")
+    bad, worse = read(server, "/bad", "t/n/bad", "t/n/worse")
+    assert (TopicStatus.FOUND, TopicStatus.UNREADABLE) == (bad.status, worse.status)
+    assert ["good", "odd", "shut"] == [one.name for one in bad.subscriptions]
+    assert [True, False, False] == [one.cursor is not None for one in bad.subscriptions]
+    assert [f"{path}/odd" in bad.problems[0], f"{path}/shut" in bad.problems[1], "/schemas/" in bad.problems[2]] == [True] * 3
+    assert [bad.subscriptions[1].problem, bad.subscriptions[2].problem] == list(bad.problems[:2])
+    assert 1 == len(worse.problems)
+
+
+def test_the_partitions_of_a_topic_are_listed(server: Server, tree: Znodes) -> None:
+    """None of a topic in a namespace that is not there."""
+    for name in ("t/n/p-partition-1", "t/n/p-partition-0", "t/n/other"):
+        put_topic(tree.put, name, [closed(1)], prefix="/parts")
+    with open_at(server, "/parts") as store:
+        assert ["p-partition-0", "p-partition-1"] == [one.local_name for one in store.partitions(parse_topic("t/n/p"))]
+        assert () == store.partitions(parse_topic("t/nowhere/p"))
+
+
+def test_each_znode_that_is_read_is_counted(server: Server, tree: Znodes) -> None:
+    """A topic's list, its own znode and its schemas, and one for each subscription."""
+    put_topic(tree.put, "t/n/counted", [closed(1)], {"a": Cursor(None, None), "b": Cursor(None, None)}, prefix="/counted")
+    with open_at(server, "/counted") as store:
+        before = store.counts.reads
+        list(store.read([parse_topic("t/n/counted")], lambda: NOW_MS))
+        assert 3 + 2 == store.counts.reads - before
+
+
+def test_topics_are_found_inside_a_chroot_or_beside_the_ledgers(server: Server, tree: Znodes) -> None:
+    """The first place that has topics; without any, an error that says where it looked."""
+    tree.put("/chroot/managed-ledgers")
+    beside = prefixes_of(parse(f"zk://{server.hosts}/chroot/ledgers"), "/chroot/ledgers")
+    inside = prefixes_of(parse_pulsar(f"zk:{server.hosts}/chroot"), "/ledgers")
+    for prefixes in (beside, inside):
+        with open_topics(uri(server.hosts, "/ledgers"), prefixes, QUICK) as store:
+            assert "/chroot" == store.prefix
+    with pytest.raises(StoreUnavailable, match="no znode /nowhere/managed-ledgers"):
+        open_at(server, "/nowhere")
+
+
+def test_a_namespace_that_may_not_be_read_is_an_error(server: Server, tree: Znodes) -> None:
+    """Partitions could be missed."""
+    tree.put("/shut/managed-ledgers/t/n/persistent", b"", shut=True)
+    with open_at(server, "/shut") as store, pytest.raises(StoreUnavailable):
+        store.partitions(parse_topic("t/n/p"))
+
+
+def test_all_topics_are_listed_with_those_named_as_before_pulsar_2(server: Server, tree: Znodes) -> None:
+    """Each namespace and each topic once; whatever else lies there is no topic."""
+    names = [
+        "persistent://a/n/one",
+        "persistent://a/n/t wo",
+        "persistent://a/eu/n/three",
+        "persistent://persistent/persistent/four",
+    ]
+    for name in names:
+        put_topic(tree.put, name, [closed(1)], {"s": Cursor(None, None)}, prefix="/all")
+    tree.put("/all/managed-ledgers/empty/n/persistent")
+    tree.put("/all/managed-ledgers/odd/a/b/c/d/e")
+    with open_at(server, "/all") as store:
+        namespaces = store.namespaces()
+        assert [
+            "/managed-ledgers/a/eu/n/persistent",
+            "/managed-ledgers/a/n/persistent",
+            "/managed-ledgers/empty/n/persistent",
+            "/managed-ledgers/persistent/persistent/persistent",
+        ] == namespaces
+        assert sorted(names) == sorted(str(topic) for topic in store.topics_in(namespaces))
+
+
+def test_a_tree_that_may_not_be_listed_is_an_error(server: Server, tree: Znodes) -> None:
+    """Its topics would be missed."""
+    put_topic(tree.put, "t/n/x", [closed(1)], prefix="/closed")
+    tree.put("/closed/managed-ledgers/secret", b"", shut=True)
+    with open_at(server, "/closed") as store, pytest.raises(StoreUnavailable, match="secret"):
+        store.namespaces()

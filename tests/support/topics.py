@@ -1,0 +1,35 @@
+"""Topics as a Pulsar broker would have left them in ZooKeeper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from auditor.model.topic import Cursor, DataLedger, ManagedLedger, SchemaVersion
+from auditor.wire.managed_ledger import encode_cursor, encode_managed_ledger, encode_schemas
+from auditor.wire.topic_paths import encode_name, parse_topic, schema_path, topic_path
+
+Put = Callable[[str, bytes], object]
+"""Writes a znode, such as `Znodes.put` or `SandboxCluster.set_raw`."""
+
+
+def put_topic(
+    put: Put,
+    name: str,
+    ledgers: Iterable[DataLedger],
+    cursors: Mapping[str, Cursor] | None = None,
+    schemas: tuple[SchemaVersion, ...] = (),
+    prefix: str = "",
+) -> None:
+    """Write a topic with its subscriptions and schemas."""
+    topic = parse_topic(name)
+    path = prefix + topic_path(topic)
+    put(path, encode_managed_ledger(ManagedLedger(tuple(ledgers))))
+    for subscription, cursor in (cursors or {}).items():
+        put(f"{path}/{encode_name(subscription)}", encode_cursor(cursor))
+    if schemas:
+        put(prefix + schema_path(topic), encode_schemas(schemas))
+
+
+def closed(ledger_id: int, entries: int = 10, *, offloaded: bool = False, deleted: bool = False) -> DataLedger:
+    """A ledger that the broker closed."""
+    return DataLedger(ledger_id, entries, 100 * entries, 1_700_000_000_000, offloaded, deleted)

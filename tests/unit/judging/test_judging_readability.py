@@ -1,0 +1,161 @@
+"""Whether a topic can be read: laws of a reader, and the same answers entry by entry."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.judging.readability import Seen, judge_topic
+from auditor.model.facts import EntryFacts
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import ENTRY_ID_MAX
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment
+from auditor.model.readability import Answer, Condition, Reading
+from auditor.model.topic import Cursor, DataLedger, ManagedLedger, Position, Subscription, TopicName, TopicRecord, TopicStatus
+from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+
+TOPIC = TopicName("t", "", "n", "x")
+ENTRIES = 6
+
+
+def metadata(last: int | None, state: LedgerState = LedgerState.CLOSED) -> LedgerMetadata:
+    return LedgerMetadata(3, state, 1, 1, 1, last, 0, (Segment(0, ("b1",)),))
+
+
+def judged(
+    ledger_id: int, lost: tuple[int, ...] = (), *, last: int = ENTRIES - 1, unknown: bool = False, total: int = 0
+) -> Seen:
+    """A ledger as its verdict has it: entries without a copy, or a reason why it is not judged."""
+    entries = tuple((entry, entry) for entry in lost)
+    kind = Kind.ENTRY_WITHOUT_REPLICA
+    findings = (
+        (Finding(kind, EntryFacts(0, ("b1",)), ledger_id, entries=entries, entries_total=total or len(lost)),) if lost else ()
+    )
+    standing = Standing.VIOLATED if lost else Standing.INDETERMINATE if unknown else Standing.SOUND
+    unknowns = (Unknown.BOOKIE_SILENT,) if unknown else ()
+    return LedgerRecord(ledger_id, 1, 0, RecordStatus.FOUND, metadata=metadata(last)), Verdict(
+        ledger_id, standing, unknowns=unknowns, findings=findings
+    )
+
+
+def gone(ledger_id: int) -> Seen:
+    verdict = Verdict(ledger_id, Standing.EXEMPT, Exempt.DELETED)
+    return LedgerRecord(ledger_id, 1, 0, RecordStatus.GONE), verdict
+
+
+def topic(*ledgers: DataLedger, cursor: Cursor | None = None) -> TopicRecord:
+    subscriptions = (Subscription("s", cursor),) if cursor else ()
+    return TopicRecord(TOPIC, 0, TopicStatus.FOUND, ManagedLedger(ledgers), subscriptions)
+
+
+def closed(ledger_id: int, entries: int | None = ENTRIES) -> DataLedger:
+    return DataLedger(ledger_id, entries)
+
+
+def reading(record: TopicRecord, *seen: Seen) -> Reading:
+    (found,) = judge_topic(record, {one[0].ledger_id: one for one in seen}).readings
+    return found
+
+
+LOSSES = st.sets(st.integers(0, ENTRIES - 1))
+SPANS = st.tuples(st.sampled_from([1, 2]), st.integers(-1, ENTRIES - 1), st.integers(0, ENTRIES))
+
+
+@given(LOSSES, LOSSES, st.sampled_from([1, 2]), st.integers(-1, ENTRIES - 1), st.lists(SPANS, max_size=3), st.booleans())
+def test_the_first_loss_is_that_of_reading_entry_by_entry(lost_1, lost_2, at_ledger, at_entry, spans, is_newest):
+    """Every entry behind the position that is not acknowledged, in order: the first that is lost, or none."""
+    acknowledged = tuple((Position(n, first), Position(n, min(first + length, ENTRIES - 1))) for n, first, length in spans)
+    position = Position(at_ledger, at_entry)
+    cursor = Cursor(None if is_newest else 9, position, acknowledged)
+    lost = {Position(n, entry) for n, entries in ((1, lost_1), (2, lost_2)) for entry in entries}
+    every = [Position(n, entry) for n in (1, 2) for entry in range(ENTRIES)]
+    needed = [p for p in every if p > position and not any(lower < p <= upper for lower, upper in acknowledged)]
+    expected = next((p for p in needed if p in lost), None)
+    seen = (judged(1, tuple(sorted(lost_1))), judged(2, tuple(sorted(lost_2))), judged(9))
+    found = reading(topic(closed(1), closed(2), cursor=cursor), *seen)
+    answer = Answer.READABLE if expected is None else Answer.BLOCKED if is_newest else Answer.POSSIBLY_BLOCKED
+    assert (answer, expected) == (found.answer, found.first_loss)
+
+
+def test_a_ledger_that_is_not_judged_leaves_only_those_in_the_dark_who_need_it():
+    """Who has acknowledged all of it needs none of it."""
+    seen = judged(1, unknown=True), judged(2)
+    for position, answer in ((Position(1, ENTRIES - 2), Answer.UNKNOWN), (Position(1, ENTRIES - 1), Answer.READABLE)):
+        assert answer is reading(topic(closed(1), closed(2), cursor=Cursor(None, position)), *seen).answer
+
+
+def test_a_loss_counts_before_what_is_unknown():
+    """That reader is blocked, whatever else is true."""
+    found = reading(topic(closed(1), closed(2), cursor=Cursor(None, None)), judged(1, unknown=True), judged(2, (3,)))
+    assert (Answer.BLOCKED, Position(2, 3)) == (found.answer, found.first_loss)
+
+
+def test_losses_that_are_not_all_named_leave_the_rest_unknown():
+    """The ranges of a finding may be cut."""
+    found = reading(topic(closed(1), cursor=Cursor(None, Position(1, 3))), judged(1, (2,), total=5))
+    assert Answer.UNKNOWN is found.answer
+
+
+@pytest.mark.parametrize(
+    ("ledger", "seen", "condition", "lost"),
+    [
+        (closed(1), judged(1), Condition.NOTHING_LOST, ()),
+        (closed(1), judged(1, (2,)), Condition.ENTRIES_LOST, ((2, 2),)),
+        (closed(1), judged(1, last=3), Condition.TRUNCATED, ((4, 5),)),
+        (closed(1), judged(1, (2,), last=3), Condition.TRUNCATED, ((2, 2), (4, 5))),
+        (closed(1, 4), judged(1), Condition.NOTHING_LOST, ()),
+        (closed(1, None), judged(1, last=3), Condition.NOTHING_LOST, ()),
+        (closed(1), judged(1, unknown=True), Condition.UNKNOWN, ()),
+        (closed(1), gone(1), Condition.MISSING, ((0, 5),)),
+        (closed(1, None), gone(1), Condition.MISSING, ((0, ENTRY_ID_MAX),)),
+        (closed(1, 0), gone(1), Condition.NOTHING_LOST, ()),
+    ],
+)
+def test_the_condition_of_a_ledger(ledger, seen, condition, lost):
+    """What its verdict, its metadata and the topic say of it, with a newer ledger behind it."""
+    readable = judge_topic(topic(ledger, closed(2)), {1: seen, 2: judged(2)})
+    found = readable.data[0][1]
+    assert (condition, lost) == (found.condition, found.lost)
+
+
+def test_the_newest_ledger_without_metadata_and_without_entries_recorded_is_unknown():
+    """It may never have held anything."""
+    assert Condition.UNKNOWN is judge_topic(topic(closed(1, None)), {1: gone(1)}).data[0][1].condition
+
+
+@pytest.mark.parametrize("state", [LedgerState.OPEN, LedgerState.IN_RECOVERY])
+def test_a_ledger_that_is_not_closed_has_no_end_to_compare(state: LedgerState):
+    """It is neither truncated nor judged."""
+    record = LedgerRecord(1, 1, 0, RecordStatus.FOUND, metadata=metadata(-1, state))
+    exempt = Exempt.OPEN if state is LedgerState.OPEN else Exempt.IN_RECOVERY
+    seen = record, Verdict(1, Standing.EXEMPT, exempt)
+    assert Condition.OPEN is judge_topic(topic(closed(1)), {1: seen}).data[0][1].condition
+
+
+@pytest.mark.parametrize("kind", [Kind.ENTRY_CORRUPT, Kind.METADATA_MALFORMED])
+def test_damage_that_may_or_may_not_stop_a_reader_is_unknown(kind: Kind):
+    """Another copy may be good, another client may read the metadata."""
+    record, verdict = judged(1)
+    finding = Finding(kind, EntryFacts(0, ("b1",)), 1)
+    seen = record, replace(verdict, standing=Standing.VIOLATED, findings=(finding,))
+    found = judge_topic(topic(closed(1)), {1: seen}).data[0][1]
+    assert (Condition.UNKNOWN, True, kind.value) == (found.condition, found.is_unknown, found.detail)
+
+
+@pytest.mark.parametrize("seen", [gone(1), judged(1, (2,)), judged(1, last=3)])
+def test_a_ledger_with_a_whole_copy_in_long_term_storage_is_no_loss(seen: Seen):
+    """What is wrong with its copy in BookKeeper is said."""
+    ledger = DataLedger(1, ENTRIES, offloaded=True)
+    readable = judge_topic(topic(ledger), {1: seen})
+    assert readable.start is not None
+    assert (Condition.OFFLOADED, Answer.READABLE) == (readable.data[0][1].condition, readable.start.answer)
+    assert readable.data[0][1].detail.startswith("its copy in BookKeeper: ")
+
+
+def test_what_a_topic_no_longer_references_is_not_judged():
+    """It was trimmed while we looked."""
+    readable = judge_topic(topic(closed(1), closed(2)), {1: gone(1), 2: judged(2)}, frozenset({1}))
+    assert [2] == [one.ledger_id for one in readable.conditions]

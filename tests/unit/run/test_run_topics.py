@@ -1,0 +1,229 @@
+"""`auditor topic`: whether a topic can be read from end to end, on a real ZooKeeper and bookies that speak the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.audits import Outcome, Pauses, audit_topics
+from support.topics import closed, put_topic
+
+from auditor.errors import ConfigError
+from auditor.model.topic import Cursor, DataLedger, Position, SchemaVersion
+from auditor.sandbox.cluster import SandboxCluster
+from auditor.wire.topic_paths import parse_topic, topic_path
+
+NOWHERE = "zk+hierarchical://127.0.0.1:1/ledgers"
+TWO = "e2 w2 a2 0:[b1 b2] closed 9"
+SOUND, LOST, LATER, OPEN, SHORT, CURSOR, SCHEMA, COMPACTED = range(1, 9)
+GONE = 99
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    """Eight ledgers of topics. Entry 4 of LOST has no copy; SHORT ends at entry 9."""
+    with SandboxCluster(tmp_path_factory.mktemp("topics"), 3) as cluster:
+        for ledger_id in (SOUND, LOST, LATER, SHORT, CURSOR, SCHEMA, COMPACTED):
+            lose = {"b1": "4", "b2": "4"} if ledger_id == LOST else None
+            cluster.place(ledger_id, cluster.ledger(TWO), lose)
+        cluster.place(OPEN, cluster.ledger("e2 w2 a2 0:[b1 b2] open"))
+        yield cluster
+
+
+def audit(cluster: SandboxCluster, name: str, **settings: Any) -> Outcome:
+    return audit_topics(cluster, name, **settings)
+
+
+def conditions(outcome: Outcome) -> dict[int, str]:
+    return {one["ledger_id"]: one["condition"] for one in outcome.summary["topics"][0]["ledgers"]}
+
+
+def answers(outcome: Outcome) -> dict[str, tuple[str, list[int] | None]]:
+    return {one["name"]: (one["answer"], one["first_loss"]) for one in outcome.summary["topics"][0]["subscriptions"]}
+
+
+def test_a_topic_whose_ledgers_are_sound_is_readable(cluster: SandboxCluster):
+    """Data, an open end, a cursor, a schema and a compacted ledger: each is audited once. Exit 0."""
+    cursors = {"mine": Cursor(CURSOR, Position(SOUND, 3)), "__compaction": Cursor(None, Position(SOUND, 9), (), COMPACTED)}
+    schemas = (SchemaVersion(0, Position(SCHEMA, 0)), SchemaVersion(1, Position(SCHEMA, 1)))
+    put_topic(cluster.set_raw, "t/n/well", [closed(SOUND), DataLedger(OPEN)], cursors, schemas)
+    outcome = audit(cluster, "t/n/well")
+    assert {
+        SOUND: "nothing_lost", OPEN: "open", CURSOR: "nothing_lost", SCHEMA: "nothing_lost", COMPACTED: "nothing_lost"
+    } == conditions(outcome)  # fmt: skip
+    assert {"mine": ("readable", None), "__compaction": ("readable", None)} == answers(outcome)
+    assert (0, "SOUND") == (outcome.exit_code, outcome.summary["outcome"])
+    told = outcome.summary["references"]
+    assert (1, 2, 2, 5, 0, 0, 0) == tuple(told.values())
+    assert [] == outcome.pauses_s
+
+
+def test_a_subscription_is_blocked_by_a_loss_behind_its_position(cluster: SandboxCluster):
+    """One before the loss is blocked, one beyond it is not; one whose newest position is in a ledger may be."""
+    cursors = {
+        "before": Cursor(None, Position(SOUND, 9)),
+        "beyond": Cursor(None, Position(LOST, 4)),
+        "acknowledged": Cursor(None, Position(LOST, 1), ((Position(LOST, 3), Position(LOST, 5)),)),
+        "running": Cursor(CURSOR, Position(LOST, 3)),
+    }
+    put_topic(cluster.set_raw, "t/n/lost", [closed(SOUND), closed(LOST), closed(LATER)], cursors)
+    outcome = audit(cluster, "t/n/lost")
+    assert {
+        "before": ("blocked", [LOST, 4]),
+        "beyond": ("readable", None),
+        "acknowledged": ("readable", None),
+        "running": ("possibly_blocked", [LOST, 4]),
+    } == answers(outcome)
+    topic = outcome.summary["topics"][0]
+    assert ("blocked", [LOST, 4]) == (topic["answer"], topic["first_loss"])
+    assert (1, "VIOLATED") == (outcome.exit_code, outcome.summary["outcome"])
+    assert ["ENTRY_WITHOUT_REPLICA"] == [one["kind"] for one in outcome.findings]
+
+
+def test_a_ledger_without_metadata_is_missing_after_two_looks(cluster: SandboxCluster):
+    """All its entries are lost. The command waits once, then asks again."""
+    put_topic(cluster.set_raw, "t/n/missing", [closed(SOUND), closed(GONE), closed(GONE + 1, 0)], {"s": Cursor(None, None)})
+    outcome = audit(cluster, "t/n/missing", second_look_delay="3s")
+    assert {SOUND: "nothing_lost", GONE: "missing", GONE + 1: "nothing_lost"} == conditions(outcome)
+    assert {"s": ("blocked", [GONE, 0])} == answers(outcome)
+    assert (1, "VIOLATED", [3.0]) == (outcome.exit_code, outcome.summary["outcome"], outcome.pauses_s)
+    assert 1 == outcome.summary["references"]["missing"]
+
+
+def test_a_ledger_that_ends_before_the_topic_says_is_truncated(cluster: SandboxCluster):
+    """The entries beyond the end of the metadata are lost, though BookKeeper's own metadata is in order."""
+    put_topic(cluster.set_raw, "t/n/short", [closed(SHORT, 12)], {"s": Cursor(None, Position(SHORT, 8))})
+    outcome = audit(cluster, "t/n/short")
+    (ledger,) = outcome.summary["topics"][0]["ledgers"]
+    assert ("truncated", [[10, 11]], "sound") == (ledger["condition"], ledger["lost"], ledger["standing"])
+    assert {"s": ("blocked", [SHORT, 10])} == answers(outcome)
+    assert (1, 1) == (outcome.exit_code, outcome.summary["references"]["truncated"])
+
+
+@pytest.mark.parametrize("fail_on", ["never"])
+def test_what_is_found_does_not_fail_where_nothing_is_to_fail(cluster: SandboxCluster, fail_on: str):
+    """--fail-on never: the word says what was found, the code does not."""
+    put_topic(cluster.set_raw, "t/n/quiet", [closed(SHORT, 12)])
+    outcome = audit(cluster, "t/n/quiet", fail_on=fail_on)
+    assert (0, "VIOLATED") == (outcome.exit_code, outcome.summary["outcome"])
+
+
+def test_a_ledger_that_is_trimmed_between_the_looks_is_not_missed(cluster: SandboxCluster):
+    """The broker removes the reference, then the ledger: nobody needs it."""
+    put_topic(cluster.set_raw, "t/n/trimmed", [closed(GONE), closed(SOUND)])
+    trim = Pauses(lambda _: put_topic(cluster.set_raw, "t/n/trimmed", [closed(SOUND)]))
+    outcome = audit(cluster, "t/n/trimmed", stop=trim)
+    assert {SOUND: "nothing_lost"} == conditions(outcome)
+    assert (0, "SOUND") == (outcome.exit_code, outcome.summary["outcome"])
+
+
+def test_a_ledger_that_appears_between_the_looks_is_judged(cluster: SandboxCluster):
+    """As it is then."""
+    put_topic(cluster.set_raw, "t/n/appears", [closed(50)])
+    appear = Pauses(lambda _: cluster.place(50, cluster.ledger(TWO)))
+    outcome = audit(cluster, "t/n/appears", stop=appear)
+    assert {50: "nothing_lost"} == conditions(outcome)
+    assert (0, "SOUND") == (outcome.exit_code, outcome.summary["outcome"])
+
+
+def test_a_ledger_whose_end_moves_between_the_looks_is_unknown(cluster: SandboxCluster):
+    """Neither truncated nor judged: its metadata is another now."""
+    put_topic(cluster.set_raw, "t/n/moves", [closed(51, 12)])
+    cluster.place(51, cluster.ledger(TWO))
+    move = Pauses(lambda _: cluster.add_ledger(51, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 11")))
+    outcome = audit(cluster, "t/n/moves", stop=move, second_look_delay="2s")
+    assert {51: "unknown"} == conditions(outcome)
+    assert (3, "INCOMPLETE", [2.0]) == (outcome.exit_code, outcome.summary["outcome"], outcome.pauses_s)
+
+
+def test_a_topic_that_is_deleted_between_the_looks_is_missing(cluster: SandboxCluster):
+    """No accusation rests on it."""
+    put_topic(cluster.set_raw, "t/n/deleted", [closed(GONE)])
+    delete = Pauses(lambda _: cluster.delete_raw(topic_path(parse_topic("t/n/deleted"))))
+    outcome = audit(cluster, "t/n/deleted", stop=delete)
+    assert "missing" == outcome.summary["topics"][0]["status"]
+    assert (3, 0) == (outcome.exit_code, outcome.summary["references"]["missing"])
+
+
+def test_the_newest_ledger_without_entries_recorded_is_no_loss(cluster: SandboxCluster):
+    """Whether it ever held entries is not known, and said so."""
+    put_topic(cluster.set_raw, "t/n/newest", [closed(SOUND), DataLedger(GONE)])
+    outcome = audit(cluster, "t/n/newest")
+    assert {SOUND: "nothing_lost", GONE: "unknown"} == conditions(outcome)
+    assert (3, "unknown") == (outcome.exit_code, outcome.summary["topics"][0]["answer"])
+
+
+def test_what_is_in_long_term_storage_is_not_missed(cluster: SandboxCluster):
+    """Deleted in BookKeeper on purpose, or damaged there: the topic reads the other copy, which is not audited."""
+    ledgers = [closed(GONE, offloaded=True, deleted=True), closed(GONE + 1, offloaded=True), closed(LOST, offloaded=True)]
+    put_topic(cluster.set_raw, "t/n/offloaded", ledgers)
+    outcome = audit(cluster, "t/n/offloaded", fail_on="never")
+    assert {GONE: "offloaded", GONE + 1: "offloaded", LOST: "offloaded"} == conditions(outcome)
+    assert ("readable", 0) == (outcome.summary["topics"][0]["answer"], outcome.summary["references"]["missing"])
+
+
+def test_a_partitioned_topic_stands_for_its_partitions(cluster: SandboxCluster):
+    """In their order; each is a topic of its own."""
+    for number in (1, 0):
+        put_topic(cluster.set_raw, f"t/n/parted-partition-{number}", [closed(SOUND)])
+    outcome = audit(cluster, "persistent://t/n/parted")
+    assert [f"persistent://t/n/parted-partition-{number}" for number in (0, 1)] == [
+        one["topic"] for one in outcome.summary["topics"]
+    ]
+    assert (0, 1, 2) == (outcome.exit_code, outcome.summary["ledgers"]["listed"], outcome.summary["references"]["topics"])
+
+
+def test_a_topic_that_nobody_knows_ends_in_3(cluster: SandboxCluster):
+    """Its name may be misspelt."""
+    put_topic(cluster.set_raw, "t/n/any", [closed(SOUND)])
+    outcome = audit(cluster, "t/n/nobody")
+    assert (3, "missing") == (outcome.exit_code, outcome.summary["topics"][0]["status"])
+    said = audit(cluster, "t/n/nobody", format="text").stdout
+    assert "persistent://t/n/nobody: no such topic, or it has no ledgers\n" in said
+
+
+def test_a_position_that_cannot_be_decoded_is_a_counted_unknown(cluster: SandboxCluster):
+    """The topic is read all the same, and the answer for that subscription is unknown."""
+    put_topic(cluster.set_raw, "t/n/odd", [closed(SOUND)], {"good": Cursor(None, Position(SOUND, 0))})
+    cluster.set_raw(f"{topic_path(parse_topic('t/n/odd'))}/bad", b"\xff")
+    outcome = audit(cluster, "t/n/odd")
+    assert {"good": ("readable", None), "bad": ("unknown", None)} == answers(outcome)
+    assert (3, 1) == (outcome.exit_code, outcome.summary["references"]["unreadable"])
+
+
+def test_the_text_answers_for_each_subscription_and_ends_with_the_line_for_machines(cluster: SandboxCluster):
+    """On one screen: the headline, the worst subscriptions first, the ledgers that stand in the way."""
+    cursors = {"a": Cursor(None, Position(LOST, 9)), "b": Cursor(CURSOR, Position(SOUND, 9)), "c": Cursor(GONE, None)}
+    put_topic(cluster.set_raw, "t/n/text", [closed(SOUND), closed(LOST), closed(SHORT, 12), closed(GONE)], cursors)
+    said = audit(cluster, "t/n/text", format="text").stdout
+    lines = said.splitlines()
+    assert f"persistent://t/n/text: NOT READABLE from end to end: the first loss is at {LOST}:4" in lines
+    assert f"    {LOST} (data): entries have no copy where the metadata says; lost: entry 4" in lines
+    assert f"    {GONE} (data): no metadata: BookKeeper does not know the ledger; lost: entries 0-9" in lines
+    assert "  subscription a: BLOCKED" in lines
+    assert "  subscription b: POSSIBLY BLOCKED" in lines
+    assert lines[-1].startswith("auditor: VIOLATED run=")
+    assert len(lines) < 60
+    assert {True} == {len(line) <= 120 for line in lines}
+
+
+def test_pulsar_may_keep_its_metadata_elsewhere(cluster: SandboxCluster):
+    """--pulsar-metadata-uri, in the form of broker.conf."""
+    put_topic(cluster.set_raw, "t/n/elsewhere", [closed(SOUND)], prefix="/pulsar")
+    uri = f"zk:{cluster.zookeeper_hosts}/pulsar"
+    outcome = audit(cluster, "t/n/elsewhere", pulsar_metadata_uri=uri)
+    assert (0, "readable") == (outcome.exit_code, outcome.summary["topics"][0]["answer"])
+
+
+def test_a_metadata_store_that_cannot_be_read_is_refused_by_name():
+    """Before anything is contacted."""
+    with pytest.raises(ConfigError, match="etcd"):
+        audit_topics(NOWHERE, "t/n/x", pulsar_metadata_uri="etcd:http://host:2379")
+
+
+def test_without_topics_there_is_no_verdict(cluster: SandboxCluster, tmp_path: Path):
+    """Exit 5, and where was looked."""
+    outcome = audit(cluster, "t/n/x", pulsar_metadata_uri=f"zk:{cluster.zookeeper_hosts}/nothing-here")
+    assert (5, "UNREACHABLE") == (outcome.exit_code, outcome.summary["outcome"])

@@ -1,0 +1,76 @@
+"""Names of topics as people write them, and the znodes that Pulsar gives them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.errors import ConfigError
+from auditor.model.topic import TopicName
+from auditor.wire.topic_paths import decode_name, encode_name, parse_topic, partitions_among, schema_path, topic_at, topic_path
+
+ORDERS = TopicName("acme", "", "shop", "orders")
+
+
+@pytest.mark.parametrize(
+    ("text", "topic"),
+    [
+        ("persistent://acme/shop/orders", ORDERS),
+        ("acme/shop/orders", ORDERS),
+        ("orders", TopicName("public", "", "default", "orders")),
+        ("persistent://acme/eu/shop/orders", TopicName("acme", "eu", "shop", "orders")),
+        ("persistent://acme/eu/shop/a/b c", TopicName("acme", "eu", "shop", "a/b c")),
+    ],
+)
+def test_a_topic_is_named_as_in_pulsar(text: str, topic: TopicName):
+    """With and without domain, in the form before Pulsar 2.0 too."""
+    assert topic == parse_topic(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a/b", "a/b/c/d", "non-persistent://a/b/c", "persistent://a/b", "persistent://a//c", "x\ny", "../a/b",
+     "persistent://a/../b", "kafka://a/b/c", "x" * 1_001],
+)  # fmt: skip
+def test_what_is_no_topic_is_refused(text: str):
+    """Before anything is contacted."""
+    with pytest.raises(ConfigError):
+        parse_topic(text)
+
+
+def test_the_znodes_of_a_topic():
+    """Encoded as Pulsar does it; the partitions of a topic share its schemas."""
+    assert "/managed-ledgers/acme/shop/persistent/a%2Fb+c%7Ed*" == topic_path(ORDERS._replace(local_name="a/b c~d*"))
+    assert "/managed-ledgers/acme/eu/shop/persistent/orders" == topic_path(ORDERS._replace(cluster="eu"))
+    assert "/schemas/acme/shop/orders" == schema_path(ORDERS._replace(local_name="orders-partition-12"))
+    assert "/schemas/acme/shop/orders-partition-x" == schema_path(ORDERS._replace(local_name="orders-partition-x"))
+
+
+def test_a_znode_with_the_path_of_a_topic_is_that_topic():
+    """And no other znode is one."""
+    for topic in (ORDERS, ORDERS._replace(cluster="eu"), ORDERS._replace(local_name="a/b c")):
+        assert topic == topic_at(topic_path(topic))
+    for path in ("/", "/managed-ledgers", "/managed-ledgers/a/b/c/d", "/x/a/b/persistent/c", topic_path(ORDERS) + "/cursor"):
+        assert topic_at(path) is None
+
+
+def test_the_partitions_of_a_topic_are_found_among_its_neighbours():
+    """In the order of their numbers, and nothing that only looks like one."""
+    names = [
+        "orders-partition-10",
+        "orders-partition-2",
+        "orders",
+        "orders-partition-x",
+        "orders-partition-02",
+        "x-partition-1",
+    ]
+    assert ["orders-partition-2", "orders-partition-10"] == [t.local_name for t in partitions_among(ORDERS, names)]
+
+
+@given(st.text(min_size=1, max_size=40))
+def test_an_encoded_name_decodes_to_itself(name: str):
+    """And it is one part of a path."""
+    name = name.encode("utf-8", "replace").decode()
+    assert name == decode_name(encode_name(name))
+    assert "/" not in encode_name(name)
