@@ -5,11 +5,10 @@ first audit is a whole run, which speaks of bookies too."""
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from pathlib import Path
@@ -20,10 +19,9 @@ from support.audits import JudgedLedger, Outcome, accounted, audit, audit_ledger
 from support.real_bookkeeper import LOG4J2_WARN
 from support.real_cluster import RealCluster
 from support.real_jars import bookkeeper_jars
-from support.real_processes import LASTING, JavaProcess, java_command
+from support.real_processes import JavaProcess, java_command
 
 from auditor.clock import now_ms
-from auditor.commands import run as run_command
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS, BOOKIES
 from auditor.model.finding import Kind
@@ -96,8 +94,6 @@ class Churn:
     """The ensemble that each ledger was made with, those deleted not counted."""
     replaced: int = 0
     """Ledgers whose ensemble somebody else has changed: auto-recovery, nobody else writes metadata."""
-    at_work: threading.Lock = field(default_factory=threading.Lock)
-    """Held while a step changes what was made, and while that is counted."""
 
     def make(self, ledger_id: int) -> None:
         """A closed ledger on three bookies that are there; each entry on two."""
@@ -119,12 +115,6 @@ class Churn:
         data, _ = self.cluster.zk.get(self.cluster.ledger_path(ledger_id))
         return tuple(ledger_metadata.decode(data).segments[0].ensemble)
 
-    def go_on_until(self, over: threading.Event) -> None:
-        """Step by step, until it is over."""
-        while not over.wait(STEP_S):
-            with self.at_work:
-                self.step()
-
     def step(self) -> None:
         """A bookie goes or comes back when it is time; now and then a ledger is deleted, or one is made again."""
         self.steps_away += 1
@@ -144,6 +134,7 @@ class Churn:
                 self.make(self.draw.choice(gone))
             else:
                 self.delete(self.draw.choice(sorted(self.made)))
+        time.sleep(STEP_S)
 
     def away_in(self, from_ms: int, to_ms: int) -> set[str]:
         """The bookies that were away at some time of it."""
@@ -152,21 +143,19 @@ class Churn:
 
     def count_replaced(self) -> int:
         """How many ledgers auto-recovery has given another ensemble, up to now."""
-        with self.at_work:
-            return self.replaced + sum(ensemble != self.ensemble(ledger_id) for ledger_id, ensemble in self.made.items())
+        return self.replaced + sum(ensemble != self.ensemble(ledger_id) for ledger_id, ensemble in self.made.items())
 
 
-def test_nothing_that_changes_is_a_finding_and_what_is_lost_is(real_cluster, spark, tmp_path: Path, monkeypatch):
+def test_nothing_that_changes_is_a_finding_and_what_is_lost_is(real_cluster, spark, tmp_path: Path):
     """No audit accuses a ledger that lacks nothing, or a bookie that was there; each finds the ledger that does lack an entry;
     and none is at odds with itself."""
-    monkeypatch.setattr(run_command, "spark_session", lambda *_, **__: nullcontext(spark))
     cluster: RealCluster = real_cluster(bookies=len(STAYING) + len(GOING))
     churn = Churn(cluster, random.Random(SEED))
     for ledger_id in LEDGERS:
         churn.make(ledger_id)
     cluster.place(LOST, cluster.ledger("e2 w2 a2  0:[b1 b2]  closed 9"), lose={"b1": "4", "b2": "4"})
     audits = chain([lambda: whole_run(cluster, tmp_path)], repeat(lambda: some_ledgers(cluster)))
-    with auto_recovery(cluster, tmp_path / "recovery") as recovery, ThreadPoolExecutor(1, LASTING) as pool:
+    with auto_recovery(cluster, tmp_path / "recovery") as recovery, ThreadPoolExecutor(1) as pool:
         outcomes = churned(churn, recovery, pool, audits)
         replaced = churn.count_replaced()
     said = f"FAULT_SEED={SEED}; {len(outcomes)} audits, {replaced} ledgers re-replicated"
@@ -224,25 +213,18 @@ def whole_run(cluster: RealCluster, tmp_path: Path) -> Outcome:
 def churned(
     churn: Churn, recovery: JavaProcess, pool: ThreadPoolExecutor, audits: Iterator[Callable[[], Outcome]]
 ) -> list[Outcome]:
-    """The audits that were made one after another while another thread changed the cluster.
-
-    They are made by the main thread, as the command makes them: it forks, and a child made by any other thread would end the
-    main thread's connection to the JVM.
-    """
+    """The audits that were made one after another while the cluster changed; processes are started by this thread alone."""
     outcomes: list[Outcome] = []
-    over = threading.Event()
     churn.step()
-    changes = pool.submit(churn.go_on_until, over)
+    running: Future[Outcome] = pool.submit(next(audits))
     began = time.monotonic()
-    try:
-        while True:
-            recovery.assert_running()
-            outcomes.append(next(audits)())
-            assert not changes.done(), changes.exception()
-            spent = time.monotonic() - began
+    while True:
+        recovery.assert_running()
+        churn.step()
+        spent = time.monotonic() - began
+        if running.done():
+            outcomes.append(running.result())
             enough = spent >= CHURN_S and churn.count_replaced() > 0
             if len(outcomes) >= AUDITS_MIN and (enough or spent >= CHURN_MAX_S):
                 return outcomes
-    finally:
-        over.set()
-        changes.result()
+            running = pool.submit(next(audits))

@@ -117,15 +117,9 @@ def java_command(
     ]
 
 
-LASTING = "lasting"
-"""How the name of a thread begins that lives as long as the processes which it starts are needed."""
-
-
 def _spawn(command: Sequence[str], log: Path, environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
-    # PR_SET_PDEATHSIG fires when the *thread* that forked ends, so a pool thread takes its JVM with it.
-    this = threading.current_thread()
-    is_lasting = this is threading.main_thread() or this.name.startswith(LASTING)
-    assert is_lasting, f"start Java processes from the main thread, or from one named {LASTING} that outlives them"
+    # PR_SET_PDEATHSIG fires when the *thread* that forked ends, so a pool thread would take its JVM with it.
+    assert threading.current_thread() is threading.main_thread(), "start Java processes from the main thread only"
     parent = os.getpid()
     with log.open("ab") as out:
         return subprocess.Popen(
