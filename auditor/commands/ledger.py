@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from auditor import __version__
+from auditor.bookie.listers import read_listers
 from auditor.clock import now_ms, utc_now
 from auditor.commands.context import Context, new_run_id
 from auditor.commands.endings import end_without_verdict
@@ -51,7 +52,7 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
         with open_store(uri, settings.zookeeper_limits(1)) as store:
             facts, terms = cluster_and_terms(context, store, store.bookies(0, now_ms), sources, run_id)
             newest = newest_run(settings.output, facts)
-            asker = _asker(context, store, newest)
+            asker = _asker(context, store, newest, facts)
             judged = audit_ledgers(asker, ids, terms)
             reads = store.counts.reads
     except StoreUnavailable as error:
@@ -85,7 +86,7 @@ def _say(context: Context, summary: Json, ledgers: Sequence[Json], findings: Seq
     )
 
 
-def _asker(context: Context, store: MetadataStore, newest: NewestRun | None) -> Asker:
+def _asker(context: Context, store: MetadataStore, newest: NewestRun | None, facts: ClusterFacts) -> Asker:
     settings = context.settings
     bookies, judging = settings.bookie_limits(), settings.judging_limits()
     known_unable = newest.bookies_unable() if newest and settings.probe_entries else frozenset()
@@ -98,6 +99,7 @@ def _asker(context: Context, store: MetadataStore, newest: NewestRun | None) -> 
         judging,
         known_unable,
         settings.search_reads_max,
+        listers=read_listers(settings.lister_port, settings.lister_map, facts.instance_id),
     )
 
 

@@ -17,7 +17,8 @@ CLUSTER_SETTINGS = (
         "Address of the cluster in BookKeeper's own form: "
         "zk+hierarchical://host:2181,host2:2181/ledgers.",
         "No default: auditing the wrong cluster by accident would look like an answer.",
-        commands=frozenset({"run", "ledger", "topology", "config"}), required=frozenset({"run", "ledger", "topology"}),
+        commands=frozenset({"run", "ledger", "topology", "lister", "config"}),
+        required=frozenset({"run", "ledger", "topology"}),
     ),
     Setting(
         "ledgers_from", _WHAT, FILE, None,
@@ -180,6 +181,7 @@ OUTPUT_SETTINGS = (
         "format", _OUT, one_of("text", "json"), "text",
         "Form of the result on stdout: the report for people, or summary and findings as JSON.",
         "The first reader is a person.",
+        commands=EVERY_COMMAND - {"lister"},
     ),
     Setting(
         "quiet", _OUT, SWITCH, "false",

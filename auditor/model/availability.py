@@ -46,6 +46,10 @@ NO_COOKIE = "neither registered nor known by a cookie"
 a bookie does not come back."""
 
 
+LISTED_BY_LISTER = "listed by its lister at "
+"""How the detail of a HELD answer, and of a greeting, begins when a lister listed for the bookie."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One bookie's answer about one ledger at one look.
@@ -66,6 +70,11 @@ class Answer:
     retries: int = 0
     received_bytes: int = 0
     non_canonical: bool = False
+
+    @property
+    def is_from_lister(self) -> bool:
+        """Whether the list came from the bookie's lister, and not from the bookie."""
+        return self.detail.startswith(LISTED_BY_LISTER)
 
     @property
     def is_gone(self) -> bool:

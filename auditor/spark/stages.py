@@ -93,7 +93,8 @@ class Stages:
         At the first look every ledger of the shard, later those that the given judging of the look left wanting lists.
         """
         ids = None if judging is None else self._ledgers_left(look, judging, Todo.LISTS)
-        questions = map_batches(self._evidence(look, shard, asked=False, ids=ids), verdicts.asker_of(self.judging), QUESTIONS)
+        asker = verdicts.asker_of(self.judging, has_listers=directory.listers is not None)
+        questions = map_batches(self._evidence(look, shard, asked=False, ids=ids), asker, QUESTIONS)
         greetings = local_rows(self.spark, _greetings(directory)) if directory.addresses else self._empty(QUESTIONS)
         lanes = by_lane(questions.unionByName(greetings), directory)
         self._write(map_batches(lanes, list_asker(directory, self.limits, look), ANSWERS), "evidence/answers")
@@ -186,5 +187,5 @@ def _within(rows: DataFrame, shard: Shard) -> DataFrame:
 def _greetings(directory: Directory) -> pa.RecordBatch:
     """A QUESTIONS row for each registered bookie, so that each is greeted although no ledger may name it."""
     bookies: list[BookieId] = directory.lanes()
-    none = pa.nulls(len(bookies), pa.int64())
-    return pa.RecordBatch.from_arrays([pa.array(bookies, pa.string()), none, none], schema=QUESTIONS)
+    none = [pa.nulls(len(bookies), field.type) for field in list(QUESTIONS)[1:]]
+    return pa.RecordBatch.from_arrays([pa.array(bookies, pa.string()), *none], schema=QUESTIONS)

@@ -78,9 +78,9 @@ class InProcessStages:
         ids = self.suspects.ledgers_left(look, judging, Todo.LISTS)
         ask, question = (
             list_asker(directory, self.limits, look),
-            asker_of(self.judging, careful=True),
+            asker_of(self.judging, careful=True, has_listers=directory.listers is not None),
         )
-        greetings = table(QUESTIONS, [(bookie, None, None) for bookie in directory.lanes()])
+        greetings = table(QUESTIONS, [(bookie, None, None, None) for bookie in directory.lanes()])
         with self.stop.raised_at_once():
             questions = [greetings, *question(self._evidence_batches(ids))]
         self._write(
