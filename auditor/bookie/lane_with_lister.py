@@ -19,7 +19,16 @@ from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.first_checker.entry_set import EMPTY
 from auditor.first_checker.schedule import held_entries
-from auditor.model.availability import LISTED_BY_LISTER, Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.model.availability import (
+    LISTED_BY_LISTER,
+    LISTER_CONTRADICTED,
+    LISTER_SILENT,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    Greeting,
+    ReadStatus,
+)
 from auditor.model.identity import BookieId, EntryId
 from auditor.wire.lister_identity import ListerIdentity
 
@@ -43,7 +52,7 @@ class LaneWithLister(AsyncLane):
         self._bookie, self._lister = bookie, lister
         self._bookie_id, self._where, self._look = bookie_id, where, look
         self._is_unable = is_unable
-        self._has_listed = False
+        self._has_listed = self._is_greeted = False
         self._trouble = ""
         self.contradiction = ""
         """What the lister listed and the bookie denies, as a sentence; "" while they agree."""
@@ -57,7 +66,8 @@ class LaneWithLister(AsyncLane):
 
     async def _greet_lister(self) -> bool:
         greeting, why = await self._lister.greet()
-        self._trouble = "" if greeting is Greeting.ANSWERED else f"its lister at {self._where} does not list: {why}"
+        self._is_greeted = True
+        self._trouble = "" if greeting is Greeting.ANSWERED else f"{LISTER_SILENT}{self._where}: {why}"
         return greeting is Greeting.ANSWERED
 
     async def lists(self, questions: Sequence[ListQuestion]) -> list[Answer]:
@@ -121,7 +131,7 @@ class LaneWithLister(AsyncLane):
             why = f"{listed}, but the bookie has no such ledger"
             return replace(answer, status=AnswerStatus.NO_SUCH_LEDGER, groups=b"", detail=why)
         if read.status in _CONTRADICTIONS:
-            self.contradiction = f"{listed}, but the bookie does not have it ({read.status.value}): its lists are not believed"
+            self.contradiction = f"{LISTER_CONTRADICTED}{listed}, but the bookie does not have it ({read.status.value})"
             return answer
         return replace(answer, status=AnswerStatus(read.status.value), groups=b"", detail=f"{listed}; read: {read.detail}")
 
@@ -148,7 +158,8 @@ class LaneWithLister(AsyncLane):
             return greeting, self.contradiction
         if self._has_listed and greeting is Greeting.ANSWERED:
             return greeting, f"{LISTED_BY_LISTER}{self._where}"
-        return greeting, "; ".join(filter(None, (detail, self._trouble)))
+        answers = f"its lister at {self._where} answers" if self._is_greeted and not self._trouble else ""
+        return greeting, "; ".join(filter(None, (self._trouble or answers, detail)))
 
     @property
     def probes(self) -> int:

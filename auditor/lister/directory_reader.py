@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 from typing import Any, BinaryIO, cast
@@ -118,7 +119,8 @@ class DirectoryReader:
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
-                    pipe.close()
+                    with suppress(OSError):  # what is still buffered has nowhere to go
+                        pipe.close()
 
     def close(self) -> None:
         """End the process. A request at work fails. May be called again."""

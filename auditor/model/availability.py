@@ -49,6 +49,11 @@ a bookie does not come back."""
 LISTED_BY_LISTER = "listed by its lister at "
 """How the detail of a HELD answer, and of a greeting, begins when a lister listed for the bookie."""
 
+LISTER_SILENT = "its lister does not list: "
+"""How the detail of a greeting begins when a bookie's lister gave no list."""
+LISTER_CONTRADICTED = "its lister is not believed: "
+"""How the detail of a greeting begins when a bookie denies what its lister listed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
