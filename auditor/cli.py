@@ -207,19 +207,6 @@ def topology(**flags: Any) -> None:
 
 
 @cli.command(cls=GroupedCommand)
-@_options("lister")
-def lister(**flags: Any) -> None:
-    """Serve the lists of a bookie that cannot list (DbLedgerStorage), from its index, beside it."""
-
-    def work(context: Any) -> int:
-        from auditor.commands.lister import lister as command
-
-        return command(context)
-
-    _call("lister", flags, work)
-
-
-@cli.command(cls=GroupedCommand)
 @_options("config")
 def config(**flags: Any) -> None:
     """Show the effective settings and the source of each."""
@@ -243,3 +230,16 @@ def doctor(**flags: Any) -> None:
         return command(context)
 
     _call("config", flags, work)
+
+
+@cli.command(cls=GroupedCommand)
+@_options("lister")
+def lister(**flags: Any) -> None:
+    """Serve the lists of a bookie that cannot list (DbLedgerStorage), from its index, beside it."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.lister import lister as command
+
+        return command(context)
+
+    _call("lister", flags, work)

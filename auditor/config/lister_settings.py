@@ -20,8 +20,8 @@ LISTER_SETTINGS = (
     ),
     Setting(
         "lister_map", _LISTERS, FILE, None,
-        "File with the addresses of listers: a line `BOOKIE_ID HOST:PORT` each, # begins a comment. It "
-        "overrides --lister-port for the bookies it names.",
+        "File with the addresses of listers: a line each, with the id of a bookie and HOST:PORT; # "
+        "begins a comment. It overrides --lister-port for the bookies it names.",
         "Not set: listers are looked for with --lister-port only.",
         commands=_USING,
     ),

@@ -14,7 +14,7 @@ from threading import Timer
 from typing import Any, BinaryIO, cast
 
 from auditor.lister.ledger_lists import ListLimits
-from auditor.lister.reader_process import framed, read_exactly, receive
+from auditor.lister.reader_process import encode_message, read_exactly, receive
 
 READ_TIMEOUT_S = 60.0
 """How long one request to a reader process may take: a disk that hangs, or an index read at less
@@ -70,7 +70,7 @@ class DirectoryReader:
 
     def _ask(self, ledgers: list[int]) -> list[bytes | None]:
         """Return the lists of the first of these ledgers, at least one; all None if reading failed."""
-        process = self._running()
+        process = self._start_if_needed()
         watchdog = Timer(self._timeout_s, process.kill)
         watchdog.start()
         try:
@@ -85,7 +85,7 @@ class DirectoryReader:
 
     def _exchange(self, process: subprocess.Popen[bytes], ledgers: list[int]) -> list[bytes | None]:
         requests, answers = cast(BinaryIO, process.stdin), cast(BinaryIO, process.stdout)
-        requests.write(framed({"ledgers": ledgers}))
+        requests.write(encode_message({"ledgers": ledgers}))
         requests.flush()
         head = receive(answers)
         if head is None:
@@ -103,12 +103,12 @@ class DirectoryReader:
         self._on_report(head)
         return found
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _start_if_needed(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             self._links.mkdir(parents=True, exist_ok=True)
             self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
             requests = cast(BinaryIO, self._process.stdin)
-            requests.write(framed(self._terms))
+            requests.write(encode_message(self._terms))
             requests.flush()
         return self._process
 

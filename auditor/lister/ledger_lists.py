@@ -75,7 +75,7 @@ class LedgerLists:
 
     def _without_logs(self, ledger_id: int, missing: frozenset[int]) -> bytes:
         """Return the list without the entries in these logs, and count what is left out."""
-        for _, log in self._paced(ledger_id):
+        for _, log in self._read_at_rate(ledger_id):
             if log in missing:
                 self.missing_logs[log] = self.missing_logs.get(log, 0) + 1
         return self._scan(ledger_id, missing)[0]
@@ -91,7 +91,7 @@ class LedgerLists:
         runs: Runs = []
         named: set[int] = set()
         first = next_id = -1
-        for entry, log in self._paced(ledger_id):
+        for entry, log in self._read_at_rate(ledger_id):
             named.add(log)
             if log in without:
                 continue
@@ -111,7 +111,7 @@ class LedgerLists:
         encoder.add_runs(runs)
         return encoder.payload(), frozenset(named)
 
-    def _paced(self, ledger_id: int) -> Iterator[tuple[int, int]]:
+    def _read_at_rate(self, ledger_id: int) -> Iterator[tuple[int, int]]:
         """Yield what `locations_of` yields, at most `keys_per_second`."""
         unpaid = 0
         for location in self.view.locations_of(ledger_id):

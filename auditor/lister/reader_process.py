@@ -63,10 +63,10 @@ def answer_bytes(lists: LedgerLists, ledgers: list[int]) -> bytes:
     age_ms = None if seen_at is None else int((lists.monotonic() - seen_at) * 1000)
     missing = {f"{log:x}": count for log, count in sorted(lists.missing_logs.items())}
     lists.missing_logs.clear()
-    return framed({"sizes": sizes, "reasons": reasons, "view_age_ms": age_ms, "missing_logs": missing}) + bytes(body)
+    return encode_message({"sizes": sizes, "reasons": reasons, "view_age_ms": age_ms, "missing_logs": missing}) + bytes(body)
 
 
-def framed(message: dict[str, Any]) -> bytes:
+def encode_message(message: dict[str, Any]) -> bytes:
     """Return the message as JSON behind its length."""
     data = json.dumps(message).encode()
     return _LENGTH.pack(len(data)) + data

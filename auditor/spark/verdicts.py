@@ -79,7 +79,12 @@ def asker_of(limits: JudgingLimits, *, careful: bool = False, has_listers: bool 
     def asked(evidence: LedgerEvidence) -> list[Row]:
         metadata = evidence.looks[-1].record.metadata
         return [
-            (one.bookie_id, evidence.ledger_id, one.expected_bytes, _expected(metadata, one.bookie_id) if has_listers else None)
+            (
+                one.bookie_id,
+                evidence.ledger_id,
+                one.expected_bytes,
+                _expected_groups(metadata, one.bookie_id) if has_listers else None,
+            )
             for one in lists_demanded(evidence)
         ]
 
@@ -94,7 +99,7 @@ def asker_of(limits: JudgingLimits, *, careful: bool = False, has_listers: bool 
     return work
 
 
-def _expected(metadata: LedgerMetadata | None, bookie: BookieId) -> bytes | None:
+def _expected_groups(metadata: LedgerMetadata | None, bookie: BookieId) -> bytes | None:
     """Return what the bookie should hold, to compare a lister's list with."""
     return None if metadata is None else expected_list(metadata, bookie)
 

@@ -31,12 +31,12 @@ def listers_json(records: Iterable[BookieRecord]) -> Json:
             denied[record.bookie_id] = record.greeting_detail.removeprefix(LISTER_CONTRADICTED)
     return {
         "listed": len(listed_by_lister(seen)),
-        "silent": _named(_details(seen, LISTER_SILENT)),
-        "not_believed": _named(denied),
+        "silent": _name_some(_details(seen, LISTER_SILENT)),
+        "not_believed": _name_some(denied),
     }
 
 
-def _named(details: dict[BookieId, str]) -> list[Json]:
+def _name_some(details: dict[BookieId, str]) -> list[Json]:
     return [{"bookie_id": b, "detail": details[b]} for b in sorted(details)[:BOOKIES_NAMED_MAX]]
 
 
