@@ -249,3 +249,16 @@ def doctor(**flags: Any) -> None:
         return command(context)
 
     _call("config", flags, work)
+
+
+@cli.command(cls=GroupedCommand)
+@_options("lister")
+def lister(**flags: Any) -> None:
+    """Serve the lists of a bookie that cannot list (DbLedgerStorage), from its index, beside it."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.lister import lister as command
+
+        return command(context)
+
+    _call("lister", flags, work)

@@ -56,6 +56,7 @@ class AsyncLane:
         proof = ListingProof(has_listed=has_listed, losses_count=look > 1)
         late = LateLists(patience, evidence, proof, limits.rpc_timeout_ms / 1000)
         self._conversation = PatientConversation((host, port), limits, evidence, proof, late)
+        self.now_ms = now_ms
 
     async def greet(self) -> tuple[Greeting, str]:
         """Connect and ask GET_BOOKIE_INFO unless connected; return the greeting and its reason.

@@ -14,11 +14,13 @@ from auditor.model.ledger import DigestType
 class ListQuestion(NamedTuple):
     """Asks which entries of a ledger the bookie holds.
 
-    `expected_bytes` is a guess of the answer's size, for `inflight_bytes_max`.
+    `expected_bytes` is a guess of the answer's size, for `inflight_bytes_max`. `expected_groups` has
+    what the bookie should hold, as `schedule.expected_list` returns it: a lister's list is compared.
     """
 
     ledger_id: LedgerId
     expected_bytes: int = 0
+    expected_groups: bytes | None = None
 
 
 class ReadQuestion(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from auditor.bookie.listers import read_listers
 from auditor.commands.context import Context, Watch
 from auditor.evidence.journal import Journal
 from auditor.evidence.run_directory import Place
@@ -54,6 +55,7 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
     stages = _by_size(context, on_spark, at.run, store)
     away, resumptions = about.terms.around.maintenance, len(about.resumed_at)
     bookies = BookieRegister(store, at.run, at.journal, about.facts, away, settings.search_reads_max, resumptions)
+    bookies.listers = read_listers(settings.lister_port, settings.lister_map, about.facts.instance_id)
     return AuditRun(
         stages=stages,
         store=store,

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from auditor.bookie.client import AsyncLane
+from auditor.bookie.lane_with_lister import open_lane
+from auditor.bookie.listers import Listers, read_listers
 from auditor.clock import now_ms
 from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
 from auditor.config import Layers, origins, shown_values
@@ -82,10 +83,11 @@ def _cluster(context: Context) -> Iterator[str]:
             yield f"{GOOD} zookeeper {', '.join(facts.hosts)}, root {facts.root}, layout {facts.layout}"
             yield f"        instance id {facts.instance_id or 'none'}; auto-recovery {_recovery(facts.replication_disabled)}"
             bookies = [b for b in store.bookies(1, now_ms) if b.registration is not Registration.NONE]
+            listers = read_listers(context.settings.lister_port, context.settings.lister_map, facts.instance_id)
     except AuditorError as error:
         yield f"{BAD} zookeeper {error}"
         return
-    greetings = asyncio.run(_greet_all(context, bookies[:BOOKIES_SHOWN_MAX]))
+    greetings = asyncio.run(_greet_all(context, bookies[:BOOKIES_SHOWN_MAX], listers))
     for bookie, (greeting, detail) in zip(bookies, greetings, strict=False):
         word = GOOD if greeting is Greeting.ANSWERED else BAD
         why = f": {detail}" if detail else ""
@@ -100,14 +102,15 @@ def _recovery(disabled: bool) -> str:
     return "disabled" if disabled else "enabled"
 
 
-async def _greet_all(context: Context, bookies: list[BookieRecord]) -> list[tuple[Greeting, str]]:
-    return list(await asyncio.gather(*(_greet(context, bookie) for bookie in bookies)))
+async def _greet_all(context: Context, bookies: list[BookieRecord], listers: Listers | None) -> list[tuple[Greeting, str]]:
+    return list(await asyncio.gather(*(_greet(context, bookie, listers) for bookie in bookies)))
 
 
-async def _greet(context: Context, bookie: BookieRecord) -> tuple[Greeting, str]:
+async def _greet(context: Context, bookie: BookieRecord, listers: Listers | None) -> tuple[Greeting, str]:
     if bookie.host is None or bookie.port is None:
         return Greeting.ADDRESS_UNKNOWN, bookie.problem
-    lane = AsyncLane(bookie.bookie_id, bookie.host, bookie.port, context.settings.bookie_limits(), 1, now_ms)
+    address = bookie.host, bookie.port
+    lane = open_lane(bookie.bookie_id, address, context.settings.bookie_limits(), 1, now_ms, listers)
     try:
         return await lane.greet()
     finally:

@@ -28,6 +28,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "replay": ("auditor replay audits/run-20261121T050618Z-763f50",),
     "report": ("auditor report audits/run-20261121T050618Z-763f50 --format json",),
     "topology": ("auditor topology --config auditor.toml --topology zookeeper",),
+    "lister": ("auditor lister --bookkeeper-conf /opt/bookkeeper/conf/bookkeeper.conf --listen 0.0.0.0:3182",),
     "config": ("AUDITOR_BOOKIE_INFLIGHT=16 auditor config --config auditor.toml",),
     "doctor": ("auditor doctor --metadata-service-uri zk+hierarchical://zk1:2181/ledgers",),
 }

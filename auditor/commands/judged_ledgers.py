@@ -12,7 +12,7 @@ from auditor.commands.context import Context
 from auditor.evidence.newest_run import NewestRun
 from auditor.judging.copies import copies_of_ledgers, counts_json
 from auditor.judging.settle import Step
-from auditor.model.availability import AnswerStatus
+from auditor.model.availability import LISTED_BY_LISTER, AnswerStatus
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.identity import BookieId
@@ -127,6 +127,7 @@ def _ledger(evidence: LedgerEvidence, step: Step, set_aside: Mapping[int, str]) 
         "owner": owner_of(record.metadata),
         "looks": [ledger_look(look) for look in evidence.looks],
         "listing_false_negatives": verdict.listing_false_negatives,
+        "listed_by": _listed_by(evidence),
         "assurance": assurance(verdict.probes),
         "probes": verdict.probes.read if verdict.probes else 0,
         "random_probes": verdict.probes.random if verdict.probes else 0,
@@ -134,6 +135,12 @@ def _ledger(evidence: LedgerEvidence, step: Step, set_aside: Mapping[int, str]) 
         "only_maintenance": verdict.only_maintenance,
         "detail": set_aside.get(evidence.ledger_id, record.detail),
     }
+
+
+def _listed_by(evidence: LedgerEvidence) -> dict[BookieId, str]:
+    """Return the bookies whose last list came from a lister, with its address."""
+    last = {b: a for look in evidence.looks for b, a in look.answers.items()}
+    return {b: last[b].detail.removeprefix(LISTED_BY_LISTER) for b in sorted(last) if last[b].is_from_lister}
 
 
 def _metadata(metadata: LedgerMetadata) -> Json:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from auditor.bookie.listers import read_listers
 from auditor.clock import now_ms, utc_now
 from auditor.commands.context import Context, new_run_id
 from auditor.commands.endings import end_without_verdict
@@ -14,6 +15,7 @@ from auditor.commands.surroundings import cluster_and_terms
 from auditor.errors import StoreUnavailable
 from auditor.evidence.newest_run import NewestRun, newest_run
 from auditor.judging.judge import TooManyPoisoned
+from auditor.model.cluster import ClusterFacts
 from auditor.report.ledgers_text import render_ledgers
 from auditor.run.single_ledgers import Asker, audit_ledgers
 from auditor.telemetry import log
@@ -38,7 +40,7 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
         with open_store(uri, settings.zookeeper_limits(1)) as store:
             facts, terms = cluster_and_terms(context, store, store.bookies(0, now_ms), sources, run_id)
             newest = newest_run(settings.output, facts)
-            asker = asker_for(context, store, newest)
+            asker = asker_for(context, store, newest, facts)
             judged = audit_ledgers(asker, ids, terms)
             reads = store.counts.reads
     except StoreUnavailable as error:
@@ -61,7 +63,7 @@ def _say(context: Context, summary: Json, ledgers: Sequence[Json], findings: Seq
     )
 
 
-def asker_for(context: Context, store: MetadataStore, newest: NewestRun | None) -> Asker:
+def asker_for(context: Context, store: MetadataStore, newest: NewestRun | None, facts: ClusterFacts) -> Asker:
     """Return how ledgers are asked for in a command without Spark."""
     settings = context.settings
     bookies, judging = settings.bookie_limits(), settings.judging_limits()
@@ -75,4 +77,5 @@ def asker_for(context: Context, store: MetadataStore, newest: NewestRun | None) 
         judging,
         known_unable,
         settings.search_reads_max,
+        listers=read_listers(settings.lister_port, settings.lister_map, facts.instance_id),
     )

@@ -46,7 +46,7 @@ def topic(context: Context, names: Sequence[TopicName]) -> int:
             topics = stack.enter_context(_open_topics(context, store))
             facts, terms = cluster_and_terms(context, store, store.bookies(0, now_ms), sources, run_id)
             newest = newest_run(settings.output, facts)
-            asker = asker_for(context, store, newest)
+            asker = asker_for(context, store, newest, facts)
             audited = audit_topics(asker, topics, names, terms)
             reads = store.counts.reads + topics.counts.reads
     except StoreUnavailable as error:

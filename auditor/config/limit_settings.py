@@ -126,44 +126,44 @@ ZOOKEEPER_SETTINGS = (
         "Znodes read a second over the whole job, however many tasks read. 0: no limit.",
         "What BookKeeper's own auditor reaches, and a tenth of what ZooKeeper serves in batches. "
         "Sessions of brokers and bookies are not starved.",
-        low=0, high=10_000_000, commands=PLACING,
+        low=0, high=10_000_000, commands=PLACING | {"lister"},
     ),
     Setting(
         "zookeeper_batch_paths", _ZOOKEEPER, COUNT, "200",
         "Paths in one multiRead request (ZooKeeper 3.6 and later).",
         "200 znodes of some 500 bytes keep an answer at a tenth of jute.maxbuffer (1 MiB).",
-        low=1, high=1_000, commands=PLACING,
+        low=1, high=1_000, commands=PLACING | {"lister"},
     ),
     Setting(
         "zookeeper_inflight", _ZOOKEEPER, COUNT, "4",
         "multiRead requests outstanding for each reader.",
         "More gains nothing measurable and lengthens the queue for other sessions.",
-        low=1, high=64, commands=PLACING,
+        low=1, high=64, commands=PLACING | {"lister"},
     ),
     Setting(
         "zookeeper_session_timeout", _ZOOKEEPER, DURATION, "10s",
         "ZooKeeper session time-out to ask for.",
         "BookKeeper's zkTimeout default.",
-        low=_SECOND, high=5 * _MINUTE, commands=PLACING,
+        low=_SECOND, high=5 * _MINUTE, commands=PLACING | {"lister"},
     ),
     Setting(
         "zookeeper_connect_timeout", _ZOOKEEPER, DURATION, "15s",
         "Longest wait for the first connection before the metadata service counts as unreachable "
         "(exit 5).",
         "Long enough to try each of three servers and to sit out an election.",
-        low=100, high=10 * _MINUTE, commands=PLACING,
+        low=100, high=10 * _MINUTE, commands=PLACING | {"lister"},
     ),
     Setting(
         "zookeeper_retries", _ZOOKEEPER, COUNT, "3",
         "Times that a read is repeated after a lost connection or session.",
         "With the pause between them they span an election of the ensemble; more would hide an "
         "outage.",
-        low=0, high=100, commands=PLACING,
+        low=0, high=100, commands=PLACING | {"lister"},
     ),
     Setting(
         "zookeeper_retry_wait", _ZOOKEEPER, DURATION, "1s",
         "Pause before each repeated read.",
         "An election takes a few hundred milliseconds to a few seconds.",
-        low=0, high=5 * _MINUTE, commands=PLACING,
+        low=0, high=5 * _MINUTE, commands=PLACING | {"lister"},
     ),
 )  # fmt: skip

@@ -17,7 +17,7 @@ CLUSTER_SETTINGS = (
         "Address of the cluster in BookKeeper's own form: "
         "zk+hierarchical://host:2181,host2:2181/ledgers.",
         "No default: auditing the wrong cluster by accident would look like an answer.",
-        commands=frozenset({"run", "ledger", "topic", "topology", "config"}),
+        commands=frozenset({"run", "ledger", "topic", "topology", "lister", "config"}),
         required=frozenset({"run", "ledger", "topic", "topology"}),
     ),
     Setting(
@@ -188,6 +188,7 @@ OUTPUT_SETTINGS = (
         "format", _OUT, one_of("text", "json"), "text",
         "Form of the result on stdout: the report for people, or summary and findings as JSON.",
         "The first reader is a person.",
+        commands=EVERY_COMMAND - {"lister"},
     ),
     Setting(
         "quiet", _OUT, SWITCH, "false",

@@ -80,6 +80,19 @@ class Settings:
     zookeeper_connect_timeout_ms: int
     zookeeper_retries: int
     zookeeper_retry_wait_ms: int
+    lister_port: int
+    lister_map: str | None
+    bookkeeper_conf: str | None
+    ledger_dirs: tuple[str, ...] | None
+    index_dirs: tuple[str, ...] | None
+    bookie_id: str | None
+    bookie_address: str | None
+    listen: str | None
+    lister_connections: int
+    lister_ledgers_in_work: int
+    lister_answer_bytes_max: int
+    lister_keys_per_second: float
+    lister_view_age_max_ms: int
 
     def placement_rule(self) -> PlacementRule:
         """Return the placement policy and its parameters."""

@@ -161,6 +161,24 @@ def expected_groups(first: EntryId, last: EntryId, position: int, ensemble_size:
     return packed + (_GROUP.pack(tail_start, tail_start, tail, 0) if tail > 0 else b"")
 
 
+def expected_list(metadata: LedgerMetadata, bookie: BookieId) -> bytes:
+    """Return what a bookie should hold of a ledger, as groups of 24 bytes, segment by segment.
+
+    Where it is in one segment, a healthy bookie's answer equals it. Costs segments and runs of
+    those segments that name the bookie twice.
+    """
+    size, quorum = metadata.ensemble_size, metadata.write_quorum
+    groups = b""
+    for extent in extents(metadata):
+        at = positions(extent.segment.ensemble).get(bookie, ())
+        one = expected_groups(extent.first_entry_id, extent.last_entry_id, at[0], size, quorum) if len(at) == 1 else None
+        if at and one is None:
+            runs = expected_entries(extent, at, size, quorum).runs()
+            one = b"".join(_GROUP.pack(first, first, last - first + 1, 0) for first, last in runs)
+        groups += one or b""
+    return groups
+
+
 def _few_runs(runs: list[tuple[EntryId, int]]) -> bytes:
     """Pack at most two runs, neither a full window: equal ones are a progression of two."""
     if len(runs) == 2 and runs[0][1] == runs[1][1]:

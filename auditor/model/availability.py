@@ -46,6 +46,15 @@ NO_COOKIE = "neither registered nor known by a cookie"
 a bookie does not come back."""
 
 
+LISTED_BY_LISTER = "listed by its lister at "
+"""How the detail of a HELD answer, and of a greeting, begins when a lister listed for the bookie."""
+
+LISTER_SILENT = "its lister does not list: "
+"""How the detail of a greeting begins when a bookie's lister gave no list."""
+LISTER_CONTRADICTED = "its lister is not believed: "
+"""How the detail of a greeting begins when a bookie denies what its lister listed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One bookie's answer about one ledger at one look.
@@ -66,6 +75,11 @@ class Answer:
     retries: int = 0
     received_bytes: int = 0
     non_canonical: bool = False
+
+    @property
+    def is_from_lister(self) -> bool:
+        """Whether the list came from the bookie's lister, and not from the bookie."""
+        return self.detail.startswith(LISTED_BY_LISTER)
 
     @property
     def is_gone(self) -> bool:

@@ -39,7 +39,8 @@ def render_ledgers(
 
     The machine line is last. A ledger is {ledger_id, standing ("sound", ..., or "no_such_ledger"),
     exempt (reason or null), unknowns [reasons], metadata, owner, looks (as in a finding),
-    listing_false_negatives, assurance, probes, random_probes, copies, only_maintenance, detail}.
+    listing_false_negatives, assurance, probes, random_probes, copies, only_maintenance, detail,
+    listed_by {bookie: address of its lister}}.
     Only ledger_id and standing are required. Metadata is null or {state, format_version,
     ensemble_size, write_quorum, ack_quorum, last_entry_id, segments [{first_entry_id, ensemble}]}.
     """
@@ -115,6 +116,9 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
             width,
             "  ",
         )
+    if listed_by := ledger.get("listed_by"):
+        where = ", ".join(f"{printable(bookie, 60)} ({printable(at, 60)})" for bookie, at in listed_by.items())
+        yield from wrap(f"listed by the listers of {where}", width, "  ")
     yield from wrap(_copies(ledger.get("copies") or {}), width, "  ")
     if ledger.get("detail"):
         yield from wrap(printable(ledger["detail"], 1_000), width, "  ")

@@ -35,8 +35,20 @@ def first_screen(summary: Mapping[str, Any], width: int) -> Iterator[str]:
     That is which bookies cannot list, are in maintenance, are away for an upgrade, or were renamed.
     """
     absent = (upgrade_sentence(summary), *renamed_sentences(summary))
-    for sentence in (assurance_sentence(summary), *maintenance_sentences(summary), *absent):
+    for sentence in (assurance_sentence(summary), *lister_sentences(summary), *maintenance_sentences(summary), *absent):
         yield from wrap(sentence, width, "", SENTENCE_LINES_MAX) if sentence else ()
+
+
+def lister_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which listers did not list, and which are not believed. Stored runs may lack the field."""
+    listers = summary.get("listers") or {}
+    for one in listers.get("not_believed") or ():
+        yield f"The lister of bookie {one['bookie_id']} is not believed: {one['detail']}. None of its lists counts."
+    silent = listers.get("silent") or ()
+    if silent:
+        first = silent[0]
+        more = f", and {len(silent) - 1} more" if len(silent) > 1 else ""
+        yield f"No list came from the lister of bookie {first['bookie_id']} ({first['detail']}){more}: probed as without one."
 
 
 def assurance_sentence(summary: Mapping[str, Any]) -> str:

@@ -163,10 +163,15 @@ def _exempt(reasons: Mapping[str, int]) -> Iterator[str]:
     yield from table(rows, " " * 16)
 
 
+_LISTERS = ("its lister", "their listers")
+
+
 def _cost(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
     requests, bookies = summary["requests"], summary["bookies"]
     yield paint("What was asked", "bold", color)
     states = [f"{count(bookies[name])} {name}" for name in ("answered", "silent", "refused", "unsupported") if bookies[name]]
+    if bookies.get("listed_by_lister"):
+        states.append(f"{count(bookies['listed_by_lister'])} of them listed by {_LISTERS[bookies['listed_by_lister'] > 1]}")
     yield from wrap(
         f"bookies   {count(bookies['registered'])} registered ({count(bookies['readonly'])} read-only), "
         f"{count(bookies['named_by_ledgers'])} named by ledgers: {', '.join(states) or 'none asked'}{missing_words(summary)}",

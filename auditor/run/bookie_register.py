@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.bookie.listers import Listers
 from auditor.clock import now_ms
 from auditor.evidence.journal import Journal
 from auditor.evidence.new_rows import NewRows
@@ -15,7 +16,7 @@ from auditor.evidence.rows import bookie_records, bookie_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, READS
 from auditor.first_checker.reachability import recovery_gap_ms
-from auditor.model.availability import AnswerStatus, Greeting, ReadStatus
+from auditor.model.availability import LISTED_BY_LISTER, AnswerStatus, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.identity import BookieId
 from auditor.spark.lanes import Directory
@@ -47,6 +48,8 @@ class BookieRegister:
     """How often one bookie is read in a run for entries that it should not hold."""
     resumptions: int = 0
     """How often the run was gone on with."""
+    listers: Listers | None = None
+    """Where the bookies' listers are; None where none is asked."""
     seen: list[BookieRecord] = field(default_factory=list)
     """Every bookie at every look that is over, with how it greeted us."""
     registered: list[BookieRecord] = field(default_factory=list)
@@ -77,7 +80,7 @@ class BookieRegister:
         self._note_abilities()
         listed = frozenset(self._listed)
         unable = frozenset(self._unable) - listed
-        return Directory(addresses, unable, known_by_cookie(self.registered), listed)
+        return Directory(addresses, unable, known_by_cookie(self.registered), listed, listers=self.listers)
 
     def with_searches_left(self, directory: Directory) -> Directory:
         """Return the directory with how often each bookie may still be read for entries that it should not hold.
@@ -163,10 +166,11 @@ class BookieRegister:
     def _note_abilities(self) -> None:
         """Note which bookies the newly written answers show to be able, or unable, to list.
 
-        Costs reading three columns of the answers that were written since the last call.
+        Costs reading four columns of the answers that were written since the last call.
         """
-        for batch in self._new_answers.batches(["bookie_id", "ledger_id", "status"]):
-            held = pc.equal(batch["status"], AnswerStatus.HELD.value)
+        for batch in self._new_answers.batches(["bookie_id", "ledger_id", "status", "detail"]):
+            by_lister = pc.starts_with(batch["detail"], LISTED_BY_LISTER)
+            held = pc.and_not(pc.equal(batch["status"], AnswerStatus.HELD.value), by_lister)
             unsupported = pc.equal(batch["status"], Greeting.UNSUPPORTED.value)
             unable = pc.and_(pc.is_null(batch["ledger_id"]), unsupported)
             self._listed.update(pc.unique(batch.filter(held)["bookie_id"]).to_pylist())

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from auditor.bookie.client import AsyncLane
+from auditor.bookie.lane_with_lister import FOUND_OUT_BEFORE
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.clock import now_ms
 from auditor.config import BookieLimits
@@ -21,7 +22,7 @@ from auditor.first_checker.renaming import RenameCase, reads_due
 from auditor.model.availability import Answer, AnswerStatus, EntryRead
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import DigestType, LedgerMetadata
-from auditor.spark.lanes import FOUND_OUT_BEFORE, Directory
+from auditor.spark.lanes import Directory
 from auditor.summary.renames import NAME, rename_cases
 from auditor.zookeeper.metadata_store import MetadataStore
 

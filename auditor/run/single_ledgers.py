@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from auditor.bookie.client import LANES_AT_ONCE_MAX, AsyncLane
+from auditor.bookie.lane_with_lister import LaneWithLister, open_lane
 from auditor.bookie.late_lists import KNOWN_UNABLE, UNTRIED, ListPatience
+from auditor.bookie.listers import Listers
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.bookie.searching import SearchBudget, unread
 from auditor.config import BookieLimits, JudgingLimits
+from auditor.first_checker.schedule import expected_list
 from auditor.judging.judge import Judge
 from auditor.judging.set_aside import poison_step
 from auditor.judging.settle import Step, Todo, reading_rounds_max, settle_and_check
@@ -63,6 +66,8 @@ class Asker:
     """Bookies that an earlier run recorded as unable to list: entries are read there at once, beside the lists."""
     search_reads_max: int | None = None
     """Times one bookie is read for entries that it should not hold; None: no bound."""
+    listers: Listers | None = None
+    """Where the bookies' listers are; None where none is asked."""
     set_aside: dict[LedgerId, str] = field(default_factory=dict)
     """Filled on the way: why a ledger could not be judged."""
 
@@ -158,8 +163,8 @@ class _Round:
     async def _lists(self, ids: list[LedgerId]) -> None:
         asked: dict[BookieId, list[ListQuestion]] = {}
         for ledger_id in ids:
-            for question in self._steps[ledger_id].questions:
-                asked.setdefault(question.bookie_id, []).append(ListQuestion(ledger_id, question.expected_bytes))
+            for bookie, size in self._steps[ledger_id].questions:
+                asked.setdefault(bookie, []).append(ListQuestion(ledger_id, size, self._expected_list(ledger_id, bookie)))
         for answers in await asyncio.gather(*(self._list(b, questions) for b, questions in asked.items())):
             for answer in answers:
                 self._looks[answer.ledger_id].answers.setdefault(self._look, {})[answer.bookie_id] = answer
@@ -167,7 +172,7 @@ class _Round:
 
     async def _list(self, bookie: BookieId, questions: list[ListQuestion]) -> list[Answer]:
         status = self._undialled_status(bookie)
-        if status is None and bookie in self._unsupported:
+        if status is None and bookie in self._unsupported and not isinstance(self._lane(bookie), LaneWithLister):
             status = AnswerStatus.UNSUPPORTED
         if status is not None:
             why = unregistered_detail(bookie, self._cookies) if status is AnswerStatus.UNREGISTERED else ""
@@ -183,7 +188,7 @@ class _Round:
             self._unsupported.add(bookie)
         else:
             self._unsupported.discard(bookie)
-        if any(answer.status is AnswerStatus.HELD for answer in answers):
+        if any(answer.status is AnswerStatus.HELD and not answer.is_from_lister for answer in answers):
             self._listed.add(bookie)
 
     async def _settle_late_lists(self) -> bool:
@@ -232,6 +237,10 @@ class _Round:
             return AnswerStatus.UNREGISTERED
         return AnswerStatus.ADDRESS_UNKNOWN if self._addresses[bookie] is None else None
 
+    def _expected_list(self, ledger_id: LedgerId, bookie: BookieId) -> bytes | None:
+        metadata = self._looks[ledger_id].records[-1].metadata
+        return expected_list(metadata, bookie) if metadata and self._asker.listers else None
+
     def _digest(self, ledger_id: LedgerId) -> DigestType | None:
         metadata = self._looks[ledger_id].records[-1].metadata
         return metadata.digest_type if metadata else None
@@ -243,14 +252,15 @@ class _Round:
         if bookie not in self._lanes:
             address = self._addresses[bookie]
             assert address is not None, bookie
-            asker, can_list = self._asker, bookie in self._listed
-            self._lanes[bookie] = AsyncLane(
+            self._lanes[bookie] = open_lane(
                 bookie,
-                *address,
-                asker.limits,
+                address,
+                self._asker.limits,
                 self._look,
-                asker.now_ms,
-                has_listed=can_list,
+                self._asker.now_ms,
+                self._asker.listers,
+                has_listed=bookie in self._listed,
+                is_unable=bookie in self._unsupported,
                 patience=self._patience(bookie),
             )
         return self._lanes[bookie]

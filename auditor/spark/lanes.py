@@ -17,6 +17,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from auditor.bookie.client import LANES_AT_ONCE_MAX, AsyncLane
+from auditor.bookie.lane_with_lister import FOUND_OUT_BEFORE, LaneWithLister, open_lane
+from auditor.bookie.listers import Listers
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.bookie.searching import SearchBudget, unread
 from auditor.clock import now_ms
@@ -24,7 +26,7 @@ from auditor.config import BookieLimits
 from auditor.errors import StoreUnavailable
 from auditor.evidence.rows import Row, answer_row, greeting_row, read_row, table
 from auditor.evidence.schemas import ANSWERS, READS, with_read_counts
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.model.availability import LISTED_BY_LISTER, Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType
 from auditor.spark.lane_keys import lane_keys
@@ -33,8 +35,16 @@ from auditor.zookeeper.metadata_store import StoreAddress
 from auditor.zookeeper.registrations import unregistered_detail
 from auditor.zookeeper.session import ReadCounts
 
-QUESTIONS = pa.schema([("bookie_id", pa.string()), ("ledger_id", pa.int64()), ("expected_bytes", pa.int64())])
-"""A bookie to ask about a ledger. Key: (bookie_id, ledger_id). Where ledger_id is null the bookie is only greeted."""
+QUESTIONS = pa.schema(
+    [
+        ("bookie_id", pa.string()),
+        ("ledger_id", pa.int64()),
+        ("expected_bytes", pa.int64()),
+        ("expected_groups", pa.binary()),
+    ]
+)
+"""A bookie to ask about a ledger. Key: (bookie_id, ledger_id). Where ledger_id is null the bookie is only greeted.
+`expected_groups` is null where no lister is asked."""
 
 WANTED = pa.schema(
     [
@@ -49,9 +59,6 @@ WANTED = pa.schema(
 
 COUNTED_READS = with_read_counts(READS)
 """What the run writes."""
-
-FOUND_OUT_BEFORE = "it showed before that it cannot list: not asked again"
-"""Why a bookie that cannot list was not asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,8 @@ class Directory:
     searches_left: Mapping[BookieId, int] | None = None
     """How often each bookie may still be read for entries that it should not hold; 0 for one that is not named. None: as often
     as it is wanted."""
+    listers: Listers | None = None
+    """Where the bookies' listers are; None where none is asked."""
 
     def lanes(self) -> list[BookieId]:
         """The bookies with a lane of their own; all others share one more, in which nobody is dialled."""
@@ -79,7 +88,8 @@ class Directory:
 
         Each is greeted although no ledger may name it.
         """
-        return table(QUESTIONS, [(bookie, None, None) for bookie in self.lanes()])
+        nothing = [None] * (len(QUESTIONS) - 1)
+        return table(QUESTIONS, [(bookie, *nothing) for bookie in self.lanes()])
 
 
 def by_lane(rows: DataFrame, directory: Directory) -> DataFrame:
@@ -99,9 +109,10 @@ def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
 
     def work(batches: Batches) -> Batches:
         with _hold_conversation(directory, limits, look) as (loop, board):
-            for batch in batches:
-                answers = loop.run_until_complete(_ask_lists(board, batch))
-                yield table(ANSWERS, [answer_row(answer) for answer in answers])
+            asked = (loop.run_until_complete(_ask_lists(board, batch)) for batch in batches)
+            # A lister may be contradicted by the last batch: then none of its lists is believed.
+            for answers in asked if directory.listers is None else list(asked):
+                yield table(ANSWERS, [answer_row(board.unless_contradicted(answer)) for answer in answers])
             yield table(ANSWERS, board.greetings())
 
     return work
@@ -109,9 +120,9 @@ def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
 
 async def _ask_lists(board: _Switchboard, batch: pa.RecordBatch) -> list[Answer]:
     asked = []
-    for bookie, (ledgers, sizes) in _by_bookie(batch, "ledger_id", "expected_bytes").items():
-        pairs = zip(ledgers, sizes, strict=True)
-        questions = [ListQuestion(ledger, size) for ledger, size in pairs if ledger is not None]
+    for bookie, columns in _by_bookie(batch, *QUESTIONS.names[1:]).items():
+        cells = zip(*columns, strict=True)
+        questions = [ListQuestion(ledger, size, groups) for ledger, size, groups in cells if ledger is not None]
         asked.append(board.lists(bookie, questions))
     return list(chain.from_iterable(await asyncio.gather(*asked)))
 
@@ -207,7 +218,7 @@ class _Switchboard:
         if undialled is None:
             async with self._gate:
                 lane = await self._lane(bookie)
-                if bookie not in self._directory.unsupported:
+                if bookie not in self._directory.unsupported or isinstance(lane, LaneWithLister):
                     return await lane.lists(questions)
             undialled = AnswerStatus.UNSUPPORTED
         why = self._why(bookie, undialled)
@@ -226,13 +237,19 @@ class _Switchboard:
                 reads += await (await self._lane(bookie)).reads(asked)
         return reads
 
+    def unless_contradicted(self, answer: Answer) -> Answer:
+        """Return the answer, or INVALID if it is a list of a lister that the bookie contradicts."""
+        lane = self._open.get(answer.bookie_id)
+        return lane.unless_contradicted(answer) if isinstance(lane, LaneWithLister) else answer
+
     def greetings(self) -> list[tuple[object, ...]]:
         """How each dialled bookie as a whole behaved."""
         rows = []
         for bookie, lane in self._open.items():
             greeting, detail = lane.greeting()
-            if bookie in self._directory.unsupported and greeting is Greeting.ANSWERED:
-                greeting, detail = Greeting.UNSUPPORTED, FOUND_OUT_BEFORE
+            is_listed = detail.startswith(LISTED_BY_LISTER)
+            if bookie in self._directory.unsupported and greeting is Greeting.ANSWERED and not is_listed:
+                greeting, detail = Greeting.UNSUPPORTED, detail or FOUND_OUT_BEFORE
             rows.append(greeting_row(bookie, self._look, now_ms(), greeting, detail))
         return rows
 
@@ -251,9 +268,16 @@ class _Switchboard:
         if bookie not in self._open:
             address = self._directory.addresses[bookie]
             assert address is not None, bookie
-            has_listed = bookie in self._directory.listed
-            lane = AsyncLane(bookie, *address, self._limits, self._look, now_ms, has_listed=has_listed)
-            self._open[bookie] = lane
+            lane = self._open[bookie] = open_lane(
+                bookie,
+                address,
+                self._limits,
+                self._look,
+                now_ms,
+                self._directory.listers,
+                has_listed=bookie in self._directory.listed,
+                is_unable=bookie in self._directory.unsupported,
+            )
             await lane.greet()
         return self._open[bookie]
 

@@ -93,7 +93,8 @@ class Stages:
         At the first look every ledger of the shard, later those that the given judging of the look left wanting lists.
         """
         ids = None if judging is None else self._ledgers_left(look, judging, Todo.LISTS)
-        questions = map_batches(self._evidence(look, shard, asked=False, ids=ids), verdicts.asker_of(self.judging), QUESTIONS)
+        asker = verdicts.asker_of(self.judging, has_listers=directory.listers is not None)
+        questions = map_batches(self._evidence(look, shard, asked=False, ids=ids), asker, QUESTIONS)
         greetings = local_rows(self.spark, directory.greetings()) if directory.addresses else self._empty(QUESTIONS)
         lanes = by_lane(questions.unionByName(greetings), directory)
         self._write(map_batches(lanes, list_asker(directory, self.limits, look), ANSWERS), "evidence/answers")

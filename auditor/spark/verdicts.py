@@ -14,13 +14,15 @@ from auditor.config import JudgingLimits
 from auditor.evidence.gathered import evidence_by_ledger
 from auditor.evidence.rows import Row, table
 from auditor.evidence.schemas import SEEN, VERDICTS
+from auditor.first_checker.schedule import expected_list
 from auditor.judging.judge import Judge
 from auditor.judging.judged_rows import judge_to_row, set_aside, withheld
 from auditor.judging.set_aside import stopped_detail
 from auditor.judging.settle import Step, Todo, lists_demanded
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
-from auditor.model.identity import LedgerId
+from auditor.model.identity import BookieId, LedgerId
+from auditor.model.ledger import LedgerMetadata
 from auditor.spark.lanes import QUESTIONS, WANTED, wanted_rows
 from auditor.spark.ledgers import Batches, Work
 from auditor.spark.store import spark_type
@@ -67,7 +69,7 @@ def gather_evidence(ledgers: DataFrame, answers: DataFrame | None, reads: DataFr
     return rows.select(*SEEN.names)
 
 
-def asker_of(limits: JudgingLimits, *, careful: bool = False) -> Work:
+def asker_of(limits: JudgingLimits, *, careful: bool = False, has_listers: bool = False) -> Work:
     """Work on SEEN rows: the QUESTIONS the ledgers demand next. Nothing is judged: after the first look the rows are those of
     ledgers that judging left wanting lists. `careful`: in a child, so that this process outlives the ledger.
 
@@ -75,7 +77,16 @@ def asker_of(limits: JudgingLimits, *, careful: bool = False) -> Work:
     """
 
     def asked(evidence: LedgerEvidence) -> list[Row]:
-        return [(one.bookie_id, evidence.ledger_id, one.expected_bytes) for one in lists_demanded(evidence)]
+        metadata = evidence.looks[-1].record.metadata
+        return [
+            (
+                one.bookie_id,
+                evidence.ledger_id,
+                one.expected_bytes,
+                _expected_groups(metadata, one.bookie_id) if has_listers else None,
+            )
+            for one in lists_demanded(evidence)
+        ]
 
     def unasked(_: LedgerEvidence, __: str) -> list[Row]:
         return []
@@ -86,6 +97,11 @@ def asker_of(limits: JudgingLimits, *, careful: bool = False) -> Work:
             yield table(QUESTIONS, [row for rows in judge.judge_all(list(evidence_by_ledger(batch))) for row in rows])
 
     return work
+
+
+def _expected_groups(metadata: LedgerMetadata | None, bookie: BookieId) -> bytes | None:
+    """Return what the bookie should hold, to compare a lister's list with."""
+    return None if metadata is None else expected_list(metadata, bookie)
 
 
 def were_bookies_asked(look: int, only: tuple[int, Todo] | None) -> bool:

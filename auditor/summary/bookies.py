@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from auditor.evidence.schemas import ANSWERS
 from auditor.first_checker.reachability import LEDGERS_NAMED_MAX, BookieLook, Missed
-from auditor.model.availability import AnswerStatus, Greeting
+from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.identity import BookieId
 from auditor.model.ledger import RecordStatus
@@ -43,7 +43,7 @@ def with_greetings(records: Sequence[BookieRecord], answers: pa.Table, look: int
     greetings: dict[BookieId, tuple[Greeting, str]] = {}
     for row in mine.filter(pc.is_null(pc.field("ledger_id"))).select(["bookie_id", "status", "detail"]).to_pylist():
         one = (Greeting(row["status"]), row["detail"])
-        greetings[row["bookie_id"]] = min(one, greetings.get(row["bookie_id"], one), key=lambda it: _TELLING.index(it[0]))
+        greetings[row["bookie_id"]] = min(one, greetings.get(row["bookie_id"], one), key=_how_telling)
     named = set(pc.unique(mine.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value)["bookie_id"]).to_pylist())
     known = {record.bookie_id for record in records}
     at_ms = records[0].read_at_ms if records else pc.max(mine["asked_at_ms"]).as_py()
@@ -61,6 +61,15 @@ _TELLING = (
 )
 """Greetings in order of how much they prove. A bookie that cannot list answers all else; a bookie
 that answered once is not silent."""
+
+
+_TELLING_DETAILS = (LISTER_CONTRADICTED, LISTED_BY_LISTER, "")
+"""How the details of one greeting begin, likewise: that a lister listed shows where it was asked."""
+
+
+def _how_telling(greeting: tuple[Greeting, str]) -> tuple[int, int]:
+    said = next(number for number, prefix in enumerate(_TELLING_DETAILS) if greeting[1].startswith(prefix))
+    return _TELLING.index(greeting[0]), said
 
 
 def _with_greeting(record: BookieRecord, greetings: dict[BookieId, tuple[Greeting, str]]) -> BookieRecord:

@@ -24,6 +24,7 @@ from auditor.summary.assurance import (
     assurance_json,
     missing_on,
 )
+from auditor.summary.listers import listed_by_lister, listers_json
 from auditor.witness.finding_lines import LISTED, PROBED
 
 Json = dict[str, Any]
@@ -45,6 +46,7 @@ def circumstances_json(
     """
     return {
         "bookies": bookie_counts(records, named_by_ledgers),
+        "listers": listers_json(records),
         "bookies_unheard": unheard(records),
         "bookies_away": away_bookies(records),
         "bookies_gone": gone_bookies(records),
@@ -73,6 +75,7 @@ def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> dic
         "silent": greeted(Greeting.SILENT),
         "refused": greeted(Greeting.REFUSED),
         "unsupported": greeted(Greeting.UNSUPPORTED),
+        "listed_by_lister": len(listed_by_lister(records)),
         "away": len(_away_ids(last)),
         "gone": len(_gone_ids(last)),
     }

@@ -77,7 +77,7 @@ class InProcessStages:
         ids = self.suspects.ledgers_left(look, judging, Todo.LISTS)
         ask, question = (
             list_asker(directory, self.limits, look),
-            asker_of(self.judging, careful=True),
+            asker_of(self.judging, careful=True, has_listers=directory.listers is not None),
         )
         with self.stop.raised_at_once():
             questions = [directory.greetings(), *question(self._evidence_batches(ids))]

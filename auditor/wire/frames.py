@@ -18,6 +18,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from auditor.errors import LocalProtocolError, PeerProtocolError
 from auditor.model.identity import ENTRY_ID_MAX, LEDGER_ID_MAX
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
+from auditor.wire.unknown_fields import LISTER_FIELD, unknown_bytes
 
 LENGTH_BYTES = 4
 """The length in front of each frame does not count itself."""
@@ -148,7 +149,7 @@ def encode_start_tls(txn_id: int) -> bytes:
 class Response(NamedTuple):
     """A decoded response. `ledger_id` and `entry_id` are None where it names none.
 
-    `payload` is the list (GET_LIST), the stored entry (READ) or the plugin's bytes (AUTH).
+    `payload` is the list, the stored entry, the plugin's bytes (AUTH) or a lister's identity (INFO).
     `operation` and `status` are the numbers as sent, which may be newer than the enums.
     """
 
@@ -184,7 +185,8 @@ def decode_response(body: bytes) -> Response:
         read = message.readResponse
         return Response(1, txn_id, status or read.status, read.ledgerId, read.entryId, read.body)
     if operation == 8 and message.HasField("getBookieInfoResponse"):
-        return Response(8, txn_id, status or message.getBookieInfoResponse.status, None, None, b"")
+        who = unknown_bytes(message, LISTER_FIELD)
+        return Response(8, txn_id, status or message.getBookieInfoResponse.status, None, None, who)
     if operation == 5 and message.HasField("authResponse"):
         return Response(5, txn_id, status, None, None, message.authResponse.payload)
     if status == Status.EOK and not (operation == Operation.START_TLS and message.HasField("startTLSResponse")):

@@ -33,13 +33,14 @@ LONGER_FUNCTIONS = {
 
 HOMES = {
     "kazoo": ("auditor/zookeeper/", "auditor/sandbox/seeder.py"),  # the seeder writes; the auditor's own access cannot
-    "socket": ("auditor/bookie/", "auditor/sandbox/", "auditor/topology/host_names.py"),
+    "socket": ("auditor/bookie/", "auditor/lister/server.py", "auditor/sandbox/", "auditor/topology/host_names.py"),
     "ssl": ("auditor/bookie/",),
     "pyspark": ("auditor/spark/",),
     "prometheus_client": ("auditor/telemetry/metrics.py",),
     "google": ("auditor/wire/",),
     "subprocess": (
         "auditor/java.py",
+        "auditor/lister/directory_reader.py",
         "auditor/sandbox/zookeeper_server.py",
         "auditor/spark/class_archive.py",
         "auditor/topology/script.py",

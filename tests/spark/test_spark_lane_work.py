@@ -49,7 +49,7 @@ def reads(cluster: SandboxCluster, where: Directory, wanted: Sequence[tuple[str,
 
 def lists(where: Directory, bookies: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Status and detail of what each bookie said of ledger 7."""
-    rows = table(QUESTIONS, [(bookie, LEDGER, 64) for bookie in bookies])
+    rows = table(QUESTIONS, [(bookie, LEDGER, 64, None) for bookie in bookies])
     told = [row for row in rows_of(list_asker(where, LIMITS, 1)(iter([rows]))) if row["ledger_id"] is not None]
     return {row["bookie_id"]: (row["status"], row["detail"]) for row in told}
 

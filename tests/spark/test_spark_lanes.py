@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
@@ -16,6 +15,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType
 from support.audits import Outcome, audit
 
+from auditor.evidence.rows import table
 from auditor.sandbox.bookie import Bookie
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark import stages
@@ -76,8 +76,8 @@ def answers(outcome: Outcome) -> list[dict[str, Any]]:
 
 def lanes(spark: SparkSession, addresses: list[str], asked: list[str]) -> list[set[str]]:
     """The bookies in each partition, when each of `asked` is asked about a hundred ledgers."""
-    rows = [(bookie, ledger, 0) for bookie in asked for ledger in range(100)]
-    batch = pa.RecordBatch.from_arrays([pa.array(column) for column in zip(*rows, strict=True)], schema=QUESTIONS)
+    rows = [(bookie, ledger, 0, None) for bookie in asked for ledger in range(100)]
+    batch = table(QUESTIONS, rows)
     directory = Directory(dict.fromkeys(addresses, ("h", 1)), frozenset())
     parts = by_lane(local_rows(spark, batch), directory).select("bookie_id").rdd.glom().collect()
     return [{row["bookie_id"] for row in part} for part in parts]

@@ -164,7 +164,7 @@ def test_what_a_judging_left_wanting_lists_is_asked_about(run: Place, monkeypatc
     left = LeftOver()
     left.by_call[2, 1, Todo.LISTS] = [4]
     stages_of(run, left).ask_lists(2, DIRECTORY, SHARD, 1)
-    assert [((JUDGING,), {"careful": True})] == asker.made_with
+    assert [((JUDGING,), {"careful": True, "has_listers": False})] == asker.made_with
     assert [[4]] == seen_by(asker)
     assert [((DIRECTORY, LIMITS, 2), {})] == lists.made_with
     greetings = [{"bookie_id": bookie} for bookie in ("b1", "b2")]

@@ -1,0 +1,77 @@
+"""A conversation with a lister: each connection must say for which bookie it speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from auditor.bookie.answers import End, Evidence
+from auditor.bookie.client import AsyncLane
+from auditor.bookie.late_lists import LateLists
+from auditor.bookie.link import Link
+from auditor.bookie.listing import ListingProof
+from auditor.bookie.patient_conversation import PatientConversation
+from auditor.config import BookieLimits
+from auditor.model.availability import Greeting
+from auditor.model.identity import BookieId
+from auditor.wire.bookie_connection import Answered, AnswerTooLarge
+from auditor.wire.frames import Operation, Status, status_name
+from auditor.wire.lister_identity import ListerIdentity, decode_identity
+
+CONNECT_TIMEOUT_MS = 2_000
+"""How long a lister may take to accept a connection. It is beside the bookie, which was reached; a
+firewall that drops what goes to its port must not cost more."""
+
+
+def of_lister(limits: BookieLimits) -> BookieLimits:
+    """Return the limits for a conversation with a lister: one short attempt to connect."""
+    return replace(limits, connect_attempts_max=1, connect_timeout_ms=min(limits.connect_timeout_ms, CONNECT_TIMEOUT_MS))
+
+
+class ListerConversation(PatientConversation):
+    """A conversation that ends as refused if GET_BOOKIE_INFO is not answered by the expected lister."""
+
+    def expect(self, identity: ListerIdentity) -> None:
+        """Set who must answer. Call before anything is asked."""
+        self._expected = identity
+
+    def on_answers(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
+        for event in events:
+            if isinstance(event, Answered) and event.operation == Operation.GET_BOOKIE_INFO:
+                problem = self._problem(event)
+                if problem:
+                    self._finish(End(Greeting.REFUSED, "refused", problem))
+                    return
+        super().on_answers(link, events)
+
+    def _problem(self, event: Answered) -> str:
+        """Return why this is not the expected lister at work, or ""."""
+        if event.status != Status.EOK:
+            return f"{status_name(event.status)}: its lister says that the bookie does not serve"
+        found, expected = decode_identity(event.payload), self._expected
+        if found is None:
+            return "what answers there is not a lister"
+        if (found.bookie_id, found.instance_id) != (expected.bookie_id, expected.instance_id):
+            return f"it is the lister of bookie {found.bookie_id} in cluster {found.instance_id}"
+        return ""
+
+
+class ListerLane(AsyncLane):
+    """The lane of a bookie's lister. Its answers are those of the bookie; it can only list."""
+
+    def __init__(
+        self,
+        identity: ListerIdentity,
+        address: tuple[str, int],
+        limits: BookieLimits,
+        look: int,
+        now_ms: Callable[[], int],
+    ) -> None:
+        bookie_id: BookieId = identity.bookie_id
+        bounds = of_lister(limits)
+        evidence = Evidence(bookie_id, look, bounds.groups_max, bounds.frame_bytes_max, now_ms)
+        proof = ListingProof(has_listed=True)
+        late = LateLists(None, evidence, proof, bounds.rpc_timeout_ms / 1000)
+        conversation = ListerConversation(address, bounds, evidence, proof, late)
+        conversation.expect(identity)
+        self._conversation = conversation

@@ -1,0 +1,69 @@
+"""Where listers are: beside each bookie at one port, or where a file says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from auditor.errors import ConfigError
+from auditor.model.address import split_host_port
+from auditor.model.identity import BookieId
+
+MAP_BYTES_MAX = 4 * 2**20
+"""Largest map of listers read, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listers:
+    """The listers of one cluster. `instance_id` is the cluster's: a lister of another is not believed.
+
+    `port` is that of the lister on each bookie's host, None for none; `addresses` go before it.
+    """
+
+    instance_id: str | None
+    port: int | None = None
+    addresses: Mapping[BookieId, tuple[str, int]] = field(default_factory=dict)
+
+    def address_of(self, bookie_id: BookieId, host: str) -> tuple[str, int] | None:
+        """Return where the lister of a bookie on this host should be, None if there should be none."""
+        beside = None if self.port is None else (host, self.port)
+        return self.addresses.get(bookie_id, beside)
+
+
+def read_listers(port: int, map_file: str | None, instance_id: str | None) -> Listers | None:
+    """Return the listers that the settings name, None if they name none (port 0, no file).
+
+    Raises ConfigError if the file cannot be read or used.
+    """
+    if not port and map_file is None:
+        return None
+    addresses = parse_map(_read(Path(map_file)), map_file) if map_file is not None else {}
+    return Listers(instance_id, port or None, addresses)
+
+
+def parse_map(text: str, name: str) -> dict[BookieId, tuple[str, int]]:
+    """Return the addresses in lines `BOOKIE_ID HOST:PORT`; # begins a comment. Raises ConfigError."""
+    found: dict[BookieId, tuple[str, int]] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        named = split_host_port(words[1]) if len(words) == 2 else None
+        if named is None or named[1] is None:
+            raise ConfigError(f"line {number} of the map of listers {name} is not of the form BOOKIE_ID HOST:PORT")
+        if words[0] in found:
+            raise ConfigError(f"line {number} of the map of listers {name} names bookie {words[0]} again")
+        found[words[0]] = named[0], named[1]
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAP_BYTES_MAX + 1)
+    except OSError as error:
+        raise ConfigError(f"the map of listers {path} cannot be read: {error.strerror}") from None
+    if len(data) > MAP_BYTES_MAX:
+        raise ConfigError(f"the map of listers {path} is larger than {MAP_BYTES_MAX} bytes")
+    return data.decode("utf-8", "replace")

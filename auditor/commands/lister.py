@@ -1,0 +1,150 @@
+"""`auditor lister`: serves a bookie's lists of entries from its index, until SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
+from auditor.config import Settings
+from auditor.errors import ConfigError, StoreUnavailable
+from auditor.lister.bookie_configuration import DEFAULT_BOOKIE_PORT, BookieConfiguration, read_configuration, with_directories
+from auditor.lister.cookie import Cookie, check_cookie
+from auditor.lister.directory_reader import DirectoryReader
+from auditor.lister.ledger_lists import ListLimits
+from auditor.lister.server import ListerServer, ServerLimits, report_to
+from auditor.lister.serving import ServingCheck
+from auditor.model.address import split_host_port
+from auditor.wire.service_uri import parse as parse_uri
+from auditor.zookeeper.metadata_store import open_store
+
+ROCKSDICT = "0.3.29"
+"""The only version of rocksdict that was seen to read a running bookie's index without a false hole."""
+
+
+def lister(context: Context) -> int:
+    """Serve until SIGTERM or SIGINT. Returns 0, or 5 if the address cannot be listened on.
+
+    Raises ConfigError if the directories are not those of the bookie that is configured.
+    """
+    settings = context.settings
+    _require_rocksdict()
+    configured = configuration(settings)
+    cookie = check_cookie(configured)
+    address = bookie_address(settings, configured, cookie)
+    host, port = _host_port("listen", settings.listen or "", is_listening=True)
+    try:
+        _check_instance(settings, cookie)
+    except StoreUnavailable as error:
+        context.note(f"auditor: {error}")
+        return EXIT_UNREACHABLE
+    with tempfile.TemporaryDirectory(prefix="auditor-lister-") as scratch:
+        server = _server(context, configured, cookie, address, Path(scratch))
+        return asyncio.run(_serve(context, server, host, port))
+
+
+def configuration(settings: Settings) -> BookieConfiguration:
+    """Return what the bookie's file says, with what is given by flag in its place. Raises ConfigError."""
+    if settings.bookkeeper_conf is None and (settings.ledger_dirs is None or settings.bookie_id is None):
+        raise ConfigError("a lister needs --bookkeeper-conf FILE, or --ledger-dirs DIR[,DIR…] and --bookie-id ID")
+    read = read_configuration(Path(settings.bookkeeper_conf)) if settings.bookkeeper_conf else None
+    ledgers = tuple(map(Path, settings.ledger_dirs or ())) or (read.ledger_directories if read else ())
+    indexes = tuple(map(Path, settings.index_dirs or ()))
+    if not indexes and read is not None and settings.ledger_dirs is None:
+        indexes = read.index_directories
+    return with_directories(
+        ledgers,
+        indexes,
+        settings.bookie_id or (read.bookie_id if read else None),
+        read.host if read else None,
+        read.port if read else DEFAULT_BOOKIE_PORT,
+        settings.bookkeeper_conf or "ledger_dirs",
+    )
+
+
+def bookie_address(settings: Settings, configured: BookieConfiguration, cookie: Cookie) -> tuple[str, int]:
+    """Return where the bookie itself answers. Raises ConfigError if nothing says where."""
+    if settings.bookie_address is not None:
+        return _host_port("bookie_address", settings.bookie_address)
+    if configured.host is not None:
+        return configured.host, configured.port
+    named = split_host_port(cookie.bookie_id)
+    if named is not None and named[1] is not None:
+        return named[0], named[1]
+    raise ConfigError(f"the id {cookie.bookie_id} is no address: give --bookie-address HOST:PORT of the bookie")
+
+
+def _host_port(key: str, text: str, *, is_listening: bool = False) -> tuple[str, int]:
+    if is_listening and text.endswith(":0"):
+        host = split_host_port(text.removesuffix(":0"))
+        if host is not None:
+            return host[0], 0
+    named = split_host_port(text)
+    if named is None or named[1] is None:
+        raise ConfigError(f"{key} is {text!r}: HOST:PORT is expected")
+    return named[0], named[1]
+
+
+def _check_instance(settings: Settings, cookie: Cookie) -> None:
+    """Compare the cookie with the cluster, where one is named. Raises ConfigError or StoreUnavailable."""
+    if settings.metadata_service_uri is None:
+        return
+    with open_store(parse_uri(settings.metadata_service_uri), settings.zookeeper_limits(1)) as store:
+        instance_id = store.cluster_facts().instance_id
+    if instance_id != cookie.instance_id:
+        raise ConfigError(f"the cookie is of cluster {cookie.instance_id}, the metadata service has cluster {instance_id}")
+
+
+def _require_rocksdict() -> None:
+    try:
+        found = version("rocksdict")
+    except PackageNotFoundError:
+        found = "none"
+    if found != ROCKSDICT:
+        raise ConfigError(
+            f"a lister needs rocksdict {ROCKSDICT}, found {found}: pip install 'bookkeeper-cluster-auditor[lister]'"
+        )
+
+
+def _server(
+    context: Context, configured: BookieConfiguration, cookie: Cookie, address: tuple[str, int], scratch: Path
+) -> ListerServer:
+    settings = context.settings
+    limits = ListLimits(
+        settings.lister_answer_bytes_max, settings.lister_keys_per_second, settings.lister_view_age_max_ms / 1000
+    )
+    readers = [
+        DirectoryReader(
+            index / "current" / "locations",
+            ledger / "current",
+            scratch / f"links-{number}",
+            limits,
+            report_to(context.logger, str(ledger)),
+        )
+        for number, (ledger, index) in enumerate(zip(configured.ledger_directories, configured.index_directories, strict=True))
+    ]
+    bounds = ServerLimits(settings.lister_connections, settings.lister_ledgers_in_work)
+    return ListerServer(configured, cookie, readers, ServingCheck(address, configured, cookie), bounds, context.logger)
+
+
+async def _serve(context: Context, server: ListerServer, host: str, port: int) -> int:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    try:
+        try:
+            port = await server.start(host, port)
+        except OSError as error:
+            context.note(f"auditor: cannot listen on {host}:{port}: {error.strerror}")
+            return EXIT_UNREACHABLE
+        context.say(f"listening on {f'[{host}]' if ':' in host else host}:{port}\n")
+        context.logger.info("lister_started", port=port)
+        await ended.wait()
+        context.logger.info("lister_stopped")
+        return EXIT_SOUND
+    finally:
+        await server.stop()

@@ -1,0 +1,115 @@
+"""Reads from a bookie's own configuration file what a lister needs: directories, id and address.
+
+The file is a Java properties file (bookkeeper.conf). Only the keys below are read; secrets in other
+keys are never kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from auditor.errors import ConfigError
+from auditor.model.identity import BookieId
+
+DEFAULT_BOOKIE_PORT = 3181
+"""bookiePort where the file does not set it."""
+DEFAULT_LEDGER_DIRECTORIES = ("/tmp/bk-data",)  # noqa: S108 - BookKeeper's own default
+"""ledgerDirectories where the file does not set it."""
+DB_LEDGER_STORAGE = "DbLedgerStorage"
+
+_LEDGER_DIRECTORIES = "ledgerDirectories"
+_INDEX_DIRECTORIES = "indexDirectories"
+
+
+@dataclass(frozen=True, slots=True)
+class BookieConfiguration:
+    """What a bookie is configured to be.
+
+    `ledger_directories` and `index_directories` are in the order configured, as long as each other:
+    a ledger lives in the pair with the number `ledger id mod n`. `bookie_id` is None if the file
+    leaves it to the host's name. `host` is None likewise.
+    """
+
+    ledger_directories: tuple[Path, ...]
+    index_directories: tuple[Path, ...]
+    bookie_id: BookieId | None = None
+    host: str | None = None
+    port: int = DEFAULT_BOOKIE_PORT
+
+
+def read_configuration(path: Path) -> BookieConfiguration:
+    """Return the configuration in a bookkeeper.conf.
+
+    Raises ConfigError if the file cannot be read, names another storage than DbLedgerStorage, or
+    pairs ledger and index directories unequally (such a bookie does not start either).
+    """
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ConfigError(f"bookkeeper_conf {path} cannot be read: {error.strerror}") from None
+    return configuration_of(parse_properties(text), str(path))
+
+
+def configuration_of(properties: Mapping[str, str], name: str) -> BookieConfiguration:
+    """Return the configuration that these properties describe. `name` is for messages."""
+    storage = properties.get("ledgerStorageClass", "")
+    if storage and not storage.endswith(f".{DB_LEDGER_STORAGE}"):
+        raise ConfigError(f"{name}: ledgerStorageClass is {storage}, a lister reads {DB_LEDGER_STORAGE} only")
+    ledgers = _paths(properties.get(_LEDGER_DIRECTORIES, "")) or tuple(map(Path, DEFAULT_LEDGER_DIRECTORIES))
+    port = properties.get("bookiePort", str(DEFAULT_BOOKIE_PORT))
+    if not port.isascii() or not port.isdigit():
+        raise ConfigError(f"{name}: bookiePort is {port!r}, not a port")
+    host = properties.get("advertisedAddress") or None
+    bookie_id = properties.get("bookieId") or (f"{host}:{port}" if host else None)
+    return with_directories(ledgers, _paths(properties.get(_INDEX_DIRECTORIES, "")), bookie_id, host, int(port), name)
+
+
+def with_directories(
+    ledgers: tuple[Path, ...], indexes: tuple[Path, ...], bookie_id: str | None, host: str | None, port: int, name: str
+) -> BookieConfiguration:
+    """Return a configuration whose index directories default to the ledger directories.
+
+    Raises ConfigError if there are not as many of the one as of the other.
+    """
+    indexes = indexes or ledgers
+    if len(ledgers) != len(indexes):
+        raise ConfigError(f"{name}: {len(ledgers)} ledger directories and {len(indexes)} index directories do not match")
+    return BookieConfiguration(ledgers, indexes, bookie_id, host, port)
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Return the keys and values of a Java properties file. A later key replaces an earlier one.
+
+    Understands comments, `=`, `:` or a space between key and value, and lines continued by a
+    backslash. Escapes other than a doubled backslash are kept as they are.
+    """
+    found: dict[str, str] = {}
+    for line in _logical_lines(text):
+        cut = min((at for at in map(line.find, "=: \t") if at >= 0), default=len(line))
+        key, rest = line[:cut], line[cut:].strip()
+        value = rest[1:].strip() if rest[:1] in ("=", ":") else rest
+        found[key] = value.replace("\\\\", "\\")
+    return found
+
+
+def _logical_lines(text: str) -> list[str]:
+    lines: list[str] = []
+    is_continued = False
+    for raw in text.splitlines():
+        line = raw.strip()
+        if not is_continued and (not line or line[0] in "#!"):
+            continue
+        ends_open = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        part = line[:-1] if ends_open else line
+        if is_continued:
+            lines[-1] += part
+        else:
+            lines.append(part)
+        is_continued = ends_open
+    return lines
+
+
+def _paths(value: str) -> tuple[Path, ...]:
+    return tuple(Path(part.strip()) for part in value.split(",") if part.strip())

@@ -1,0 +1,112 @@
+"""Parses the cookie (`current/VERSION`) by which a directory says whose it is.
+
+The first line is a layout version, the rest is protobuf text (DataFormats.CookieFormat). The cookie
+is the same in every directory of a bookie.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from auditor.errors import ConfigError
+from auditor.lister.bookie_configuration import BookieConfiguration
+from auditor.model.identity import BookieId
+
+COOKIE = Path("current") / "VERSION"
+COOKIE_BYTES_MAX = 64 * 2**10
+"""Longest cookie that is read; a real one has some hundred bytes."""
+
+_FIELD = re.compile(r'^(\w+): "(.*)"$')
+_ESCAPE = re.compile(r"\\(n|t|r|\"|\\|'|[0-7]{1,3})")
+_PLAIN = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "'": "'"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cookie:
+    """What a cookie says: the bookie, its cluster, and its directories in order.
+
+    `index_directories` is None in cookies of releases that do not record them.
+    """
+
+    bookie_id: BookieId
+    instance_id: str | None
+    ledger_directories: tuple[str, ...]
+    index_directories: tuple[str, ...] | None
+
+
+def parse_cookie(text: str) -> Cookie:
+    """Return the cookie in the text of a VERSION file. Raises ConfigError with what is wrong."""
+    version, _, body = text.partition("\n")
+    if not version.strip().isdigit():
+        raise ConfigError(f"a cookie begins with a layout version, this one with {version[:40]!r}")
+    fields: dict[str, str] = {}
+    for line in body.splitlines():
+        match = _FIELD.match(line.strip())
+        if match is not None:
+            fields[match[1]] = _ESCAPE.sub(_unescape, match[2])
+    if "bookieHost" not in fields or "ledgerDirs" not in fields:
+        raise ConfigError("the cookie names no bookie (bookieHost) or no ledger directories (ledgerDirs)")
+    indexes = fields.get("indexDirs")
+    return Cookie(
+        fields["bookieHost"],
+        fields.get("instanceId") or None,
+        _directories(fields["ledgerDirs"]),
+        None if indexes is None else _directories(indexes),
+    )
+
+
+def read_cookie(directory: Path) -> Cookie:
+    """Return the cookie of one ledger or index directory. Raises ConfigError with the reason."""
+    path = directory / COOKIE
+    try:
+        with path.open("rb") as file:
+            data = file.read(COOKIE_BYTES_MAX)
+    except OSError as error:
+        raise ConfigError(f"the cookie {path} cannot be read: {error.strerror}") from None
+    try:
+        return parse_cookie(data.decode("utf-8", "replace"))
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def check_cookie(configured: BookieConfiguration) -> Cookie:
+    """Return the cookie that all directories of a bookie share.
+
+    Raises ConfigError where the cookies differ from each other, or from what is configured: the
+    bookie id, the port, or a list of directories.
+    """
+    places = dict.fromkeys((*configured.ledger_directories, *configured.index_directories))
+    cookies = [read_cookie(place) for place in places]
+    cookie = cookies[0]
+    for place, other in zip(places, cookies, strict=True):
+        if other != cookie:
+            raise ConfigError(f"the cookies of {next(iter(places))} and {place} differ: not the directories of one bookie")
+    if configured.bookie_id is not None and configured.bookie_id != cookie.bookie_id:
+        raise ConfigError(f"the cookie is of bookie {cookie.bookie_id}, configured is {configured.bookie_id}")
+    _check_directories("ledger", configured.ledger_directories, cookie.ledger_directories)
+    if cookie.index_directories is not None:
+        _check_directories("index", configured.index_directories, cookie.index_directories)
+    return cookie
+
+
+def _check_directories(what: str, configured: Sequence[Path], recorded: Sequence[str]) -> None:
+    if [str(one) for one in configured] != [str(Path(one)) for one in recorded]:
+        told = ", ".join(map(str, configured))
+        raise ConfigError(
+            f"the cookie records the {what} directories {', '.join(recorded)}; configured are {told}, in this order"
+        )
+
+
+def _directories(value: str) -> tuple[str, ...]:
+    """Split `<count> TAB <directory> TAB ...`. Raises ConfigError if the count is wrong."""
+    count, *directories = value.split("\t")
+    if not count.isdigit() or int(count) != len(directories) or not directories:
+        raise ConfigError(f"a list of directories is {value!r}: a count and as many directories are expected")
+    return tuple(directories)
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return _PLAIN.get(match[1]) or chr(int(match[1], 8))

@@ -1,0 +1,130 @@
+"""The lister's side of one reader process: one request at a time, restarted when it dies."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from threading import Timer
+from typing import Any, BinaryIO, cast
+
+from auditor.lister.ledger_lists import ListLimits
+from auditor.lister.reader_process import encode_message, read_exactly, receive
+
+READ_TIMEOUT_S = 60.0
+"""How long one request to a reader process may take: a disk that hangs, or an index read at less
+than any useful rate. The process is then killed."""
+COMMAND = (sys.executable, "-m", "auditor.lister.reader_process")
+
+
+class DirectoryReader:
+    """The reader of one directory. `lists` may be called from many tasks of one event loop.
+
+    `on_report` is told what each request reports beside lists: `reasons`, `view_age_ms`,
+    `missing_logs`.
+    """
+
+    def __init__(
+        self,
+        locations: Path,
+        logs: Path,
+        links: Path,
+        limits: ListLimits,
+        on_report: Callable[[Mapping[str, Any]], None],
+        command: Sequence[str] = COMMAND,
+        timeout_s: float = READ_TIMEOUT_S,
+    ) -> None:
+        self._terms = {
+            "locations": str(locations),
+            "logs": str(logs),
+            "links": str(links),
+            "answer_bytes_max": limits.answer_bytes_max,
+            "keys_per_second": limits.keys_per_second,
+            "view_age_max_s": limits.view_age_max_s,
+        }
+        self._links = links
+        self._on_report = on_report
+        self._command = list(command)
+        self._timeout_s = timeout_s
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread = ThreadPoolExecutor(1, "lister-reader")
+        self._view_at: float | None = None
+
+    @property
+    def view_age_ms(self) -> int | None:
+        """The age of the view from which lists were last made; None before the first, or in doubt."""
+        return None if self._view_at is None else int((time.monotonic() - self._view_at) * 1000)
+
+    async def lists(self, ledgers: Sequence[int]) -> list[bytes | None]:
+        """Return each ledger's encoded list; None where nothing may be said of it."""
+        loop = asyncio.get_running_loop()
+        found: list[bytes | None] = []
+        while len(found) < len(ledgers):
+            found += await loop.run_in_executor(self._thread, self._ask, list(ledgers[len(found) :]))
+        return found
+
+    def _ask(self, ledgers: list[int]) -> list[bytes | None]:
+        """Return the lists of the first of these ledgers, at least one; all None if reading failed."""
+        process = self._start_if_needed()
+        watchdog = Timer(self._timeout_s, process.kill)
+        watchdog.start()
+        try:
+            return self._exchange(process, ledgers)
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            self._end()
+            why = "it did not answer in time" if watchdog.finished.is_set() else f"it ended: {error}"
+            self._on_report({"reasons": [f"the reader process was lost, {why}"], "view_age_ms": None, "missing_logs": {}})
+            return [None] * len(ledgers)
+        finally:
+            watchdog.cancel()
+
+    def _exchange(self, process: subprocess.Popen[bytes], ledgers: list[int]) -> list[bytes | None]:
+        requests, answers = cast(BinaryIO, process.stdin), cast(BinaryIO, process.stdout)
+        requests.write(encode_message({"ledgers": ledgers}))
+        requests.flush()
+        head = receive(answers)
+        if head is None:
+            raise EOFError(f"exit code {process.poll()}")
+        found: list[bytes | None] = []
+        for size in head["sizes"]:
+            payload = read_exactly(answers, size) if size >= 0 else None
+            if size >= 0 and payload is None:
+                raise EOFError("in the middle of an answer")
+            found.append(payload)
+        if not 1 <= len(found) <= len(ledgers):
+            raise ValueError(f"{len(found)} answers to {len(ledgers)} questions")
+        age_ms = head["view_age_ms"]
+        self._view_at = None if age_ms is None else time.monotonic() - age_ms / 1000
+        self._on_report(head)
+        return found
+
+    def _start_if_needed(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            self._links.mkdir(parents=True, exist_ok=True)
+            self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
+            requests = cast(BinaryIO, self._process.stdin)
+            requests.write(encode_message(self._terms))
+            requests.flush()
+        return self._process
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with suppress(OSError):  # what is still buffered has nowhere to go
+                        pipe.close()
+
+    def close(self) -> None:
+        """End the process. A request at work fails. May be called again."""
+        if self._process is not None:
+            self._process.kill()
+        self._thread.shutdown(wait=True)
+        self._end()

@@ -1,0 +1,142 @@
+"""Makes the list of one ledger's entries from an index view and the names of the entry logs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from auditor.lister.index_view import IndexInDoubt, IndexView
+from auditor.lister.list_encoder import PENDING_MAX, ListEncoder
+from auditor.pace import TokenBucket
+
+LOG_VIEWS_MAX = 4
+"""Fresh views in which an entry log is looked for. Its entries are left out of a list once it is
+missing in two views in a row: one view may name a log that garbage collection has just removed."""
+PACE_KEYS = 4_096
+"""Keys read between two looks at the rate."""
+BURST_S = 1.0
+"""Keys that may be read at once after a pause, in seconds of the rate."""
+
+Runs = list[tuple[int, int]]
+
+
+@dataclass(slots=True)
+class ListLimits:
+    """Bounds of one reader. `view_age_max_s` is in seconds, `keys_per_second` 0: no limit."""
+
+    answer_bytes_max: int
+    keys_per_second: float
+    view_age_max_s: float
+
+
+@dataclass(slots=True)
+class LedgerLists:
+    """The lists of one directory's ledgers. For one thread.
+
+    `logs` is the directory of the entry logs. `missing_logs` counts, by log id, the entries that
+    were left out because their log is not on disk.
+    """
+
+    view: IndexView
+    logs: Path
+    limits: ListLimits
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    missing_logs: dict[int, int] = field(default_factory=dict)
+    _bucket: TokenBucket = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._bucket = TokenBucket(self.limits.keys_per_second, self.monotonic(), BURST_S)
+
+    def list_ledger(self, ledger_id: int) -> bytes:
+        """Return the encoded list of what is indexed of a ledger; no entries make an empty list.
+
+        Raises IndexInDoubt, or AnswerTooLong: then nothing may be said of the ledger.
+        """
+        if ledger_id < 0:
+            raise IndexInDoubt(f"{ledger_id} is no ledger id")
+        self._refresh_if_old()
+        payload, named = self._scan(ledger_id, frozenset())
+        if not named or named <= self._logs_on_disk():
+            return payload
+        before: frozenset[int] | None = None
+        for _ in range(LOG_VIEWS_MAX):
+            self.view.refresh()
+            payload, named = self._scan(ledger_id, frozenset())
+            missing = named - self._logs_on_disk()
+            if not missing:
+                return payload
+            if before is not None and missing <= before:
+                return self._without_logs(ledger_id, missing)
+            before = missing
+        raise IndexInDoubt(f"the index names other entry logs that are not in {self.logs} at each view")
+
+    def _without_logs(self, ledger_id: int, missing: frozenset[int]) -> bytes:
+        """Return the list without the entries in these logs, and count what is left out."""
+        for _, log in self._read_at_rate(ledger_id):
+            if log in missing:
+                self.missing_logs[log] = self.missing_logs.get(log, 0) + 1
+        return self._scan(ledger_id, missing)[0]
+
+    def _refresh_if_old(self) -> None:
+        seen_at = self.view.seen_at
+        if seen_at is None or self.monotonic() - seen_at > self.limits.view_age_max_s:
+            self.view.refresh()
+
+    def _scan(self, ledger_id: int, without: frozenset[int]) -> tuple[bytes, frozenset[int]]:
+        """Return the list without entries of some logs, and the logs of all entries."""
+        encoder = ListEncoder(self.limits.answer_bytes_max)
+        runs: Runs = []
+        named: set[int] = set()
+        first = next_id = -1
+        for entry, log in self._read_at_rate(ledger_id):
+            named.add(log)
+            if log in without:
+                continue
+            if entry == next_id:
+                next_id += 1
+                continue
+            if entry < next_id:
+                raise IndexInDoubt(f"entry {entry} of ledger {ledger_id} is behind entry {next_id - 1}")
+            if next_id >= 0:
+                runs.append((first, next_id - first))
+                if len(runs) >= PENDING_MAX:
+                    encoder.add_runs(runs)
+                    runs.clear()
+            first, next_id = entry, entry + 1
+        if next_id >= 0:
+            runs.append((first, next_id - first))
+        encoder.add_runs(runs)
+        return encoder.payload(), frozenset(named)
+
+    def _read_at_rate(self, ledger_id: int) -> Iterator[tuple[int, int]]:
+        """Yield what `locations_of` yields, at most `keys_per_second`."""
+        unpaid = 0
+        for location in self.view.locations_of(ledger_id):
+            yield location
+            unpaid += 1
+            if unpaid >= PACE_KEYS:
+                self._pay(unpaid)
+                unpaid = 0
+        self._pay(unpaid)
+
+    def _pay(self, keys: int) -> None:
+        if self.limits.keys_per_second > 0 and keys:
+            self._bucket.spend(keys, self.monotonic())
+            owed_s = self._bucket.debt_s(self.monotonic())
+            if owed_s > 0:
+                self.sleep(owed_s)
+
+    def _logs_on_disk(self) -> frozenset[int]:
+        """Return the ids of the entry logs. Raises IndexInDoubt if they cannot be listed."""
+        try:
+            names = [path.name for path in self.logs.iterdir() if path.name.endswith(".log")]
+        except OSError as error:
+            raise IndexInDoubt(f"the entry logs in {self.logs} cannot be listed: {error.strerror}") from None
+        return frozenset(int(stem, 16) for name in names if _is_hex(stem := name.removesuffix(".log")))
+
+
+def _is_hex(text: str) -> bool:
+    return bool(text) and all(digit in "0123456789abcdefABCDEF" for digit in text)

@@ -1,0 +1,107 @@
+"""The process that reads one directory's index: `python -m auditor.lister.reader_process`.
+
+rocksdict holds Python's lock while it reads, so each directory has a process. It reads requests from
+stdin and writes answers to stdout, and ends when stdin ends: it cannot outlive the lister. A request
+is a big-endian int32 length and that many bytes of JSON; an answer likewise, followed by the lists.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import signal
+import struct
+import sys
+import time
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from auditor.lister.index_view import IndexInDoubt, IndexView
+from auditor.lister.ledger_lists import LedgerLists, ListLimits
+from auditor.lister.list_encoder import AnswerTooLong
+
+IDLE_S = 30.0
+"""After this long without a request the view is closed: an open one keeps deleted files on disk."""
+
+_LENGTH = struct.Struct(">i")
+
+
+def serve(lists: LedgerLists, requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer requests until they end. `requests` is unbuffered and has a file descriptor."""
+    while True:
+        if not select.select([requests], [], [], IDLE_S)[0]:
+            lists.view.close()
+            continue
+        request = receive(requests)
+        if request is None:
+            return
+        answers.write(answer_bytes(lists, request["ledgers"]))
+        answers.flush()
+
+
+def answer_bytes(lists: LedgerLists, ledgers: list[int]) -> bytes:
+    """Return the answer to one request: a head, and the lists of the first ledgers.
+
+    The answer ends early when it has as many bytes as one list may have; at least one ledger is
+    answered. A ledger of which nothing may be said has size -1 and a reason.
+    """
+    sizes: list[int] = []
+    reasons: list[str] = []
+    body = bytearray()
+    for ledger_id in ledgers:
+        try:
+            payload = lists.list_ledger(ledger_id)
+        except (IndexInDoubt, AnswerTooLong) as error:
+            sizes.append(-1)
+            reasons.append(f"ledger {ledger_id}: {error}")
+        else:
+            sizes.append(len(payload))
+            body += payload
+        if len(body) >= lists.limits.answer_bytes_max:
+            break
+    seen_at = lists.view.seen_at
+    age_ms = None if seen_at is None else int((lists.monotonic() - seen_at) * 1000)
+    missing = {f"{log:x}": count for log, count in sorted(lists.missing_logs.items())}
+    lists.missing_logs.clear()
+    return encode_message({"sizes": sizes, "reasons": reasons, "view_age_ms": age_ms, "missing_logs": missing}) + bytes(body)
+
+
+def encode_message(message: dict[str, Any]) -> bytes:
+    """Return the message as JSON behind its length."""
+    data = json.dumps(message).encode()
+    return _LENGTH.pack(len(data)) + data
+
+
+def receive(stream: BinaryIO) -> dict[str, Any] | None:
+    """Return the next message; None when the stream has ended, also in the middle of one."""
+    head = read_exactly(stream, _LENGTH.size)
+    body = read_exactly(stream, _LENGTH.unpack(head)[0]) if head is not None else None
+    return None if body is None else dict(json.loads(body))
+
+
+def read_exactly(stream: BinaryIO, size: int) -> bytes | None:
+    """Return `size` bytes, or None if the stream ends before."""
+    data = bytearray()
+    while len(data) < size:
+        piece = stream.read(size - len(data))
+        if not piece:
+            return None
+        data += piece
+    return bytes(data)
+
+
+def main() -> None:
+    """Read the first message, which says what to read, and serve. Signals are the parent's affair."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    requests = open(0, "rb", buffering=0)  # noqa: SIM115 - ends with the process
+    terms = receive(requests)
+    if terms is None:
+        return
+    view = IndexView(Path(terms["locations"]), Path(terms["links"]))
+    limits = ListLimits(terms["answer_bytes_max"], terms["keys_per_second"], terms["view_age_max_s"])
+    serve(LedgerLists(view, Path(terms["logs"]), limits, time.monotonic), requests, sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    main()

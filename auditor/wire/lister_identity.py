@@ -1,0 +1,60 @@
+"""How a lister says for which bookie it speaks: an extra field in the response to GET_BOOKIE_INFO.
+
+A lister answers like a bookie, so an audit that reached the wrong one would not notice. The field is
+appended to the Response message under a number that BookKeeper does not use. Protocol buffers keep
+unknown fields apart: BookKeeper's own clients read the response as that of any bookie.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.wire.frames import varint
+from auditor.wire.unknown_fields import LISTER_FIELD
+
+VERSION = 1
+
+_LENGTH = struct.Struct(">i")
+_LENGTH_DELIMITED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ListerIdentity:
+    """Whose index a lister reads. `instance_id` is None in clusters that have none.
+
+    `view_age_ms` is the age of its oldest view; None without a view.
+    """
+
+    bookie_id: str
+    instance_id: str | None
+    view_age_ms: int | None = None
+
+
+def with_identity(frame: bytes, identity: ListerIdentity) -> bytes:
+    """Return an encoded response (with its length) that also says who answers."""
+    words = {
+        "lister": VERSION,
+        "bookie_id": identity.bookie_id,
+        "instance_id": identity.instance_id,
+        "view_age_ms": identity.view_age_ms,
+    }
+    told = json.dumps(words).encode()
+    body = frame[_LENGTH.size :] + varint(LISTER_FIELD << 3 | _LENGTH_DELIMITED) + varint(len(told)) + told
+    return _LENGTH.pack(len(body)) + body
+
+
+def decode_identity(data: bytes) -> ListerIdentity | None:
+    """Return the identity in such a field; None if it is none that we understand."""
+    try:
+        told: Any = json.loads(data)
+    except ValueError:
+        return None
+    if not isinstance(told, dict) or told.get("lister") != VERSION:
+        return None
+    bookie_id, instance_id, age_ms = told.get("bookie_id"), told.get("instance_id"), told.get("view_age_ms")
+    if not isinstance(bookie_id, str) or not isinstance(instance_id, str | None) or not isinstance(age_ms, int | None):
+        return None
+    return ListerIdentity(bookie_id, instance_id, age_ms)

@@ -1,0 +1,19 @@
+"""Reads fields of a message that its schema does not know."""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+LISTER_FIELD = 31_820
+"""Field of Response in which a lister says who it is (`auditor.wire.lister_identity`)."""
+
+
+def unknown_bytes(message: Message, number: int) -> bytes:
+    """Return the bytes of an unknown field of a message, b"" where it has none."""
+    unknown = UnknownFieldSet(message)
+    for index in range(len(unknown)):
+        field = unknown[index]
+        if field.field_number == number and isinstance(field.data, bytes):
+            return field.data
+    return b""

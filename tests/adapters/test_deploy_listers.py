@@ -1,0 +1,65 @@
+"""The unit and the sidecar of a lister: what an operator copies is what works, and no more than it needs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from adapters.test_deploy_schedulers import systemd_analyze
+from support.deployed import DEPLOY, stub
+
+from auditor.config import CONFIG_FILE, SETTINGS, Layers, parse
+
+SERVICE = DEPLOY / "systemd/bookkeeper-lister.service"
+SIDECAR = DEPLOY / "kubernetes/lister-sidecar.yaml"
+FLAGS = {setting.flag: setting.key for setting in (*SETTINGS, CONFIG_FILE) if "lister" in setting.commands}
+
+
+def settings_of(words: list[str]) -> Any:
+    """The settings of `auditor lister` with these options; an unknown one fails."""
+    flags: dict[str, object] = {}
+    while words:
+        flag, _, value = words.pop(0).partition("=")
+        flags[FLAGS[flag]] = value or words.pop(0)
+    return parse(Layers(flags=flags), command="lister")
+
+
+def test_systemd_has_nothing_to_say_about_the_unit(tmp_path: Path) -> None:
+    """Known sections, keys and values."""
+    text = SERVICE.read_text().replace("/opt/bookkeeper-auditor/bin/auditor", str(stub(tmp_path / "bin", 0)))
+    (tmp_path / SERVICE.name).write_text(text)
+    done = systemd_analyze("verify", "--man=no", str(tmp_path / SERVICE.name))
+    assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
+
+
+def test_the_unit_calls_the_lister_as_it_can_be_called() -> None:
+    """Options that exist. A wrong configuration is not tried again, and nothing may be written."""
+    text = SERVICE.read_text()
+    found = re.search(r"^ExecStart=\S+/auditor lister (.*)$", text, re.MULTILINE)
+    assert found is not None
+    settings = settings_of(shlex.split(found[1]))
+    assert ("0.0.0.0:3182", "json") == (settings.listen, settings.log_format)
+    assert "\nRestart=on-failure\nRestartPreventExitStatus=2\n" in text
+    assert "\nProtectSystem=strict\nPrivateTmp=yes\n" in text and "ReadWritePaths" not in text and "StateDirectory" not in text
+
+
+def test_the_sidecar_calls_the_lister_as_it_can_be_called() -> None:
+    """Options that exist, and the directories that are mounted."""
+    command = re.findall(r"^            - (\S+)$", SIDECAR.read_text().split("command:")[1].split("env:")[0], re.MULTILINE)
+    assert ["auditor", "lister"] == command[:2]
+    settings = settings_of(command[2:])
+    assert settings.ledger_dirs is not None
+    mounted = re.findall(r"mountPath: (\S+)\n +readOnly: true", SIDECAR.read_text())
+    assert list(settings.ledger_dirs) == mounted
+
+
+@pytest.mark.parametrize(
+    "line", ["runAsNonRoot: true", "readOnlyRootFilesystem: true", "allowPrivilegeEscalation: false", "drop: [ALL]"]
+)
+def test_the_sidecar_may_do_nothing_but_read(line: str) -> None:
+    """Not as root, no volume of the bookie writable, no privilege."""
+    assert line in SIDECAR.read_text()
+    assert 1 == SIDECAR.read_text().count("readOnly: true")

@@ -1,0 +1,114 @@
+"""Listers for tests, on ports of their own: in this process, or as the command beside a real bookie."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+from support.location_index import LocationIndex, write_cookie
+from support.real_cluster import RealCluster
+
+from auditor.lister.bookie_configuration import BookieConfiguration
+from auditor.lister.cookie import check_cookie
+from auditor.lister.directory_reader import DirectoryReader
+from auditor.lister.ledger_lists import ListLimits
+from auditor.lister.server import ListerServer, ServerLimits, report_to
+from auditor.lister.serving import ServingCheck
+from auditor.sandbox.bookie import Behaviour, Bookie, Storage
+from auditor.sandbox.listener import HOST, Listener
+from auditor.sandbox.loop_thread import LoopThread
+
+INSTANCE = "the-instance"
+LIMITS = ListLimits(answer_bytes_max=64 * 2**20, keys_per_second=0, view_age_max_s=0)
+END_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class ListerUnderTest:
+    """A lister on an index that this process writes, beside a sandbox bookie with the same entries.
+
+    `bookie_listener` is the bookie's port. `hold` puts entries on both.
+    """
+
+    implementation: str
+    storage: str
+    host: str
+    port: int
+    bookie_id: str
+    bookie: Bookie = field(repr=False)
+    bookie_listener: Listener = field(repr=False)
+    index: LocationIndex = field(repr=False)
+    thread: LoopThread = field(repr=False)
+    reader: DirectoryReader = field(repr=False)
+
+    def hold(self, ledger_id: int, *runs: tuple[int, int]) -> None:
+        self.bookie.hold(ledger_id, runs)
+        for first, last in runs:
+            self.index.put(ledger_id, range(first, last + 1))
+
+    def know_empty(self, ledger_id: int) -> None:
+        self.bookie.hold(ledger_id, ())
+
+
+@contextmanager
+def lister_in_process(
+    workdir: Path, bookie_id: str = "b1", bounds: ServerLimits | None = None, limits: ListLimits = LIMITS
+) -> Iterator[ListerUnderTest]:
+    """A lister, its bookie and its index; the reader is a process, all else a thread of this one."""
+    directory = workdir / "bookie"
+    thread = LoopThread("lister under test")
+    with ExitStack() as stack:
+        stack.callback(thread.stop)
+        index = stack.enter_context(LocationIndex(directory))
+        write_cookie(directory, bookie_id, instance=INSTANCE)
+        configured = BookieConfiguration((directory,), (directory,), bookie_id)
+        listener = Listener(Bookie(Behaviour(storage=Storage.DB)))
+        thread.call(listener.start())
+        stack.callback(lambda: thread.call(listener.stop()))
+        cookie = check_cookie(configured)
+        logger = structlog.get_logger("auditor")
+        links = workdir / "links"
+        reader = DirectoryReader(index.locations, index.logs, links, limits, report_to(logger, str(directory)))
+        serving = ServingCheck((HOST, listener.port), configured, cookie)
+        server = ListerServer(configured, cookie, [reader], serving, bounds or ServerLimits(16, 64), logger)
+        port = thread.call(server.start(HOST, 0))
+        stack.callback(lambda: thread.call(server.stop()))
+        yield ListerUnderTest(
+            "lister", "LocationIndex", HOST, port, bookie_id, listener.bookie, listener, index, thread, reader
+        )
+
+
+@contextmanager
+def lister_command(*flags: str) -> Iterator[str]:
+    """`auditor lister` with these flags on a free port: yields its address, and ends it with SIGTERM."""
+    command = [sys.executable, "-m", "auditor", "lister", *flags, "--listen", f"{HOST}:0", "--quiet"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("listening on "), f"the lister said {line!r}"
+        yield line.split()[-1]
+    finally:
+        process.terminate()
+        code = process.wait(END_TIMEOUT_S)
+        if process.stdout is not None:
+            process.stdout.close()
+        assert code == 0, f"the lister ended with {code}"
+
+
+@contextmanager
+def listers_of(cluster: RealCluster, workdir: Path) -> Iterator[Path]:
+    """A lister beside each real bookie; yields the map of their addresses."""
+    with ExitStack() as stack:
+        found = workdir / "listers"
+        with found.open("w") as file:
+            for bookie in cluster.bookie_ids:
+                configuration = cluster.directory(bookie) / "bookie.conf"
+                where = stack.enter_context(lister_command("--bookkeeper-conf", str(configuration)))
+                file.write(f"{bookie} {where}\n")
+        yield found

@@ -1,0 +1,181 @@
+"""A bookie that cannot list, with a lister: what is believed of its lists, and what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.listers import INSTANCE, ListerUnderTest, lister_in_process
+
+from auditor.bookie.client import Lane
+from auditor.bookie.lane_with_lister import LaneWithLister, open_lane
+from auditor.bookie.listers import Listers, parse_map
+from auditor.bookie.questions import ListQuestion, ReadQuestion
+from auditor.config import BookieLimits
+from auditor.errors import ConfigError
+from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, LISTER_SILENT, Answer, AnswerStatus, Greeting
+from auditor.sandbox.bookie import LedgerFault
+from auditor.sandbox.listener import HOST
+from auditor.wire.entry_availability import HEADER_BYTES, encode_runs
+
+LIMITS = BookieLimits(rpc_timeout_ms=500, deadline_ms=30_000)
+TEN = encode_runs([(0, 10)])[HEADER_BYTES:]
+
+
+@pytest.fixture
+def lister(tmp_path: Path) -> Iterator[ListerUnderTest]:
+    with lister_in_process(tmp_path) as lister:
+        yield lister
+
+
+@contextmanager
+def lane_of(lister: ListerUnderTest, listers: Listers | None = None, *, is_unable: bool = False) -> Iterator[Lane]:
+    """The lane of the bookie with its lister, or with another map of listers."""
+    where = listers or Listers(INSTANCE, lister.port)
+    address = (HOST, lister.bookie_listener.port)
+    lane = open_lane(lister.bookie_id, address, LIMITS, 1, lambda: 1, where, is_unable=is_unable)
+    assert isinstance(lane, LaneWithLister)
+    with Lane(lane) as closing:
+        yield closing
+
+
+def ask(lane: Lane, *ledgers: int) -> list[Answer]:
+    """The answers about these ledgers, each of ten entries on this bookie."""
+    return lane.lists([ListQuestion(ledger, 64, TEN) for ledger in ledgers])
+
+
+def statuses(answers: Sequence[Answer]) -> list[AnswerStatus]:
+    return [answer.status for answer in answers]
+
+
+def test_a_bookie_that_cannot_list_is_listed_by_its_lister(lister: ListerUnderTest) -> None:
+    """Its greeting says where from. The bookie is asked for no list; one entry of each is read there."""
+    for ledger_id in (1, 2, 3):
+        lister.hold(ledger_id, (0, 9))
+    with lane_of(lister) as lane:
+        answers = ask(lane, 1, 2, 3)
+        assert (Greeting.ANSWERED, f"{LISTED_BY_LISTER}{HOST}:{lister.port}") == lane.greeting()
+    assert [(AnswerStatus.HELD, TEN, True, 2)] * 3 == [(a.status, a.groups, a.is_from_lister, a.requests) for a in answers]
+    assert {} == lister.bookie.asked
+    assert 3 == lister.bookie.operations[1]
+
+
+def test_of_a_list_that_lacks_entries_no_listed_one_is_read(lister: ListerUnderTest) -> None:
+    """A read would make the bookie cache the lost ones behind it. They are left to the confirming reads."""
+    lister.hold(1, (0, 4))
+    with lane_of(lister) as lane:
+        (answer,) = ask(lane, 1)
+    assert (AnswerStatus.HELD, encode_runs([(0, 5)])[HEADER_BYTES:]) == (answer.status, answer.groups)
+
+
+def test_entries_that_are_not_flushed_yet_make_no_list(lister: ListerUnderTest) -> None:
+    """All that the list lacks can be read: it is too early, and entries are probed as without a lister."""
+    lister.hold(1, (0, 4))
+    lister.bookie.hold(1, [(0, 9)])
+    with lane_of(lister) as lane:
+        (answer,) = ask(lane, 1)
+    assert AnswerStatus.UNSUPPORTED == answer.status
+    assert "not yet in the index" in answer.detail
+
+
+def test_a_list_of_which_some_lacking_entries_can_be_read_stays(lister: ListerUnderTest) -> None:
+    """It is no early list if one of them cannot: what is lost must not be hidden by what is cached."""
+    lister.hold(1, (0, 4))
+    lister.bookie.hold(1, [(0, 4), (6, 9)])
+    with lane_of(lister) as lane:
+        (answer,) = ask(lane, 1)
+    assert (AnswerStatus.HELD, encode_runs([(0, 5)])[HEADER_BYTES:]) == (answer.status, answer.groups)
+
+
+def test_a_lister_that_lists_what_the_bookie_lacks_is_not_believed(lister: ListerUnderTest) -> None:
+    """An old copy of the index: none of its lists counts, and it is named."""
+    lister.hold(1, (0, 9))
+    lister.hold(2, (0, 9))
+    lister.bookie.hold(2, [(10, 10)])
+    with lane_of(lister) as lane:
+        answers = ask(lane, 1, 2)
+        later = ask(lane, 1)
+        greeting, detail = lane.greeting()
+    assert [AnswerStatus.INVALID] * 3 == statuses([*answers, *later])
+    assert greeting is Greeting.ANSWERED
+    assert detail.startswith(LISTER_CONTRADICTED) and "of ledger 2" in detail and str(lister.port) in detail
+
+
+def test_a_listed_ledger_that_the_bookie_does_not_know_is_not_held(lister: ListerUnderTest) -> None:
+    """Its keys linger after a deletion, or the bookie lost the ledger: its own word counts, for this ledger alone."""
+    for ledger_id in (1, 2):
+        lister.hold(ledger_id, (0, 9))
+    lister.bookie.forget(2)
+    with lane_of(lister) as lane:
+        assert [AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER] == statuses(ask(lane, 1, 2))
+
+
+def test_a_listed_entry_that_cannot_be_read_leaves_its_ledger_unknown(lister: ListerUnderTest) -> None:
+    """EIO: the index names it, and the log may be gone."""
+    for ledger_id in (1, 2):
+        lister.hold(ledger_id, (0, 9))
+    lister.bookie.faults[2] = LedgerFault.EIO
+    with lane_of(lister) as lane:
+        assert [AnswerStatus.HELD, AnswerStatus.REFUSED] == statuses(ask(lane, 1, 2))
+
+
+@pytest.mark.parametrize("is_unable", [False, True])
+@pytest.mark.parametrize("wrong", ["cluster", "bookie", "a bookie's own port", "nobody"])
+def test_without_its_lister_a_bookie_is_asked_as_today(lister: ListerUnderTest, wrong: str, is_unable: bool) -> None:
+    """A lister of another cluster or bookie, none at all, or a port that is not a lister's: it cannot list."""
+    for ledger_id in (1, 2, 3):
+        lister.hold(ledger_id, (0, 9))
+    listers = {
+        "cluster": Listers("another", lister.port),
+        "bookie": Listers(INSTANCE, lister.port),
+        "a bookie's own port": Listers(INSTANCE, lister.bookie_listener.port),
+        "nobody": Listers(INSTANCE, 1),
+    }[wrong]
+    under_test = replace(lister, bookie_id="b2") if wrong == "bookie" else lister
+    with lane_of(under_test, listers, is_unable=is_unable) as lane:
+        assert [AnswerStatus.UNSUPPORTED] * 3 == statuses(ask(lane, 1, 2, 3))
+        _, detail = lane.greeting()
+    assert detail.startswith(LISTER_SILENT)
+
+
+def test_a_silent_bookie_is_silent_whatever_its_lister_says(lister: ListerUnderTest) -> None:
+    """Without the bookie nothing that is listed can be confirmed."""
+    lister.hold(1, (0, 9))
+    lister.thread.call(lister.bookie_listener.stop(keeps_port=True))
+    with lane_of(lister) as lane:
+        assert [AnswerStatus.SILENT] == statuses(ask(lane, 1))
+        assert Greeting.SILENT == lane.greeting()[0]
+
+
+def test_a_ledger_of_which_the_lister_is_in_doubt_is_probed(lister: ListerUnderTest) -> None:
+    """EIO is about that ledger alone."""
+    lister.hold(1, (0, 9))
+    lister.index.put_raw(bytes(7) + b"\x02" + bytes(9), bytes(8))
+    with lane_of(lister) as lane:
+        assert [AnswerStatus.HELD, AnswerStatus.UNSUPPORTED] == statuses(ask(lane, 1, 2))
+
+
+def test_entries_are_read_on_the_bookie(lister: ListerUnderTest) -> None:
+    """The lister serves none."""
+    lister.hold(1, (0, 9))
+    with lane_of(lister) as lane:
+        assert ["present", "no_entry"] == [read.status for read in lane.reads([ReadQuestion(1, 0), ReadQuestion(1, 10)])]
+
+
+def test_a_map_of_listers_goes_before_the_port() -> None:
+    """A line for each bookie, with comments."""
+    listers = Listers("i", 3182, parse_map("# all\nb1 10.0.0.1:4000 # here\n\nb2:3181 [::1]:4001\n", "map"))
+    assert ("10.0.0.1", 4000) == listers.address_of("b1", "h")
+    assert ("::1", 4001) == listers.address_of("b2:3181", "h")
+    assert ("h", 3182) == listers.address_of("b3", "h")
+    assert Listers("i").address_of("b3", "h") is None
+
+
+@pytest.mark.parametrize("text", ["b1", "b1 host", "b1 host:0", "b1 host:1 more", "b1 h:1\nb1 h:2"])
+def test_a_map_that_cannot_be_read_names_its_line(text: str) -> None:
+    """Never half a map."""
+    with pytest.raises(ConfigError, match=r"line [12] of the map of listers there"):
+        parse_map(text, "there")

@@ -1,0 +1,83 @@
+"""Lists encoded while their runs come in."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+
+import pytest
+
+from auditor.lister import list_encoder
+from auditor.lister.list_encoder import AnswerTooLong, ListEncoder
+from auditor.wire.entry_availability import GROUP_BYTES, HEADER_BYTES, canonical, decode, encode_runs, groups_of
+
+BYTES_MAX = 2**26
+GROUPS_MAX = 10**7
+SEED = 7
+
+
+def encoded(runs: list[tuple[int, int]], portion: int) -> bytes:
+    """What becomes of the runs when they come in portions."""
+    encoder = ListEncoder(BYTES_MAX)
+    for start in range(0, len(runs), portion):
+        encoder.add_runs(runs[start : start + portion])
+    return encoder.payload()
+
+
+def random_runs(count: int, seed: int) -> list[tuple[int, int]]:
+    """Ascending runs, some of them in progressions."""
+    draw, at, runs = random.Random(seed), 0, []
+    while len(runs) < count:
+        step, size = draw.randint(2, 9), draw.randint(1, 3)
+        for _ in range(draw.choice((1, 1, 2, 7, 40))):
+            runs.append((at, size))
+            at += size + step
+    return runs
+
+
+@pytest.mark.parametrize("portion", [1, 3, 1000])
+def test_a_list_is_encoded_as_bookies_do(portion: int) -> None:
+    """One group a run, in the order of the entries."""
+    print("seed", SEED)
+    runs = random_runs(500, SEED)
+    assert encode_runs(runs) == encoded(runs, portion)
+
+
+@pytest.mark.parametrize("portion", [1, 2, 3, 50, 1000])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_long_list_has_the_same_entries_in_periodic_groups(seed: int, portion: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever it is cut while it comes in. It decodes to the canonical form of its runs."""
+    print("seed", seed)
+    monkeypatch.setattr(list_encoder, "RUNS_MAX", 20)
+    runs = random_runs(400, seed)
+    payload = encoded(runs, portion)
+    expected = canonical(groups_of(encode_runs(runs)[HEADER_BYTES:]))
+    assert expected == decode(payload, GROUPS_MAX).groups
+    assert len(payload) < len(encode_runs(runs))
+
+
+def test_an_empty_list_is_a_header() -> None:
+    """64 zero bytes, as a bookie sends for an empty ledger."""
+    assert bytes(64) == ListEncoder(BYTES_MAX).payload()
+
+
+def test_ten_million_striped_entries_cost_their_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five million runs of two: one group in the end, and a bounded number on the way."""
+    encoder = ListEncoder(BYTES_MAX)
+    tracemalloc.start()
+    for start in range(0, 5_000_000, list_encoder.PENDING_MAX):
+        end = min(5_000_000, start + list_encoder.PENDING_MAX)
+        encoder.add_runs([(3 * number, 2) for number in range(start, end)])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    payload = encoder.payload()
+    assert [(0, 3 * 4_999_999, 2, 3)] == list(groups_of(payload[HEADER_BYTES:]))
+    assert peak < 80 * 2**20
+
+
+def test_a_list_over_the_bound_is_refused() -> None:
+    """Before more than one portion of runs beyond it is held."""
+    encoder = ListEncoder(HEADER_BYTES + 10 * GROUP_BYTES)
+    encoder.add_runs([(2 * number, 1) for number in range(10)])
+    with pytest.raises(AnswerTooLong):
+        encoder.add_runs([(20, 1)])

@@ -1,0 +1,150 @@
+"""A lister on the wire: what it answers, what it never answers, and when it says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support import contract_of_connections, contract_of_ledgers
+from support.bookie_contract import CASES, connect, groups, listing, reading, statuses
+from support.listers import INSTANCE, ListerUnderTest, lister_in_process
+from support.location_index import write_cookie
+from support.raw_bookie import add_request, entry_body, info_request, list_request, master_key, status_name
+
+from auditor.lister import serving
+from auditor.lister.server import ServerLimits
+from auditor.wire.lister_identity import decode_identity
+from auditor.wire.unknown_fields import LISTER_FIELD, unknown_bytes
+
+CASE_MODULES = (contract_of_connections, contract_of_ledgers)  # importing them enters their cases
+EMPTY, REFUSED = ("EOK", "EOK", True, []), ("EIO", "EIO", True, None)
+DIFFERENT = {"list_of_an_unknown_ledger": EMPTY, "list_of_a_negative_ledger_id": REFUSED}
+"""What a lister answers otherwise than a bookie: it cannot know that a ledger is not there."""
+SAME = (
+    "list_of_a_known_ledger_without_entries",
+    "list_of_one_run",
+    "list_of_a_striped_ledger_is_one_group_a_run",
+    "list_of_a_later_segment_with_a_hole",
+    "list_of_a_single_entry",
+    "list_whose_last_entry_begins_an_index_page",
+    "list_of_120_000_runs_comes_in_one_frame",
+    "list_of_the_largest_ledger_id",
+    "bookie_info_gives_the_fields_of_the_mask_and_no_others",
+    "bookie_info_has_a_disk_that_is_not_overfull",
+    "auth_of_any_plugin_is_answered_by_the_disabled_plugin",
+    "start_tls_is_a_bad_request_and_the_connection_stays_usable",
+    "another_header_version_is_a_bad_version",
+    "an_unknown_operation_closes",
+    "garbage_in_a_frame_closes",
+    "an_empty_frame_closes",
+    "a_frame_of_more_than_5_mib_closes_at_its_length",
+    "a_negative_length_closes",
+    "a_frame_may_come_byte_by_byte",
+    "other_connections_survive_one_that_sent_garbage",
+    "txn_ids_of_64_bits_are_echoed",
+)
+"""The cases of the bookies' contract that are about what a lister answers."""
+
+
+@pytest.fixture(scope="module")
+def lister(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ListerUnderTest]:
+    with lister_in_process(tmp_path_factory.mktemp("lister")) as lister:
+        yield lister
+
+
+@pytest.mark.parametrize("name", [*SAME, *DIFFERENT])
+def test_a_lister_keeps_the_contract_of_bookies(lister: ListerUnderTest, name: str) -> None:
+    """Where SortedLedgerStorage answers, a lister answers the same."""
+    (case,) = (one for one in CASES if one.name == name)
+    expected = DIFFERENT.get(name, case.expected_of("SortedLedgerStorage"))
+    assert expected == case.observe(lister, case.ledger_id)
+
+
+def test_it_says_whose_index_it_reads(lister: ListerUnderTest) -> None:
+    """In a field that BookKeeper's own clients skip."""
+    with connect(lister) as connection:
+        response = connection.ask(info_request(3, 1))
+    identity = decode_identity(unknown_bytes(response, LISTER_FIELD))
+    assert identity is not None
+    assert (lister.bookie_id, INSTANCE) == (identity.bookie_id, identity.instance_id)
+
+
+def test_it_neither_reads_nor_adds_entries(lister: ListerUnderTest) -> None:
+    """Both are bad requests, and the connection stays usable."""
+    lister.hold(50, (0, 9))
+    assert ("EBADREQ", "EBADREQ", True, None) == reading(lister, 50, 0)
+    with connect(lister) as connection:
+        added = connection.ask(add_request(50, 10, entry_body(50, 10), master_key(), 1))
+        listed = connection.ask(list_request(50, 2))
+    assert ("EBADREQ", "EBADREQ") == statuses(added, "addResponse")
+    assert [(0, 0, 10, 0)] == groups(listed)
+
+
+def test_requests_that_come_together_are_all_answered(lister: ListerUnderTest) -> None:
+    """More than are in work at once, some of them for one ledger."""
+    lister.hold(60, (0, 4))
+    with connect(lister) as connection:
+        connection.send(*(list_request(60 + number % 2, number) for number in range(300)))
+        answers = [connection.receive() for _ in range(300)]
+    assert {number: ([(0, 0, 5, 0)], [])[number % 2] for number in range(300)} == {
+        answer.header.txnId: groups(answer) for answer in answers
+    }
+
+
+def test_nothing_is_said_while_the_bookie_does_not_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its index is short until the journal is replayed: EIO, and no identity; lists again once it serves."""
+    monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)
+    with lister_in_process(tmp_path) as lister:
+        lister.hold(7, (0, 9))
+        assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
+        lister.thread.call(lister.bookie_listener.stop(keeps_port=True))
+        assert REFUSED == listing(lister, 7)
+        with connect(lister) as connection:
+            response = connection.ask(info_request(3, 1))
+        assert ("EIO", b"") == (status_name(response.status), unknown_bytes(response, LISTER_FIELD))
+        lister.thread.call(lister.bookie_listener.start())
+        assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
+
+
+def test_nothing_is_said_of_directories_that_changed_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another cookie in them is another bookie's, or the bookie was formatted."""
+    monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)
+    with lister_in_process(tmp_path) as lister:
+        lister.hold(7, (0, 9))
+        write_cookie(lister.index.directory, "b2", instance=INSTANCE)
+        assert REFUSED == listing(lister, 7)
+        write_cookie(lister.index.directory, "b1", instance=INSTANCE)
+        assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
+
+
+def test_an_index_in_doubt_is_eio_and_other_ledgers_are_listed(tmp_path: Path) -> None:
+    """One bad key spoils its own ledger alone."""
+    with lister_in_process(tmp_path) as lister:
+        lister.hold(7, (0, 9))
+        lister.index.put_raw(bytes(7) + b"\x08" + bytes(9), bytes(8))
+        assert REFUSED == listing(lister, 8)
+        assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
+
+
+def test_connections_are_bounded(tmp_path: Path) -> None:
+    """One too many is closed, and the first is served."""
+    bounds = ServerLimits(connections_max=1, ledgers_in_work_max=1)
+    with lister_in_process(tmp_path, bounds=bounds) as lister, connect(lister) as first:
+        assert "EOK" == status_name(first.ask(info_request(1, 1)).status)
+        with connect(lister) as second:
+            assert second.is_closed_by_peer()
+        assert "EOK" == status_name(first.ask(info_request(1, 2)).status)
+
+
+def test_a_reader_that_dies_is_eio_and_is_started_again(tmp_path: Path) -> None:
+    """The lister lives on."""
+    with lister_in_process(tmp_path) as lister:
+        lister.hold(7, (0, 9))
+        assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
+        process = lister.reader._process
+        assert process is not None
+        process.kill()
+        process.wait()
+        assert REFUSED == listing(lister, 7)
+        assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
