@@ -35,7 +35,7 @@ def parse_topic(text: str) -> TopicName:
     if domain != PERSISTENT:
         kept = "keeps no ledger" if domain == "non-persistent" else "is not a topic"
         raise ConfigError(f"{_quote(text)} {kept}: the right form is {RIGHT_FORM}")
-    parts = rest.split("/", 3 if separator else -1)
+    parts = rest.split("/", 3)
     if len(parts) not in (3, 4 if separator else 3) or not all(parts):
         raise ConfigError(f"{_quote(text)} is not a topic: the right form is {RIGHT_FORM}")
     if len(text) > NAME_CHARS_MAX or not text.isprintable() or not {".", ".."}.isdisjoint(parts):
