@@ -23,7 +23,7 @@ _SAYS = {
     Status.EUNKNOWNLEDGERSTATE: "the bookie does not know what it holds after an unclean shutdown",
     Status.EBADREQ: "the bookie does not know this request",
     Status.EBADVERSION: "the bookie does not speak protocol version 3",
-    Status.ETOOMANYREQUESTS: "the bookie's read queue was full at every try",
+    Status.ETOOMANYREQUESTS: "the bookie's read queue was full at the last try",
 }
 
 

@@ -165,7 +165,7 @@ class Exchange:
         return strays
 
     def make_out(self) -> None:
-        """Decode the responses that `heard` took into outcomes: the larger half of the work."""
+        """Decode the responses that `on_answers` took into outcomes: the larger half of the work."""
         if self._taken:
             from_event = self._evidence.from_event
             for ask, event in self._taken:
@@ -179,6 +179,7 @@ class Exchange:
             self._waiting.put_back(ask)
             return
         ask.losses += 1
+        ask.refused += 1
         if ask.losses > self._limits.retries_max:
             ask.outcome = self._evidence.from_event(ask, event)
             return
@@ -206,14 +207,16 @@ class Exchange:
             self.fruitless += 1
         for ask in asks:
             ask.losses += 1
+            ask.lost_by.append(why)
             if ask.losses <= self._limits.retries_max:
                 self._waiting.put_back(ask)
             elif breach:
                 ask.outcome = self._evidence.without(ask, "invalid", f"{why} (asked {ask.requests} times)")
             else:
-                ask.trouble = f"{why} each of the {ask.requests} times this was asked"
-                self.proof.lost += ask.is_list
-                self._give_up(ask)
+                is_alike = not ask.refused and len(set(ask.lost_by)) == 1
+                each = f"{why} each of the {ask.requests} times this was asked"
+                ask.trouble = each if is_alike else f"asked {ask.requests} times: {ask.failures}"
+                self._give_up_lost(ask)
 
     def overdue(self, now: float, timeout_s: float, busy_at: float) -> list[Overdue]:
         """Return the questions unanswered for `timeout_s`, oldest first.
@@ -235,6 +238,17 @@ class Exchange:
             self._outstanding_bytes -= ask.expected_bytes
             ask.trouble = f"no answer within {self._limits.rpc_timeout_ms} ms, while the bookie answered other requests"
             self._give_up(ask)
+
+    def _give_up_lost(self, ask: Ask) -> None:
+        """Note that no retry is left after a lost connection.
+
+        A bookie that responded to a list once, if only with ETOOMANYREQUESTS, has not left it unanswered.
+        """
+        if ask.refused:
+            ask.unanswered = True
+            return
+        self.proof.lost += ask.is_list
+        self._give_up(ask)
 
     def _give_up(self, ask: Ask) -> None:
         """Note that no retry is left. The end of the call decides if the bookie cannot list."""

@@ -24,10 +24,10 @@ class Listener(Protocol):
         """
 
     def go_on(self) -> None:
-        """Send more: all that was received has been passed to `heard`."""
+        """Send more: all that was received has been passed to `on_answers`."""
 
     def make_out(self) -> None:
-        """Decode what was heard. Called after `go_on` or `lost`, when the bookie need not wait."""
+        """Decode what was heard. Called after `go_on` or `on_lost`, when the bookie need not wait."""
 
     def on_lost(self, link: Link, why: str, *, breach: bool) -> None:
         """Handle the end of the connection. Called once, and not after `abort`.
@@ -94,7 +94,7 @@ class Link(asyncio.Protocol):
             self._transport.write(data)
 
     def abort(self) -> None:
-        """Close the connection without calling `lost`. May be called again."""
+        """Close the connection without calling `on_lost`. May be called again."""
         self._ended = True
         self.wire.close()
         if self._transport is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -40,8 +40,10 @@ class Ask:
     """One question and its progress.
 
     `sent_at` is in seconds of the loop's clock. `losses` counts failed tries: lost connections and
-    ETOOMANYREQUESTS. `trouble` says what happened to the last try. `unanswered`: no try is left and
-    no response came; the end of the call decides why.
+    ETOOMANYREQUESTS. `refused` counts the ETOOMANYREQUESTS among them, and `lost_by` has each reason
+    for which a connection was lost, oldest first. `trouble` says what
+    happened to the last try, or to each. `unanswered`: no try is left and the last one got no
+    response; the end of the call decides why.
     """
 
     __slots__ = (
@@ -50,9 +52,11 @@ class Ask:
         "is_list",
         "ledger_id",
         "losses",
+        "lost_by",
         "outcome",
         "question",
         "received_bytes",
+        "refused",
         "requests",
         "sent_at",
         "trouble",
@@ -68,6 +72,8 @@ class Ask:
         self.sent_at = 0.0
         self.requests = 0
         self.losses = 0
+        self.refused = 0
+        self.lost_by: list[str] = []
         self.received_bytes = 0
         self.trouble = ""
         self.unanswered = False
@@ -76,6 +82,12 @@ class Ask:
     @property
     def retries(self) -> int:
         return max(0, self.requests - 1)
+
+    @property
+    def failures(self) -> str:
+        """Each reason for which a try failed, with how often: "the connection was lost 2 times, ETOOMANYREQUESTS 1 time"."""
+        counts = Counter(self.lost_by) + Counter({"ETOOMANYREQUESTS": self.refused})
+        return ", ".join(f"{why} {n} time{'s' if n > 1 else ''}" for why, n in counts.items())
 
 
 READ_EXPECTED_BYTES = 64 * 2**10

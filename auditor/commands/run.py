@@ -116,7 +116,7 @@ def _run_and_map_errors(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -
         return _end_without_verdict(this, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {error}")
     except Exception as error:  # any other error is our own fault
         this.context.logger.exception("unforeseen error", error=type(error).__name__)
-        sentence = f"unforeseen {type(error).__name__}: {str(error).splitlines()[:1]}{_may_go_on(this)}"
+        sentence = f"unforeseen {_first_line(error)}{_may_go_on(this)}"
         return _end_without_verdict(this, "AUDITOR_FAULT", sentence)
 
 
@@ -241,6 +241,11 @@ def write_report(
         context.say(text.render(summary, findings, run_dir=run_dir, width=context.width, color=True))
     else:
         context.say(report)
+
+
+def _first_line(error: Exception) -> str:
+    """Return the type of an error, and the first line of what it says if it says anything."""
+    return ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
 
 
 def _end_without_verdict(this: Run, outcome: str, sentence: str) -> int:

@@ -25,7 +25,7 @@ def line(finding: Mapping[str, Any]) -> str:
     """Return one finding as one line, ending in a newline. Absent fields are written as null."""
     ordered = {name: finding.get(name) for name in FIELDS}
     ordered.update({name: finding[name] for name in sorted(finding) if name not in ordered})
-    return json.dumps(ordered, ensure_ascii=True, allow_nan=False, separators=(",", ":")) + "\n"
+    return json.dumps(ordered, allow_nan=False, separators=(",", ":")) + "\n"
 
 
 def lines(findings: Iterable[Mapping[str, Any]]) -> Iterator[str]:

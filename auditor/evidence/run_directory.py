@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +28,10 @@ from auditor.errors import OutputError
 from auditor.evidence.newest_run import LATEST, RUN_NAME, URI
 
 LOCK = ".lock"
+LOCK_WAIT_S = 5.0
+"""How long to wait for the lock: the JVM of a run that was killed holds it until it has ended, a fraction of a second."""
+LOCK_POLL_S = 0.1
+"""How often the lock is tried in this time."""
 _PATTERN = re.compile(r"[][{}*?\\]")
 
 
@@ -151,8 +156,8 @@ class Output:
 
         Yields the descriptor of the lock. The lock ends with this process and with those that were
         given the descriptor. Only a local directory can be locked (else None): elsewhere the
-        scheduler must prevent two runs at once (deploy/). Raises OutputError; where another run
-        holds the lock, nothing in the directory was touched.
+        scheduler must prevent two runs at once (deploy/). Waits at most LOCK_WAIT_S for the lock.
+        Raises OutputError; where another run holds the lock, nothing in the directory was touched.
         """
         self.root.create()
         descriptor = self._lock() if isinstance(self.root.files, fs.LocalFileSystem) else None
@@ -166,13 +171,14 @@ class Output:
     def _lock(self) -> int:
         with _file_errors(f"lock {self.root.uri}"):
             descriptor = os.open(f"{self.root.path}/{LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(descriptor)
-            raise OutputError(
-                f"another run is at work in {self.root.path} (it holds {LOCK}): wait for it, or use another --output"
-            ) from None
+        deadline = time.monotonic() + LOCK_WAIT_S
+        while not _is_locked(descriptor):
+            if time.monotonic() > deadline:
+                os.close(descriptor)
+                raise OutputError(
+                    f"another run is at work in {self.root.path} (it holds {LOCK}): wait for it, or use another --output"
+                )
+            time.sleep(LOCK_POLL_S)
         return descriptor
 
     def _try_to_write(self) -> None:
@@ -243,3 +249,12 @@ def _file_errors(what: str) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException) as error:
         raise OutputError(f"cannot {what}: {error}") from error
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Try to lock an open file for this process, and return whether it could be done at once."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

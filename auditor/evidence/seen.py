@@ -6,7 +6,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.schemas import SEEN
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import ANSWERS, LEDGERS, READS, SEEN
+
+TABLES = (("evidence/ledgers", LEDGERS), ("evidence/answers", ANSWERS), ("evidence/reads", READS))
+"""Each table that a SEEN row is gathered from, with its schema, in the order of `seen_rows`."""
+
+
+def read_seen_rows(run: Place, keep: pc.Expression) -> list[pa.RecordBatch]:
+    """Return a SEEN row for every ledger of a run whose rows pass the filter `keep`, ascending.
+
+    Costs one scan of each table of evidence. Raises OutputError.
+    """
+    return seen_rows(*(run.read_table(name, schema, keep) for name, schema in TABLES))
 
 
 def seen_rows(records: pa.Table, answers: pa.Table, reads: pa.Table) -> list[pa.RecordBatch]:

@@ -83,7 +83,8 @@ def next_step(looks: Sequence[Look], *, must_ask: bool, suspicion: Suspicion, lo
     """Return what the looks so far demand.
 
     `must_ask`: some bookie should hold entries of the ledger as the newest look saw it. A ledger is
-    settled after `looks_max` + 2 looks at most, and after `WAITED_LOOKS_MAX` delays.
+    settled after `looks_max` + 2 looks at most. It is given up rather than wait for a look behind
+    look WAITED_LOOKS_MAX + 1, even where an earlier look came without a delay.
     """
     wanted = _ask_or_settle(looks, suspicion, looks_max) if must_ask else _without_asking(looks, suspicion)
     if wanted.next in (Next.ASK, Next.LOOK_AGAIN) and len(looks) > looks_max + CLOSING_LOOKS:

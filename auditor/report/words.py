@@ -66,7 +66,7 @@ UNKNOWN_WORDS: dict[Unknown, Reason] = {
         "give the auditor the locations of all bookies",
     ),
     Unknown.UNSETTLED: Reason(
-        "its metadata changed at every look",
+        "its metadata kept changing between looks, so no two looks that count saw the same",
         "run again when recovery or replication has come to rest",
     ),
     Unknown.POISON: Reason(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -201,11 +202,12 @@ def _missing_sentences(not_there: Sequence[int]) -> list[str]:
 
 @dataclass
 class _Requests:
-    """What was asked, added up over one table of evidence. `unanswered` were sent and got no status that counts."""
+    """What was asked, added up over one table of evidence: `sums` of the columns `_SUMS`.
 
-    requests: int = 0
-    received_bytes: int = 0
-    retries: int = 0
+    `unanswered` were sent and got no status that counts.
+    """
+
+    sums: Counter[str] = field(default_factory=Counter)
     rows: int = 0
     unanswered: int = 0
     bookies: set[str] = field(default_factory=set)
@@ -214,39 +216,39 @@ class _Requests:
 _SUMS = ("requests", "retries", "received_bytes")
 _LIST_ANSWERED = pa.array([status.value for status in VALID_ANSWERS])
 _READ_ANSWERED = pa.array([status.value for status in (*ABSENT_READS, ReadStatus.PRESENT, ReadStatus.CORRUPT)])
+_ANSWERED = pa.concat_arrays([_LIST_ANSWERED, _READ_ANSWERED])
 
 
 def _costs(run: Place) -> Costs:
     lists = _requests_in(run, "evidence/answers", ANSWERS, _LIST_ANSWERED)
     reads = _requests_in(run, "evidence/reads", READS, _READ_ANSWERED)
-    renames = _requests_in(run, RENAMES_NAME, RENAMES) if run.has_table(RENAMES_NAME) else _Requests()
+    renames = _requests_in(run, RENAMES_NAME, RENAMES, _ANSWERED) if run.has_table(RENAMES_NAME) else _Requests()
     tables = (lists, reads, renames)
     znodes, unread = znodes_read(run)
-    retries = sum(one.retries for one in tables)
+    sums = sum((one.sums for one in tables), Counter[str]())
     return Costs(
         zookeeper_reads=znodes,
         zookeeper_reads_failed=unread,
-        bookie_requests=sum(one.requests for one in tables),
-        bookie_bytes=sum(one.received_bytes for one in tables),
-        retries=retries,
+        bookie_requests=sums["requests"],
+        bookie_bytes=sums["received_bytes"],
+        retries=sums["retries"],
         confirming_reads=reads.rows,
-        unanswered=sum(one.unanswered for one in tables) + retries,
+        unanswered=sum(one.unanswered for one in tables) + sums["retries"],
         bookies_named=len(lists.bookies),
     )
 
 
-def _requests_in(run: Place, name: str, schema: pa.Schema, answered: pa.Array | None = None) -> _Requests:
+def _requests_in(run: Place, name: str, schema: pa.Schema, answered: pa.Array) -> _Requests:
     """Add up a table. Greetings, which are about no ledger, cost requests and are never unanswered."""
     total = _Requests()
-    columns = [*_SUMS] if answered is None else ["bookie_id", "ledger_id", "status", *_SUMS]
+    columns = ["bookie_id", "ledger_id", "status", *_SUMS]
     for batch in run.stream(name, schema, columns):
         total.rows += batch.num_rows
         for column in _SUMS:
-            setattr(total, column, getattr(total, column) + _sum_of(batch[column]))
-        if answered is not None:
-            on_ledgers = batch.filter(pc.is_valid(batch["ledger_id"]))
-            total.unanswered += _count_failed(on_ledgers, answered)
-            total.bookies.update(pc.unique(on_ledgers["bookie_id"]).to_pylist())
+            total.sums[column] += _sum_of(batch[column])
+        on_ledgers = batch.filter(pc.is_valid(batch["ledger_id"]))
+        total.unanswered += _count_failed(on_ledgers, answered)
+        total.bookies.update(pc.unique(on_ledgers["bookie_id"]).to_pylist())
     return total
 
 

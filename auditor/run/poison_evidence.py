@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.run_directory import Place, write_json
-from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, LISTING, READS, VERDICTS
+from auditor.evidence.schemas import BOOKIES, LISTING, VERDICTS
+from auditor.evidence.seen import TABLES
 from auditor.judging.set_aside import is_stopped
 from auditor.summary.poisoned import HAS_DETAIL, disputed_ledgers, poisoned_ledgers
 
@@ -24,12 +25,7 @@ STOPPED = pa.schema([("ledger_id", pa.int64()), ("detail", pa.string())])
 KEPT_MAX = 100
 """Ledgers of either sort whose evidence is kept apart; that of further ones is in `evidence/` as well."""
 
-_OF_LEDGERS = (
-    ("evidence/listing", LISTING),
-    ("evidence/ledgers", LEDGERS),
-    ("evidence/answers", ANSWERS),
-    ("evidence/reads", READS),
-)
+_OF_LEDGERS = (("evidence/listing", LISTING), *TABLES)
 
 
 def keep_poison(run: Place) -> None:

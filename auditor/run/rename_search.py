@@ -31,6 +31,7 @@ BOOKIES_AT_ONCE_MAX = 64
 """Bookies asked side by side."""
 LAST = 0
 """The look of what is asked behind all looks."""
+_LEDGER = RENAMES.get_field_index("ledger_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class RenameSearch:
     def ask(self, silent: Collection[BookieId]) -> None:
         """Ask for what the gone bookies should hold -> evidence/renames. Writes nothing where no bookie is gone.
 
+        What was said of a ledger that has changed by then is kept and is about no gone bookie.
+
         Costs at most RENAMES_MAX x RENAME_LEDGERS_MAX lists a bookie, and a few reads each. Raises StoreUnavailable.
         """
         if not rename_cases(self.run, ()):
@@ -54,7 +57,19 @@ class RenameSearch:
         cases = rename_cases(self.run, {*directory.addresses, *(directory.cookies or ())})
         rows = asyncio.run(self._ask_all(cases, directory, silent)) if cases else []
         if rows:
-            self.run.write_table(NAME, table(RENAMES, rows), "asked")
+            changed = self._changed_ledgers(cases)
+            kept = [([], *row[1:]) if row[_LEDGER] in changed else row for row in rows]
+            self.run.write_table(NAME, table(RENAMES, kept), "asked")
+
+    def _changed_ledgers(self, cases: Sequence[RenameCase]) -> set[LedgerId]:
+        """Return the ledgers whose metadata is no longer what they were asked for.
+
+        Auto-recovery copies what a gone bookie held to another and then names that one: this is not a rename.
+        """
+        asked_for = {ledger: one for case in cases for ledger, one in case.ledgers.items()}
+        self.store.sync()
+        now = {one.ledger_id: one.metadata for one in self.store.read_ledgers(asked_for, LAST, now_ms, with_marks=False)}
+        return {ledger for ledger, metadata in asked_for.items() if now.get(ledger) != metadata}
 
     async def _ask_all(self, cases: Sequence[RenameCase], directory: Directory, silent: Collection[BookieId]) -> list[Row]:
         ledgers = {ledger: one for case in cases for ledger, one in case.ledgers.items()}

@@ -12,8 +12,8 @@ from auditor.config import JudgingLimits
 from auditor.evidence.gathered import evidence_by_ledger
 from auditor.evidence.rows import Row, table
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, VERDICTS
-from auditor.evidence.seen import seen_rows
+from auditor.evidence.schemas import LISTING, VERDICTS
+from auditor.evidence.seen import read_seen_rows
 from auditor.judging.judge import Judge
 from auditor.judging.judged_rows import judge_to_row, set_aside
 from auditor.model.evidence import LedgerEvidence
@@ -56,5 +56,4 @@ def _rows(run: Place, about: About, limits: JudgingLimits) -> Iterator[list[Row]
 def _evidence_batches(run: Place, low: int, high: int) -> list[pa.RecordBatch]:
     """SEEN rows of the ledgers from `low` to `high`."""
     within = (pc.field("ledger_id") >= low) & (pc.field("ledger_id") <= high)
-    tables = (("evidence/ledgers", LEDGERS), ("evidence/answers", ANSWERS), ("evidence/reads", READS))
-    return seen_rows(*(run.read_table(name, schema, within) for name, schema in tables))
+    return read_seen_rows(run, within)

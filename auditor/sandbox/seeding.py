@@ -25,7 +25,7 @@ from auditor.sandbox.telling import LOST, LOST_AND_MARKED, SILENT, TELLERS, UNLI
 
 __all__ = ["STORY_LEDGER_FIRST", "TELLERS", "Story", "demo_cluster", "seed_exempt", "seed_sound", "seed_stories"]
 
-TOLD_IN = (stories_of_entries, stories_of_ensembles, stories_of_metadata, stories_of_bookies)
+STORY_MODULES = (stories_of_entries, stories_of_ensembles, stories_of_metadata, stories_of_bookies)
 """The modules with the stories. Importing them fills `TELLERS`."""
 
 DEMO_BOOKIES = len(LOCATIONS)

@@ -111,7 +111,7 @@ def lost_facts(
     unregistered.
     """
     first, last = seen[0], seen[-1]
-    since = first.read_at_ms if since_ms is None or since_ms > first.read_at_ms else since_ms
+    since = first.read_at_ms if since_ms is None else min(since_ms, first.read_at_ms)
     gone_ms = last.read_at_ms - since
     needed_ms = cluster.session_timeout_ms + 1_000 * (cluster.lost_bookie_recovery_delay_s or 0)
     may_return = any(one.has_cookie for one in seen) and (cluster.replication_disabled or gone_ms < needed_ms)
@@ -122,7 +122,7 @@ def lost_facts(
         ledgers.unmarked,
         tuple(ledgers.lowest),
         ledgers.marked_always,
-        ledgers.marked_always + ledgers.marked_since,
+        ledgers.marked_always,  # at the last look too: none became marked since
         last.read_at_ms - first.read_at_ms,
         gone_ms,
         cluster.lost_bookie_recovery_delay_s,

@@ -87,11 +87,6 @@ class Tally:
         """Return the entries of which at most `copies` copies can exist."""
         return _entries(((one.block.low, one.possible <= copies) for one in self.counted), self.ranges_max)
 
-    def can_exist(self, entry: EntryId) -> int | None:
-        """Return how many copies of the entry can exist; None if it was not examined."""
-        one = self.block_of(entry)
-        return None if one is None else int(one.possible[entry - one.block.low])
-
     def block_of(self, entry: EntryId) -> Counted | None:
         """Return the block with the entry, by binary search; None if the entry was not examined."""
         at = bisect_left(self.counted, entry, key=lambda one: one.block.high)

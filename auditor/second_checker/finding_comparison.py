@@ -58,7 +58,7 @@ def agree_on(findings: Iterable[Finding], seconds: Mapping[Subject, Facts]) -> A
         else:
             agreed.findings.append(one)
     missed = [Difference(*key, "the second checker finds it, the first does not") for key in seconds if key not in seen]
-    agreed.differ.extend(sorted(missed, key=lambda one: (one.kind.value, one.bookie_id or "")))
+    agreed.differ.extend(sorted(missed))
     return agreed
 
 

@@ -62,7 +62,7 @@ class NamingLedgers:
         is_open = now.ledger_state in (LedgerState.OPEN.value, LedgerState.IN_RECOVERY.value)
         if now.status != RecordStatus.FOUND.value or is_open or now.last_entry_id == -1:
             return
-        if then is None or None in now.stamp or then.stamp != now.stamp:
+        if then is None or then.stamp != now.stamp:
             return
         if now.is_marked:
             self.marked_always += history[0].is_marked
@@ -100,6 +100,8 @@ class _Histories:
 
     def of(self, ledger: LedgerId) -> list[State]:
         while self.ledger < ledger:
-            self.ledger, states = next(self.rest, (ledger + 1, iter(())))
-            self.history = list(states)
+            following = next(self.rest, None)
+            if following is None:
+                return []
+            self.ledger, self.history = following[0], list(following[1])
         return self.history if self.ledger == ledger else []

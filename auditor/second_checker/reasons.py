@@ -82,7 +82,7 @@ def _zone(one: WriteSet, *, is_soft: bool) -> str:
     zones = f"has {_count('zone', sorted(domains))}{_more(one)}"
     if is_soft:
         return f"{zones} where {min(one.rule.desired_num_zones_per_write_quorum, one.write_quorum)} are desired"
-    crowded = [zone for zone, of_zone in domains.items() if len(of_zone) >= 2 and of_zone.count(of_zone[0]) == len(of_zone)]
+    crowded = [zone for zone, of_zone in domains.items() if len(of_zone) >= 2 and len(set(of_zone)) == 1]
     if len(crowded) > one.unplaced:  # too few unplaced bookies to relieve every crowded zone
         zone = crowded[0]
         return f"has {len(domains[zone])} members in zone {zone}, all in upgrade domain {domains[zone][0]}"

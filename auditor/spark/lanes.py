@@ -1,8 +1,7 @@
 """One Spark partition a bookie: a lane, so that the whole job keeps one bounded conversation with each of them.
 
-A hash of the bookie's id would put two bookies into one partition and serialise them. So each lane gets a key whose hash
-modulo the number of lanes is its own number, found by hashing integers as Spark does: to ask Spark for their hashes takes a
-job, and half a second of a small audit. A test holds the two hashes equal.
+A hash of the bookie's id would put two bookies into one partition and serialise them. Each lane has a key of its own instead
+(`auditor.spark.lane_keys`).
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from auditor.evidence.schemas import ANSWERS, READS, with_read_counts
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType
+from auditor.spark.lane_keys import lane_keys
 from auditor.spark.ledgers import Batches, Work, with_counts
 from auditor.zookeeper.metadata_store import StoreAddress
 from auditor.zookeeper.registrations import unregistered_detail
@@ -52,11 +52,6 @@ COUNTED_READS = with_read_counts(READS)
 
 FOUND_OUT_BEFORE = "it showed before that it cannot list: not asked again"
 """Why a bookie that cannot list was not asked again."""
-KEYS_TRIED_PER_LANE = 60
-"""Integers hashed for each lane: the chance that none of them falls into a given lane is e^-60."""
-
-SPARK_SEED = 42
-"""The seed of Spark's Murmur3Hash expression, by which it partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,47 +74,21 @@ class Directory:
         """The bookies with a lane of their own; all others share one more, in which nobody is dialled."""
         return sorted(self.addresses)
 
+    def greetings(self) -> pa.RecordBatch:
+        """Return a QUESTIONS row for each registered bookie.
+
+        Each is greeted although no ledger may name it.
+        """
+        return table(QUESTIONS, [(bookie, None, None) for bookie in self.lanes()])
+
 
 def by_lane(rows: DataFrame, directory: Directory) -> DataFrame:
     """The rows, one partition a registered bookie, and one for all the bookies that are not registered."""
     bookies = directory.lanes()
-    keys = _lane_keys(len(bookies) + 1)
+    keys = lane_keys(len(bookies) + 1)
     lane_of = f.create_map(*(f.lit(part) for pair in zip(bookies, keys[1:], strict=True) for part in pair)) if bookies else None
     key = f.lit(keys[0]) if lane_of is None else f.coalesce(lane_of[f.col("bookie_id")], f.lit(keys[0]))
     return rows.withColumn("lane", key).repartition(len(keys), f.col("lane"))
-
-
-def _lane_keys(lanes: int) -> list[int]:
-    """For each lane an integer that Spark's hash partitioning puts there."""
-    keys: dict[int, int] = {}
-    for key in range(lanes * KEYS_TRIED_PER_LANE):
-        keys.setdefault(spark_hash(key) % lanes, key)
-        if len(keys) == lanes:
-            break
-    assert len(keys) == lanes, f"no key found for {lanes - len(keys)} of {lanes} lanes"
-    return [keys[lane] for lane in range(lanes)]
-
-
-def spark_hash(key: int) -> int:
-    """What Spark's `hash` makes of an int column: 32 bits of Murmur3 (Murmur3_x86_32.hashInt), signed."""
-    mixed = _times(_rotate(_times(key, 0xCC9E2D51), 15), 0x1B873593)
-    word = (_times(_rotate(SPARK_SEED ^ mixed, 13), 5) + 0xE6546B64) & _WORD
-    word ^= 4  # the length of an int, in bytes
-    word = _times(word ^ word >> 16, 0x85EBCA6B)
-    word = _times(word ^ word >> 13, 0xC2B2AE35)
-    word ^= word >> 16
-    return word - (word >> 31 << 32)
-
-
-_WORD = 2**32 - 1
-
-
-def _times(word: int, factor: int) -> int:
-    return (word & _WORD) * factor & _WORD
-
-
-def _rotate(word: int, bits: int) -> int:
-    return (word << bits | word >> 32 - bits) & _WORD
 
 
 def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:

@@ -1,7 +1,8 @@
 """What is done to Spark behind its public API, and why. No other module names its private parts.
 
 PySpark has no public way to give descriptors to the JVM that it starts, to end that JVM while this
-process goes on, or to be silent when the JVM ends first. Each function says what would break if
+process goes on, to tell whether the process has a context at all, or to be silent when the JVM ends
+first. Each function says what would break if
 PySpark changed; `tests/house` holds that nothing else of the kind stands elsewhere.
 """
 
@@ -11,7 +12,9 @@ from collections.abc import Sequence
 from typing import IO, Any
 
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
 
 JVM_END_S = 30
 """How long the JVM may take to end after its input was closed."""
@@ -37,6 +40,20 @@ def silence_accumulators(context: SparkContext) -> None:
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *_: None
+
+
+def session_of_this_process() -> SparkSession | None:
+    """Return the session that this process has, also if it is active in another thread only, or None.
+
+    A second context cannot be started beside it, and ending the JVM of the attempt would end the
+    session. `SparkSession.active` alone would return one whose context was stopped.
+    """
+    if SparkContext._active_spark_context is None:
+        return None
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
 
 
 def end_jvm() -> None:

@@ -21,7 +21,7 @@ from auditor.bookie.client import LANES_AT_ONCE_MAX
 from auditor.errors import AuditorError, OutputError, SparkJobFailed, SparkUnavailable, StoreUnavailable, WorkerDied
 from auditor.java import find_java
 from auditor.spark.class_archive import archive_path
-from auditor.spark.private_spark import end_jvm, silence_accumulators, start_jvm
+from auditor.spark.private_spark import end_jvm, session_of_this_process, silence_accumulators, start_jvm
 from auditor.stop import Interrupted, StopRequest
 
 T = TypeVar("T")
@@ -47,15 +47,15 @@ def spark_session(
     lock: int | None = None,
     lasting: bool = False,
 ) -> Iterator[SparkSession]:
-    """A session for one run, stopped at the end; one that is active already (a notebook's, a test's) is used and left alone.
+    """A session for one run, stopped at the end; one that this process has already (a notebook's) is used and left alone.
 
     `archive_to`: write a class-data archive there when the JVM ends, instead of using the one that is there. `lock`: a
     descriptor that a JVM started here keeps open: where this process is killed, the lock lapses when nothing writes any more.
     `lasting`: it is for many runs, and its code is worth compiling well. Raises SparkUnavailable with what to do.
     """
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        yield active
+    session = session_of_this_process()
+    if session is not None:
+        yield session
         return
     with tempfile.TemporaryFile() as spoken:
         try:

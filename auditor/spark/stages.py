@@ -21,7 +21,7 @@ from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
-from auditor.model.identity import BookieId, LedgerId
+from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
 from auditor.spark import ledgers as ledger_table
 from auditor.spark import verdicts
@@ -94,7 +94,7 @@ class Stages:
         """
         ids = None if judging is None else self._ledgers_left(look, judging, Todo.LISTS)
         questions = map_batches(self._evidence(look, shard, asked=False, ids=ids), verdicts.asker_of(self.judging), QUESTIONS)
-        greetings = local_rows(self.spark, _greetings(directory)) if directory.addresses else self._empty(QUESTIONS)
+        greetings = local_rows(self.spark, directory.greetings()) if directory.addresses else self._empty(QUESTIONS)
         lanes = by_lane(questions.unionByName(greetings), directory)
         self._write(map_batches(lanes, list_asker(directory, self.limits, look), ANSWERS), "evidence/answers")
 
@@ -126,13 +126,12 @@ class Stages:
         if again_without is not None:
             renew_workers(self.spark)
         careful, differing = again_without is not None, dict(again_without or {})
-        were_asked = look == 1 or only is not None
         work = verdicts.judge_of(
             self.terms,
             self.facts,
             self.judging,
             careful=careful,
-            were_asked=were_asked,
+            were_asked=verdicts.were_bookies_asked(look, only),
             differing=differing,
         )
         rows = map_batches(self._evidence(look, shard, asked=True, ids=ids), work, verdicts.STEPS)
@@ -181,10 +180,3 @@ class Stages:
 def _within(rows: DataFrame, shard: Shard) -> DataFrame:
     """The rows of a shard's ledgers."""
     return rows if shard.is_all else rows.where(f.col("ledger_id").between(shard.first, shard.last))
-
-
-def _greetings(directory: Directory) -> pa.RecordBatch:
-    """A QUESTIONS row for each registered bookie, so that each is greeted although no ledger may name it."""
-    bookies: list[BookieId] = directory.lanes()
-    none = pa.nulls(len(bookies), pa.int64())
-    return pa.RecordBatch.from_arrays([pa.array(bookies, pa.string()), none, none], schema=QUESTIONS)

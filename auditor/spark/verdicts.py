@@ -88,6 +88,14 @@ def asker_of(limits: JudgingLimits, *, careful: bool = False) -> Work:
     return work
 
 
+def were_bookies_asked(look: int, only: tuple[int, Todo] | None) -> bool:
+    """Return whether bookies were asked, earlier in this look, about all ledgers that want lists.
+
+    `only`: the ledgers judged are those that an earlier judging of the look left with that todo.
+    """
+    return look == 1 or only is not None
+
+
 def judge_of(
     terms: Terms,
     facts: ClusterFacts,

@@ -69,7 +69,7 @@ def marks_agreed(run: Place, about: About, finding: Finding | None) -> Agreed:
     rows = _rows(run.read_table(_MARKS, MARKS, _OF_LEDGER))
     seen = (MarkSeen(one["ledger_id"], one["look"], one["read_at_ms"], _times(one), one["has_metadata"]) for one in rows)
     facts = marks_without_ledger(seen, about.terms, about.facts)
-    return agree_on([finding] if finding else [], {} if facts is None else {(Kind.MARK_WITHOUT_LEDGER, None): facts})
+    return _agree_on_cluster(Kind.MARK_WITHOUT_LEDGER, finding, facts)
 
 
 def _times(row: Row) -> tuple[int, ...]:
@@ -82,7 +82,7 @@ def population_agreed(run: Place, about: About, finding: Finding | None) -> Agre
     differs."""
     last = about.previous_population
     if last is None:
-        return agree_on([finding] if finding else [], {})
+        return _agree_on_cluster(Kind.LEDGER_POPULATION_DROPPED, finding, None)
     rows = {row["listing"]: row for row in run.read_table("evidence/listings", LISTINGS).to_pylist()}
     listed = {one: sum(batch.num_rows for batch in run.stream(LISTED_AT[one], LISTING, ["ledger_id"])) for one in rows}
     before = Earlier(last.run_id, last.finished_at, last.listed, last.drop_percent, last.low_runs)
@@ -92,8 +92,12 @@ def population_agreed(run: Place, about: About, finding: Finding | None) -> Agre
         still = pc.field("ledger_id").isin(pa.array(sorted(gone), pa.int64()))
         gone -= set(run.read_table(LISTED_AT[max(rows)], LISTING, still)["ledger_id"].to_pylist())
     facts = population_dropped(before, began_ms, listed, gone, about.facts.instance_id)
-    key = Kind.LEDGER_POPULATION_DROPPED, None
-    return agree_on([finding] if finding else [], {} if facts is None else {key: facts})
+    return _agree_on_cluster(Kind.LEDGER_POPULATION_DROPPED, finding, facts)
+
+
+def _agree_on_cluster(kind: Kind, finding: Finding | None, facts: Facts | None) -> Agreed:
+    """Compare the one finding on the cluster of a kind with the second checker's facts; None: it makes none."""
+    return agree_on([finding] if finding else [], {} if facts is None else {(kind, None): facts})
 
 
 def _lost_facts(run: Place, about: About, seen: Attendance) -> dict[Subject, Facts]:
@@ -153,16 +157,18 @@ def _failing_facts(run: Place, seen: Attendance) -> dict[Subject, Facts]:
         for bookie in pc.unique(run.read_table(name, schema, _REFUSED & _OF_LEDGER, ["bookie_id"])["bookie_id"]).to_pylist()
     }
     facts: dict[Subject, Facts] = {}
-    for bookie in seen.connected_bookies() if refusing and _is_any_request_served(run) else ():
-        found = failing_facts(seen.of[bookie], _refusals(run, bookie)) if bookie in refusing else None
+    for bookie in refusing & set(seen.connected_bookies()):
+        found = failing_facts(seen.of[bookie], _refusals(run, bookie)) if _serves_another(run, bookie) else None
         if found is not None:
             facts[Kind.BOOKIE_FAILING_REQUESTS, bookie] = found
     return facts
 
 
-def _is_any_request_served(run: Place) -> bool:
-    sent = pc.field("status") == ReadStatus.PRESENT.value
-    return any(run.count(_ANSWERS, ANSWERS, pc.field("status") == one.value) for one in VALID_ANSWERS) or bool(
+def _serves_another(run: Place, bookie: BookieId) -> bool:
+    """Return whether a bookie other than this one served a request."""
+    other = pc.field("bookie_id") != bookie
+    sent = other & (pc.field("status") == ReadStatus.PRESENT.value)
+    return any(run.count(_ANSWERS, ANSWERS, other & (pc.field("status") == one.value)) for one in VALID_ANSWERS) or bool(
         run.count(_READS, READS, sent)
     )
 

@@ -20,8 +20,8 @@ class Population:
     """The result of the comparison.
 
     `findings` has one line or none. `withheld` has a sentence if the audited listing lacked ledgers
-    that exist, or could not be repeated: such a run is not complete. `baseline` is what the next
-    run is compared with, or None for this run. `differ` has the finding if it is withheld because
+    that exist, or could not be repeated: such a run is not complete, with a finding or without.
+    `baseline` is what the next run is compared with, or None for this run. `differ` has the finding if it is withheld because
     the checkers differ on it.
     """
 
@@ -42,7 +42,8 @@ def population(run: Place, about: About) -> Population:
     if agreed.findings or agreed.differ:
         looks = [ClusterLook(one.began_at_ms, "listing", f"{one.count} ledgers") for one in listings]
         lines = tuple(finding_line(cluster_testimony(one, looks, about.facts)) for one in agreed.findings)
-        return Population(findings=lines, baseline=baseline, differ=tuple(agreed.differ))
+        unjudged = (_short(last, listings),) if listings[-1].count > listings[0].count else ()
+        return Population(findings=lines, withheld=unjudged, baseline=baseline, differ=tuple(agreed.differ))
     short = bool(listings) and has_dropped(last, listings[0].count)
     return Population(withheld=(_short(last, listings),), baseline=baseline) if short else Population(baseline=baseline)
 

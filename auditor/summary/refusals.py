@@ -29,7 +29,9 @@ def refusals_of(run: Place) -> dict[BookieId, Refusals]:
             run.read_table(name, schema, refused & pc.is_valid(pc.field("ledger_id")), ["bookie_id"])["bookie_id"]
         ).to_pylist()
     }
-    if not some or not _is_anyone_serving(run):
+    serving = _serving_bookies(run) if some else set()
+    some = {bookie for bookie in some if serving - {bookie}}
+    if not some:
         return {}
     theirs = pc.field("bookie_id").isin(pa.array(sorted(some)))
     return refusals(
@@ -38,6 +40,8 @@ def refusals_of(run: Place) -> dict[BookieId, Refusals]:
     )
 
 
-def _is_anyone_serving(run: Place) -> bool:
-    served = run.count("evidence/answers", ANSWERS, pc.field("status").isin(_VALID))
-    return served > 0 or run.count("evidence/reads", READS, pc.field("status") == ReadStatus.PRESENT.value) > 0
+def _serving_bookies(run: Place) -> set[BookieId]:
+    """Return the bookies that gave a list or an entry."""
+    lists = run.read_table("evidence/answers", ANSWERS, pc.field("status").isin(_VALID), ["bookie_id"])
+    reads = run.read_table("evidence/reads", READS, pc.field("status") == ReadStatus.PRESENT.value, ["bookie_id"])
+    return {bookie for rows in (lists, reads) for bookie in pc.unique(rows["bookie_id"]).to_pylist()}

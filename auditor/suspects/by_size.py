@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import current_thread, main_thread
-from typing import Protocol
 
 from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judging.settle import Todo
@@ -16,26 +15,6 @@ from auditor.spark.lanes import Directory
 from auditor.spark.stages import Stages
 from auditor.suspects.in_process import InProcessStages
 from auditor.suspects.remaining import Suspects
-
-
-class SuspectStages(Protocol):
-    """The stages of suspects: looks after the first, and at any look what follows a judging."""
-
-    def read_ledgers(self, look: int, shard: Shard) -> None: ...
-
-    def ask_lists(self, look: int, directory: Directory, shard: Shard, judging: int) -> None: ...
-
-    def read_entries(self, look: int, judging: int, directory: Directory) -> None: ...
-
-    def judge(
-        self,
-        look: int,
-        judging: int,
-        shard: Shard = EVERYTHING,
-        only: tuple[int, Todo] | None = None,
-        *,
-        again_without: Mapping[LedgerId, str] | None = None,
-    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +64,13 @@ class StagesBySize:
         again_without: Mapping[LedgerId, str] | None = None,
     ) -> None:
         """Where each open ledger stands now -> steps."""
-        stages: SuspectStages = self.on_spark
+        stages: Stages | InProcessStages = self.on_spark
         if only is not None:
             stages = self._of(self.suspects.ledgers_left(look, *only))
         elif look > 1:
             stages = self._of(self.suspects.open_ledgers(look - 1, shard))
         stages.judge(look, judging, shard, only, again_without=again_without)
 
-    def _of(self, suspects: list[LedgerId]) -> SuspectStages:
+    def _of(self, suspects: list[LedgerId]) -> Stages | InProcessStages:
         are_few = len(suspects) <= self.suspects_max and self.suspects_max > 0
         return self.in_process if are_few and current_thread() is main_thread() else self.on_spark

@@ -20,19 +20,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.config import BookieLimits, JudgingLimits
-from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
-from auditor.evidence.seen import seen_rows
+from auditor.evidence.schemas import ANSWERS
+from auditor.evidence.seen import read_seen_rows
 from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.identity import LedgerId
 from auditor.spark import verdicts
-from auditor.spark.lanes import COUNTED_READS, QUESTIONS, Directory, entry_reader, list_asker
+from auditor.spark.lanes import COUNTED_READS, Directory, entry_reader, list_asker
 from auditor.spark.ledgers import COUNTED_LEDGERS, Batches, reader
-from auditor.spark.verdicts import STEPS, asker_of, steps_name
+from auditor.spark.verdicts import STEPS, asker_of, steps_name, were_bookies_asked
 from auditor.stop import StopRequest
 from auditor.suspects.remaining import Suspects
 from auditor.zookeeper.metadata_store import StoreAddress
@@ -80,9 +79,8 @@ class InProcessStages:
             list_asker(directory, self.limits, look),
             asker_of(self.judging, careful=True),
         )
-        greetings = table(QUESTIONS, [(bookie, None, None) for bookie in directory.lanes()])
         with self.stop.raised_at_once():
-            questions = [greetings, *question(self._evidence_batches(ids))]
+            questions = [directory.greetings(), *question(self._evidence_batches(ids))]
         self._write(
             lambda: ask(iter(questions)),
             ANSWERS,
@@ -117,7 +115,7 @@ class InProcessStages:
             self.facts,
             self.judging,
             careful=True,
-            were_asked=look == 1 or only is not None,
+            were_asked=were_bookies_asked(look, only),
             differing=dict(again_without or {}),
         )
         with self.stop.raised_at_once():
@@ -128,12 +126,7 @@ class InProcessStages:
         """SEEN rows of some ledgers, LEDGERS_AT_ONCE at a time."""
         for start in range(0, len(ids), LEDGERS_AT_ONCE):
             of_these = pc.field("ledger_id").isin(ids[start : start + LEDGERS_AT_ONCE])
-            tables = (
-                ("evidence/ledgers", LEDGERS),
-                ("evidence/answers", ANSWERS),
-                ("evidence/reads", READS),
-            )
-            yield from seen_rows(*(self.run.read_table(name, schema, of_these) for name, schema in tables))
+            yield from read_seen_rows(self.run, of_these)
 
     def _write(self, work: Callable[[], Batches], schema: pa.Schema, name: str, file_name: str) -> None:
         """Do the work and write its rows as one more file of a table. Raises what the work raises."""

@@ -76,7 +76,7 @@ def _population_sentences(_finding: Finding, facts: PopulationFacts) -> str:
     gone = f" Some that are gone: {join_names(facts.some_gone)}." if facts.some_gone else ""
     instance = f" (instance {facts.instance_id})" if facts.instance_id else ""
     left = facts.ledgers_again * 100 // facts.previous_ledgers
-    repeated = f" It is run {facts.runs_in_a_row} in a row that lists so few." if facts.runs_in_a_row > 1 else ""
+    repeated = f" {facts.runs_in_a_row} runs have found this since then, this one included." if facts.runs_in_a_row > 1 else ""
     return (
         f"Run {facts.previous_run}, finished at {facts.previous_finished_at}, listed {facts.previous_ledgers} ledgers of this "
         f"cluster{instance}. This run listed {facts.ledgers}, and {facts.ledgers_again} when it listed them again "

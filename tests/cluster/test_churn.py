@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from pathlib import Path
@@ -22,7 +22,6 @@ from support.real_jars import bookkeeper_jars
 from support.real_processes import JavaProcess, java_command
 
 from auditor.clock import now_ms
-from auditor.commands import run as run_command
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS, BOOKIES
 from auditor.model.finding import Kind
@@ -147,10 +146,9 @@ class Churn:
         return self.replaced + sum(ensemble != self.ensemble(ledger_id) for ledger_id, ensemble in self.made.items())
 
 
-def test_nothing_that_changes_is_a_finding_and_what_is_lost_is(real_cluster, spark, tmp_path: Path, monkeypatch):
+def test_nothing_that_changes_is_a_finding_and_what_is_lost_is(real_cluster, spark, tmp_path: Path):
     """No audit accuses a ledger that lacks nothing, or a bookie that was there; each finds the ledger that does lack an entry;
     and none is at odds with itself."""
-    monkeypatch.setattr(run_command, "spark_session", lambda *_, **__: nullcontext(spark))  # active in the main thread alone
     cluster: RealCluster = real_cluster(bookies=len(STAYING) + len(GOING))
     churn = Churn(cluster, random.Random(SEED))
     for ledger_id in LEDGERS:

@@ -107,6 +107,7 @@ def _plan(name: str) -> Plan:
         name,
         faults,
         owed=(lambda found: without(*found)) if stays else (lambda _: ALL),
+        heals=not stays,
         reachable=not (stays and "ZooKeeper" in name),
         quick=name in QUICK,
         settings={"rpc_timeout": "1s", "bookie_retries": 1, "zookeeper_retries": 6 if not stays else 1},

@@ -33,29 +33,16 @@ COPIED = ("auditor", "tests", "proto", "docs", "pyproject.toml")
 GONE_THROUGH = (
     "auditor/pace.py",
     "auditor/first_checker",
-    "auditor/second_checker/agreement.py",
-    "auditor/second_checker/beyond_end.py",
-    "auditor/second_checker/blocks.py",
-    "auditor/second_checker/copies.py",
-    "auditor/second_checker/enough_looks.py",
-    "auditor/second_checker/fact_comparison.py",
-    "auditor/second_checker/facts.py",
-    "auditor/second_checker/findings.py",
-    "auditor/second_checker/holdings.py",
-    "auditor/second_checker/metadata.py",
-    "auditor/second_checker/newest_words.py",
-    "auditor/second_checker/opinion.py",
-    "auditor/second_checker/placement.py",
-    "auditor/second_checker/probes.py",
-    "auditor/second_checker/schedule.py",
-    "auditor/second_checker/search.py",
+    "auditor/second_checker",
     "auditor/witness",
     "auditor/wire",
     "auditor/bookie",
     "auditor/judging",
     "auditor/suspects",
     "auditor/zookeeper",
+    "auditor/evidence/findings_file.py",
     "auditor/evidence/gathered.py",
+    "auditor/evidence/journal.py",
     "auditor/evidence/rows.py",
     "auditor/evidence/schemas.py",
     "auditor/evidence/shards.py",
@@ -86,7 +73,7 @@ GONE_THROUGH = (
     "auditor/summary/verdict_counts.py",
 )
 """Every survivor here is explained."""
-TO_GO = ("auditor/evidence", "auditor/second_checker", "auditor/summary")
+TO_GO = ("auditor/evidence", "auditor/summary")
 """What is not in GONE_THROUGH of these is on trial only where it is named, and `make mutation` says what it left out."""
 STORIES = ("tests/unit/judging/test_judging_settle.py", "tests/mutation/stories_on_trial.py")
 IN_MEMORY = tuple(

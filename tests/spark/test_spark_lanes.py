@@ -19,7 +19,8 @@ from support.audits import Outcome, audit
 from auditor.sandbox.bookie import Bookie
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark import stages
-from auditor.spark.lanes import KEYS_TRIED_PER_LANE, QUESTIONS, Directory, by_lane, spark_hash
+from auditor.spark.lane_keys import KEYS_TRIED_PER_LANE, spark_hash
+from auditor.spark.lanes import QUESTIONS, Directory, by_lane
 from auditor.spark.store import local_rows
 from auditor.zookeeper.ledger_listing import Listing, ListingPartition
 from auditor.zookeeper.metadata_store import MetadataStore

@@ -358,7 +358,34 @@ def test_a_lost_connection_is_a_try_of_each_question_on_it(breach: bool) -> None
             assert question.unanswered is True
             assert "gone each of the 2 times this was asked" == question.trouble
     assert talk.done
-    assert (0, 0) if breach else (2, 2) == (talk.proof.lost, talk.proof.unanswered)
+    assert ((0, 0) if breach else (2, 2)) == (talk.proof.lost, talk.proof.unanswered)
+
+
+def test_a_list_that_was_responded_to_is_no_proof_that_a_bookie_cannot_list() -> None:
+    """ETOOMANYREQUESTS is a response: what is lost behind it says nothing about the storage, and each failure is counted."""
+    talk, (question,) = exchange(retries_max=2), asks(1)
+    talk.begin([question])
+    for txn_id, is_lost in ((1, False), (2, True), (3, True)):
+        now = 10.0 * txn_id
+        wire = BookieConnection(2**20)
+        assert frames(talk.send(wire, now)[0]) == 1
+        if is_lost:
+            talk.on_lost("the bookie closed the connection", breach=False)
+        else:
+            hear(talk, wire, too_many(1, 1), now)
+    assert (0, 0, True) == (talk.proof.lost, talk.proof.unanswered, question.unanswered)
+    assert "asked 3 times: the bookie closed the connection 2 times, ETOOMANYREQUESTS 1 time" == question.trouble
+
+
+def test_connections_lost_for_different_reasons_are_told_apart() -> None:
+    """No reason is given for a try that failed for another."""
+    talk, (question,) = exchange(retries_max=1), asks(1)
+    talk.begin([question])
+    for n, why in enumerate(("no answer to anything within 1000 ms", "the bookie closed the connection")):
+        talk.send(BookieConnection(2**20), 10.0 * n)
+        talk.on_lost(why, breach=False)
+    expected = "asked 2 times: no answer to anything within 1000 ms 1 time, the bookie closed the connection 1 time"
+    assert (expected, 1) == (question.trouble, talk.proof.unanswered)
 
 
 def test_a_connection_lost_with_nothing_outstanding_is_nobodys_fault() -> None:

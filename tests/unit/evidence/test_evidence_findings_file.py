@@ -47,3 +47,36 @@ def test_a_line_that_is_no_finding_is_named(line, reason):
     good = jsonl.line(stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 2))
     with pytest.raises(OutputError, match=rf"f\.jsonl line 2 .*{reason}"):
         list(jsonl.parse([good, line], "f.jsonl"))
+
+
+def test_a_line_has_no_blanks_between_its_fields():
+    """A file of many findings is as small as JSON can be."""
+    assert jsonl.line({"id": "1", "entries": [1, 2]}).startswith('{"id":"1","kind":null,')
+    assert '"entries":[1,2],' in jsonl.line({"entries": [1, 2]})
+
+
+def test_a_number_that_json_does_not_have_is_not_written():
+    """Other readers than Python's would refuse the line."""
+    with pytest.raises(ValueError, match="JSON"):
+        jsonl.line({"facts": {"share": float("nan")}})
+
+
+def test_blank_lines_are_skipped():
+    """The findings after them are read."""
+    finding = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 2)
+    assert [finding, finding] == list(jsonl.parse([jsonl.line(finding), "\n", jsonl.line(finding)]))
+
+
+def test_a_line_is_of_findings_jsonl_unless_said_otherwise():
+    """The message names the file that runs write."""
+    with pytest.raises(OutputError, match=r"^findings\.jsonl line 1 is not JSON"):
+        list(jsonl.parse(["x"]))
+
+
+def test_a_line_of_the_longest_length_is_read():
+    """One character more is too many."""
+    short = jsonl.line(stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 2))
+    longest = short.rstrip("\n").ljust(jsonl.LINE_CHARS_MAX)
+    assert list(jsonl.parse([short])) == list(jsonl.parse([longest]))
+    with pytest.raises(OutputError, match="is longer than"):
+        list(jsonl.parse([longest + " "]))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from auditor.errors import OutputError
-from auditor.evidence.journal import Journal, forget
+from auditor.evidence.journal import JOURNAL, Journal, entries, forget
 from auditor.evidence.run_directory import Place, place
 
 ROWS = pa.table({"ledger_id": [1]})
@@ -130,4 +130,29 @@ def test_a_damaged_journal_is_a_sentence(run: Place, text: str):
     (run / "journal").write_text("000000.json", text)
     with pytest.raises(OutputError, match=r"000000\.json is damaged .* start a new one"):
         Journal.reopen(run)
+    assert {"evidence/listing/part-0.parquet"} == tables(run)
+
+
+def test_a_journal_knows_which_stages_are_complete(run: Place):
+    """None before the first; afterwards those that ended, and no other."""
+    journal = Journal(run)
+    assert (False, False) == (journal.has_any, journal.has("listing"))
+    journal.once("listing", writes, run, "evidence/listing")
+    assert (True, True, False) == (journal.has_any, journal.has("listing"), journal.has("metadata"))
+
+
+def test_each_stage_names_the_files_that_it_wrote_itself(run: Place):
+    """A file of an earlier stage is not named again, also by a stage that is called with keywords."""
+    journal = Journal(run)
+    for stage, file in (("listing", "part-0"), ("metadata", "part-1"), ("lists", "part-2")):
+        journal.once(stage, writes, run, "evidence/ledgers", file=file)
+    expected = [[f"evidence/ledgers/part-{number}.parquet"] for number in range(3)]
+    assert expected == [entry["files"] for entry in entries(run)]
+
+
+def test_a_forgotten_journal_leaves_no_directory(run: Place):
+    """The run's tables stay."""
+    Journal(run).once("listing", writes, run, "evidence/listing")
+    forget(run)
+    assert not (Path(run.path) / JOURNAL).exists()
     assert {"evidence/listing/part-0.parquet"} == tables(run)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from support import report_stories as told
 
 from auditor.errors import OutputError
+from auditor.evidence import run_directory
 from auditor.evidence.newest_run import LATEST
 from auditor.evidence.run_directory import LOCK, Output, Place, place, write_json
 from auditor.first_checker.population import LastPopulation
@@ -156,6 +158,24 @@ def test_a_full_disk_is_noticed_before_the_run(root: Place, monkeypatch: pytest.
         pass
 
 
+@pytest.fixture
+def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for a lock."""
+    monkeypatch.setattr(run_directory, "LOCK_WAIT_S", 0.0)
+
+
+def test_a_lock_that_is_released_soon_is_waited_for(root: Place):
+    """The JVM of a run that was killed holds the lock for a moment longer; the next run starts all the same."""
+    held = Output(root).hold_lock()
+    held.__enter__()
+    release = threading.Timer(0.3, held.__exit__, (None, None, None))
+    release.start()
+    with Output(root).hold_lock():
+        pass
+    release.join()
+
+
+@pytest.mark.usefixtures("without_waiting")
 def test_a_run_that_finds_the_lock_held_touches_nothing(root: Place, tmp_path: Path):
     """Nobody else writes or removes the file with which a run tries its directory."""
     output = Output(root)
@@ -167,6 +187,7 @@ def test_a_run_that_finds_the_lock_held_touches_nothing(root: Place, tmp_path: P
         assert "of the run at work" == before.read_text()
 
 
+@pytest.mark.usefixtures("without_waiting")
 def test_two_runs_at_once_are_noticed(root: Place):
     """The second is told which lock, and what to do; afterwards the lock is free."""
     output = Output(root)
@@ -190,8 +211,10 @@ def test_a_lock_lapses_with_its_process(root: Place, end: signal.Signals):
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert "held\n" == holder.stdout.readline()
-        with pytest.raises(OutputError), Output(root).hold_lock():
-            pass
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(OutputError):
+            patch.setattr(run_directory, "LOCK_WAIT_S", 0.0)
+            with Output(root).hold_lock():
+                pass
         os.kill(holder.pid, end)
         holder.wait(LINE_TIMEOUT_S)
         with Output(root).hold_lock():

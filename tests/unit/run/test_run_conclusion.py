@@ -22,6 +22,7 @@ from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.read_counts import write_read_counts
 from auditor.summary.about import About
+from auditor.summary.refusals import refusals_of
 from auditor.summary.run_summary import NO_PREVIOUS, Previous
 from auditor.summary.seen_marks import AGAIN, FIRST, LISTED, mark_row
 from auditor.wire.entry_availability import canonical
@@ -193,6 +194,27 @@ def test_a_bookie_that_fails_every_request_is_found(run: Place, ledgers: int, fo
     assert found == [json.loads(line)["kind"] for line in done.findings]
     part = concluded(run, BOTH, bookies=[*served, *records], about=replace(ABOUT, partial=True))
     assert ([], len(found)) == (part.findings, sum("bookie b9 refused" in sentence for sentence in part.summary["withheld"]))
+
+
+def test_a_bookie_that_serves_nobody_else_s_request_is_not_outdone_by_itself(tmp_path: Path):
+    """All bookies refuse, and the accused one served one search: then nobody else did, and it may be our credentials."""
+    run = place(str(tmp_path / "alone"))
+    write(run, "answers", ANSWERS)
+    refuse(run, range(10, 14))
+    search = EntryRead("b9", 10, 0, 1, 0, ReadStatus.PRESENT, requests=1, is_search=True)
+    run.write_table("evidence/reads", table(READS, [read_row(search)]), "search")
+    assert {} == refusals_of(run)
+    other = answer_row(Answer("b1", 10, 1, 0, AnswerStatus.HELD, requests=1))
+    run.write_table("evidence/answers", table(ANSWERS, [other]), "served")
+    assert ["b9"] == list(refusals_of(run))
+
+
+def test_what_others_do_not_say_of_a_renamed_bookie_failed(run: Place):
+    """A list that went unanswered behind the last look counts as one that failed, and so do its retries."""
+    before = concluded(run, BOTH).summary["request_totals"]["bookie_requests"]["failed"]
+    rows = [(["gone"], "new", 2, None, 0, "timed_out", b"", "", 4, 3, 0)]
+    run.write_table("evidence/renames", table(RENAMES, rows), "asked")
+    assert before + 4 == concluded(run, BOTH).summary["request_totals"]["bookie_requests"]["failed"]
 
 
 def test_a_renamed_bookie_is_told_with_the_finding_and_in_the_summary(run: Place):

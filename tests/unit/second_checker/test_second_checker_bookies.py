@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from auditor.model.availability import Greeting
+from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.second_checker.bookies import (
     Attendance,
@@ -83,13 +84,24 @@ def test_of_a_bookie_seen_twice_at_a_look_the_newer_reading_counts() -> None:
     assert [] == taken(again, first, second).silent() == taken(first, second, again).silent()
 
 
+def test_of_two_readings_at_the_same_time_the_later_record_counts() -> None:
+    """As it does for the first checker, which sorts them by time."""
+    first, second = at_looks(Greeting.SILENT, Greeting.SILENT)
+    answered = replace(second, greeting=Greeting.ANSWERED)
+    assert ([], ["b1"]) == (taken(first, second, answered).silent(), taken(first, answered, second).silent())
+
+
+def test_a_bookie_cannot_list_if_it_was_unable_at_any_look() -> None:
+    """One that nobody saw was not."""
+    seen = taken(*at_looks(Greeting.ANSWERED, Greeting.UNSUPPORTED))
+    assert [True, False, False] == [seen.cannot_list(bookie) for bookie in ("b1", "b9", "nobody")]
+
+
 def test_a_silent_bookie_is_told_as_it_was_seen_last() -> None:
     """With the number of looks, and what is set for the cluster."""
-    facts = silent_facts(at_looks(Greeting.SILENT, Greeting.SILENT), CLUSTER)
-    assert ("writable", "h:3181", 2, "fine", 20, False) == (
-        facts.registration, facts.address, facts.looks, facts.detail, facts.lost_bookie_recovery_delay_s,
-        facts.replication_disabled,
-    )  # fmt: skip
+    seen = at_looks(Greeting.SILENT, Greeting.SILENT, Greeting.SILENT)
+    last = replace(seen[2], registration=Registration.READONLY, host="i", greeting_detail="timed out")
+    assert SilentFacts("readonly", "i:3181", 3, "timed out", 20, False) == silent_facts([*seen[:2], last], CLUSTER)
 
 
 @pytest.mark.parametrize(
@@ -113,11 +125,17 @@ def test_a_bookie_is_lost_when_the_cluster_cannot_know(
     for delay and time-out."""
     cluster = replace(CLUSTER, replication_disabled=disabled)
     facts = lost_facts(at_looks(None, None, cookie=cookie), ledgers, cluster, since_ms)
-    assert gone_ms == (facts and facts.unregistered_ms)
-    if facts:
-        assert (2, (4, 7), 1, 1, 10_000) == (
-            facts.unmarked_ledgers, facts.some_ledgers, facts.marked_ledgers_first, facts.marked_ledgers_last, facts.apart_ms,
-        )  # fmt: skip
+    expected = None if gone_ms is None else LostFacts(cookie, 2, (4, 7), 1, 1, 10_000, gone_ms, 20, disabled)
+    assert expected == facts
+
+
+@pytest.mark.parametrize("delay_s", [None, 0])
+def test_without_a_recovery_delay_a_bookie_may_return_until_its_session_ends(delay_s: int | None) -> None:
+    """Its last look counts, and no look between."""
+    cluster = replace(CLUSTER, lost_bookie_recovery_delay_s=delay_s, session_timeout_ms=20_000)
+    seen = at_looks(None, None, None, cookie=True)
+    assert LostFacts(True, 2, (4, 7), 1, 1, 20_000, 20_000, delay_s, False) == lost_facts(seen, UNMARKED, cluster, None)
+    assert lost_facts(seen[:2], UNMARKED, cluster, None) is None
 
 
 def test_a_ledger_counts_as_answered_by_its_last_list_or_by_any_read() -> None:
@@ -127,7 +145,9 @@ def test_a_ledger_counts_as_answered_by_its_last_list_or_by_any_read() -> None:
     assert (2, 3) == (ledgers_answered(lists, []), ledgers_answered(lists, reads))
 
 
-@pytest.mark.parametrize(("lost", "answered", "found"), [(2, 2, False), (3, 5, True), (3, 6, False), (4, 3, False)])
+@pytest.mark.parametrize(
+    ("lost", "answered", "found"), [(2, 2, False), (3, 3, True), (3, 5, True), (3, 6, False), (4, 3, False)]
+)
 def test_a_bookie_lost_its_content_when_most_of_three_ledgers_or_more_lack_most(lost: int, answered: int, found: bool) -> None:
     """A ledger that lacks half counts nowhere; one that lacks more ledgers than it answered for
     went away."""
@@ -135,10 +155,12 @@ def test_a_bookie_lost_its_content_when_most_of_three_ledgers_or_more_lack_most(
     for ledger in range(lost):
         losses.add(Lack(ledger, 10, 6))
     losses.add(Lack(99, 10, 5))
-    facts = lost_content_facts(at_looks(Greeting.ANSWERED), losses, answered, was_probed=False)
-    assert found == (facts is not None)
-    if facts:
-        assert (lost, 10 * lost, 6 * lost) == (facts.lacking_most, facts.expected, facts.absent)
+    for was_probed in (False, True):
+        facts = lost_content_facts(at_looks(Greeting.ANSWERED), losses, answered, was_probed=was_probed)
+        of_them = LostContentFacts(
+            "writable", "h:3181", answered, was_probed, lost, 6 * lost, 10 * lost, tuple(range(lost))
+        )  # fmt: skip
+        assert (of_them if found else None) == facts
     assert lost_content_facts(at_looks(None), losses, answered, was_probed=False) is None
 
 
@@ -149,11 +171,9 @@ def test_a_bookie_fails_when_three_ledgers_were_refused_at_two_looks(ledgers: in
         Refusal(ledger, look, detail, is_list)
         for ledger in range(ledgers)
         for look in range(looks)
-        for detail, is_list in (("EUA: no", True), ("EIO: disk", False), ("EIO", False))
+        for detail, is_list in (("EUA: no", True), ("EBAD", False), ("EIO: disk", False), ("EIO", False))
     ]
     facts = failing_facts(at_looks(Greeting.ANSWERED, Greeting.ANSWERED), refusals)
-    assert found == (facts is not None)
-    if facts:
-        assert (3, 6, 12, (("EIO", 12), ("EUA", 6))) == (
-            facts.ledgers, facts.lists_refused, facts.reads_refused, facts.statuses,
-        )  # fmt: skip
+    statuses = (("EIO", 12), ("EBAD", 6), ("EUA", 6))
+    expected = FailingFacts("writable", "h:3181", 2, 3, (0, 1, 2), 6, 18, statuses)
+    assert (expected if found else None) == facts

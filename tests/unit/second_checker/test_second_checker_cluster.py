@@ -3,9 +3,12 @@ population that dropped."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from auditor.model.cluster import ClusterFacts
+from auditor.model.cluster_facts import PopulationFacts
 from auditor.model.evidence import Terms
 from auditor.model.identity import LEDGER_ID_MAX
 from auditor.second_checker.cluster import Earlier, MarkSeen, marks_without_ledger, population_dropped
@@ -39,8 +42,15 @@ def test_a_mark_counts_that_was_too_old_at_two_looks_without_metadata(seen: list
 
 
 def test_all_marks_are_told_together_the_oldest_first() -> None:
-    """By the older of two times; of one age by id; those only listed are counted."""
-    seen = [*looked(3, OLD, OLD), *looked(2, OLD, OLD), *looked(9, (8_000, 4_000), (8_000, 4_000)), *looked(7, OLD, look=0)]
+    """By the older of two times; of one age by id; those only listed are counted, not one that was
+    looked at once."""
+    seen = [
+        *looked(3, OLD, OLD),
+        *looked(2, OLD, OLD),
+        *looked(9, (8_000, 4_000), (8_000, 4_000)),
+        *looked(7, OLD, look=0),
+        *looked(5, OLD),
+    ]
     facts = marks_without_ledger(seen, TERMS, CLUSTER)
     assert facts is not None
     assert (3, (9, 2, 3), 6_000, f"/ledgers{mark_path(9)}") == (
@@ -77,5 +87,19 @@ def test_a_population_dropped_when_two_listings_are_too_short(
     facts = population_dropped(Earlier("r", "then", before, drop, 2), began_ms, listed, range(40, 20, -1), "inst")
     assert found == (facts is not None)
     if facts:
-        assert (counts[0], counts[-1], 60_000, 3) == (facts.ledgers, facts.ledgers_again, facts.apart_ms, facts.runs_in_a_row)
-        assert tuple(range(21, 31)) == facts.some_gone
+        gone = tuple(range(21, 31))
+        assert PopulationFacts("r", "then", before, *counts, 60_000, drop, gone, "inst", 3) == facts
+
+
+@pytest.mark.parametrize("made_at_ms", [10_000, 10_001])
+def test_a_mark_of_this_moment_has_no_age(made_at_ms: int) -> None:
+    """Even without grace it is not too old, and a clock that is ahead of ours changes nothing."""
+    without_grace = replace(TERMS, underreplication_grace_ms=0)
+    assert marks_without_ledger(looked(1, (made_at_ms,), (made_at_ms,)), without_grace, CLUSTER) is None
+
+
+@pytest.mark.parametrize("disabled", [False, True])
+def test_a_finding_on_marks_says_whether_anyone_repairs(disabled: bool) -> None:
+    """As the cluster has it."""
+    facts = marks_without_ledger(looked(1, OLD, OLD), TERMS, replace(CLUSTER, replication_disabled=disabled))
+    assert facts is not None and disabled is facts.replication_disabled

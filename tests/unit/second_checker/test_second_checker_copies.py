@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -42,7 +43,8 @@ def test_copies_are_counted_entry_by_entry(seed: int) -> None:
     looked = {e: block.stretch.bookies_of(e) for block in chosen for e in range(block.low, block.high + 1)}
     possible = {e: sum(words[b][e] != ABSENT for b in bookies) for e, bookies in looked.items()}
     confirmed = {e: sum(words[b][e] == HELD for b in bookies) for e, bookies in looked.items()}
-    assert [possible.get(e) for e in range(82)] == [found.can_exist(e) for e in range(82)]
+    blocks = {e: block for e in range(82) if (block := found.block_of(e)) is not None}
+    assert possible == {e: int(block.possible[e - block.block.low]) for e, block in blocks.items()}
     assert list(confirmed.values()) == [int(number) for one in found.counted for number in one.confirmed]
     worst = min(looked, key=lambda e: (possible[e], confirmed[e], e))
     assert Worst(worst, possible[worst], confirmed[worst], FIRST if worst < 40 else SECOND) == found.worst()
@@ -54,6 +56,15 @@ def test_copies_are_counted_entry_by_entry(seed: int) -> None:
     lacks = {b: [e for e in its_own if words[b][e] == ABSENT] for b, its_own in mine.items()}
     assert {b: Entries(runs(its_own), len(its_own)) for b, its_own in lacks.items() if its_own} == found.absent
     assert {b for b, its_own in mine.items() if UNKNOWN in (words[b][e] for e in its_own)} == found.unknown_on
+
+
+def test_possible_copies_on_bookies_that_are_there_are_in_reach() -> None:
+    """Each entry's are counted, in whole numbers as all copies are: two, one on a bookie that is away, one that is gone."""
+    said = {"b1": Said(HELD, told={1: ABSENT}), "b2": Said(HELD, told={1: ABSENT, 2: ABSENT})}
+    all_there = tally([Block(PAIR, 0, 2)], said, is_whole=True).counted[0]
+    one_away = tally([Block(PAIR, 0, 2)], {**said, "b2": replace(said["b2"], is_away=True)}, is_whole=True).counted[0]
+    assert ([2, 0, 1], [1, 0, 1]) == (all_there.in_reach.tolist(), one_away.in_reach.tolist())
+    assert all(counts.dtype.kind == "i" for counts in (all_there.confirmed, all_there.possible, all_there.in_reach))
 
 
 def test_of_what_a_bookie_lacks_the_first_ranges_are_kept_and_all_is_counted() -> None:

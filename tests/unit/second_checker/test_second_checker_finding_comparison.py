@@ -39,3 +39,16 @@ def test_a_finding_that_one_of_them_makes_is_withheld() -> None:
     assert ["b1", "b2", None] == [one.bookie_id for one in differ]
     assert ["the first checker finds it", "the second checker finds it"] == [one.detail.split(",")[0] for one in differ[:2]]
     assert "on the cluster" in differ[2].sentence
+
+
+def test_what_the_first_overlooked_is_sorted_by_kind_and_bookie() -> None:
+    """However the second found it."""
+    subjects = [(SILENT, "b2"), (Kind.BOOKIE_LOST_CONTENT, "b3"), (SILENT, "b1")]
+    _, differ = agree_on([], dict.fromkeys(subjects, FACTS))
+    assert sorted(subjects) == [(one.kind, one.bookie_id) for one in differ]
+
+
+def test_what_just_fits_is_not_cut() -> None:
+    """The bound itself is within it."""
+    _, (differ,) = agree_on([ONE], {(SILENT, "b1"): replace(FACTS, detail="x" * SIDE_CHARS_MAX)})
+    assert differ.detail.endswith("x" * SIDE_CHARS_MAX)

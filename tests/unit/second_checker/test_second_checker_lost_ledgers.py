@@ -41,7 +41,9 @@ def test_a_ledger_counts_by_its_marks(marks: str, needed_at: tuple[int, ...], un
     [
         State(5, 3, "found", (1, 1), "CLOSED", 9, False),
         State(5, 3, "gone", (None, None), None, None, False),
-        State(5, 3, "found", (1, 0), "OPEN", -1, False),
+        State(5, 3, "malformed", (1, 0), None, None, False),
+        State(5, 3, "found", (1, 0), "OPEN", None, False),
+        State(5, 3, "found", (1, 0), "IN_RECOVERY", None, False),
         State(5, 3, "found", (1, 0), "CLOSED", -1, False),
     ],
 )
@@ -61,3 +63,30 @@ def test_each_bookie_has_its_own_ledgers_and_the_lowest_are_named() -> None:
         name: (one.unmarked, one.lowest) for name, one in found.items()
     }
     assert LOWEST_MAX == len(found["b1"].lowest)
+
+
+def test_the_write_that_needed_the_bookie_last_is_the_one_that_must_stand() -> None:
+    """What was written before that look is of no matter."""
+    first, *later = states("---")
+    assert 1 == counted((1, 2), [first._replace(stamp=(1, -1)), *later]).unmarked
+
+
+def test_a_ledger_without_the_state_that_needed_the_bookie_counts_nowhere() -> None:
+    """Nobody knows whether it was written since."""
+    assert NamingLedgers() == counted((1, 3), states("--"))
+
+
+def test_the_marked_ledgers_of_a_bookie_are_added_up() -> None:
+    """Those marked all along, and those marked since."""
+    marks = {1: "mm", 2: "mm", 3: "-m", 4: "-m", 5: "-m"}
+    found = naming_ledgers(
+        [Need(ledger, 1, "b1") for ledger in marks],
+        [state for ledger, told in marks.items() for state in states(told, ledger)],
+    )
+    assert (2, 3) == (found["b1"].marked_always, found["b1"].marked_since)
+
+
+def test_ledgers_beyond_the_last_state_count_nowhere() -> None:
+    """However many they are."""
+    needs = [Need(ledger, look, "b1") for ledger in (5, 6, 7, 8) for look in (1, 2)]
+    assert [5] == naming_ledgers(needs, states("--"))["b1"].lowest

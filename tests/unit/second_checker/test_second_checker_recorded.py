@@ -27,6 +27,8 @@ def told(name: object, **properties: object) -> bytes:
         (told(None), "a policy without a class"),
         (told(12), "12"),
         (told("x" * 300), "x" * 200 + "…"),
+        (told("x" * 200), "x" * 200),
+        (told("P").ljust(BYTES_MAX), "P"),
         (told("a\x00b"), "a?b"),
         (b'{"policyClass": "P", "properties": []}', "P"),
         (b"[]", "a policy that cannot be read: no JSON object"),

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from auditor.model.availability import Answer, AnswerStatus, SequenceGroup
 from auditor.model.ledger import LedgerMetadata
 from auditor.sandbox.notation import ledger
+from auditor.second_checker.blocks import ENUMERATED_ENTRIES_MAX
 from auditor.second_checker.renames import Asked, new_name
 from auditor.wire.entry_availability import canonical
 
 WRITTEN = ledger("e3 w2 a2 0:[a g c] closed 9")
 """Entry e on positions e and e + 1: g, the second, has all but 2, 5 and 8."""
 DUE = (0, 1, 3, 4, 6, 7, 9)
+
+
+HUGE = 2**53
+SPLIT = ledger(f"e3 w2 a2 0:[a g c] 10:[a c d] {HUGE}:[d c g] closed {HUGE + 5}")
+"""Past the first ten entries g has only some of the last, whose ids no float can tell from their neighbours."""
+SPLIT_DUE = tuple(HUGE + e for e in (0, 2, 3, 5))
 
 
 def asked(bookie: str, *held: int, ledger_id: int = 1, read: dict[int, str] | None = None, lists: bool = True) -> Asked:
@@ -54,3 +63,38 @@ def test_a_share_in_too_many_entries_is_left_open() -> None:
 def test_other_gone_bookies_and_other_ledgers_do_not_count() -> None:
     """Nobody was asked about it."""
     assert (None, False) == new_name("h", [asked("new", *DUE)], {1: WRITTEN}) == new_name("g", [asked("new", *DUE)], {})
+
+
+def test_a_share_in_as_many_entries_as_are_examined_is_not_left_open() -> None:
+    """The bound itself is within it."""
+    longest: LedgerMetadata = ledger(f"e3 w2 a2 0:[a g c] closed {ENUMERATED_ENTRIES_MAX - 1}")
+    assert (None, False) == new_name("g", [asked("new", *DUE)], {1: longest})
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        (asked("new", *DUE, *SPLIT_DUE), "new"),
+        (asked("new", *DUE[1:], *SPLIT_DUE), None),
+        (asked("new", *DUE, *SPLIT_DUE[:-1]), None),
+        (asked("new", *DUE, *SPLIT_DUE[:-1], read={HUGE + 5: "present"}), "new"),
+        (asked("new", lists=False, read=dict.fromkeys((0, 7, HUGE + 5), "present")), "new"),
+    ],
+)
+def test_every_segment_that_names_the_gone_bookie_counts(said: Asked, name: str | None) -> None:
+    """What is lacking in any of them must have been read, whatever the size of the entry id."""
+    assert (name, False) == new_name("g", [said], {1: SPLIT})
+
+
+def test_a_bookie_that_can_only_be_read_was_read_at_both_ends_of_what_is_due() -> None:
+    """Also where the gone bookie held nothing of the ledger's beginning."""
+    late = ledger("e3 w2 a2 0:[a b c] 10:[a g c] closed 19")
+    said = asked("new", lists=False, read=dict.fromkeys((10, 15, 19), "present"))
+    assert ("new", False) == new_name("g", [said], {1: late})
+
+
+def test_reads_replace_a_list_only_on_a_bookie_that_cannot_list() -> None:
+    """One whose list failed may hold anything."""
+    said = asked("new", lists=False, read=dict.fromkeys(DUE, "present"))
+    silent = said._replace(answer=replace(said.answer, status=AnswerStatus.SILENT))
+    assert (None, False) == new_name("g", [silent], {1: WRITTEN})

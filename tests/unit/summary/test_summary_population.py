@@ -58,6 +58,16 @@ def test_far_fewer_ledgers_at_two_listings_are_a_finding_on_the_cluster(run: Pla
     assert () == said.withheld
 
 
+def test_ledgers_of_the_second_listing_were_not_judged_though_there_is_a_finding(run: Place):
+    """Both listings are far too short, and the second names more than the first: the run is not complete."""
+    listed(run, FIRST, 10)
+    listed(run, AGAIN, 80)
+    said = population(run, ABOUT)
+    assert 1 == len(said.findings)
+    (sentence,) = said.withheld
+    assert "listed again at the end of this run there were 80: what was not there at first was not judged" in sentence
+
+
 def test_the_finding_is_the_same_one_in_every_run_of_the_cluster(run: Place):
     """Its id is that of the cluster and the family; another cluster has another."""
     listed(run, FIRST, 9)
