@@ -64,17 +64,16 @@ def _range_cut_off(ledger: DataLedger, record: LedgerRecord) -> Ranges:
     return ((metadata.last_entry_id + 1, entries - 1),) if metadata.last_entry_id + 1 < entries else ()
 
 
-def is_gone(record: LedgerRecord, verdict: Verdict) -> bool:
+def is_gone(seen: Seen) -> bool:
     """Return whether the ledger has no metadata."""
-    return record.status is RecordStatus.GONE or verdict.exempt is Exempt.DELETED
+    return seen[0].status is RecordStatus.GONE
 
 
 def _data_condition(ledger: DataLedger, seen: Mapping[LedgerId, Seen], is_newest: bool) -> LedgerCondition:
-    if ledger.bookkeeper_deleted or ledger.ledger_id not in seen:
-        assert ledger.bookkeeper_deleted, ledger
+    if ledger.bookkeeper_deleted:
         return LedgerCondition(ledger.ledger_id, Condition.OFFLOADED)
-    record, verdict = seen[ledger.ledger_id]
-    found = _missing_condition(ledger, is_newest) if is_gone(record, verdict) else _judged_condition(ledger, record, verdict)
+    one = seen[ledger.ledger_id]
+    found = _missing_condition(ledger, is_newest) if is_gone(one) else _judged_condition(ledger, *one)
     if ledger.offloaded and found.condition is not Condition.NOTHING_LOST:
         detail = f"its copy in BookKeeper: {found.condition.value.replace('_', ' ')}"
         return LedgerCondition(ledger.ledger_id, Condition.OFFLOADED, detail=detail)
@@ -95,7 +94,7 @@ def _judged_condition(ledger: DataLedger, record: LedgerRecord, verdict: Verdict
     truncated = _range_cut_off(ledger, record)
     lost = (*_lost_ranges(verdict.findings), *truncated)
     more = any(_is_cut(one) for one in verdict.findings if one.kind in LOST_KINDS)
-    why = _why_unknown(record, verdict)
+    why = _why_unknown(verdict)
     if truncated:
         condition = Condition.TRUNCATED
     elif lost:
@@ -110,10 +109,9 @@ def _judged_condition(ledger: DataLedger, record: LedgerRecord, verdict: Verdict
 
 
 def _other_condition(ledger_id: LedgerId, seen: Mapping[LedgerId, Seen]) -> LedgerCondition:
-    record, verdict = seen[ledger_id]
-    if is_gone(record, verdict):
+    if is_gone(seen[ledger_id]):
         return LedgerCondition(ledger_id, Condition.MISSING)
-    return _judged_condition(DataLedger(ledger_id), record, verdict)
+    return _judged_condition(DataLedger(ledger_id), *seen[ledger_id])
 
 
 def _lost_ranges(findings: Iterable[Finding]) -> Ranges:
@@ -124,10 +122,9 @@ def _is_cut(finding: Finding) -> bool:
     return sum(last - first + 1 for first, last in finding.entries) < finding.entries_total
 
 
-def _why_unknown(record: LedgerRecord, verdict: Verdict) -> str:
+def _why_unknown(verdict: Verdict) -> str:
     unsure = [one.kind.value for one in verdict.findings if one.kind in UNSURE_KINDS]
-    reasons = [*(one.value for one in verdict.unknowns), *unsure]
-    return ", ".join(reasons) if reasons else "" if record.metadata is not None else record.detail or record.status.value
+    return ", ".join([*(one.value for one in verdict.unknowns), *unsure])
 
 
 def _judge_reader(subscription: Subscription | None, data: Sequence[tuple[DataLedger, LedgerCondition]]) -> Reading:
@@ -147,9 +144,8 @@ def _judge_reader(subscription: Subscription | None, data: Sequence[tuple[DataLe
 
 
 def _is_needed(ledger: DataLedger, position: Position) -> bool:
-    if ledger.ledger_id != position.ledger_id:
-        return ledger.ledger_id > position.ledger_id
-    return ledger.entries is None or position.entry_id < ledger.entries - 1
+    last = ENTRY_ID_MAX if ledger.entries is None else ledger.entries - 1
+    return Position(ledger.ledger_id, last) > position
 
 
 def _first_loss(
@@ -171,5 +167,7 @@ def _skip_acknowledged(at: Position, last: EntryId, acknowledged: Sequence[tuple
     """Return the first position from `at` to `last` outside the ranges (lower, upper], which ascend."""
     for lower, upper in sorted(acknowledged):
         if lower < at <= upper:
-            at = Position(at.ledger_id, upper.entry_id + 1 if upper.ledger_id == at.ledger_id else ENTRY_ID_MAX + 1)
+            if upper.ledger_id > at.ledger_id:
+                return None
+            at = Position(at.ledger_id, upper.entry_id + 1)
     return at if at.entry_id <= last else None

@@ -62,13 +62,13 @@ def audit_topics(asker: Asker, topics: TopicStore, named: Iterable[TopicName], t
         records, withdrawn = _look_again(asker, topics, records, suspects, seen)
     readable = tuple(judge_topic(record, seen, withdrawn.get(record.topic, frozenset())) for record in records)
     needed = {one.ledger_id for topic in readable for one in topic.conditions}
-    kept = tuple(one for one in judged if one[0].ledger_id in needed and not is_gone(*seen[one[0].ledger_id]))
+    kept = tuple(one for one in judged if one[0].ledger_id in needed and not is_gone(seen[one[0].ledger_id]))
     return AuditedTopics(readable, kept)
 
 
 def _suspects(record: TopicRecord, seen: Mapping[LedgerId, Seen]) -> frozenset[LedgerId]:
     """Return the ledgers of a topic that have no metadata, or whose metadata ends too early."""
-    gone = {one.ledger_id for one in references(record) if is_gone(*seen[one.ledger_id])}
+    gone = {one.ledger_id for one in references(record) if is_gone(seen[one.ledger_id])}
     data = record.managed_ledger.ledgers if record.managed_ledger else ()
     return frozenset(
         gone | {one.ledger_id for one in data if not one.bookkeeper_deleted and is_truncated(one, seen[one.ledger_id][0])}

@@ -67,7 +67,8 @@ def _arrow(name: str, data: bytes, size: int) -> bytes:
     if not size:
         return b""
     try:
-        return bytes(pa.Codec(name).decompress(data, size, asbytes=True))
+        out: bytes = pa.Codec(name).decompress(data, size, asbytes=True)
+        return out
     except (OSError, pa.ArrowException):
         raise MalformedMetadata(f"its compressed data is damaged ({name.upper()})") from None
 
@@ -77,7 +78,7 @@ def _lz4(data: bytes, size: int) -> bytes:
     out = bytearray()
     at = 0
     try:
-        while at < len(data):
+        while True:
             token = data[at]
             count, at = _length(data, at + 1, token >> 4)
             if at + count > len(data) or len(out) + count > size:
@@ -112,4 +113,4 @@ def _copy_match(out: bytearray, offset: int, count: int, size: int) -> None:
         raise MalformedMetadata("its compressed data is damaged (LZ4)")
     start = len(out) - offset
     pattern = bytes(out[start : start + count])
-    out += (pattern * (count // len(pattern) + 1))[:count]
+    out += pattern * (count // len(pattern)) + pattern[: count % len(pattern)]

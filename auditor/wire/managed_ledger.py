@@ -103,7 +103,7 @@ def encode_managed_ledger(managed: ManagedLedger) -> bytes:
             added.offloadContext.bookkeeperDeleted = one.bookkeeper_deleted
     if managed.terminated is not None:
         info.terminatedPosition.CopyFrom(_nested_position(managed.terminated))
-    return info.SerializeToString(deterministic=True)
+    return info.SerializeToString()
 
 
 def encode_cursor(cursor: Cursor) -> bytes:
@@ -115,7 +115,7 @@ def encode_cursor(cursor: Cursor) -> bytes:
         info.individualDeletedMessages.add(lowerEndpoint=_nested_position(lower), upperEndpoint=_nested_position(upper))
     if cursor.compacted_ledger_id is not None:
         info.properties.add(name=COMPACTED_LEDGER_PROPERTY, value=cursor.compacted_ledger_id)
-    return info.SerializeToString(deterministic=True)
+    return info.SerializeToString()
 
 
 def encode_schemas(schemas: tuple[SchemaVersion, ...]) -> bytes:
@@ -125,7 +125,7 @@ def encode_schemas(schemas: tuple[SchemaVersion, ...]) -> bytes:
     locator.info.position.CopyFrom(_nested_position(schemas[-1].position))
     for one in schemas:
         locator.index.add(version=one.version, position=_nested_position(one.position))
-    return locator.SerializeToString(deterministic=True)
+    return locator.SerializeToString()
 
 
 def _parse(message: _Message, data: bytes) -> _Message:

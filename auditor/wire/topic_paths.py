@@ -31,18 +31,17 @@ def parse_topic(text: str) -> TopicName:
     """
     domain, separator, rest = text.partition("://")
     if not separator:
-        parts = text.split("/")
-        rest = text if len(parts) == 3 else f"public/default/{text}" if len(parts) == 1 else ""
-    elif domain != PERSISTENT:
+        domain, rest = PERSISTENT, text if "/" in text else f"public/default/{text}"
+    if domain != PERSISTENT:
         kept = "keeps no ledger" if domain == "non-persistent" else "is not a topic"
         raise ConfigError(f"{_quote(text)} {kept}: the right form is {RIGHT_FORM}")
     parts = rest.split("/", 3)
-    if len(parts) < 3 or not all(parts) or len(text) > NAME_CHARS_MAX or not text.isprintable():
+    if len(parts) not in (3, 4 if separator else 3) or not all(parts):
         raise ConfigError(f"{_quote(text)} is not a topic: the right form is {RIGHT_FORM}")
-    if any(part in (".", "..") for part in parts):
-        raise ConfigError(f"{_quote(text)} is not a topic: . and .. cannot be parts of a name")
+    if len(text) > NAME_CHARS_MAX or not text.isprintable() or not {".", ".."}.isdisjoint(parts):
+        raise ConfigError(f"{_quote(text)} cannot be the name of a topic: the right form is {RIGHT_FORM}")
     tenant, *cluster, namespace, local_name = parts
-    return TopicName(tenant, "".join(cluster), namespace, local_name)
+    return TopicName(tenant, cluster[0] if cluster else "", namespace, local_name)
 
 
 def namespace_path(topic: TopicName) -> str:
@@ -83,12 +82,12 @@ def topic_at(path: str) -> TopicName | None:
     if f"/{root}" != MANAGED_LEDGERS or len(parts) not in (4, 5) or parts[-2] != PERSISTENT or not all(parts):
         return None
     tenant, *cluster, namespace = parts[:-2]
-    return TopicName(tenant, "".join(cluster), namespace, decode_name(parts[-1]))
+    return TopicName(tenant, cluster[0] if cluster else "", namespace, decode_name(parts[-1]))
 
 
 def encode_name(name: str) -> str:
     """Return a name as Pulsar writes it into a path: as Java's URLEncoder does."""
-    return quote_plus(name, safe="*").replace("~", "%7E")
+    return quote_plus(name).replace("%2A", "*").replace("~", "%7E")
 
 
 def decode_name(name: str) -> str:

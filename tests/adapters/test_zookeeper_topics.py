@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.topics import closed, put_topic
+from support.zookeeper_in_memory import MemoryZooKeeper
 from support.zookeeper_many_znodes import Server
 from support.zookeeper_znodes import QUICK, Znodes, uri
 
@@ -20,7 +21,7 @@ from auditor.model.topic import (
 )
 from auditor.wire.service_uri import parse, parse_pulsar
 from auditor.wire.topic_paths import parse_topic, schema_path, topic_path
-from auditor.zookeeper.topics import TOPICS_AT_ONCE, TopicStore, open_topics, prefixes_of
+from auditor.zookeeper.topics import TOPICS_AT_ONCE, TopicsAddress, TopicStore, open_topics, prefixes_of
 
 pytestmark = pytest.mark.also_in_memory
 
@@ -73,6 +74,17 @@ def test_what_cannot_be_decoded_or_read_is_said_and_nothing_else_suffers(server:
     assert [f"{path}/odd" in bad.problems[0], f"{path}/shut" in bad.problems[1], "/schemas/" in bad.problems[2]] == [True] * 3
     assert [bad.subscriptions[1].problem, bad.subscriptions[2].problem] == list(bad.problems[:2])
     assert 1 == len(worse.problems)
+    assert "give it read permission" in bad.problems[1]
+
+
+def test_a_topic_that_may_not_be_read_says_so_of_its_list_and_of_itself(server: Server, tree: Znodes) -> None:
+    """Its subscriptions are not known either."""
+    path = "/secret" + topic_path(parse_topic("t/n/x"))
+    tree.put(path, b"", shut=True)
+    (record,) = read(server, "/secret", "t/n/x")
+    assert (TopicStatus.UNREADABLE, ()) == (record.status, record.subscriptions)
+    why = f"znode {path} may not be read by this session: give it read permission in the znode's ACL"
+    assert (why, why) == record.problems
 
 
 def test_the_partitions_of_a_topic_are_listed(server: Server, tree: Znodes) -> None:
@@ -105,6 +117,24 @@ def test_topics_are_found_inside_a_chroot_or_beside_the_ledgers(server: Server, 
         open_at(server, "/nowhere")
 
 
+def test_another_process_opens_the_same_topics(server: Server, tree: Znodes) -> None:
+    """By an address without secrets; a sync goes to the tree of topics."""
+    put_topic(tree.put, "t/n/x", [closed(3)], prefix="/address")
+    with TopicsAddress(uri(server.hosts, "/ledgers"), "/address", QUICK).open() as store:
+        store.sync()
+        if isinstance(server, MemoryZooKeeper):
+            assert "/address/managed-ledgers" == server.sent[-1].path
+        (record,) = store.read([parse_topic("t/n/x")], lambda: NOW_MS)
+    assert ManagedLedger((closed(3),)) == record.managed_ledger
+
+
+def test_pulsars_znodes_may_be_in_a_chroot_beside_the_ledgers_or_at_the_top():
+    """Each place once."""
+    assert ("",) == prefixes_of(parse("zk://h/ledgers"), "/ledgers")
+    assert ("", "/p") == prefixes_of(parse("zk://h/p/ledgers"), "/p/ledgers")
+    assert ("/c", "") == prefixes_of(parse_pulsar("zk:h/c"), "/ledgers")
+
+
 def test_a_namespace_that_may_not_be_read_is_an_error(server: Server, tree: Znodes) -> None:
     """Partitions could be missed."""
     tree.put("/shut/managed-ledgers/t/n/persistent", b"", shut=True)
@@ -125,7 +155,10 @@ def test_all_topics_are_listed_with_those_named_as_before_pulsar_2(server: Serve
     tree.put("/all/managed-ledgers/empty/n/persistent")
     tree.put("/all/managed-ledgers/odd/a/b/c/d/e")
     with open_at(server, "/all") as store:
+        before = store.counts.reads
         namespaces = store.namespaces()
+        lists = 1 + 4 + 5 + 2  # the root, tenants, what is below them, and what of that is not a namespace
+        assert lists == store.counts.reads - before
         assert [
             "/managed-ledgers/a/eu/n/persistent",
             "/managed-ledgers/a/n/persistent",

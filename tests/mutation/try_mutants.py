@@ -78,7 +78,7 @@ TO_GO = ("auditor/evidence", "auditor/summary")
 STORIES = ("tests/unit/judging/test_judging_settle.py", "tests/mutation/stories_on_trial.py")
 IN_MEMORY = tuple(
     f"tests/adapters/test_zookeeper_{name}.py"
-    for name in ("bookies", "cluster", "election", "ledgers", "listing", "marks", "reading")
+    for name in ("bookies", "cluster", "election", "ledgers", "listing", "marks", "reading", "topics")
 )
 """Tests that a ZooKeeper in memory passes as a real one does; TOO_SLOW leaves out the real one."""
 TESTS = {

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.judging.readability import Seen, judge_topic
+from auditor.judging.readability import Seen, is_truncated, judge_topic
 from auditor.model.facts import EntryFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import ENTRY_ID_MAX
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment
-from auditor.model.readability import Answer, Condition, Reading
+from auditor.model.readability import Answer, Condition, LedgerCondition, Reading, TopicReadability
 from auditor.model.topic import Cursor, DataLedger, ManagedLedger, Position, Subscription, TopicName, TopicRecord, TopicStatus
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 
@@ -25,11 +25,22 @@ def metadata(last: int | None, state: LedgerState = LedgerState.CLOSED) -> Ledge
     return LedgerMetadata(3, state, 1, 1, 1, last, 0, (Segment(0, ("b1",)),))
 
 
+def runs(entries: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Ascending entries as inclusive ranges."""
+    found: list[tuple[int, int]] = []
+    for entry in entries:
+        if found and found[-1][1] == entry - 1:
+            found[-1] = (found[-1][0], entry)
+        else:
+            found.append((entry, entry))
+    return tuple(found)
+
+
 def judged(
     ledger_id: int, lost: tuple[int, ...] = (), *, last: int = ENTRIES - 1, unknown: bool = False, total: int = 0
 ) -> Seen:
     """A ledger as its verdict has it: entries without a copy, or a reason why it is not judged."""
-    entries = tuple((entry, entry) for entry in lost)
+    entries = runs(lost)
     kind = Kind.ENTRY_WITHOUT_REPLICA
     findings = (
         (Finding(kind, EntryFacts(0, ("b1",)), ledger_id, entries=entries, entries_total=total or len(lost)),) if lost else ()
@@ -61,14 +72,14 @@ def reading(record: TopicRecord, *seen: Seen) -> Reading:
 
 
 LOSSES = st.sets(st.integers(0, ENTRIES - 1))
-SPANS = st.tuples(st.sampled_from([1, 2]), st.integers(-1, ENTRIES - 1), st.integers(0, ENTRIES))
+AT = st.builds(Position, st.sampled_from([1, 2]), st.integers(-1, ENTRIES - 1))
+SPANS = st.tuples(AT, AT).map(sorted).map(tuple)
 
 
-@given(LOSSES, LOSSES, st.sampled_from([1, 2]), st.integers(-1, ENTRIES - 1), st.lists(SPANS, max_size=3), st.booleans())
-def test_the_first_loss_is_that_of_reading_entry_by_entry(lost_1, lost_2, at_ledger, at_entry, spans, is_newest):
+@settings(max_examples=300)
+@given(LOSSES, LOSSES, AT, st.lists(SPANS, max_size=3).map(tuple), st.booleans())
+def test_the_first_loss_is_that_of_reading_entry_by_entry(lost_1, lost_2, position, acknowledged, is_newest):
     """Every entry behind the position that is not acknowledged, in order: the first that is lost, or none."""
-    acknowledged = tuple((Position(n, first), Position(n, min(first + length, ENTRIES - 1))) for n, first, length in spans)
-    position = Position(at_ledger, at_entry)
     cursor = Cursor(None if is_newest else 9, position, acknowledged)
     lost = {Position(n, entry) for n, entries in ((1, lost_1), (2, lost_2)) for entry in entries}
     every = [Position(n, entry) for n in (1, 2) for entry in range(ENTRIES)]
@@ -77,7 +88,7 @@ def test_the_first_loss_is_that_of_reading_entry_by_entry(lost_1, lost_2, at_led
     seen = (judged(1, tuple(sorted(lost_1))), judged(2, tuple(sorted(lost_2))), judged(9))
     found = reading(topic(closed(1), closed(2), cursor=cursor), *seen)
     answer = Answer.READABLE if expected is None else Answer.BLOCKED if is_newest else Answer.POSSIBLY_BLOCKED
-    assert (answer, expected) == (found.answer, found.first_loss)
+    assert Reading(Subscription("s", cursor), position, is_newest, answer, expected) == found
 
 
 def test_a_ledger_that_is_not_judged_leaves_only_those_in_the_dark_who_need_it():
@@ -95,7 +106,7 @@ def test_a_loss_counts_before_what_is_unknown():
 
 def test_losses_that_are_not_all_named_leave_the_rest_unknown():
     """The ranges of a finding may be cut."""
-    found = reading(topic(closed(1), cursor=Cursor(None, Position(1, 3))), judged(1, (2,), total=5))
+    found = reading(topic(closed(1), cursor=Cursor(None, Position(1, 3))), judged(1, (2,), total=2))
     assert Answer.UNKNOWN is found.answer
 
 
@@ -107,7 +118,9 @@ def test_losses_that_are_not_all_named_leave_the_rest_unknown():
         (closed(1), judged(1, last=3), Condition.TRUNCATED, ((4, 5),)),
         (closed(1), judged(1, (2,), last=3), Condition.TRUNCATED, ((2, 2), (4, 5))),
         (closed(1, 4), judged(1), Condition.NOTHING_LOST, ()),
+        (closed(1), judged(1, last=4), Condition.TRUNCATED, ((5, 5),)),
         (closed(1, None), judged(1, last=3), Condition.NOTHING_LOST, ()),
+        (closed(1, None), judged(1, last=-1), Condition.NOTHING_LOST, ()),
         (closed(1), judged(1, unknown=True), Condition.UNKNOWN, ()),
         (closed(1), gone(1), Condition.MISSING, ((0, 5),)),
         (closed(1, None), gone(1), Condition.MISSING, ((0, ENTRY_ID_MAX),)),
@@ -118,12 +131,15 @@ def test_the_condition_of_a_ledger(ledger, seen, condition, lost):
     """What its verdict, its metadata and the topic say of it, with a newer ledger behind it."""
     readable = judge_topic(topic(ledger, closed(2)), {1: seen, 2: judged(2)})
     found = readable.data[0][1]
-    assert (condition, lost) == (found.condition, found.lost)
+    assert (1, condition, lost) == (found.ledger_id, found.condition, found.lost)
+    assert (condition is Condition.TRUNCATED) is is_truncated(ledger, seen[0])
 
 
 def test_the_newest_ledger_without_metadata_and_without_entries_recorded_is_unknown():
     """It may never have held anything."""
-    assert Condition.UNKNOWN is judge_topic(topic(closed(1, None)), {1: gone(1)}).data[0][1].condition
+    detail = "it has no metadata, and the topic has not recorded yet whether it holds entries"
+    expected = LedgerCondition(1, Condition.UNKNOWN, is_unknown=True, detail=detail)
+    assert expected == judge_topic(topic(closed(1, None)), {1: gone(1)}).data[0][1]
 
 
 @pytest.mark.parametrize("state", [LedgerState.OPEN, LedgerState.IN_RECOVERY])
@@ -151,7 +167,8 @@ def test_a_ledger_with_a_whole_copy_in_long_term_storage_is_no_loss(seen: Seen):
     ledger = DataLedger(1, ENTRIES, offloaded=True)
     readable = judge_topic(topic(ledger), {1: seen})
     assert readable.start is not None
-    assert (Condition.OFFLOADED, Answer.READABLE) == (readable.data[0][1].condition, readable.start.answer)
+    assert (1, Condition.OFFLOADED) == (readable.data[0][1].ledger_id, readable.data[0][1].condition)
+    assert Reading(None, None, True, Answer.READABLE) == readable.start
     assert readable.data[0][1].detail.startswith("its copy in BookKeeper: ")
 
 
@@ -159,3 +176,36 @@ def test_what_a_topic_no_longer_references_is_not_judged():
     """It was trimmed while we looked."""
     readable = judge_topic(topic(closed(1), closed(2)), {1: gone(1), 2: judged(2)}, frozenset({1}))
     assert [2] == [one.ledger_id for one in readable.conditions]
+
+
+def test_a_ledger_that_was_deleted_on_purpose_is_not_asked_for():
+    """It is in long-term storage alone."""
+    ledger = DataLedger(1, ENTRIES, offloaded=True, bookkeeper_deleted=True)
+    assert ((ledger, LedgerCondition(1, Condition.OFFLOADED)),) == judge_topic(topic(ledger), {}).data
+
+
+def test_the_ledgers_of_cursors_and_schemas_are_judged_too():
+    """Missing, damaged, trimmed meanwhile; they are in nobody's way of reading."""
+    cursors = tuple(Subscription(f"s{n}", Cursor(n, None)) for n in (7, 8, 9))
+    record = replace(topic(closed(1)), subscriptions=cursors)
+    readable = judge_topic(record, {1: judged(1), 7: gone(7), 8: judged(8, (2,)), 9: gone(9)}, frozenset({9}))
+    assert [LedgerCondition(7, Condition.MISSING), LedgerCondition(8, Condition.ENTRIES_LOST, ((2, 2),))] == [
+        found for _, found in readable.others
+    ]
+    assert {Answer.READABLE} == {one.answer for one in readable.readings}
+    assert record is readable.record
+
+
+def test_a_subscription_whose_position_is_not_known_has_no_answer():
+    """Nor a first loss."""
+    unread = Subscription("s", None, "why")
+    (found,) = judge_topic(replace(topic(closed(1)), subscriptions=(unread,)), {1: judged(1, (2,))}).readings
+    assert Reading(unread, None, False, Answer.UNKNOWN) == found
+
+
+def test_a_topic_without_ledgers_or_that_could_not_be_read_has_nothing_lost():
+    """Of the second nothing is said at all."""
+    empty = judge_topic(topic(), {})
+    assert empty.start == Reading(None, None, True, Answer.READABLE)
+    unread = TopicRecord(TOPIC, 0, TopicStatus.UNREADABLE, problems=("why",))
+    assert TopicReadability(unread) == judge_topic(unread, {})

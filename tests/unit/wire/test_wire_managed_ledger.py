@@ -24,7 +24,7 @@ from auditor.model.topic import (
     TopicStatus,
     references,
 )
-from auditor.wire.generated.managed_ledger_pb2 import CompressionHeader, ManagedLedgerInfo
+from auditor.wire.generated.managed_ledger_pb2 import CompressionHeader, ManagedCursorInfo, ManagedLedgerInfo
 from auditor.wire.managed_ledger import (
     MAGIC,
     decode_cursor,
@@ -98,11 +98,48 @@ def test_a_compressed_value_is_that_of_the_uncompressed_one():
     assert TOPIC == decode_managed_ledger(value)
 
 
-@pytest.mark.parametrize("value", ["4778", "47780000", "4778ffffffff", "477800000005 0803 1001", "477800000004 0809 1001 00"])
-def test_a_damaged_compression_header_is_refused(value: str):
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("4778", "ends too early"),
+        ("4778 0000", "ends too early"),
+        ("4778 ffffffff", "not in the value"),
+        ("4778 00000000", "without a required field"),
+        ("4778 00000005 08031001", "not in the value"),
+        ("4778 00000004 08091001 00", "without a required field"),
+    ],
+)
+def test_a_damaged_compression_header_is_refused(value: str, says: str):
     """Too short, a length that is negative or too long, a type that nobody knows."""
-    with pytest.raises(MalformedMetadata):
+    with pytest.raises(MalformedMetadata, match=says):
         decompress_value(bytes.fromhex(value))
+
+
+def test_a_compressed_value_may_be_empty():
+    """The header is then the whole value."""
+    assert b"" == decompress_value(bytes.fromhex("4778 00000004 08001000"))
+
+
+@pytest.mark.parametrize(("ledger_id", "found"), [(0, 0), (2**63 - 1, 2**63 - 1), (-1, None)])
+def test_the_compacted_ledger_is_any_ledger(ledger_id: int, found: int | None):
+    """And -1 is none."""
+    info = ManagedCursorInfo(cursorsLedgerId=-1)
+    info.properties.add(name="CompactedTopicLedger", value=ledger_id)
+    assert found == decode_cursor(info.SerializeToString()).compacted_ledger_id
+
+
+def test_half_a_position_is_none():
+    """A broker writes both numbers or neither."""
+    assert decode_cursor(ManagedCursorInfo(cursorsLedgerId=4, markDeleteLedgerId=3).SerializeToString()).mark_delete is None
+
+
+@pytest.mark.parametrize("recorded", [{"entries": -1}, {"size": -1}])
+def test_less_than_nothing_is_refused(recorded: dict[str, int]):
+    """Of entries and of bytes."""
+    info = ManagedLedgerInfo()
+    info.ledgerInfo.add(ledgerId=3, **recorded)
+    with pytest.raises(MalformedMetadata, match="less than nothing"):
+        decode_managed_ledger(info.SerializeToString())
 
 
 def test_a_znode_without_bytes_is_a_topic_without_ledgers():

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 
 from auditor.errors import ConfigError
 from auditor.model.topic import TopicName
-from auditor.wire.topic_paths import decode_name, encode_name, parse_topic, partitions_among, schema_path, topic_at, topic_path
+from auditor.wire.topic_paths import (
+    decode_name,
+    encode_name,
+    holds_topics,
+    parse_topic,
+    partitions_among,
+    schema_path,
+    topic_at,
+    topic_path,
+)
 
 ORDERS = TopicName("acme", "", "shop", "orders")
 
@@ -29,14 +38,40 @@ def test_a_topic_is_named_as_in_pulsar(text: str, topic: TopicName):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "a/b", "a/b/c/d", "non-persistent://a/b/c", "persistent://a/b", "persistent://a//c", "x\ny", "../a/b",
-     "persistent://a/../b", "kafka://a/b/c", "x" * 1_001],
+    ("text", "says"),
+    [
+        ("", "'' is not a topic"), ("a/b", "'a/b' is not a topic"), ("a/b/c/d", "is not a topic"), ("/b/c", "is not a topic"),
+        ("non-persistent://a/b/c", "'non-persistent://a/b/c' keeps no ledger"), ("kafka://a/b/c", "is not a topic"),
+        ("persistent://a/b", "is not a topic"), ("persistent://a//c", "is not a topic"), ("x\ny", "cannot be the name"),
+        ("../a/b", "cannot be the name"), ("persistent://a/./b", "cannot be the name"), ("x" * 1_001, "cannot be the name"),
+    ],
 )  # fmt: skip
-def test_what_is_no_topic_is_refused(text: str):
-    """Before anything is contacted."""
-    with pytest.raises(ConfigError):
+def test_what_is_no_topic_is_refused(text: str, says: str):
+    """Before anything is contacted, with the right form."""
+    with pytest.raises(ConfigError, match=says) as refused:
         parse_topic(text)
+    assert "persistent://tenant/namespace/topic" in str(refused.value)
+
+
+def test_a_name_may_be_long_and_have_any_sign():
+    """As in Pulsar, what follows the namespace is a name of its own."""
+    assert "x" * 1_000 == parse_topic("x" * 1_000).local_name
+    assert TopicName("a", "b", "c:", "/d") == parse_topic("persistent://a/b/c://d")
+
+
+@pytest.mark.parametrize(
+    ("path", "holds"),
+    [
+        ("/managed-ledgers/t/n/persistent", True),
+        ("/managed-ledgers/t/eu/n/persistent", True),
+        ("/managed-ledgers/t/persistent", False),
+        ("/managed-ledgers/t/a/b/c/persistent", False),
+        ("/managed-ledgers/t/n/non-persistent", False),
+    ],
+)
+def test_topics_lie_below_their_namespace(path: str, holds: bool):
+    """At two depths, for topics named as before Pulsar 2.0 too."""
+    assert holds is holds_topics(path)
 
 
 def test_the_znodes_of_a_topic():
@@ -44,6 +79,7 @@ def test_the_znodes_of_a_topic():
     assert "/managed-ledgers/acme/shop/persistent/a%2Fb+c%7Ed*" == topic_path(ORDERS._replace(local_name="a/b c~d*"))
     assert "/managed-ledgers/acme/eu/shop/persistent/orders" == topic_path(ORDERS._replace(cluster="eu"))
     assert "/schemas/acme/shop/orders" == schema_path(ORDERS._replace(local_name="orders-partition-12"))
+    assert "/schemas/acme/shop/a-partition-b" == schema_path(ORDERS._replace(local_name="a-partition-b-partition-3"))
     assert "/schemas/acme/shop/orders-partition-x" == schema_path(ORDERS._replace(local_name="orders-partition-x"))
 
 
@@ -65,6 +101,8 @@ def test_the_partitions_of_a_topic_are_found_among_its_neighbours():
         "orders-partition-02",
         "x-partition-1",
     ]
+    odd = ORDERS._replace(local_name="a-partition-b")
+    assert ["a-partition-b-partition-3"] == [t.local_name for t in partitions_among(odd, ["a-partition-b-partition-3"])]
     assert ["orders-partition-2", "orders-partition-10"] == [t.local_name for t in partitions_among(ORDERS, names)]
 
 

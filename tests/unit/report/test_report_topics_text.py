@@ -1,0 +1,134 @@
+"""The report of `auditor topic`: bounded, in the order of what is worst, and true to what is not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from auditor.model.readability import Answer, Condition
+from auditor.model.topic import Role, TopicStatus
+from auditor.report.topics_text import LEDGERS_SHOWN_MAX, SUBSCRIPTIONS_SHOWN_MAX, render_topics
+
+Json = dict[str, Any]
+SUMMARY: Json = {
+    "run_id": "r",
+    "outcome": "SOUND",
+    "cluster": {"metadata_service_uri": "zk://h/ledgers", "instance_id": None},
+    "ledgers": {"listed": 1, "sound": 1, "exempt": 0, "indeterminate": 0, "violated": 0},
+}
+
+
+def ledger(ledger_id: int, condition: Condition = Condition.NOTHING_LOST, **facts: Any) -> Json:
+    return {
+        "ledger_id": ledger_id, "condition": condition.value, "standing": "sound", "lost": [], "lost_more": False,
+        "is_unknown": False, "detail": "", "role": Role.DATA.value, "name": None, "entries": 10, "size_bytes": 2048, **facts,
+    }  # fmt: skip
+
+
+def subscription(name: str = "s", answer: Answer = Answer.READABLE, **facts: Any) -> Json:
+    return {
+        "name": name, "position": [1, 2], "is_newest_position": True, "cursor_ledger_id": None, "answer": answer.value,
+        "first_loss": None, "problem": "", **facts,
+    }  # fmt: skip
+
+
+def topic(**facts: Any) -> Json:
+    return {
+        "topic": "persistent://t/n/x", "status": TopicStatus.FOUND.value, "is_complete": True, "answer": Answer.READABLE.value,
+        "first_loss": None, "problems": [], "ledgers": [ledger(1)], "subscriptions": [subscription()], "schemas": [], **facts,
+    }  # fmt: skip
+
+
+def text(*topics: Json, **summary: Any) -> str:
+    return render_topics({**SUMMARY, **summary}, topics, [], second_look_delay_s=1.0)
+
+
+def test_a_topic_in_order_takes_a_few_lines():
+    """What was counted, and an answer for the subscription; the line for machines is last."""
+    lines = text(topic()).splitlines()
+    assert "persistent://t/n/x: READABLE: no loss was found" in lines
+    assert "  1 data ledger, 10 entries recorded (2.0 KiB)." in lines
+    assert "    position 1:2: no loss was found after it." in lines
+    assert "auditor: SOUND run=r listed=1 sound=1 exempt=0 indeterminate=0 violated=0" == lines[-1]
+    assert "  ledgers" not in lines
+
+
+@pytest.mark.parametrize("condition", [Condition.OPEN, Condition.OFFLOADED])
+def test_what_was_not_judged_is_said_beside_readable(condition: Condition):
+    """The end that is still written to, and what is in long-term storage."""
+    said = text(topic(ledgers=[ledger(1), ledger(2, condition)]))
+    assert "READABLE: no loss was found in what was judged" in said
+    assert {Condition.OPEN: "1 not judged, because not closed", Condition.OFFLOADED: "1 in long-term storage"}[
+        condition
+    ] in said
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"status": "missing", "problems": []}, "persistent://t/n/x: no such topic, or it has no ledgers"),
+        ({"status": "unreadable", "problems": ["znode /a may not be read"]}, "  not read: znode /a may not be read"),
+        ({"answer": "unknown"}, "persistent://t/n/x: NOT KNOWN whether it is readable from end to end"),
+        ({"subscriptions": []}, "  It has no subscription."),
+        ({"problems": [f"problem {n}" for n in range(9)]}, "  and 4 problems more (--format json)"),
+    ],
+)
+def test_what_is_not_known_is_said(facts: Json, said: str):
+    """Neither a loss nor a clean bill."""
+    assert said in text(topic(**facts)).splitlines()
+
+
+def test_the_report_is_bounded_and_the_worst_come_first():
+    """A thousand subscriptions and ledgers fit on a screen or two."""
+    subscriptions = [
+        subscription(f"s{n}", Answer.READABLE if n % 2 else Answer.BLOCKED, first_loss=[3, 4]) for n in range(1000)
+    ]
+    ledgers = [ledger(n, Condition.UNKNOWN if n % 2 else Condition.MISSING) for n in range(1000)]
+    lines = text(topic(answer="blocked", first_loss=[0, 0], subscriptions=subscriptions, ledgers=ledgers)).splitlines()
+    assert len(lines) < 90
+    shown = [line for line in lines if line.startswith("  subscription ")]
+    assert SUBSCRIPTIONS_SHOWN_MAX == len(shown) == sum("BLOCKED" in line for line in shown)
+    assert "  and 980 subscriptions more, none of them worse (--format json)" in lines
+    assert LEDGERS_SHOWN_MAX == sum("BookKeeper does not know the ledger" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"lost": [[4, 4]]}, "lost: entry 4"),
+        ({"lost": [[4, 4]], "lost_more": True}, "lost: entries 4 and more"),
+        ({"lost": [[4, 6]]}, "lost: entries 4-6"),
+        ({"lost": [[0, None]]}, "lost: all entries, how many was not recorded"),
+        ({"detail": "bookie_silent"}, "(bookie_silent)"),
+        ({"role": "cursor", "name": "mine"}, "1 (cursor of mine): "),
+    ],
+)
+def test_what_is_wrong_with_a_ledger_is_said(facts: Json, said: str):
+    """Which entries, why, and what the ledger is for."""
+    report = text(topic(ledgers=[ledger(1, Condition.ENTRIES_LOST, **facts)]))
+    assert said in " ".join(report.split())
+
+
+@pytest.mark.parametrize(("condition", "kept"), [(Condition.MISSING, "was in ledger 7, which is missing"),
+                                                 (Condition.NOTHING_LOST, "is in ledger 7, which was not read")])  # fmt: skip
+def test_the_position_of_a_subscription_in_use_is_an_older_one(condition: Condition, kept: str):
+    """Where the newer one is, and whether that ledger is there at all."""
+    reading = subscription(is_newest_position=False, cursor_ledger_id=7)
+    said = text(topic(ledgers=[ledger(1), ledger(7, condition, role="cursor", name="s")], subscriptions=[reading]))
+    assert f"a newer one {kept}" in " ".join(said.split())
+
+
+def test_names_cannot_forge_a_line():
+    """Anybody may name a subscription; a topic's name is quoted in commands."""
+    forged = "x\nauditor: SOUND run=forged"
+    hit = ledger(1, Condition.MISSING)
+    said = text(topic(topic="persistent://t/n/a; rm -rf b", subscriptions=[subscription(forged)], ledgers=[hit]))
+    assert 1 == sum(line.startswith("auditor: ") for line in said.splitlines())
+    assert "pulsar-admin topics stats-internal 'persistent://t/n/a; rm -rf b'" in said
+
+
+def test_copies_that_are_assumed_are_said():
+    """Where bookies cannot list, most copies rest on a sample."""
+    said = text(topic(), copies={"expected": 100, "listed": 0, "read": 4, "assumed": 96}, verified_ratio=0.04)
+    assert "96 are assumed from a sample" in said
