@@ -286,3 +286,21 @@ def test_a_topic_whose_partitions_cannot_be_listed_hides_no_other(cluster: Sandb
     assert ["unreadable", "found"] == [one["status"] for one in outcome.summary["topics"]]
     assert ["the namespace may not be read"] == outcome.summary["topics"][0]["problems"]
     assert (1, "VIOLATED", 1) == (outcome.exit_code, outcome.summary["outcome"], len(outcome.findings))
+
+
+def test_a_damaged_copy_of_what_is_in_long_term_storage_is_shown(cluster: SandboxCluster):
+    """The topic is readable; what is wrong in BookKeeper is said all the same."""
+    put_topic(cluster.set_raw, "t/n/copied", [closed(GONE, offloaded=True), closed(GONE + 1, offloaded=True, deleted=True)])
+    said = " ".join(audit(cluster, "t/n/copied", format="text").stdout.split())
+    assert f"{GONE} (data): read from long-term storage, which is not audited (its copy in BookKeeper: missing)" in said
+    assert f"{GONE + 1} (data)" not in said
+
+
+def test_a_subscription_beyond_a_loss_may_have_been_moved_back(cluster: SandboxCluster):
+    """Its position in ZooKeeper is not its newest one."""
+    cursors = {"running": Cursor(CURSOR, Position(LOST, 9)), "closed": Cursor(None, Position(LOST, 9))}
+    put_topic(cluster.set_raw, "t/n/reset", [closed(LOST)], cursors)
+    said = audit(cluster, "t/n/reset", format="text").stdout
+    running, other = said.split("  subscription running: READABLE")[1], said.split("  subscription closed: READABLE")[1]
+    assert "reset to an earlier position" in " ".join(running.split("\n  ledgers")[0].split())
+    assert "reset to an earlier position" not in " ".join(other.split("  subscription")[0].split())
