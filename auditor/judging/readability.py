@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
+from auditor.first_checker.schedule import extents
+from auditor.model.availability import AnswerStatus
+from auditor.model.evidence import LedgerEvidence
 from auditor.model.finding import Finding, Kind, Ranges
 from auditor.model.identity import ENTRY_ID_MAX, EntryId, LedgerId
 from auditor.model.ledger import LedgerRecord, LedgerState, RecordStatus
 from auditor.model.readability import LOSSES, Answer, Condition, LedgerCondition, Reading, TopicReadability
-from auditor.model.topic import DataLedger, Position, Role, Subscription, TopicRecord, references
-from auditor.model.verdict import Exempt, Verdict
+from auditor.model.topic import DataLedger, Position, Reference, Role, Subscription, TopicRecord, references, schema_ledgers
+from auditor.model.verdict import Exempt, Unknown, Verdict
 
 LOST_KINDS = frozenset({Kind.ENTRY_WITHOUT_REPLICA, Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, Kind.UNDERREPLICATED_UNRECOVERABLE})
 """Findings whose entries no client can read."""
@@ -31,11 +35,11 @@ def judge_topic(
     """
     if record.managed_ledger is None:
         return TopicReadability(record)
-    ledgers = [one for one in record.managed_ledger.ledgers if one.ledger_id not in withdrawn]
+    ledgers = [one for one in record.managed_ledger.recorded if one.ledger_id not in withdrawn]
     newest = record.managed_ledger.ledgers[-1].ledger_id if record.managed_ledger.ledgers else None
     data = [(one, _data_condition(one, seen, one.ledger_id == newest)) for one in ledgers]
     others = [
-        (one, _other_condition(one.ledger_id, seen))
+        (one, _other_condition(one, record, seen))
         for one in references(record)
         if one.role is not Role.DATA and one.ledger_id not in withdrawn
     ]
@@ -67,6 +71,27 @@ def _range_cut_off(ledger: DataLedger, record: LedgerRecord) -> Ranges:
 def is_gone(seen: Seen) -> bool:
     """Return whether the ledger has no metadata."""
     return seen[0].status is RecordStatus.GONE
+
+
+def doubt_unregistered(evidence: LedgerEvidence, verdict: Verdict) -> Verdict:
+    """Return the verdict, with a reason if entries may have copies on unregistered bookies only.
+
+    The mark of a ledger excuses such bookies, but no client reads from them. A bookie that lacks
+    any entry counts like one that lacks all.
+    """
+    metadata = evidence.looks[-1].record.metadata
+    asked = [look.answers for look in evidence.looks if look.answers]
+    if verdict.exempt is not Exempt.MARKED_UNDERREPLICATED or verdict.unknowns or metadata is None or not asked:
+        return verdict
+    away = {b for b, answer in asked[-1].items() if answer.status is AnswerStatus.UNREGISTERED and not answer.is_gone}
+    lacking = away | {one.bookie_id for one in verdict.lacks}
+    for extent in extents(metadata):
+        ensemble = extent.segment.ensemble
+        for start in range(len(ensemble)):
+            write_set = {ensemble[(start + copy) % len(ensemble)] for copy in range(metadata.write_quorum)}
+            if write_set & away and write_set <= lacking:
+                return replace(verdict, unknowns=(Unknown.BOOKIE_SILENT,))
+    return verdict
 
 
 def _data_condition(ledger: DataLedger, seen: Mapping[LedgerId, Seen], is_newest: bool) -> LedgerCondition:
@@ -101,17 +126,27 @@ def _judged_condition(ledger: DataLedger, record: LedgerRecord, verdict: Verdict
         condition = Condition.ENTRIES_LOST
     elif why:
         condition = Condition.UNKNOWN
-    elif verdict.exempt in (Exempt.OPEN, Exempt.IN_RECOVERY):
+    elif record.metadata is not None and record.metadata.state is not LedgerState.CLOSED:
         condition = Condition.OPEN
     else:
         condition = Condition.NOTHING_LOST
     return LedgerCondition(ledger.ledger_id, condition, lost, more, bool(why), why)
 
 
-def _other_condition(ledger_id: LedgerId, seen: Mapping[LedgerId, Seen]) -> LedgerCondition:
-    if is_gone(seen[ledger_id]):
-        return LedgerCondition(ledger_id, Condition.MISSING)
-    return _judged_condition(DataLedger(ledger_id), *seen[ledger_id])
+def _other_condition(reference: Reference, topic: TopicRecord, seen: Mapping[LedgerId, Seen]) -> LedgerCondition:
+    """Return the condition of a ledger of a cursor, a schema or compaction.
+
+    While a cursor has a ledger, its newest compacted ledger is named there, and the one in its
+    znode is deleted after the next compaction.
+    """
+    ledger_id = reference.ledger_id
+    if not is_gone(seen[ledger_id]):
+        return _judged_condition(schema_ledgers(topic).get(ledger_id, DataLedger(ledger_id)), *seen[ledger_id])
+    cursors = (one.cursor for one in topic.subscriptions if one.name == reference.name)
+    if reference.role is Role.COMPACTED and any(one is not None and one.ledger_id is not None for one in cursors):
+        detail = "it has no metadata; a newer one may be named in the ledger of the cursor, which was not read"
+        return LedgerCondition(ledger_id, Condition.UNKNOWN, is_unknown=True, detail=detail)
+    return LedgerCondition(ledger_id, Condition.MISSING)
 
 
 def _lost_ranges(findings: Iterable[Finding]) -> Ranges:
@@ -124,7 +159,8 @@ def _is_cut(finding: Finding) -> bool:
 
 def _why_unknown(verdict: Verdict) -> str:
     unsure = [one.kind.value for one in verdict.findings if one.kind in UNSURE_KINDS]
-    return ", ".join([*(one.value for one in verdict.unknowns), *unsure])
+    reasons = (one.value for one in verdict.unknowns if one is not Unknown.TOPOLOGY_UNKNOWN)
+    return ", ".join([*reasons, *unsure])
 
 
 def _judge_reader(subscription: Subscription | None, data: Sequence[tuple[DataLedger, LedgerCondition]]) -> Reading:

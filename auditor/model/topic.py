@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -53,6 +53,22 @@ class ManagedLedger:
 
     ledgers: tuple[DataLedger, ...] = ()
     terminated: Position | None = None
+
+    @property
+    def recorded(self) -> tuple[DataLedger, ...]:
+        """The ledgers, with the entries that the terminated position implies where none are recorded.
+
+        A broker that terminates a topic closes the newest ledger, and records its end only there.
+        """
+        end = self.terminated
+        if end is None:
+            return self.ledgers
+        return tuple(
+            replace(one, entries=end.entry_id + 1 if one.ledger_id == end.ledger_id else 0)
+            if one.entries is None and one.ledger_id >= end.ledger_id
+            else one
+            for one in self.ledgers
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +162,11 @@ def references(record: TopicRecord) -> tuple[Reference, ...]:
     for schema in record.schemas:
         found[Reference(schema.position.ledger_id, Role.SCHEMA)] = None
     return tuple(found)
+
+
+def schema_ledgers(record: TopicRecord) -> dict[LedgerId, DataLedger]:
+    """Return the ledgers of a topic's schemas by id. Each holds the newest schema recorded in it, at least."""
+    found: dict[LedgerId, DataLedger] = {}
+    for ledger_id, entry_id in sorted(schema.position for schema in record.schemas):
+        found[ledger_id] = DataLedger(ledger_id, entry_id + 1)
+    return found

@@ -111,7 +111,7 @@ def _subscriptions(topic: Mapping[str, Any], width: int, color: bool) -> Iterato
     readings = topic["subscriptions"]
     missing = {one["ledger_id"] for one in topic["ledgers"] if one["condition"] == Condition.MISSING}
     if not readings:
-        yield "  It has no subscription."
+        yield "  No subscription was found." if topic["problems"] else "  It has no subscription."
         return
     order = [Answer.BLOCKED, Answer.POSSIBLY_BLOCKED, Answer.UNKNOWN, Answer.READABLE]
     worst = sorted(readings, key=lambda one: order.index(Answer(one["answer"])))
@@ -119,7 +119,7 @@ def _subscriptions(topic: Mapping[str, Any], width: int, color: bool) -> Iterato
         answer = Answer(one["answer"])
         word = paint(answer.value.replace("_", " ").upper(), _HUES[answer], color)
         yield f"  subscription {printable(one['name'])}: {word}"
-        yield from wrap(_reading_words(one, answer, missing), width, "    ")
+        yield from wrap(_reading_words(one, answer, missing) + _reset_words(topic, one, answer), width, "    ")
     if len(readings) > SUBSCRIPTIONS_SHOWN_MAX:
         rest = len(readings) - SUBSCRIPTIONS_SHOWN_MAX
         yield f"  and {of(rest, 'subscription')} more, none of them worse (--format json)"
@@ -143,9 +143,17 @@ def _reading_words(reading: Mapping[str, Any], answer: Answer, missing: Collecti
     return f"{at}{since}: {found}."
 
 
+def _reset_words(topic: Mapping[str, Any], reading: Mapping[str, Any], answer: Answer) -> str:
+    """Return what may be otherwise if the subscription was moved back since ZooKeeper has its position."""
+    if answer is not Answer.READABLE or reading["is_newest_position"] or Answer(topic["answer"]) is Answer.READABLE:
+        return ""
+    return " If the subscription was reset to an earlier position since, it may need what is lost or unknown there."
+
+
 def _ledgers(ledgers: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
-    order = {condition: number for number, condition in enumerate(_BAD)}
+    order = {condition: number for number, condition in enumerate((*_BAD, Condition.OFFLOADED))}
     bad = [one for one in ledgers if Condition(one["condition"]) in order]
+    bad = [one for one in bad if one["condition"] != Condition.OFFLOADED or one["detail"]]
     bad.sort(key=lambda one: (order[Condition(one["condition"])], one["ledger_id"]))
     if not bad:
         return

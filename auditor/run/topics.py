@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from auditor.judging.readability import Seen, is_gone, is_truncated, judge_topic
+from auditor.errors import StoreUnavailable
+from auditor.judging.readability import Seen, doubt_unregistered, is_gone, is_truncated, judge_topic
 from auditor.judging.settle import Step
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.readability import TopicReadability
-from auditor.model.topic import TopicName, TopicRecord, TopicStatus, references
-from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+from auditor.model.topic import TopicName, TopicRecord, TopicStatus, references, schema_ledgers
+from auditor.model.verdict import Standing, Unknown, Verdict
 from auditor.run.single_ledgers import Asker, audit_ledgers
 from auditor.zookeeper.topics import TopicStore
 
@@ -31,11 +32,15 @@ class AuditedTopics:
 def find_topics(topics: TopicStore, named: Iterable[TopicName], asker: Asker) -> list[TopicRecord]:
     """Return the references of each topic, or of its partitions if it has no ledgers of its own.
 
-    Raises StoreUnavailable if a namespace cannot be listed.
+    A topic whose partitions cannot be listed is unreadable.
     """
     records: dict[TopicName, TopicRecord] = {}
     for record in list(topics.read(named, asker.now_ms)):
-        partitions = topics.partitions(record.topic) if record.status is TopicStatus.MISSING else ()
+        try:
+            partitions = topics.partitions(record.topic) if record.status is TopicStatus.MISSING else ()
+        except StoreUnavailable as error:
+            records[record.topic] = replace(record, status=TopicStatus.UNREADABLE, problems=(*record.problems, str(error)))
+            continue
         for one in topics.read(partitions, asker.now_ms) if partitions else (record,):
             records[one.topic] = one
     return list(records.values())
@@ -52,11 +57,11 @@ def audit_topics(asker: Asker, topics: TopicStore, named: Iterable[TopicName], t
     asker.store.sync()
     ids = sorted({one.ledger_id for record in records for one in references(record)})
     judged = audit_ledgers(asker, ids, terms) if ids else []
-    seen = {evidence.ledger_id: (evidence.looks[-1].record, step.verdict) for evidence, step in judged}
+    seen = {one.ledger_id: (one.looks[-1].record, doubt_unregistered(one, step.verdict)) for one, step in judged}
     suspects = {record.topic: _suspects(record, seen) for record in records}
     withdrawn: dict[TopicName, frozenset[LedgerId]] = {}
     if any(suspects.values()):
-        once = {evidence.ledger_id for evidence, _ in judged if len(evidence.looks) == 1}
+        once = {evidence.ledger_id for evidence, _ in judged if not _is_seen_twice(evidence)}
         if any(ids & once for ids in suspects.values()):
             asker.wait(asker.second_look_delay_ms / 1000)
         records, withdrawn = _look_again(asker, topics, records, suspects, seen)
@@ -69,10 +74,18 @@ def audit_topics(asker: Asker, topics: TopicStore, named: Iterable[TopicName], t
 def _suspects(record: TopicRecord, seen: Mapping[LedgerId, Seen]) -> frozenset[LedgerId]:
     """Return the ledgers of a topic that have no metadata, or whose metadata ends too early."""
     gone = {one.ledger_id for one in references(record) if is_gone(seen[one.ledger_id])}
-    data = record.managed_ledger.ledgers if record.managed_ledger else ()
-    return frozenset(
-        gone | {one.ledger_id for one in data if not one.bookkeeper_deleted and is_truncated(one, seen[one.ledger_id][0])}
-    )
+    data = record.managed_ledger.recorded if record.managed_ledger else ()
+    ended = [*(one for one in data if not one.bookkeeper_deleted), *schema_ledgers(record).values()]
+    return frozenset(gone | {one.ledger_id for one in ended if is_truncated(one, seen[one.ledger_id][0])})
+
+
+def _is_seen_twice(evidence: LedgerEvidence) -> bool:
+    """Return whether the newest look saw the ledger as the first one did."""
+    return len(evidence.looks) > 1 and _is_same(evidence.looks[0].record, evidence.looks[-1].record)
+
+
+def _is_same(one: LedgerRecord, other: LedgerRecord) -> bool:
+    return (one.status, one.metadata) == (other.status, other.metadata)
 
 
 def _look_again(
@@ -94,33 +107,42 @@ def _look_again(
     look = 1 + max(seen[ledger_id][0].look for ledger_id in ids)
     for record in asker.store.read_ledgers(ids, look, asker.now_ms, with_marks=True):
         _settle_suspect(record, seen)
-    withdrawn = {
-        name: suspects[name] - {one.ledger_id for one in references(later)}
-        for name, later in again.items()
-        if later.status is TopicStatus.FOUND
-    }
+    withdrawn: dict[TopicName, frozenset[LedgerId]] = {}
+    for name, later in again.items():
+        dropped = suspects[name] - {one.ledger_id for one in references(later)}
+        unread = _unread_references(later, dropped)
+        withdrawn[name] = dropped - unread
+        seen.update({ledger_id: _unsettled(seen[ledger_id][0]) for ledger_id in unread})
     return [_merge_looks(record, again.get(record.topic)) for record in records], withdrawn
+
+
+def _unread_references(later: TopicRecord, dropped: frozenset[LedgerId]) -> frozenset[LedgerId]:
+    """Return which of the suspects that a topic seems to have dropped it may still reference."""
+    if later.status is TopicStatus.MISSING or not later.problems:
+        return frozenset()
+    return dropped
 
 
 def _settle_suspect(record: LedgerRecord, seen: dict[LedgerId, Seen]) -> None:
     """Take the second look at a suspect into account: what changed between the looks is unknown."""
     before, _ = seen[record.ledger_id]
-    if (before.status, before.metadata) == (record.status, record.metadata):
-        return
-    if record.status is RecordStatus.GONE:
-        seen[record.ledger_id] = (record, Verdict(record.ledger_id, Standing.EXEMPT, Exempt.DELETED))
-    else:
-        unsettled = Verdict(record.ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
-        seen[record.ledger_id] = (record, unsettled)
+    if not _is_same(before, record):
+        seen[record.ledger_id] = _unsettled(record)
+
+
+def _unsettled(record: LedgerRecord) -> Seen:
+    """Return a suspect about which the two looks do not say the same."""
+    verdict = Verdict(record.ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
+    return replace(record, status=RecordStatus.UNREADABLE, metadata=None), verdict
 
 
 def _merge_looks(record: TopicRecord, later: TopicRecord | None) -> TopicRecord:
     """Return a topic as it was first read, with the problems of both looks.
 
-    A topic that is gone at the second look, or can no longer be read, is as it is then.
+    A topic that is gone at the second look is as it is then.
     """
     if later is None:
         return record
-    if later.status is not TopicStatus.FOUND:
+    if later.status is TopicStatus.MISSING:
         return later
     return replace(record, problems=tuple(dict.fromkeys((*record.problems, *later.problems))))

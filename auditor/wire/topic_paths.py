@@ -55,10 +55,13 @@ def topic_path(topic: TopicName) -> str:
 
 
 def schema_path(topic: TopicName) -> str:
-    """Return the znode with the schemas of a topic; the partitions of a topic share it."""
+    """Return the znode with the schemas of a topic; the partitions of a topic share it.
+
+    It leaves the cluster out (TopicName.getSchemaName).
+    """
     base, _, number = topic.local_name.rpartition(_PARTITION)
     name = base if base and _NUMBER.fullmatch(number) else topic.local_name
-    return "/".join((SCHEMAS, *_namespace(topic), encode_name(name)))
+    return "/".join((SCHEMAS, topic.tenant, topic.namespace, encode_name(name)))
 
 
 def partitions_among(topic: TopicName, names: Iterable[str]) -> tuple[TopicName, ...]:

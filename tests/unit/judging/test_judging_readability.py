@@ -8,14 +8,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.judging.readability import Seen, is_truncated, judge_topic
+from auditor.judging.readability import Seen, doubt_unregistered, is_truncated, judge_topic
+from auditor.model.availability import NO_COOKIE, AnswerStatus
+from auditor.model.availability import Answer as ListAnswer
+from auditor.model.evidence import LedgerEvidence, Look
 from auditor.model.facts import EntryFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import ENTRY_ID_MAX
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment
 from auditor.model.readability import Answer, Condition, LedgerCondition, Reading, TopicReadability
-from auditor.model.topic import Cursor, DataLedger, ManagedLedger, Position, Subscription, TopicName, TopicRecord, TopicStatus
-from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+from auditor.model.topic import (
+    Cursor,
+    DataLedger,
+    ManagedLedger,
+    Position,
+    SchemaVersion,
+    Subscription,
+    TopicName,
+    TopicRecord,
+    TopicStatus,
+    schema_ledgers,
+)
+from auditor.model.verdict import BookieLack, Exempt, Standing, Unknown, Verdict
 
 TOPIC = TopicName("t", "", "n", "x")
 ENTRIES = 6
@@ -209,3 +223,84 @@ def test_a_topic_without_ledgers_or_that_could_not_be_read_has_nothing_lost():
     assert empty.start == Reading(None, None, True, Answer.READABLE)
     unread = TopicRecord(TOPIC, 0, TopicStatus.UNREADABLE, problems=("why",))
     assert TopicReadability(unread) == judge_topic(unread, {})
+
+
+@pytest.mark.parametrize(
+    ("end", "condition", "lost"),
+    [
+        (Position(2, 3), Condition.MISSING, ((0, 3),)),
+        (Position(2, -1), Condition.NOTHING_LOST, ()),
+        (Position(1, 5), Condition.NOTHING_LOST, ()),
+    ],
+)
+def test_a_terminated_topic_has_recorded_the_end_of_its_newest_ledger(end: Position, condition: Condition, lost: object):
+    """As its terminated position: the broker records no entries for that ledger."""
+    record = replace(topic(), managed_ledger=ManagedLedger((closed(1), closed(2, None)), end))
+    found = judge_topic(record, {1: judged(1), 2: gone(2)}).data[1][1]
+    assert (condition, lost) == (found.condition, found.lost)
+
+
+def test_the_newest_ledger_of_a_terminated_topic_can_be_truncated():
+    """Its metadata ends before the terminated position."""
+    record = replace(topic(), managed_ledger=ManagedLedger((closed(1, None),), Position(1, 5)))
+    assert ((4, 5),) == judge_topic(record, {1: judged(1, last=3)}).data[0][1].lost
+
+
+@pytest.mark.parametrize(("own", "condition"), [(8, Condition.UNKNOWN), (None, Condition.MISSING)])
+def test_a_compacted_ledger_may_have_been_replaced_while_its_cursor_has_a_ledger(own: int | None, condition: Condition):
+    """The newer one is named there, and the older one is deleted on purpose."""
+    record = topic(closed(1), cursor=Cursor(own, Position(1, 5), (), 9))
+    readable = judge_topic(record, {1: judged(1), 8: judged(8), 9: gone(9)})
+    found = next(one for _, one in readable.others if one.ledger_id == 9)
+    assert (condition, condition is Condition.UNKNOWN) == (found.condition, found.is_unknown)
+
+
+def test_the_ledger_of_a_schema_must_reach_to_its_position():
+    """The entry was there when the position was recorded."""
+    schemas = tuple(SchemaVersion(n, Position(9, entry)) for n, entry in enumerate((7, 2)))
+    record = replace(topic(closed(1)), schemas=schemas)
+    readable = judge_topic(record, {1: judged(1), 9: judged(9)})
+    assert [(Condition.TRUNCATED, ((6, 7),))] == [(one.condition, one.lost) for _, one in readable.others]
+    assert is_truncated(schema_ledgers(record)[9], judged(9)[0])
+
+
+def test_where_a_ledger_should_be_placed_is_no_matter_to_a_reader():
+    """An unknown place of a bookie says nothing about entries."""
+    record, verdict = judged(1)
+    unknown = replace(verdict, standing=Standing.INDETERMINATE, unknowns=(Unknown.TOPOLOGY_UNKNOWN,))
+    assert Condition.NOTHING_LOST is judge_topic(topic(closed(1)), {1: (record, unknown)}).data[0][1].condition
+
+
+def test_a_marked_ledger_that_is_still_written_to_is_open():
+    """Its mark is why it is exempt, but it was not judged to its end either."""
+    record = LedgerRecord(1, 1, 0, RecordStatus.FOUND, metadata=metadata(None, LedgerState.OPEN))
+    seen = record, Verdict(1, Standing.EXEMPT, Exempt.MARKED_UNDERREPLICATED)
+    assert Condition.OPEN is judge_topic(topic(closed(1, None)), {1: seen}).data[0][1].condition
+
+
+@pytest.mark.parametrize(
+    ("away", "lacks", "gone_for_good", "is_unknown"),
+    [
+        ("", "", False, False),
+        ("b1", "", False, False),
+        ("b1 b3", "", False, True),
+        ("b1 b2", "", False, True),
+        ("b1", "b2", False, True),
+        ("", "b1 b2", False, False),
+        ("b1 b2", "", True, False),
+    ],
+)
+def test_entries_that_only_unregistered_bookies_may_have_are_unknown(
+    away: str, lacks: str, gone_for_good: bool, is_unknown: bool
+):
+    """A mark excuses these bookies, but nobody can read from them; three bookies, two copies of each entry."""
+    placed = LedgerMetadata(3, LedgerState.CLOSED, 3, 2, 2, ENTRIES - 1, 0, (Segment(0, ("b1", "b2", "b3")),))
+    detail = NO_COOKIE if gone_for_good else ""
+    answers = {
+        b: ListAnswer(b, 1, 1, 0, AnswerStatus.UNREGISTERED if b in away.split() else AnswerStatus.HELD, detail=detail)
+        for b in ("b1", "b2", "b3")
+    }
+    evidence = LedgerEvidence(1, (Look(LedgerRecord(1, 1, 0, RecordStatus.FOUND, metadata=placed), answers, {}),))
+    lacking = tuple(BookieLack(b, 4, 1) for b in lacks.split())
+    verdict = Verdict(1, Standing.EXEMPT, Exempt.MARKED_UNDERREPLICATED, lacks=lacking)
+    assert ((Unknown.BOOKIE_SILENT,) if is_unknown else ()) == doubt_unregistered(evidence, verdict).unknowns

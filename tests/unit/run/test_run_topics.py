@@ -10,10 +10,11 @@ import pytest
 from support.audits import Outcome, Pauses, audit_topics
 from support.topics import closed, put_topic
 
-from auditor.errors import ConfigError
-from auditor.model.topic import Cursor, DataLedger, Position, SchemaVersion
+from auditor.errors import ConfigError, StoreUnavailable
+from auditor.model.topic import Cursor, DataLedger, Position, SchemaVersion, TopicName
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.wire.topic_paths import parse_topic, topic_path
+from auditor.zookeeper.topics import TopicStore
 
 NOWHERE = "zk+hierarchical://127.0.0.1:1/ledgers"
 TWO = "e2 w2 a2 0:[b1 b2] closed 9"
@@ -227,3 +228,79 @@ def test_without_topics_there_is_no_verdict(cluster: SandboxCluster, tmp_path: P
     """Exit 5, and where was looked."""
     outcome = audit(cluster, "t/n/x", pulsar_metadata_uri=f"zk:{cluster.zookeeper_hosts}/nothing-here")
     assert (5, "UNREACHABLE") == (outcome.exit_code, outcome.summary["outcome"])
+
+
+def test_a_proven_loss_stands_where_references_cannot_be_read_again(cluster: SandboxCluster):
+    """What is missing is then unknown; what was judged, and its findings, stay."""
+    path = topic_path(parse_topic("t/n/garbled"))
+    put_topic(cluster.set_raw, "t/n/garbled", [closed(LOST), closed(GONE)])
+    outcome = audit(cluster, "t/n/garbled", stop=Pauses(lambda _: cluster.set_raw(path, b"\xff")))
+    assert {LOST: "entries_lost", GONE: "unknown"} == conditions(outcome)
+    assert ["ENTRY_WITHOUT_REPLICA"] == [one["kind"] for one in outcome.findings]
+    assert (1, 0, 1) == (outcome.exit_code, *(outcome.summary["references"][word] for word in ("missing", "unreadable")))
+
+
+def test_a_cursor_that_cannot_be_read_again_has_not_dropped_its_ledger(cluster: SandboxCluster):
+    """Whether the ledger is needed is unknown."""
+    path = f"{topic_path(parse_topic('t/n/cursor'))}/s"
+    put_topic(cluster.set_raw, "t/n/cursor", [closed(SOUND)], {"s": Cursor(GONE, Position(SOUND, 1))})
+    outcome = audit(cluster, "t/n/cursor", stop=Pauses(lambda _: cluster.set_raw(path, b"\xff")))
+    assert {SOUND: "nothing_lost", GONE: "unknown"} == conditions(outcome)
+    assert (3, "INCOMPLETE") == (outcome.exit_code, outcome.summary["outcome"])
+
+
+def test_a_ledger_that_vanishes_at_the_second_look_is_looked_for_after_another_delay(cluster: SandboxCluster):
+    """The broker may be deleting the topic: ledgers first, then the topic."""
+    put_topic(cluster.set_raw, "t/n/leaving", [closed(52)])
+    cluster.place(52, cluster.ledger(TWO), {"b1": "4", "b2": "4"})
+
+    def leave(pause: int) -> None:
+        if pause == 1:
+            cluster.delete_ledger(52)
+        else:
+            cluster.delete_raw(topic_path(parse_topic("t/n/leaving")))
+
+    outcome = audit(cluster, "t/n/leaving", stop=Pauses(leave), second_look_delay="2s")
+    assert [2.0, 2.0] == outcome.pauses_s
+    assert ("missing", 0) == (outcome.summary["topics"][0]["status"], outcome.summary["references"]["missing"])
+
+
+def test_a_truncated_ledger_that_vanishes_between_the_looks_is_unknown(cluster: SandboxCluster):
+    """It may be on its way out: it was missing once only."""
+    put_topic(cluster.set_raw, "t/n/vanishes", [closed(53, 12)])
+    cluster.place(53, cluster.ledger(TWO))
+    outcome = audit(cluster, "t/n/vanishes", stop=Pauses(lambda _: cluster.delete_ledger(53)))
+    assert {53: "unknown"} == conditions(outcome)
+    assert (3, "INCOMPLETE") == (outcome.exit_code, outcome.summary["outcome"])
+
+
+def test_a_topic_whose_partitions_cannot_be_listed_hides_no_other(cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch):
+    """It is unreadable, and the loss of the other topic is told."""
+
+    def refuse(store: TopicStore, topic: TopicName) -> tuple[TopicName, ...]:
+        raise StoreUnavailable("the namespace may not be read")
+
+    monkeypatch.setattr(TopicStore, "partitions", refuse)
+    put_topic(cluster.set_raw, "t/n/hit", [closed(LOST)])
+    outcome = audit_topics(cluster, "t/n/parted", "t/n/hit")
+    assert ["unreadable", "found"] == [one["status"] for one in outcome.summary["topics"]]
+    assert ["the namespace may not be read"] == outcome.summary["topics"][0]["problems"]
+    assert (1, "VIOLATED", 1) == (outcome.exit_code, outcome.summary["outcome"], len(outcome.findings))
+
+
+def test_a_damaged_copy_of_what_is_in_long_term_storage_is_shown(cluster: SandboxCluster):
+    """The topic is readable; what is wrong in BookKeeper is said all the same."""
+    put_topic(cluster.set_raw, "t/n/copied", [closed(GONE, offloaded=True), closed(GONE + 1, offloaded=True, deleted=True)])
+    said = " ".join(audit(cluster, "t/n/copied", format="text").stdout.split())
+    assert f"{GONE} (data): read from long-term storage, which is not audited (its copy in BookKeeper: missing)" in said
+    assert f"{GONE + 1} (data)" not in said
+
+
+def test_a_subscription_beyond_a_loss_may_have_been_moved_back(cluster: SandboxCluster):
+    """Its position in ZooKeeper is not its newest one."""
+    cursors = {"running": Cursor(CURSOR, Position(LOST, 9)), "closed": Cursor(None, Position(LOST, 9))}
+    put_topic(cluster.set_raw, "t/n/reset", [closed(LOST)], cursors)
+    said = audit(cluster, "t/n/reset", format="text").stdout
+    running, other = said.split("  subscription running: READABLE")[1], said.split("  subscription closed: READABLE")[1]
+    assert "reset to an earlier position" in " ".join(running.split("\n  ledgers")[0].split())
+    assert "reset to an earlier position" not in " ".join(other.split("  subscription")[0].split())

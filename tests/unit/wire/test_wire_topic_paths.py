@@ -81,6 +81,7 @@ def test_the_znodes_of_a_topic():
     assert "/schemas/acme/shop/orders" == schema_path(ORDERS._replace(local_name="orders-partition-12"))
     assert "/schemas/acme/shop/a-partition-b" == schema_path(ORDERS._replace(local_name="a-partition-b-partition-3"))
     assert "/schemas/acme/shop/orders-partition-x" == schema_path(ORDERS._replace(local_name="orders-partition-x"))
+    assert "/schemas/acme/shop/orders" == schema_path(ORDERS._replace(cluster="eu"))
 
 
 def test_a_znode_with_the_path_of_a_topic_is_that_topic():
