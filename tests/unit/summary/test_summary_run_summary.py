@@ -280,7 +280,7 @@ def test_bookies_count_as_of_the_last_look():
     said = summarise(facts(), verdicts(verdict(1)), records, COSTS, [], NO_PREVIOUS)["bookies"]
     expected = {
         "registered": 4, "readonly": 1, "named_by_ledgers": 4, "answered": 1, "silent": 1, "refused": 1, "unsupported": 1,
-        "away": 1, "gone": 0,
+        "listed_by_lister": 0, "away": 1, "gone": 0,
     }  # fmt: skip
     assert expected == said
 
