@@ -55,7 +55,7 @@ class LaneWithLister(AsyncLane):
         self._has_listed = self._is_greeted = False
         self._trouble = ""
         self.contradiction = ""
-        """What the lister listed and the bookie denies, as a sentence; "" while they agree."""
+        """What the lister listed and the bookie denied in this run, as a sentence; "" while they agree."""
 
     async def greet(self) -> tuple[Greeting, str]:
         """Greet the bookie, and its lister if the bookie answers."""
@@ -158,6 +158,8 @@ class LaneWithLister(AsyncLane):
             return greeting, self.contradiction
         if self._has_listed and greeting is Greeting.ANSWERED:
             return greeting, f"{LISTED_BY_LISTER}{self._where}"
+        if self._is_unable and greeting is Greeting.ANSWERED:
+            greeting = Greeting.UNSUPPORTED
         answers = f"its lister at {self._where} answers" if self._is_greeted and not self._trouble else ""
         return greeting, "; ".join(filter(None, (self._trouble or answers, detail)))
 
@@ -206,4 +208,6 @@ def open_lane(
     if where is None or listers is None:
         return lane
     lister = ListerLane(ListerIdentity(bookie_id, listers.instance_id), where, limits, look, now_ms)
-    return LaneWithLister(lane, lister, bookie_id, f"{where[0]}:{where[1]}", look, is_unable=is_unable)
+    both = LaneWithLister(lane, lister, bookie_id, f"{where[0]}:{where[1]}", look, is_unable=is_unable)
+    both.contradiction = listers.not_believed.get(bookie_id, "")
+    return both

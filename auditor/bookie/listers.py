@@ -16,14 +16,16 @@ MAP_BYTES_MAX = 4 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Listers:
-    """The listers of one cluster. `instance_id` is the cluster's: a lister of another is not believed.
+    """The listers of one cluster. `instance_id` is the cluster's: a lister of another is not asked.
 
     `port` is that of the lister on each bookie's host, None for none; `addresses` go before it.
+    `not_believed` has, by bookie, what its lister listed earlier in the run and the bookie denied.
     """
 
     instance_id: str | None
     port: int | None = None
     addresses: Mapping[BookieId, tuple[str, int]] = field(default_factory=dict)
+    not_believed: Mapping[BookieId, str] = field(default_factory=dict)
 
     def address_of(self, bookie_id: BookieId, host: str) -> tuple[str, int] | None:
         """Return where the lister of a bookie on this host should be, None if there should be none."""

@@ -14,6 +14,7 @@ from auditor.errors import ConfigError, StoreUnavailable
 from auditor.lister.bookie_configuration import DEFAULT_BOOKIE_PORT, BookieConfiguration, read_configuration, with_directories
 from auditor.lister.cookie import Cookie, check_cookie
 from auditor.lister.directory_reader import DirectoryReader
+from auditor.lister.index_view import IndexInDoubt, stamp_of
 from auditor.lister.ledger_lists import ListLimits
 from auditor.lister.server import ListerServer, ServerLimits, report_to
 from auditor.lister.serving import ServingCheck
@@ -34,6 +35,7 @@ def lister(context: Context) -> int:
     _require_rocksdict()
     configured = configuration(settings)
     cookie = check_cookie(configured)
+    _require_indexes(configured)
     address = bookie_address(settings, configured, cookie)
     host, port = _host_port("listen", settings.listen or "", is_listening=True)
     try:
@@ -96,6 +98,15 @@ def _check_instance(settings: Settings, cookie: Cookie) -> None:
         instance_id = store.cluster_facts().instance_id
     if instance_id != cookie.instance_id:
         raise ConfigError(f"the cookie is of cluster {cookie.instance_id}, the metadata service has cluster {instance_id}")
+
+
+def _require_indexes(configured: BookieConfiguration) -> None:
+    """Refuse a bookie of another storage: its lists are its own affair. Raises ConfigError."""
+    for directory in configured.index_directories:
+        try:
+            stamp_of(directory / "current" / "locations")
+        except IndexInDoubt as error:
+            raise ConfigError(f"{directory} has no index of DbLedgerStorage: {error}") from None
 
 
 def _require_rocksdict() -> None:

@@ -16,7 +16,7 @@ from auditor.evidence.rows import bookie_records, bookie_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, READS
 from auditor.first_checker.reachability import recovery_gap_ms
-from auditor.model.availability import LISTED_BY_LISTER, AnswerStatus, Greeting, ReadStatus
+from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, AnswerStatus, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.identity import BookieId
 from auditor.spark.lanes import Directory
@@ -58,6 +58,8 @@ class BookieRegister:
     """Bookies that listed a ledger in this run, whatever they did later."""
     _unable: set[BookieId] = field(default_factory=set)
     """Bookies that showed in some conversation of this run that they cannot list."""
+    _denied: dict[BookieId, str] = field(default_factory=dict)
+    """By bookie, what it denied in this run of what its lister had listed."""
     _searches: Counter[BookieId] = field(default_factory=Counter)
     """How often each bookie was read in this run for entries that it should not hold."""
     _new_answers: NewRows = field(init=False)
@@ -78,9 +80,10 @@ class BookieRegister:
             if _is_registered(record)
         }
         self._note_abilities()
+        listers = None if self.listers is None else replace(self.listers, not_believed=dict(self._denied))
         listed = frozenset(self._listed)
         unable = frozenset(self._unable) - listed
-        return Directory(addresses, unable, known_by_cookie(self.registered), listed, listers=self.listers)
+        return Directory(addresses, unable, known_by_cookie(self.registered), listed, listers=listers)
 
     def with_searches_left(self, directory: Directory) -> Directory:
         """Return the directory with how often each bookie may still be read for entries that it should not hold.
@@ -173,6 +176,8 @@ class BookieRegister:
             held = pc.and_not(pc.equal(batch["status"], AnswerStatus.HELD.value), by_lister)
             unsupported = pc.equal(batch["status"], Greeting.UNSUPPORTED.value)
             unable = pc.and_(pc.is_null(batch["ledger_id"]), unsupported)
+            denied = batch.filter(pc.and_(pc.is_null(batch["ledger_id"]), pc.starts_with(batch["detail"], LISTER_CONTRADICTED)))
+            self._denied.update(zip(denied["bookie_id"].to_pylist(), denied["detail"].to_pylist(), strict=True))
             self._listed.update(pc.unique(batch.filter(held)["bookie_id"]).to_pylist())
             self._unable.update(pc.unique(batch.filter(unable)["bookie_id"]).to_pylist())
 

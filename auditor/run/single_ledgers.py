@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from auditor.bookie.client import LANES_AT_ONCE_MAX, AsyncLane
 from auditor.bookie.lane_with_lister import LaneWithLister, open_lane
@@ -79,6 +79,9 @@ def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[t
     open_ids = list(looks)
     unsupported: set[BookieId] = set()
     listed: set[BookieId] = set()
+    denied: dict[BookieId, str] = {}
+    if asker.listers is not None:
+        asker = replace(asker, listers=replace(asker.listers, not_believed=denied))
     bound = asker.search_reads_max
     bookies = terms.around.writable | terms.around.readonly
     searches = SearchBudget(None if bound is None else dict.fromkeys(bookies, bound))
@@ -90,7 +93,7 @@ def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[t
         for record in asker.store.read_ledgers(open_ids, look, asker.now_ms, with_marks=True):
             looks[record.ledger_id].records.append(record)
         steps |= _settle_all(asker, [looks[i].evidence() for i in open_ids], terms)
-        asyncio.run(_Round(asker, look, looks, steps, terms, unsupported, listed, searches).ask(open_ids))
+        asyncio.run(_Round(asker, look, looks, steps, terms, unsupported, listed, denied, searches).ask(open_ids))
         open_ids = [i for i in open_ids if steps[i].todo is not Todo.NOTHING]
         if not open_ids:
             break
@@ -122,11 +125,12 @@ class _Round:
         terms: Terms,
         unsupported: set[BookieId],
         listed: set[BookieId],
+        denied: dict[BookieId, str],
         searches: SearchBudget,
     ) -> None:
         self._asker, self._look, self._looks, self._steps = asker, look, looks, steps
         self._terms, self._unsupported, self._listed = terms, unsupported, listed
-        self._searches = searches
+        self._denied, self._searches = denied, searches
         self._lanes: dict[BookieId, AsyncLane] = {}
         self._gate = asyncio.Semaphore(LANES_AT_ONCE_MAX)
         records = asker.store.bookies(look, asker.now_ms)
@@ -183,7 +187,10 @@ class _Round:
         return answers
 
     def _remember_ability(self, bookie: BookieId, answers: Iterable[Answer]) -> None:
-        """Remember for the looks to come whether the bookie can list."""
+        """Remember for the looks to come whether the bookie can list, and what of its lister it denied."""
+        lane = self._lane(bookie)
+        if isinstance(lane, LaneWithLister) and lane.contradiction:
+            self._denied[bookie] = lane.contradiction
         if self._lane(bookie).greeting()[0] is Greeting.UNSUPPORTED:
             self._unsupported.add(bookie)
         else:

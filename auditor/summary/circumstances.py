@@ -148,6 +148,7 @@ def assurance(records: Iterable[BookieRecord], terms: Terms, verdicts: pa.Table,
     judged = verdicts.filter(pc.is_in(pc.field("standing"), _JUDGED))["assurance"]
     probed = verdicts.filter(pc.equal(pc.field("assurance"), PROBED))
     unable = {record.bookie_id for record in records if record.greeting is Greeting.UNSUPPORTED}
+    unable |= set(listed_by_lister(records)) if probed.num_rows else set()  # ledgers that its lister did not list
     ledgers = {word: _sum(pc.equal(judged, word)) for word in (LISTED, PROBED)}
     probes = Probes(_sum(probed["probes"]), _sum(probed["random_probes"]))
     lacking = set(pc.unique(pc.struct_field(pc.list_flatten(verdicts["lacks"]), "bookie_id")).to_pylist())

@@ -14,8 +14,10 @@ Json = dict[str, Any]
 
 
 def listed_by_lister(records: Iterable[BookieRecord]) -> dict[BookieId, str]:
-    """Return the bookies that a lister listed for at the last look at them, with its address."""
-    return _details(records, LISTED_BY_LISTER)
+    """Return the bookies that a lister listed for at any look, with its address at the last one."""
+    ordered = sorted(records, key=lambda record: record.read_at_ms)
+    said = [(one.bookie_id, one.greeting_detail) for one in ordered if one.greeting_detail.startswith(LISTED_BY_LISTER)]
+    return {bookie: detail.removeprefix(LISTED_BY_LISTER) for bookie, detail in said}
 
 
 def listers_json(records: Iterable[BookieRecord]) -> Json:
@@ -31,7 +33,7 @@ def listers_json(records: Iterable[BookieRecord]) -> Json:
             denied[record.bookie_id] = record.greeting_detail.removeprefix(LISTER_CONTRADICTED)
     return {
         "listed": len(listed_by_lister(seen)),
-        "silent": _name_some(_details(seen, LISTER_SILENT)),
+        "silent": _name_some(_last_details(seen, LISTER_SILENT)),
         "not_believed": _name_some(denied),
     }
 
@@ -40,7 +42,7 @@ def _name_some(details: dict[BookieId, str]) -> list[Json]:
     return [{"bookie_id": b, "detail": details[b]} for b in sorted(details)[:BOOKIES_NAMED_MAX]]
 
 
-def _details(records: Iterable[BookieRecord], prefix: str) -> dict[BookieId, str]:
+def _last_details(records: Iterable[BookieRecord], prefix: str) -> dict[BookieId, str]:
     last: dict[BookieId, BookieRecord] = {}
     for record in records:
         if record.greeting is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,10 @@ from auditor.lister.directory_reader import DirectoryReader
 from auditor.lister.ledger_lists import ListLimits
 from auditor.lister.server import ListerServer, ServerLimits, report_to
 from auditor.lister.serving import ServingCheck
+from auditor.model.ledger import LedgerMetadata
+from auditor.sandbox import notation
 from auditor.sandbox.bookie import Behaviour, Bookie, Storage
+from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.listener import HOST, Listener
 from auditor.sandbox.loop_thread import LoopThread
 
@@ -112,3 +115,48 @@ def listers_of(cluster: RealCluster, workdir: Path) -> Iterator[Path]:
                 where = stack.enter_context(lister_command("--bookkeeper-conf", str(configuration)))
                 file.write(f"{bookie} {where}\n")
         yield found
+
+
+@contextmanager
+def listers_of_sandbox(cluster: SandboxCluster, workdir: Path) -> Iterator[SandboxListers]:
+    """A lister beside each bookie of a sandbox cluster with names; its indexes are empty at first."""
+    with ExitStack() as stack:
+        yield SandboxListers(cluster, workdir, stack)
+
+
+class SandboxListers:
+    """The listers of a sandbox cluster: `index` has the index of each bookie, `addresses` their map."""
+
+    def __init__(self, cluster: SandboxCluster, workdir: Path, stack: ExitStack) -> None:
+        self.thread = LoopThread("listers of a sandbox")
+        stack.callback(self.thread.stop)
+        self.index: dict[str, LocationIndex] = {}
+        self.servers: dict[str, ListerServer] = {}
+        self.map = workdir / "listers"
+        lines = []
+        for bookie in cluster.bookie_ids:
+            directory = workdir / bookie
+            self.index[bookie] = stack.enter_context(LocationIndex(directory))
+            write_cookie(directory, bookie, instance=cluster.instance_id)
+            configured = BookieConfiguration((directory,), (directory,), bookie)
+            cookie = check_cookie(configured)
+            logger = structlog.get_logger("auditor")
+            links = workdir / f"links-{bookie}"
+            index = self.index[bookie]
+            reader = DirectoryReader(index.locations, index.logs, links, LIMITS, report_to(logger, bookie))
+            serving = ServingCheck(cluster.address(bookie), configured, cookie)
+            server = ListerServer(configured, cookie, [reader], serving, ServerLimits(16, 64), logger)
+            self.servers[bookie] = server
+            lines.append(f"{bookie} {HOST}:{self.thread.call(server.start(HOST, 0))}\n")
+            stack.callback(lambda one=server: self.thread.call(one.stop()))
+        self.map.write_text("".join(lines))
+
+    def place(self, ledger_id: int, metadata: LedgerMetadata, lose: Mapping[str, str] | None = None) -> None:
+        """Index what the bookies hold of a ledger, but for what `lose` takes from an index."""
+        for bookie, runs in notation.placement(metadata, None).items():
+            for first, last in notation.without(runs, notation.holds((lose or {}).get(bookie, ""))):
+                self.index[bookie].put(ledger_id, range(first, last + 1))
+
+    def stop(self, bookie: str) -> None:
+        """End one lister."""
+        self.thread.call(self.servers[bookie].stop())

@@ -7,12 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from auditor.bookie.listers import Listers
 from auditor.config import ZooKeeperLimits
 from auditor.evidence.journal import Journal
 from auditor.evidence.rows import answer_row, greeting_row, read_row, table
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS, READS
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.model.availability import (
+    LISTED_BY_LISTER,
+    LISTER_CONTRADICTED,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    Greeting,
+    ReadStatus,
+)
 from auditor.run.bookie_register import BookieRegister
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.wire.service_uri import parse
@@ -117,3 +126,32 @@ def test_what_spark_has_not_committed_is_not_read(cluster: SandboxCluster, tmp_p
         register.run.write_table("evidence/answers", answer, ".part-1")
         directory = register.directory(1)
     assert frozenset() == directory.listed
+
+
+def test_what_a_lister_lists_is_no_ability_of_its_bookie(cluster: SandboxCluster, tmp_path: Path):
+    """Else a lister that ends between two looks would leave its bookie's ledgers timed out, and not probed."""
+    b1, b2, _ = cluster.bookie_ids
+    lists = [
+        Answer(b1, 7, 1, 0, AnswerStatus.HELD, detail=f"{LISTED_BY_LISTER}h:1"),
+        Answer(b2, 7, 1, 0, AnswerStatus.HELD),
+    ]
+    with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
+        register = register_of(store, tmp_path)
+        register.run.write_table("evidence/answers", table(ANSWERS, map(answer_row, lists)), "some")
+        assert {b2} == register.directory(2).listed
+
+
+def test_a_lister_that_was_contradicted_is_not_believed_from_then_on(cluster: SandboxCluster, tmp_path: Path):
+    """It stands in the greeting of its bookie; that of others says nothing of the kind."""
+    b1, b2, _ = cluster.bookie_ids
+    denied = f"{LISTER_CONTRADICTED}it lists entry 3"
+    greetings = [
+        greeting_row(b1, 1, 0, Greeting.ANSWERED, denied),
+        greeting_row(b2, 1, 0, Greeting.ANSWERED, f"{LISTED_BY_LISTER}h:1"),
+    ]
+    with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
+        register = register_of(store, tmp_path)
+        register.listers = Listers("i", 3182)
+        assert Listers("i", 3182) == register.directory(1).listers
+        register.run.write_table("evidence/answers", table(ANSWERS, greetings), "some")
+        assert Listers("i", 3182, not_believed={b1: denied}) == register.directory(2).listers

@@ -1,0 +1,46 @@
+"""What a bookie should hold of a whole ledger, as groups that a lister's list is compared with."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from auditor.first_checker.schedule import expected_list, held_entries, questions
+from auditor.model.ledger import LedgerMetadata
+from auditor.sandbox.notation import ledger, placement
+
+
+def drawn(seed: int) -> LedgerMetadata:
+    """A ledger of one to four segments on six bookies, some of them twice in an ensemble."""
+    draw = random.Random(seed)
+    size = draw.randint(1, 5)
+    quorum = draw.randint(1, size)
+    names = [f"b{number}" for number in range(1, 7)]
+    starts = [0, *sorted(draw.sample(range(1, 60), draw.randint(0, 3)))]
+    segments = " ".join(f"{start}:[{' '.join(draw.choices(names, k=size))}]" for start in starts)
+    return ledger(f"e{size} w{quorum} a1 {segments} closed {starts[-1] + draw.randint(0, 40)}")
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_it_has_the_entries_of_the_write_sets(seed: int) -> None:
+    """Of each bookie that is asked, over all segments, and nothing else."""
+    print("seed", seed)
+    metadata = drawn(seed)
+    expected = {
+        bookie: {e for first, last in runs for e in range(first, last + 1)}
+        for bookie, runs in placement(metadata, None).items()
+    }
+    found = {
+        one.bookie_id: {
+            e for first, last in held_entries(expected_list(metadata, one.bookie_id)).runs() for e in range(first, last + 1)
+        }
+        for one in questions(metadata)
+    }
+    assert {bookie: entries for bookie, entries in expected.items() if entries} == found
+
+
+def test_of_a_bookie_that_is_not_named_nothing_is_expected() -> None:
+    """Nor of a ledger that is not closed."""
+    assert b"" == expected_list(ledger("e1 w1 a1 0:[b1] closed 9"), "b2")
+    assert b"" == expected_list(ledger("e1 w1 a1 0:[b1] open"), "b1")
