@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ from support.location_index import write_cookie
 from support.raw_bookie import add_request, entry_body, info_request, list_request, master_key, status_name
 
 from auditor.lister import serving
+from auditor.lister.bookie_configuration import BookieConfiguration
+from auditor.lister.cookie import check_cookie
 from auditor.lister.server import ServerLimits
+from auditor.sandbox.listener import HOST
 from auditor.wire.lister_identity import decode_identity
 from auditor.wire.unknown_fields import LISTER_FIELD, unknown_bytes
 
@@ -107,6 +111,42 @@ def test_nothing_is_said_while_the_bookie_does_not_serve(tmp_path: Path, monkeyp
         assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
 
 
+def test_a_list_made_while_the_bookie_ended_is_not_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long ledgers take minutes at the rate. What was read after the bookie's end proves nothing."""
+    monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)
+    with lister_in_process(tmp_path) as lister:
+        lister.hold(7, (0, 9))
+        real = lister.reader.lists
+
+        async def lists(ledgers: Sequence[int]) -> list[bytes | None]:
+            found = await real(ledgers)
+            await lister.bookie_listener.stop(keeps_port=True)
+            return found
+
+        monkeypatch.setattr(lister.reader, "lists", lists)
+        assert REFUSED == listing(lister, 7)
+
+
+def test_many_clients_together_greet_the_bookie_once(tmp_path: Path) -> None:
+    """The check of the first holds for all of them."""
+    with lister_in_process(tmp_path) as lister:
+        directories = (lister.index.directory,)
+        configured = BookieConfiguration(directories, directories)
+        check = serving.ServingCheck((HOST, lister.bookie_listener.port), configured, check_cookie(configured))
+
+        async def ask() -> list[str]:
+            return await asyncio.gather(*(check.problem() for _ in range(8)))
+
+        assert [""] * 8 == lister.thread.call(ask())
+        assert {8: 1} == lister.bookie.operations
+
+
+@pytest.mark.parametrize("data", [b"", b"[" * 100_000, b"[]", b'{"lister": 2}', b'{"lister": 1, "bookie_id": 3}'])
+def test_what_is_no_identity_is_none(data: bytes) -> None:
+    """Whatever answers at the port of a lister, the audit does not fail."""
+    assert decode_identity(data) is None
+
+
 def test_nothing_is_said_of_directories_that_changed_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another cookie in them is another bookie's, or the bookie was formatted."""
     monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)
@@ -148,3 +188,29 @@ def test_a_reader_that_dies_is_eio_and_is_started_again(tmp_path: Path) -> None:
         process.wait()
         assert REFUSED == listing(lister, 7)
         assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
+
+
+def test_a_reader_that_cannot_be_started_is_eio(tmp_path: Path) -> None:
+    """The connection stays usable, and the age of a view that is gone is not given."""
+    with lister_in_process(tmp_path) as lister:
+        lister.hold(7, (0, 9))
+        assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
+        process = lister.reader._process
+        assert process is not None
+        process.kill()
+        process.wait()
+        assert REFUSED == listing(lister, 7)
+        command, lister.reader._command = lister.reader._command, [str(tmp_path / "nowhere")]
+        assert REFUSED == listing(lister, 7)
+        assert lister.reader.view_age_ms is None
+        lister.reader._command = command
+        assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
+
+
+def test_its_end_is_no_error_of_its_connections(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A client that is still there is hung up on, and nothing is logged as unforeseen."""
+    with lister_in_process(tmp_path) as lister, connect(lister) as connection:
+        assert "EOK" == status_name(connection.ask(info_request(1, 1)).status)
+        lister.thread.call(lister.server.stop())
+        assert connection.is_closed_by_peer()
+    assert [] == [record.getMessage() for record in caplog.records if record.name == "asyncio"]
