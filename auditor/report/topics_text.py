@@ -28,7 +28,7 @@ _HUES: Final = {Answer.READABLE: "green", Answer.BLOCKED: "red", Answer.POSSIBLY
 _CONDITIONS: Final = {
     Condition.NOTHING_LOST: "nothing lost was found",
     Condition.OPEN: "still written to or in recovery: not judged",
-    Condition.OFFLOADED: "read from long-term storage, which is not audited",
+    Condition.OFFLOADED: "a whole copy is in long-term storage, which is not audited",
     Condition.UNKNOWN: "unknown",
     Condition.ENTRIES_LOST: "entries have no copy where the metadata says",
     Condition.TRUNCATED: "its metadata ends before the entries that the topic recorded",
@@ -214,7 +214,8 @@ def _next(topics: Sequence[Mapping[str, Any]], color: bool) -> Iterator[str]:
     for topic in hit[:PROBLEMS_SHOWN_MAX]:
         worst = next(one["ledger_id"] for one in topic["ledgers"] if one["condition"] in broken)
         yield f"    bookkeeper shell ledgermetadata -l {worst}"
-        yield f"    pulsar-admin topics stats-internal {shlex.quote(printable(topic['topic'], 1_000))}"
+        if (name := printable(topic["topic"], 1_000)) == topic["topic"]:  # an escaped name would be another topic
+            yield f"    pulsar-admin topics stats-internal {shlex.quote(name)}"
     yield ""
 
 

@@ -292,7 +292,9 @@ def test_a_damaged_copy_of_what_is_in_long_term_storage_is_shown(cluster: Sandbo
     """The topic is readable; what is wrong in BookKeeper is said all the same."""
     put_topic(cluster.set_raw, "t/n/copied", [closed(GONE, offloaded=True), closed(GONE + 1, offloaded=True, deleted=True)])
     said = " ".join(audit(cluster, "t/n/copied", format="text").stdout.split())
-    assert f"{GONE} (data): read from long-term storage, which is not audited (its copy in BookKeeper: missing)" in said
+    assert (
+        f"{GONE} (data): a whole copy is in long-term storage, which is not audited (its copy in BookKeeper: missing)" in said
+    )
     assert f"{GONE + 1} (data)" not in said
 
 
@@ -304,3 +306,21 @@ def test_a_subscription_beyond_a_loss_may_have_been_moved_back(cluster: SandboxC
     running, other = said.split("  subscription running: READABLE")[1], said.split("  subscription closed: READABLE")[1]
     assert "reset to an earlier position" in " ".join(running.split("\n  ledgers")[0].split())
     assert "reset to an earlier position" not in " ".join(other.split("  subscription")[0].split())
+
+
+def test_subscriptions_that_were_not_all_read_are_not_denied(cluster: SandboxCluster):
+    """What could not be read may be one."""
+    put_topic(cluster.set_raw, "t/n/denied", [closed(SOUND)])
+    assert "  It has no subscription.\n" in audit(cluster, "t/n/denied", format="text").stdout
+    cluster.set_raw("/schemas/t/n/denied", b"\xff")
+    assert "  No subscription was found.\n" in audit(cluster, "t/n/denied", format="text").stdout
+
+
+def test_no_command_is_shown_for_a_name_that_is_shown_escaped(cluster: SandboxCluster):
+    """Pasted, it would ask for another topic."""
+    for name in ("t/n/caf\u00e9", "t/n/cafe"):
+        put_topic(cluster.set_raw, name, [closed(GONE)])
+        said = audit(cluster, name, format="text").stdout
+        assert name.isascii() == (f"pulsar-admin topics stats-internal persistent://{name}" in said)
+        assert name.isascii() == ("pulsar-admin" in said)
+        assert f"bookkeeper shell ledgermetadata -l {GONE}" in said
