@@ -13,6 +13,7 @@ from support.real_processes import JavaProcess, free_port, java_command
 LOG4J2_WARN = POM.parent / "log4j2-warn.xml"
 LOG4J2_SHELL = POM.parent / "log4j2-shell.xml"
 WRITE_LEDGER = POM.parent / "WriteLedger.java"
+LIST_ENTRIES = POM.parent / "ListEntries.java"
 COMMAND_TIMEOUT_S = 90
 """How long one command may take, in seconds: a JVM start and a ZooKeeper session, on a busy machine."""
 ZOOKEEPER_SESSION_MS = 4_000
@@ -141,6 +142,11 @@ def run_shell(jars: Path, config: Path, *arguments: str) -> str:
 def run_client(jars: Path, *arguments: str) -> str:
     """Run WriteLedger.java, the ordinary client, and return what it said. 2-4 s: Java compiles it each time."""
     return _run(java_command(jars, str(WRITE_LEDGER), *arguments, heap="256m", log4j2=LOG4J2_WARN))
+
+
+def list_with_client(jars: Path, address: str, *ledger_ids: int) -> str:
+    """Run ListEntries.java, the ordinary client at one bookie, and return what it said. 2-4 s."""
+    return _run(java_command(jars, str(LIST_ENTRIES), address, *map(str, ledger_ids), heap="256m", log4j2=LOG4J2_WARN))
 
 
 def _run(command: list[str]) -> str:
