@@ -203,3 +203,26 @@ def test_arbitrary_text_raises_only_config_error(text: str, head: str) -> None:
     assert parsed.roots
     assert all(1 <= int(host.rpartition(":")[2]) <= 65535 for host in parsed.hosts)
     assert all(root.startswith("/") and not root.endswith("/") and "//" not in root for root in parsed.roots)
+
+
+@pytest.mark.parametrize("text", ["zk:h1:2182,h2/chroot", " metadata-store:zk:h1:2182,h2/chroot ", "ZK://h1:2182,h2/chroot"])
+def test_pulsars_own_address_is_that_of_its_broker(text: str) -> None:
+    """With and without the prefix that BookKeeper needs."""
+    uri = service_uri.parse_pulsar(text)
+    assert (("h1:2182", "h2:2181"), "/chroot") == (uri.hosts, uri.chroot)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("etcd:http://h:2379", "metadata store 'etcd' is not ZooKeeper"),
+        ("zk:user:secret@h:2181", "a user or password cannot be given"),
+        ("h", "not followed by the name of a store"),
+    ],
+)
+def test_another_store_of_pulsar_is_refused_with_pulsars_form(text: str, says: str) -> None:
+    """By name, and without what could be a password."""
+    with pytest.raises(ConfigError, match=says) as refused:
+        service_uri.parse_pulsar(text)
+    assert service_uri.PULSAR_FORM in str(refused.value)
+    assert "secret" not in str(refused.value)
