@@ -26,7 +26,6 @@ from auditor.summary.circumstances import (
     placement,
     unheard,
 )
-from auditor.summary.listers import listers_json
 
 TERMS = Terms(9_000, 1_000, 16, 5, probe_entries=3)
 WRITABLE, NONE = Registration.WRITABLE, Registration.NONE
@@ -192,5 +191,4 @@ def test_the_fields_of_the_summary_have_their_names():
         "maintenance": maintenance(records, terms, table),
         "placement": placement(records, terms),
         "assurance": assurance(records, terms, table, []),
-        "listers": listers_json(records),
     } == circumstances_json(records, 7, terms, table, [])
