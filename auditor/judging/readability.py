@@ -35,7 +35,7 @@ def judge_topic(
     """
     if record.managed_ledger is None:
         return TopicReadability(record)
-    ledgers = [one for one in record.managed_ledger.recorded if one.ledger_id not in withdrawn]
+    ledgers = [one for one in record.managed_ledger.ledgers_with_ends if one.ledger_id not in withdrawn]
     newest = record.managed_ledger.ledgers[-1].ledger_id if record.managed_ledger.ledgers else None
     data = [(one, _data_condition(one, seen, one.ledger_id == newest)) for one in ledgers]
     others = [

@@ -55,7 +55,7 @@ class ManagedLedger:
     terminated: Position | None = None
 
     @property
-    def recorded(self) -> tuple[DataLedger, ...]:
+    def ledgers_with_ends(self) -> tuple[DataLedger, ...]:
         """The ledgers, with the entries that the terminated position implies where none are recorded.
 
         A broker that terminates a topic closes the newest ledger, and records its end only there.

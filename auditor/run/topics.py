@@ -74,7 +74,7 @@ def audit_topics(asker: Asker, topics: TopicStore, named: Iterable[TopicName], t
 def _suspects(record: TopicRecord, seen: Mapping[LedgerId, Seen]) -> frozenset[LedgerId]:
     """Return the ledgers of a topic that have no metadata, or whose metadata ends too early."""
     gone = {one.ledger_id for one in references(record) if is_gone(seen[one.ledger_id])}
-    data = record.managed_ledger.recorded if record.managed_ledger else ()
+    data = record.managed_ledger.ledgers_with_ends if record.managed_ledger else ()
     ended = [*(one for one in data if not one.bookkeeper_deleted), *schema_ledgers(record).values()]
     return frozenset(gone | {one.ledger_id for one in ended if is_truncated(one, seen[one.ledger_id][0])})
 
@@ -112,7 +112,7 @@ def _look_again(
         dropped = suspects[name] - {one.ledger_id for one in references(later)}
         unread = _unread_references(later, dropped)
         withdrawn[name] = dropped - unread
-        seen.update({ledger_id: _unsettled(seen[ledger_id][0]) for ledger_id in unread})
+        seen.update({ledger_id: _leave_unsettled(seen[ledger_id][0]) for ledger_id in unread})
     return [_merge_looks(record, again.get(record.topic)) for record in records], withdrawn
 
 
@@ -127,10 +127,10 @@ def _settle_suspect(record: LedgerRecord, seen: dict[LedgerId, Seen]) -> None:
     """Take the second look at a suspect into account: what changed between the looks is unknown."""
     before, _ = seen[record.ledger_id]
     if not _is_same(before, record):
-        seen[record.ledger_id] = _unsettled(record)
+        seen[record.ledger_id] = _leave_unsettled(record)
 
 
-def _unsettled(record: LedgerRecord) -> Seen:
+def _leave_unsettled(record: LedgerRecord) -> Seen:
     """Return a suspect about which the two looks do not say the same."""
     verdict = Verdict(record.ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
     return replace(record, status=RecordStatus.UNREADABLE, metadata=None), verdict
