@@ -43,9 +43,13 @@ class IndexInDoubt(AuditorError):
 
 
 class Stamp(NamedTuple):
-    """What changes when the bookie flushes, rolls its manifest or restarts."""
+    """What changes when the bookie flushes, rolls its manifest or restarts.
+
+    `file` is the device and inode of the manifest: an index made anew may give it the same name.
+    """
 
     manifest: str
+    file: tuple[int, int]
     manifest_bytes: int
     logs: frozenset[str]
 
@@ -56,11 +60,11 @@ def stamp_of(locations: Path) -> Stamp:
         manifest = (locations / "CURRENT").read_text().strip()
         if _MANIFEST.fullmatch(manifest) is None:
             raise IndexInDoubt(f"CURRENT of {locations} names no manifest")
-        size = (locations / manifest).stat().st_size
+        found = (locations / manifest).stat()
         logs = frozenset(path.name for path in locations.iterdir() if path.name.endswith(".log"))
     except (OSError, UnicodeDecodeError) as error:
         raise IndexInDoubt(f"the index {locations} cannot be read: {error}") from None
-    return Stamp(manifest, size, logs)
+    return Stamp(manifest, (found.st_dev, found.st_ino), found.st_size, logs)
 
 
 def check_wal_directory(locations: Path) -> None:
@@ -87,11 +91,11 @@ class IndexView:
         self._links = links
         self._monotonic = monotonic
         self._db: Any = None
-        self._manifest = ""
+        self._manifest: tuple[str, tuple[int, int]] | None = None
         self._checked: Stamp | None = None
         self._checked_at = 0.0
         self.seen_at: float | None = None
-        """When the view was last caught up, on the monotonic clock; None without a view."""
+        """When the last catching up began, on the monotonic clock; None without a view."""
 
     def refresh(self) -> None:
         """Catch up with the bookie. Raises IndexInDoubt if no try has an unchanged stamp.
@@ -101,11 +105,12 @@ class IndexView:
         why = ""
         for _ in range(STAMP_TRIES_MAX):
             try:
+                seen_at = self._monotonic()
                 before = stamp_of(self._locations)
-                self._catch_up(before.manifest)
+                self._catch_up(before)
                 if before == stamp_of(self._locations):
                     self._check_tables(before)
-                    self.seen_at = self._monotonic()
+                    self.seen_at = seen_at
                     return
                 why = "it was flushed each time it was read"
             except IndexInDoubt as error:
@@ -114,11 +119,16 @@ class IndexView:
         self.close()
         raise IndexInDoubt(f"no whole view of {self._locations} in {STAMP_TRIES_MAX} tries: {why}")
 
-    def _catch_up(self, manifest: str) -> None:
-        """Catch up the open view, or open one. Any error closes it: the next try opens anew."""
+    def _catch_up(self, stamp: Stamp) -> None:
+        """Catch up the open view, or open one. Any error closes it: the next try opens anew.
+
+        A new manifest closes it too: the bookie restarted, or this is another index. A view of the
+        old one would keep what it read there, and would read on in the old manifest.
+        """
         try:
-            if manifest != self._manifest:
-                self._link(manifest)
+            if (stamp.manifest, stamp.file) != self._manifest:
+                self.close()
+                self._link(stamp)
             if self._db is None:
                 self._db = self._open()
             else:
@@ -151,12 +161,12 @@ class IndexView:
             raise IndexInDoubt(f"the view lacks {len(missed)} tables that are on disk, {min(missed)} first")
         self._checked, self._checked_at = stamp, now
 
-    def _link(self, manifest: str) -> None:
-        for name in ("CURRENT", manifest):
+    def _link(self, stamp: Stamp) -> None:
+        for name in ("CURRENT", stamp.manifest):
             link = self._links / name
             with suppress(FileExistsError):
                 link.symlink_to(self._locations / name)
-        self._manifest = manifest
+        self._manifest = stamp.manifest, stamp.file
 
     def _open(self) -> Any:
         from rocksdict import AccessType, DBPath, Options, Rdict
@@ -169,6 +179,8 @@ class IndexView:
         options.set_wal_dir(str(self._locations))
         secondary = self._links / "secondary"
         secondary.mkdir(exist_ok=True)
+        for log in secondary.glob("LOG.old.*"):
+            log.unlink()  # 20 KB at each opening; a secondary itself removes none of them
         return Rdict(str(self._links), options, access_type=AccessType.secondary(str(secondary)))
 
     def locations_of(self, ledger_id: int) -> Iterator[tuple[int, int]]:
@@ -202,7 +214,7 @@ class IndexView:
     def close(self) -> None:
         """Close the view and remove its links. May be called again; `refresh` opens a new one."""
         db, self._db = self._db, None
-        self._manifest, self.seen_at, self._checked = "", None, None
+        self._manifest, self.seen_at, self._checked = None, None, None
         if db is not None:
             db.close()
         for link in self._links.iterdir():

@@ -13,7 +13,7 @@ import pytest
 from support.location_index import LocationIndex
 
 from auditor.lister import index_view, ledger_lists
-from auditor.lister.index_view import IndexInDoubt, IndexView, stamp_of
+from auditor.lister.index_view import IndexInDoubt, IndexView, Stamp, stamp_of
 from auditor.lister.ledger_lists import LedgerLists, ListLimits
 from auditor.lister.list_encoder import AnswerTooLong
 from auditor.wire.entry_availability import decode, groups_of
@@ -75,6 +75,38 @@ def test_a_view_follows_the_bookie(index: LocationIndex, lists: LedgerLists) -> 
     assert [*range(4), *range(5, 20)] == entries(lists.list_ledger(7))
 
 
+def test_an_index_made_anew_is_not_read_from_the_old_view(index: LocationIndex, lists: LedgerLists) -> None:
+    """A bookie that was formatted, or whose index was rebuilt or restored, may use the manifest's name again."""
+    index.put(7, range(10))
+    assert [*range(10)] == entries(lists.list_ledger(7))
+    before = stamp_of(index.locations).manifest
+    index.close()
+    shutil.rmtree(index.locations)
+    index.start()
+    index.put(7, range(3))
+    assert before == stamp_of(index.locations).manifest
+    assert [*range(3)] == entries(lists.list_ledger(7))
+
+
+def test_views_opened_again_and_again_fill_no_disk(index: LocationIndex, lists: LedgerLists) -> None:
+    """RocksDB begins a log at each opening, and a secondary removes none of the earlier ones."""
+    index.put(7, range(3))
+    for _ in range(10):
+        lists.list_ledger(7)
+        lists.view.close()
+    logs = [path.name for path in lists.view._links.rglob("LOG*")]
+    assert 2 >= len(logs), logs
+
+
+def test_the_age_of_a_view_counts_from_the_beginning_of_its_refresh(index: LocationIndex, lists: LedgerLists) -> None:
+    """What is written while the write-ahead log is read may be missing."""
+    now = iter(range(100))
+    view = IndexView(index.locations, lists.view._links, lambda: float(next(now)))
+    view.refresh()
+    assert 0.0 == view.seen_at
+    view.close()
+
+
 def test_no_list_has_a_hole_while_the_index_is_flushed(index: LocationIndex, lists: LedgerLists) -> None:
     """Entries are written in order: what a list holds is always a whole beginning, at least as long as before."""
     written = 0
@@ -104,8 +136,8 @@ def test_a_stamp_that_changes_makes_no_list(index: LocationIndex, lists: LedgerL
     flushes = iter(range(index_view.STAMP_TRIES_MAX))
     real = IndexView._catch_up
 
-    def catch_up(view: IndexView, manifest: str) -> None:
-        real(view, manifest)
+    def catch_up(view: IndexView, stamp: Stamp) -> None:
+        real(view, stamp)
         if next(flushes, None) is not None:
             index.put(8, [0])
             index.flush()
