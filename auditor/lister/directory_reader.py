@@ -70,18 +70,24 @@ class DirectoryReader:
 
     def _ask(self, ledgers: list[int]) -> list[bytes | None]:
         """Return the lists of the first of these ledgers, at least one; all None if reading failed."""
-        process = self._start_if_needed()
+        try:
+            process = self._start_if_needed()
+        except OSError as error:
+            return self._give_up(ledgers, f"it did not start: {error}")
         watchdog = Timer(self._timeout_s, process.kill)
         watchdog.start()
         try:
             return self._exchange(process, ledgers)
         except (OSError, ValueError, KeyError, EOFError) as error:
-            self._end()
-            why = "it did not answer in time" if watchdog.finished.is_set() else f"it ended: {error}"
-            self._on_report({"reasons": [f"the reader process was lost, {why}"], "view_age_ms": None, "missing_logs": {}})
-            return [None] * len(ledgers)
+            return self._give_up(ledgers, "it did not answer in time" if watchdog.finished.is_set() else f"it ended: {error}")
         finally:
             watchdog.cancel()
+
+    def _give_up(self, ledgers: list[int], why: str) -> list[bytes | None]:
+        self._end()
+        self._view_at = None
+        self._on_report({"reasons": [f"the reader process was lost, {why}"], "view_age_ms": None, "missing_logs": {}})
+        return [None] * len(ledgers)
 
     def _exchange(self, process: subprocess.Popen[bytes], ledgers: list[int]) -> list[bytes | None]:
         requests, answers = cast(BinaryIO, process.stdin), cast(BinaryIO, process.stdout)

@@ -42,6 +42,10 @@ class IndexInDoubt(AuditorError):
     """The index could not be read in a way that proves what it holds. Never a list is made of it."""
 
 
+class NoWholeView(IndexInDoubt):
+    """The index as a whole is in doubt: nothing can be said of any ledger."""
+
+
 class Stamp(NamedTuple):
     """What changes when the bookie flushes, rolls its manifest or restarts.
 
@@ -98,7 +102,7 @@ class IndexView:
         """When the last catching up began, on the monotonic clock; None without a view."""
 
     def refresh(self) -> None:
-        """Catch up with the bookie. Raises IndexInDoubt if no try has an unchanged stamp.
+        """Catch up with the bookie. Raises NoWholeView if no try has an unchanged stamp.
 
         Costs 1-2 ms when the bookie is idle; the first time as long as the write-ahead log takes.
         """
@@ -117,7 +121,7 @@ class IndexView:
                 why = str(error)
             time.sleep(STAMP_WAIT_S)
         self.close()
-        raise IndexInDoubt(f"no whole view of {self._locations} in {STAMP_TRIES_MAX} tries: {why}")
+        raise NoWholeView(f"no whole view of {self._locations} in {STAMP_TRIES_MAX} tries: {why}")
 
     def _catch_up(self, stamp: Stamp) -> None:
         """Catch up the open view, or open one. Any error closes it: the next try opens anew.

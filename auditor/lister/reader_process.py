@@ -8,6 +8,7 @@ is a big-endian int32 length and that many bytes of JSON; an answer likewise, fo
 from __future__ import annotations
 
 import json
+import resource
 import select
 import signal
 import struct
@@ -16,12 +17,15 @@ import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from auditor.lister.index_view import IndexInDoubt, IndexView
+from auditor.lister.index_view import IndexInDoubt, IndexView, NoWholeView
 from auditor.lister.ledger_lists import LedgerLists, ListLimits
 from auditor.lister.list_encoder import AnswerTooLong
 
 IDLE_S = 30.0
 """After this long without a request the view is closed: an open one keeps deleted files on disk."""
+REQUEST_S = 5.0
+"""After this long no further ledger of a request is begun: the lister asks again for those that are
+left. Each request has a time-out, which many long ledgers together would exceed."""
 
 _LENGTH = struct.Struct(">i")
 
@@ -42,22 +46,28 @@ def serve(lists: LedgerLists, requests: BinaryIO, answers: BinaryIO) -> None:
 def answer_bytes(lists: LedgerLists, ledgers: list[int]) -> bytes:
     """Return the answer to one request: a head, and the lists of the first ledgers.
 
-    The answer ends early when it has as many bytes as one list may have; at least one ledger is
-    answered. A ledger of which nothing may be said has size -1 and a reason.
+    The answer ends early when it has as many bytes as one list may have, or took REQUEST_S; at
+    least one ledger is answered. A ledger of which nothing may be said has size -1 and a reason.
+    Without a whole view that is so of all of them: the view is not tried again for each.
     """
+    began = lists.monotonic()
     sizes: list[int] = []
     reasons: list[str] = []
     body = bytearray()
     for ledger_id in ledgers:
         try:
             payload = lists.list_ledger(ledger_id)
+        except NoWholeView as error:
+            sizes += [-1] * (len(ledgers) - len(sizes))
+            reasons.append(str(error))
+            break
         except (IndexInDoubt, AnswerTooLong) as error:
             sizes.append(-1)
             reasons.append(f"ledger {ledger_id}: {error}")
         else:
             sizes.append(len(payload))
             body += payload
-        if len(body) >= lists.limits.answer_bytes_max:
+        if len(body) >= lists.limits.answer_bytes_max or lists.monotonic() - began >= REQUEST_S:
             break
     seen_at = lists.view.seen_at
     age_ms = None if seen_at is None else int((lists.monotonic() - seen_at) * 1000)
@@ -92,6 +102,8 @@ def read_exactly(stream: BinaryIO, size: int) -> bytes | None:
 
 def main() -> None:
     """Read the first message, which says what to read, and serve. Signals are the parent's affair."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a view keeps every table open
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     requests = open(0, "rb", buffering=0)  # noqa: SIM115 - ends with the process

@@ -148,3 +148,20 @@ def test_a_reader_that_dies_is_eio_and_is_started_again(tmp_path: Path) -> None:
         process.wait()
         assert REFUSED == listing(lister, 7)
         assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
+
+
+def test_a_reader_that_cannot_be_started_is_eio(tmp_path: Path) -> None:
+    """The connection stays usable, and the age of a view that is gone is not given."""
+    with lister_in_process(tmp_path) as lister:
+        lister.hold(7, (0, 9))
+        assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
+        process = lister.reader._process
+        assert process is not None
+        process.kill()
+        process.wait()
+        assert REFUSED == listing(lister, 7)
+        command, lister.reader._command = lister.reader._command, [str(tmp_path / "nowhere")]
+        assert REFUSED == listing(lister, 7)
+        assert lister.reader.view_age_ms is None
+        lister.reader._command = command
+        assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
