@@ -34,6 +34,8 @@ from auditor.wire.lister_identity import ListerIdentity
 
 FOUND_OUT_BEFORE = "it showed before that it cannot list: not asked again"
 """Why a bookie that cannot list was not asked again."""
+LISTER_IN_DOUBT = "refused: it is in doubt, or the bookie does not serve (see the lister's log)"
+"""What EIO means from a lister. From a bookie it means that its storage failed."""
 UNLISTED_READS = 6
 """Entries drawn among those that a list lacks, beside their first and last, and read on the bookie. If
 all can be read, the list is too early; one that cannot leaves the list to the confirming reads."""
@@ -78,6 +80,9 @@ class LaneWithLister(AsyncLane):
         reads = await self._sample(questions, answers)
         settled = [self._settle(answer, reads.get(answer.ledger_id, ())) for answer in answers]
         self._has_listed = self._has_listed or any(one.status is AnswerStatus.HELD for one in settled)
+        unlisted = [one.detail for one in settled if one.status is AnswerStatus.UNSUPPORTED]
+        if unlisted and not self._has_listed:
+            self._trouble = f"{LISTER_SILENT}{unlisted[0]}"
         return [self.unless_contradicted(answer) for answer in settled]
 
     async def _without_lister(self, questions: Sequence[ListQuestion]) -> list[Answer]:
@@ -107,7 +112,8 @@ class LaneWithLister(AsyncLane):
     def _settle(self, answer: Answer, reads: Sequence[EntryRead]) -> Answer:
         """Return what is known of one ledger after the lister's answer and the reads on the bookie."""
         if answer.status is not AnswerStatus.HELD:
-            why = f"the bookie cannot list, and its lister at {self._where} did not: {answer.detail or answer.status.value}"
+            said = LISTER_IN_DOUBT if answer.status is AnswerStatus.REFUSED else answer.detail or answer.status.value
+            why = f"the bookie cannot list, and its lister at {self._where} did not: {said}"
             return replace(answer, status=AnswerStatus.UNSUPPORTED, groups=b"", detail=why)
         listed = held_entries(answer.groups)
         answer = replace(

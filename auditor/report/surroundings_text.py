@@ -43,12 +43,12 @@ def lister_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
     """Yield which listers did not list, and which are not believed. Stored runs may lack the field."""
     listers = summary.get("listers") or {}
     for one in listers.get("not_believed") or ():
-        yield f"The lister of bookie {one['bookie_id']} is not believed: {one['detail']}. None of its lists counts."
+        yield f"The lister of bookie {one['bookie_id']} is not believed: {one['detail']}. No list of it counts from then on."
     silent = listers.get("silent") or ()
     if silent:
         first = silent[0]
         more = f", and {len(silent) - 1} more" if len(silent) > 1 else ""
-        yield f"No list came from the lister of bookie {first['bookie_id']} ({first['detail']}){more}: probed as without one."
+        yield f"No list came from the lister of bookie {first['bookie_id']} ({first['detail']}){more}: the bookie was asked as without one."
 
 
 def assurance_sentence(summary: Mapping[str, Any]) -> str:

@@ -158,6 +158,20 @@ def test_a_ledger_of_which_the_lister_is_in_doubt_is_probed(lister: ListerUnderT
         assert [AnswerStatus.HELD, AnswerStatus.UNSUPPORTED] == statuses(ask(lane, 1, 2))
 
 
+def test_a_lister_that_answers_and_lists_nothing_is_named(lister: ListerUnderTest) -> None:
+    """It may not be allowed to read the index: "it answers" would hide why its bookie is probed."""
+    lister.hold(1, (0, 9))
+    lister.index.put_raw(bytes(7) + b"\x02" + bytes(9), bytes(8))
+    with lane_of(lister) as lane:
+        (answer,) = ask(lane, 2)
+        greeting, detail = lane.greeting()
+        assert (Greeting.ANSWERED, AnswerStatus.UNSUPPORTED) == (greeting, answer.status)
+        assert detail.startswith(LISTER_SILENT) and "in doubt" in detail
+        assert "storage failed" not in detail + answer.detail
+        ask(lane, 1)
+        assert (Greeting.ANSWERED, f"{LISTED_BY_LISTER}{HOST}:{lister.port}") == lane.greeting()
+
+
 def test_entries_are_read_on_the_bookie(lister: ListerUnderTest) -> None:
     """The lister serves none."""
     lister.hold(1, (0, 9))

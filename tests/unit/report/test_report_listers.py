@@ -6,9 +6,9 @@ from auditor.report.surroundings_text import lister_sentences
 
 
 def test_a_lister_that_is_not_believed_is_named_with_the_reason() -> None:
-    """None of its lists counts, and the reader must know whose."""
+    """Its lists count no more, and the reader must know whose."""
     summary = {"listers": {"not_believed": [{"bookie_id": "b1", "detail": "it lists entry 3"}], "silent": []}}
-    assert ["The lister of bookie b1 is not believed: it lists entry 3. None of its lists counts."] == list(
+    assert ["The lister of bookie b1 is not believed: it lists entry 3. No list of it counts from then on."] == list(
         lister_sentences(summary)
     )
 
@@ -16,7 +16,7 @@ def test_a_lister_that_is_not_believed_is_named_with_the_reason() -> None:
 def test_silent_listers_are_one_sentence() -> None:
     """The first with its reason, the others counted."""
     silent = [{"bookie_id": f"b{number}", "detail": "no connection"} for number in (1, 2, 3)]
-    expected = "No list came from the lister of bookie b1 (no connection), and 2 more: probed as without one."
+    expected = "No list came from the lister of bookie b1 (no connection), and 2 more: the bookie was asked as without one."
     assert [expected] == list(lister_sentences({"listers": {"silent": silent}}))
 
 
