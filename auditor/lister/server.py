@@ -111,6 +111,8 @@ class ListerServer:
             self._logger.warning("lister_bookie_not_serving", reason=problem)
         ledgers = [] if problem else [one.ledger_id for one in requests if isinstance(one, wire.ListEntries)]
         lists = await self._lists(ledgers)
+        if ledgers and (problem := await self._serving.problem()):  # it may have ended while they were made
+            lists = {}
         return [self._answer(request, lists, problem) for request in requests]
 
     async def _lists(self, ledgers: Sequence[int]) -> dict[int, bytes | None]:

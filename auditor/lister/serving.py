@@ -6,6 +6,7 @@ one that answers GET_BOOKIE_INFO has indexed its journal.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -40,17 +41,18 @@ class ServingCheck:
     monotonic: Callable[[], float] = time.monotonic
     _checked_at: float | None = field(default=None, init=False)
     _problem: str = field(default="", init=False)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False, compare=False)
 
     async def problem(self) -> str:
         """Return why nothing may be said now, or "".
 
         A refusal by the bookie (EUA) is an answer: it serves, and asks for credentials.
         """
-        now = self.monotonic()
-        if self._checked_at is None or now - self._checked_at > CHECK_AGE_S:
-            self._problem = self._cookie_problem() or await self._greeting_problem()
-            self._checked_at = self.monotonic()
-        return self._problem
+        async with self._turn:
+            if self._checked_at is None or self.monotonic() - self._checked_at > CHECK_AGE_S:
+                self._problem = self._cookie_problem() or await self._greeting_problem()
+                self._checked_at = self.monotonic()
+            return self._problem
 
     def _cookie_problem(self) -> str:
         try:

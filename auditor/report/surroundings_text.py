@@ -48,7 +48,8 @@ def lister_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
     if silent:
         first = silent[0]
         more = f", and {len(silent) - 1} more" if len(silent) > 1 else ""
-        yield f"No list came from the lister of bookie {first['bookie_id']} ({first['detail']}){more}: the bookie was asked as without one."
+        named = f"bookie {first['bookie_id']} ({first['detail']}){more}"
+        yield f"No list came from the lister of {named}: the bookie was asked as without one."
 
 
 def assurance_sentence(summary: Mapping[str, Any]) -> str:

@@ -50,7 +50,7 @@ def decode_identity(data: bytes) -> ListerIdentity | None:
     """Return the identity in such a field; None if it is none that we understand."""
     try:
         told: Any = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(told, dict) or told.get("lister") != VERSION:
         return None

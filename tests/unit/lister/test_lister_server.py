@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ from support.location_index import write_cookie
 from support.raw_bookie import add_request, entry_body, info_request, list_request, master_key, status_name
 
 from auditor.lister import serving
+from auditor.lister.bookie_configuration import BookieConfiguration
+from auditor.lister.cookie import check_cookie
 from auditor.lister.server import ServerLimits
+from auditor.sandbox.listener import HOST
 from auditor.wire.lister_identity import decode_identity
 from auditor.wire.unknown_fields import LISTER_FIELD, unknown_bytes
 
@@ -105,6 +109,42 @@ def test_nothing_is_said_while_the_bookie_does_not_serve(tmp_path: Path, monkeyp
         assert ("EIO", b"") == (status_name(response.status), unknown_bytes(response, LISTER_FIELD))
         lister.thread.call(lister.bookie_listener.start())
         assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
+
+
+def test_a_list_made_while_the_bookie_ended_is_not_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long ledgers take minutes at the rate. What was read after the bookie's end proves nothing."""
+    monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)
+    with lister_in_process(tmp_path) as lister:
+        lister.hold(7, (0, 9))
+        real = lister.reader.lists
+
+        async def lists(ledgers: Sequence[int]) -> list[bytes | None]:
+            found = await real(ledgers)
+            await lister.bookie_listener.stop(keeps_port=True)
+            return found
+
+        monkeypatch.setattr(lister.reader, "lists", lists)
+        assert REFUSED == listing(lister, 7)
+
+
+def test_many_clients_together_greet_the_bookie_once(tmp_path: Path) -> None:
+    """The check of the first holds for all of them."""
+    with lister_in_process(tmp_path) as lister:
+        directories = (lister.index.directory,)
+        configured = BookieConfiguration(directories, directories)
+        check = serving.ServingCheck((HOST, lister.bookie_listener.port), configured, check_cookie(configured))
+
+        async def ask() -> list[str]:
+            return await asyncio.gather(*(check.problem() for _ in range(8)))
+
+        assert [""] * 8 == lister.thread.call(ask())
+        assert {8: 1} == lister.bookie.operations
+
+
+@pytest.mark.parametrize("data", [b"", b"[" * 100_000, b"[]", b'{"lister": 2}', b'{"lister": 1, "bookie_id": 3}'])
+def test_what_is_no_identity_is_none(data: bytes) -> None:
+    """Whatever answers at the port of a lister, the audit does not fail."""
+    assert decode_identity(data) is None
 
 
 def test_nothing_is_said_of_directories_that_changed_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
