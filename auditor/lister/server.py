@@ -86,7 +86,9 @@ class ListerServer:
                 return
             _keep_alive(writer)
             await self._converse(reader, writer)
-        except (PeerProtocolError, ConnectionError, TimeoutError) as error:
+        except asyncio.CancelledError:
+            pass  # the lister ends; asyncio would report a cancelled handler as unforeseen
+        except (PeerProtocolError, OSError) as error:
             self._logger.info("lister_connection_lost", reason=str(error))
         finally:
             self._connections.discard(task)

@@ -48,6 +48,7 @@ class ListerUnderTest:
     index: LocationIndex = field(repr=False)
     thread: LoopThread = field(repr=False)
     reader: DirectoryReader = field(repr=False)
+    server: ListerServer = field(repr=False)
 
     def hold(self, ledger_id: int, *runs: tuple[int, int]) -> None:
         self.bookie.hold(ledger_id, runs)
@@ -82,7 +83,7 @@ def lister_in_process(
         port = thread.call(server.start(HOST, 0))
         stack.callback(lambda: thread.call(server.stop()))
         yield ListerUnderTest(
-            "lister", "LocationIndex", HOST, port, bookie_id, listener.bookie, listener, index, thread, reader
+            "lister", "LocationIndex", HOST, port, bookie_id, listener.bookie, listener, index, thread, reader, server
         )
 
 

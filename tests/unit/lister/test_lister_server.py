@@ -205,3 +205,12 @@ def test_a_reader_that_cannot_be_started_is_eio(tmp_path: Path) -> None:
         assert lister.reader.view_age_ms is None
         lister.reader._command = command
         assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
+
+
+def test_its_end_is_no_error_of_its_connections(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A client that is still there is hung up on, and nothing is logged as unforeseen."""
+    with lister_in_process(tmp_path) as lister, connect(lister) as connection:
+        assert "EOK" == status_name(connection.ask(info_request(1, 1)).status)
+        lister.thread.call(lister.server.stop())
+        assert connection.is_closed_by_peer()
+    assert [] == [record.getMessage() for record in caplog.records if record.name == "asyncio"]
