@@ -22,6 +22,9 @@ CONNECT_TIMEOUT_MS = 2_000
 """How long a lister may take to accept a connection. It is beside the bookie, which was reached; a
 firewall that drops what goes to its port must not cost more."""
 
+NAME_MAX = 200
+"""Characters kept of the names that a lister of somebody else gives."""
+
 
 def of_lister(limits: BookieLimits) -> BookieLimits:
     """Return the limits for a conversation with a lister: one short attempt to connect."""
@@ -52,7 +55,8 @@ class ListerConversation(PatientConversation):
         if found is None:
             return "what answers there is not a lister"
         if (found.bookie_id, found.instance_id) != (expected.bookie_id, expected.instance_id):
-            return f"it is the lister of bookie {found.bookie_id} in cluster {found.instance_id}"
+            told = f"bookie {found.bookie_id[:NAME_MAX]} in cluster {(found.instance_id or 'without an id')[:NAME_MAX]}"
+            return f"it is the lister of {told}"
         return ""
 
 

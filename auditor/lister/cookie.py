@@ -13,6 +13,7 @@ from pathlib import Path
 
 from auditor.errors import ConfigError
 from auditor.lister.bookie_configuration import BookieConfiguration
+from auditor.model.address import split_host_port
 from auditor.model.identity import BookieId
 
 COOKIE = Path("current") / "VERSION"
@@ -76,7 +77,7 @@ def check_cookie(configured: BookieConfiguration) -> Cookie:
     """Return the cookie that all directories of a bookie share.
 
     Raises ConfigError where the cookies differ from each other, or from what is configured: the
-    bookie id, the port, or a list of directories.
+    bookie id, the port in it, or a list of directories.
     """
     places = dict.fromkeys((*configured.ledger_directories, *configured.index_directories))
     cookies = [read_cookie(place) for place in places]
@@ -86,6 +87,9 @@ def check_cookie(configured: BookieConfiguration) -> Cookie:
             raise ConfigError(f"the cookies of {next(iter(places))} and {place} differ: not the directories of one bookie")
     if configured.bookie_id is not None and configured.bookie_id != cookie.bookie_id:
         raise ConfigError(f"the cookie is of bookie {cookie.bookie_id}, configured is {configured.bookie_id}")
+    named = split_host_port(cookie.bookie_id)
+    if configured.bookie_id is None and named is not None and named[1] not in (None, configured.port):
+        raise ConfigError(f"the cookie is of bookie {cookie.bookie_id}, the configured bookiePort is {configured.port}")
     _check_directories("ledger", configured.ledger_directories, cookie.ledger_directories)
     if cookie.index_directories is not None:
         _check_directories("index", configured.index_directories, cookie.index_directories)

@@ -15,6 +15,8 @@ from auditor.summary.assurance import NO_SUCH_BOOKIE, NOT_ASKED, NOT_REGISTERED
 BOOKIES_NAMED_MAX = 10
 """Bookies named in one sentence; further ones are only counted."""
 SENTENCE_LINES_MAX = 6
+LISTER_DETAIL_MAX = 400
+"""Characters shown of what a lister said, which may be anything."""
 RENAMED_SHOWN_MAX = 3
 """Renamed bookies that get a sentence each; summary.json has all of them."""
 
@@ -43,12 +45,13 @@ def lister_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
     """Yield which listers did not list, and which are not believed. Stored runs may lack the field."""
     listers = summary.get("listers") or {}
     for one in listers.get("not_believed") or ():
-        yield f"The lister of bookie {one['bookie_id']} is not believed: {one['detail']}. No list of it counts from then on."
+        why = printable(one["detail"], LISTER_DETAIL_MAX)
+        yield f"The lister of bookie {printable(one['bookie_id'])} is not believed: {why}. No list of it counts from then on."
     silent = listers.get("silent") or ()
     if silent:
         first = silent[0]
         more = f", and {len(silent) - 1} more" if len(silent) > 1 else ""
-        named = f"bookie {first['bookie_id']} ({first['detail']}){more}"
+        named = f"bookie {printable(first['bookie_id'])} ({printable(first['detail'], LISTER_DETAIL_MAX)}){more}"
         yield f"No list came from the lister of {named}: the bookie was asked as without one."
 
 

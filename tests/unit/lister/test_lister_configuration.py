@@ -98,3 +98,11 @@ def test_the_cookies_of_all_directories_must_be_those_of_the_bookie(tmp_path: Pa
     (two / "current" / "VERSION").unlink()
     with pytest.raises(ConfigError, match="cannot be read"):
         check_cookie(BookieConfiguration(pair, pair, "b1"))
+
+
+def test_a_cookie_of_another_port_is_refused(tmp_path: Path) -> None:
+    """Without bookieId and advertisedAddress the file leaves the host open, and not the port."""
+    write_cookie(tmp_path, "b1.example:3181")
+    assert "b1.example:3181" == check_cookie(BookieConfiguration((tmp_path,), (tmp_path,), port=3181)).bookie_id
+    with pytest.raises(ConfigError, match="bookiePort is 3191"):
+        check_cookie(BookieConfiguration((tmp_path,), (tmp_path,), port=3191))

@@ -23,3 +23,10 @@ def test_silent_listers_are_one_sentence() -> None:
 def test_a_stored_run_without_the_field_has_no_sentence() -> None:
     """It was made by an earlier version, or by `auditor ledger`."""
     assert [] == list(lister_sentences({}))
+
+
+def test_what_a_lister_says_of_itself_cannot_write_to_the_terminal() -> None:
+    """Anything may answer at its port: what it says is printable and short."""
+    silent = [{"bookie_id": "b1", "detail": "it is the lister of bookie \x1b[2J\u202e" + "x" * 10_000}]
+    (sentence,) = lister_sentences({"listers": {"silent": silent}})
+    assert sentence.isascii() and sentence.isprintable() and len(sentence) < 1_000
