@@ -126,8 +126,8 @@ def plant_in_askers(monkeypatch: pytest.MonkeyPatch, ledger_id: int) -> None:
 
     make = verdicts.asker_of
 
-    def made(*arguments: Any) -> Any:
-        work = make(*arguments)
+    def made(*arguments: Any, **options: Any) -> Any:
+        work = make(*arguments, **options)
 
         def poisoned(batches: Any) -> Any:
             sound = judgement.questions_of
