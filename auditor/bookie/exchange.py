@@ -213,7 +213,7 @@ class Exchange:
             elif breach:
                 ask.outcome = self._evidence.without(ask, "invalid", f"{why} (asked {ask.requests} times)")
             else:
-                is_alike = not ask.refused and len(set(ask.lost_by)) == 1
+                is_alike = ask.lost_by == [why] * ask.requests
                 each = f"{why} each of the {ask.requests} times this was asked"
                 ask.trouble = each if is_alike else f"asked {ask.requests} times: {ask.failures}"
                 self._give_up_lost(ask)

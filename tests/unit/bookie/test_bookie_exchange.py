@@ -388,6 +388,16 @@ def test_connections_lost_for_different_reasons_are_told_apart() -> None:
     assert (expected, 1) == (question.trouble, talk.proof.unanswered)
 
 
+def test_a_question_that_was_asked_before_is_not_said_to_have_failed_alike_each_time() -> None:
+    """A list that is asked for again after it was overdue has a try of another end."""
+    talk, (question,) = exchange(retries_max=0), asks(1)
+    talk.begin([question])
+    question.requests = 1
+    talk.send(BookieConnection(2**20), 0.0)
+    talk.on_lost("gone", breach=False)
+    assert "asked 2 times: gone 1 time" == question.trouble
+
+
 def test_a_connection_lost_with_nothing_outstanding_is_nobodys_fault() -> None:
     """It is no fruitless one, and the window stays."""
     talk, wire = exchange(inflight_max=4), BookieConnection(2**20)
