@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from auditor.config.small_file import read_small_file
 from auditor.errors import ConfigError
 from auditor.model.address import split_host_port
 from auditor.model.identity import BookieId
@@ -40,8 +41,13 @@ def read_listers(port: int, map_file: str | None, instance_id: str | None) -> Li
     """
     if not port and map_file is None:
         return None
-    addresses = parse_map(_read(Path(map_file)), map_file) if map_file is not None else {}
+    addresses = _read_map(map_file) if map_file is not None else {}
     return Listers(instance_id, port or None, addresses)
+
+
+def _read_map(name: str) -> dict[BookieId, tuple[str, int]]:
+    content = read_small_file(Path(name), MAP_BYTES_MAX, "the map of listers")
+    return parse_map(content.decode("utf-8", "replace"), name)
 
 
 def parse_map(text: str, name: str) -> dict[BookieId, tuple[str, int]]:
@@ -58,14 +64,3 @@ def parse_map(text: str, name: str) -> dict[BookieId, tuple[str, int]]:
             raise ConfigError(f"line {number} of the map of listers {name} names bookie {words[0]} again")
         found[words[0]] = named[0], named[1]
     return found
-
-
-def _read(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAP_BYTES_MAX + 1)
-    except OSError as error:
-        raise ConfigError(f"the map of listers {path} cannot be read: {error.strerror}") from None
-    if len(data) > MAP_BYTES_MAX:
-        raise ConfigError(f"the map of listers {path} is larger than {MAP_BYTES_MAX} bytes")
-    return data.decode("utf-8", "replace")

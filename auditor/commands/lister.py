@@ -76,7 +76,7 @@ def bookie_address(settings: Settings, configured: BookieConfiguration, cookie: 
     named = split_host_port(cookie.bookie_id)
     if named is not None and named[1] is not None:
         return named[0], named[1]
-    raise ConfigError(f"the id {cookie.bookie_id} is no address: give --bookie-address HOST:PORT of the bookie")
+    raise ConfigError(f"the id {cookie.bookie_id} is not an address: give --bookie-address HOST:PORT of the bookie")
 
 
 def _host_port(key: str, text: str, *, is_listening: bool = False) -> tuple[str, int]:

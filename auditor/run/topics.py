@@ -64,7 +64,7 @@ def audit_topics(asker: Asker, topics: TopicStore, named: Iterable[TopicName], t
         once = {evidence.ledger_id for evidence, _ in judged if not _is_seen_twice(evidence)}
         if any(ids & once for ids in suspects.values()):
             asker.wait(asker.second_look_delay_ms / 1000)
-        records, withdrawn = _look_again(asker, topics, records, suspects, seen)
+        records, withdrawn = _read_suspects_again(asker, topics, records, suspects, seen)
     readable = tuple(judge_topic(record, seen, withdrawn.get(record.topic, frozenset())) for record in records)
     needed = {one.ledger_id for topic in readable for one in topic.conditions}
     kept = tuple(one for one in judged if one[0].ledger_id in needed and not is_gone(seen[one[0].ledger_id]))
@@ -88,7 +88,7 @@ def _is_same(one: LedgerRecord, other: LedgerRecord) -> bool:
     return (one.status, one.metadata) == (other.status, other.metadata)
 
 
-def _look_again(
+def _read_suspects_again(
     asker: Asker,
     topics: TopicStore,
     records: Sequence[TopicRecord],

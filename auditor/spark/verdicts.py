@@ -21,8 +21,7 @@ from auditor.judging.set_aside import stopped_detail
 from auditor.judging.settle import Step, Todo, lists_demanded
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
-from auditor.model.identity import BookieId, LedgerId
-from auditor.model.ledger import LedgerMetadata
+from auditor.model.identity import LedgerId
 from auditor.spark.lanes import QUESTIONS, WANTED, wanted_rows
 from auditor.spark.ledgers import Batches, Work
 from auditor.spark.store import spark_type
@@ -83,7 +82,7 @@ def asker_of(limits: JudgingLimits, *, careful: bool = False, has_listers: bool 
                 one.bookie_id,
                 evidence.ledger_id,
                 one.expected_bytes,
-                _expected_groups(metadata, one.bookie_id) if has_listers else None,
+                expected_list(metadata, one.bookie_id) if has_listers and metadata else None,
             )
             for one in lists_demanded(evidence)
         ]
@@ -97,11 +96,6 @@ def asker_of(limits: JudgingLimits, *, careful: bool = False, has_listers: bool 
             yield table(QUESTIONS, [row for rows in judge.judge_all(list(evidence_by_ledger(batch))) for row in rows])
 
     return work
-
-
-def _expected_groups(metadata: LedgerMetadata | None, bookie: BookieId) -> bytes | None:
-    """Return what the bookie should hold, to compare a lister's list with."""
-    return None if metadata is None else expected_list(metadata, bookie)
 
 
 def were_bookies_asked(look: int, only: tuple[int, Todo] | None) -> bool:

@@ -12,6 +12,7 @@ import re
 from ipaddress import ip_network
 from pathlib import Path
 
+from auditor.config.small_file import read_small_file
 from auditor.errors import ConfigError
 from auditor.model.address import Network, address_of, split_host_port
 from auditor.model.identity import is_bookie_id
@@ -29,13 +30,7 @@ _COMMENT = re.compile(r"(?:^|\s)#.*")
 
 def read_table(path: Path) -> Places:
     """Read the table in a file. Raises ConfigError; it names BAD_LINES_SHOWN_MAX bad lines."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(TABLE_BYTES_MAX + 1)
-    except OSError as error:
-        raise ConfigError(f"the topology table {path} cannot be read: {error.strerror or error}") from None
-    if len(content) > TABLE_BYTES_MAX:
-        raise ConfigError(f"the topology table {path} is larger than {TABLE_BYTES_MAX} bytes")
+    content = read_small_file(path, TABLE_BYTES_MAX, "the topology table")
     if content.startswith(b"#!"):
         raise ConfigError(
             f"the topology table {path} is a script: to have it run, name it alone and make it executable (chmod +x)"

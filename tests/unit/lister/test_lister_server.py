@@ -177,15 +177,19 @@ def test_connections_are_bounded(tmp_path: Path) -> None:
         assert "EOK" == status_name(first.ask(info_request(1, 2)).status)
 
 
+def kill_reader(lister: ListerUnderTest) -> None:
+    process = lister.reader._process
+    assert process is not None
+    process.kill()
+    process.wait()
+
+
 def test_a_reader_that_dies_is_eio_and_is_started_again(tmp_path: Path) -> None:
     """The lister lives on."""
     with lister_in_process(tmp_path) as lister:
         lister.hold(7, (0, 9))
         assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
-        process = lister.reader._process
-        assert process is not None
-        process.kill()
-        process.wait()
+        kill_reader(lister)
         assert REFUSED == listing(lister, 7)
         assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
 
@@ -195,10 +199,7 @@ def test_a_reader_that_cannot_be_started_is_eio(tmp_path: Path) -> None:
     with lister_in_process(tmp_path) as lister:
         lister.hold(7, (0, 9))
         assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
-        process = lister.reader._process
-        assert process is not None
-        process.kill()
-        process.wait()
+        kill_reader(lister)
         assert REFUSED == listing(lister, 7)
         command, lister.reader._command = lister.reader._command, [str(tmp_path / "nowhere")]
         assert REFUSED == listing(lister, 7)
