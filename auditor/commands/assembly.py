@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 from auditor.bookie.listers import read_listers
 from auditor.commands.context import Context, Watch
@@ -14,7 +15,7 @@ from auditor.run.mark_looks import MarkLooks
 from auditor.run.pipeline import AuditRun
 from auditor.run.relisting import Relisting
 from auditor.run.rename_search import RenameSearch
-from auditor.spark.session import Session
+from auditor.spark.session import Session, SparkOnDemand
 from auditor.spark.stages import Stages
 from auditor.summary.about import About
 from auditor.suspects.by_size import StagesBySize
@@ -35,24 +36,16 @@ class Written:
     baseline: Place | None
 
 
-def assemble(context: Context, about: About, store: MetadataStore, spark: Session, at: Written, watch: Watch) -> AuditRun:
+def assemble(context: Context, about: About, store: MetadataStore, spark: SparkOnDemand, at: Written, watch: Watch) -> AuditRun:
     """Return the audit that these settings ask for, ready to start."""
     settings = context.settings
-    readers = settings.tasks or max(2, spark.sparkContext.defaultParallelism // 2)
-    on_spark = Stages(
-        spark=spark,
-        stop=context.stop,
-        uri=at.run.uri,
-        address=replace(store.address, limits=settings.zookeeper_limits(readers)),
-        facts=about.facts,
-        terms=about.terms,
-        limits=settings.bookie_limits(),
-        judging=settings.judging_limits(),
-        readers=readers,
-        tick=watch.done,
-        counts=store.counts,
+    stages = StagesBySize(
+        on_spark=cache(lambda: _on_spark(context, about, store, spark.session(), at, watch)),
+        in_process=_in_process(context, about, store, at.run),
+        suspects=Suspects(at.run),
+        suspects_max=settings.suspects_in_process_max,
+        ledgers_max=settings.ledgers_in_process_max,
     )
-    stages = _by_size(context, on_spark, at.run, store)
     away, resumptions = about.terms.around.maintenance, len(about.resumed_at)
     bookies = BookieRegister(store, at.run, at.journal, about.facts, away, settings.search_reads_max, resumptions)
     bookies.listers = read_listers(settings.lister_port, settings.lister_map, about.facts.instance_id)
@@ -65,7 +58,7 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
         progress=watch,
         bookies=bookies,
         judgings=Judgings(stages, at.run, at.journal),
-        relisting=Relisting(on_spark, store, at.run, about.previous_population, at.baseline),
+        relisting=Relisting(stages, store, at.run, about.previous_population, at.baseline),
         mark_looks=MarkLooks(store, at.run, about.terms, is_partial=about.partial),
         rename_search=RenameSearch(
             store, at.run, settings.bookie_limits(), bookies.directory_behind, can_read=about.terms.probe_entries > 0
@@ -75,17 +68,35 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
     )
 
 
-def _by_size(context: Context, on_spark: Stages, run: Place, store: MetadataStore) -> StagesBySize:
-    """The stages, with those of few suspects in this process."""
-    suspects = Suspects(run)
-    in_process = InProcessStages(
+def _on_spark(context: Context, about: About, store: MetadataStore, spark: Session, at: Written, watch: Watch) -> Stages:
+    """The stages on Spark. Its tasks share the rate at which ZooKeeper may be read."""
+    settings = context.settings
+    readers = settings.tasks or max(2, spark.sparkContext.defaultParallelism // 2)
+    return Stages(
+        spark=spark,
+        stop=context.stop,
+        uri=at.run.uri,
+        address=replace(store.address, limits=settings.zookeeper_limits(readers)),
+        facts=about.facts,
+        terms=about.terms,
+        limits=settings.bookie_limits(),
+        judging=settings.judging_limits(),
+        readers=readers,
+        tick=watch.done,
+    )
+
+
+def _in_process(context: Context, about: About, store: MetadataStore, run: Place) -> InProcessStages:
+    """The stages of few ledgers in this process."""
+    settings = context.settings
+    return InProcessStages(
         stop=context.stop,
         run=run,
-        suspects=suspects,
-        address=replace(store.address, limits=context.settings.zookeeper_limits(1)),
-        facts=on_spark.facts,
-        terms=on_spark.terms,
-        limits=on_spark.limits,
-        judging=on_spark.judging,
+        suspects=Suspects(run),
+        address=replace(store.address, limits=settings.zookeeper_limits(1)),
+        facts=about.facts,
+        terms=about.terms,
+        limits=settings.bookie_limits(),
+        judging=settings.judging_limits(),
+        counts=store.counts,
     )
-    return StagesBySize(on_spark, in_process, suspects, context.settings.suspects_in_process_max)

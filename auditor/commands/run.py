@@ -37,7 +37,7 @@ from auditor.report.plan import plan_text
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.pipeline import AuditRun, audit, list_ledgers, read_metadata
 from auditor.run.read_counts import add_kept_counts, kept_reads, write_read_counts
-from auditor.spark.session import spark_session
+from auditor.spark.session import spark_on_demand
 from auditor.stop import Interrupted
 from auditor.summary.about import About
 from auditor.summary.previous_run import read_previous
@@ -162,13 +162,13 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         registered = [b for b in bookies_at_first if b.registration is not Registration.NONE]
         # The JVM's own output is not JSON, so keep it out of a JSON log.
         heard = settings.verbose and settings.log_format == "console"
-        with spark_session(len(registered), settings.spark_master, context.stop, verbose=heard, lock=this.lock) as spark:
-            this.spark_version = spark.version
+        with spark_on_demand(len(registered), settings.spark_master, context.stop, verbose=heard, lock=this.lock) as spark:
             at = _open_run(this, about, watch, store)
             run = assemble(context, about, store, spark, at, watch)
             if settings.dry_run:
                 return _print_plan(this, run, ids)
             bookies = audit(run, ids)
+            this.spark_version = spark.version
             for problem in run.journal.problems:
                 context.logger.warning("metadata service", problem=problem)
             watch.stage("report")
@@ -212,7 +212,7 @@ def _print_plan(this: Run, run: AuditRun, ids: Sequence[int] | None) -> int:
     assert this.directory is not None
     list_ledgers(run, ids)
     read_metadata(run, EVERYTHING)
-    costs = run.stages.on_spark.plan()
+    costs = run.stages.plan()
     run.progress.close()
     this.output.root.remove(this.directory.path.rsplit("/", 1)[1])
     settings = this.context.settings

@@ -244,9 +244,17 @@ ENGINE_SETTINGS = (
         low=0, high=10_000, commands=WHOLE_RUNS,
     ),
     Setting(
+        "ledgers_in_process_max", _ENGINE, COUNT, "5000",
+        "Maximum number of ledgers of a cluster that the driver audits without Spark. 0 leaves the "
+        "first look to Spark.",
+        "TO BE MEASURED.",
+        low=0, high=1_000_000, commands=WHOLE_RUNS,
+    ),
+    Setting(
         "suspects_in_process_max", _ENGINE, COUNT, "1000",
-        "Maximum number of suspect ledgers of a shard that the driver looks at again without Spark. "
-        "0 leaves all of them to Spark.",
+        "Maximum number of suspect ledgers of a shard that the driver looks at again without Spark, in a "
+        "cluster of more than --ledgers-in-process-max. 0 leaves all of them, and the first look at "
+        "everything, to Spark.",
         "A Spark job costs half a second or more, however few ledgers it is for. Up to a thousand suspects "
         "the driver is done first, however many cores Spark has.",
         low=0, high=1_000_000, commands=WHOLE_RUNS,

@@ -58,6 +58,7 @@ class Settings:
     cluster: str | None
     spark_master: str | None
     tasks: int
+    ledgers_in_process_max: int
     suspects_in_process_max: int
     bookie_requests_per_second: float
     bookie_inflight: int

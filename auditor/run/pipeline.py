@@ -86,15 +86,14 @@ def list_ledgers(run: AuditRun, ledger_ids: Sequence[int] | None) -> list[Shard]
 def _write_listing(run: AuditRun, ledger_ids: Sequence[int] | None) -> StageResult:
     run.relisting.start()
     problems = []
-    on_spark = run.stages.on_spark
     if ledger_ids is None:
         listing = run.store.listing_partitions()
         problems = _count_problem(listing.unexpected_znodes, "znodes above the ledgers belong to no ledger of this layout")
-        on_spark.list_ledgers(listing.partitions)
-        count_silent_parents(run.directory, "evidence/listing", listing, on_spark.counts)
+        if run.stages.list_ledgers(listing.partitions):
+            count_silent_parents(run.directory, "evidence/listing", listing, run.store.counts)
         run.relisting.record_first()
     else:
-        on_spark.take_listing(ledger_ids)
+        run.stages.take_listing(ledger_ids)
     run.directory.write_table("evidence/reads", with_read_counts(READS).empty_table(), "none")
     began_at_ms = run.relisting.began_at_ms
     return {"began_at_ms": began_at_ms, "shard_ledgers": run.shard_ledgers, PROBLEMS: problems}

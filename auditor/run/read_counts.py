@@ -39,12 +39,11 @@ def write_read_counts(run: Place, counts: ReadCounts) -> None:
 def count_silent_parents(run: Place, name: str, listing: Listing, counts: ReadCounts) -> None:
     """Add to the driver's counts the parents that tasks listed without finding a ledger: such a task writes no row.
 
-    Where one portion was listed, the driver did it itself. A list that was repeated is taken for another one here.
+    A list that was repeated is taken for another one here.
     """
-    if len(listing.partitions) > 1:
-        parents = sum(len(portion.parents) for portion in listing.partitions)
-        silent = max(0, parents - _counts_in(run, name)[0])
-        counts.add(ReadCounts(reads=silent, reads_ok=silent))
+    parents = sum(len(portion.parents) for portion in listing.partitions)
+    silent = max(0, parents - _counts_in(run, name)[0])
+    counts.add(ReadCounts(reads=silent, reads_ok=silent))
 
 
 def kept_reads(counts: ReadCounts) -> Mapping[str, int]:

@@ -12,8 +12,8 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LISTING, LISTINGS
 from auditor.first_checker.population import LastPopulation, has_dropped
 from auditor.run.read_counts import count_silent_parents
-from auditor.spark.stages import Stages
 from auditor.summary.listings import AGAIN, FIRST, WHERE, listing_row, some_gone
+from auditor.suspects.by_size import StagesBySize
 from auditor.zookeeper.metadata_store import MetadataStore
 
 
@@ -21,7 +21,7 @@ from auditor.zookeeper.metadata_store import MetadataStore
 class Relisting:
     """What the listings of a whole run are held against. `last_run` is where the last run's evidence lies, if it still does."""
 
-    stages: Stages
+    stages: StagesBySize
     store: MetadataStore
     run: Place
     last: LastPopulation | None
@@ -49,8 +49,8 @@ class Relisting:
         try:
             self.store.sync()
             listing = self.store.listing_partitions()
-            self.stages.list_ledgers(listing.partitions, WHERE[AGAIN])
-            count_silent_parents(self.run, WHERE[AGAIN], listing, self.stages.counts)
+            if self.stages.list_ledgers(listing.partitions, WHERE[AGAIN]):
+                count_silent_parents(self.run, WHERE[AGAIN], listing, self.store.counts)
         except StoreUnavailable as error:
             return f"the ledgers could not be listed again: {error}"
         self._write(AGAIN)

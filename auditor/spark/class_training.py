@@ -23,7 +23,7 @@ from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Reco
 from auditor.spark.lanes import Directory
 from auditor.spark.session import spark_session
 from auditor.spark.stages import Stages
-from auditor.spark.store import append, local_rows, map_batches, read_tables
+from auditor.spark.store import append, keep, local_rows, map_batches, read_tables
 from auditor.stop import StopRequest
 from auditor.wire.layout import LedgerLayout
 from auditor.wire.service_uri import parse
@@ -39,7 +39,7 @@ def train(archive: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch, spark_session(1, None, StopRequest(), archive_to=archive) as spark:
         uri = Path(scratch).as_uri()
         stages = _stages(spark, uri)
-        stages.take_listing(range(LEDGERS_AUDITED))
+        keep(table(LISTING, [(i,) for i in range(LEDGERS_AUDITED)]), f"{uri}/evidence/listing")
         append(map_batches(read_tables(spark, [f"{uri}/evidence/listing"], LISTING), _read, LEDGERS), f"{uri}/evidence/ledgers")
         append(local_rows(spark, table(READS, [])), f"{uri}/evidence/reads")
         directory = Directory({BOOKIE: None}, frozenset())

@@ -27,12 +27,11 @@ from auditor.spark import ledgers as ledger_table
 from auditor.spark import verdicts
 from auditor.spark.lanes import COUNTED_READS, QUESTIONS, WANTED, Directory, by_lane, entry_reader, list_asker
 from auditor.spark.session import renew_workers, run_job
-from auditor.spark.store import append, keep, local_rows, map_batches, read_tables, spark_type
+from auditor.spark.store import append, local_rows, map_batches, read_tables, spark_type
 from auditor.stop import StopRequest
 from auditor.summary.bookie_costs import BookieCost
 from auditor.zookeeper.ledger_listing import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress
-from auditor.zookeeper.session import ReadCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,29 +49,12 @@ class Stages:
     tick: Callable[[int], None]
     """Told the finished tasks of the job at work, now and then."""
     judging: JudgingLimits = field(default_factory=JudgingLimits)
-    counts: ReadCounts = field(default_factory=ReadCounts)
-    """What this process reads from ZooKeeper is added here; what tasks read stands in the rows they write."""
 
     def list_ledgers(self, partitions: Sequence[ListingPartition], name: str = "evidence/listing") -> None:
-        """Every ledger id there is -> evidence/listing, or another table. Counted before any metadata is read.
-
-        One portion is listed here: that takes a moment, a job at the beginning of a run two seconds.
-        """
-        if len(partitions) == 1:
-            with self.address.open() as store:
-                store.sync()
-                self.take_listing(list(ledger_table.listed_ids(store, partitions[0])), name)
-                self.counts.add(store.counts)
-            return
+        """Every ledger id there is -> evidence/listing, or another table. Counted before any metadata is read."""
         portions = pa.RecordBatch.from_arrays([pa.array([list(p.parents) for p in partitions])], schema=ledger_table.PARENTS)
-        rows = self._spread(local_rows(self.spark, portions)) if partitions else self._empty(ledger_table.PARENTS)
+        rows = self._spread(local_rows(self.spark, portions))
         self._write(map_batches(rows, ledger_table.lister(self.address), ledger_table.COUNTED_LISTING), name)
-
-    def take_listing(self, ids: Sequence[LedgerId], name: str = "evidence/listing") -> None:
-        """The ledger ids an operator named -> evidence/listing."""
-        none = pa.nulls(len(ids), pa.int64())
-        rows = pa.RecordBatch.from_arrays([pa.array(ids, pa.int64()), none, none], schema=ledger_table.COUNTED_LISTING)
-        keep(rows, f"{self.uri}/{name}")
 
     def read_ledgers(self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None) -> None:
         """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import current_thread, main_thread
 
@@ -13,46 +13,70 @@ from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
 from auditor.spark.lanes import Directory
 from auditor.spark.stages import Stages
+from auditor.summary.bookie_costs import BookieCost
 from auditor.suspects.in_process import InProcessStages
 from auditor.suspects.remaining import Suspects
+from auditor.zookeeper.ledger_listing import ListingPartition
 
 
 @dataclass(frozen=True, slots=True)
 class StagesBySize:
-    """Run each stage on Spark, or in this process where it has at most `suspects_max` suspects.
+    """Run each stage on Spark, or in this process where it is for few ledgers.
 
-    0 leaves everything to Spark, and so does a caller that is not the main thread.
+    This process does all stages of a run that listed at most `ledgers_max` ledgers, and of a larger
+    one those stages that follow a judging and have at most `suspects_max` ledgers of the shard.
+    `ledgers_max` of 0 leaves the first look to Spark, and `suspects_max` of 0 everything. So does
+    a caller that is not the main thread.
 
     Both ways read and write the same tables, so a run may change between them at any stage.
+    `on_spark` returns Spark's stages. Its first call may start Spark, and raise SparkUnavailable.
     """
 
-    on_spark: Stages
+    on_spark: Callable[[], Stages]
     in_process: InProcessStages
     suspects: Suspects
     suspects_max: int
+    ledgers_max: int
 
     @property
     def terms(self) -> Terms:
         """The terms of judgement, the same both ways."""
-        return self.on_spark.terms
+        return self.in_process.terms
+
+    def list_ledgers(self, portions: Sequence[ListingPartition], name: str = "evidence/listing") -> bool:
+        """Every ledger id there is -> evidence/listing, or another table. Return whether Spark listed them.
+
+        One portion is always listed here: that takes a moment, a Spark job two seconds. More are
+        tried here where they may be few ledgers: a parent without any is removed by BookKeeper.
+        """
+        ids_max = None if len(portions) <= 1 else self._ledgers_max()
+        parents = sum(len(portion.parents) for portion in portions)
+        may_be_few = ids_max is None or parents <= ids_max
+        if may_be_few and self.in_process.list_ledgers(portions, ids_max, name):
+            return False
+        self.on_spark().list_ledgers(portions, name)
+        return True
+
+    def take_listing(self, ids: Sequence[LedgerId]) -> None:
+        """The ledger ids that an operator named -> evidence/listing."""
+        self.in_process.take_listing(ids, "evidence/listing")
 
     def read_ledgers(self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None) -> None:
         """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""
-        if look == 1:
-            self.on_spark.read_ledgers(look, shard, marks)
-        else:
-            self._of(self.suspects.open_ledgers(look - 1, shard)).read_ledgers(look, shard)
+        self._beginning(look, shard).read_ledgers(look, shard, marks)
+
+    def plan(self) -> list[BookieCost]:
+        """Return what the first look would ask each bookie. Nothing is asked."""
+        return self._beginning(1, EVERYTHING).plan()
 
     def ask_lists(self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None) -> None:
         """Each bookie about the ledgers that demand it, and a greeting to each -> evidence/answers."""
-        if judging is None:
-            self.on_spark.ask_lists(look, directory, shard)
-        else:
-            self._of(self.suspects.ledgers_left(look, judging, Todo.LISTS)).ask_lists(look, directory, shard, judging)
+        stages = self._beginning(look, shard) if judging is None else self._following(look, judging, Todo.LISTS)
+        stages.ask_lists(look, directory, shard, judging)
 
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
         """The confirming reads that the given judging of this look demanded -> evidence/reads."""
-        self._of(self.suspects.ledgers_left(look, judging, Todo.READS)).read_entries(look, judging, directory)
+        self._following(look, judging, Todo.READS).read_entries(look, judging, directory)
 
     def judge(
         self,
@@ -64,13 +88,29 @@ class StagesBySize:
         again_without: Mapping[LedgerId, str] | None = None,
     ) -> None:
         """Where each open ledger stands now -> steps."""
-        stages: Stages | InProcessStages = self.on_spark
-        if only is not None:
-            stages = self._of(self.suspects.ledgers_left(look, *only))
-        elif look > 1:
-            stages = self._of(self.suspects.open_ledgers(look - 1, shard))
+        stages = self._beginning(look, shard) if only is None else self._following(look, *only)
         stages.judge(look, judging, shard, only, again_without=again_without)
 
-    def _of(self, suspects: list[LedgerId]) -> Stages | InProcessStages:
-        are_few = len(suspects) <= self.suspects_max and self.suspects_max > 0
-        return self.in_process if are_few and current_thread() is main_thread() else self.on_spark
+    def _beginning(self, look: int, shard: Shard) -> Stages | InProcessStages:
+        """Who does a stage that a look begins with, over all its ledgers of the shard."""
+        if self._is_small_run():
+            return self.in_process
+        return self.on_spark() if look == 1 else self._of(len(self.suspects.open_ledgers(look - 1, shard)))
+
+    def _following(self, look: int, judging: int, todo: Todo) -> Stages | InProcessStages:
+        """Who does a stage over the ledgers that a judging left with that todo."""
+        return self.in_process if self._is_small_run() else self._of(len(self.suspects.ledgers_left(look, judging, todo)))
+
+    def _of(self, suspects: int) -> Stages | InProcessStages:
+        return self.in_process if self._may_work_here() and suspects <= self.suspects_max else self.on_spark()
+
+    def _is_small_run(self) -> bool:
+        ledgers_max = self._ledgers_max()
+        return ledgers_max > 0 and self.suspects.count_listed() <= ledgers_max
+
+    def _ledgers_max(self) -> int:
+        """How many listed ledgers this process may take a first look at."""
+        return self.ledgers_max if self._may_work_here() else 0
+
+    def _may_work_here(self) -> bool:
+        return self.suspects_max > 0 and current_thread() is main_thread()

@@ -1,8 +1,9 @@
-"""The stages of few suspects in this process: the same work over the same tables, without Spark.
+"""The stages of few ledgers in this process: the same work over the same tables, without Spark.
 
-A Spark job costs a good part of a second, whatever it does. What the tasks of `Stages` do with Arrow
-batches is done here with the same functions, so the evidence is the same. Ledgers are judged in a
-child process (`auditor.judging.isolation`), so a ledger that ends its process does not end the run.
+A Spark job costs a good part of a second, whatever it does, and the first one a JVM beside. What the
+tasks of `Stages` do with Arrow batches is done here with the same functions, so the evidence is the
+same. Ledgers are judged in a child process (`auditor.judging.isolation`), so a ledger that ends its
+process does not end the run.
 
 Children are forked in the main thread alone. Python destroys the other threads' data in a child, and
 py4j ends the connection to the JVM that a thread owned, which the parent shares.
@@ -10,9 +11,10 @@ py4j ends the connection to the JVM that a thread owned, which the parent shares
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain, islice
 from threading import Thread
 from typing import TypeVar
 
@@ -28,25 +30,35 @@ from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.identity import LedgerId
+from auditor.model.ledger import Mark
 from auditor.spark import verdicts
-from auditor.spark.lanes import COUNTED_READS, Directory, entry_reader, list_asker
-from auditor.spark.ledgers import COUNTED_LEDGERS, Batches, reader
+from auditor.spark.lanes import COUNTED_READS, QUESTIONS, Directory, entry_reader, list_asker
+from auditor.spark.ledgers import COUNTED_LEDGERS, COUNTED_LISTING, Batches, listed_ids, reader
 from auditor.spark.verdicts import STEPS, asker_of, steps_name, were_bookies_asked
 from auditor.stop import StopRequest
+from auditor.summary.bookie_costs import BookieCost
 from auditor.suspects.remaining import Suspects
+from auditor.zookeeper.ledger_listing import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress
+from auditor.zookeeper.session import ReadCounts
 
 T = TypeVar("T")
 
 LEDGERS_AT_ONCE = 1_000
 """Ledgers gathered in memory at a time. What bookies said of one is kilobytes, seldom megabytes."""
+QUESTIONS_AT_ONCE = 20_000
+"""Questions answered before any of their answers is turned into a row: all bookies work on them side by side."""
 POLL_S = 0.1
 """How often a signal is looked for while a stage is at work."""
 
 
 @dataclass(frozen=True, slots=True)
 class InProcessStages:
-    """The stages of looks at suspects. `address` is read at the whole rate: there is one reader."""
+    """The stages of few ledgers. `address` is read at the whole rate: there is one reader.
+
+    What the listing reads from ZooKeeper is added to `counts`; what the other stages read stands in
+    the rows they write.
+    """
 
     stop: StopRequest
     run: Place
@@ -56,12 +68,40 @@ class InProcessStages:
     terms: Terms
     limits: BookieLimits
     judging: JudgingLimits
+    counts: ReadCounts = field(default_factory=ReadCounts)
 
-    def read_ledgers(self, look: int, shard: Shard) -> None:
-        """Read the ledgers that the look before left open -> evidence/ledgers."""
-        ids = pa.array(self.suspects.open_ledgers(look - 1, shard), pa.int64())
+    def list_ledgers(self, portions: Sequence[ListingPartition], ids_max: int | None, name: str) -> bool:
+        """List every ledger id -> evidence/listing, or another table.
+
+        Return False, and write nothing, as soon as there are more than `ids_max`. None: however many.
+        Raises StoreUnavailable.
+        """
+
+        def list_all() -> list[LedgerId] | None:
+            with self.address.open() as store:
+                store.sync()
+                listed = chain.from_iterable(listed_ids(store, portion) for portion in portions)
+                ids = list(islice(listed, None if ids_max is None else ids_max + 1))
+                self.counts.add(store.counts)
+            return None if ids_max is not None and len(ids) > ids_max else ids
+
+        ids = _unless_stopped(self.stop, list_all)
+        if ids is None:
+            return False
+        self.take_listing(ids, name)
+        return True
+
+    def take_listing(self, ids: Sequence[LedgerId], name: str) -> None:
+        """Write ids that are known -> evidence/listing, or another table."""
+        none = pa.nulls(len(ids), pa.int64())
+        rows = pa.RecordBatch.from_arrays([pa.array(ids, pa.int64()), none, none], schema=COUNTED_LISTING)
+        self.run.write_table(name, rows, "listed")
+
+    def read_ledgers(self, look: int, shard: Shard, marks: Mapping[LedgerId, Mark] | None = None) -> None:
+        """Read the listed ledgers, or those that the look before left open -> evidence/ledgers."""
+        ids = pa.array(self._ledgers_of(look, shard), pa.int64())
         rows = iter([pa.RecordBatch.from_arrays([ids], names=["ledger_id"])])
-        work = reader(self.address, look, None)
+        work = reader(self.address, look, marks)
         self._write(
             lambda: work(rows),
             COUNTED_LEDGERS,
@@ -69,20 +109,28 @@ class InProcessStages:
             f"look-{look:02}-shard-{shard.number:04}",
         )
 
-    def ask_lists(self, look: int, directory: Directory, shard: Shard, judging: int) -> None:
-        """Ask for the lists that the given judging of the look demanded -> evidence/answers.
-
-        Greet every registered bookie.
-        """
-        ids = self.suspects.ledgers_left(look, judging, Todo.LISTS)
-        ask, question = (
-            list_asker(directory, self.limits, look),
-            asker_of(self.judging, careful=True, has_listers=directory.listers is not None),
-        )
+    def plan(self) -> list[BookieCost]:
+        """Return what the first look would ask each bookie. Nothing is asked."""
+        question = asker_of(self.judging, careful=True)
         with self.stop.raised_at_once():
-            questions = [directory.greetings(), *question(self._evidence_batches(ids))]
+            seen = self._evidence_batches(self._ledgers_of(1, EVERYTHING), with_answers=False)
+            asked = pa.Table.from_batches(question(seen), schema=QUESTIONS)
+        costs = asked.group_by("bookie_id").aggregate([("ledger_id", "count"), ("expected_bytes", "sum")])
+        return [BookieCost(*row.values()) for row in costs.select(_COST_COLUMNS).to_pylist()]
+
+    def ask_lists(self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None) -> None:
+        """Ask for the lists of a shard's ledgers -> evidence/answers. Greet every registered bookie.
+
+        With a judging of the look, only for those lists that it demanded.
+        """
+        ids = self._ledgers_of(look, shard) if judging is None else self.suspects.ledgers_left(look, judging, Todo.LISTS)
+        ask = list_asker(directory, self.limits, look)
+        question = asker_of(self.judging, careful=True, has_listers=directory.listers is not None)
+        with self.stop.raised_at_once():
+            asked = question(self._evidence_batches(ids, with_answers=look > 1))
+            questions = pa.Table.from_batches([directory.greetings(), *asked], schema=QUESTIONS)
         self._write(
-            lambda: ask(iter(questions)),
+            lambda: ask(iter(questions.combine_chunks().to_batches(QUESTIONS_AT_ONCE))),
             ANSWERS,
             "evidence/answers",
             f"look-{look:02}-shard-{shard.number:04}",
@@ -109,7 +157,7 @@ class InProcessStages:
         again_without: Mapping[LedgerId, str] | None = None,
     ) -> None:
         """Judge each open ledger -> steps. `only` and `again_without` as in `Stages.judge`."""
-        ids = self.suspects.open_ledgers(look - 1, shard) if only is None else self.suspects.ledgers_left(look, *only)
+        ids = self._ledgers_of(look, shard) if only is None else self.suspects.ledgers_left(look, *only)
         work = verdicts.judge_of(
             self.terms,
             self.facts,
@@ -122,16 +170,24 @@ class InProcessStages:
             steps = list(work(self._evidence_batches(ids)))
         self.run.write_table(steps_name(look, judging), pa.Table.from_batches(steps, schema=STEPS), "suspects")
 
-    def _evidence_batches(self, ids: list[LedgerId]) -> Batches:
+    def _ledgers_of(self, look: int, shard: Shard) -> list[LedgerId]:
+        """The ledgers of a shard that a look begins with."""
+        return self.suspects.listed_ledgers(shard) if look == 1 else self.suspects.open_ledgers(look - 1, shard)
+
+    def _evidence_batches(self, ids: list[LedgerId], *, with_answers: bool = True) -> Batches:
         """SEEN rows of some ledgers, LEDGERS_AT_ONCE at a time."""
         for start in range(0, len(ids), LEDGERS_AT_ONCE):
             of_these = pc.field("ledger_id").isin(ids[start : start + LEDGERS_AT_ONCE])
-            yield from read_seen_rows(self.run, of_these)
+            yield from read_seen_rows(self.run, of_these, with_answers=with_answers)
 
     def _write(self, work: Callable[[], Batches], schema: pa.Schema, name: str, file_name: str) -> None:
         """Do the work and write its rows as one more file of a table. Raises what the work raises."""
         batches = _unless_stopped(self.stop, lambda: list(work()))
         self.run.write_table(name, pa.Table.from_batches(batches, schema=schema), file_name)
+
+
+_COST_COLUMNS = ["bookie_id", "ledger_id_count", "expected_bytes_sum"]
+"""The columns of `BookieCost`, as Arrow names them."""
 
 
 def _unless_stopped(stop: StopRequest, work: Callable[[], T]) -> T:

@@ -1,4 +1,4 @@
-"""Which ledgers are left, read back from the tables of the judgings (`steps/`)."""
+"""Which ledgers are left, read back from the listing and the tables of the judgings (`steps/`)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import LISTING
 from auditor.evidence.shards import Shard
 from auditor.judging.settle import Todo
 from auditor.model.identity import LedgerId
@@ -18,14 +19,22 @@ from auditor.spark.verdicts import STEPS, steps_name, steps_prefix
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """The ledgers that judgings left something to do. Each method costs a scan of two columns."""
+    """The ledgers that a stage has to do with. Each method costs a scan of two columns."""
 
     run: Place
 
+    def count_listed(self) -> int:
+        """Return how many ledgers the run listed. Costs the footers of the listing's files."""
+        return self.run.count("evidence/listing", LISTING)
+
+    def listed_ledgers(self, shard: Shard) -> list[LedgerId]:
+        """Return the listed ledgers of a shard, ascending: those of the first look."""
+        listed = self.run.read_table("evidence/listing", LISTING, _is_within(shard))
+        return sorted(listed["ledger_id"].to_pylist())
+
     def open_ledgers(self, look: int, shard: Shard) -> list[LedgerId]:
         """Return the ledgers of a shard that a look left wanting another, ascending."""
-        within = (pc.field("ledger_id") >= shard.first) & (pc.field("ledger_id") <= shard.last)
-        keep = within & (pc.field("todo") == Todo.LOOK.value)
+        keep = _is_within(shard) & (pc.field("todo") == Todo.LOOK.value)
         return sorted(i for name in self._judgings(look) for i in self._ids(name, keep))
 
     def ledgers_left(self, look: int, judging: int, todo: Todo) -> list[LedgerId]:
@@ -47,3 +56,8 @@ class Suspects:
     def _ids(self, name: str, keep: ds.Expression) -> list[LedgerId]:
         ids: list[LedgerId] = self.run.read_table(name, STEPS, keep, ["ledger_id"])["ledger_id"].to_pylist()
         return ids
+
+
+def _is_within(shard: Shard) -> ds.Expression:
+    """The rows of a shard's ledgers."""
+    return (pc.field("ledger_id") >= shard.first) & (pc.field("ledger_id") <= shard.last)
