@@ -1,4 +1,4 @@
-"""Who does a stage: Spark, or this process where few suspects are left."""
+"""Who does a stage: Spark, or this process where it is for few ledgers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from auditor.spark.stages import Stages
 from auditor.suspects.by_size import StagesBySize
 from auditor.suspects.in_process import InProcessStages
 from auditor.suspects.remaining import Suspects
+from auditor.zookeeper.ledger_listing import ListingPartition
 
 NOBODY = Directory({}, frozenset())
-LEFT_BY_A_LOOK, LEFT_BY_A_JUDGING = 3, 2
+LISTED, LEFT_BY_A_LOOK, LEFT_BY_A_JUDGING = 5, 3, 2
 
 
 class Recorder:
@@ -26,8 +27,13 @@ class Recorder:
     def __init__(self, name: str, done: list[str]) -> None:
         self._name, self._done = name, done
 
+    def note(self, stage: str) -> bool:
+        """Write down a stage, and say that it was done."""
+        self._done.append(f"{self._name} {stage}")
+        return True
+
     def __getattr__(self, stage: str) -> Any:
-        return lambda *_, **__: self._done.append(f"{self._name} {stage}")
+        return lambda *_, **__: self.note(stage)
 
 
 class Listener:
@@ -45,7 +51,10 @@ class Listener:
 
 
 class Counted:
-    """Suspects of which only the number matters."""
+    """Ledgers of which only the number matters."""
+
+    def count_listed(self) -> int:
+        return LISTED
 
     def open_ledgers(self, _look: int, _shard: Shard) -> Sequence[int]:
         return range(LEFT_BY_A_LOOK)
@@ -54,21 +63,96 @@ class Counted:
         return range(LEFT_BY_A_JUDGING)
 
 
-def done_by(suspects_max: int) -> tuple[StagesBySize, list[str]]:
+def done_by(suspects_max: int, ledgers_max: int = 0) -> tuple[StagesBySize, list[str]]:
     """The stages, and what each way has done so far."""
     done: list[str] = []
-    spark, here = Recorder("spark", done), Recorder("here", done)
-    suspects = cast(Suspects, Counted())
-    return StagesBySize(cast(Stages, spark), cast(InProcessStages, here), suspects, suspects_max), done
+    spark, here = cast(Stages, Recorder("spark", done)), cast(InProcessStages, Recorder("here", done))
+    return StagesBySize(lambda: spark, here, cast(Suspects, Counted()), suspects_max, ledgers_max), done
 
 
-def test_the_first_look_over_everything_is_spark_s() -> None:
-    """However few ledgers there are."""
-    stages, done = done_by(1_000)
+SIZES = [
+    (1_000, 0, "spark"),
+    (1_000, LISTED - 1, "spark"),
+    (1_000, LISTED, "here"),
+    (0, LISTED, "spark"),
+]
+"""Bounds on suspects and on listed ledgers, and who takes the first look."""
+
+
+@pytest.mark.parametrize(("suspects_max", "ledgers_max", "way"), SIZES)
+def test_the_first_look_goes_by_the_ledgers_that_were_listed(suspects_max: int, ledgers_max: int, way: str) -> None:
+    """Up to the bound and including it this process does it; with either bound 0 it never does."""
+    stages, done = done_by(suspects_max, ledgers_max)
     stages.read_ledgers(1, EVERYTHING, None)
+    stages.plan()
     stages.ask_lists(1, NOBODY, EVERYTHING)
     stages.judge(1, 0, EVERYTHING)
-    assert ["spark read_ledgers", "spark ask_lists", "spark judge"] == done
+    assert [f"{way} {stage}" for stage in ("read_ledgers", "plan", "ask_lists", "judge")] == done
+
+
+def test_a_run_of_few_ledgers_has_no_stage_on_spark_however_many_are_suspect() -> None:
+    """A damaged small cluster does not pay for a JVM at its second look."""
+    stages, done = done_by(1, LISTED)
+    stages.read_entries(1, 0, NOBODY)
+    stages.read_ledgers(2)
+    stages.ask_lists(2, NOBODY, EVERYTHING, 0)
+    stages.judge(2, 1, EVERYTHING, (0, Todo.LISTS))
+    assert {"here"} == {one.split()[0] for one in done}
+
+
+def portions(*parents: int) -> list[ListingPartition]:
+    """Portions of a listing with so many parents each."""
+    return [ListingPartition(tuple(f"/{portion}/{n}" for n in range(count))) for portion, count in enumerate(parents)]
+
+
+@pytest.mark.parametrize(
+    ("parents", "suspects_max", "ledgers_max", "expected"),
+    [
+        ((9,), 0, 0, ["here"]),
+        ((), 0, 0, ["here"]),
+        ((2, 2), 1, 4, ["here"]),
+        ((2, 2), 1, 3, ["spark"]),
+        ((2, 2), 0, 4, ["spark"]),
+        ((2, 2), 1, 0, ["spark"]),
+    ],
+)
+def test_a_listing_goes_by_its_parents(
+    parents: tuple[int, ...],
+    suspects_max: int,
+    ledgers_max: int,
+    expected: list[str],
+) -> None:
+    """One portion is listed here, more of them where they may be few ledgers."""
+    stages, done = done_by(suspects_max, ledgers_max)
+    assert (expected == ["spark"]) == stages.list_ledgers(portions(*parents))
+    assert [f"{way} list_ledgers" for way in expected] == done
+
+
+def test_ledgers_that_are_more_than_they_may_be_are_listed_by_spark_again() -> None:
+    """This process stops behind the bound and writes nothing."""
+    heard: list[object] = []
+    listener: Any = Listener(heard)
+    stages = StagesBySize(lambda: listener, listener, listener, 1, 4)
+    assert stages.list_ledgers(portions(2, 2), "a table")
+    assert [
+        ("list_ledgers", (portions(2, 2), 4, "a table")),
+        ("list_ledgers", (portions(2, 2), "a table")),
+    ] == heard
+
+
+def test_one_portion_is_listed_here_however_many_ledgers_it_has() -> None:
+    """It is one moment's work, and without it nobody knows how many they are."""
+    heard: list[object] = []
+    listener: Any = Listener(heard)
+    StagesBySize(lambda: listener, listener, listener, 1, 4).list_ledgers(portions(2))
+    assert ("list_ledgers", (portions(2), None, "evidence/listing")) == heard[0]
+
+
+def test_ledgers_that_are_named_are_written_here() -> None:
+    """Nothing is read for it."""
+    stages, heard = heard_by(0)
+    stages.take_listing([3, 1])
+    assert [("take_listing", ([3, 1], "evidence/listing"))] == heard
 
 
 @pytest.mark.parametrize(
@@ -98,11 +182,12 @@ def test_what_follows_a_judging_goes_by_what_it_left(suspects_max: int, way: str
 
 def test_in_another_thread_than_the_main_one_spark_does_it() -> None:
     """A child forked there would end the main thread's conversation with the JVM."""
-    stages, done = done_by(1_000)
-    thread = Thread(target=stages.judge, args=(2, 0))
-    thread.start()
-    thread.join()
-    assert ["spark judge"] == done
+    stages, done = done_by(1_000, LISTED)
+    for look in (1, 2):
+        thread = Thread(target=stages.judge, args=(look, 0))
+        thread.start()
+        thread.join()
+    assert ["spark judge"] * 2 == done
 
 
 @pytest.mark.parametrize(("suspects_max", "way"), [(0, "spark"), (1, "here")])
@@ -120,7 +205,7 @@ def heard_by(suspects_max: int) -> tuple[StagesBySize, list[object]]:
     """The stages, and what everybody beneath them is asked, in this order."""
     heard: list[object] = []
     anybody: Any = Listener(heard)
-    return StagesBySize(anybody, anybody, anybody, suspects_max), heard
+    return StagesBySize(lambda: anybody, anybody, anybody, suspects_max, 0), heard
 
 
 SHARD = Shard(7, 10, 19)
@@ -135,7 +220,7 @@ def test_the_first_look_hands_on_what_it_is_given() -> None:
     stages.judge(1, 0, SHARD, again_without={3: "differs"})
     assert [
         ("read_ledgers", (1, SHARD, marks)),
-        ("ask_lists", (1, NOBODY, SHARD)),
+        ("ask_lists", (1, NOBODY, SHARD, None)),
         ("judge", (1, 0, SHARD, None), {"again_without": {3: "differs"}}),
     ] == heard
 
@@ -153,7 +238,7 @@ def test_a_later_stage_counts_its_own_suspects_and_hands_on_what_it_is_given(
     stages.judge(3, 2, SHARD, (1, Todo.READS))
     assert [
         ("open_ledgers", (2, SHARD)),
-        ("read_ledgers", (3, SHARD)),
+        ("read_ledgers", (3, SHARD, None)),
         ("ledgers_left", (3, 1, Todo.LISTS)),
         ("ask_lists", (3, NOBODY, SHARD, 1)),
         ("ledgers_left", (3, 1, Todo.READS)),

@@ -1,8 +1,9 @@
-"""The stages of few suspects in this process: which ledgers, asked how, written where."""
+"""The stages of few ledgers in this process: which ledgers, asked how, written where."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,14 +19,18 @@ from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
+from auditor.model.ledger import Mark
 from auditor.spark.lanes import COUNTED_READS, QUESTIONS, WANTED, Directory
-from auditor.spark.ledgers import COUNTED_LEDGERS
+from auditor.spark.ledgers import COUNTED_LEDGERS, COUNTED_LISTING
 from auditor.spark.verdicts import STEPS
 from auditor.stop import StopRequest
+from auditor.summary.bookie_costs import BookieCost
 from auditor.suspects import in_process
 from auditor.suspects.in_process import InProcessStages
 from auditor.suspects.remaining import Suspects
+from auditor.zookeeper.ledger_listing import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress
+from auditor.zookeeper.session import ReadCounts
 
 DIRECTORY = Directory({"b2": ("127.0.0.1", 2), "b1": None}, frozenset())
 SHARD = Shard(3, 10, 19)
@@ -41,6 +46,9 @@ class LeftOver:
 
     def __init__(self) -> None:
         self.by_call: dict[tuple[object, ...], list[int]] = {}
+
+    def listed_ledgers(self, shard: Shard) -> list[int]:
+        return self.by_call["listed", shard]
 
     def open_ledgers(self, look: int, shard: Shard) -> list[int]:
         return self.by_call[look, shard]
@@ -168,9 +176,128 @@ def test_what_a_judging_left_wanting_lists_is_asked_about(run: Place, monkeypatc
     assert [[4]] == seen_by(asker)
     assert [((DIRECTORY, LIMITS, 2), {})] == lists.made_with
     greetings = [{"bookie_id": bookie} for bookie in ("b1", "b2")]
-    assert [batch_of(QUESTIONS, *greetings), batch_of(QUESTIONS, question)] == lists.given
+    assert [batch_of(QUESTIONS, *greetings, question)] == lists.given
     rows = file_of(run, "evidence/answers/look-02-shard-0003", ANSWERS)
-    assert 2 * batch_of(ANSWERS, *lists.rows).to_pylist() == rows.to_pylist()
+    assert batch_of(ANSWERS, *lists.rows).to_pylist() == rows.to_pylist()
+
+
+def test_questions_are_answered_so_many_at_a_time(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What bookies said of more than that is in memory as rows."""
+    monkeypatch.setattr(in_process, "QUESTIONS_AT_ONCE", 3)
+    asked = [{"bookie_id": "b1", "ledger_id": ledger_id, "expected_bytes": 7} for ledger_id in (2, 4)]
+    patch(monkeypatch, "asker_of", Worker(QUESTIONS, *asked))
+    lists = patch(monkeypatch, "list_asker", Worker(ANSWERS))
+    left = LeftOver()
+    left.by_call[2, 1, Todo.LISTS] = [4]
+    stages_of(run, left).ask_lists(2, DIRECTORY, SHARD, 1)
+    assert [3, 1] == [batch.num_rows for batch in lists.given]
+
+
+@pytest.fixture
+def unasked(tmp_path: Path) -> Place:
+    """Ledgers 1 to 5 of a run that has asked no bookie yet."""
+    run = place(str(tmp_path / "unasked"))
+    ledgers = [{"ledger_id": ledger_id, "look": 1} for ledger_id in range(1, 6)]
+    run.write_table("evidence/ledgers", table_of(LEDGERS, *ledgers), "first")
+    return run
+
+
+def test_the_first_look_asks_about_every_ledger_of_the_shard(unasked: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that bookies said is looked for: there is no such table yet."""
+    asker = patch(monkeypatch, "asker_of", Worker(QUESTIONS, {"bookie_id": "b1", "ledger_id": 4}))
+    patch(monkeypatch, "list_asker", Worker(ANSWERS, {"bookie_id": "b1", "ledger_id": 4}))
+    left = LeftOver()
+    left.by_call["listed", SHARD] = [2, 4]
+    stages_of(unasked, left).ask_lists(1, DIRECTORY, SHARD)
+    assert [[2, 4]] == seen_by(asker)
+    assert [0, 0] == [len(row["answers"] or row["reads"] or ()) for batch in asker.given for row in batch.to_pylist()]
+    assert 1 == file_of(unasked, "evidence/answers/look-01-shard-0003", ANSWERS).num_rows
+
+
+def test_the_first_look_reads_the_listed_ledgers_with_the_marks(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The marks were listed before, all at once."""
+    reader = patch(monkeypatch, "reader", Worker(COUNTED_LEDGERS, {"ledger_id": 12}))
+    marks = {12: cast(Mark, "a mark")}
+    left = LeftOver()
+    left.by_call["listed", SHARD] = [12, 17]
+    stages_of(run, left).read_ledgers(1, SHARD, marks)
+    assert [((ADDRESS, 1, marks), {})] == reader.made_with
+    assert [pa.RecordBatch.from_pydict({"ledger_id": [12, 17]})] == reader.given
+    assert 1 == file_of(run, "evidence/ledgers/look-01-shard-0003", COUNTED_LEDGERS).num_rows
+
+
+def test_the_first_look_judges_the_listed_ledgers_with_what_was_said(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that want lists were asked about."""
+    worker = Worker(STEPS, {"ledger_id": 2, "todo": Todo.LOOK.value})
+    monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=worker))
+    left = LeftOver()
+    left.by_call["listed", SHARD] = [2, 3]
+    stages_of(run, left).judge(1, 0, SHARD)
+    assert [((TERMS, FACTS, JUDGING), {"careful": True, "were_asked": True, "differing": {}})] == worker.made_with
+    assert [[2, 3]] == seen_by(worker)
+    assert [1, 0] == [len(row["answers"] or ()) for row in worker.given[0].to_pylist()]
+
+
+def test_the_plan_has_each_bookies_questions(unasked: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many there are, and the bytes of their answers. Nobody is asked."""
+    rows = [("b1", 2, 7), ("b2", 2, 5), ("b1", 4, 8)]
+    questions = [dict(zip(QUESTIONS.names, row, strict=False)) for row in rows]
+    asker = patch(monkeypatch, "asker_of", Worker(QUESTIONS, *questions))
+    left = LeftOver()
+    left.by_call["listed", EVERYTHING] = [2, 4]
+    plan = stages_of(unasked, left).plan()
+    assert [BookieCost("b1", 2, 15), BookieCost("b2", 1, 5)] == sorted(plan)
+    assert [((JUDGING,), {"careful": True})] == asker.made_with
+    assert {"evidence/ledgers/first.parquet"} == unasked.files_in("evidence")
+
+
+class Listed:
+    """A store that lists ledgers, and may be opened once: also its address."""
+
+    def __init__(self, *ids: int) -> None:
+        self.ids, self.said, self.counts = ids, [], ReadCounts(reads=2, reads_ok=2)
+
+    def open(self) -> Listed:
+        return self
+
+    def __enter__(self) -> Listed:
+        self.said.append("open")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.said.append("closed")
+
+    def sync(self) -> None:
+        self.said.append("sync")
+
+    def list_ids(self, portion: ListingPartition) -> Iterator[Any]:
+        self.said.append(portion.parents[0])
+        return iter([SimpleNamespace(ledger_ids=self.ids)])
+
+
+PORTIONS = [ListingPartition(("/a",)), ListingPartition(("/b",))]
+
+
+@pytest.mark.parametrize("ids_max", [None, 4])
+def test_all_portions_are_listed_into_one_file(run: Place, ids_max: int | None) -> None:
+    """Behind a sync, in one session, whose reads are counted. The cells for counts stay empty: the driver's are elsewhere."""
+    store, counts = Listed(3, 5), ReadCounts(reads=1, reads_ok=1)
+    stages = replace(stages_of(run, LeftOver()), address=cast(StoreAddress, store), counts=counts)
+    assert stages.list_ledgers(PORTIONS, ids_max, "evidence/listing")
+    assert ["open", "sync", "/a", "/b", "closed"] == store.said
+    rows = file_of(run, "evidence/listing/listed", COUNTED_LISTING).to_pylist()
+    assert [dict(zip(COUNTED_LISTING.names, (i, None, None), strict=True)) for i in (3, 5, 3, 5)] == rows
+    assert (3, 3) == (counts.reads, counts.reads_ok)
+
+
+def test_more_ledgers_than_they_may_be_are_not_written(run: Place) -> None:
+    """No portion behind the bound is listed."""
+    store, counts = Listed(3, 5), ReadCounts()
+    stages = replace(stages_of(run, LeftOver()), address=cast(StoreAddress, store), counts=counts)
+    assert not stages.list_ledgers([*PORTIONS, ListingPartition(("/c",))], 3, "evidence/listing")
+    assert ["open", "sync", "/a", "/b", "closed"] == store.said
+    assert not run.has_table("evidence/listing")
+    assert 2 == counts.reads
 
 
 def test_the_reads_that_a_judging_demanded_are_made(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from auditor.evidence.run_directory import Place, place
+from auditor.evidence.schemas import LISTING
 from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judging.settle import Todo
 from auditor.spark.lanes import WANTED
@@ -37,6 +38,15 @@ def row(ledger_id: int, todo: Todo) -> dict[str, object]:
         "todo": todo.value,
         "wanted": wanted,
     }
+
+
+def test_listed_are_those_of_the_shard_ascending(tmp_path: Path) -> None:
+    """Each as often as it is listed: what is there twice must not pass for once. All shards together are counted."""
+    run = place(str(tmp_path))
+    run.write_table("evidence/listing", pa.Table.from_pydict({"ledger_id": [9, 4, 5, 2]}, LISTING), "one")
+    run.write_table("evidence/listing", pa.Table.from_pydict({"ledger_id": [3, 4, 6]}, LISTING), "other")
+    assert [3, 4, 4, 5] == Suspects(run).listed_ledgers(Shard(1, 3, 5))
+    assert 7 == Suspects(run).count_listed()
 
 
 def test_open_are_those_that_any_judging_of_the_look_left_wanting_another(tmp_path: Path) -> None:
