@@ -1,19 +1,19 @@
-"""Suspects looked at again by the driver itself and by Spark: the same evidence, the same findings, one journal."""
+"""Ledgers looked at by the driver itself and by Spark: the same evidence, the same findings, one journal."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from support.audits import Outcome, accounted, audit
+from support.audits import FIRST_LOOK_ON_SPARK, ON_SPARK, Outcome, accounted, audit
 
 from auditor.evidence.journal import Journal
 from auditor.evidence.run_directory import place
-from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, MARKS, READS
+from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, LISTING, MARKS, READS
 from auditor.sandbox.bookie import Storage
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark.stages import Stages
@@ -21,22 +21,27 @@ from auditor.suspects.in_process import InProcessStages
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-ON_SPARK, IN_PROCESS = 0, 1_000
+IN_PROCESS: Mapping[str, str] = {}
 LEDGERS_ALL = range(1, 13)
 SHARD = 6
 RUN_ID = "20260102T030405Z-abcdef"
 """One id for every run here, for the entries that are probed are drawn by it."""
 TABLES = {
+    "listing": LISTING,
     "ledgers": LEDGERS,
     "answers": ANSWERS,
     "reads": READS,
     "bookies": BOOKIES,
     "marks": MARKS,
 }
-TIMES = re.compile(r'\d{4}-\d\d-\d\d(T[\d:.]+Z)?|\d\d:\d\d:\d\d|"\w+_ms":\d+|\d+ s apart')
+TIMES = re.compile(r'\d{4}-\d\d-\d\d(T[\d:.]+Z)?|\d\d:\d\d:\d\d|"\w+_ms":\d+|[\d.]+ (?:ms|s|min|h)(?: \d+ s)? apart')
 OF_ONE_RUN = ("read_at_ms", "asked_at_ms", "greeting_detail")
 """Columns that may differ between two runs of Spark too: times, and which of two shards' words on a bookie is kept."""
 CUTS = (
+    "listing",
+    "look 1 shard 0: metadata",
+    "look 1 shard 0: lists",
+    "steps/look-1-judging-0",
     "look 1: reads of judging 0",
     "steps/look-1-judging-3",
     "look 2 shard 0: metadata",
@@ -44,7 +49,7 @@ CUTS = (
     "look 2 shard 1: lists",
     "look 3 shard 0: metadata",
 )
-"""Stages before which a run is cut down."""
+"""Stages behind which a run is cut down, before they are in its journal."""
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +86,8 @@ def _one_run_id(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("auditor.commands.run.new_run_id", lambda _now: RUN_ID)
 
 
-def audited(cluster: SandboxCluster, home: Path, suspects_max: int, **more: object) -> Outcome:
-    return audit(cluster, home, shard_ledgers=SHARD, suspects_in_process_max=suspects_max, **more)
+def audited(cluster: SandboxCluster, home: Path, way: Mapping[str, str], **more: object) -> Outcome:
+    return audit(cluster, home, shard_ledgers=SHARD, **way, **more)
 
 
 @pytest.fixture(scope="module")
@@ -115,27 +120,36 @@ def findings(outcome: Outcome) -> str:
     return without_times((outcome.run_dir / "findings.jsonl").read_text())
 
 
+@pytest.mark.parametrize(
+    ("way", "here"), [(FIRST_LOOK_ON_SPARK, {2, 3}), (IN_PROCESS, {1, 2, 3})], ids=["suspects", "everything"]
+)
 def test_both_ways_give_the_same_evidence_and_findings(
-    cluster: SandboxCluster, on_spark: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: SandboxCluster,
+    on_spark: Outcome,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    way: Mapping[str, str],
+    here: set[int],
 ):
-    """What the driver looks at again differs from what Spark does in nothing but when it was."""
-    looks: list[int] = []
+    """What the driver looks at differs from what Spark does in nothing but when it was."""
+    looks: set[int] = set()
     judge = InProcessStages.judge
 
-    def note(self: InProcessStages, look: int, *args: Any, **options: Any) -> None:
-        looks.append(look)
-        judge(self, look, *args, **options)
+    def note(self: InProcessStages, look: int, judging: int, *args: Any, **options: Any) -> None:
+        if judging == 0:
+            looks.add(look)
+        judge(self, look, judging, *args, **options)
 
     monkeypatch.setattr(InProcessStages, "judge", note)
-    outcome = accounted(audited(cluster, tmp_path, IN_PROCESS))
-    assert {1, 2, 3} <= set(looks)
+    outcome = accounted(audited(cluster, tmp_path, way))
+    assert here == looks
     assert len(findings(on_spark).splitlines()) >= 6
     expected, found = evidence(on_spark), evidence(outcome)
     for name in TABLES:
         assert expected[name] == found[name], name
     assert findings(on_spark) == findings(outcome)
     assert on_spark.verdicts == outcome.verdicts
-    for key in ("ledgers", "bookies", "indeterminate", "exempt"):
+    for key in ("ledgers", "bookies", "copies", "indeterminate", "exempt"):
         assert on_spark.summary[key] == outcome.summary[key], key
     before, requests = dict(on_spark.summary["requests"]), dict(outcome.summary["requests"])
     # Each session with ZooKeeper reads one znode to find out what the server can do.
@@ -145,6 +159,7 @@ def test_both_ways_give_the_same_evidence_and_findings(
 
 def test_each_bookie_has_one_connection_at_a_time_here_too(spark: SparkSession, cluster: SandboxCluster, tmp_path: Path):
     """Its limits are those of the whole run, whoever asks it."""
+    accounted(audited(cluster, tmp_path, FIRST_LOOK_ON_SPARK))
     accounted(audited(cluster, tmp_path, IN_PROCESS))
     open_max = {cluster.listener(bookie).connections_open_max for bookie in cluster.bookie_ids}
     assert 1 == max(open_max)
@@ -154,13 +169,13 @@ class CutDown(BaseException):
     """The end of a process, as far as it can be had without one."""
 
 
-@pytest.mark.parametrize("first", [ON_SPARK, IN_PROCESS])
+@pytest.mark.parametrize("first", [ON_SPARK, IN_PROCESS], ids=["spark", "in process"])
 def test_a_run_may_change_between_the_two_ways_wherever_it_was_cut_down(
     cluster: SandboxCluster,
     on_spark: Outcome,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    first: int,
+    first: Mapping[str, str],
 ):
     """Each of its lives goes on in the other way than the one before, and nothing is lost or asked twice."""
     left = list(CUTS)
@@ -179,7 +194,7 @@ def test_a_run_may_change_between_the_two_ways_wherever_it_was_cut_down(
     monkeypatch.setattr(Journal, "once", cut_down)
     more: dict[str, object] = {}
     for life in range(len(CUTS) + 1):
-        way = (first, ON_SPARK + IN_PROCESS - first)[life % 2]
+        way = first if life % 2 == 0 else ON_SPARK if first is IN_PROCESS else IN_PROCESS
         try:
             outcome = accounted(audited(cluster, tmp_path, way, **more))
         except CutDown:
@@ -211,6 +226,7 @@ def test_no_spark_job_is_started_for_so_few_suspects(
     with SandboxCluster(tmp_path / "cluster", 3, named=True) as cluster:
         cluster.place(1, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"), {"b1": "4", "b2": "4"})
         cluster.place(2, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"))
-        outcome = accounted(audited(cluster, tmp_path, suspects_max))
+        few = {"ledgers_in_process_max": "0", "suspects_in_process_max": str(suspects_max)}
+        outcome = accounted(audited(cluster, tmp_path, few))
     assert {1, 2, 3} - expected == looks
     assert ["violated", "sound"] == outcome.standings(1, 2)

@@ -1,6 +1,7 @@
 """Whole commands in one call: `audit` is `auditor run`, `audit_ledgers` is `auditor ledger`, `replay_run` is `auditor replay`.
 
-    outcome = audit(cluster, tmp_path)                          # the test asks for the fixture `spark`: 2-4 s an audit
+    outcome = audit(cluster, tmp_path)                          # few ledgers: in this process, some tenths of a second
+    outcome = audit(cluster, tmp_path, **ON_SPARK)              # the test asks for the fixture `spark`: 2-4 s an audit
     outcome = audit(cluster, tmp_path, underreplication_grace="0s", between=lambda pause: cluster.unmark(7))
     outcome = audit_ledgers(cluster, [7, 8])                    # no Spark; about half a second
     accounted(outcome)                                          # counts add up, replay says the same: true of every run
@@ -47,6 +48,10 @@ from auditor.wire.topic_paths import parse_topic
 
 Json = dict[str, Any]
 
+ON_SPARK: Mapping[str, str] = {"suspects_in_process_max": "0"}
+"""Leave every stage to Spark."""
+FIRST_LOOK_ON_SPARK: Mapping[str, str] = {"ledgers_in_process_max": "0"}
+"""Leave the first look to Spark, as in a large cluster: few suspects are looked at again by the driver."""
 QUICK: Mapping[str, str] = {"second_look_delay": "0s", "rpc_timeout": "2s", "bookie_connect_timeout": "1s"}
 """Settings of every audit here, unless a test says otherwise: loopback answers in milliseconds or not at all."""
 
