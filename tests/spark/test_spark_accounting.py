@@ -11,19 +11,15 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
-from support.audits import audit
+from support.audits import FIRST_LOOK_ON_SPARK, ON_SPARK, audit
 
 from auditor.run.judging_rounds import Judgings
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark.stages import Stages
-
-pytestmark = pytest.mark.spark
+from auditor.suspects.in_process import InProcessStages
 
 LEDGERS = range(1, 21)
 VIOLATED = 7
-HOMES = {"commit": Judgings}
-"""Classes of stages that are none of `Stages`."""
 STRIPED = "e3 w2 a2 0:[b1 b2 b3] closed 29"
 
 
@@ -38,7 +34,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 
 @pytest.fixture(scope="module")
-def finished(spark: SparkSession, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """OUTPUT's parent, with one finished run and its metrics."""
     home = tmp_path_factory.mktemp("finished")
     outcome = audit(cluster, home, metrics_textfile=str(home / "auditor.prom"))
@@ -75,14 +71,15 @@ def doubled(ledger_id: int) -> Callable[[pa.Table], pa.Table]:
     return lambda rows: pa.concat_tables([rows, rows.filter(ds.field("ledger_id") == ledger_id)])
 
 
-def planted(stage: str, table: str, change: Callable[[pa.Table], pa.Table]) -> Callable[..., None]:
+def planted(home: type, stage: str, table: str, change: Callable[[pa.Table], pa.Table]) -> Callable[..., Any]:
     """The stage, and then a change to what is written."""
-    original = getattr(HOMES.get(stage, Stages), stage)
+    original = getattr(home, stage)
 
-    def staged(self: Stages | Judgings, *arguments: Any, **named: Any) -> None:
-        original(self, *arguments, **named)
-        uri = self.run.uri if isinstance(self, Judgings) else self.uri
+    def staged(self: Any, *arguments: Any, **named: Any) -> Any:
+        told = original(self, *arguments, **named)
+        uri = self.uri if isinstance(self, Stages) else self.run.uri
         rewrite(Path(uri.removeprefix("file://")) / table, change)
+        return told
 
     return staged
 
@@ -107,6 +104,8 @@ PLANTS = {
     "a record is doubled": ("read_ledgers", "evidence/ledgers", doubled(3)),
     "an answer is doubled": ("ask_lists", "evidence/answers", doubled(3)),
 }
+BY_SPARK = ("a step is lost", "a record is doubled", "an answer is doubled")
+"""Of each table that Spark writes, one."""
 OF_THE_VIOLATED = {
     "the violated verdict is lost": ("commit", "verdicts", dropped(VIOLATED)),
     "a suspect's step is lost": ("judge", "steps/look-1-judging-0", dropped(VIOLATED)),
@@ -119,6 +118,15 @@ def test_what_does_not_add_up_is_exit_4_and_publishes_nothing(
 ):
     """No summary, latest.json as it was, the metrics' last values: only outcome and timestamp move on."""
     nothing_is_published(healed, finished, monkeypatch, *PLANTS[plant])
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("plant", BY_SPARK)
+def test_what_spark_wrote_is_counted_likewise(
+    spark: object, finished: Path, healed: SandboxCluster, monkeypatch: pytest.MonkeyPatch, plant: str
+):
+    """Whoever lost or doubled it."""
+    nothing_is_published(healed, finished, monkeypatch, *PLANTS[plant], home=Stages, **FIRST_LOOK_ON_SPARK)
 
 
 @pytest.mark.parametrize("plant", OF_THE_VIOLATED)
@@ -136,11 +144,14 @@ def nothing_is_published(
     stage: str,
     table: str,
     change: Callable[[pa.Table], pa.Table],
+    home: type = InProcessStages,
+    **way: str,
 ) -> None:
     metrics, latest = finished / "auditor.prom", finished / "audits" / "latest.json"
     before, named = values(metrics), latest.read_bytes()
-    monkeypatch.setattr(HOMES.get(stage, Stages), stage, planted(stage, table, change))
-    outcome = audit(cluster, finished, metrics_textfile=str(metrics), keep_runs="0")
+    at = Judgings if stage == "commit" else home
+    monkeypatch.setattr(at, stage, planted(at, stage, table, change))
+    outcome = audit(cluster, finished, metrics_textfile=str(metrics), keep_runs="0", **way)
     assert 4 == outcome.exit_code, outcome.stdout
     assert outcome.last_line.startswith("auditor: AUDITOR_FAULT run="), outcome.stdout
     assert "listed=" not in outcome.last_line
@@ -167,8 +178,9 @@ def is_outcome(series: dict[str, str], word: str) -> bool:
     return any(f'outcome="{word}"' in name and "last_run_outcome" in name and value == "1.0" for name, value in series.items())
 
 
+@pytest.mark.spark
 def test_a_worker_that_always_dies_is_our_fault_and_publishes_nothing(
-    finished: Path, healed: SandboxCluster, monkeypatch: pytest.MonkeyPatch
+    spark: object, finished: Path, healed: SandboxCluster, monkeypatch: pytest.MonkeyPatch
 ):
     """Whatever it judges, and in whoever's hands: Spark gives up twice. Exit 4, in a sentence, and earlier results stay."""
     from auditor.spark import stages
@@ -189,7 +201,7 @@ def test_a_worker_that_always_dies_is_our_fault_and_publishes_nothing(
         return dies
 
     monkeypatch.setattr(stages.verdicts, "judge_of", made)
-    outcome = audit(healed, finished)
+    outcome = audit(healed, finished, **ON_SPARK)
     assert 4 == outcome.exit_code
     assert outcome.last_line.startswith("auditor: AUDITOR_FAULT run="), outcome.stdout
     assert "a Spark job failed: Python worker exited unexpectedly" in " ".join(outcome.stdout.split())

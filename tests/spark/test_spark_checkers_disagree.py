@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from pyspark import cloudpickle
-from support.audits import Outcome, accounted, audit, audit_ledgers, replay_run
+from support.audits import ON_SPARK, Outcome, accounted, audit, audit_ledgers, replay_run
 
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import VERDICTS
@@ -22,7 +22,6 @@ from auditor.model.verdict import Standing, Verdict
 from auditor.run import judging_rounds as judgings
 from auditor.sandbox.cluster import SandboxCluster
 
-pytestmark = pytest.mark.spark
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]  # a worker cannot import a test
 
 LEDGERS_ALL = range(1, 9)
@@ -90,7 +89,7 @@ def detail_of(outcome: Outcome, ledger_id: int) -> str:
     return str(next(row["detail"] for row in rows if row["ledger_id"] == ledger_id))
 
 
-def test_without_a_bug_nothing_is_withheld(spark: object, cluster: SandboxCluster, tmp_path: Path) -> None:
+def test_without_a_bug_nothing_is_withheld(cluster: SandboxCluster, tmp_path: Path) -> None:
     """Every ledger is given to the second checker, and it confirms them all."""
     outcome = accounted(audit(cluster, tmp_path, sound_sample="100%"))
     assert 1 == outcome.exit_code, outcome.stdout
@@ -99,7 +98,7 @@ def test_without_a_bug_nothing_is_withheld(spark: object, cluster: SandboxCluste
 
 
 def test_what_the_checkers_differ_on_is_withheld_and_all_else_is_said(
-    spark: object, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit 4, one INDETERMINATE(checkers_disagree) with both sides, every other verdict as ever; the evidence is kept, so a
     replay without the bug gives the verdict that was withheld."""
@@ -124,7 +123,7 @@ def test_what_the_checkers_differ_on_is_withheld_and_all_else_is_said(
 
 
 def test_a_sound_ledger_is_checked_again_where_the_sample_has_it(
-    spark: object, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the first checker overlooks shows where the sample is everything, and nowhere else."""
     plant_in_workers(monkeypatch, partial(wrong_on, LACKING, nothing_wrong))
@@ -163,6 +162,7 @@ def spoilt_by(ledger_id: int, marks: Path, right: Settle) -> Settle:
     return settled
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(("standing", "differing_max"), [("violated", judgings.DIFFERING_MAX), ("sound", 0)])
 def test_what_a_process_judged_that_cannot_be_trusted_is_judged_again(
     spark: object, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, standing: str, differing_max: int
@@ -171,7 +171,7 @@ def test_what_a_process_judged_that_cannot_be_trusted_is_judged_again(
     plant_in_workers(monkeypatch, partial(spoilt_by, LACKING, tmp_path))
     monkeypatch.setattr(judgings, "DIFFERING_MAX", differing_max)
     chosen = [LACKING, LACKING_TOO]
-    outcome = audit(cluster, tmp_path, ledger_ids=chosen, sound_sample="0%", suspects_in_process_max=0)
+    outcome = audit(cluster, tmp_path, ledger_ids=chosen, sound_sample="0%", **ON_SPARK)
     assert ["indeterminate: checkers_disagree", standing] == outcome.standings(LACKING, LACKING_TOO)
     assert "entries in all: the first checker says 2, the second 1" in detail_of(outcome, LACKING)
     told = [event["problem"] for event in outcome.events if "was done again, ledger by ledger" in event.get("problem", "")]

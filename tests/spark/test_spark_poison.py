@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 from faults.playing import PLAYS_ALL
-from support.audits import Outcome, accounted, audit, audit_ledgers, replay_run
+from support.audits import FIRST_LOOK_ON_SPARK, Outcome, accounted, audit, audit_ledgers, replay_run
 from support.poison import HARM, Poison, plant_here, plant_in_askers, plant_in_workers
 
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
-
-pytestmark = pytest.mark.spark
 
 LEDGERS_ALL = range(1, 13)
 LACKING = 5, 6
@@ -49,7 +47,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 
 @pytest.fixture(scope="module")
-def undisturbed(spark: object, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def undisturbed(cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """A run on the same cluster without poison."""
     outcome = accounted(audit(cluster, tmp_path_factory.mktemp("undisturbed"), **LIMITS))
     assert ["violated"] * 2 == outcome.standings(*LACKING)
@@ -75,22 +73,48 @@ def evidence(home: Path, name: str, schema: Any) -> list[Any]:
 
 
 def poisoned(
-    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: dict[int, str], from_look: int = 1
+    cluster: SandboxCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    harm: dict[int, str],
+    from_look: int = 1,
+    **way: str,
 ) -> Outcome:
     """A run that meets the harm, as does whoever replays it. Counts add up, and the replay says the same."""
     poison = Poison(harm, from_look)
     plant_in_workers(monkeypatch, poison)
     plant_here(monkeypatch, poison)
-    return accounted(audit(cluster, tmp_path, **LIMITS))
+    return accounted(audit(cluster, tmp_path, **LIMITS, **way))
 
 
+WAYS = [
+    pytest.param({}, id="in process"),
+    pytest.param(FIRST_LOOK_ON_SPARK, id="on Spark", marks=pytest.mark.spark),
+]
+"""Who judges first."""
+
+
+@pytest.fixture
+def way(request: pytest.FixtureRequest) -> dict[str, str]:
+    """One of WAYS, with a Spark session where it needs one."""
+    if request.param:
+        request.getfixturevalue("spark")
+    return dict(request.param)
+
+
+@pytest.mark.parametrize("way", WAYS, indirect=True)
 @pytest.mark.parametrize("kind", HARM if PLAYS_ALL else ["SIGSEGV"])
 def test_a_poisoned_ledger_is_one_row_that_names_it_and_all_others_are_judged(
-    cluster: SandboxCluster, undisturbed: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    way: dict[str, str],
+    cluster: SandboxCluster,
+    undisturbed: Outcome,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
 ):
     """INDETERMINATE(poison), its evidence kept apart, the report names it; every other verdict is that of a run without it."""
     harm = {3: kind}
-    outcome = poisoned(cluster, tmp_path, monkeypatch, harm)
+    outcome = poisoned(cluster, tmp_path, monkeypatch, harm, **way)
     assert ["indeterminate: poison"] == outcome.standings(3)
     assert {3: SAID[kind]} == details(outcome)
     assert 1 == outcome.summary["indeterminate"]["poison"]
@@ -105,19 +129,22 @@ def test_a_poisoned_ledger_is_one_row_that_names_it_and_all_others_are_judged(
     assert (kind not in RAISED) == (outcome.run_dir / "poison" / "stopped").exists()
 
 
+@pytest.mark.parametrize("way", WAYS, indirect=True)
 def test_ledgers_of_every_kind_are_named_in_one_run(
-    cluster: SandboxCluster, undisturbed: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: dict[str, str], cluster: SandboxCluster, undisturbed: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """One kills its worker, one never ends, one takes all memory, one raises, and so on: one more pass finds them all. With
     `make faults` each is also met alone."""
     harm = dict(zip((ledger_id for ledger_id in LEDGERS_ALL if ledger_id not in LACKING), HARM, strict=False))
-    outcome = poisoned(cluster, tmp_path, monkeypatch, harm)
+    outcome = poisoned(cluster, tmp_path, monkeypatch, harm, **way)
     assert {ledger_id: SAID[kind] for ledger_id, kind in harm.items()} == details(outcome)
     assert len(HARM) == len(harm) == outcome.summary["indeterminate"]["poison"]
     assert others(undisturbed, harm) == others(outcome, harm)
 
 
+@pytest.mark.parametrize("way", WAYS, indirect=True)
 def test_a_ledger_on_which_asking_raises_is_set_aside(
+    way: dict[str, str],
     cluster: SandboxCluster,
     undisturbed: Outcome,
     tmp_path: Path,
@@ -125,7 +152,7 @@ def test_a_ledger_on_which_asking_raises_is_set_aside(
 ):
     """Nobody was asked about it, and nobody waits for that: all others are judged."""
     plant_in_askers(monkeypatch, 3)
-    outcome = accounted(audit(cluster, tmp_path, **LIMITS))
+    outcome = accounted(audit(cluster, tmp_path, **LIMITS, **way))
     said = {3: "judging was stopped: whom to ask about it could not be found out"}
     assert said == details(outcome)
     assert others(undisturbed, {3: ""}) == others(outcome, {3: ""})
@@ -148,7 +175,7 @@ STRUCK = {3: "SIGSEGV", 8: "a loop in Python"}
 
 
 @pytest.fixture(scope="module")
-def struck(spark: object, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def struck(cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """A run that met the harm of STRUCK, as whoever replays it later does not unless a test plants it again."""
     with pytest.MonkeyPatch.context() as planted:
         return poisoned(cluster, tmp_path_factory.mktemp("struck"), planted, STRUCK)
@@ -172,14 +199,15 @@ def test_the_kept_evidence_of_a_poisoned_ledger_is_a_run_of_its_own(struck: Outc
     assert ["indeterminate: poison"] == replay_run(struck.run_dir).standings(3)
 
 
+@pytest.mark.parametrize("way", WAYS, indirect=True)
 def test_more_poison_than_ledgers_can_be_guilty_of_is_our_fault(
-    spark: object, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: dict[str, str], cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Exit 4, in a sentence that names some; nothing is published. `auditor ledger` gives up in the same words."""
     poison = Poison(dict.fromkeys(LEDGERS_ALL, "an exit"), stopped_max=1)
     plant_in_workers(monkeypatch, poison)
     plant_here(monkeypatch, poison)
-    outcome = audit(cluster, tmp_path, **LIMITS)
+    outcome = audit(cluster, tmp_path, **LIMITS, **way)
     assert (4, {}) == (outcome.exit_code, outcome.summary)
     assert outcome.last_line.startswith("auditor: AUDITOR_FAULT run="), outcome.stdout
     told = " ".join(outcome.stdout.split())

@@ -1,4 +1,4 @@
-"""Ledgers that do real harm to whoever judges them: planted into Spark's workers, and into this process for a replay.
+"""Ledgers that do real harm to whoever judges them: planted into Spark's workers, and into this process.
 
     plant_in_workers(monkeypatch, {3: "SIGSEGV"})     # judging ledger 3 reads address 0, in the worker that judges it
     plant_here(monkeypatch, {3: "SIGSEGV"})           # the same where this process, or a child of it, judges
@@ -102,7 +102,7 @@ class Poison:
 
 
 def plant_in_workers(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
-    """Every task that judges meets the poisoned ledgers."""
+    """Every stage that judges meets the poisoned ledgers, in a task or in this process."""
     from auditor.spark import verdicts
 
     make = verdicts.judge_of
@@ -121,7 +121,7 @@ def plant_in_workers(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
 
 
 def plant_in_askers(monkeypatch: pytest.MonkeyPatch, ledger_id: int) -> None:
-    """In every task that asks bookies, finding out whom to ask about this ledger raises."""
+    """In every stage that asks bookies, finding out whom to ask about this ledger raises."""
     from auditor.spark import verdicts
 
     make = verdicts.asker_of
@@ -142,6 +142,7 @@ def plant_in_askers(monkeypatch: pytest.MonkeyPatch, ledger_id: int) -> None:
         return poisoned
 
     monkeypatch.setattr(verdicts, "asker_of", made)
+    monkeypatch.setattr("auditor.suspects.in_process.asker_of", made)
 
 
 def plant_here(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:

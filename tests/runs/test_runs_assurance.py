@@ -10,8 +10,6 @@ from auditor.model.finding import Kind
 from auditor.sandbox.bookie import Storage
 from auditor.sandbox.cluster import SandboxCluster
 
-pytestmark = pytest.mark.spark
-
 ON_B3, BESIDE, LOST_BESIDE, LOST_ON_B3 = range(1, 11), 20, 21, 30
 PROBES = 3
 ENDS = 2
@@ -41,7 +39,7 @@ def flat(outcome: Outcome) -> str:
     return " ".join(outcome.stdout.split())
 
 
-def test_the_summary_says_what_was_read_instead_of_listed(spark: object, cluster: SandboxCluster, tmp_path: Path):
+def test_the_summary_says_what_was_read_instead_of_listed(cluster: SandboxCluster, tmp_path: Path):
     """Both ends and three at random of each ledger; none missing there: three over their number at most."""
     outcome = accounted(audit(cluster, tmp_path, probe_entries=str(PROBES), rpc_timeout="1s"))
     probed, drawn = len(ON_B3), len(ON_B3) * PROBES
@@ -59,7 +57,7 @@ def test_the_summary_says_what_was_read_instead_of_listed(spark: object, cluster
     assert f'assurance_ledgers{{assurance="probed",cluster="{cluster.instance_id}"}} 10.0' in gauges
 
 
-def test_what_a_probe_found_is_a_finding_and_ends_the_bound(spark: object, lost_on_b3: SandboxCluster, tmp_path: Path):
+def test_what_a_probe_found_is_a_finding_and_ends_the_bound(lost_on_b3: SandboxCluster, tmp_path: Path):
     """The finding says that it rests on probes."""
     outcome = accounted(audit(lost_on_b3, tmp_path, rpc_timeout="1s"))
     found = outcome.one(LOST_ON_B3)
@@ -68,7 +66,7 @@ def test_what_a_probe_found_is_a_finding_and_ends_the_bound(spark: object, lost_
     assert "no bound can be given" in flat(outcome)
 
 
-def test_without_probing_the_first_screen_says_what_is_not_judged(spark: object, cluster: SandboxCluster, tmp_path: Path):
+def test_without_probing_the_first_screen_says_what_is_not_judged(cluster: SandboxCluster, tmp_path: Path):
     """INDETERMINATE(bookie_unsupported), and how to change that."""
     outcome = accounted(audit(cluster, tmp_path, probe_entries="0", rpc_timeout="1s"))
     assert {"indeterminate: bookie_unsupported"} == set(outcome.standings(*ON_B3))

@@ -14,8 +14,6 @@ from auditor.evidence.newest_run import LATEST
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
 
-pytestmark = pytest.mark.spark
-
 SOUND, LACKING, ENDLESS = 1, 2, 20
 NOWHERE = 777, 888
 OUTPUT = "my runs %41"
@@ -44,7 +42,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 
 @pytest.fixture(scope="module")
-def runs(spark: object, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+def runs(cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """Both runs, in a directory with a name that a URI has to quote."""
     home = tmp_path_factory.mktemp("runs")
     output, textfile = home / OUTPUT, home / "auditor.prom"

@@ -10,8 +10,6 @@ from auditor.sandbox.bookie import ListForm
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.wire.layout import LedgerLayout
 
-pytestmark = pytest.mark.spark
-
 SHORT_IDS = (0, 9_999, 10_000, 123_456_789)
 LONG_IDS = (2**31 - 2, 2**31 - 1, 2**31, 12_345_678_901, 2**53 + 1, 2**63 - 1)
 IDS = {
@@ -23,9 +21,7 @@ IDS = {
 
 
 @pytest.mark.parametrize(("layout", "form"), list(zip(LedgerLayout, [*ListForm, *ListForm], strict=True)))
-def test_every_ledger_of_every_manager_gets_its_verdict(
-    spark: object, tmp_path: Path, layout: LedgerLayout, form: ListForm
-) -> None:
+def test_every_ledger_of_every_manager_gets_its_verdict(tmp_path: Path, layout: LedgerLayout, form: ListForm) -> None:
     """Ids at the edges of the layout, formats 1 to 3 in turn, striped ledgers listed as runs or as BP-34's groups: all are
     sound but the last, which lacks one entry everywhere."""
     ids = IDS[layout]

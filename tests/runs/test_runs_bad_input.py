@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import pyarrow.dataset as ds
 import pytest
-from pyspark.sql import SparkSession
 from support.audits import Outcome, audit
 from support.zookeeper_znodes import Znodes, znodes
 
@@ -20,8 +19,6 @@ from auditor.sandbox.cluster import SandboxCluster
 from auditor.wire import bookie_server as wire
 from auditor.wire import underreplication_mark
 from auditor.wire.frames import Status
-
-pytestmark = pytest.mark.spark
 
 TEN = "e1 w1 a1 0:[{}] closed 9"
 """A ledger of ten entries on one bookie: what that bookie says decides."""
@@ -192,7 +189,7 @@ def metadata(story: Story) -> int:
 
 
 @pytest.fixture(scope="module")
-def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     """One cluster with everything in it, audited once."""
     storages = [Storage.DB if n == 3 else Storage.SORTED for n in range(1, 9)]
     with (
@@ -291,7 +288,7 @@ def test_the_deleted_ledger_left_no_finding(told: Told):
     assert [] == told.outcome.of(doomed)
 
 
-def test_wrong_txn_ids_are_no_answers(spark: SparkSession, tmp_path: Path):
+def test_wrong_txn_ids_are_no_answers(tmp_path: Path):
     """A bookie that only answers what nobody asked has said nothing, and the other bookie's ledgers are judged."""
     with SandboxCluster(tmp_path / "cluster", 2) as cluster:
         cluster.place(1, cluster.ledger(TEN.format("b1")))

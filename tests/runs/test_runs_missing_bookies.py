@@ -13,8 +13,6 @@ from auditor.model.finding import Kind
 from auditor.sandbox.bookie import LedgerFault, Storage
 from auditor.sandbox.cluster import SandboxCluster
 
-pytestmark = pytest.mark.spark
-
 LEDGERS = range(1, 5)
 
 
@@ -29,7 +27,7 @@ def five_ledgers(directory: Path) -> Iterator[SandboxCluster]:
 
 
 @pytest.fixture
-def cluster(spark: object, tmp_path: Path) -> Iterator[SandboxCluster]:
+def cluster(tmp_path: Path) -> Iterator[SandboxCluster]:
     """A cluster that the test may change."""
     with five_ledgers(tmp_path / "cluster") as cluster:
         yield cluster
@@ -58,7 +56,7 @@ def test_while_the_cluster_marks_the_ledgers_of_a_lost_bookie_nobody_is_accused(
 
 
 @pytest.fixture(scope="module")
-def gone_for_good(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def gone_for_good(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """b2 has neither registration nor cookie, and ledger 4 is deleted before the second look."""
     with five_ledgers(tmp_path_factory.mktemp("gone")) as cluster:
         cluster.lose_bookie("b2")
@@ -147,7 +145,7 @@ def test_where_every_bookie_refuses_none_is_found(cluster: SandboxCluster, tmp_p
 
 
 @pytest.mark.parametrize("storage", [Storage.SORTED, Storage.DB])
-def test_a_renamed_bookie_is_recognised(spark: object, tmp_path: Path, storage: Storage):
+def test_a_renamed_bookie_is_recognised(tmp_path: Path, storage: Storage):
     """b2 is gone, and b4 has what b2 should have, listed or read; b5 has some of it. The kinds stay as they are; the finding,
     the summary, the cause and the report say the new name."""
     with SandboxCluster(tmp_path / "cluster", bookies=5, named=True, storage=[Storage.SORTED] * 3 + [storage] * 2) as cluster:

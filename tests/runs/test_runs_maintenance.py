@@ -9,8 +9,6 @@ from support.audits import Outcome, accounted, audit, audit_ledgers
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
 
-pytestmark = pytest.mark.spark
-
 ON_B2, BESIDE, LOST_BESIDE, LOST_ON_BOTH = (1, 2, 3), 4, 5, 6
 DELAY_S = 900
 SESSION_AND_MARGIN_S = 11
@@ -54,7 +52,7 @@ def flat(outcome: Outcome) -> str:
     return " ".join(outcome.stdout.split())
 
 
-def test_a_silent_bookie_in_maintenance_is_no_page(spark: object, silent: SandboxCluster, tmp_path: Path):
+def test_a_silent_bookie_in_maintenance_is_no_page(silent: SandboxCluster, tmp_path: Path):
     """Its ledgers stay unknown and are counted; what others prove is found all the same."""
     known, unknown = (accounted(audit(silent, tmp_path, **more)) for more in ({"maintenance": "b2"}, {}))
     assert ([], [Kind.BOOKIE_SILENT_YET_REGISTERED]) == (on_bookies(known), on_bookies(unknown))
@@ -70,13 +68,13 @@ def test_a_silent_bookie_in_maintenance_is_no_page(spark: object, silent: Sandbo
     assert ["3.0"] == [line.rsplit(" ", 1)[1] for line in gauges]
 
 
-def test_unknown_is_not_rounded_to_well_for_it(spark: object, silent: SandboxCluster, tmp_path: Path):
+def test_unknown_is_not_rounded_to_well_for_it(silent: SandboxCluster, tmp_path: Path):
     """Where nothing is wrong, exit 3: some ledgers could not be judged, whyever."""
     outcome = accounted(audit(silent, tmp_path, ledger_ids=[*ON_B2, BESIDE], maintenance="b2"))
     assert ("INCOMPLETE", 3, []) == (outcome.summary["outcome"], outcome.exit_code, outcome.findings)
 
 
-def test_nobody_waits_for_a_bookie_in_maintenance(spark: object, gone: SandboxCluster, tmp_path: Path):
+def test_nobody_waits_for_a_bookie_in_maintenance(gone: SandboxCluster, tmp_path: Path):
     """It may be restarting, and that is known: no second look at its ledgers, no word on looks too close together."""
     known = accounted(audit(gone, tmp_path, ledger_ids=ON_B2, maintenance="b2"))
     unknown = accounted(audit(gone, tmp_path, ledger_ids=ON_B2))
@@ -89,7 +87,7 @@ def test_nobody_waits_for_a_bookie_in_maintenance(spark: object, gone: SandboxCl
         assert "1 with a cookie and no registration (b2)" in flat(outcome)
 
 
-def test_a_silent_bookie_in_maintenance_makes_no_second_look(spark: object, silent: SandboxCluster, tmp_path: Path):
+def test_a_silent_bookie_in_maintenance_makes_no_second_look(silent: SandboxCluster, tmp_path: Path):
     """Its silence has to be confirmed only where it would accuse."""
     known = accounted(audit(silent, tmp_path, ledger_ids=[BESIDE], maintenance="b2"))
     unknown = accounted(audit(silent, tmp_path, ledger_ids=[BESIDE]))
@@ -98,7 +96,7 @@ def test_a_silent_bookie_in_maintenance_makes_no_second_look(spark: object, sile
     assert [{"bookie_id": "b2", "found": "silent"}] == known.summary["maintenance"]["bookies"]
 
 
-def test_a_bookie_that_is_back_and_a_name_that_none_has_are_said(spark: object, cluster: SandboxCluster, tmp_path: Path):
+def test_a_bookie_that_is_back_and_a_name_that_none_has_are_said(cluster: SandboxCluster, tmp_path: Path):
     """An operator forgets to take a bookie out, and mistypes another."""
     outcome = accounted(audit(cluster, tmp_path, ledger_ids=[BESIDE], maintenance="b2,b9"))
     bookies = {one["bookie_id"]: one["found"] for one in outcome.summary["maintenance"]["bookies"]}

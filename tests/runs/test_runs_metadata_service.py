@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
-from pyspark.sql import SparkSession
 from support.audits import Outcome, accounted, audit
 from support.zookeeper_znodes import Znodes, znodes
 
@@ -19,10 +18,8 @@ from auditor.java import find_java
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.zookeeper_server import zookeeper_jars
-from auditor.spark.stages import Stages
+from auditor.suspects.in_process import InProcessStages
 from auditor.wire import znode_paths
-
-pytestmark = pytest.mark.spark
 
 IMPATIENT = {
     "zookeeper_session_timeout": "1s",
@@ -82,9 +79,7 @@ def says_unreachable(outcome: Outcome, *words: str) -> None:
     assert {} == outcome.summary
 
 
-def test_zookeeper_gone_at_the_second_look_leaves_everything_as_it_was(
-    spark: SparkSession, cluster: SandboxCluster, tmp_path: Path
-):
+def test_zookeeper_gone_at_the_second_look_leaves_everything_as_it_was(cluster: SandboxCluster, tmp_path: Path):
     """Exit 5, no verdict; earlier results and metrics stay, but for the outcome and when that was."""
     metrics = tmp_path / "auditor.prom"
     first = audit(cluster, tmp_path, metrics_textfile=str(metrics))
@@ -100,36 +95,36 @@ def test_zookeeper_gone_at_the_second_look_leaves_everything_as_it_was(
 
 
 def test_zookeeper_gone_while_bookies_are_asked_does_not_matter_to_the_sound(
-    spark: SparkSession, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Nothing is read there any more, so every verdict stands on written evidence."""
     cluster.hold("b2", 2, "0-9")
-    ask = Stages.ask_lists
+    ask = InProcessStages.ask_lists
 
-    def stopping(self: Stages, *arguments: Any) -> None:
+    def stopping(self: InProcessStages, *arguments: Any) -> None:
         cluster._zookeeper.stop()
         ask(self, *arguments)
 
-    monkeypatch.setattr(Stages, "ask_lists", stopping)
+    monkeypatch.setattr(InProcessStages, "ask_lists", stopping)
     outcome = audit(cluster, tmp_path, **IMPATIENT)
     assert (0, ["sound", "sound"]) == (outcome.exit_code, outcome.standings(1, 2))
 
 
 def test_zookeeper_gone_before_the_metadata_is_read_is_no_verdict(
-    spark: SparkSession, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The ids are listed, nothing else is known: unreachable, not an auditor at fault."""
-    read = Stages.read_ledgers
+    read = InProcessStages.read_ledgers
 
-    def stopping(self: Stages, *arguments: Any, **named: Any) -> None:
+    def stopping(self: InProcessStages, *arguments: Any, **named: Any) -> None:
         cluster._zookeeper.stop()
         read(self, *arguments, **named)
 
-    monkeypatch.setattr(Stages, "read_ledgers", stopping)
+    monkeypatch.setattr(InProcessStages, "read_ledgers", stopping)
     says_unreachable(audit(cluster, tmp_path, **IMPATIENT))
 
 
-def test_zookeeper_restarted_between_the_looks_is_not_noticed(spark: SparkSession, cluster: SandboxCluster, tmp_path: Path):
+def test_zookeeper_restarted_between_the_looks_is_not_noticed(cluster: SandboxCluster, tmp_path: Path):
     """A session is had again, and the verdicts are those of a quiet day."""
     outcome = audit(cluster, tmp_path, between=lambda pause: restart(cluster) if pause == 1 else None)
     assert ["sound", "violated"] == outcome.standings(1, 2)
@@ -154,7 +149,6 @@ def test_zookeeper_restarted_between_the_looks_is_not_noticed(spark: SparkSessio
     ids=["no LAYOUT", "unknown LAYOUT", "LAYOUT shut", "bookies shut", "ledgers shut"],
 )
 def test_a_cluster_that_cannot_be_read_is_exit_5(
-    spark: SparkSession,
     cluster: SandboxCluster,
     client: Znodes,
     tmp_path: Path,
@@ -167,9 +161,7 @@ def test_a_cluster_that_cannot_be_read_is_exit_5(
     assert not (tmp_path / "audits" / "latest.json").exists()
 
 
-def test_marks_that_may_not_be_listed_are_read_one_by_one(
-    spark: SparkSession, cluster: SandboxCluster, client: Znodes, tmp_path: Path
-):
+def test_marks_that_may_not_be_listed_are_read_one_by_one(cluster: SandboxCluster, client: Znodes, tmp_path: Path):
     """A ledger that no list names may be marked all the same: its own mark is read, and what may not be read is unknown."""
     for ledger_id in (3, 4, 5):
         cluster.place(ledger_id, cluster.ledger(SOUND))
@@ -182,9 +174,7 @@ def test_marks_that_may_not_be_listed_are_read_one_by_one(
     assert [Kind.UNDERREPLICATED_BEYOND_GRACE] == [Kind(found["kind"]) for found in outcome.of(3)]
 
 
-def test_who_replicates_a_marked_ledger_is_evidence_at_every_look(
-    spark: SparkSession, cluster: SandboxCluster, client: Znodes, tmp_path: Path
-):
+def test_who_replicates_a_marked_ledger_is_evidence_at_every_look(cluster: SandboxCluster, client: Znodes, tmp_path: Path):
     """Listed at the first look, read with the mark at the others: the same worker since the same time; and replay agrees."""
     cluster.place(3, cluster.ledger(SOUND))
     cluster.mark(3, ["b2"], ctime_ms=1)
@@ -197,9 +187,7 @@ def test_who_replicates_a_marked_ledger_is_evidence_at_every_look(
     assert {"holder": "worker-1.example", "since_ms": since_ms} == looks[1] == looks[2]
 
 
-def test_locks_that_may_not_be_listed_hinder_nothing_and_are_told(
-    spark: SparkSession, cluster: SandboxCluster, client: Znodes, tmp_path: Path
-):
+def test_locks_that_may_not_be_listed_hinder_nothing_and_are_told(cluster: SandboxCluster, client: Znodes, tmp_path: Path):
     """Who works on a marked ledger only explains: everything is judged all the same, with a warning that names the znode."""
     cluster.place(3, cluster.ledger(SOUND))
     cluster.mark(3, ["b2"], ctime_ms=1)
@@ -210,7 +198,7 @@ def test_locks_that_may_not_be_listed_hinder_nothing_and_are_told(
     assert any("/underreplication/locks may not be read" in problem for problem in problems)
 
 
-def test_an_empty_cluster_is_no_sound_one_unless_that_is_said(spark: SparkSession, tmp_path: Path):
+def test_an_empty_cluster_is_no_sound_one_unless_that_is_said(tmp_path: Path):
     """Exit 3, or 0 with --allow-empty: a wrong root lists no ledger either."""
     with SandboxCluster(tmp_path / "cluster", 1) as cluster:
         doubted = audit(cluster, tmp_path)
@@ -219,7 +207,7 @@ def test_an_empty_cluster_is_no_sound_one_unless_that_is_said(spark: SparkSessio
         assert (0, "SOUND", 0) == (accepted.exit_code, accepted.summary["outcome"], accepted.summary["ledgers"]["listed"])
 
 
-def test_without_any_bookie_what_metadata_says_is_said(spark: SparkSession, tmp_path: Path):
+def test_without_any_bookie_what_metadata_says_is_said(tmp_path: Path):
     """Nobody is registered, nobody was named: a ledger that cannot be decoded is found all the same."""
     with SandboxCluster(tmp_path / "cluster", bookies=1) as cluster:
         cluster.set_raw(7, b"nonsense")
@@ -236,7 +224,7 @@ def test_a_second_run_on_one_output_is_noticed(cluster: SandboxCluster, tmp_path
     assert [] == list((tmp_path / "audits").glob("run-*"))
 
 
-def test_all_bookies_silent_is_our_network(spark: SparkSession, cluster: SandboxCluster, tmp_path: Path):
+def test_all_bookies_silent_is_our_network(cluster: SandboxCluster, tmp_path: Path):
     """No finding on any bookie, exit 3, and the report says whose fault it looks like."""
     for bookie in ("b1", "b2"):
         cluster.bookie(bookie).behaviour.refuses = True
@@ -245,7 +233,7 @@ def test_all_bookies_silent_is_our_network(spark: SparkSession, cluster: Sandbox
     assert "no bookie answered this host" in " ".join(outcome.stdout.split()).lower()
 
 
-def test_named_ledgers_alone_are_listed(spark: SparkSession, cluster: SandboxCluster, tmp_path: Path):
+def test_named_ledgers_alone_are_listed(cluster: SandboxCluster, tmp_path: Path):
     """--ledgers-from: those and no others, each once; an id that is not there is deleted, not forgotten."""
     outcome = audit(cluster, tmp_path, ledger_ids=[1, 77, 1])
     assert ["sound", "exempt: deleted"] == outcome.standings(1, 77)

@@ -20,14 +20,12 @@ from auditor.stop import StopRequest
 from auditor.telemetry import log
 from auditor.telemetry.progress import Silent
 
-pytestmark = pytest.mark.spark
-
 ON_WIPED = range(1, 7)
 ON_TWIN = range(11, 17)
 
 
 @pytest.fixture(scope="module")
-def outcome(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
     """b2 holds nothing of six ledgers; b4 holds everything of six others but one ledger."""
     with SandboxCluster(tmp_path_factory.mktemp("cluster"), bookies=4, named=True) as cluster:
         for ledger_id in ON_WIPED:

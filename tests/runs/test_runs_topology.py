@@ -30,8 +30,7 @@ def racks(cluster: SandboxCluster) -> None:
     cluster.set_raw("/bookies", rack_map.encode(RACKS))
 
 
-@pytest.mark.spark
-def test_a_replay_judges_by_the_locations_of_its_run(spark: object, cluster: SandboxCluster, tmp_path: Path) -> None:
+def test_a_replay_judges_by_the_locations_of_its_run(cluster: SandboxCluster, tmp_path: Path) -> None:
     """Whatever became of the sources: the locations are written with the run."""
     script = tmp_path / "script"
     script.write_text('#!/bin/sh\nfor a in "$@"; do echo /; done\n')

@@ -12,8 +12,6 @@ from support.audits import accounted, audit
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
 
-pytestmark = pytest.mark.spark
-
 STRIPED = "e3 w2 a2 0:[b1 b2 b3] closed 29"
 SOUND, STALE, LACKING, OLD, YOUNG = 1, 2, 3, 70, 71
 TEN_DAYS_MS = 10 * 24 * 3600 * 1000
@@ -32,7 +30,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
         yield made
 
 
-def test_marks_are_found_and_counted(spark: object, cluster: SandboxCluster, tmp_path: Path) -> None:
+def test_marks_are_found_and_counted(cluster: SandboxCluster, tmp_path: Path) -> None:
     """The old mark without a ledger is a finding on the cluster; the replay says the same from the written looks."""
     outcome = accounted(audit(cluster, tmp_path))
     (found,) = outcome.findings
@@ -48,7 +46,7 @@ def test_marks_are_found_and_counted(spark: object, cluster: SandboxCluster, tmp
     assert ["exempt: marked_underreplicated"] * 2 == outcome.standings(STALE, LACKING)
 
 
-def test_a_mark_that_is_gone_at_the_second_look_is_no_finding(spark: object, cluster: SandboxCluster, tmp_path: Path) -> None:
+def test_a_mark_that_is_gone_at_the_second_look_is_no_finding(cluster: SandboxCluster, tmp_path: Path) -> None:
     """The delay was waited for, then it was not there any more."""
 
     def between(_pause: int) -> None:
@@ -62,13 +60,13 @@ def test_a_mark_that_is_gone_at_the_second_look_is_no_finding(spark: object, clu
     assert any(50 < pause <= 60 for pause in outcome.pauses_s)
 
 
-def test_a_run_of_a_part_speaks_of_its_ledgers_alone(spark: object, cluster: SandboxCluster, tmp_path: Path) -> None:
+def test_a_run_of_a_part_speaks_of_its_ledgers_alone(cluster: SandboxCluster, tmp_path: Path) -> None:
     """Marks of ledgers that were not named are neither found nor counted."""
     outcome = accounted(audit(cluster, tmp_path, ledger_ids=[SOUND, STALE]))
     assert ([], 1, 1) == (outcome.findings, outcome.summary["marks"]["total"], outcome.summary["marks"]["stale"])
 
 
-def test_each_copy_was_listed(spark: object, cluster: SandboxCluster, tmp_path: Path) -> None:
+def test_each_copy_was_listed(cluster: SandboxCluster, tmp_path: Path) -> None:
     """Of the one judged ledger that is not marked: thirty entries, two copies each."""
     summary = accounted(audit(cluster, tmp_path)).summary
     assert ({"expected": 60, "listed": 60, "read": 0, "assumed": 0}, 1.0) == (summary["copies"], summary["verified_ratio"])

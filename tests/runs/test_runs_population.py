@@ -14,13 +14,9 @@ from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.summary.listings import AGAIN, FIRST, WHERE
 
-pytestmark = pytest.mark.spark
-
 THEN = 120
 LINE = THEN // 2
 """Ledgers that are enough at the default drop of 50 %."""
-APART = 10_000
-"""Ledger ids that share one parent in the hierarchical layouts."""
 
 
 class Ledgers:
@@ -46,7 +42,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledgers]:
 
 
 @pytest.fixture(scope="module")
-def first_run(spark: object, cluster: Ledgers, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def first_run(cluster: Ledgers, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An output directory with one run, which listed all ledgers."""
     home = tmp_path_factory.mktemp("first")
     cluster.leave(THEN)
@@ -166,25 +162,6 @@ def test_a_number_that_an_operator_accepts_is_the_measure_at_once(ledgers: Ledge
     assert ([], None) == (accepted.findings, listed_again(accepted))
     assert LINE - 1 == accepted.summary["population"]["baseline_listed"]
     assert [] == accounted(audit(ledgers, tmp_path)).findings
-
-
-def test_a_listing_in_portions_is_made_again_in_portions(spark: object, cluster: Ledgers, tmp_path: Path):
-    """Where the ledgers lie under many parents each listing is a Spark job of its own."""
-    ledgers = cluster
-    ledgers.leave(0)
-    empty, output = ledgers.cluster.ledger("e2 w2 a2  0:[b1 b2]  closed -1"), str(tmp_path / "portions")
-    far_apart = [n * APART for n in range(1, THEN + 1)]
-    ledgers.cluster.add_ledgers(dict.fromkeys(far_apart, empty))
-    try:
-        assert 0 == audit(ledgers, tmp_path, output=output).exit_code
-        for ledger_id in far_apart[LINE - 1 :]:
-            ledgers.cluster.delete_ledger(ledger_id)
-        outcome = accounted(audit(ledgers, tmp_path, output=output))
-    finally:
-        for ledger_id in far_apart[: LINE - 1]:
-            ledgers.cluster.delete_ledger(ledger_id)
-    assert ([Kind.LEDGER_POPULATION_DROPPED], LINE - 1) == (outcome.kinds, listed_again(outcome))
-    assert str(LINE * APART) in outcome.findings[0]["witness"]
 
 
 def copied(tmp_path: Path, name: str) -> Path:
