@@ -11,8 +11,6 @@ from support.command_line import LOST, at, cluster_with_a_loss, command_here
 
 from auditor.sandbox.cluster import SandboxCluster
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
@@ -20,7 +18,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
         yield cluster
 
 
-def test_runs_are_pruned_and_each_log_line_is_json(spark: object, cluster: SandboxCluster, tmp_path: Path):
+def test_runs_are_pruned_and_each_log_line_is_json(cluster: SandboxCluster, tmp_path: Path):
     """--keep-runs 1 leaves the newest and a directory that is no run's; the log is an object a line, each violation whole."""
     out = tmp_path / "out"
     old = [out / f"run-2020010{day}T000000Z-00000{day}" for day in (1, 2, 3)]
@@ -42,10 +40,16 @@ def test_runs_are_pruned_and_each_log_line_is_json(spark: object, cluster: Sandb
     assert ["mine", Path(told["run_dir"]).name] == left
 
 
-def test_a_dry_run_asks_no_bookie_and_leaves_nothing(spark: object, cluster: SandboxCluster, tmp_path: Path):
+@pytest.mark.parametrize("ledgers_max", ["5000", pytest.param("0", marks=pytest.mark.spark)], ids=["in process", "on Spark"])
+def test_a_dry_run_asks_no_bookie_and_leaves_nothing(
+    request: pytest.FixtureRequest, cluster: SandboxCluster, tmp_path: Path, ledgers_max: str
+):
     """It says requests, bytes and minutes; the bookies counted nothing."""
+    if ledgers_max == "0":
+        request.getfixturevalue("spark")
     before = [dict(cluster.bookie(b).operations) for b in cluster.bookie_ids]
-    done = command_here("run", *at(cluster), "--output", str(tmp_path / "out"), "--dry-run")
+    way = ("--ledgers-in-process-max", ledgers_max)
+    done = command_here("run", *at(cluster), "--output", str(tmp_path / "out"), "--dry-run", *way)
     assert 0 == done.returncode, done.stderr
     assert "2 bookies for 18 lists" in done.stdout
     assert before == [dict(cluster.bookie(b).operations) for b in cluster.bookie_ids]

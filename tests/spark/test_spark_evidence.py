@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from support.audits import Outcome, audit, replay_run
+from support.audits import FIRST_LOOK_ON_SPARK, Outcome, audit, replay_run
 
 from auditor.evidence.schemas import (
     ANSWERS,
@@ -64,7 +64,7 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         cluster.place(LOST, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"), {"b1": "5", "b2": "5"}, password=PASSWORD)
         cluster.place(BROKEN, cluster.ledger("e1 w1 a1 0:[b1] closed 9"), password=PASSWORD)
         cluster.set_raw(BROKEN, b"BookieMetadataFormatVersion\t2\n" + b'password: "' + PASSWORD + b'" garbage {')
-        outcome = audit(cluster, tmp_path_factory.mktemp("evidence"))
+        outcome = audit(cluster, tmp_path_factory.mktemp("evidence"), **FIRST_LOOK_ON_SPARK)
         assert outcome.run_dir is not None, outcome.stdout
         yield Run(outcome, outcome.run_dir)
 

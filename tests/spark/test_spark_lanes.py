@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType
-from support.audits import Outcome, audit
+from support.audits import ON_SPARK, Outcome, audit
 
 from auditor.evidence.rows import table
 from auditor.sandbox.bookie import Bookie
@@ -56,7 +56,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 def undisturbed(spark: SparkSession, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     """One audit of the thirteen, and what the bookies counted meanwhile."""
     home = tmp_path_factory.mktemp("undisturbed")
-    outcome = audit(cluster, home, suspects_in_process_max=0)
+    outcome = audit(cluster, home, **ON_SPARK)
     asked = Counter({(b, i): n for b in cluster.bookie_ids for i, n in cluster.bookie(b).asked.items()})
     operations = {operation.name for bookie in bookies(cluster) for operation in bookie.operations}
     open_max = [cluster.listener(bookie).connections_open_max for bookie in cluster.bookie_ids]
@@ -188,7 +188,7 @@ def test_tasks_that_are_killed_are_done_again_and_count_once(
         (tmp_path / stage).mkdir()
         monkeypatch.setattr(home, name, dying(getattr(home, name), tmp_path / stage))
     monkeypatch.setattr(MetadataStore, "listing_partitions", in_two_portions(MetadataStore.listing_partitions))
-    outcome = audit(cluster, tmp_path, suspects_in_process_max=0)
+    outcome = audit(cluster, tmp_path, **ON_SPARK)
     assert [] == [stage for stage in WORKS if not list((tmp_path / stage).iterdir())], "stages in which no task died"
     assert 1 == outcome.exit_code, outcome.stdout
     assert {1} == set(Counter((r["bookie_id"], r["ledger_id"], r["look"]) for r in answers(outcome)).values())

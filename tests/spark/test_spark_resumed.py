@@ -9,8 +9,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
-from pyspark.sql import SparkSession
-from support.audits import Outcome, Pauses, accounted, audit
+from support.audits import FIRST_LOOK_ON_SPARK, Outcome, Pauses, accounted, audit
 
 from auditor.evidence.journal import Journal
 from auditor.evidence.run_directory import Place
@@ -19,7 +18,7 @@ from auditor.sandbox.bookie import Storage
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.stop import Interrupted
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 LEDGERS = range(1, 11)
 SHARD = 5
@@ -59,7 +58,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 
 @pytest.fixture(scope="module")
-def whole(spark: SparkSession, cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def whole(cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """What a run says that nothing cuts down and that goes through in one piece."""
     return accounted(audit(cluster, tmp_path_factory.mktemp("whole")))
 
@@ -90,12 +89,12 @@ def cut_down_at_each(stages: Container[str], stage_written: bool, monkeypatch: p
     return cut
 
 
-def gone_on_with(cluster: SandboxCluster, home: Path) -> tuple[Outcome, int]:
+def gone_on_with(cluster: SandboxCluster, home: Path, **way: str) -> tuple[Outcome, int]:
     """The run, gone on with until it is over, and how often it was cut down."""
     more: dict[str, str] = {}
     for cuts in range(CUTS_MAX):
         try:
-            return audit(cluster, home, shard_ledgers=SHARD, **more), cuts
+            return audit(cluster, home, shard_ledgers=SHARD, **way, **more), cuts
         except CutDown:
             journals = sorted((home / "audits").glob("run-*/journal/*.json"))
             more = {"resume": journals[0].parts[-3].removeprefix("run-")} if journals else {}
@@ -135,8 +134,15 @@ class Every:
     ("stages", "stage_written"),
     [
         pytest.param(SOME, False, id="not written down yet"),
-        pytest.param(Every(), False, id="every stage, not written down yet", marks=pytest.mark.long),
-        pytest.param(Every(), True, id="every stage, written down", marks=pytest.mark.long),
+        pytest.param(Every(), False, id="every stage, not written down yet"),
+        pytest.param(Every(), True, id="every stage, written down"),
+    ],
+)
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param({}, id="in process"),
+        pytest.param(FIRST_LOOK_ON_SPARK, id="on Spark", marks=[pytest.mark.spark, pytest.mark.long]),
     ],
 )
 def test_a_run_cut_down_again_and_again_says_the_same(
@@ -144,13 +150,17 @@ def test_a_run_cut_down_again_and_again_says_the_same(
     whole: Outcome,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
     stages: Container[str],
     stage_written: bool,
+    way: dict[str, str],
 ):
     """Whatever was written stays, what was half done is done again: verdicts, findings and counts are those of a whole run."""
+    if way:
+        request.getfixturevalue("spark")
     before = asked_of(cluster)
     cut = cut_down_at_each(stages, stage_written, monkeypatch)
-    outcome, cuts = gone_on_with(cluster, tmp_path)
+    outcome, cuts = gone_on_with(cluster, tmp_path, **way)
     assert len(cut) == cuts == len(set(cut))
     assert set(SOME) <= set(cut)
     assert said(whole) == said(outcome)
@@ -188,7 +198,6 @@ def test_the_pause_is_made_again_by_the_run_that_goes_on(
 
 @pytest.mark.parametrize(("expected", "is_back"), [([], True), ([Kind.BOOKIE_LOST_UNNOTICED], False)])
 def test_a_bookie_that_came_back_and_went_again_was_not_lost(
-    spark: object,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     expected: list[Kind],

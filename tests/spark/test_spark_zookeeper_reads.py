@@ -8,14 +8,12 @@ from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
-from support.audits import accounted, audit, audit_ledgers
+from support.audits import FIRST_LOOK_ON_SPARK, accounted, audit, audit_ledgers
 from support.zookeeper_proxy import DroppingProxy, refusing
 
 from auditor.evidence.journal import Journal
 from auditor.evidence.run_directory import Place
 from auditor.sandbox.cluster import SandboxCluster
-
-pytestmark = pytest.mark.spark
 
 STRIPED = "e3 w2 a2 0:[b1 b2 b3] closed 29"
 HMAC = "e3 w2 a2 0:[b1 b2 b3] closed 29 hmac"
@@ -48,15 +46,28 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 
 @pytest.fixture
-def proxied(spark: object, cluster: SandboxCluster) -> Iterator[Proxied]:
+def proxied(cluster: SandboxCluster) -> Iterator[Proxied]:
     port = int(cluster.zookeeper_hosts.rpartition(":")[2])
     with refusing(port) as proxy:
         yield Proxied(cluster, proxy)
 
 
-def test_each_read_counts_once(proxied: Proxied, tmp_path: Path) -> None:
+@pytest.fixture
+def way(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Who takes the first look, with a Spark session where it is Spark."""
+    if request.param:
+        request.getfixturevalue("spark")
+    return dict(request.param)
+
+
+IN_PROCESS = pytest.param({}, id="in process")
+ON_SPARK = pytest.param(FIRST_LOOK_ON_SPARK, id="on Spark", marks=pytest.mark.spark)
+
+
+@pytest.mark.parametrize("way", [IN_PROCESS, ON_SPARK], indirect=True)
+def test_each_read_counts_once(way: dict[str, str], proxied: Proxied, tmp_path: Path) -> None:
     """Listing, marks, locks, registrations, cookies, cluster facts, metadata and passwords, by driver and tasks."""
-    outcome = accounted(audit(proxied, tmp_path))
+    outcome = accounted(audit(proxied, tmp_path, **way))
     assert proxied.reads() == outcome.summary["requests"]["zookeeper_reads"] > 40
     totals = outcome.summary["request_totals"]["zookeeper_reads"]
     assert {"answered": proxied.reads(), "failed": 0} == totals
@@ -75,9 +86,19 @@ class CutDown(BaseException):
     """The end of a process, as far as it can be had without one."""
 
 
-@pytest.mark.parametrize("last", ["listing", "look 1 shard 0: metadata", "look 2 shard 0: metadata", "verdicts"])
+@pytest.mark.parametrize(
+    ("last", "way"),
+    [
+        ("listing", {}),
+        ("look 1 shard 0: metadata", {}),
+        pytest.param("look 1 shard 0: metadata", FIRST_LOOK_ON_SPARK, id="on Spark", marks=pytest.mark.spark),
+        ("look 2 shard 0: metadata", {}),
+        ("verdicts", {}),
+    ],
+    indirect=["way"],
+)
 def test_a_run_that_went_on_counts_all_its_processes(
-    proxied: Proxied, tmp_path: Path, last: str, monkeypatch: pytest.MonkeyPatch
+    way: dict[str, str], proxied: Proxied, tmp_path: Path, last: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cut down when a stage was just written, and gone on with: nothing is lost and nothing is there twice."""
     once = Journal.once
@@ -91,14 +112,15 @@ def test_a_run_that_went_on_counts_all_its_processes(
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "once", cut)
         with pytest.raises(CutDown):
-            audit(proxied, tmp_path)
+            audit(proxied, tmp_path, **way)
     (run,) = (tmp_path / "audits").glob("run-*")
-    outcome = accounted(audit(proxied, tmp_path, resume=run.name.removeprefix("run-")))
+    outcome = accounted(audit(proxied, tmp_path, resume=run.name.removeprefix("run-"), **way))
     assert proxied.reads() == outcome.summary["requests"]["zookeeper_reads"]
 
 
+@pytest.mark.parametrize("way", [IN_PROCESS, ON_SPARK], indirect=True)
 def test_a_stage_that_was_cut_down_and_done_again_counts_once(
-    proxied: Proxied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: dict[str, str], proxied: Proxied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a stage wrote before its run was cut down is removed, its counts with it."""
     last, write = "look 1 shard 0: metadata", Place.write_text
@@ -111,9 +133,9 @@ def test_a_stage_that_was_cut_down_and_done_again_counts_once(
     with monkeypatch.context() as patch:
         patch.setattr(Place, "write_text", cut)
         with pytest.raises(CutDown):
-            audit(proxied, tmp_path)
+            audit(proxied, tmp_path, **way)
     (run,) = (tmp_path / "audits").glob("run-*")
-    outcome = accounted(audit(proxied, tmp_path, resume=run.name.removeprefix("run-")))
+    outcome = accounted(audit(proxied, tmp_path, resume=run.name.removeprefix("run-"), **way))
     rows = ds.dataset(run / "evidence" / "ledgers", format="parquet").to_table(filter=ds.field("look") == 1)
     assert 40 <= sum(filter(None, rows["zookeeper_reads"].to_pylist())) <= 40 + 10, "each ledger once, and a probe a task"
     assert proxied.reads() > outcome.summary["requests"]["zookeeper_reads"]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from support.audits import Outcome, accounted, audit, replay_run
+from support.audits import FIRST_LOOK_ON_SPARK, Outcome, accounted, audit, replay_run
 from support.model.engines import SETTINGS, ordered, written_out
 from support.model.properties import wrong_bookies, wrong_verdicts
 from support.model.rows import CopyFacts, Row, Told, flat
@@ -35,7 +35,7 @@ def on_spark(metadata_service_uri: str, workdir: Path, **more: object) -> SparkR
 
     The caller has the fixture `spark`. 2 to 5 s.
     """
-    settings: dict[str, Any] = {**SETTINGS, "allow_empty": True, **more}
+    settings: dict[str, Any] = {**SETTINGS, **FIRST_LOOK_ON_SPARK, "allow_empty": True, **more}
     outcome = accounted(audit(metadata_service_uri, workdir, **settings))
     assert outcome.run_dir is not None
     verdicts = place(str(outcome.run_dir)).read_table("verdicts", VERDICTS)
