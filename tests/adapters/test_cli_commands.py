@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 from support.command_line import LOST, PROJECT, Done, at, cluster_with_a_loss, command, command_here
 
@@ -127,7 +128,6 @@ def test_single_ledgers_as_json(cluster: SandboxCluster):
     assert 1 == done.returncode
 
 
-@pytest.mark.spark
 def test_a_run_and_what_it_leaves(cluster: SandboxCluster, tmp_path: Path):
     """Exit 1, stdout is the report alone, stderr silent when told so; files, metrics, and reports of it again."""
     metrics = tmp_path / "a.prom"
@@ -210,10 +210,18 @@ def test_doctor_says_what_is_missing(tmp_path: Path):
     assert "Traceback" not in broken.stderr
 
 
-@pytest.mark.spark
-def test_a_run_without_java_is_exit_5(cluster: SandboxCluster, tmp_path: Path):
-    """Spark cannot be started: said in a sentence, with where to look."""
+def test_few_ledgers_are_audited_without_java(cluster: SandboxCluster, tmp_path: Path):
+    """What Spark would not do better is done without it."""
     done = command("run", *at(cluster), "--output", str(tmp_path / "out"), **without_java(tmp_path))
+    assert 1 == done.returncode, done.stdout + done.stderr
+    (build,) = [x for x in next((tmp_path / "out").glob("run-*/metrics.prom")).read_text().splitlines() if "build_info{" in x]
+    assert f'spark_version="{pyspark.__version__}"' in build
+
+
+def test_a_run_without_java_that_needs_spark_is_exit_5(cluster: SandboxCluster, tmp_path: Path):
+    """Spark cannot be started: said in a sentence, with where to look."""
+    way = ("--ledgers-in-process-max", "0")
+    done = command("run", *at(cluster), "--output", str(tmp_path / "out"), *way, **without_java(tmp_path))
     assert 5 == done.returncode, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1].startswith(MACHINE.format("UNREACHABLE"))
     assert "Java" in done.stdout

@@ -13,7 +13,7 @@ from support.started_command import Started, in_session, started
 
 from auditor.sandbox.cluster import SandboxCluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 LATEST = b'{"run": "run-20200101T000000Z-000000"}\n'
 
@@ -34,11 +34,12 @@ STAGES: dict[str, tuple[signal.Signals, Callable[[Started], bool]]] = {
     "set up": (signal.SIGINT, temporary("auditor-demo-*")),
     "ZooKeeper starts": (signal.SIGTERM, temporary("auditor-demo-*/zookeeper/zookeeper.log")),
     "seeding": (signal.SIGINT, temporary("auditor-demo-*/zookeeper/data/version-2/log.*")),
-    "Spark starts": (signal.SIGTERM, says("An embedded cluster was started")),
+    "the audit starts": (signal.SIGTERM, says("An embedded cluster was started")),
     "ask": (signal.SIGTERM, output("run-*/evidence/answers")),
 }
 """Where `auditor demo` is told to stop, by which signal, and how to see that it is there. Its audit is that of `run`."""
 STAGES_OF_A_RUN: dict[str, tuple[signal.Signals, Callable[[Started], bool]]] = {
+    "Spark starts": (signal.SIGTERM, output("run-*/evidence/listing")),
     "load": (signal.SIGINT, output("run-*/evidence/ledgers")),
     "ask": (signal.SIGINT, output("run-*/evidence/answers")),
     "between the looks": (signal.SIGTERM, output("run-*/steps/look-1-judging-1/*.parquet")),
@@ -48,6 +49,8 @@ STAGES_OF_A_RUN: dict[str, tuple[signal.Signals, Callable[[Started], bool]]] = {
 """Likewise of `auditor run`, which has more to lose: an earlier result."""
 LIKE_ANOTHER = frozenset({"load", "second look"})
 """Stages of a run at which a Spark job is at work, as at "ask": the long form stops there too."""
+IN_PROCESS = frozenset({"between the looks"})
+"""Stages of a run at which it is stopped without Spark."""
 OF_THE_AUDIT = frozenset({"ask"})
 """Stages of a demo at which it is stopped as a run is, and as one that is killed: the long form."""
 
@@ -90,14 +93,16 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
         yield cluster
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("stage", quick_but(STAGES_OF_A_RUN, LIKE_ANOTHER))
 def test_a_run_that_is_stopped_leaves_earlier_results_as_they_were(cluster: SandboxCluster, tmp_path: Path, stage: str):
     """latest.json to the byte, no summary, no temporary file; the cluster goes on."""
     number, there = STAGES_OF_A_RUN[stage]
     delay = "30s" if stage == "between the looks" else "2s"
-    with started(
-        tmp_path, "run", "--metadata-service-uri", cluster.metadata_service_uri, "--second-look-delay", delay
-    ) as command:
+    words = ["--metadata-service-uri", cluster.metadata_service_uri, "--second-look-delay", delay]
+    if stage not in IN_PROCESS:
+        words += ["--suspects-in-process-max", "0"]
+    with started(tmp_path, "run", *words) as command:
         (command.output / "latest.json").write_bytes(LATEST)
         command.reach(there)
         stopped(command, number)
@@ -107,9 +112,10 @@ def test_a_run_that_is_stopped_leaves_earlier_results_as_they_were(cluster: Sand
     assert all(cluster.listener(bookie).is_listening for bookie in cluster.bookie_ids)
 
 
+@pytest.mark.spark
 def test_a_demo_that_is_killed_leaves_no_process(tmp_path: Path):
     """SIGKILL to the auditor alone: ZooKeeper, the JVM and the workers end by themselves."""
-    with started(tmp_path, "demo", "--second-look-delay", "30s") as command:
+    with started(tmp_path, "demo", "--second-look-delay", "30s", "--ledgers-in-process-max", "0") as command:
         command.reach(output("run-*/evidence/answers"))
         assert len(in_session(command.pid)) > 2, "ZooKeeper and Spark should be running"
         os.kill(command.pid, signal.SIGKILL)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from faults.playing import SEED
-from support.audits import JudgedLedger, Outcome, accounted, audit, audit_ledgers
+from support.audits import FIRST_LOOK_ON_SPARK, JudgedLedger, Outcome, accounted, audit, audit_ledgers
 from support.real_bookkeeper import LOG4J2_WARN
 from support.real_cluster import RealCluster
 from support.real_jars import bookkeeper_jars
@@ -207,7 +207,9 @@ def some_ledgers(cluster: RealCluster) -> Outcome:
 
 def whole_run(cluster: RealCluster, tmp_path: Path) -> Outcome:
     """`auditor run`, which waits for its second look: bookies go and come back meanwhile."""
-    return accounted(audit(cluster, tmp_path, stop=StopRequest(), second_look_delay="2s", rpc_timeout="5s"))
+    return accounted(
+        audit(cluster, tmp_path, stop=StopRequest(), second_look_delay="2s", rpc_timeout="5s", **FIRST_LOOK_ON_SPARK)
+    )
 
 
 def churned(

@@ -14,7 +14,7 @@ from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS
 from auditor.model.finding import Kind
 
-pytestmark = [pytest.mark.real, pytest.mark.spark]
+pytestmark = pytest.mark.real
 
 CONFIRMING_READS_MAX = 16
 """The product's default: reads for one (ledger, bookie) at one look."""
@@ -42,7 +42,7 @@ BESIDE_UNABLE, LOST_BESIDE_UNABLE, LOST_DESPITE_UNABLE = 101, 102, 103
 
 
 @pytest.fixture(scope="module")
-def wiped(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def wiped(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """b2 is back with empty folders and answers ENOLEDGER to every question; b3 lacks one entry of one ledger."""
     with RealCluster(tmp_path_factory.mktemp("wiped"), bookies=3) as cluster:
         texts = {ledger_id: text for ledger_id, (text, _, _) in NAMING_WIPED.items()} | BESIDE_WIPED
@@ -115,7 +115,7 @@ def test_a_wiped_bookie_is_few_lines_in_the_report(wiped: Outcome) -> None:
 
 
 @pytest.fixture(scope="module")
-def unable(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def unable(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """b3 has DbLedgerStorage, which never answers the question about a ledger it holds; no entry is read in its place."""
     storages = ["SortedLedgerStorage", "SortedLedgerStorage", "DbLedgerStorage"]
     with RealCluster(tmp_path_factory.mktemp("unable"), bookies=3, storage=storages) as cluster:
@@ -162,7 +162,7 @@ def test_no_time_out_is_paid_twice(unable: Outcome) -> None:
 
 
 @pytest.fixture(scope="module")
-def all_silent(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def all_silent(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """Every bookie is registered and nobody listens."""
     with RealCluster(tmp_path_factory.mktemp("silent"), bookies=2) as cluster:
         for ledger_id in (1, 2):

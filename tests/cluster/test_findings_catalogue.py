@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from support.audits import Outcome, accounted, audit, audit_ledgers, replay_run
+from support.audits import FIRST_LOOK_ON_SPARK, Outcome, accounted, audit, audit_ledgers, replay_run
 from support.real_cluster import RealCluster
 
 from auditor.model.finding import CATALOGUE, Kind, Subject
@@ -313,7 +313,7 @@ def racks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def outcome(cluster: RealCluster, racks: dict[str, str], spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """The one audit of all stories."""
-    return accounted(audit(cluster, tmp_path_factory.mktemp("audit"), **racks))
+    return accounted(audit(cluster, tmp_path_factory.mktemp("audit"), **racks, **FIRST_LOOK_ON_SPARK))
 
 
 @pytest.fixture(scope="module")

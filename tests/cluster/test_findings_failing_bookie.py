@@ -15,13 +15,13 @@ from auditor.sandbox.listener import Listener
 from auditor.sandbox.loop_thread import LoopThread
 from auditor.wire import bookie_registration
 
-pytestmark = [pytest.mark.real, pytest.mark.spark]
+pytestmark = pytest.mark.real
 
 LEDGERS = range(1, 5)
 
 
 @pytest.fixture(scope="module")
-def failing(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def failing(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """Beside two real bookies the sandbox's b9, registered in the same ZooKeeper, which refuses every request. No damage to the
     files of a real bookie that was tried made each of its answers an error status."""
     listener, loop = Listener(Bookie(Behaviour(refuses=True))), LoopThread("refusing-bookie")
@@ -49,7 +49,7 @@ def test_a_bookie_whose_every_answer_is_an_error_is_found(failing: Outcome) -> N
     assert ["indeterminate: bookie_refused"] * 4 == failing.standings(*LEDGERS)
 
 
-def test_a_bookie_with_the_folders_of_one_that_is_gone_is_its_new_name(spark: object, tmp_path: Path) -> None:
+def test_a_bookie_with_the_folders_of_one_that_is_gone_is_its_new_name(tmp_path: Path) -> None:
     """b2's folders lie in b4's place, whose cookie and id are its own; the ledgers still name b2."""
     with RealCluster(tmp_path / "cluster", bookies=4) as cluster:
         for ledger_id in LEDGERS:

@@ -13,7 +13,7 @@ from support.real_cluster import RealCluster
 from auditor.model.finding import Kind
 from auditor.model.ledger import DigestType
 
-pytestmark = [pytest.mark.real, pytest.mark.spark]
+pytestmark = pytest.mark.real
 
 FIRST = 400_000
 """Ledger ids of this module on the shared cluster: far from those that its tests draw."""
@@ -120,7 +120,7 @@ def by_client(shared_cluster: RealCluster) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def outcome(
-    shared_cluster: RealCluster, by_client: dict[str, int], spark: object, tmp_path_factory: pytest.TempPathFactory
+    shared_cluster: RealCluster, by_client: dict[str, int], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Outcome]:
     """One audit of them all, and of nothing else on the shared cluster."""
     cluster = shared_cluster

@@ -17,7 +17,7 @@ from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
 
-pytestmark = [pytest.mark.real, pytest.mark.spark]
+pytestmark = pytest.mark.real
 
 ONE_ENTRY, ONE_ENTRY_TWICE, PAGE_AND_ONE, TWO_PAGES_AND_ONE, MIXED = range(410_000, 410_005)
 LOST_ONE_ENTRY, LOST_LAST, LOST_BESIDE = range(410_010, 410_013)
@@ -47,7 +47,7 @@ LOSSES = {
 
 
 @pytest.fixture(scope="module")
-def outcome(shared_cluster: RealCluster, spark: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
+def outcome(shared_cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
     """One audit of them all, before any index page is flushed."""
     for ledger_id, defect in DEFECTS.items():
         shared_cluster.place(ledger_id, shared_cluster.ledger(defect.text))

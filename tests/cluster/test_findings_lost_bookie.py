@@ -14,7 +14,7 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Kind
 from auditor.wire import bookie_registration
 
-pytestmark = [pytest.mark.real, pytest.mark.spark]
+pytestmark = pytest.mark.real
 
 SESSION_S = ClusterFacts("", (), "", "", None, False, None).session_timeout_ms / 1000
 MARGIN_S = 1.0
@@ -37,7 +37,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 
 @pytest.fixture
-def audited(cluster: RealCluster, spark: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Audited:
+def audited(cluster: RealCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Audited:
     """An audit whose pauses are not slept, but have passed by the clock that dates the looks at bookies."""
 
     def run(between: Callable[[int], object] | None = None, **settings: object) -> Outcome:
@@ -91,7 +91,7 @@ def test_the_second_look_delay_may_be_longer(cluster: RealCluster, audited: Audi
 
 
 def test_a_later_run_accuses_where_one_may_not_wait_so_long(
-    cluster: RealCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: object
+    cluster: RealCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two hours and a session later, by the clock: the last run saw it unregistered already."""
     cluster.set_lost_bookie_recovery_delay(7200)

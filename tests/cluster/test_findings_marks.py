@@ -12,7 +12,7 @@ from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
 
-pytestmark = [pytest.mark.real, pytest.mark.spark]
+pytestmark = pytest.mark.real
 
 SOUND, OLD, YOUNG, STALE = 1, 70, 71, 72
 TEN_DAYS_MS = 10 * 24 * 3600 * 1000
@@ -32,7 +32,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
         yield made
 
 
-def test_the_mark_of_a_deleted_ledger_is_found(spark: object, cluster: RealCluster, tmp_path: Path) -> None:
+def test_the_mark_of_a_deleted_ledger_is_found(cluster: RealCluster, tmp_path: Path) -> None:
     """Beyond its grace, at two looks; the young one is counted, and so is the stale one, whose copies real bookies list."""
     outcome = accounted(audit(cluster, tmp_path))
     assert [Kind.MARK_WITHOUT_LEDGER] == outcome.kinds
@@ -44,7 +44,7 @@ def test_the_mark_of_a_deleted_ledger_is_found(spark: object, cluster: RealClust
     assert ["sound", "exempt: marked_underreplicated"] == outcome.standings(SOUND, STALE)
 
 
-def test_a_mark_that_is_removed_meanwhile_is_no_finding(spark: object, cluster: RealCluster, tmp_path: Path) -> None:
+def test_a_mark_that_is_removed_meanwhile_is_no_finding(cluster: RealCluster, tmp_path: Path) -> None:
     """As a replication worker does with the mark of a ledger that does not exist."""
     path = found_path(accounted(audit(cluster, tmp_path)).findings)
     outcome = accounted(audit(cluster, tmp_path, between=lambda _: cluster.delete_raw(path), second_look_delay="60s"))

@@ -12,7 +12,7 @@ from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
 
-pytestmark = [pytest.mark.real, pytest.mark.spark]
+pytestmark = pytest.mark.real
 
 THEN = 120
 LINE = THEN // 2
@@ -36,7 +36,7 @@ def flat(outcome: Outcome) -> str:
     return " ".join(outcome.stdout.split())
 
 
-def test_a_bookie_in_maintenance_is_no_page(spark: object, cluster: RealCluster, tmp_path: Path) -> None:
+def test_a_bookie_in_maintenance_is_no_page(cluster: RealCluster, tmp_path: Path) -> None:
     """Killed, its registration still there: known, it is told; unknown, it is found. Its ledger is unknown either way."""
     cluster.stop_bookie("b2")
     try:
@@ -53,7 +53,7 @@ def test_a_bookie_in_maintenance_is_no_page(spark: object, cluster: RealCluster,
     assert "In planned maintenance: b2 registered and silent. 1 ledger could not be judged for no other reason." in flat(known)
 
 
-def test_ledgers_that_vanished_are_found_and_a_few_are_not(spark: object, cluster: RealCluster, tmp_path: Path) -> None:
+def test_ledgers_that_vanished_are_found_and_a_few_are_not(cluster: RealCluster, tmp_path: Path) -> None:
     """Half of them gone is within the line; one more, at two listings, is a finding on the cluster."""
     assert [] == accounted(audit(cluster, tmp_path)).findings
     for ledger_id in range(FIRST_EMPTY, FIRST_EMPTY + LINE):

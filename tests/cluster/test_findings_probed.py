@@ -19,8 +19,6 @@ from auditor.model.finding import Kind
 from auditor.model.ledger import DigestType, LedgerMetadata
 from auditor.sandbox.cluster import SandboxCluster
 
-pytestmark = pytest.mark.spark
-
 DB = "DbLedgerStorage"
 PASSWORD = b"it's a secret"
 PROBES = 3
@@ -111,7 +109,7 @@ def wipe(cluster: Cluster, bookie: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def outcome(cluster: Cluster, spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def outcome(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """One run of the whole cluster with the default number of probes."""
     return accounted(audit(cluster, tmp_path_factory.mktemp("run"), probe_entries=PROBES))
 

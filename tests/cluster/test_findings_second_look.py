@@ -21,7 +21,7 @@ from auditor.first_checker.recheck import WAITED_LOOKS_MAX
 from auditor.model.finding import Kind
 from auditor.wire import ledger_metadata, znode_paths
 
-pytestmark = [pytest.mark.real, pytest.mark.spark]
+pytestmark = pytest.mark.real
 
 LOOKS_MAX = 3
 DAY_MS = 24 * 3600 * 1000
@@ -107,7 +107,7 @@ def meanwhile(cluster: RealCluster, base: int) -> Callable[[int], None]:
 
 @pytest.fixture(scope="module", params=list(BASES))
 def told(
-    request: pytest.FixtureRequest, shared_cluster: RealCluster, spark: object, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, shared_cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Told]:
     """The stories told to `auditor run` and to `auditor ledger`."""
     base = BASES[request.param]
@@ -217,7 +217,7 @@ def test_nothing_else_is_found(told: Told) -> None:
     assert 1 == told.outcome.exit_code
 
 
-def test_bookie_paused_at_the_first_look(real_cluster: Callable[..., RealCluster], spark: object, tmp_path: Path) -> None:
+def test_bookie_paused_at_the_first_look(real_cluster: Callable[..., RealCluster], tmp_path: Path) -> None:
     """Stopped at the first look and going on before the second: its ledgers are SOUND, and nothing is said of its silence."""
     cluster = real_cluster(bookies=3)
     for ledger_id in range(1, 6):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.audits import Outcome, accounted, audit, audit_ledgers
+from support.audits import FIRST_LOOK_ON_SPARK, Outcome, accounted, audit, audit_ledgers
 from support.java_auditor import STUCK_S, JavaAuditor, JavaRun
 from support.java_cases import (
     BAD_MARKS,
@@ -131,7 +131,7 @@ def told(cluster: RealCluster, java: JavaAuditor, spark: object, tmp_path_factor
     told = Told({}, {}, {}, {})
     with unparsable_mark(cluster):
         with bad_mark_names(cluster):
-            outcome = accounted(audit(cluster, tmp_path_factory.mktemp("ours"), probe_entries="0"))
+            outcome = accounted(audit(cluster, tmp_path_factory.mktemp("ours"), probe_entries="0", **FIRST_LOOK_ON_SPARK))
         for case in (case for case in CASES if not case.is_alone):
             _keep(told, case, _ask_java(case, cluster, java), outcome)
     time.sleep(max(0.0, marked_at_s + GRACE_S + 0.2 - time.monotonic()))  # marks must be old enough

@@ -18,7 +18,7 @@ from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
 
-pytestmark = [pytest.mark.real, pytest.mark.spark]
+pytestmark = pytest.mark.real
 
 DB = "DbLedgerStorage"
 FIRST_ID = 470_000
@@ -65,7 +65,7 @@ def await_listed(host: str, port: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def outcome(cluster: RealCluster, listers: Path, spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def outcome(cluster: RealCluster, listers: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """One run with listers."""
     return accounted(audit(cluster, tmp_path_factory.mktemp("run"), lister_map=str(listers)))
 

@@ -17,7 +17,7 @@ from faults.detector import May
 from faults.plans import Faults, Plan
 from faults.scene import ALL, Act, owed
 from faults.told import Row, Told, answers_of, of_command, of_run, reads_of
-from support.audits import Outcome, accounted, audit, audit_ledgers
+from support.audits import FIRST_LOOK_ON_SPARK, Outcome, accounted, audit, audit_ledgers
 
 from auditor.commands import ledger as ledger_command
 from auditor.evidence.rows import answer_row, read_row, table
@@ -95,8 +95,8 @@ def by_command(act: Act, plan: Plan, between: Pause = lambda pause: None) -> Pla
 
 
 def by_job(act: Act, plan: Plan, tmp_path: Any, between: Pause = lambda pause: None) -> Played:
-    """`auditor run`; the test asks for the fixture `spark`."""
-    settings: dict[str, Any] = {**WAITS, **plan.settings}
+    """`auditor run` on Spark; the test asks for the fixture `spark`."""
+    settings: dict[str, Any] = {**WAITS, **FIRST_LOOK_ON_SPARK, **plan.settings}
     outcome = audit(act, tmp_path, between=_pauses(act, plan, between), **settings)
     return Played(outcome, told_by(outcome) if outcome.verdicts else Told([], [], in_order=False))
 

@@ -28,7 +28,8 @@ from support.started_command import Started, started
 
 SHARD_LEDGERS = 9
 """The scene's eighteen ledgers make two shards."""
-SETTINGS = ("--shard-ledgers", str(SHARD_LEDGERS), "--second-look-delay", "0s", "--rpc-timeout", "60s",
+SETTINGS = ("--ledgers-in-process-max", "0", "--shard-ledgers", str(SHARD_LEDGERS),
+            "--second-look-delay", "0s", "--rpc-timeout", "60s",
             "--zookeeper-retries", "1", "--zookeeper-connect-timeout", "10s")  # fmt: skip
 """Of every life. A time-out on a busy machine would be a question asked again."""
 LATEST = b'{"run": "run-20200101T000000Z-000000"}\n'

@@ -39,10 +39,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 
 def run(uri: str, home: Path, **limits: int) -> AbstractContextManager[Started]:
-    """`auditor run` as a process, an earlier result in its output directory."""
+    """`auditor run` on Spark as a process, an earlier result in its output directory."""
     (home / "out").mkdir(parents=True)
     (home / "out" / "latest.json").write_bytes(LATEST)
-    return started(home, "run", "--metadata-service-uri", uri, "--second-look-delay", "0s", **limits)
+    words = ("--metadata-service-uri", uri, "--second-look-delay", "0s", "--ledgers-in-process-max", "0")
+    return started(home, "run", *words, **limits)
 
 
 def next_run_owes_all(cluster: SandboxCluster, home: Path) -> None:
@@ -62,9 +63,7 @@ KILLED: Mapping[str, tuple[Callable[[Started], int], int]] = {
 
 
 @pytest.mark.parametrize("whom", [name for name in KILLED if PLAYS_ALL or name == "SIGKILL of the driver"])
-def test_a_run_that_is_killed_publishes_nothing_and_the_next_owes_all(
-    spark: object, cluster: SandboxCluster, tmp_path: Path, whom: str
-):
+def test_a_run_that_is_killed_publishes_nothing_and_the_next_owes_all(cluster: SandboxCluster, tmp_path: Path, whom: str):
     """In the middle of the first look, with whatever it has written by then."""
     draw, (who, code) = random.Random(SEED), KILLED[whom]
     home = tmp_path / "home"
@@ -94,7 +93,7 @@ the exit code: 5 where the output directory gives out."""
 
 
 @pytest.mark.parametrize("where", [name for name in FULL if PLAYS_ALL or name == "of the evidence"])
-def test_a_full_disk_publishes_nothing_and_the_next_owes_all(spark: object, tmp_path: Path, where: str):
+def test_a_full_disk_publishes_nothing_and_the_next_owes_all(tmp_path: Path, where: str):
     """It ends with a sentence, the disk full at the first file, at what Spark unpacks, or at what was heard."""
     draw, (limit, code) = random.Random(SEED), FULL[where]
     home = tmp_path / "home"
