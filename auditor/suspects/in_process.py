@@ -99,7 +99,8 @@ class InProcessStages:
 
     def read_ledgers(self, look: int, shard: Shard, marks: Mapping[LedgerId, Mark] | None = None) -> None:
         """Read the listed ledgers, or those that the look before left open -> evidence/ledgers."""
-        ids = pa.array(self._ledgers_of(look, shard), pa.int64())
+        found = self.suspects.listed_ledgers(shard) if look == 1 else self.suspects.open_ledgers(look - 1, shard)
+        ids = pa.array(found, pa.int64())
         rows = iter([pa.RecordBatch.from_arrays([ids], names=["ledger_id"])])
         work = reader(self.address, look, marks)
         self._write(
@@ -171,8 +172,8 @@ class InProcessStages:
         self.run.write_table(steps_name(look, judging), pa.Table.from_batches(steps, schema=STEPS), "suspects")
 
     def _ledgers_of(self, look: int, shard: Shard) -> list[LedgerId]:
-        """The ledgers of a shard that a look begins with."""
-        return self.suspects.listed_ledgers(shard) if look == 1 else self.suspects.open_ledgers(look - 1, shard)
+        """The ledgers of a shard that a look asks about or judges first."""
+        return self.suspects.recorded_ledgers(shard) if look == 1 else self.suspects.open_ledgers(look - 1, shard)
 
     def _evidence_batches(self, ids: list[LedgerId], *, with_answers: bool = True) -> Batches:
         """SEEN rows of some ledgers, LEDGERS_AT_ONCE at a time."""

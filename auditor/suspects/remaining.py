@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from auditor.errors import AccountingError
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import LISTING
+from auditor.evidence.schemas import LEDGERS, LISTING
 from auditor.evidence.shards import Shard
 from auditor.judging.settle import Todo
 from auditor.model.identity import LedgerId
@@ -28,9 +30,23 @@ class Suspects:
         return self.run.count("evidence/listing", LISTING)
 
     def listed_ledgers(self, shard: Shard) -> list[LedgerId]:
-        """Return the listed ledgers of a shard, ascending: those of the first look."""
+        """Return the listed ledgers of a shard, ascending: those that the first look reads."""
         listed = self.run.read_table("evidence/listing", LISTING, _is_within(shard))
         return sorted(listed["ledger_id"].to_pylist())
+
+    def recorded_ledgers(self, shard: Shard) -> list[LedgerId]:
+        """Return the ledgers of a shard that the first look read, ascending.
+
+        They are not taken from the listing, so that a ledger lost or doubled between the two is
+        noticed. Raises AccountingError if one was read twice.
+        """
+        keep = _is_within(shard) & (pc.field("look") == 1)
+        found = self.run.read_table("evidence/ledgers", LEDGERS, keep, ["ledger_id"])["ledger_id"]
+        ids: list[LedgerId] = sorted(found.to_pylist())
+        twice = next((one for one, other in pairwise(ids) if one == other), None)
+        if twice is not None:
+            raise AccountingError(f"ledger {twice} was read twice at the first look")
+        return ids
 
     def open_ledgers(self, look: int, shard: Shard) -> list[LedgerId]:
         """Return the ledgers of a shard that a look left wanting another, ascending."""

@@ -129,18 +129,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 def submitted(cluster: SandboxCluster, output: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """A real audit through a real spark-submit, Spark's own four slots."""
     uri = cluster.metadata_service_uri
-    arguments = (
-        "run",
-        "--metadata-service-uri",
-        uri,
-        "--output",
-        str(output),
-        "--second-look-delay",
-        "1s",
-        "--ledgers-in-process-max",
-        "0",
-        *options,
-    )
+    words = ("--output", str(output), "--second-look-delay", "1s", "--ledgers-in-process-max", "0")
+    arguments = ("run", "--metadata-service-uri", uri, *words, *options)
     spark = ("--master", "local[4]", "--conf", "spark.python.daemon.module=auditor.spark.worker_daemon")
     return call(*spark, "--", *arguments, env={"SPARK_SUBMIT": str(SUBMIT)}, cwd=output.parent)
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from pyspark import __version__ as installed
 from pyspark.sql import SparkSession
 
-from auditor.spark.session import spark_session
+from auditor.spark import session as sessions
+from auditor.spark.session import spark_on_demand, spark_session
 from auditor.stop import StopRequest
 
-pytestmark = pytest.mark.spark
 
-
+@pytest.mark.spark
 def test_the_session_of_a_notebook_is_used_from_any_thread_and_left_alone(spark: SparkSession):
     """It is active in the thread that started it alone: a run in another one neither fails nor ends its JVM."""
 
@@ -23,3 +28,59 @@ def test_the_session_of_a_notebook_is_used_from_any_thread_and_left_alone(spark:
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(use).result() is spark
     assert 3 == spark.range(3).count()
+
+
+@pytest.mark.spark
+def test_the_session_of_a_notebook_is_the_one_that_is_had_on_demand(spark: SparkSession):
+    """A run in it starts none, and leaves it as it is."""
+    with spark_on_demand(2, None, StopRequest()) as demand:
+        assert demand.session() is spark
+    assert 3 == spark.range(3).count()
+
+
+class Sessions:
+    """Stands for `spark_session`: what was done with it, in order."""
+
+    def __init__(self) -> None:
+        self.done: list[object] = []
+
+    @contextmanager
+    def __call__(self, *given: object, **options: object) -> Iterator[Any]:
+        self.done.append((given, options))
+        yield SimpleNamespace(version="4.9")
+        self.done.append("stopped")
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Sessions:
+    """A process that spark-submit did not start."""
+    for name in ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    made = Sessions()
+    monkeypatch.setattr(sessions, "spark_session", made)
+    return made
+
+
+def test_a_session_that_nobody_needs_is_not_started(made: Sessions):
+    """The version is that of the Spark that is installed."""
+    with spark_on_demand(2, None, StopRequest()) as demand:
+        pass
+    assert ([], installed) == (made.done, demand.version)
+
+
+def test_a_session_is_started_once_as_it_is_asked_for_and_stopped(made: Sessions):
+    """Its own version counts, also when it is over."""
+    stop = StopRequest()
+    with spark_on_demand(2, "local[3]", stop, verbose=True, lock=7) as demand:
+        assert demand.session() is demand.session()
+        started = ((2, "local[3]", stop), {"verbose": True, "lock": 7})
+        assert [started] == made.done
+    assert ([started, "stopped"], "4.9") == (made.done, demand.version)
+
+
+@pytest.mark.parametrize("variable", ["SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT"])
+def test_under_spark_submit_the_session_is_started_at_once(made: Sessions, monkeypatch: pytest.MonkeyPatch, variable: str):
+    """YARN takes an application without a Spark context for one that failed."""
+    monkeypatch.setenv(variable, "1")
+    with spark_on_demand(2, None, StopRequest()):
+        assert 1 == len(made.done)

@@ -50,6 +50,9 @@ class LeftOver:
     def listed_ledgers(self, shard: Shard) -> list[int]:
         return self.by_call["listed", shard]
 
+    def recorded_ledgers(self, shard: Shard) -> list[int]:
+        return self.by_call["recorded", shard]
+
     def open_ledgers(self, look: int, shard: Shard) -> list[int]:
         return self.by_call[look, shard]
 
@@ -207,7 +210,7 @@ def test_the_first_look_asks_about_every_ledger_of_the_shard(unasked: Place, mon
     asker = patch(monkeypatch, "asker_of", Worker(QUESTIONS, {"bookie_id": "b1", "ledger_id": 4}))
     patch(monkeypatch, "list_asker", Worker(ANSWERS, {"bookie_id": "b1", "ledger_id": 4}))
     left = LeftOver()
-    left.by_call["listed", SHARD] = [2, 4]
+    left.by_call["recorded", SHARD] = [2, 4]
     stages_of(unasked, left).ask_lists(1, DIRECTORY, SHARD)
     assert [[2, 4]] == seen_by(asker)
     assert [0, 0] == [len(row["answers"] or row["reads"] or ()) for batch in asker.given for row in batch.to_pylist()]
@@ -226,12 +229,12 @@ def test_the_first_look_reads_the_listed_ledgers_with_the_marks(run: Place, monk
     assert 1 == file_of(run, "evidence/ledgers/look-01-shard-0003", COUNTED_LEDGERS).num_rows
 
 
-def test_the_first_look_judges_the_listed_ledgers_with_what_was_said(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_look_judges_what_was_read_with_what_was_said(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that want lists were asked about."""
     worker = Worker(STEPS, {"ledger_id": 2, "todo": Todo.LOOK.value})
     monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=worker))
     left = LeftOver()
-    left.by_call["listed", SHARD] = [2, 3]
+    left.by_call["recorded", SHARD] = [2, 3]
     stages_of(run, left).judge(1, 0, SHARD)
     assert [((TERMS, FACTS, JUDGING), {"careful": True, "were_asked": True, "differing": {}})] == worker.made_with
     assert [[2, 3]] == seen_by(worker)
@@ -244,7 +247,7 @@ def test_the_plan_has_each_bookies_questions(unasked: Place, monkeypatch: pytest
     questions = [dict(zip(QUESTIONS.names, row, strict=False)) for row in rows]
     asker = patch(monkeypatch, "asker_of", Worker(QUESTIONS, *questions))
     left = LeftOver()
-    left.by_call["listed", EVERYTHING] = [2, 4]
+    left.by_call["recorded", EVERYTHING] = [2, 4]
     plan = stages_of(unasked, left).plan()
     assert [BookieCost("b1", 2, 15), BookieCost("b2", 1, 5)] == sorted(plan)
     assert [((JUDGING,), {"careful": True})] == asker.made_with

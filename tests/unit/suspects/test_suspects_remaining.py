@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
+import pytest
 
+from auditor.errors import AccountingError
 from auditor.evidence.run_directory import Place, place
-from auditor.evidence.schemas import LISTING
+from auditor.evidence.schemas import LEDGERS, LISTING
 from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judging.settle import Todo
 from auditor.spark.lanes import WANTED
@@ -47,6 +49,26 @@ def test_listed_are_those_of_the_shard_ascending(tmp_path: Path) -> None:
     run.write_table("evidence/listing", pa.Table.from_pydict({"ledger_id": [3, 4, 6]}, LISTING), "other")
     assert [3, 4, 4, 5] == Suspects(run).listed_ledgers(Shard(1, 3, 5))
     assert 7 == Suspects(run).count_listed()
+
+
+def recorded(root: Path, *rows: tuple[int, int]) -> Suspects:
+    """The ledgers of a run with records of ledgers at looks."""
+    run = place(str(root))
+    cells = [{**dict.fromkeys(LEDGERS.names), "ledger_id": ledger_id, "look": look} for ledger_id, look in rows]
+    run.write_table("evidence/ledgers", pa.Table.from_pylist(cells, LEDGERS), "one")
+    return Suspects(run)
+
+
+def test_recorded_are_those_that_the_first_look_read(tmp_path: Path) -> None:
+    """Of the shard, ascending; what a later look read does not count."""
+    suspects = recorded(tmp_path, (5, 1), (3, 1), (9, 1), (3, 2), (4, 2))
+    assert [3, 5] == suspects.recorded_ledgers(Shard(1, 3, 5))
+
+
+def test_a_ledger_that_was_read_twice_does_not_pass_for_one(tmp_path: Path) -> None:
+    """Gathered into one row it would be judged once, and nobody would notice."""
+    with pytest.raises(AccountingError, match="ledger 3 was read twice"):
+        recorded(tmp_path, (5, 1), (3, 1), (3, 1)).recorded_ledgers(EVERYTHING)
 
 
 def test_open_are_those_that_any_judging_of_the_look_left_wanting_another(tmp_path: Path) -> None:
