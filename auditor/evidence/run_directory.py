@@ -11,8 +11,8 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,25 @@ class Place:
         with _file_errors(f"write {self.uri}/{name}"):
             self.files.create_dir(f"{self.path}/{name}", recursive=True)
             pq.write_table(table, f"{self.path}/{name}/{file_name}.parquet", filesystem=self.files, compression="zstd")
+
+    def write_stream(self, name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, file_name: str) -> None:
+        """Write rows as one more file of a table, batch by batch. Leaves no file where `batches` raises."""
+        file = f"{name}/{file_name}.parquet"
+        with _file_errors(f"write {self.uri}/{name}"):
+            self.files.create_dir(f"{self.path}/{name}", recursive=True)
+            writer = pq.ParquetWriter(f"{self.path}/{file}", schema, filesystem=self.files, compression="zstd")
+        try:
+            for batch in batches:
+                with _file_errors(f"write {self.uri}/{name}"):
+                    writer.write_batch(batch)
+            with _file_errors(f"write {self.uri}/{name}"):
+                writer.close()
+        except BaseException:
+            with suppress(OSError, pa.ArrowException):
+                writer.close()
+            with suppress(OutputError):
+                self.remove_file(file)
+            raise
 
     def has_table(self, name: str) -> bool:
         """Whether there is a table of that name."""

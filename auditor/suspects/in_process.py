@@ -11,11 +11,13 @@ py4j ends the connection to the JVM that a thread owned, which the parent shares
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from threading import Thread
+from queue import Empty, Full, Queue
+from threading import Event, Thread
 from typing import TypeVar
 
 import pyarrow as pa
@@ -48,6 +50,8 @@ LEDGERS_AT_ONCE = 1_000
 """Ledgers gathered in memory at a time. What bookies said of one is kilobytes, seldom megabytes."""
 QUESTIONS_AT_ONCE = 20_000
 """Questions answered before any of their answers is turned into a row: all bookies work on them side by side."""
+BATCHES_AHEAD = 2
+"""Batches of rows that a stage may be ahead of the file they are written to: what bounds its memory."""
 POLL_S = 0.1
 """How often a signal is looked for while a stage is at work."""
 
@@ -85,7 +89,7 @@ class InProcessStages:
                 self.counts.add(store.counts)
             return None if ids_max is not None and len(ids) > ids_max else ids
 
-        ids = _unless_stopped(self.stop, list_all)
+        (ids,) = _unless_stopped(self.stop, lambda: iter([list_all()]))
         if ids is None:
             return False
         self.take_listing(ids, name)
@@ -168,8 +172,8 @@ class InProcessStages:
             differing=dict(again_without or {}),
         )
         with self.stop.raised_at_once():
-            steps = list(work(self._evidence_batches(ids)))
-        self.run.write_table(steps_name(look, judging), pa.Table.from_batches(steps, schema=STEPS), "suspects")
+            steps = work(self._evidence_batches(ids))
+            self.run.write_stream(steps_name(look, judging), steps, STEPS, "suspects")
 
     def _ledgers_of(self, look: int, shard: Shard) -> list[LedgerId]:
         """The ledgers of a shard that a look asks about or judges first."""
@@ -183,29 +187,54 @@ class InProcessStages:
 
     def _write(self, work: Callable[[], Batches], schema: pa.Schema, name: str, file_name: str) -> None:
         """Do the work and write its rows as one more file of a table. Raises what the work raises."""
-        batches = _unless_stopped(self.stop, lambda: list(work()))
-        self.run.write_table(name, pa.Table.from_batches(batches, schema=schema), file_name)
+        self.run.write_stream(name, _unless_stopped(self.stop, work), schema, file_name)
 
 
 _COST_COLUMNS = ["bookie_id", "ledger_id_count", "expected_bytes_sum"]
 """The columns of `BookieCost`, as Arrow names them."""
 
 
-def _unless_stopped(stop: StopRequest, work: Callable[[], T]) -> T:
-    """Return what `work` returns, or raise what it raises. A signal ends the wait: Interrupted.
+def _unless_stopped(stop: StopRequest, work: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """Yield what `work` yields, or raise what it raises. A signal ends the wait: Interrupted.
 
-    `work` runs in a thread, which is abandoned then. It writes nothing and ends with the process.
+    `work` runs in a thread, which is abandoned then: it ends as it yields again, or with the process.
     """
-    outcome: Future[T] = Future()
+    made: Queue[tuple[T] | None] = Queue(BATCHES_AHEAD)
+    outcome: Future[None] = Future()
+    is_abandoned = Event()
+
+    def hand_over(one: tuple[T] | None) -> None:
+        while not is_abandoned.is_set():
+            with suppress(Full):
+                made.put(one, timeout=POLL_S)
+                return
 
     def fulfil() -> None:
         try:
-            outcome.set_result(work())
+            for one in work():
+                hand_over((one,))
+                if is_abandoned.is_set():
+                    return
+            outcome.set_result(None)
         except BaseException as error:  # carried to the caller's thread, whatever it is
             outcome.set_exception(error)
+        hand_over(None)
 
     Thread(target=fulfil, name="auditor-suspects", daemon=True).start()
-    while not wait([outcome], POLL_S).done:
-        stop.check()
-    stop.check()
-    return outcome.result()
+    try:
+        while (one := _await(made, stop)) is not None:
+            yield one[0]
+    finally:
+        is_abandoned.set()
+    outcome.result()
+
+
+def _await(made: Queue[tuple[T] | None], stop: StopRequest) -> tuple[T] | None:
+    while True:
+        try:
+            one = made.get(timeout=POLL_S)
+        except Empty:
+            stop.check()
+        else:
+            stop.check()
+            return one

@@ -212,7 +212,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
             between=lambda pause: cluster.delete_ledger(doomed) if pause == 1 else None,
             frame_bytes_max="64MiB",
             list_groups_max=str(GROUPS_MAX),
-            rpc_timeout="3s",
+            rpc_timeout="5s",
             probe_entries="0",
         )
         yield Told(cluster, outcome, story.expected, story.names)

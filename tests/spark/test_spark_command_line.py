@@ -40,7 +40,7 @@ def test_runs_are_pruned_and_each_log_line_is_json(cluster: SandboxCluster, tmp_
     assert ["mine", Path(told["run_dir"]).name] == left
 
 
-@pytest.mark.parametrize("ledgers_max", ["5000", pytest.param("0", marks=pytest.mark.spark)], ids=["in process", "on Spark"])
+@pytest.mark.parametrize("ledgers_max", ["20000", pytest.param("0", marks=pytest.mark.spark)], ids=["in process", "on Spark"])
 def test_a_dry_run_asks_no_bookie_and_leaves_nothing(
     request: pytest.FixtureRequest, cluster: SandboxCluster, tmp_path: Path, ledgers_max: str
 ):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,6 +55,32 @@ def finished(root: Place, name: str, **summary: object) -> Place:
 
 def rows(*numbers: int) -> pa.Table:
     return pa.table({"n": numbers, "word": [str(n) for n in numbers]}, schema=NUMBERS)
+
+
+def test_rows_are_written_as_they_come(root: Place):
+    """One file, which is there when the last row is in it."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from rows(1, 2).to_batches()
+        yield from rows(3).to_batches()
+
+    root.write_stream("numbers", batches(), NUMBERS, "some")
+    root.write_stream("none", iter(()), NUMBERS, "none")
+    assert rows(1, 2, 3) == root.read_table("numbers", NUMBERS)
+    assert rows() == root.read_table("none", NUMBERS)
+    assert {"numbers/some.parquet", "none/none.parquet"} == root.files_in("numbers", "none")
+
+
+def test_rows_that_end_too_early_leave_no_file(root: Place):
+    """What is raised goes through; half a table would pass for a whole one."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from rows(1, 2).to_batches()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        root.write_stream("numbers", batches(), NUMBERS, "some")
+    assert set() == root.files_in("numbers")
 
 
 def test_a_file_is_written_whole_and_leaves_nothing_beside_it(root: Place, tmp_path: Path):

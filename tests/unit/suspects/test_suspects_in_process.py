@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,27 +14,60 @@ import pytest
 from auditor.config import JudgingLimits
 from auditor.judging.isolation import judge_in_child
 from auditor.stop import Interrupted, StopRequest
+from auditor.suspects import in_process
 from auditor.suspects.in_process import _unless_stopped
 
 SOON_S = 5.0
 """Long enough for any machine, and far shorter than what the work below takes."""
 
 
-def test_what_the_work_returns_is_returned() -> None:
-    """From a thread of its own, so that the main thread may look for signals."""
-    assert threading.main_thread() is not _unless_stopped(StopRequest(), threading.current_thread)
+def test_what_the_work_yields_is_yielded() -> None:
+    """From a thread of its own, so that the main thread may look for signals. None is a value like another."""
+    first, *more = _unless_stopped(StopRequest(), lambda: (one() for one in [threading.current_thread, lambda: None, dict]))
+    assert threading.main_thread() is not first
+    assert [None, {}] == more
+
+
+def test_work_goes_on_ahead_of_the_writer_by_some_batches_alone() -> None:
+    """What it makes is in memory until it is written."""
+    made: list[int] = []
+
+    def work() -> Iterator[int]:
+        for number in range(100):
+            made.append(number)
+            yield number
+
+    ahead = [len(made) - number for number in _unless_stopped(StopRequest(), work)]
+    assert max(ahead) <= in_process.BATCHES_AHEAD + 3, "those that wait, one at each end, and the one that is counted"
+    assert list(range(100)) == made
+
+
+def test_work_that_nobody_waits_for_any_more_ends_as_it_yields() -> None:
+    """Its conversations end with it."""
+    ended = threading.Event()
+
+    def work() -> Iterator[int]:
+        try:
+            yield from range(100)
+        finally:
+            ended.set()
+
+    rows = _unless_stopped(StopRequest(), work)
+    assert 0 == next(rows)
+    rows.close()  # type: ignore[attr-defined]
+    assert ended.wait(60)
 
 
 def test_work_that_is_abandoned_does_not_keep_the_process() -> None:
     """Its thread ends with it, and has a name for whoever looks at a process that hangs."""
-    thread = _unless_stopped(StopRequest(), threading.current_thread)
+    (thread,) = _unless_stopped(StopRequest(), lambda: iter([threading.current_thread()]))
     assert ("auditor-suspects", True) == (thread.name, thread.daemon)
 
 
 def test_what_the_work_raises_is_raised() -> None:
     """Also a time-out of its own, which is none of the wait's."""
     with pytest.raises(TimeoutError, match="its own"):
-        _unless_stopped(StopRequest(), lambda: (_ for _ in ()).throw(TimeoutError("its own")))
+        list(_unless_stopped(StopRequest(), lambda: (_ for _ in ()).throw(TimeoutError("its own"))))
 
 
 def test_a_signal_ends_the_wait() -> None:
@@ -42,7 +76,7 @@ def test_a_signal_ends_the_wait() -> None:
     threading.Timer(0.2, stop._remember, (signal.SIGTERM, None)).start()
     began = time.monotonic()
     with pytest.raises(Interrupted) as interrupted:
-        _unless_stopped(stop, lambda: is_over.wait(60))
+        list(_unless_stopped(stop, lambda: iter([is_over.wait(60)])))
     is_over.set()
     assert (signal.SIGTERM, True) == (
         interrupted.value.signal_number,
@@ -51,10 +85,23 @@ def test_a_signal_ends_the_wait() -> None:
 
 
 def test_a_signal_that_came_with_the_end_of_the_work_counts() -> None:
-    """What the work returned is not written down."""
+    """What the work yielded last is not written down."""
     stop = StopRequest()
     with pytest.raises(Interrupted):
-        _unless_stopped(stop, lambda: stop._remember(signal.SIGINT, None))
+        list(_unless_stopped(stop, lambda: iter([stop._remember(signal.SIGINT, None)])))
+
+
+def test_a_signal_that_came_behind_the_last_row_counts() -> None:
+    """The file is not kept."""
+    stop = StopRequest()
+
+    def work() -> Iterator[int]:
+        yield 1
+        stop._remember(signal.SIGINT, None)
+
+    rows = _unless_stopped(stop, work)
+    with pytest.raises(Interrupted):
+        list(rows)
 
 
 def children() -> set[str]:
