@@ -13,7 +13,7 @@ if TESTS not in sys.path:
 
 TOGETHER = ("cluster",)
 """Directories whose tests share what is dear to start (real BookKeeper): one process runs all of one."""
-DEAREST_FIRST = ("cluster", "spark", "adapters", "model", "properties", "faults")
+DEAREST_FIRST = ("cluster", "spark", "runs", "adapters", "model", "properties", "faults")
 """Directories by the time they take. What takes long begins first, so that no process waits long for another at the end."""
 
 _contract_cases: dict[str, int] = {}

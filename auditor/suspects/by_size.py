@@ -63,20 +63,20 @@ class StagesBySize:
 
     def read_ledgers(self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None) -> None:
         """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""
-        self._beginning(look, shard).read_ledgers(look, shard, marks)
+        self._of_look(look, shard).read_ledgers(look, shard, marks)
 
     def plan(self) -> list[BookieCost]:
         """Return what the first look would ask each bookie. Nothing is asked."""
-        return self._beginning(1, EVERYTHING).plan()
+        return self._of_look(1, EVERYTHING).plan()
 
     def ask_lists(self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None) -> None:
         """Each bookie about the ledgers that demand it, and a greeting to each -> evidence/answers."""
-        stages = self._beginning(look, shard) if judging is None else self._following(look, judging, Todo.LISTS)
+        stages = self._of_look(look, shard) if judging is None else self._of_judging(look, judging, Todo.LISTS)
         stages.ask_lists(look, directory, shard, judging)
 
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
         """The confirming reads that the given judging of this look demanded -> evidence/reads."""
-        self._following(look, judging, Todo.READS).read_entries(look, judging, directory)
+        self._of_judging(look, judging, Todo.READS).read_entries(look, judging, directory)
 
     def judge(
         self,
@@ -88,16 +88,16 @@ class StagesBySize:
         again_without: Mapping[LedgerId, str] | None = None,
     ) -> None:
         """Where each open ledger stands now -> steps."""
-        stages = self._beginning(look, shard) if only is None else self._following(look, *only)
+        stages = self._of_look(look, shard) if only is None else self._of_judging(look, *only)
         stages.judge(look, judging, shard, only, again_without=again_without)
 
-    def _beginning(self, look: int, shard: Shard) -> Stages | InProcessStages:
+    def _of_look(self, look: int, shard: Shard) -> Stages | InProcessStages:
         """Who does a stage that a look begins with, over all its ledgers of the shard."""
         if self._is_small_run():
             return self.in_process
         return self.on_spark() if look == 1 else self._of(len(self.suspects.open_ledgers(look - 1, shard)))
 
-    def _following(self, look: int, judging: int, todo: Todo) -> Stages | InProcessStages:
+    def _of_judging(self, look: int, judging: int, todo: Todo) -> Stages | InProcessStages:
         """Who does a stage over the ledgers that a judging left with that todo."""
         return self.in_process if self._is_small_run() else self._of(len(self.suspects.ledgers_left(look, judging, todo)))
 
