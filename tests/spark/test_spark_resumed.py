@@ -124,18 +124,18 @@ def said(outcome: Outcome) -> tuple[Any, ...]:
 
 
 class Every:
-    """A container of all."""
+    """All stages but those that each resumption begins with: cut down there, a run would never get further."""
 
-    def __contains__(self, _: object) -> bool:
-        return True
+    def __contains__(self, stage: object) -> bool:
+        return not str(stage).startswith("resumption ")
 
 
 @pytest.mark.parametrize(
     ("stages", "stage_written"),
     [
         pytest.param(SOME, False, id="not written down yet"),
-        pytest.param(Every(), False, id="every stage, not written down yet"),
-        pytest.param(Every(), True, id="every stage, written down"),
+        pytest.param(Every(), False, id="every stage, not written down yet", marks=pytest.mark.long),
+        pytest.param(Every(), True, id="every stage, written down", marks=pytest.mark.long),
     ],
 )
 @pytest.mark.parametrize(
