@@ -15,7 +15,8 @@ from auditor.run.mark_looks import MarkLooks
 from auditor.run.pipeline import AuditRun
 from auditor.run.relisting import Relisting
 from auditor.run.rename_search import RenameSearch
-from auditor.spark.session import Session, SparkOnDemand
+from auditor.spark.on_demand import SparkOnDemand
+from auditor.spark.session import Session
 from auditor.spark.stages import Stages
 from auditor.summary.about import About
 from auditor.suspects.by_size import StagesBySize

@@ -37,7 +37,7 @@ from auditor.report.plan import plan_text
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.pipeline import AuditRun, audit, list_ledgers, read_metadata
 from auditor.run.read_counts import add_kept_counts, kept_reads, write_read_counts
-from auditor.spark.session import spark_on_demand
+from auditor.spark.on_demand import spark_on_demand
 from auditor.stop import Interrupted
 from auditor.summary.about import About
 from auditor.summary.previous_run import read_previous

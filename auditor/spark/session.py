@@ -9,14 +9,12 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
 from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark import InheritableThread, SparkConf, SparkContext
-from pyspark import __version__ as installed_version
 from pyspark.sql import SparkSession
 
 from auditor.bookie.client import LANES_AT_ONCE_MAX
@@ -61,7 +59,7 @@ def spark_session(
         return
     with tempfile.TemporaryFile() as spoken:
         try:
-            options = [] if _is_submitted() else _jvm_options(archive_to, lasting)
+            options = [] if is_submitted() else _jvm_options(archive_to, lasting)
             session = _start(bookie_count, master, None if verbose else spoken, options, lock)
         except SparkUnavailable:
             stop.check()  # a signal to the whole group ends the JVM too
@@ -76,53 +74,16 @@ def spark_session(
             end_jvm()
 
 
-@dataclass(slots=True)
-class SparkOnDemand:
-    """The Spark session of a run, started when a stage needs it for the first time."""
-
-    start: Callable[[], SparkSession]
-    started: SparkSession | None = None
-
-    def session(self) -> SparkSession:
-        """Return the session. Raises SparkUnavailable if it cannot be started."""
-        if self.started is None:
-            self.started = self.start()
-        return self.started
-
-    @property
-    def version(self) -> str:
-        """The version of the session, or of the installed Spark if none was needed."""
-        return str(self.started.version) if self.started is not None else installed_version
-
-
-@contextmanager
-def spark_on_demand(
-    bookie_count: int, master: str | None, stop: StopRequest, *, verbose: bool = False, lock: int | None = None
-) -> Iterator[SparkOnDemand]:
-    """A `spark_session` that is started when it is needed, and stopped at the end if it was.
-
-    Under spark-submit it is started at once: YARN takes an application that never has a Spark context
-    for one that failed. Raises SparkUnavailable then.
-    """
-    with ExitStack() as stack:
-        spark = SparkOnDemand(
-            lambda: stack.enter_context(spark_session(bookie_count, master, stop, verbose=verbose, lock=lock))
-        )
-        if _is_submitted():
-            spark.session()
-        yield spark
-
-
 def _start(
     bookie_count: int, master: str | None, spoken: IO[bytes] | None, options: list[str], lock: int | None
 ) -> SparkSession:
     """`spoken` takes what the JVM says, which is of no use to an operator unless it fails to start."""
     settings = dict(_SETTINGS)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if master or not _is_submitted():
+    if master or not is_submitted():
         settings["spark.master"] = master or f"local[{max(2, min(bookie_count, LANES_AT_ONCE_MAX))},2]"
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    if not _is_submitted():
+    if not is_submitted():
         settings[_SHUFFLE_PARTITIONS] = str(max(2, os.cpu_count() or 2))
         settings["spark.driver.extraJavaOptions"] = " ".join(options)
         settings["spark.python.daemon.module"] = "auditor.spark.worker_daemon"
@@ -179,7 +140,7 @@ _SETTINGS = {
 }
 
 
-def _is_submitted() -> bool:
+def is_submitted() -> bool:
     """Whether spark-submit started us and chose the master."""
     return "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
 

@@ -12,8 +12,9 @@ import pytest
 from pyspark import __version__ as installed
 from pyspark.sql import SparkSession
 
-from auditor.spark import session as sessions
-from auditor.spark.session import spark_on_demand, spark_session
+from auditor.spark import on_demand
+from auditor.spark.on_demand import spark_on_demand
+from auditor.spark.session import spark_session
 from auditor.stop import StopRequest
 
 
@@ -57,7 +58,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Sessions:
     for name in ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
     made = Sessions()
-    monkeypatch.setattr(sessions, "spark_session", made)
+    monkeypatch.setattr(on_demand, "spark_session", made)
     return made
 
 
