@@ -213,6 +213,25 @@ def report(run_dir: str, **flags: Any) -> None:
 
 
 @cli.command(cls=GroupedCommand)
+@click.argument("earlier", metavar="RUN_A")
+@click.argument("later", metavar="RUN_B")
+@_options("diff")
+def diff(earlier: str, later: str, **flags: Any) -> None:
+    """Show what became of each finding from run A to run B, which audited the same cluster.
+
+    Exit 1 when something of warning or above is new or worse, and 3 when nothing is but run B could
+    not judge everything.
+    """
+
+    def work(context: Any) -> int:
+        from auditor.commands.diff import diff as command
+
+        return command(context, earlier, later)
+
+    _call("diff", flags, work)
+
+
+@cli.command(cls=GroupedCommand)
 @_options("topology")
 def topology(**flags: Any) -> None:
     """Show the location of each bookie and its source. Exit 3 when a bookie has none."""
