@@ -199,6 +199,12 @@ OUTPUT_SETTINGS = (
         commands=WHOLE_RUNS,
     ),
     Setting(
+        "evidence_age_max", _OUT, DURATION, "24h",
+        "Maximum age of a run whose evidence answers `auditor margin`. Older evidence: exit 3.",
+        "Since then bookies may have failed and ledgers may have moved. One day is the pace of nightly runs.",
+        low=1_000, high=366 * 24 * _HOUR, commands=frozenset({"margin", "config"}),
+    ),
+    Setting(
         "keep_runs", _OUT, COUNT, "30",
         "Finished runs to keep in the output directory. Older ones are removed after a run. 0: "
         "keep all.",

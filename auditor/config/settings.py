@@ -49,6 +49,7 @@ class Settings:
     topology_script_timeout_ms: int
     output: str
     output_umask: int
+    evidence_age_max_ms: int
     keep_runs: int
     format: str
     quiet: bool
