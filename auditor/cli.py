@@ -195,6 +195,24 @@ def margin(run_dir: str, without: Sequence[str], **flags: Any) -> None:
 
 
 @cli.command(cls=GroupedCommand)
+@click.argument("name", metavar="ID")
+@click.argument("run_dir", metavar="[RUN_DIR]", required=False)
+@options("explain")
+def explain(name: str, run_dir: str | None, **flags: Any) -> None:
+    """Show a finding of a stored run in full: by its id, or all findings on a ledger or a bookie.
+
+    Without RUN_DIR it is the newest finished run in --output.
+    """
+
+    def work(context: Any) -> int:
+        from auditor.commands.explain import explain as command
+
+        return command(context, name, run_dir)
+
+    call("explain", flags, work)
+
+
+@cli.command(cls=GroupedCommand)
 @options("topology")
 def topology(**flags: Any) -> None:
     """Show the location of each bookie and its source. Exit 3 when a bookie has none."""

@@ -187,9 +187,9 @@ OUTPUT_SETTINGS = (
         "output", _OUT, DIRECTORY, "./audits",
         "Directory in which each run gets a directory of its own: a local path, or a URI that "
         "Spark can write to.",
-        "A place beside the caller needs no permission for a first run. `ledger` and `topic` write "
-        "nothing there; they read what the newest run of the cluster knows.",
-        commands=WHOLE_RUNS | {"ledger", "topic"},
+        "A place beside the caller needs no permission for a first run. `ledger`, `topic` and "
+        "`explain` write nothing there; they read what the newest run of the cluster knows.",
+        commands=WHOLE_RUNS | {"ledger", "topic", "explain"},
     ),
     Setting(
         "output_umask", _OUT, UMASK, "027",
