@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.bookie.address_table import AddressTable
 from auditor.bookie.listers import Listers
 from auditor.clock import now_ms
 from auditor.evidence.journal import Journal
@@ -22,7 +23,6 @@ from auditor.model.identity import BookieId
 from auditor.spark.lanes import Directory
 from auditor.summary.bookies import IS_MARKED, MARK_KEY, TOLD, UNHEARD_OR_GREETING, by_look, unmarked_rows, with_greetings
 from auditor.zookeeper.metadata_store import MetadataStore
-from auditor.zookeeper.registrations import known_by_cookie
 
 LAST = 0
 """The look of what is read behind all looks."""
@@ -74,16 +74,12 @@ class BookieRegister:
         if look != 1 or self._was_asked():
             self.store.sync()
         self.registered = self.store.bookies(look, now_ms)
-        addresses = {
-            record.bookie_id: (record.host, record.port) if record.host is not None and record.port is not None else None
-            for record in self.registered
-            if _is_registered(record)
-        }
+        known = AddressTable.from_records(self.registered)
         self._note_abilities()
         listers = None if self.listers is None else replace(self.listers, not_believed=dict(self._denied))
         listed = frozenset(self._listed)
         unable = frozenset(self._unable) - listed
-        return Directory(addresses, unable, known_by_cookie(self.registered), listed, listers=listers)
+        return Directory(known.addresses, unable, known.cookies, listed, listers=listers)
 
     def with_searches_left(self, directory: Directory) -> Directory:
         """Return the directory with how often each bookie may still be read for entries that it should not hold.
