@@ -20,6 +20,7 @@ import pyarrow.dataset as ds
 from auditor.evidence.rows import answer_row, ledger_row, read_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, LISTINGS, MARKS, READS, RENAMES, VERDICTS
+from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.first_checker.population import LastPopulation
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus, SequenceGroup
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
@@ -70,7 +71,7 @@ class Night:
     run: Tables
     about: About
     records: list[BookieRecord]
-    verdicts: pa.Table
+    verdicts: TableScan
 
     def concluded(self) -> Conclusion:
         """Return what is said at its end."""
@@ -112,7 +113,7 @@ class _Teller:
             draw.shuffle(rows)
         tables = {f"evidence/{name}": pa.Table.from_batches([table(schema, rows)]) for name, (schema, rows) in written.items()}
         verdicts = pa.Table.from_pylist([self._verdict(ledger, one) for ledger, one in metadata.items()], schema=VERDICTS)
-        return Night(self.seed, Tables(tables), about, records, verdicts)
+        return Night(self.seed, Tables(tables), about, records, scan_rows(verdicts))
 
     def _about(self) -> About:
         draw = self.draw
