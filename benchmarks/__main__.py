@@ -1,4 +1,4 @@
-"""Every promised speed, measured: MET or MISSED with the figures, and exit 1 if any was missed. Four to five minutes."""
+"""Every promised speed, measured: MET or MISSED with the figures, and exit 1 if any was missed. Six to eight minutes."""
 
 from __future__ import annotations
 

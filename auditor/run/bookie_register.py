@@ -21,7 +21,15 @@ from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, An
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.identity import BookieId
 from auditor.spark.lanes import Directory
-from auditor.summary.bookies import IS_MARKED, MARK_KEY, TOLD, UNHEARD_OR_GREETING, by_look, unmarked_rows, with_greetings
+from auditor.summary.bookies import (
+    BRIEF_ANSWERS,
+    IS_MARKED,
+    MARK_KEY,
+    UNHEARD_OR_GREETING,
+    by_look,
+    unmarked_rows,
+    with_greetings,
+)
 from auditor.zookeeper.metadata_store import MetadataStore
 
 LAST = 0
@@ -150,10 +158,10 @@ class BookieRegister:
         missing = {one.bookie_id for one in gone} - self.maintenance
         if not missing:
             return False
-        told = self._answer_statuses(look).filter(pc.field("status") == Greeting.UNREGISTERED.value)
+        unregistered = self._answer_statuses(look).filter(pc.field("status") == Greeting.UNREGISTERED.value)
         marks = self.run.read_table("evidence/ledgers", LEDGERS, IS_MARKED & (pc.field("look") == look), MARK_KEY)
-        told = unmarked_rows(told, marks)  # who is named by marked ledgers alone is missed already
-        return not missing.isdisjoint(told["bookie_id"].to_pylist())
+        unregistered = unmarked_rows(unregistered, marks)  # who is named by marked ledgers alone is missed already
+        return not missing.isdisjoint(unregistered["bookie_id"].to_pylist())
 
     def _newest(self) -> list[BookieRecord]:
         """The bookies as of the last look that is over; none where there is no bookie at all."""
@@ -179,7 +187,7 @@ class BookieRegister:
 
     def _answer_statuses(self, look: int) -> pa.Table:
         """How the bookies of one look behaved; what they hold stays where it is."""
-        return self.run.read_table("evidence/answers", TOLD, (pc.field("look") == look) & UNHEARD_OR_GREETING)
+        return self.run.read_table("evidence/answers", BRIEF_ANSWERS, (pc.field("look") == look) & UNHEARD_OR_GREETING)
 
 
 def _is_registered(record: BookieRecord) -> bool:

@@ -29,10 +29,10 @@ from auditor.second_checker.finding_comparison import Agreed
 from auditor.summary.about import About
 from auditor.summary.absences import absences_json, unregistered_since
 from auditor.summary.bookies import (
+    BRIEF_ANSWERS,
     IS_MARKED,
     MARK_KEY,
     STATE,
-    TOLD,
     UNHEARD_OR_GREETING,
     bookies_missed,
     by_look,
@@ -138,7 +138,7 @@ def _bookies(run: Place, about: About, records: Sequence[BookieRecord], verdicts
 
 def _missed_bookies(run: Place, since: Mapping[BookieId, int], renamed: Mapping[BookieId, Renamed]) -> dict[BookieId, Missed]:
     """Return what is known of the bookies that are not registered and that closed, non-empty ledgers name."""
-    answers = run.read_table("evidence/answers", TOLD, UNHEARD_OR_GREETING)
+    answers = run.read_table("evidence/answers", BRIEF_ANSWERS, UNHEARD_OR_GREETING)
     mine = pc.field("ledger_id").isin(named_ledgers(answers))
     states = run.read_table("evidence/ledgers", LEDGERS, mine, STATE)
     found = bookies_missed(answers, states, run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, MARK_KEY))

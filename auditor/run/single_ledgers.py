@@ -107,9 +107,9 @@ def _settle_all(asker: Asker, ledgers: Sequence[LedgerEvidence], terms: Terms) -
         return poison_step(one.ledger_id), detail
 
     judge = Judge(lambda one: settle_and_check(one, terms), aside, asker.judging, careful=True)
-    told = {one.ledger_id: result for one, result in zip(ledgers, judge.judge_all(ledgers), strict=True)}
-    asker.set_aside.update({ledger_id: detail for ledger_id, (_, detail) in told.items() if detail})
-    return {ledger_id: step for ledger_id, (step, _) in told.items()}
+    results = {one.ledger_id: result for one, result in zip(ledgers, judge.judge_all(ledgers), strict=True)}
+    asker.set_aside.update({ledger_id: detail for ledger_id, (_, detail) in results.items() if detail})
+    return {ledger_id: step for ledger_id, (step, _) in results.items()}
 
 
 class _Round:

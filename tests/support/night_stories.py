@@ -47,10 +47,10 @@ class Tables:
     uri: str = "memory"
 
     def read_table(self, name: str, schema: pa.Schema, keep: Any = None, columns: list[str] | None = None) -> pa.Table:
-        told = self.tables.get(name, schema.empty_table())
-        for missing in {*schema.names} - {*told.column_names}:
-            told = told.append_column(schema.field(missing), pa.nulls(told.num_rows, schema.field(missing).type))
-        rows = ds.dataset(told)
+        filled = self.tables.get(name, schema.empty_table())
+        for missing in {*schema.names} - {*filled.column_names}:
+            filled = filled.append_column(schema.field(missing), pa.nulls(filled.num_rows, schema.field(missing).type))
+        rows = ds.dataset(filled)
         return rows.to_table(columns=columns or schema.names, filter=keep)
 
     def stream(self, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -83,7 +83,7 @@ class Night:
 
 def night(seed: int) -> Night:
     """Tell one."""
-    return _Teller(seed, Random(f"night {seed}")).told()
+    return _Teller(seed, Random(f"night {seed}")).tell()
 
 
 @dataclass
@@ -92,7 +92,7 @@ class _Teller:
     draw: Random
     rows: dict[str, list[Any]] = field(default_factory=dict)
 
-    def told(self) -> Night:
+    def tell(self) -> Night:
         draw = self.draw
         self.looks = draw.choice((1, 2, 2, 2, 3))
         self.step_ms = draw.choice((1_000, 9_999, 10_000, 25_000))
