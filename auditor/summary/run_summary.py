@@ -137,8 +137,7 @@ def summarise(
         "nobody_answered": run.nobody_answered,
         "replication_disabled": run.facts.replication_disabled,
         "partial": run.partial,
-        **poison_json(verdicts.table(["ledger_id", "unknowns", "detail"], HAS_DETAIL)),
-        **_withheld(run),
+        **_withheld(run, verdicts),
         "complete": complete,
         "outcome": outcome_of(counted, complete=all_judged, fault=fault),
         "exit_code": exit_code(counted, run.fail_on, incomplete=not all_judged, fault=fault),
@@ -154,10 +153,11 @@ def _counted_fields(line: str) -> Json:
 _COUNTED = ("id", "kind", "ledger_id", "bookie_id", "missing_on")
 
 
-def _withheld(run: RunFacts) -> Json:
-    """Return the findings on which the checkers differ, and sentences on all that is withheld."""
+def _withheld(run: RunFacts, verdicts: TableScan) -> Json:
+    """Return the ledgers set aside, the findings on which the checkers differ, and sentences on all that is withheld."""
+    aside = verdicts.table(["ledger_id", "unknowns", "detail"], HAS_DETAIL)
     differ = [one._asdict() for one in run.differ]
-    return {"findings_differ": differ, "withheld": [*(one.sentence for one in run.differ), *run.withheld]}
+    return {**poison_json(aside), "findings_differ": differ, "withheld": [*(one.sentence for one in run.differ), *run.withheld]}
 
 
 def _of_verdicts(run: RunFacts, verdicts: TableScan, listed: int) -> Json:
