@@ -28,6 +28,7 @@ PROBE_TIMEOUT_S = 30.0
 """How long one `java -XshowSettings:properties --list-modules` may take. It needs about 0.2 s."""
 
 _VECTOR = "jdk.incubator.vector"
+_LEADING_DIGITS = re.compile(r"^\d+")
 _PROPERTY = re.compile(r"^\s+(java\.home|java\.version|java\.specification\.version) = (.+?)\s*$", re.MULTILINE)
 
 
@@ -48,6 +49,11 @@ class JavaHome:
     @property
     def executable(self) -> Path:
         return self.path / "bin" / "java"
+
+    @property
+    def major(self) -> int:
+        """Return the feature release: 17 for `17.0.15`, 25 for `25-ea`."""
+        return int(_LEADING_DIGITS.findall(self.version)[0])
 
 
 class _NotTakenError(Exception):

@@ -31,12 +31,12 @@ def _judge(ledgers: Sequence[LedgerEvidence], terms: Terms) -> None:
         assert not detail, detail
 
 
-def suspect(ledger_id: int) -> LedgerEvidence:
+def suspect(ledger_id: int, ledger_entries: int = SUSPECT_ENTRIES) -> LedgerEvidence:
     """A wiped bookie: at two looks it lists nothing and, read, has nothing; then the metadata is read once more."""
-    first = healthy(ledger_id, SUSPECT_ENTRIES).looks[0]
+    first = healthy(ledger_id, ledger_entries).looks[0]
     bookie = next(iter(first.answers))
     answers = {**first.answers, bookie: replace(first.answers[bookie], groups=b"")}
-    entries = (1, 2, SUSPECT_ENTRIES // 2, SUSPECT_ENTRIES - 2, SUSPECT_ENTRIES - 1)
+    entries = (1, 2, ledger_entries // 2, ledger_entries - 2, ledger_entries - 1)
     looks = []
     for look in (1, 2):
         record = replace(first.record, look=look)

@@ -55,8 +55,8 @@ class ListerConversation(PatientConversation):
         if found is None:
             return "what answers there is not a lister"
         if (found.bookie_id, found.instance_id) != (expected.bookie_id, expected.instance_id):
-            told = f"bookie {found.bookie_id[:NAME_MAX]} in cluster {(found.instance_id or 'without an id')[:NAME_MAX]}"
-            return f"it is the lister of {told}"
+            owner = f"bookie {found.bookie_id[:NAME_MAX]} in cluster {(found.instance_id or 'without an id')[:NAME_MAX]}"
+            return f"it is the lister of {owner}"
         return ""
 
 

@@ -47,7 +47,7 @@ def _introduction(stories: list[Story], settings: Settings) -> str:
         "every kind of finding that one run can show, each beside a twin that differs in one fact:",
         "",
         *(
-            f"  {story.kind.value:<30} {story.ledger_or_bookie!s:>6}  twin {story.twin!s:>6}   {story.told}"
+            f"  {story.kind.value:<30} {story.ledger_or_bookie!s:>6}  twin {story.twin!s:>6}   {story.fact}"
             for story in stories
         ),
         "",

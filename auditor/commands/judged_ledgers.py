@@ -57,10 +57,10 @@ def report_on(
     ]
     log.violations(context.logger, findings, log_format=settings.log_format)
     summary = _summary(run_id, facts, judged, settings.fail_on, findings)
-    told = [(evidence, step.verdict) for evidence, step in judged]
-    summary["assurance"] = assurance_of_ledgers(told, terms, findings)
+    verdicts = [(evidence, step.verdict) for evidence, step in judged]
+    summary["assurance"] = assurance_of_ledgers(verdicts, terms, findings)
     summary |= copies_of_ledgers([step.verdict for _, step in judged])
-    summary["maintenance"] = maintenance_of_ledgers(told, terms)
+    summary["maintenance"] = maintenance_of_ledgers(verdicts, terms)
     summary["newest_run"] = _use_of_newest_run(newest, asker.known_unable, [evidence for evidence, _ in judged])
     return LedgersReport(summary, [_ledger(evidence, step, asker.set_aside) for evidence, step in judged], findings)
 

@@ -14,6 +14,7 @@ from auditor.errors import AccountingError, ConfigError, OutputError
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import BOOKIES, LEDGERS, LISTING
+from auditor.evidence.table_scan import scan_rows
 from auditor.judging.judge import TooManyPoisoned
 from auditor.report import text
 from auditor.run.conclusion import Conclusion, conclude
@@ -41,7 +42,7 @@ def replay(context: Context, run_dir: str) -> int:
             about,
             bookies,
             NO_PREVIOUS,
-            verdicts=judge_again(run, about, context.settings.judging_limits()),
+            verdicts=scan_rows(judge_again(run, about, context.settings.judging_limits())),
             finished_at=str(summary["finished_at"]) if summary else about.started_at,
             duration_s=summary["duration_s"] if summary else {},
         )

@@ -173,7 +173,7 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
             for problem in run.journal.problems:
                 context.logger.warning("metadata service", problem=problem)
             watch.stage("report")
-            verdicts = at.run.read_table("verdicts", VERDICTS)
+            verdicts = at.run.scan("verdicts", VERDICTS)
             write_read_counts(at.run, store.counts)
     watch.close()
     conclusion = conclude(

@@ -49,7 +49,7 @@ class Journal:
     began_with: Mapping[str, float] = field(default_factory=dict)
     reads: Callable[[], Mapping[str, int]] = dict
     began_with_reads: Mapping[str, int] = field(default_factory=dict)
-    _told: dict[str, StageResult] = field(default_factory=dict)
+    _results: dict[str, StageResult] = field(default_factory=dict)
     _files: set[str] = field(default_factory=set)
 
     @classmethod
@@ -60,7 +60,7 @@ class Journal:
         """
         journal = cls(run)
         for entry in entries(run):
-            journal._told[entry["stage"]] = entry["told"]
+            journal._results[entry["stage"]] = entry["told"]
             journal._files.update(entry["files"])
             journal.began_with, journal.began_with_reads = entry["seconds"], entry["reads"]
         if lost := journal._files - run.files_in(*TABLES):
@@ -74,17 +74,17 @@ class Journal:
 
     def has(self, stage: str) -> bool:
         """Return whether the stage is complete."""
-        return stage in self._told
+        return stage in self._results
 
     @property
     def has_any(self) -> bool:
         """Whether any stage is complete."""
-        return bool(self._told)
+        return bool(self._results)
 
     @property
     def problems(self) -> list[str]:
         """The problems of all stages so far, including those before an interruption."""
-        return [problem for told in self._told.values() for problem in told.get(PROBLEMS, ())]
+        return [problem for result in self._results.values() for problem in result.get(PROBLEMS, ())]
 
     def once(
         self, stage: str, work: Callable[Args, StageResult | None], *args: Args.args, **options: Args.kwargs
@@ -94,15 +94,15 @@ class Journal:
         An exception from `work` passes through, and the stage stays incomplete. Running a stage
         costs one listing of the run's files.
         """
-        if stage not in self._told:
-            told = work(*args, **options) or {}
+        if stage not in self._results:
+            result = work(*args, **options) or {}
             new = self.run.files_in(*TABLES) - self._files
-            entry = {"stage": stage, "told": told, "files": sorted(new), "seconds": self.seconds(), "reads": self.reads()}
+            entry = {"stage": stage, "told": result, "files": sorted(new), "seconds": self.seconds(), "reads": self.reads()}
             (self.run / JOURNAL).create()
-            name = _entry_name(len(self._told)).removeprefix(f"{JOURNAL}/")
+            name = _entry_name(len(self._results)).removeprefix(f"{JOURNAL}/")
             (self.run / JOURNAL).write_text(name, json.dumps(entry) + "\n")
-            self._told[stage], self._files = told, self._files | new
-        return self._told[stage]
+            self._results[stage], self._files = result, self._files | new
+        return self._results[stage]
 
 
 def entries(run: Place) -> list[dict[str, Any]]:

@@ -26,6 +26,7 @@ from pyarrow import fs
 
 from auditor.errors import OutputError
 from auditor.evidence.newest_run import LATEST, RUN_NAME, URI
+from auditor.evidence.table_scan import TableScan, file_errors
 
 LOCK = ".lock"
 LOCK_WAIT_S = 5.0
@@ -53,7 +54,7 @@ class Place:
 
     def create(self) -> None:
         """Make the directory, if it is not there."""
-        with _file_errors(f"write to {self.uri}"):
+        with file_errors(f"write to {self.uri}"):
             self.files.create_dir(self.path, recursive=True)
 
     def write_text(self, name: str, text: str) -> None:
@@ -62,7 +63,7 @@ class Place:
         On a local disk it is so after a loss of power too: the file is synchronised before it gets its name.
         """
         unnamed = f"{self.path}/.{name}.tmp"
-        with _file_errors(f"write {self.uri}/{name}"):
+        with file_errors(f"write {self.uri}/{name}"):
             with self.files.open_output_stream(unnamed) as stream:
                 stream.write(text.encode())
             self._synchronise(unnamed)
@@ -82,25 +83,27 @@ class Place:
         """The file's text, or None where there is no such file."""
         if self.files.get_file_info(f"{self.path}/{name}").type is not fs.FileType.File:
             return None
-        with _file_errors(f"read {self.uri}/{name}"), self.files.open_input_stream(f"{self.path}/{name}") as stream:
+        with file_errors(f"read {self.uri}/{name}"), self.files.open_input_stream(f"{self.path}/{name}") as stream:
             return str(stream.read().decode())
 
     def read_table(
         self, name: str, schema: pa.Schema, keep: ds.Expression | None = None, columns: list[str] | None = None
     ) -> pa.Table:
         """All rows of a written table that `keep` keeps, with the named columns of `schema` (None: all of them)."""
-        with _file_errors(f"read {self.uri}/{name}"):
-            return self._rows(name, schema).to_table(columns=columns or schema.names, filter=keep)
+        return self.scan(name, schema).table(columns or schema.names, keep)
 
     def stream(self, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield the named columns of a written table, or of one of its files, batch by batch."""
-        with _file_errors(f"read {self.uri}/{name}"):
-            yield from self._rows(name, schema).to_batches(columns=columns)
+        return self.scan(name, schema).batches(columns)
 
     def count(self, name: str, schema: pa.Schema, keep: ds.Expression | None = None) -> int:
         """How many rows of a written table `keep` keeps."""
-        with _file_errors(f"read {self.uri}/{name}"):
-            return int(self._rows(name, schema).count_rows(filter=keep))
+        return self.scan(name, schema).count(keep)
+
+    def scan(self, name: str, schema: pa.Schema) -> TableScan:
+        """Return a written table, or one of its files, to be read in parts. Raises OutputError if it is not there."""
+        with file_errors(f"read {self.uri}/{name}"):
+            return TableScan(f"{self.uri}/{name}", self._rows(name, schema))
 
     def _rows(self, name: str, schema: pa.Schema) -> ds.Dataset:
         if self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.NotFound:
@@ -115,7 +118,7 @@ class Place:
     def write_table(self, name: str, rows: pa.RecordBatch | pa.Table, file_name: str) -> None:
         """Write rows this process holds as one more file of a table."""
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
-        with _file_errors(f"write {self.uri}/{name}"):
+        with file_errors(f"write {self.uri}/{name}"):
             self.files.create_dir(f"{self.path}/{name}", recursive=True)
             pq.write_table(table, f"{self.path}/{name}/{file_name}.parquet", filesystem=self.files, compression="zstd")
 
@@ -145,7 +148,7 @@ class Place:
     def files_in(self, *names: str) -> set[str]:
         """Every file in some directories below this one and in theirs, as paths from here."""
         found: set[str] = set()
-        with _file_errors(f"list {self.uri}"):
+        with file_errors(f"list {self.uri}"):
             for name in names:
                 selector = fs.FileSelector(f"{self.path}/{name}", allow_not_found=True, recursive=True)
                 found.update(i.path for i in self.files.get_file_info(selector) if i.type is fs.FileType.File)
@@ -153,12 +156,12 @@ class Place:
 
     def remove_file(self, name: str) -> None:
         """Remove a file below this directory, which is there."""
-        with _file_errors(f"remove {self.uri}/{name}"):
+        with file_errors(f"remove {self.uri}/{name}"):
             self.files.delete_file(f"{self.path}/{name}")
 
     def remove(self, name: str) -> None:
         """Remove a directory below this one, if it is there."""
-        with _file_errors(f"remove {self.uri}/{name}"):
+        with file_errors(f"remove {self.uri}/{name}"):
             if self.files.get_file_info(f"{self.path}/{name}").type is fs.FileType.Directory:
                 self.files.delete_dir(f"{self.path}/{name}")
 
@@ -173,7 +176,7 @@ def place(text: str) -> Place:
         if _PATTERN.search(path):
             raise OutputError(f"{text} has a character that Spark takes for a pattern (one of []{{}}*?\\): use another path")
         return Place(fs.LocalFileSystem(), path, f"file://{path}")
-    with _file_errors(f"use {text}"):
+    with file_errors(f"use {text}"):
         files, path = fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", text))
         return Place(files, path.rstrip("/"), text.rstrip("/"))
 
@@ -203,7 +206,7 @@ class Output:
                 os.close(descriptor)
 
     def _lock(self) -> int:
-        with _file_errors(f"lock {self.root.uri}"):
+        with file_errors(f"lock {self.root.uri}"):
             descriptor = os.open(f"{self.root.path}/{LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
         deadline = time.monotonic() + LOCK_WAIT_S
         while not _is_locked(descriptor):
@@ -226,7 +229,7 @@ class Output:
     def start(self, run_id: str) -> Place:
         """Make the directory of a new run."""
         directory = self.run(run_id)
-        with _file_errors(f"write to {directory.uri}"):
+        with file_errors(f"write to {directory.uri}"):
             directory.files.create_dir(directory.path, recursive=True)
         return directory
 
@@ -252,7 +255,7 @@ class Output:
         if keep <= 0:
             return []
         latest = self.latest()
-        with _file_errors(f"list {self.root.uri}"):
+        with file_errors(f"list {self.root.uri}"):
             infos = self.root.files.get_file_info(fs.FileSelector(self.root.path))
         names = sorted(i.base_name for i in infos if i.type is fs.FileType.Directory and RUN_NAME.fullmatch(i.base_name))
         finished = [name for name in names if (self.root / name).read_text("summary.json") is not None]
@@ -274,15 +277,6 @@ def write_ledger_files(run: Place, files: Mapping[str, npt.NDArray[np.int64]]) -
 def write_json(run: Place, name: str, value: Mapping[str, Any]) -> None:
     """A JSON object as a file, for people too: indented."""
     run.write_text(name, json.dumps(value, indent=2, ensure_ascii=True, allow_nan=False) + "\n")
-
-
-@contextmanager
-def _file_errors(what: str) -> Iterator[None]:
-    """Turn what a file system raises into a sentence."""
-    try:
-        yield
-    except (OSError, pa.ArrowException) as error:
-        raise OutputError(f"cannot {what}: {error}") from error
 
 
 def _is_locked(descriptor: int) -> bool:

@@ -215,8 +215,8 @@ def _placement(record: LedgerRecord, terms: Terms) -> Placement:
 def _placement_family(record: LedgerRecord, metadata: LedgerMetadata, placed: Placement) -> list[Finding]:
     """Return at most one finding per segment: on a duplicate bookie, else on placement."""
     duplicates = _duplicate_findings(record, metadata)
-    told = {finding.segment.first_entry_id for finding in duplicates if finding.segment}
-    rest = (one for one in placed.findings if one.segment is None or one.segment.first_entry_id not in told)
+    duplicate_starts = {finding.segment.first_entry_id for finding in duplicates if finding.segment}
+    rest = (one for one in placed.findings if one.segment is None or one.segment.first_entry_id not in duplicate_starts)
     return [*duplicates, *rest]
 
 

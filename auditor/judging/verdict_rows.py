@@ -19,13 +19,13 @@ def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: Clust
     """
     verdict = step.verdict
     mark = evidence.looks[-1].record.mark
-    told = verdict.findings if step.todo is Todo.NOTHING else ()
+    reported = verdict.findings if step.todo is Todo.NOTHING else ()
     return (
         verdict.ledger_id,
         verdict.standing.word,
         verdict.exempt.value if verdict.exempt else None,
         [unknown.value for unknown in verdict.unknowns],
-        [finding_line(ledger_testimony(finding, evidence.looks, facts, verdict.probes)) for finding in told],
+        [finding_line(ledger_testimony(finding, evidence.looks, facts, verdict.probes)) for finding in reported],
         verdict.listing_false_negatives,
         None if mark is None else age_ms(mark, terms.judged_at_ms),
         len(evidence.looks),

@@ -98,9 +98,9 @@ def check_cookie(configured: BookieConfiguration) -> Cookie:
 
 def _check_directories(what: str, configured: Sequence[Path], recorded: Sequence[str]) -> None:
     if [str(one) for one in configured] != [str(Path(one)) for one in recorded]:
-        told = ", ".join(map(str, configured))
+        directories = ", ".join(map(str, configured))
         raise ConfigError(
-            f"the cookie records the {what} directories {', '.join(recorded)}; configured are {told}, in this order"
+            f"the cookie records the {what} directories {', '.join(recorded)}; configured are {directories}, in this order"
         )
 
 

@@ -79,9 +79,9 @@ def check_wal_directory(locations: Path) -> None:
     except OSError as error:
         raise IndexInDoubt(f"the options of {locations} cannot be read: {error}") from None
     match = _WAL_DIRECTORY.search(text)
-    told = match[1].strip() if match else ""
-    if told and Path(told) != locations and Path(told).resolve() != locations.resolve():
-        raise IndexInDoubt(f"the index {locations} has its write-ahead log in {told}: not supported")
+    log_directory = match[1].strip() if match else ""
+    if log_directory and Path(log_directory) != locations and Path(log_directory).resolve() != locations.resolve():
+        raise IndexInDoubt(f"the index {locations} has its write-ahead log in {log_directory}: not supported")
 
 
 class IndexView:

@@ -123,10 +123,10 @@ class ListerServer:
         shares: dict[int, list[int]] = {}
         for ledger_id in dict.fromkeys(ledgers):
             shares.setdefault(ledger_id % count, []).append(ledger_id)
-        told = await asyncio.gather(*(self._readers[number].lists(share) for number, share in shares.items()))
+        payloads_by_share = await asyncio.gather(*(self._readers[number].lists(share) for number, share in shares.items()))
         return {
             ledger_id: payload
-            for share, payloads in zip(shares.values(), told, strict=True)
+            for share, payloads in zip(shares.values(), payloads_by_share, strict=True)
             for ledger_id, payload in zip(share, payloads, strict=True)
         }
 

@@ -53,12 +53,12 @@ def _without_cause(summary: Mapping[str, Any], unexplained: int, has_causes: boo
         said.append(of(found, f"{more}ledger has findings{alone}", f"{more}ledgers have findings{alone}"))
     if unjudged:
         said.append(of(unjudged, f"{more}ledger could not be judged", f"{more}ledgers could not be judged"))
-    told = ", and ".join(said)
+    sentence = ", and ".join(said)
     if has_causes:
-        return told
+        return sentence
     if unexplained < CAUSE_LEDGERS_MIN:
-        return f"{told}: too few to have a common cause."
-    return f"{told}. No common cause could be shown."
+        return f"{sentence}: too few to have a common cause."
+    return f"{sentence}. No common cause could be shown."
 
 
 def _kinds(kinds: Mapping[str, int]) -> str:

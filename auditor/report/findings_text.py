@@ -89,10 +89,10 @@ def _kind(kind: Kind, hit: int, shown: Sequence[FindingRow], in_full: bool, widt
     yield f"  {paint(facts.severity.word.upper() + ' ' + kind.value, hue, color)}  {hits_what}"
     yield from wrap(facts.says, width, "    ")
     for place, finding in enumerate(shown):
-        told = in_full and place == 0
-        line = one_line(finding) if told else ": ".join(filter(None, (one_line(finding), one_fact(finding))))
+        is_in_full = in_full and place == 0
+        line = one_line(finding) if is_in_full else ": ".join(filter(None, (one_line(finding), one_fact(finding))))
         yield from wrap("- " + line, width, "    ", FINDING_LINES_MAX, hang="  ")
-        if told:
+        if is_in_full:
             yield from wrap(printable(finding.get("witness") or "", 2_000), width, "        ", WITNESS_LINES_MAX)
             yield from matrix(finding, "        ")
     if hit > len(shown):
@@ -171,14 +171,14 @@ def next_section(findings: Sequence[FindingRow], width: int, color: bool) -> Ite
     For each finding, commands that only look come before those that change the cluster. The latter
     are left out unless all of the former are shown.
     """
-    told = [finding for group in by_kind(findings).values() if (finding := worst(group, 1)[0]).get("next")]
-    if not told:
+    with_commands = [finding for group in by_kind(findings).values() if (finding := worst(group, 1)[0]).get("next")]
+    if not with_commands:
         return
     yield paint("Next: look first", "bold", color)
-    for finding in told[:NEXT_FINDINGS_MAX]:
+    for finding in with_commands[:NEXT_FINDINGS_MAX]:
         yield f"  for {_subject(finding)} ({finding['kind']})"
         yield from commands_of(finding)
-    if rest := [str(finding["kind"]) for finding in told[NEXT_FINDINGS_MAX:]]:
+    if rest := [str(finding["kind"]) for finding in with_commands[NEXT_FINDINGS_MAX:]]:
         yield from wrap(f"for {', '.join(rest)}: the field `next` in findings.jsonl", width, "  ", hang="  ")
     yield ""
 

@@ -21,8 +21,8 @@ def marks_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterat
     head = f"{of(marks['total'], 'mark')}{of_what}: {count(marks['within_grace'])} within grace, "
     yield from wrap(f"{head}{count(marks['beyond_grace'])} beyond it", width, "  ")
     ages = summary["marks_by_age"]
-    told = ", ".join(f"{words} {count(ages[name])}" for name, words in _AGES.items() if ages[name])
-    yield from wrap(f"by age: {told}", width, "  ")
+    ages_text = ", ".join(f"{words} {count(ages[name])}" for name, words in _AGES.items() if ages[name])
+    yield from wrap(f"by age: {ages_text}", width, "  ")
     if marks["stale"]:
         are = "mark is" if marks["stale"] == 1 else "marks are"
         yield from wrap(f"{count(marks['stale'])} {are} stale: every copy is where the metadata says", width, "  ")

@@ -99,14 +99,14 @@ def maintenance_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
 
     Yields nothing if none is in maintenance.
     """
-    told = summary.get("maintenance") or {}
+    maintenance = summary.get("maintenance") or {}
     found: dict[str, list[str]] = {}
-    for one in told.get("bookies") or ():
+    for one in maintenance.get("bookies") or ():
         found.setdefault(str(one["found"]), []).append(str(one["bookie_id"]))
     unknown, answering = found.pop(NO_SUCH_BOOKIE, []), found.get(Greeting.ANSWERED.value, [])
     if found:
         parts = "; ".join(f"{name_some(bookies)} {_FOUND.get(word, word)}" for word, bookies in sorted(found.items()))
-        ledgers = int(told.get("ledgers") or 0)
+        ledgers = int(maintenance.get("ledgers") or 0)
         cost = f" {of(ledgers, 'ledger')} could not be judged for no other reason." if ledgers else ""
         yield f"In planned maintenance: {parts}.{cost}"
     if answering:
@@ -159,15 +159,15 @@ def missing_words(summary: Mapping[str, Any]) -> str:
 
 def placement_words(summary: Mapping[str, Any]) -> str:
     """Return the policy that ensembles were judged by; "" if the summary does not say."""
-    told = summary.get("placement")
-    if not told:
+    placement = summary.get("placement")
+    if not placement:
         return ""
-    if told["policy"] == Policy.NONE.value:
+    if placement["policy"] == Policy.NONE.value:
         return "placement: not judged (placement_policy is none)"
-    how = "as BookKeeper's own classes judge" if told["compat"] == "java" else "by assigned location"
-    without = int(told.get("without_location") or 0)
-    lack = f"; no location of {name_some(told.get('bookies_without_location') or (), without)}" if without else ""
-    return f"placement {told['policy']}-aware, {how}{lack}"
+    how = "as BookKeeper's own classes judge" if placement["compat"] == "java" else "by assigned location"
+    without = int(placement.get("without_location") or 0)
+    lack = f"; no location of {name_some(placement.get('bookies_without_location') or (), without)}" if without else ""
+    return f"placement {placement['policy']}-aware, {how}{lack}"
 
 
 def name_some(bookies: Sequence[str], number: int | None = None) -> str:

@@ -64,8 +64,8 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
         yield from wrap(f"{reason.value}  {of(number, 'ledger')}{_name_bookies(reason, unheard)}", width, "  ", hang="  ")
         yield from wrap(f"{UNKNOWN_WORDS[reason].means}.", width, "    ")
         for one in (summary.get(reason.value) or ()) if reason in _OUR_FAULTS else ():
-            told = printable(f"ledger {one['ledger_id']}: {one['detail']}", 1_000)
-            yield from wrap(told, width, "    ", DETAIL_LINES_MAX, hang="  ")
+            line = printable(f"ledger {one['ledger_id']}: {one['detail']}", 1_000)
+            yield from wrap(line, width, "    ", DETAIL_LINES_MAX, hang="  ")
         yield from wrap(f"to do: {what_to_do(reason, unheard, away)}", width, "    ")
     rest = ", ".join(f"{reason.value} {count(n)}" for reason, n in most[REASONS_EXPLAINED_MAX:])
     yield from wrap(f"also {rest}", width, "  ") if rest else ()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.bookie.address_table import AddressTable
 from auditor.bookie.listers import Listers
 from auditor.clock import now_ms
 from auditor.evidence.journal import Journal
@@ -20,9 +21,16 @@ from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, An
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.identity import BookieId
 from auditor.spark.lanes import Directory
-from auditor.summary.bookies import IS_MARKED, MARK_KEY, TOLD, UNHEARD_OR_GREETING, by_look, unmarked_rows, with_greetings
+from auditor.summary.bookies import (
+    BRIEF_ANSWERS,
+    IS_MARKED,
+    MARK_KEY,
+    UNHEARD_OR_GREETING,
+    by_look,
+    unmarked_rows,
+    with_greetings,
+)
 from auditor.zookeeper.metadata_store import MetadataStore
-from auditor.zookeeper.registrations import known_by_cookie
 
 LAST = 0
 """The look of what is read behind all looks."""
@@ -74,16 +82,12 @@ class BookieRegister:
         if look != 1 or self._was_asked():
             self.store.sync()
         self.registered = self.store.bookies(look, now_ms)
-        addresses = {
-            record.bookie_id: (record.host, record.port) if record.host is not None and record.port is not None else None
-            for record in self.registered
-            if _is_registered(record)
-        }
+        known = AddressTable.from_records(self.registered)
         self._note_abilities()
         listers = None if self.listers is None else replace(self.listers, not_believed=dict(self._denied))
         listed = frozenset(self._listed)
         unable = frozenset(self._unable) - listed
-        return Directory(addresses, unable, known_by_cookie(self.registered), listed, listers=listers)
+        return Directory(known.addresses, unable, known.cookies, listed, listers=listers)
 
     def with_searches_left(self, directory: Directory) -> Directory:
         """Return the directory with how often each bookie may still be read for entries that it should not hold.
@@ -154,10 +158,10 @@ class BookieRegister:
         missing = {one.bookie_id for one in gone} - self.maintenance
         if not missing:
             return False
-        told = self._answer_statuses(look).filter(pc.field("status") == Greeting.UNREGISTERED.value)
+        unregistered = self._answer_statuses(look).filter(pc.field("status") == Greeting.UNREGISTERED.value)
         marks = self.run.read_table("evidence/ledgers", LEDGERS, IS_MARKED & (pc.field("look") == look), MARK_KEY)
-        told = unmarked_rows(told, marks)  # who is named by marked ledgers alone is missed already
-        return not missing.isdisjoint(told["bookie_id"].to_pylist())
+        unregistered = unmarked_rows(unregistered, marks)  # who is named by marked ledgers alone is missed already
+        return not missing.isdisjoint(unregistered["bookie_id"].to_pylist())
 
     def _newest(self) -> list[BookieRecord]:
         """The bookies as of the last look that is over; none where there is no bookie at all."""
@@ -183,7 +187,7 @@ class BookieRegister:
 
     def _answer_statuses(self, look: int) -> pa.Table:
         """How the bookies of one look behaved; what they hold stays where it is."""
-        return self.run.read_table("evidence/answers", TOLD, (pc.field("look") == look) & UNHEARD_OR_GREETING)
+        return self.run.read_table("evidence/answers", BRIEF_ANSWERS, (pc.field("look") == look) & UNHEARD_OR_GREETING)
 
 
 def _is_registered(record: BookieRecord) -> bool:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, RENAMES
+from auditor.evidence.table_scan import TableScan
 from auditor.first_checker.content import judge_content, withheld_content
 from auditor.first_checker.failing import Refusals, judge_failing, withheld_failing
 from auditor.first_checker.reachability import BookieLook, Missed, judge_bookies, nobody_answered, withheld
@@ -28,10 +29,10 @@ from auditor.second_checker.finding_comparison import Agreed
 from auditor.summary.about import About
 from auditor.summary.absences import absences_json, unregistered_since
 from auditor.summary.bookies import (
+    BRIEF_ANSWERS,
     IS_MARKED,
     MARK_KEY,
     STATE,
-    TOLD,
     UNHEARD_OR_GREETING,
     bookies_missed,
     by_look,
@@ -67,12 +68,12 @@ def conclude(
     bookies: Sequence[BookieRecord],
     previous: Previous,
     *,
-    verdicts: pa.Table,
+    verdicts: TableScan,
     finished_at: str,
     duration_s: Mapping[str, float],
 ) -> Conclusion:
     """Account for every listed ledger, then count. Raises AccountingError, and then nothing is counted."""
-    account(run.read_table("evidence/listing", LISTING)["ledger_id"], verdicts["ledger_id"])
+    account(run.read_table("evidence/listing", LISTING)["ledger_id"], verdicts.table(["ledger_id"])["ledger_id"])
     seen = _bookies(run, about, bookies, verdicts)
     listed, marked = population(run, about), mark_findings(run, about)
     agreed = bookies_agreed(run, about, bookies, verdicts, _on_bookies(seen, about))
@@ -107,7 +108,7 @@ STALE_MARKS, MARKS_WITHOUT_LEDGER = "marks/stale.txt", "marks/without_ledger.txt
 """Ids of ledgers, one a line: marked while every copy is where the metadata says; marked, and without metadata."""
 
 
-def _mark_files(verdicts: pa.Table, without_ledger: Sequence[LedgerId]) -> Mapping[str, Ids]:
+def _mark_files(verdicts: TableScan, without_ledger: Sequence[LedgerId]) -> Mapping[str, Ids]:
     """Return the files that have anything in them."""
     files = {STALE_MARKS: stale_ledgers(verdicts), MARKS_WITHOUT_LEDGER: np.array(without_ledger, np.int64)}
     return {name: ids for name, ids in files.items() if len(ids)}
@@ -126,7 +127,7 @@ class _Bookies:
     refused: Mapping[BookieId, Refusals]
 
 
-def _bookies(run: Place, about: About, records: Sequence[BookieRecord], verdicts: pa.Table) -> _Bookies:
+def _bookies(run: Place, about: About, records: Sequence[BookieRecord], verdicts: TableScan) -> _Bookies:
     looks = by_look(records)
     since = unregistered_since(looks, about.unregistered_since_ms)
     renamed = renames(run)
@@ -137,7 +138,7 @@ def _bookies(run: Place, about: About, records: Sequence[BookieRecord], verdicts
 
 def _missed_bookies(run: Place, since: Mapping[BookieId, int], renamed: Mapping[BookieId, Renamed]) -> dict[BookieId, Missed]:
     """Return what is known of the bookies that are not registered and that closed, non-empty ledgers name."""
-    answers = run.read_table("evidence/answers", TOLD, UNHEARD_OR_GREETING)
+    answers = run.read_table("evidence/answers", BRIEF_ANSWERS, UNHEARD_OR_GREETING)
     mine = pc.field("ledger_id").isin(named_ledgers(answers))
     states = run.read_table("evidence/ledgers", LEDGERS, mine, STATE)
     found = bookies_missed(answers, states, run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, MARK_KEY))
@@ -181,11 +182,11 @@ def _bookies_in_maintenance(about: About) -> frozenset[BookieId]:
     return about.terms.around.maintenance
 
 
-def _not_there(run: Place, verdicts: pa.Table) -> list[int]:
+def _not_there(run: Place, verdicts: TableScan) -> list[int]:
     """Ledgers of a list that an operator gave, which were gone at the first look already: a slip of the pen, most likely."""
     gone = (pc.field("look") == 1) & (pc.field("status") == RecordStatus.GONE.value)
     at_once = run.read_table("evidence/ledgers", LEDGERS, gone, ["ledger_id"])["ledger_id"]
-    deleted = verdicts.filter(pc.field("exempt") == Exempt.DELETED.value)["ledger_id"]
+    deleted = verdicts.table(["ledger_id"], pc.field("exempt") == Exempt.DELETED.value)["ledger_id"]
     return sorted(set(at_once.to_pylist()) & set(deleted.to_pylist()))
 
 

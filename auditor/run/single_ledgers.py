@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from auditor.bookie.address_table import AddressTable
 from auditor.bookie.client import LANES_AT_ONCE_MAX, AsyncLane
 from auditor.bookie.lane_with_lister import LaneWithLister, open_lane
 from auditor.bookie.late_lists import KNOWN_UNABLE, UNTRIED, ListPatience
@@ -21,12 +22,10 @@ from auditor.judging.judge import Judge
 from auditor.judging.set_aside import poison_step
 from auditor.judging.settle import Step, Todo, reading_rounds_max, settle_and_check
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
-from auditor.model.cluster import Registration
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType, LedgerRecord
 from auditor.zookeeper.metadata_store import MetadataStore
-from auditor.zookeeper.registrations import known_by_cookie, unregistered_detail
 
 
 @dataclass(slots=True)
@@ -108,9 +107,9 @@ def _settle_all(asker: Asker, ledgers: Sequence[LedgerEvidence], terms: Terms) -
         return poison_step(one.ledger_id), detail
 
     judge = Judge(lambda one: settle_and_check(one, terms), aside, asker.judging, careful=True)
-    told = {one.ledger_id: result for one, result in zip(ledgers, judge.judge_all(ledgers), strict=True)}
-    asker.set_aside.update({ledger_id: detail for ledger_id, (_, detail) in told.items() if detail})
-    return {ledger_id: step for ledger_id, (step, _) in told.items()}
+    results = {one.ledger_id: result for one, result in zip(ledgers, judge.judge_all(ledgers), strict=True)}
+    asker.set_aside.update({ledger_id: detail for ledger_id, (_, detail) in results.items() if detail})
+    return {ledger_id: step for ledger_id, (step, _) in results.items()}
 
 
 class _Round:
@@ -133,13 +132,7 @@ class _Round:
         self._denied, self._searches = denied, searches
         self._lanes: dict[BookieId, AsyncLane] = {}
         self._gate = asyncio.Semaphore(LANES_AT_ONCE_MAX)
-        records = asker.store.bookies(look, asker.now_ms)
-        self._cookies = known_by_cookie(records)
-        self._addresses = {
-            b.bookie_id: (b.host, b.port) if b.host is not None and b.port is not None else None
-            for b in records
-            if b.registration is not Registration.NONE
-        }
+        self._known = AddressTable.from_records(asker.store.bookies(look, asker.now_ms))
 
     async def ask(self, ids: Iterable[LedgerId]) -> None:
         """Ask for the lists that are due, then read entries until no ledger wants another.
@@ -157,7 +150,7 @@ class _Round:
                 await lane.close()
 
     async def _read_until_enough(self, ids: Sequence[LedgerId]) -> None:
-        for _ in range(reading_rounds_max(self._terms, len(self._addresses))):
+        for _ in range(reading_rounds_max(self._terms, len(self._known.addresses))):
             lacking = [i for i in ids if self._steps[i].todo is Todo.READS]
             if not lacking:
                 return
@@ -175,12 +168,12 @@ class _Round:
         self._settle(ids)
 
     async def _list(self, bookie: BookieId, questions: list[ListQuestion]) -> list[Answer]:
-        status = self._undialled_status(bookie)
-        if status is None and bookie in self._unsupported and not isinstance(self._lane(bookie), LaneWithLister):
+        undialled = self._known.undialled_answers(bookie, questions, self._look, self._asker.now_ms)
+        if undialled is not None:
+            return undialled
+        if bookie in self._unsupported and not isinstance(self._lane(bookie), LaneWithLister):
             status = AnswerStatus.UNSUPPORTED
-        if status is not None:
-            why = unregistered_detail(bookie, self._cookies) if status is AnswerStatus.UNREGISTERED else ""
-            return [Answer(bookie, q.ledger_id, self._look, self._asker.now_ms(), status, detail=why) for q in questions]
+            return [Answer(bookie, q.ledger_id, self._look, self._asker.now_ms(), status) for q in questions]
         async with self._gate:
             answers = await self._lane(bookie).lists(questions)
         self._remember_ability(bookie, answers)
@@ -228,21 +221,15 @@ class _Round:
         self._settle(ids)
 
     async def _read(self, bookie: BookieId, questions: list[ReadQuestion]) -> list[EntryRead]:
-        status = self._undialled_status(bookie)
-        if status is not None:
-            said = ReadStatus(status.value)
-            return [unread(bookie, q, self._look, self._asker.now_ms(), said) for q in questions]
+        undialled = self._known.undialled_reads(bookie, questions, self._look, self._asker.now_ms)
+        if undialled is not None:
+            return undialled
         asked, refused = self._searches.split(bookie, questions)
         not_asked = [unread(bookie, q, self._look, self._asker.now_ms(), ReadStatus.NOT_ASKED) for q in refused]
         if not asked:
             return not_asked
         async with self._gate:
             return [*await self._lane(bookie).reads(asked), *not_asked]
-
-    def _undialled_status(self, bookie: BookieId) -> AnswerStatus | None:
-        if bookie not in self._addresses:
-            return AnswerStatus.UNREGISTERED
-        return AnswerStatus.ADDRESS_UNKNOWN if self._addresses[bookie] is None else None
 
     def _expected_list(self, ledger_id: LedgerId, bookie: BookieId) -> bytes | None:
         metadata = self._looks[ledger_id].records[-1].metadata
@@ -257,11 +244,9 @@ class _Round:
 
     def _lane(self, bookie: BookieId) -> AsyncLane:
         if bookie not in self._lanes:
-            address = self._addresses[bookie]
-            assert address is not None, bookie
             self._lanes[bookie] = open_lane(
                 bookie,
-                address,
+                self._known.address_of(bookie),
                 self._asker.limits,
                 self._look,
                 self._asker.now_ms,

@@ -42,8 +42,8 @@ def story_kinds() -> list[Kind]:
 
     Kinds on the cluster come after those on ledgers and bookies.
     """
-    told = [kind for kind in CATALOGUE if kind not in TAKES_TWO_RUNS]
-    return sorted(told, key=lambda kind: CATALOGUE[kind].subject is Subject.CLUSTER)
+    kinds = [kind for kind in CATALOGUE if kind not in TAKES_TWO_RUNS]
+    return sorted(kinds, key=lambda kind: CATALOGUE[kind].subject is Subject.CLUSTER)
 
 
 def seed_stories(cluster: SandboxCluster) -> list[Story]:
@@ -51,14 +51,14 @@ def seed_stories(cluster: SandboxCluster) -> list[Story]:
 
     The cluster must have at least DEMO_BOOKIES bookies and none of these ledgers.
     """
-    told = story_kinds()
-    untold = [kind.value for kind in told if kind not in TELLERS]
-    assert not untold, f"no story tells {', '.join(untold)}: add one to {__name__}"
+    kinds = story_kinds()
+    missing = [kind.value for kind in kinds if kind not in TELLERS]
+    assert not missing, f"no story tells {', '.join(missing)}: add one to {__name__}"
     assert len(cluster.bookie_ids) >= DEMO_BOOKIES, f"the stories need {DEMO_BOOKIES} bookies"
     cluster.stop_bookie(SILENT)
     for bookie in (LOST, LOST_AND_MARKED):
         cluster.lose_bookie(bookie)
-    return [TELLERS[kind](cluster, STORY_LEDGER_FIRST + 10 * number) for number, kind in enumerate(told)]
+    return [TELLERS[kind](cluster, STORY_LEDGER_FIRST + 10 * number) for number, kind in enumerate(kinds)]
 
 
 def seed_exempt(cluster: SandboxCluster) -> dict[Exempt, LedgerId]:

@@ -28,9 +28,9 @@ LEDGERS_OF_A_CONTENT = 4
 def _silent_yet_registered(cluster: SandboxCluster, n: LedgerId) -> Story:
     put(cluster, n, f"e3 w2 a2 0:[b1 b2 {SILENT}] closed 49")
     put(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b5] closed 49")
-    told = f"Bookie {SILENT}, named by ledger {n}, is registered and nobody listens; b5, named by ledger {n + 1}, answers."
+    fact = f"Bookie {SILENT}, named by ledger {n}, is registered and nobody listens; b5, named by ledger {n + 1}, answers."
     ids = cluster.id_of(SILENT), cluster.id_of("b5")
-    return Story(Kind.BOOKIE_SILENT_YET_REGISTERED, *ids, told, (n, n + 1))
+    return Story(Kind.BOOKIE_SILENT_YET_REGISTERED, *ids, fact, (n, n + 1))
 
 
 @tells(Kind.BOOKIE_LOST_UNNOTICED)
@@ -38,12 +38,12 @@ def _lost_unnoticed_story(cluster: SandboxCluster, n: LedgerId) -> Story:
     put(cluster, n, f"e3 w2 a2 0:[b1 {LOST} b3] closed 49")
     put(cluster, n + 1, f"e3 w2 a2 0:[b1 {LOST_AND_MARKED} b3] closed 49")
     cluster.mark(n + 1, [LOST_AND_MARKED])
-    told = (
+    fact = (
         f"Bookies {LOST} and {LOST_AND_MARKED} are gone, registration and cookie too. Ledger {n}, which names {LOST}, is not"
         f" marked under-replicated: nobody knows. Ledger {n + 1}, which names {LOST_AND_MARKED}, is."
     )
     ids = cluster.id_of(LOST), cluster.id_of(LOST_AND_MARKED)
-    return Story(Kind.BOOKIE_LOST_UNNOTICED, *ids, told, (n, n + 1))
+    return Story(Kind.BOOKIE_LOST_UNNOTICED, *ids, fact, (n, n + 1))
 
 
 @tells(Kind.BOOKIE_LOST_CONTENT)
@@ -53,11 +53,11 @@ def _lost_content_story(cluster: SandboxCluster, n: LedgerId) -> Story:
         bookie = WIPED if ledger_id < n + LEDGERS_OF_A_CONTENT else SCRATCHED
         lose = {bookie: "0-49"} if bookie == WIPED or ledger_id == n + LEDGERS_OF_A_CONTENT else {}
         put(cluster, ledger_id, f"e3 w3 a2 0:[b1 b2 {bookie}] closed 49", lose)
-    told = (
+    fact = (
         f"Bookie {WIPED} answers and has nothing of ledgers {n} to {n + LEDGERS_OF_A_CONTENT - 1}, which name it. {SCRATCHED}"
         f" lacks one ledger of as many, {n + LEDGERS_OF_A_CONTENT}."
     )
-    return Story(Kind.BOOKIE_LOST_CONTENT, cluster.id_of(WIPED), cluster.id_of(SCRATCHED), told, ids)
+    return Story(Kind.BOOKIE_LOST_CONTENT, cluster.id_of(WIPED), cluster.id_of(SCRATCHED), fact, ids)
 
 
 @tells(Kind.BOOKIE_FAILING_REQUESTS)
@@ -68,8 +68,8 @@ def _failing_requests(cluster: SandboxCluster, n: LedgerId) -> Story:
         put(cluster, ledger_id, f"e3 w2 a2 0:[b1 b2 {bookie}] closed 49")
         if bookie == FAILING or ledger_id == n + FAILING_LEDGERS_MIN:
             cluster.fault(bookie, ledger_id, LedgerFault.EIO)
-    told = (
+    fact = (
         f"Bookie {FAILING} answers each request about ledgers {n} to {n + FAILING_LEDGERS_MIN - 1}, which name it, with EIO. "
         f"{FAILING_ONCE} does about one of as many, {n + FAILING_LEDGERS_MIN}."
     )
-    return Story(Kind.BOOKIE_FAILING_REQUESTS, cluster.id_of(FAILING), cluster.id_of(FAILING_ONCE), told, ids)
+    return Story(Kind.BOOKIE_FAILING_REQUESTS, cluster.id_of(FAILING), cluster.id_of(FAILING_ONCE), fact, ids)

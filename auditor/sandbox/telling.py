@@ -27,7 +27,7 @@ FAILING, FAILING_ONCE = "b13", "b14"
 class Story:
     """A ledger or bookie with a finding of `kind`, and a twin without it.
 
-    They differ in one fact, which `told` names. Both are ledgers or both are bookies, by the kind's
+    They differ in one fact, which `fact` names. Both are ledgers or both are bookies, by the kind's
     subject. For a finding on the cluster they are ids of ledgers that do not exist.
     `ledger_ids` are the story's ledgers, the twin's last.
     """
@@ -35,7 +35,7 @@ class Story:
     kind: Kind
     ledger_or_bookie: LedgerId | BookieId
     twin: LedgerId | BookieId
-    told: str
+    fact: str
     ledger_ids: tuple[LedgerId, ...]
 
 
@@ -55,11 +55,11 @@ def tells(kind: Kind) -> Callable[[Teller], Teller]:
     return enter
 
 
-def twins(cluster: SandboxCluster, kind: Kind, n: LedgerId, text: str, lose: Mapping[str, str], told: str) -> Story:
+def twins(cluster: SandboxCluster, kind: Kind, n: LedgerId, text: str, lose: Mapping[str, str], fact: str) -> Story:
     """Write two equal ledgers, the first without the entries in `lose`, and return the story."""
     put(cluster, n, text, lose)
     put(cluster, n + 1, text)
-    return Story(kind, n, n + 1, told, (n, n + 1))
+    return Story(kind, n, n + 1, fact, (n, n + 1))
 
 
 def put(

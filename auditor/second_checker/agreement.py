@@ -52,9 +52,9 @@ def is_due(verdict: Verdict, terms: Terms) -> bool:
 
 def differ_text(sentences: tuple[str, ...]) -> str:
     """Return the first few differences as text for the verdict's `detail`, and count the rest."""
-    told = [one if len(one) <= DIFFERENCE_CHARS_MAX else f"{one[:DIFFERENCE_CHARS_MAX]}..." for one in sentences]
-    rest = len(told) - DIFFERENCES_TOLD_MAX
-    return "; ".join((*told[:DIFFERENCES_TOLD_MAX], *([f"and {rest} more differences"] if rest > 0 else [])))
+    shortened = [one if len(one) <= DIFFERENCE_CHARS_MAX else f"{one[:DIFFERENCE_CHARS_MAX]}..." for one in sentences]
+    rest = len(shortened) - DIFFERENCES_TOLD_MAX
+    return "; ".join((*shortened[:DIFFERENCES_TOLD_MAX], *([f"and {rest} more differences"] if rest > 0 else [])))
 
 
 def differences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> tuple[str, ...]:
@@ -98,9 +98,9 @@ def _with_what_it_left_open(second: Opinion, first: Verdict) -> Opinion:
     standing = max(second.standing, Standing.INDETERMINATE) if unknowns else second.standing
     if any(CATALOGUE[one.kind].severity is not Severity.INFO for one in adopted):
         standing = Standing.VIOLATED
-    told = (*second.told, *adopted)
+    findings = (*second.findings, *adopted)
     waits = second.only_maintenance and standing is Standing.INDETERMINATE
-    return replace(second, standing=standing, unknowns=unknowns, told=told, only_maintenance=waits)
+    return replace(second, standing=standing, unknowns=unknowns, findings=findings, only_maintenance=waits)
 
 
 Pair = tuple[str, object, object]
@@ -130,7 +130,7 @@ def _words(unknowns: Iterable[Unknown]) -> str:
 
 
 def _of_findings(first: Verdict, second: Opinion) -> Iterator[Pair]:
-    ones, others = _by_key(first.findings), _by_key(second.told)
+    ones, others = _by_key(first.findings), _by_key(second.findings)
     yield "findings", _list_kinds(ones), _list_kinds(others)
     for key in sorted(ones.keys() & others.keys()):
         for one, other in zip(ones[key], others[key], strict=False):

@@ -166,9 +166,11 @@ def ledgers_answered(lists: Iterable[Word], reads: Iterable[Word]) -> int:
     """Return for how many ledgers the bookie's last list is valid or a read was answered.
 
     `reads` are those of a bookie that cannot list. Both arguments are sorted by ledger and look.
+    Holds the ids of the ledgers in `reads`.
     """
-    listed = {ledger for ledger, told in groupby(lists, lambda one: one.ledger_id) if [*told][-1].status in _LISTED}
-    return len(listed.union(one.ledger_id for one in reads if one.status in _READ))
+    read = {one.ledger_id for one in reads if one.status in _READ}
+    by_ledger = groupby(lists, lambda one: one.ledger_id)
+    return len(read) + sum(i not in read and [*words][-1].status in _LISTED for i, words in by_ledger)
 
 
 def lost_content_facts(

@@ -52,14 +52,14 @@ def _sentences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iter
 
 def _of_entries(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iterator[str]:
     """Check missing or corrupt entries: bookies asked twice, then the metadata read once more."""
-    told = [one for one in verdict.findings if one.family is Family.ENTRY or one.kind is Kind.UNDERREPLICATED_UNRECOVERABLE]
-    if not told:
+    reported = [one for one in verdict.findings if one.family is Family.ENTRY or one.kind is Kind.UNDERREPLICATED_UNRECOVERABLE]
+    if not reported:
         return
     heard = words(evidence.looks, terms)
     if heard.asked_looks < LOOKS_THAT_ASK:
-        yield f"{told[0].kind.value} is reported after bookies were asked at {heard.asked_looks} looks of the same metadata"
+        yield f"{reported[0].kind.value} is reported after bookies were asked at {heard.asked_looks} looks of the same metadata"
     if evidence.looks[-1].answers:
-        yield f"{told[0].kind.value} is reported, and the metadata was not read again behind the answers"
+        yield f"{reported[0].kind.value} is reported, and the metadata was not read again behind the answers"
 
 
 def _of_unsettled(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iterator[str]:

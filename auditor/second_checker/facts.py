@@ -88,7 +88,7 @@ def _is_at_tail(metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies
 def _count_assumed(tally: Tally, testimonies: Testimonies, bookie: BookieId) -> int:
     """Return how many copies on a bookie that cannot list rest on its sample: nobody read them."""
     testimony = testimonies[bookie]
-    return tally.held[bookie] - sum(word == HELD for word in testimony.told.values()) if testimony.rest == HELD else 0
+    return tally.held[bookie] - sum(word == HELD for word in testimony.by_entry.values()) if testimony.rest == HELD else 0
 
 
 def _write_sets(stretch: Stretch) -> Iterator[tuple[BookieId, ...]]:
@@ -104,12 +104,12 @@ def copy_counts(tally: Tally, testimonies: Testimonies, probed: Sequence[BookieI
     """
     listed = read = assumed = 0
     for bookie, held in tally.held.items():
-        told = sum(word == HELD for word in testimonies[bookie].told.values())
-        read += told
+        read_here = sum(word == HELD for word in testimonies[bookie].by_entry.values())
+        read += read_here
         if bookie in probed:
-            assumed += held - told
+            assumed += held - read_here
         else:
-            listed += held - told
+            listed += held - read_here
     return CopyCounts(promised, listed, read, assumed)
 
 

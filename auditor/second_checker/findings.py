@@ -97,13 +97,13 @@ def placement_findings(
     entries.
     """
     doubled = {part.first: part for part in parts if len(set(part.ensemble)) < len(part.ensemble)}
-    told = [
+    findings = [
         CrossCheckFinding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, DuplicateFacts(_twice(part.ensemble)), _segment(part))
         for part in doubled.values()
     ]
     rule, open_segments, is_open = terms.placement, set[EntryId](), False
     if not judges(rule, metadata):
-        return told, frozenset(), False
+        return findings, frozenset(), False
     for segment in _every_segment(metadata) if rule.java_compatible else [_segment(part) for part in parts]:
         found = adherence(segment.ensemble, metadata.write_quorum, metadata.ack_quorum, rule, terms.around)
         if found is None:
@@ -112,8 +112,8 @@ def placement_findings(
         kind = _OF_PLACEMENT.get(found)
         if kind is not None and segment.first_entry_id not in doubled:
             facts, left_open = placement_facts(segment.ensemble, metadata, terms)
-            told.append(CrossCheckFinding(kind, facts, segment, left_open=left_open))
-    return told, frozenset(open_segments), is_open
+            findings.append(CrossCheckFinding(kind, facts, segment, left_open=left_open))
+    return findings, frozenset(open_segments), is_open
 
 
 def _twice(ensemble: Sequence[BookieId]) -> tuple[tuple[BookieId, tuple[int, ...]], ...]:

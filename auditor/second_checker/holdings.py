@@ -74,14 +74,14 @@ class Group(NamedTuple):
 class Testimony:
     """What is known of the entries of one bookie.
 
-    An entry in `told` was read there. Any other is HELD if `listed` names it, else `rest`. `why`:
+    An entry in `by_entry` was read there. Any other is HELD if `listed` names it, else `rest`. `why`:
     the reasons for what is unknown. `present_unlisted`: how many entries a list left out and a read
     found.
     """
 
     rest: int
     listed: tuple[Group, ...] = ()
-    told: Mapping[EntryId, int] = field(default_factory=dict)
+    by_entry: Mapping[EntryId, int] = field(default_factory=dict)
     why: frozenset[Unknown] = frozenset()
     present_unlisted: int = 0
     answered: frozenset[EntryId] = frozenset()
@@ -99,7 +99,7 @@ class Testimony:
         while at < len(self.listed) and self.listed[at].first <= high:
             _write(found, low, high, self.listed[at])
             at += 1
-        for entry, word in self.told.items():
+        for entry, word in self.by_entry.items():
             if low <= entry <= high:
                 found[entry - low] = word
         return found
@@ -148,24 +148,24 @@ def list_testimony(answer: Answer, ensemble_size: int, highest: EntryId, reads: 
         return Testimony(UNKNOWN, why=frozenset({Unknown.ANSWER_INVALID}))
     unlisted = {entry: read for entry, read in reads.items() if not names(groups, entry)}
     corrupt = [entry for entry, read in reads.items() if read.status is ReadStatus.CORRUPT]
-    told, why, is_honest = dict.fromkeys(corrupt, UNKNOWN), set[Unknown](), True
+    by_entry, why, is_honest = dict.fromkeys(corrupt, UNKNOWN), set[Unknown](), True
     for entry, read in unlisted.items():
         if read.status is ReadStatus.PRESENT:
-            told[entry] = HELD
+            by_entry[entry] = HELD
             is_honest &= entry == highest and entry % PAGE == 0 and answer.status is AnswerStatus.HELD
         elif read.status in NOT_THERE:
-            told[entry] = ABSENT
+            by_entry[entry] = ABSENT
         else:
-            told[entry] = UNKNOWN
+            by_entry[entry] = UNKNOWN
             why.add(_WHY_NO_READ.get(read.status, Unknown.ANSWER_INVALID))
     failed = bool(why)
     if corrupt or not is_honest:
         why.add(Unknown.ANSWER_INVALID)
-    absent_somewhere = ABSENT in (told[entry] for entry in unlisted)
+    absent_somewhere = ABSENT in (by_entry[entry] for entry in unlisted)
     return Testimony(
         ABSENT if absent_somewhere and is_honest and not failed else UNKNOWN,
         groups,
-        told,
+        by_entry,
         frozenset(why or {Unknown.ANSWER_TIMEOUT}),
         present_unlisted=sum(read.status is ReadStatus.PRESENT for read in unlisted.values()),
     )
@@ -183,18 +183,18 @@ def reads_testimony(reads: Mapping[EntryId, EntryRead], *, all_due_were_made: bo
     at_latest = {read.status for read in spoken.values() if read.look == latest}
     if ReadStatus.NO_LEDGER in at_latest and not at_latest & {ReadStatus.PRESENT, ReadStatus.CORRUPT}:
         return Testimony(ABSENT, answered=frozenset(spoken))
-    told, why, is_told = dict[EntryId, int](), set[Unknown](), False
+    by_entry, why, is_conclusive = dict[EntryId, int](), set[Unknown](), False
     for entry, read in reads.items():
         if read.status is ReadStatus.PRESENT or read.status in NOT_THERE:
-            told[entry] = HELD if read.status is ReadStatus.PRESENT else ABSENT
-            is_told = True
+            by_entry[entry] = HELD if read.status is ReadStatus.PRESENT else ABSENT
+            is_conclusive = True
         else:
-            told[entry] = UNKNOWN
+            by_entry[entry] = UNKNOWN
             why.add(_WHY_NO_READ.get(read.status, Unknown.ANSWER_INVALID))
     if not all_due_were_made:
         why.add(Unknown.BOOKIE_UNSUPPORTED)
-    rest = HELD if all_due_were_made and is_told else UNKNOWN
-    return Testimony(rest, (), told, frozenset(why), answered=frozenset(spoken))
+    rest = HELD if all_due_were_made and is_conclusive else UNKNOWN
+    return Testimony(rest, (), by_entry, frozenset(why), answered=frozenset(spoken))
 
 
 def groups_of(answer: Answer) -> tuple[Group, ...]:

@@ -70,7 +70,7 @@ class Opinion:
     standing: Standing
     exempt: Exempt | None = None
     unknowns: frozenset[Unknown] = frozenset()
-    told: tuple[CrossCheckFinding, ...] = ()
+    findings: tuple[CrossCheckFinding, ...] = ()
     listing_false_negatives: int = 0
     probes: tuple[int, int | None] | None = None
     lacks: Mapping[BookieId, tuple[int, int]] = field(default_factory=dict)
@@ -104,7 +104,7 @@ def judge_entry_by_entry(evidence: LedgerEvidence, terms: Terms, claimed: Iterab
     heard = words(evidence.looks, terms)
     opinion = _newest_state(heard, terms, claimed)
     if len(heard.looks) < 2 and opinion.standing is not Standing.VIOLATED:
-        return replace(opinion, told=())  # INFO findings need metadata that was read twice alike
+        return replace(opinion, findings=())  # INFO findings need metadata that was read twice alike
     return opinion
 
 
@@ -138,16 +138,16 @@ def _judge_entries(
     is_stale = copies is not None and count.is_whole and is_mark_stale(record, count.tally, copies)
     above, end_is_open = beyond_end_finding(heard, metadata) if not said else ([], False)
     said = [*said, *above]
-    told = [*mark_findings(record, count.tally, terms, is_stale=is_stale), *said, *placed]
+    findings = [*mark_findings(record, count.tally, terms, is_stale=is_stale), *said, *placed]
     counted = Count(count.tally, count.testimonies, _corrupt(heard, count))
     of_entries = entry_findings(heard, metadata, counted, terms, excused=excused)
     if any(one.stands_alone for one in of_entries):
-        told, topology, unjudged = said, frozenset(), frozenset()
+        findings, topology, unjudged = said, frozenset(), frozenset()
     unheard_on = count.tally.unknown_on
     # A mark already says that bookies are not registered: their silence is not a reason.
     missed = {bookie for bookie in unheard_on if is_marked and _is_unregistered(heard, bookie)}
     why = frozenset(reason for bookie in unheard_on - missed for reason in count.testimonies[bookie].why)
-    opinion = _opinion(exempt, topology | why, [*told, *of_entries], unjudged)
+    opinion = _opinion(exempt, topology | why, [*findings, *of_entries], unjudged)
     opinion = replace(opinion, copies=copies, is_mark_stale=is_stale, end_is_open=end_is_open)
     return _with_counts(opinion, count, terms.around)
 
@@ -159,14 +159,14 @@ def _is_unregistered(heard: Words, bookie: BookieId) -> bool:
 def _opinion(
     exempt: Exempt | None,
     unknowns: frozenset[Unknown],
-    told: list[CrossCheckFinding],
+    findings: list[CrossCheckFinding],
     unjudged: frozenset[EntryId] = frozenset(),
 ) -> Opinion:
     """Return an opinion with the worst standing that its arguments call for."""
-    violated = any(CATALOGUE[one.kind].severity is not Severity.INFO for one in told)
+    violated = any(CATALOGUE[one.kind].severity is not Severity.INFO for one in findings)
     standing = Standing.EXEMPT if exempt is not None else Standing.SOUND
     standing = Standing.VIOLATED if violated else Standing.INDETERMINATE if unknowns else standing
-    return Opinion(standing, exempt, unknowns, tuple(told), unjudged=unjudged)
+    return Opinion(standing, exempt, unknowns, tuple(findings), unjudged=unjudged)
 
 
 def _with_counts(opinion: Opinion, count: _Count, around: Surroundings) -> Opinion:
@@ -241,13 +241,13 @@ def _corrupt(heard: Words, count: _Count) -> dict[EntryId, Worst]:
     return found
 
 
-def _by_bookie(told: Iterable[tuple[Stretch, T]]) -> dict[BookieId, list[T]]:
+def _by_bookie(placed: Iterable[tuple[Stretch, T]]) -> dict[BookieId, list[T]]:
     """Group values that belong to stretches by the bookies of their ensembles.
 
     No bookie then walks through the stretches of all others.
     """
     found: dict[BookieId, list[T]] = {}
-    for stretch, one in told:
+    for stretch, one in placed:
         for bookie in stretch.bookies:
             found.setdefault(bookie, []).append(one)
     return found

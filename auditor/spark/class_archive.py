@@ -1,7 +1,9 @@
 """The class-data archive: JVM classes that Spark loads at start, kept ready in one file. Made once, at set-up.
 
-With it a run starts some five seconds sooner. It fits one Java and one Spark only, which its name says; an archive that does
-not fit is passed over by the JVM, so it can cost nothing but the time it saves.
+With it a run starts some seconds sooner. It fits one Java and one Spark only, which its name says.
+The JVM passes over an archive that does not fit. From Java 25 on it is an ahead-of-time cache
+(JEP 514), which has the classes linked and needs no archive of the JDK's own beside it; earlier
+versions write a dynamic archive (JEP 350).
 """
 
 from __future__ import annotations
@@ -17,22 +19,51 @@ from pyspark import __version__ as spark_version
 from auditor.java import JavaHome, cache_dir, find_java
 
 MAKING_TIMEOUT_S = 300
-"""How long making it may take; it needs about half a minute."""
+"""How long making it may take; it needs about half a minute, with Java 25 a minute."""
+AOT_CACHE_JAVA_MIN = 25
+"""Oldest Java that makes an ahead-of-time cache in one step (`-XX:AOTCacheOutput`)."""
 
 
 def archive_path(java: JavaHome) -> Path:
-    """Where the archive for this Java and this Spark is, or would be."""
-    return cache_dir(os.environ) / f"spark-{spark_version}-java-{java.version}.jsa"
+    """Return where the archive for this Java and this Spark is, or would be."""
+    kind = "aot" if _has_aot_cache(java) else "jsa"
+    return cache_dir(os.environ) / f"spark-{spark_version}-java-{java.version}.{kind}"
+
+
+def writing_options(java: JavaHome, archive: Path) -> list[str]:
+    """Return the options of a JVM that writes the archive when it ends.
+
+    An ahead-of-time cache is written with the garbage collector that uses it.
+    """
+    if _has_aot_cache(java):
+        return ["-XX:+UseSerialGC", f"-XX:AOTCacheOutput={archive}"]
+    return [f"-XX:ArchiveClassesAtExit={archive}"]
+
+
+def reading_options(java: JavaHome) -> list[str]:
+    """Return the options of a JVM that uses the archive; none where it was not made.
+
+    Neither stops a JVM that finds the archive unfit. `-Xshare`, even `auto`, is refused beside an
+    ahead-of-time cache.
+    """
+    archive = archive_path(java)
+    if not archive.is_file():
+        return []
+    return [f"-XX:AOTCache={archive}"] if _has_aot_cache(java) else ["-Xshare:auto", f"-XX:SharedArchiveFile={archive}"]
+
+
+def _has_aot_cache(java: JavaHome) -> bool:
+    return java.major >= AOT_CACHE_JAVA_MIN
 
 
 def make() -> Path:
-    """Make the archive by running a small Spark job once. Does nothing where it is there already. About half a minute."""
+    """Make the archive by running a small Spark job once, unless it is there already. Costs about half a minute."""
     path = archive_path(find_java())
     if path.is_file():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-        fresh = Path(scratch) / "fresh.jsa"
+        fresh = Path(scratch) / path.name
         subprocess.run(  # noqa: S603 - our own module, in our own interpreter
             [sys.executable, "-m", "auditor.spark.class_training", str(fresh)],
             check=True,

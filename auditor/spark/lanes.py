@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from auditor.bookie.address_table import AddressTable
 from auditor.bookie.client import LANES_AT_ONCE_MAX, AsyncLane
 from auditor.bookie.lane_with_lister import FOUND_OUT_BEFORE, LaneWithLister, open_lane
 from auditor.bookie.listers import Listers
@@ -32,7 +33,6 @@ from auditor.model.ledger import DigestType
 from auditor.spark.lane_keys import lane_keys
 from auditor.spark.ledgers import Batches, Work, with_counts
 from auditor.zookeeper.metadata_store import StoreAddress
-from auditor.zookeeper.registrations import unregistered_detail
 from auditor.zookeeper.session import ReadCounts
 
 QUESTIONS = pa.schema(
@@ -203,6 +203,7 @@ class _Switchboard:
 
     def __init__(self, directory: Directory, limits: BookieLimits, look: int) -> None:
         self._directory, self._limits, self._look = directory, limits, look
+        self._addresses = AddressTable(directory.addresses, directory.cookies)
         self._searches = SearchBudget(directory.searches_left)
         self._gate = asyncio.Semaphore(LANES_AT_ONCE_MAX)
         self._open: dict[BookieId, AsyncLane] = {}
@@ -214,22 +215,21 @@ class _Switchboard:
 
     async def lists(self, bookie: BookieId, questions: Sequence[ListQuestion]) -> list[Answer]:
         """Ask a bookie for lists; without a question it is only greeted, if it can be dialled."""
-        undialled = self._undialled_status(bookie)
-        if undialled is None:
-            async with self._gate:
-                lane = await self._lane(bookie)
-                if bookie not in self._directory.unsupported or isinstance(lane, LaneWithLister):
-                    return await lane.lists(questions)
-            undialled = AnswerStatus.UNSUPPORTED
-        why = self._why(bookie, undialled)
-        return [Answer(bookie, q.ledger_id, self._look, now_ms(), undialled, detail=why) for q in questions]
+        undialled = self._addresses.undialled_answers(bookie, questions, self._look, now_ms)
+        if undialled is not None:
+            return undialled
+        async with self._gate:
+            lane = await self._lane(bookie)
+            if bookie not in self._directory.unsupported or isinstance(lane, LaneWithLister):
+                return await lane.lists(questions)
+        status = AnswerStatus.UNSUPPORTED
+        return [Answer(bookie, q.ledger_id, self._look, now_ms(), status, detail=FOUND_OUT_BEFORE) for q in questions]
 
     async def reads(self, bookie: BookieId, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
         """Read entries of a bookie, as many as the bound on searches allows."""
-        undialled = self._undialled_status(bookie)
+        undialled = self._addresses.undialled_reads(bookie, questions, self._look, now_ms)
         if undialled is not None:
-            status = ReadStatus(undialled.value)
-            return [unread(bookie, q, self._look, now_ms(), status) for q in questions]
+            return undialled
         asked, refused = self._searches.split(bookie, questions)
         reads = [unread(bookie, q, self._look, now_ms(), ReadStatus.NOT_ASKED) for q in refused]
         if asked:
@@ -253,24 +253,12 @@ class _Switchboard:
             rows.append(greeting_row(bookie, self._look, now_ms(), greeting, detail))
         return rows
 
-    def _undialled_status(self, bookie: BookieId) -> AnswerStatus | None:
-        if bookie not in self._directory.addresses:
-            return AnswerStatus.UNREGISTERED
-        return AnswerStatus.ADDRESS_UNKNOWN if self._directory.addresses[bookie] is None else None
-
-    def _why(self, bookie: BookieId, undialled: AnswerStatus) -> str:
-        if undialled is AnswerStatus.UNSUPPORTED:
-            return FOUND_OUT_BEFORE
-        return unregistered_detail(bookie, self._directory.cookies) if undialled is AnswerStatus.UNREGISTERED else ""
-
     async def _lane(self, bookie: BookieId) -> AsyncLane:
         """The one conversation with this bookie; it begins with a greeting."""
         if bookie not in self._open:
-            address = self._directory.addresses[bookie]
-            assert address is not None, bookie
             lane = self._open[bookie] = open_lane(
                 bookie,
-                address,
+                self._addresses.address_of(bookie),
                 self._limits,
                 self._look,
                 now_ms,

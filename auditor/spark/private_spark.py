@@ -17,7 +17,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 JVM_END_S = 30
-"""How long the JVM may take to end after its input was closed."""
+"""How long the JVM may take to end after its input was closed. One that writes an archive takes longer."""
 
 
 def start_jvm(conf: SparkConf, spoken: IO[bytes] | None, descriptors: Sequence[int]) -> Any:
@@ -56,8 +56,8 @@ def session_of_this_process() -> SparkSession | None:
         return None
 
 
-def end_jvm() -> None:
-    """End the JVM of a session that was stopped, and forget it.
+def end_jvm(timeout_s: float = JVM_END_S) -> None:
+    """End the JVM of a session that was stopped, and forget it. Raise TimeoutExpired if it does not end.
 
     PySpark keeps its gateway for the next session of this process: the JVM would outlive the run,
     and the next session would use a dead one.
@@ -69,6 +69,6 @@ def end_jvm() -> None:
     process = getattr(gateway, "proc", None)
     if process is not None:
         process.stdin.close()
-        process.wait(timeout=JVM_END_S)
+        process.wait(timeout=timeout_s)
     SparkContext._gateway = None
     SparkContext._jvm = None

@@ -28,8 +28,8 @@ from auditor.errors import (
     WorkerDied,
 )
 from auditor.java import find_java
-from auditor.spark.class_archive import archive_path
-from auditor.spark.private_spark import end_jvm, session_of_this_process, silence_accumulators, start_jvm
+from auditor.spark.class_archive import MAKING_TIMEOUT_S, reading_options, writing_options
+from auditor.spark.private_spark import JVM_END_S, end_jvm, session_of_this_process, silence_accumulators, start_jvm
 from auditor.spark.stall_watch import StallWatch
 from auditor.stop import Interrupted, StopRequest
 
@@ -80,7 +80,7 @@ def spark_session(
             with suppress(Exception):  # a JVM that was ended by a signal cannot be told anything any more
                 session.sparkContext.cancelJobGroup(JOB_GROUP)
                 session.stop()
-            end_jvm()
+            end_jvm(JVM_END_S if archive_to is None else MAKING_TIMEOUT_S)
 
 
 def _start(
@@ -159,10 +159,9 @@ def _jvm_options(archive_to: Path | None, lasting: bool) -> list[str]:
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.path)
     if archive_to is not None:
-        return [f"-XX:ArchiveClassesAtExit={archive_to}"]
-    options = ["-XX:+UseSerialGC", "-Xshare:auto", *_ARROW_OPTIONS, *([] if lasting else ["-XX:TieredStopAtLevel=1"])]
-    archive = archive_path(java)
-    return [*options, f"-XX:SharedArchiveFile={archive}"] if archive.is_file() else options
+        return writing_options(java, archive_to)
+    options = ["-XX:+UseSerialGC", *_ARROW_OPTIONS, *([] if lasting else ["-XX:TieredStopAtLevel=1"])]
+    return [*options, *reading_options(java)]
 
 
 _ARROW_OPTIONS = ("-Darrow.enable_unsafe_memory_access=true", "-Darrow.enable_null_check_for_get=false")

@@ -59,12 +59,12 @@ def gather_evidence(ledgers: DataFrame, answers: DataFrame | None, reads: DataFr
         if said is None:
             rows = rows.withColumn(name, f.lit(None).cast(spark_type(SEEN)[name].dataType))
             continue
-        told = (
+        by_ledger = (
             said.where(f.col("ledger_id").isNotNull())
             .groupBy("ledger_id")
             .agg(f.collect_list(f.struct(*said.columns)).alias(name))
         )
-        rows = rows.join(told, "ledger_id", "left")
+        rows = rows.join(by_ledger, "ledger_id", "left")
     return rows.select(*SEEN.names)
 
 
@@ -135,8 +135,8 @@ def judge_of(
         judge = Judge(row, aside, limits, careful=careful)
         for batch in batches:
             ledgers = list(evidence_by_ledger(batch))
-            told = [one for one in ledgers if one.ledger_id in differing]
-            rows = [_step_row(one, *withheld(one, differing[one.ledger_id], terms, facts)) for one in told]
+            differing_ledgers = [one for one in ledgers if one.ledger_id in differing]
+            rows = [_step_row(one, *withheld(one, differing[one.ledger_id], terms, facts)) for one in differing_ledgers]
             yield table(STEPS, [*judge.judge_all([one for one in ledgers if one.ledger_id not in differing]), *rows])
 
     return work

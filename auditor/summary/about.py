@@ -93,10 +93,10 @@ _SETS = ("writable", "readonly", "maintenance")
 
 
 def _around_as_json(around: Surroundings) -> dict[str, Any]:
-    told = asdict(around)
+    fields = asdict(around)
     return {
-        **told,
-        **{name: sorted(told[name]) for name in _SETS},
+        **fields,
+        **{name: sorted(fields[name]) for name in _SETS},
         "locations": dict(sorted(around.locations.items())),
         "areas": [dict(sorted(area.items())) for area in around.areas],
     }

@@ -15,7 +15,9 @@ from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.identity import BookieId
 from auditor.model.ledger import RecordStatus
 
-TOLD = pa.schema([ANSWERS.field(name) for name in ("bookie_id", "ledger_id", "look", "asked_at_ms", "status", "detail")])
+BRIEF_ANSWERS = pa.schema(
+    [ANSWERS.field(name) for name in ("bookie_id", "ledger_id", "look", "asked_at_ms", "status", "detail")]
+)
 """The columns of ANSWERS that say how bookies behaved, without the entries they hold."""
 UNHEARD_OR_GREETING = pc.is_null(pc.field("ledger_id")) | (pc.field("status") == AnswerStatus.UNREGISTERED.value)
 """Selects greetings and UNREGISTERED answers: few rows, however many ledgers there are."""
@@ -36,7 +38,7 @@ def with_greetings(records: Sequence[BookieRecord], answers: pa.Table, look: int
     """Return the bookies of one look with their greetings.
 
     They include bookies that ledgers name and that have neither a registration nor a cookie.
-    `answers` holds TOLD rows. A registered bookie that was not asked keeps the greeting None. A
+    `answers` holds BRIEF_ANSWERS rows. A registered bookie that was not asked keeps the greeting None. A
     bookie with several greetings (one a shard) gets the one that comes first in `_TELLING`.
     """
     mine = answers.filter(pc.field("look") == look)
@@ -107,7 +109,7 @@ LEDGER_LOOKS_MIN = 2
 def bookies_missed(answers: pa.Table, states: pa.Table, marks: pa.Table) -> dict[BookieId, Missed]:
     """Return for each unregistered bookie how many closed, non-empty ledgers name it, by their marks.
 
-    `answers` holds TOLD rows, `states` the STATE of the ledgers in `named_ledgers`, `marks` the
+    `answers` holds BRIEF_ANSWERS rows, `states` the STATE of the ledgers in `named_ledgers`, `marks` the
     MARK_KEY of every marked ledger at every look. A ledger counts only if the metadata that named
     the bookie is still the newest. A ledger that was deleted or no longer names the bookie does not
     count. Costs the rows of unregistered bookies.
@@ -134,7 +136,7 @@ _STAMP = STATE[-2:]
 def named_ledgers(answers: pa.Table) -> pa.Array:
     """Return the ids of the ledgers that needed an unregistered bookie at some look.
 
-    `answers` holds TOLD rows.
+    `answers` holds BRIEF_ANSWERS rows.
     """
     return pc.unique(answers.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value)["ledger_id"])
 

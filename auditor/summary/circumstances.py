@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.table_scan import TableScan
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.evidence import Terms
@@ -37,7 +38,7 @@ def circumstances_json(
     records: Sequence[BookieRecord],
     named_by_ledgers: int,
     terms: Terms,
-    verdicts: pa.Table,
+    verdicts: TableScan,
     findings: Sequence[Mapping[str, Any]],
 ) -> Json:
     """Return these fields of the summary.
@@ -107,7 +108,7 @@ def gone_bookies(records: Iterable[BookieRecord]) -> list[BookieId]:
     return _gone_ids(_last(records))[:BOOKIES_NAMED_MAX]
 
 
-def maintenance(records: Iterable[BookieRecord], terms: Terms, verdicts: pa.Table) -> Json:
+def maintenance(records: Iterable[BookieRecord], terms: Terms, verdicts: TableScan) -> Json:
     """Return the bookies in planned maintenance and how each was found.
 
     `ledgers` counts the ledgers that only these bookies kept from being judged.
@@ -118,7 +119,7 @@ def maintenance(records: Iterable[BookieRecord], terms: Terms, verdicts: pa.Tabl
             {"bookie_id": bookie, "found": _maintenance_state(last.get(bookie), bookie in answered)}
             for bookie in sorted(terms.around.maintenance)
         ],
-        "ledgers": _sum(verdicts["only_maintenance"]),
+        "ledgers": verdicts.count(pc.field("only_maintenance")),
     }
 
 
@@ -139,20 +140,28 @@ def placement(records: Iterable[BookieRecord], terms: Terms) -> Json:
     }
 
 
-def assurance(records: Iterable[BookieRecord], terms: Terms, verdicts: pa.Table, findings: Sequence[Mapping[str, Any]]) -> Json:
+def assurance(
+    records: Iterable[BookieRecord], terms: Terms, verdicts: TableScan, findings: Sequence[Mapping[str, Any]]
+) -> Json:
     """Return what the verdicts of judged (sound or violated) ledgers rest on: lists or probes.
 
     `missing_bound` is the largest share of entries that may be missing, at 95 % confidence. It is
     null unless the random probes found none missing on any bookie that cannot list.
     """
-    judged = verdicts.filter(pc.is_in(pc.field("standing"), _JUDGED))["assurance"]
-    probed = verdicts.filter(pc.equal(pc.field("assurance"), PROBED))
+    judged = pc.field("standing").isin(_JUDGED)
+    probed = verdicts.table(["probes", "random_probes"], pc.field("assurance") == PROBED)
     unable = {record.bookie_id for record in records if record.greeting is Greeting.UNSUPPORTED}
     unable |= set(listed_by_lister(records)) if probed.num_rows else set()  # ledgers that its lister did not list
-    ledgers = {word: _sum(pc.equal(judged, word)) for word in (LISTED, PROBED)}
+    ledgers = {word: verdicts.count(judged & (pc.field("assurance") == word)) for word in (LISTED, PROBED)}
     probes = Probes(_sum(probed["probes"]), _sum(probed["random_probes"]))
-    lacking = set(pc.unique(pc.struct_field(pc.list_flatten(verdicts["lacks"]), "bookie_id")).to_pylist())
-    return assurance_json(ledgers, probes, unable, terms, lacking | missing_on(findings))
+    return assurance_json(ledgers, probes, unable, terms, _lacking_bookies(verdicts) | missing_on(findings))
+
+
+def _lacking_bookies(verdicts: TableScan) -> set[BookieId]:
+    found: set[BookieId] = set()
+    for batch in verdicts.batches(["lacks"]):
+        found.update(pc.unique(pc.struct_field(pc.list_flatten(batch["lacks"]), "bookie_id")).to_pylist())
+    return found
 
 
 def _last(records: Iterable[BookieRecord]) -> dict[BookieId, BookieRecord]:

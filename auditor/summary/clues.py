@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.table_scan import TableScan
 from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.verdict import Unknown
@@ -67,7 +68,7 @@ class Clues:
 
     def hits(
         self,
-        verdicts: pa.Table,
+        verdicts: TableScan,
         *,
         lacking: Mapping[BookieId, Ids],
         unheard: Mapping[BookieId, Ids],
@@ -105,10 +106,10 @@ class Clues:
         return _ids(ledger for kind in kinds for ledger in self.by_kind.get(kind, ()))
 
 
-def unjudged_by_reason(verdicts: pa.Table) -> dict[str, Ids]:
+def unjudged_by_reason(verdicts: TableScan) -> dict[str, Ids]:
     """Return the ledgers that a bookie's silence left unjudged, by the reason in SILENCES."""
     found: dict[str, Ids] = {}
-    for batch in verdicts.select(["ledger_id", "unknowns"]).to_batches():
+    for batch in verdicts.batches(["ledger_id", "unknowns"]):
         ids = batch["ledger_id"].take(pc.list_parent_indices(batch["unknowns"]))
         for reason, hit in by_word(batch["unknowns"].flatten(), ids):
             if reason in SILENCES:

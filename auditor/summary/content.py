@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.table_scan import TableScan
 from auditor.first_checker.content import LEDGERS_NAMED_MAX, Content
 from auditor.model.identity import BookieId
 from auditor.model.verdict import Standing
@@ -21,10 +22,10 @@ LACKS = pa.schema(
 Key: (bookie_id, ledger_id)."""
 
 
-def lacks_of(verdicts: pa.Table) -> pa.Table:
+def lacks_of(verdicts: TableScan) -> pa.Table:
     """Return the LACKS rows of the violated ledgers. These had at least two looks."""
-    rows = verdicts.filter(pc.field("standing") == Standing.VIOLATED.word).select(["ledger_id", "lacks"])
-    batches = [_flat(batch) for batch in rows.to_batches()]
+    rows = verdicts.batches(["ledger_id", "lacks"], pc.field("standing") == Standing.VIOLATED.word)
+    batches = [_flat(batch) for batch in rows]
     return pa.Table.from_batches(batches, schema=LACKS)
 
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, LISTINGS, MARKS, READS
+from auditor.evidence.table_scan import TableScan
 from auditor.model.availability import VALID_ANSWERS, AnswerStatus, ReadStatus
 from auditor.model.cluster import BookieRecord
 from auditor.model.facts import Facts
@@ -50,7 +51,7 @@ _NO_SEARCH = ~pc.field("is_search").isin([True])
 
 
 def bookies_agreed(
-    run: Place, about: About, records: Sequence[BookieRecord], verdicts: pa.Table, findings: Iterable[Finding]
+    run: Place, about: About, records: Sequence[BookieRecord], verdicts: TableScan, findings: Iterable[Finding]
 ) -> Agreed:
     """Return the findings on bookies that the second checker confirms, and where it differs."""
     seen = Attendance.from_records(records, about.terms.around.maintenance)
@@ -125,10 +126,9 @@ def _state(row: Row, marks: set[tuple[int, int]]) -> State:
     return State(*key, row["status"], (row["czxid"], row["znode_version"]), row["state"], row["last_entry_id"], key in marks)
 
 
-def _lost_content_facts(run: Place, seen: Attendance, verdicts: pa.Table) -> dict[Subject, Facts]:
+def _lost_content_facts(run: Place, seen: Attendance, verdicts: TableScan) -> dict[Subject, Facts]:
     losses: dict[BookieId, Losses] = {}
-    violated = verdicts.filter(pc.field("standing") == Standing.VIOLATED.word).select(["ledger_id", "lacks"])
-    for row in _rows(violated):
+    for row in _rows_of(verdicts.batches(["ledger_id", "lacks"], pc.field("standing") == Standing.VIOLATED.word)):
         for lack in row["lacks"] or ():
             one = Lack(row["ledger_id"], lack["expected"], lack["absent"])
             losses.setdefault(lack["bookie_id"], Losses()).add(one)
@@ -195,5 +195,9 @@ def _refusals(run: Place, bookie: BookieId) -> list[Refusal]:
 
 def _rows(table: pa.Table) -> Iterator[Row]:
     """Yield the rows one by one. Holds at most 10,000 of them as values."""
-    for batch in table.to_batches(max_chunksize=10_000):
+    return _rows_of(table.to_batches(max_chunksize=10_000))
+
+
+def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+    for batch in batches:
         yield from batch.to_pylist()

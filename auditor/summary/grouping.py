@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
+from auditor.evidence.table_scan import TableScan
 from auditor.first_checker.content import Content
 from auditor.first_checker.reachability import BookieLook, nobody_answered
 from auditor.first_checker.renaming import Renamed
@@ -44,7 +45,7 @@ class Heard:
     contents: Mapping[BookieId, Content]
 
 
-def gather_heard(run: Place, verdicts: pa.Table, bookies: Sequence[BookieRecord]) -> Heard:
+def gather_heard(run: Place, verdicts: TableScan, bookies: Sequence[BookieRecord]) -> Heard:
     """Return counts of what the bookies said of ledgers.
 
     Costs a scan of the answers, and one of the reads if some bookie cannot list.
@@ -67,7 +68,7 @@ def gather_heard(run: Place, verdicts: pa.Table, bookies: Sequence[BookieRecord]
 def causes(
     run: Place,
     about: About,
-    verdicts: pa.Table,
+    verdicts: TableScan,
     looks: Sequence[BookieLook],
     findings: Iterable[str],
     words: Heard,

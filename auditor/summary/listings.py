@@ -34,6 +34,6 @@ def listings_of(rows: pa.Table, counts: dict[int, int]) -> tuple[list[Listing], 
 
     `rows` are those of LISTINGS. `counts` has the number of ids by listing.
     """
-    told = sorted(rows.to_pylist(), key=lambda row: row["listing"])
-    listings = [Listing(row["began_at_ms"], counts[row["listing"]]) for row in told]
-    return listings, list(told[-1]["gone"]) if told else []
+    in_order = sorted(rows.to_pylist(), key=lambda row: row["listing"])
+    listings = [Listing(row["began_at_ms"], counts[row["listing"]]) for row in in_order]
+    return listings, list(in_order[-1]["gone"]) if in_order else []

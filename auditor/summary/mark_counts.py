@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.table_scan import TableScan
 from auditor.model.verdict import Exempt
 from auditor.summary.last_words import Ids
 
@@ -32,12 +32,12 @@ class UnlistedMark(NamedTuple):
     has_metadata: bool | None
 
 
-def marks_of(verdicts: pa.Table, unlisted: Sequence[UnlistedMark], grace_ms: int) -> Json:
+def marks_of(verdicts: TableScan, unlisted: Sequence[UnlistedMark], grace_ms: int) -> Json:
     """Return the fields `marks` and `marks_by_age` of a summary. `verdicts` has the schema VERDICTS."""
-    listed = pc.drop_null(verdicts["mark_age_ms"]).to_numpy()
+    listed = verdicts.table(["mark_age_ms"], _IS_MARKED)["mark_age_ms"].to_numpy()
     ages = np.concatenate([listed, np.array([one.age_ms for one in unlisted], np.int64)])
     beyond = int((ages > grace_ms).sum())
-    gone = int(pc.sum(pc.is_valid(verdicts.filter(_IS_GONE)["mark_age_ms"])).as_py() or 0)
+    gone = verdicts.count(_IS_GONE & _IS_MARKED)
     marks = {
         "total": len(ages),
         "within_grace": len(ages) - beyond,
@@ -48,18 +48,19 @@ def marks_of(verdicts: pa.Table, unlisted: Sequence[UnlistedMark], grace_ms: int
     return {"marks": marks, "marks_by_age": _by_age(ages)}
 
 
-def stale_ledgers(verdicts: pa.Table) -> Ids:
+def stale_ledgers(verdicts: TableScan) -> Ids:
     """Return the marked ledgers whose copies are all where the metadata says, sorted."""
-    ids: Ids = np.sort(verdicts.filter(pc.field("is_mark_stale"))["ledger_id"].to_numpy())
+    ids: Ids = np.sort(verdicts.table(["ledger_id"], pc.field("is_mark_stale"))["ledger_id"].to_numpy())
     return ids
 
 
-def oldest_mark_s(verdicts: pa.Table) -> float:
+def oldest_mark_s(verdicts: TableScan) -> float:
     """Return the age in seconds of the oldest mark of a ledger with metadata; 0 without marks."""
-    oldest: int | None = pc.max(verdicts.filter(~_IS_GONE)["mark_age_ms"]).as_py()
+    oldest: int | None = pc.max(verdicts.table(["mark_age_ms"], ~_IS_GONE & _IS_MARKED)["mark_age_ms"]).as_py()
     return 0.0 if oldest is None else float(oldest / 1000)
 
 
+_IS_MARKED = pc.is_valid(pc.field("mark_age_ms"))
 _IS_GONE = pc.coalesce(pc.field("exempt"), pc.scalar("")) == Exempt.DELETED.value
 """Selects the rows of VERDICTS of ledgers that were listed but no longer have metadata."""
 

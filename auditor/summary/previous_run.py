@@ -61,12 +61,12 @@ def read_findings(run: Place) -> list[Json]:
 
 def _with_population(previous: Previous, summary: Mapping[str, Any]) -> Previous:
     """Return `previous` with the baseline that the summary names, by default its own run."""
-    told = summary.get("population") or {}
-    run_id = told.get("baseline_run", summary.get("run_id"))
-    finished_at = told.get("baseline_finished_at", summary.get("finished_at"))
-    listed = told.get("baseline_listed", summary.get("ledgers", {}).get("listed"))
+    population = summary.get("population") or {}
+    run_id = population.get("baseline_run", summary.get("run_id"))
+    finished_at = population.get("baseline_finished_at", summary.get("finished_at"))
+    listed = population.get("baseline_listed", summary.get("ledgers", {}).get("listed"))
     if summary.get("partial") or not (isinstance(run_id, str) and isinstance(finished_at, str) and isinstance(listed, int)):
         return previous
-    low = tuple(int(count) for count in told.get("low_listed", ()))
-    baseline = LastPopulation(run_id, finished_at, listed, 0, low, int(told.get("low_runs", 0)))
+    low = tuple(int(count) for count in population.get("low_listed", ()))
+    baseline = LastPopulation(run_id, finished_at, listed, 0, low, int(population.get("low_runs", 0)))
     return replace(previous, baseline=baseline)

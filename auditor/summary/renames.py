@@ -15,7 +15,7 @@ from auditor.first_checker.renaming import RENAME_LEDGERS_MAX, RENAMES_MAX, Rena
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, ReadStatus
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata, RecordStatus
-from auditor.summary.bookies import TOLD
+from auditor.summary.bookies import BRIEF_ANSWERS
 
 NAME = "evidence/renames"
 CANDIDATES_MAX = 20
@@ -31,7 +31,7 @@ def rename_cases(run: Place, known: Collection[BookieId]) -> list[RenameCase]:
     ledgers of a bookie are those with the lowest ids that are closed, not empty and still name it.
     Costs a scan of the answers.
     """
-    named = run.read_table("evidence/answers", TOLD, _GONE, ["bookie_id", "ledger_id"])
+    named = run.read_table("evidence/answers", BRIEF_ANSWERS, _GONE, ["bookie_id", "ledger_id"])
     gone = sorted(set(pc.unique(named["bookie_id"]).to_pylist()) - set(known))[:RENAMES_MAX]
     lowest = {bookie: _lowest(named, bookie) for bookie in gone}
     metadata = _metadata(run, {ledger for ledgers in lowest.values() for ledger in ledgers})

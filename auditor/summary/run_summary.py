@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor import __version__
+from auditor.evidence.table_scan import TableScan
 from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Terms
@@ -22,7 +23,7 @@ from auditor.summary import circumstances
 from auditor.summary.absences import absences_json
 from auditor.summary.mark_counts import UnlistedMark, marks_of, oldest_mark_s
 from auditor.summary.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
-from auditor.summary.poisoned import poison_json
+from auditor.summary.poisoned import HAS_DETAIL, poison_json
 from auditor.summary.verdict_counts import copies_of_verdicts
 
 Json = dict[str, Any]
@@ -85,9 +86,11 @@ class RunFacts:
     """Findings on bookies and the cluster on which the two checkers differ."""
 
 
-def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]:
+def findings_of(verdicts: TableScan, bookie_findings: Iterable[str]) -> list[str]:
     """Return all findings as lines, worst severity first, then by kind, ledger, bookie, segment."""
-    lines = [*bookie_findings, *pc.list_flatten(verdicts["findings"]).to_pylist()]
+    lines = list(bookie_findings)
+    for batch in verdicts.batches(["findings"]):
+        lines += batch["findings"].flatten().to_pylist()
     return sorted(lines, key=_rank)
 
 
@@ -101,19 +104,20 @@ def _rank(line: str) -> tuple[Any, ...]:
 
 def summarise(
     run: RunFacts,
-    verdicts: pa.Table,
+    verdicts: TableScan,
     bookies: Sequence[BookieRecord],
     costs: Costs,
     findings: Sequence[str],
     previous: Previous,
 ) -> Json:
-    """Return summary.json. `verdicts` is a VERDICTS table, `findings` lines of findings.jsonl."""
-    standings = _count_words(verdicts["standing"])
-    unknowns = _count_words(pc.list_flatten(verdicts["unknowns"]))
-    told = [json.loads(line) for line in findings]
+    """Return summary.json. `verdicts` has the schema VERDICTS, `findings` are lines of findings.jsonl."""
+    standings = _count_words(batch["standing"] for batch in verdicts.batches(["standing"]))
+    unknowns = _count_words(batch["unknowns"].flatten() for batch in verdicts.batches(["unknowns"]))
+    listed = standings.total()
+    counted = [_counted_fields(line) for line in findings]
     complete = not unknowns and not run.nobody_answered
     fault = is_fault(unknowns) or bool(run.differ)
-    all_judged = complete and not run.not_there and not run.listing_was_short and (verdicts.num_rows > 0 or run.allow_empty)
+    all_judged = complete and not run.not_there and not run.listing_was_short and (listed > 0 or run.allow_empty)
     return {
         "run_id": run.run_id,
         "auditor_version": __version__,
@@ -122,39 +126,48 @@ def summarise(
         "finished_at": run.finished_at,
         "resumed_at": list(run.resumed_at),
         "duration_s": {stage: round(run.duration_s.get(stage, 0.0), 3) for stage in STAGES},
-        **counts_of(standings, _count_words(_exempt(verdicts)), unknowns),
-        "findings": findings_by_kind(told),
-        **circumstances.circumstances_json(bookies, costs.bookies_named, run.terms, verdicts, told),
+        **counts_of(standings, _count_exempt(verdicts), unknowns),
+        "findings": findings_by_kind(counted),
+        **circumstances.circumstances_json(bookies, costs.bookies_named, run.terms, verdicts, counted),
         **run.absences,
         "requests": _requests(costs, verdicts),
-        "totals": previous.totals_after(told),
+        "totals": previous.totals_after(counted),
         "request_totals": previous.request_totals_after(costs),
-        **_of_verdicts(run, verdicts),
+        **_of_verdicts(run, verdicts, listed),
         "nobody_answered": run.nobody_answered,
         "replication_disabled": run.facts.replication_disabled,
         "partial": run.partial,
-        **poison_json(verdicts),
-        **_withheld(run),
+        **_withheld(run, verdicts),
         "complete": complete,
-        "outcome": outcome_of(told, complete=all_judged, fault=fault),
-        "exit_code": exit_code(told, run.fail_on, incomplete=not all_judged, fault=fault),
+        "outcome": outcome_of(counted, complete=all_judged, fault=fault),
+        "exit_code": exit_code(counted, run.fail_on, incomplete=not all_judged, fault=fault),
     }
 
 
-def _withheld(run: RunFacts) -> Json:
-    """Return the findings on which the checkers differ, and sentences on all that is withheld."""
+def _counted_fields(line: str) -> Json:
+    """Return the fields of a finding that are counted. A whole finding takes some 10 kB as an object."""
+    found = json.loads(line)
+    return {name: found[name] for name in _COUNTED if name in found}
+
+
+_COUNTED = ("id", "kind", "ledger_id", "bookie_id", "missing_on")
+
+
+def _withheld(run: RunFacts, verdicts: TableScan) -> Json:
+    """Return the ledgers set aside, the findings on which the checkers differ, and sentences on all that is withheld."""
+    aside = verdicts.table(["ledger_id", "unknowns", "detail"], HAS_DETAIL)
     differ = [one._asdict() for one in run.differ]
-    return {"findings_differ": differ, "withheld": [*(one.sentence for one in run.differ), *run.withheld]}
+    return {**poison_json(aside), "findings_differ": differ, "withheld": [*(one.sentence for one in run.differ), *run.withheld]}
 
 
-def _of_verdicts(run: RunFacts, verdicts: pa.Table) -> Json:
+def _of_verdicts(run: RunFacts, verdicts: TableScan, listed: int) -> Json:
     """Return what is counted from the verdicts beside standings, reasons and findings."""
     return {
-        "coverage": _coverage(verdicts),
+        "coverage": _coverage(verdicts, listed),
         **copies_of_verdicts(verdicts),
         "oldest_underreplicated_s": oldest_mark_s(verdicts),
         **marks_of(verdicts, run.unlisted_marks, run.terms.underreplication_grace_ms),
-        "population": None if run.partial else _population(run, verdicts.num_rows),
+        "population": None if run.partial else _population(run, listed),
     }
 
 
@@ -224,35 +237,44 @@ NO_PREVIOUS = Previous({}, {}, frozenset())
 """Stands for the previous run before the first finished run."""
 
 
-def _count_words(words: pa.Array | pa.ChunkedArray) -> Counter[str]:
-    """Return how often each word occurs in a column."""
-    return Counter({row["values"]: row["counts"] for row in pc.value_counts(words).to_pylist() if row["values"] is not None})
+def _count_words(columns: Iterable[pa.Array]) -> Counter[str]:
+    """Return how often each word occurs in the parts of a column."""
+    found: Counter[str] = Counter()
+    for words in columns:
+        for row in pc.value_counts(words).to_pylist():
+            if row["values"] is not None:
+                found[row["values"]] += row["counts"]
+    return found
 
 
-def _exempt(verdicts: pa.Table) -> pa.ChunkedArray:
-    return verdicts.filter(pc.field("standing") == Standing.EXEMPT.word)["exempt"]
+def _count_exempt(verdicts: TableScan) -> Counter[str]:
+    exempt = pc.field("standing") == Standing.EXEMPT.word
+    return _count_words(batch["exempt"] for batch in verdicts.batches(["exempt"], exempt))
 
 
-def _requests(costs: Costs, verdicts: pa.Table) -> dict[str, int]:
+def _requests(costs: Costs, verdicts: TableScan) -> dict[str, int]:
+    late = (batch["listing_false_negatives"] for batch in verdicts.batches(["listing_false_negatives"]))
     return {
         "zookeeper_reads": costs.zookeeper_reads,
         "bookie_requests": costs.bookie_requests,
         "bookie_bytes": costs.bookie_bytes,
         "retries": costs.retries,
         "confirming_reads": costs.confirming_reads,
-        "listing_false_negatives": int(pc.sum(verdicts["listing_false_negatives"]).as_py() or 0),
+        "listing_false_negatives": sum(int(pc.sum(counts).as_py() or 0) for counts in late),
     }
 
 
-def _coverage(verdicts: pa.Table) -> float:
+def _coverage(verdicts: TableScan, listed: int) -> float:
     """Return the share of ledgers with no reason to be unknown and not exempt for their mark.
 
     1.0 if there are no ledgers.
     """
-    if verdicts.num_rows == 0:
+    if listed == 0:
         return 1.0
-    unknown = pc.greater(pc.list_value_length(verdicts["unknowns"]), 0)
-    standing = pc.equal(verdicts["standing"], Standing.EXEMPT.word)
-    marked = pc.and_kleene(standing, pc.equal(verdicts["exempt"], Exempt.MARKED_UNDERREPLICATED.value))
-    uncovered = int(pc.sum(pc.or_(unknown, marked)).as_py() or 0)
-    return round(1 - uncovered / int(verdicts.num_rows), 6)
+    uncovered = 0
+    for batch in verdicts.batches(["unknowns", "standing", "exempt"]):
+        unknown = pc.greater(pc.list_value_length(batch["unknowns"]), 0)
+        standing = pc.equal(batch["standing"], Standing.EXEMPT.word)
+        marked = pc.and_kleene(standing, pc.equal(batch["exempt"], Exempt.MARKED_UNDERREPLICATED.value))
+        uncovered += int(pc.sum(pc.or_(unknown, marked)).as_py() or 0)
+    return round(1 - uncovered / listed, 6)

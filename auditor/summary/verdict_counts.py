@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.table_scan import TableScan
 from auditor.judging.copies import JUDGED, copies_json
 from auditor.model.verdict import CopyCounts
 
@@ -17,12 +18,15 @@ _WIDE = pa.decimal128(38, 0)
 """The type for sums of copies: many ledgers together may have more than 2^63."""
 
 
-def copies_of_verdicts(verdicts: pa.Table) -> Json:
+def copies_of_verdicts(verdicts: TableScan) -> Json:
     """Return `copies` and `verified_ratio` over the judged rows of VERDICTS that promise any copy."""
-    judged = verdicts.filter(pc.is_in(pc.field("standing"), _JUDGED))
     names = ("copies_expected", "copies_listed", "copies_read", "copies_assumed")
-    return copies_json(CopyCounts(*(_total(judged[name]) for name in names)))
+    totals = dict.fromkeys(names, 0)
+    for batch in verdicts.batches(names, pc.field("standing").isin(_JUDGED)):
+        for name in names:
+            totals[name] += _total(batch[name])
+    return copies_json(CopyCounts(*totals.values()))
 
 
-def _total(values: pa.ChunkedArray) -> int:
+def _total(values: pa.Array) -> int:
     return int(pc.sum(values.cast(_WIDE)).as_py() or 0)

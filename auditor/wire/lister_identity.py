@@ -41,20 +41,20 @@ def with_identity(frame: bytes, identity: ListerIdentity) -> bytes:
         "instance_id": identity.instance_id,
         "view_age_ms": identity.view_age_ms,
     }
-    told = json.dumps(words).encode()
-    body = frame[_LENGTH.size :] + varint(LISTER_FIELD << 3 | _LENGTH_DELIMITED) + varint(len(told)) + told
+    encoded = json.dumps(words).encode()
+    body = frame[_LENGTH.size :] + varint(LISTER_FIELD << 3 | _LENGTH_DELIMITED) + varint(len(encoded)) + encoded
     return _LENGTH.pack(len(body)) + body
 
 
 def decode_identity(data: bytes) -> ListerIdentity | None:
     """Return the identity in such a field; None if it is none that we understand."""
     try:
-        told: Any = json.loads(data)
+        identity: Any = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(told, dict) or told.get("lister") != VERSION:
+    if not isinstance(identity, dict) or identity.get("lister") != VERSION:
         return None
-    bookie_id, instance_id, age_ms = told.get("bookie_id"), told.get("instance_id"), told.get("view_age_ms")
+    bookie_id, instance_id, age_ms = identity.get("bookie_id"), identity.get("instance_id"), identity.get("view_age_ms")
     if not isinstance(bookie_id, str) or not isinstance(instance_id, str | None) or not isinstance(age_ms, int | None):
         return None
     return ListerIdentity(bookie_id, instance_id, age_ms)

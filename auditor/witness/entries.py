@@ -124,12 +124,12 @@ def _gave_a_list(bookie: BookieId, looks: Sequence[Look]) -> bool:
 
 
 def _corrupt_sentences(finding: Finding, facts: CorruptFacts, looks: Sequence[Look]) -> str:
-    told = [
+    copies = [
         f"{bookie}, {'entry' if len(entries) == 1 else 'entries'} {name_some(entries[:NAMES_TOLD])}"
         + (" and others" if len(entries) > NAMES_TOLD else "")
         for bookie, entries in facts.copies[:CORRUPT_BOOKIES_TOLD]
     ]
-    more = len(facts.copies) - len(told)
+    more = len(facts.copies) - len(copies)
     others = f"; and copies on {more} other {'bookie' if more == 1 else 'bookies'}" if more > 0 else ""
     return " ".join(
         (
@@ -137,7 +137,7 @@ def _corrupt_sentences(finding: Finding, facts: CorruptFacts, looks: Sequence[Lo
             *_answer_sentences(facts.worst_entry, facts.write_set, (), looks),
             _count_sentence(finding, facts.worst_entry, facts.write_set, looks),
             "Copies that were read at two looks, with the right ids and a digest that does not match their bytes: "
-            f"{'; '.join(told)}{others}.",
+            f"{'; '.join(copies)}{others}.",
         )
     )
 
@@ -166,12 +166,12 @@ def _newest_answer_sentences(bookie: BookieId, entry: EntryId, looks: Sequence[L
     heard = [look for look in looks if bookie in look.answers]
     if not heard:
         return
-    newest, told = heard[-1], _deciding_look(bookie, entry, heard)
-    word = f"{_word(told, bookie, entry)}{_of_other_entries(bookie, entry, heard)}"
-    if told is newest:
+    newest, deciding = heard[-1], _deciding_look(bookie, entry, heard)
+    word = f"{_word(deciding, bookie, entry)}{_of_other_entries(bookie, entry, heard)}"
+    if deciding is newest:
         yield f"{bookie} {word}."
     else:
-        yield f"At look {told.record.look} {bookie} {word}."
+        yield f"At look {deciding.record.look} {bookie} {word}."
         yield f"At look {newest.record.look} it {_word(newest, bookie, entry)}."
 
 

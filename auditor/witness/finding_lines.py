@@ -58,9 +58,9 @@ def ledger_testimony(finding: Finding, looks: Sequence[Look], facts: ClusterFact
 
     `probes` are those of its verdict.
     """
-    told = _TELL[finding.kind](finding, finding.facts, looks)
+    text = _TELL[finding.kind](finding, finding.facts, looks)
     owner = owner_of(looks[-1].record.metadata)
-    witness = f"{told} {_time_sentence(looks)}".strip()
+    witness = f"{text} {_time_sentence(looks)}".strip()
     return _outside(finding, facts, witness, [ledger_look(look) for look in looks], owner, assurance(probes))
 
 
@@ -69,14 +69,14 @@ def bookie_testimony(finding: Finding, looks: Sequence[BookieRecord], facts: Clu
 
     Its looks say how the bookie answered at each of them.
     """
-    told = _TELL_OTHER[finding.kind](finding, finding.facts)
-    return _outside(finding, facts, told, [_bookie_look(record) for record in looks])
+    text = _TELL_OTHER[finding.kind](finding, finding.facts)
+    return _outside(finding, facts, text, [_bookie_look(record) for record in looks])
 
 
 def cluster_testimony(finding: Finding, looks: Sequence[ClusterLook], facts: ClusterFacts) -> Json:
     """Return the outside form of a finding on the cluster, with what was seen at each look."""
-    told = _TELL_OTHER[finding.kind](finding, finding.facts)
-    return _outside(finding, facts, told, [_cluster_look(look, is_mark=finding.family is Family.MARK) for look in looks])
+    text = _TELL_OTHER[finding.kind](finding, finding.facts)
+    return _outside(finding, facts, text, [_cluster_look(look, is_mark=finding.family is Family.MARK) for look in looks])
 
 
 def gist(witness: str) -> str:

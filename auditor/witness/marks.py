@@ -43,8 +43,8 @@ def _why_sentences(facts: MarkFacts) -> str:
         is_checked = facts.state is LedgerState.CLOSED
         unchecked = "" if is_checked else f" The ledger is {facts.state.value}: its entries are not checked."
     reasons = "; ".join(_reason_words(facts))
-    told = f" Why it may still stand: {reasons}." if reasons else " Nothing that was read says why it still stands."
-    return told + unchecked
+    why = f" Why it may still stand: {reasons}." if reasons else " Nothing that was read says why it still stands."
+    return why + unchecked
 
 
 def _unrecoverable_sentences(finding: Finding, facts: UnrecoverableFacts, looks: Sequence[Look]) -> str:

@@ -34,11 +34,11 @@ def clock(at_ms: int) -> str:
 
 def clocks(times_ms: Sequence[int]) -> str:
     """Return times as a list in a sentence, each date once: "2026-11-22 10:05:02 and 10:05:19"."""
-    told, date = [], ""
+    texts, date = [], ""
     for time in map(clock, times_ms):
-        told.append(time.removeprefix(date))
+        texts.append(time.removeprefix(date))
         date = time.partition(" ")[0] + " "
-    return join_names(told)
+    return join_names(texts)
 
 
 def span(ms: int, *, tenths: bool = False) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from auditor.errors import MalformedMetadata
-from auditor.model.availability import NO_COOKIE
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.identity import BookieId, is_bookie_id
 from auditor.wire import bookie_registration, znode_paths
@@ -43,22 +42,6 @@ def read_cookies(session: Session, root: str) -> frozenset[BookieId]:
     A bookie gets its cookie at its first start and loses it when it is decommissioned.
     """
     return _list_registrations(session, root)[2]
-
-
-def known_by_cookie(records: Iterable[BookieRecord]) -> frozenset[BookieId] | None:
-    """Return the bookies of one look that have a cookie.
-
-    None if no bookie has a cookie: then a missing cookie proves nothing.
-    """
-    return frozenset(record.bookie_id for record in records if record.has_cookie) or None
-
-
-def unregistered_detail(bookie_id: BookieId, cookies: frozenset[BookieId] | None) -> str:
-    """Return the detail of an UNREGISTERED answer.
-
-    It is NO_COOKIE if the cookies are known and the bookie has none, else "".
-    """
-    return NO_COOKIE if cookies is not None and bookie_id not in cookies else ""
 
 
 def _list_registrations(session: Session, root: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:

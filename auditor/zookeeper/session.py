@@ -120,14 +120,14 @@ class _Threads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
     lost, and those who wait for it notice by themselves."""
 
     def spawn(self, func: Callable[..., object], *args: Any, **kwargs: Any) -> threading.Thread:
-        def told() -> None:
+        def log_failure() -> None:
             try:
                 func(*args, **kwargs)
             except Exception as error:  # kazoo raises anything when a server breaks the protocol.
                 what = " ".join(f"{type(error).__name__}: {error}".split())[:PROBLEM_CHARS_MAX]
                 _LOG.warning("the connection to ZooKeeper broke down (%s)", what)
 
-        return super().spawn(told)  # type: ignore[no-any-return]
+        return super().spawn(log_failure)  # type: ignore[no-any-return]
 
 
 class Session:

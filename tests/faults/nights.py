@@ -174,7 +174,7 @@ class Nights:
             journal.once("listing again", _write, directory, _listing(night, AGAIN))
         bookies = [BookieRecord(b, 1, 0, Registration.WRITABLE, "h", 1, True, "") for b in ("b1", "b2")]
         bookies.append(BookieRecord("gone", 1, round(now.timestamp() * 1_000), Registration.NONE, None, None, True, ""))
-        verdicts = directory.read_table("verdicts", VERDICTS)
+        verdicts = directory.scan("verdicts", VERDICTS)
         write_read_counts(directory, counts)
         done = conclude(
             directory, about, bookies, previous, verdicts=verdicts, finished_at=rfc3339(now), duration_s={"ask": 1.0}

@@ -20,6 +20,7 @@ from auditor.commands import context
 from auditor.config import CONFIG_FILE, SETTINGS, Layers, parse
 from auditor.evidence import findings_file as jsonl
 from auditor.evidence.schemas import VERDICTS
+from auditor.evidence.table_scan import scan_rows
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Look, Terms
 from auditor.model.finding import CATALOGUE, Family, Kind, Subject
@@ -309,7 +310,7 @@ def empty_summary() -> dict[str, object]:
     told = {"partial": False, "nobody_answered": False, "not_there": 0, "withheld": ()}
     terms = Terms(judged_at_ms=0, underreplication_grace_ms=0, confirming_reads_max=16, looks_max=5)
     run = RunFacts("r", facts, moment, moment, {}, "warning", True, **told, terms=terms)
-    counted = summarise(run, VERDICTS.empty_table(), [], Costs(0, 0, 0, 0, 0, 0, 0, 0), [], NO_PREVIOUS)
+    counted = summarise(run, scan_rows(VERDICTS.empty_table()), [], Costs(0, 0, 0, 0, 0, 0, 0, 0), [], NO_PREVIOUS)
     return counted | Causes([], {"causes": 0, "ledgers": 0}, 0, 0, {}).as_json()
 
 

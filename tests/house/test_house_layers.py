@@ -313,7 +313,6 @@ NAMED_SO = {
     "naming": "a command",
     "outstanding": "a count: requests without an answer",
     "remembered": "inside `locating.locate`",
-    "told": "inside `session.connect`",
     "unasked": "inside `verdicts.asker_of`",
     "unplaced": "a property of a write set",
 }

@@ -179,7 +179,7 @@ def audit_ledgers(
     code = ledger_command.ledger(said.context, ledger_ids)
     if said.context.settings.format == "text":
         return said.outcome(code, {}, [], {}, None)
-    told = json.loads(said.out.getvalue())
+    printed = json.loads(said.out.getvalue())
     verdicts = {
         one["ledger_id"]: JudgedLedger(
             one["standing"],
@@ -189,9 +189,9 @@ def audit_ledgers(
             len(one.get("looks", ())),
             one,
         )
-        for one in told.get("ledgers", ())  # none where no verdict was given
+        for one in printed.get("ledgers", ())  # none where no verdict was given
     }
-    return said.outcome(code, told["summary"], told.get("findings", []), verdicts, None)
+    return said.outcome(code, printed["summary"], printed.get("findings", []), verdicts, None)
 
 
 def audit_topics(cluster: HasCluster | str, *names: str, stop: StopRequest | None = None, **settings: object) -> Outcome:
@@ -200,27 +200,29 @@ def audit_topics(cluster: HasCluster | str, *names: str, stop: StopRequest | Non
     code = topic_command.topic(said.context, [parse_topic(name) for name in names])
     if said.context.settings.format == "text":
         return said.outcome(code, {}, [], {}, None)
-    told = json.loads(said.out.getvalue())
-    return said.outcome(code, {**told["summary"], "topics": told.get("topics", [])}, told.get("findings", []), {}, None)
+    printed = json.loads(said.out.getvalue())
+    return said.outcome(
+        code, {**printed["summary"], "topics": printed.get("topics", [])}, printed.get("findings", []), {}, None
+    )
 
 
 def list_naming(cluster: HasCluster | str, bookie_id: str, **settings: object) -> Outcome:
     """`auditor ledger --naming BOOKIE`, as text unless `format` says otherwise; `summary` is what the JSON form says."""
     said = _Call("ledger", cluster, settings, Pauses())
     code = naming_command.naming(said.context, bookie_id)
-    told = json.loads(said.out.getvalue()) if said.context.settings.format == "json" else {}
-    return said.outcome(code, told, [], {}, None)
+    printed = json.loads(said.out.getvalue()) if said.context.settings.format == "json" else {}
+    return said.outcome(code, printed, [], {}, None)
 
 
 def replay_run(run_dir: Path, **settings: object) -> Outcome:
     """`auditor replay RUN_DIR`, as JSON; `verdicts` are those of judging again."""
     said = _Call("replay", None, {"format": "json", **settings}, Pauses())
     code = replay_command.replay(said.context, str(run_dir))
-    told = json.loads(said.out.getvalue())
+    printed = json.loads(said.out.getvalue())
     about = About.from_json(json.loads((run_dir / "run.json").read_text()))
     limits = said.context.settings.judging_limits()
     verdicts = _judged(judge_again(place(str(run_dir)), about, limits).to_pylist())
-    return said.outcome(code, told["summary"], told["findings"], verdicts, run_dir)
+    return said.outcome(code, printed["summary"], printed["findings"], verdicts, run_dir)
 
 
 def accounted(outcome: Outcome) -> Outcome:
@@ -233,10 +235,10 @@ def accounted(outcome: Outcome) -> Outcome:
     assert {word: standings.count(word) for word in by_standing} == by_standing
     assert counts["listed"] == len(standings) == sum(by_standing.values())
     found = {kind.value: outcome.kinds.count(kind) for kind in Kind}
-    assert found == {kind: told["findings"] for kind, told in outcome.summary["findings"].items()}
+    assert found == {kind: counted["findings"] for kind, counted in outcome.summary["findings"].items()}
     assert outcome.exit_code == outcome.summary["exit_code"]
-    told = " ".join(f"{word}={counts[word]}" for word in ("listed", *by_standing))
-    assert outcome.last_line == f"auditor: {outcome.summary['outcome']} run={outcome.summary['run_id']} {told}"
+    counts_text = " ".join(f"{word}={counts[word]}" for word in ("listed", *by_standing))
+    assert outcome.last_line == f"auditor: {outcome.summary['outcome']} run={outcome.summary['run_id']} {counts_text}"
     again = replay_run(outcome.run_dir)
     lines = "".join(json.dumps(found, separators=(",", ":")) + "\n" for found in again.findings)
     assert (outcome.run_dir / "findings.jsonl").read_text() == lines

@@ -76,8 +76,8 @@ def entries_of(metadata: LedgerMetadata, base: int = 0) -> list[tuple[int, Segme
     if all(one.first_entry_id < ahead.first_entry_id for one, ahead in pairwise(segments)):
         firsts = [segment.first_entry_id for segment in segments]  # in order there is no doubt, and there may be hundreds
         return [(entry, segments[bisect_right(firsts, entry) - 1]) for entry in range(lowest, last + 1)]
-    told = ((entry, _segment_of(segments, entry)) for entry in range(lowest, last + 1))
-    return [(entry, segment) for entry, segment in told if segment is not None]
+    located = ((entry, _segment_of(segments, entry)) for entry in range(lowest, last + 1))
+    return [(entry, segment) for entry, segment in located if segment is not None]
 
 
 def _segment_of(segments: tuple[Segment, ...], entry: int) -> Segment | None:

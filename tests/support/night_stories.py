@@ -20,6 +20,7 @@ import pyarrow.dataset as ds
 from auditor.evidence.rows import answer_row, ledger_row, read_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, LISTINGS, MARKS, READS, RENAMES, VERDICTS
+from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.first_checker.population import LastPopulation
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus, SequenceGroup
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
@@ -46,10 +47,10 @@ class Tables:
     uri: str = "memory"
 
     def read_table(self, name: str, schema: pa.Schema, keep: Any = None, columns: list[str] | None = None) -> pa.Table:
-        told = self.tables.get(name, schema.empty_table())
-        for missing in {*schema.names} - {*told.column_names}:
-            told = told.append_column(schema.field(missing), pa.nulls(told.num_rows, schema.field(missing).type))
-        rows = ds.dataset(told)
+        filled = self.tables.get(name, schema.empty_table())
+        for missing in {*schema.names} - {*filled.column_names}:
+            filled = filled.append_column(schema.field(missing), pa.nulls(filled.num_rows, schema.field(missing).type))
+        rows = ds.dataset(filled)
         return rows.to_table(columns=columns or schema.names, filter=keep)
 
     def stream(self, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -70,7 +71,7 @@ class Night:
     run: Tables
     about: About
     records: list[BookieRecord]
-    verdicts: pa.Table
+    verdicts: TableScan
 
     def concluded(self) -> Conclusion:
         """Return what is said at its end."""
@@ -82,7 +83,7 @@ class Night:
 
 def night(seed: int) -> Night:
     """Tell one."""
-    return _Teller(seed, Random(f"night {seed}")).told()
+    return _Teller(seed, Random(f"night {seed}")).tell()
 
 
 @dataclass
@@ -91,7 +92,7 @@ class _Teller:
     draw: Random
     rows: dict[str, list[Any]] = field(default_factory=dict)
 
-    def told(self) -> Night:
+    def tell(self) -> Night:
         draw = self.draw
         self.looks = draw.choice((1, 2, 2, 2, 3))
         self.step_ms = draw.choice((1_000, 9_999, 10_000, 25_000))
@@ -112,7 +113,7 @@ class _Teller:
             draw.shuffle(rows)
         tables = {f"evidence/{name}": pa.Table.from_batches([table(schema, rows)]) for name, (schema, rows) in written.items()}
         verdicts = pa.Table.from_pylist([self._verdict(ledger, one) for ledger, one in metadata.items()], schema=VERDICTS)
-        return Night(self.seed, Tables(tables), about, records, verdicts)
+        return Night(self.seed, Tables(tables), about, records, scan_rows(verdicts))
 
     def _about(self) -> About:
         draw = self.draw

@@ -9,6 +9,7 @@ import numpy as np
 from support.findings_by_kind import finding_of
 
 from auditor.evidence.schemas import VERDICTS
+from auditor.evidence.table_scan import scan_rows
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.facts import facts_json
@@ -157,7 +158,8 @@ def caused(findings: list[dict[str, Any]], *, beside: dict[str, int] | None = No
     clues, none = Clues({}), np.empty(0, np.int64)
     for found in findings:
         clues.add(found)
-    hits = clues.hits(VERDICTS.empty_table(), lacking={}, unheard={}, marks=MARKS.empty_table(), marked=none, locked={})
+    verdicts = scan_rows(VERDICTS.empty_table())
+    hits = clues.hits(verdicts, lacking={}, unheard={}, marks=MARKS.empty_table(), marked=none, locked={})
     by_bookie = {f"other-{n}:3181": 1_000 for n in range(10)}
     touches = Touches(100_000, by_bookie | (beside or {}))
     around = Backgrounds(touches, {}, Births(none, none), lambda edges: np.zeros(len(edges) + 1, np.int64))

@@ -302,10 +302,10 @@ def falsely_accused(driven: Driven) -> list[str]:
     """Entries said to be missing on bookies that have them."""
     last = len(driven.evidence.looks) - 1
     held = {name: bookie.holds for name, bookie in driven.story.at(last).bookies.items() if not bookie.is_forgotten}
-    told = ((name, ranges) for finding in driven.step.verdict.findings for name, ranges in finding.missing_on)
+    lacking = ((name, ranges) for finding in driven.step.verdict.findings for name, ranges in finding.missing_on)
     return [
         f"{name} has {entry}"
-        for name, ranges in told
+        for name, ranges in lacking
         for entry in sorted(held.get(name, ()))
         if any(first <= entry <= end for first, end in ranges)
     ]
@@ -339,8 +339,8 @@ def unprobed(driven: Driven) -> list[str]:
         return []
     worst = _worst_entry(found[0])
     segment = next(segment for entry, segment in entries_of(said.record.metadata, story.base) if entry == worst)
-    told = {b: said.answers[b].status for b in write_set(said.record.metadata, segment, worst) if b in said.answers}
-    mute = [bookie for bookie, status in told.items() if status is AnswerStatus.UNSUPPORTED]
+    statuses = {b: said.answers[b].status for b in write_set(said.record.metadata, segment, worst) if b in said.answers}
+    mute = [bookie for bookie, status in statuses.items() if status is AnswerStatus.UNSUPPORTED]
     return [f"{bookie} entry {worst}" for bookie in mute if (bookie, worst) not in said.reads]
 
 
@@ -387,7 +387,7 @@ def with_doubts(story: Story) -> Story:
     draw = random.Random(story.name)
     states = [story.at(look) for look in range(max(3, len(story.states)))]
     doubted = {name: draw.choice(sorted(b.holds)) for name, b in states[0].bookies.items() if b.holds and draw.random() < 0.4}
-    told = []
+    changed = []
     for state in states:
         bookies = dict(state.bookies)
         for name in sorted(doubted.keys() & bookies.keys()):
@@ -398,8 +398,8 @@ def with_doubts(story: Story) -> Story:
                 corrupt=entry if draw.random() < 0.7 else frozenset(),
                 read=ReadStatus.TIMED_OUT if draw.random() < 0.3 else None,
             )
-        told.append(replace(state, bookies=bookies))
-    return replace(story, states=tuple(told))
+        changed.append(replace(state, bookies=bookies))
+    return replace(story, states=tuple(changed))
 
 
 def _metadata(draw: random.Random) -> tuple[LedgerMetadata, int]:

@@ -202,10 +202,10 @@ class MemoryClient:
     def close(self) -> None:
         self.ended.append("close")
 
-    def _change(self, state: str, told: str) -> None:
+    def _change(self, state: str, connection_state: str) -> None:
         self.client_state = state
         for listener in self.listeners:
-            listener(told)
+            listener(connection_state)
 
     def _call(self, request: Any, result: Any) -> None:
         try:

@@ -124,11 +124,11 @@ def _states(
 ) -> list[Bookie]:
     """What a bookie may have been for a ledger."""
     asked = sorted(heard.lists.get(name, set()) & set(chain))
-    told = [at for at in asked if parts[at].bookies[name].can_be_asked]
-    if is_named and told and told[-1] == heard.asked:
-        return [_for(number, parts[told[-1]].bookies[name])]
+    asked_at = [at for at in asked if parts[at].bookies[name].can_be_asked]
+    if is_named and asked_at and asked_at[-1] == heard.asked:
+        return [_for(number, parts[asked_at[-1]].bookies[name])]
     # A part finds out who is registered before it asks: that may be known from before it was cut down.
-    seen = [_for(number, one.bookies[name]) for one in parts[told[-1] if is_named and told else 0 :]]
+    seen = [_for(number, one.bookies[name]) for one in parts[asked_at[-1] if is_named and asked_at else 0 :]]
     mixed = [replace(after, registered=one.registered, cookie=one.cookie) for one, after in product(seen, seen)]
     return [one for at, one in enumerate(mixed) if one not in mixed[:at]]
 
@@ -205,13 +205,13 @@ def _or(values: Iterable[object]) -> str:
 def wrong_bookies_across(parts: Sequence[Truth], found: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Of bookies, as (kind, bookie), nothing is said that was never true, and nothing is missed that always was, of a bookie
     that one and the same ledger needed throughout."""
-    told = {(kind, bookie) for kind, bookie in found if kind != "BOOKIE_LOST_CONTENT"}
+    claimed = {(kind, bookie) for kind, bookie in found if kind != "BOOKIE_LOST_CONTENT"}
     ever = set().union(*(true_of_bookies(one) for one in parts))
     same = [number for number in parts[0].listed() if len({_needs(one, number) for one in parts}) == 1]
     being_marked = {("BOOKIE_LOST_UNNOTICED", bookie) for bookie in _marked_meanwhile(parts)}
     always = set.intersection(*(owed_on_bookies(_only(one, same)) for one in parts)) - being_marked
-    yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(told - ever))
-    yield from (f"a miss: {kind} on {bookie}" for kind, bookie in sorted(always - told))
+    yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(claimed - ever))
+    yield from (f"a miss: {kind} on {bookie}" for kind, bookie in sorted(always - claimed))
     for kind, bookie in found:
         if kind == "BOOKIE_LOST_CONTENT" and not any(lacks_most(one, bookie) for one in parts):
             yield f"a false alarm: {kind} on {bookie}"

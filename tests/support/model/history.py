@@ -42,9 +42,9 @@ class Broken(AssertionError):
         self.lines = list(lines)
         self.sentences = list(sentences)
         history = "\n".join(f"    {line}" for line in self.lines)
-        told = "\n".join(f"- {sentence}" for sentence in self.sentences)
+        listed = "\n".join(f"- {sentence}" for sentence in self.sentences)
         again = f".venv/bin/python tests/model/replay.py {where}{shlex.quote('; '.join(self.lines))}"
-        super().__init__(f"after the history\n{history}\n{told}\nto see it again:\n    {again}")
+        super().__init__(f"after the history\n{history}\n{listed}\nto see it again:\n    {again}")
 
 
 def raised(error: Exception) -> str:

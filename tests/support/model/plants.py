@@ -203,14 +203,14 @@ def told_before_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     once = Journal.once
 
     def too_early(self: Journal, stage: str, work: Any, *args: Any, **options: Any) -> Any:
-        if stage not in self._told:
+        if stage not in self._results:
             once(self, stage, lambda: None)
-            told = work(*args, **options) or {}
+            result = work(*args, **options) or {}
             new = self.run.files_in(*TABLES) - self._files
-            entry = Path(self.run.path, JOURNAL, f"{len(self._told) - 1:06}.json")
-            entry.write_text(json.dumps({**json.loads(entry.read_text()), "told": told, "files": sorted(new)}))
-            self._told[stage], self._files = told, self._files | new
-        return self._told[stage]
+            entry = Path(self.run.path, JOURNAL, f"{len(self._results) - 1:06}.json")
+            entry.write_text(json.dumps({**json.loads(entry.read_text()), "told": result, "files": sorted(new)}))
+            self._results[stage], self._files = result, self._files | new
+        return self._results[stage]
 
     monkeypatch.setattr(Journal, "once", too_early)
 

@@ -137,9 +137,9 @@ def differing(single: Mapping[int, Row], spark: Mapping[int, Row]) -> Iterator[s
 
 def wrong_bookies(truth: Truth, found: Iterable[tuple[str, str]]) -> Iterator[str]:
     """No false alarm and no miss on bookies that are silent, gone or failing, as (kind, bookie)."""
-    told = {(kind, bookie) for kind, bookie in found if kind != "BOOKIE_LOST_CONTENT"}
-    yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(told - true_of_bookies(truth)))
-    yield from (f"a miss: {kind} on {bookie}" for kind, bookie in sorted(owed_on_bookies(truth) - told))
+    claimed = {(kind, bookie) for kind, bookie in found if kind != "BOOKIE_LOST_CONTENT"}
+    yield from (f"a false alarm: {kind} on {bookie}" for kind, bookie in sorted(claimed - true_of_bookies(truth)))
+    yield from (f"a miss: {kind} on {bookie}" for kind, bookie in sorted(owed_on_bookies(truth) - claimed))
     for kind, bookie in found:
         is_gone = truth.bookies[bookie].registered == UNREGISTERED
         if kind == "BOOKIE_LOST_CONTENT" and (is_gone or not lacks_most(truth, bookie)):

@@ -108,14 +108,14 @@ def _as_tuples(value: Any) -> object:
     return value
 
 
-def _in_words(told: Told) -> str:
-    parts = [told.kind, *([f"segment {told.first}"] if told.first is not None else [])]
-    if told.entries:
-        parts.append(f"entries {_short(told.entries)}")
-    parts += [f"{bookie} lacks {_short(entries)}" for bookie, entries in told.missing]
-    if told.confirmed is not None:
-        parts.append(f"{told.confirmed} confirmed {told.unknown} unknown")
-    parts += [f"{name}={value}" for name, value in told.facts]
+def _in_words(finding: Told) -> str:
+    parts = [finding.kind, *([f"segment {finding.first}"] if finding.first is not None else [])]
+    if finding.entries:
+        parts.append(f"entries {_short(finding.entries)}")
+    parts += [f"{bookie} lacks {_short(entries)}" for bookie, entries in finding.missing]
+    if finding.confirmed is not None:
+        parts.append(f"{finding.confirmed} confirmed {finding.unknown} unknown")
+    parts += [f"{name}={value}" for name, value in finding.facts]
     return ", ".join(parts)
 
 

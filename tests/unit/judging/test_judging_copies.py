@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from auditor.evidence.schemas import VERDICTS
+from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.judging.copies import COPIES_MAX, copies_json, copies_of_ledgers
 from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown, Verdict
 from auditor.summary.verdict_counts import copies_of_verdicts
@@ -16,13 +17,13 @@ COLUMNS = ("copies_expected", "copies_listed", "copies_read", "copies_assumed")
 SOME = CopyCounts(expected=100, listed=40, read=20, assumed=40)
 
 
-def rows(*counted: tuple[str, CopyCounts | None]) -> pa.Table:
+def rows(*counted: tuple[str, CopyCounts | None]) -> TableScan:
     """VERDICTS rows with a standing and their copies; what is not told is null."""
     told: list[dict[str, Any]] = []
     for number, (standing, counts) in enumerate(counted):
         values = (counts.expected, counts.listed, counts.read, counts.assumed) if counts else (None,) * 4
         told.append({"ledger_id": number, "standing": standing} | dict(zip(COLUMNS, values, strict=True)))
-    return pa.Table.from_pylist(told, schema=VERDICTS)
+    return scan_rows(pa.Table.from_pylist(told, schema=VERDICTS))
 
 
 def test_only_judged_ledgers_count() -> None:

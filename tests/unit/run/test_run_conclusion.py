@@ -14,6 +14,7 @@ from auditor.errors import AccountingError
 from auditor.evidence.rows import answer_row, greeting_row, ledger_row, read_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, MARKS, READS, RENAMES, VERDICTS
+from auditor.evidence.table_scan import scan_rows
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus, SequenceGroup
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
@@ -91,9 +92,10 @@ def concluded(run: Place, standings: dict[int, tuple[str, list[str]]], **changes
         for i, (s, u) in standings.items()
     ]
     arguments: dict[str, Any] = {"about": ABOUT, "bookies": bookies(), "previous": NO_PREVIOUS} | changes
+    verdicts = scan_rows(pa.Table.from_pylist(rows, schema=VERDICTS))
     return conclude(
         run, arguments["about"], arguments["bookies"], arguments["previous"],
-        verdicts=pa.Table.from_pylist(rows, schema=VERDICTS), finished_at="2026-01-01T03:01:00Z", duration_s={"ask": 1.0},
+        verdicts=verdicts, finished_at="2026-01-01T03:01:00Z", duration_s={"ask": 1.0},
     )  # fmt: skip
 
 
@@ -274,7 +276,7 @@ def marked(run: Place, about: About = MARKED_ABOUT) -> Conclusion:
     ]  # fmt: skip
     return conclude(
         run, about, bookies(), NO_PREVIOUS,
-        verdicts=pa.Table.from_pylist(told, schema=VERDICTS), finished_at="2026-01-01T03:01:00Z", duration_s={},
+        verdicts=scan_rows(pa.Table.from_pylist(told, schema=VERDICTS)), finished_at="2026-01-01T03:01:00Z", duration_s={},
     )  # fmt: skip
 
 

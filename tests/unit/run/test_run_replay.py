@@ -14,6 +14,7 @@ from auditor.errors import AccountingError
 from auditor.evidence.rows import answer_row, ledger_row, read_row, table
 from auditor.evidence.run_directory import Place, place, write_json
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS
+from auditor.evidence.table_scan import scan_rows
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
@@ -149,7 +150,8 @@ def test_a_ledger_that_was_listed_and_never_read_does_not_add_up(evidence: Evide
     evidence.ids.append(2)
     run = evidence.write()
     with pytest.raises(AccountingError, match="1 listed and never judged"):
-        conclude(run, ABOUT, [], NO_PREVIOUS, verdicts=replay.judge_again(run, ABOUT), finished_at="", duration_s={})
+        verdicts = scan_rows(replay.judge_again(run, ABOUT))
+        conclude(run, ABOUT, [], NO_PREVIOUS, verdicts=verdicts, finished_at="", duration_s={})
 
 
 def test_two_answers_of_one_bookie_at_one_look_are_our_fault(evidence: Evidence):

@@ -47,7 +47,7 @@ TOLD = CrossCheckFinding(
     {"b1": Entries(((3, 5),), 3), "b2": Entries(((8, 8),), 1)},
     COPIES,
 )
-OPINION = Opinion(Standing.VIOLATED, told=(TOLD,))
+OPINION = Opinion(Standing.VIOLATED, findings=(TOLD,))
 
 
 def verdict(*findings: Finding) -> Verdict:
@@ -82,15 +82,15 @@ def test_the_same_finding_is_no_difference() -> None:
 )
 def test_each_respect_of_a_finding_is_compared(changed: dict[str, Any], wanted: list[str]) -> None:
     """And is told with the kind."""
-    second = replace(OPINION, told=(replace(TOLD, **changed),))
+    second = replace(OPINION, findings=(replace(TOLD, **changed),))
     assert [f"{KIND.value}, {one}" for one in wanted] == respects(verdict(FINDING), second)
 
 
 def test_of_a_finding_that_is_about_no_entries_its_segment_and_facts_are_compared() -> None:
     """A mark, a remark: the second checker has no entries to tell."""
-    assert () == agree(verdict(FINDING), replace(OPINION, told=(CrossCheckFinding(KIND, FACTS, SEGMENT),)))
+    assert () == agree(verdict(FINDING), replace(OPINION, findings=(CrossCheckFinding(KIND, FACTS, SEGMENT),)))
     later = CrossCheckFinding(KIND, FACTS, LATER)
-    assert [f"{KIND.value}, its segment"] == respects(verdict(FINDING), replace(OPINION, told=(later,)))
+    assert [f"{KIND.value}, its segment"] == respects(verdict(FINDING), replace(OPINION, findings=(later,)))
 
 
 def test_a_finding_that_one_of_them_does_not_have_is_told_by_its_kind() -> None:
@@ -110,7 +110,7 @@ def test_a_placement_is_compared_segment_by_segment_and_other_kinds_once_a_ledge
     both = [finding_of(Kind.PLACEMENT_FAILED, segment=one) for one in (SEGMENT, LATER)]
     facts = EXAMPLES[PlacementFacts]
     told = tuple(CrossCheckFinding(Kind.PLACEMENT_FAILED, facts, one) for one in (SEGMENT, LATER))
-    second = Opinion(Standing.VIOLATED, told=told)
+    second = Opinion(Standing.VIOLATED, findings=told)
     assert () == agree(verdict(*both), second)
     assert ["findings"] == respects(verdict(FINDING, FINDING), OPINION)
 
@@ -159,7 +159,7 @@ def part(low: int, high: int, *ranges: tuple[int, int]) -> Opinion:
     entries = Entries(ranges, total)
     stretch = Stretch(0, 10_000, ENSEMBLE, 2)
     told = replace(TOLD, entries=entries, missing_on={})
-    return replace(OPINION, told=(told,), is_whole=False, blocks=(Block(stretch, low, high),))
+    return replace(OPINION, findings=(told,), is_whole=False, blocks=(Block(stretch, low, high),))
 
 
 def claims(*ranges: tuple[int, int]) -> Verdict:

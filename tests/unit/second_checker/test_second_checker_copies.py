@@ -28,7 +28,7 @@ def runs(entries: list[int]) -> tuple[tuple[int, int], ...]:
 
 def lacking(block: Block, *entries: int) -> Tally:
     """The tally of one block of PAIR, where b1 lacks these entries."""
-    said = {"b1": Said(HELD, told=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
+    said = {"b1": Said(HELD, by_entry=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
     return tally([block], said, is_whole=True)
 
 
@@ -39,7 +39,7 @@ def test_copies_are_counted_entry_by_entry(seed: int) -> None:
     words = {b: {entry: draw.choice((HELD, ABSENT, UNKNOWN)) for entry in range(80)} for b in ("b1", "b2", "b3", "b4")}
     low = draw.randint(0, 37)
     chosen = [Block(FIRST, low, low + 1), Block(FIRST, 39, 39), Block(SECOND, 40, draw.randint(40, 50)), Block(SECOND, 60, 79)]
-    found = tally(chosen, {b: Said(UNKNOWN, told=said) for b, said in words.items()}, is_whole=bool(seed % 2))
+    found = tally(chosen, {b: Said(UNKNOWN, by_entry=said) for b, said in words.items()}, is_whole=bool(seed % 2))
     looked = {e: block.stretch.bookies_of(e) for block in chosen for e in range(block.low, block.high + 1)}
     possible = {e: sum(words[b][e] != ABSENT for b in bookies) for e, bookies in looked.items()}
     confirmed = {e: sum(words[b][e] == HELD for b in bookies) for e, bookies in looked.items()}
@@ -60,7 +60,7 @@ def test_copies_are_counted_entry_by_entry(seed: int) -> None:
 
 def test_possible_copies_on_bookies_that_are_there_are_in_reach() -> None:
     """Each entry's are counted, in whole numbers as all copies are: two, one on a bookie that is away, one that is gone."""
-    said = {"b1": Said(HELD, told={1: ABSENT}), "b2": Said(HELD, told={1: ABSENT, 2: ABSENT})}
+    said = {"b1": Said(HELD, by_entry={1: ABSENT}), "b2": Said(HELD, by_entry={1: ABSENT, 2: ABSENT})}
     all_there = tally([Block(PAIR, 0, 2)], said, is_whole=True).counted[0]
     one_away = tally([Block(PAIR, 0, 2)], {**said, "b2": replace(said["b2"], is_away=True)}, is_whole=True).counted[0]
     assert ([2, 0, 1], [1, 0, 1]) == (all_there.in_reach.tolist(), one_away.in_reach.tolist())
@@ -78,14 +78,14 @@ def test_of_what_a_bookie_lacks_the_first_ranges_are_kept_and_all_is_counted() -
 def test_of_a_ledger_looked_at_in_part_all_ranges_are_kept() -> None:
     """They are compared where both checkers looked, and that is not from the lowest on."""
     entries = list(range(1, 2 * 1000, 2))
-    said = {"b1": Said(HELD, told=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
+    said = {"b1": Said(HELD, by_entry=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
     assert tuple((e, e) for e in entries) == tally([Block(PAIR, 0, 9999)], said, is_whole=False).absent["b1"].ranges
 
 
 def test_what_a_bookie_lacks_is_one_range_across_blocks() -> None:
     """As many ranges as a finding shows end with one that goes on in the next block, and there is another block."""
     entries = [*range(1, 2 * RANGES_MAX, 2), 2 * RANGES_MAX]
-    said = {"b1": Said(HELD, told=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
+    said = {"b1": Said(HELD, by_entry=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
     chosen = [Block(PAIR, 0, 2 * RANGES_MAX - 1), Block(PAIR, 2 * RANGES_MAX, 9999)]
     last = (2 * RANGES_MAX - 1, 2 * RANGES_MAX)
     assert (RANGES_MAX, last) == (len(found := tally(chosen, said, is_whole=True).absent["b1"].ranges), found[-1])
@@ -95,7 +95,7 @@ def test_ranges_that_touch_across_blocks_count_once_towards_those_that_are_kept(
     """Every block begins and ends with an entry that b1 lacks: two runs a block, and one range a border."""
     blocks = [Block(PAIR, low, low + 3) for low in range(0, 4000, 4)]
     entries = [entry for entry in range(4000) if entry % 4 in (0, 3)]
-    said = {"b1": Said(HELD, told=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
+    said = {"b1": Said(HELD, by_entry=dict.fromkeys(entries, ABSENT)), "b2": Said(HELD)}
     found = tally(blocks, said, is_whole=True)
     for kept in (found.absent["b1"], found.with_at_most(1)):
         assert (2000, runs(entries)[:RANGES_MAX]) == (kept.total, kept.ranges[:RANGES_MAX])
@@ -105,7 +105,7 @@ def test_ranges_that_touch_across_blocks_count_once_towards_those_that_are_kept(
 def test_behind_the_blocks_that_bring_enough_ranges_entries_are_only_counted() -> None:
     """One range a block: no block is taken apart that can change none of the ranges compared."""
     blocks = [Block(PAIR, low, low + 1) for low in range(0, 200, 2)]
-    said = {"b1": Said(HELD, told=dict.fromkeys(range(0, 200, 2), ABSENT)), "b2": Said(HELD)}
+    said = {"b1": Said(HELD, by_entry=dict.fromkeys(range(0, 200, 2), ABSENT)), "b2": Said(HELD)}
     found = tally(blocks, said, is_whole=True).absent["b1"]
     assert (RANGES_MAX + 1, 100) == (len(found.ranges), found.total)
 

@@ -59,7 +59,7 @@ def test_the_kind_is_told_by_the_copies_that_can_exist(lacking: list[str], kind:
     """Of three written and two acknowledged: fewer than three, fewer than two, none."""
     lists = {bookie: ALL - {4} if bookie in lacking else ALL for bookie in ("b1", "b2", "b3")}
     found = opinion("e3 w3 a2 0:[b1 b2 b3] closed 5", lists, in_vain(*((bookie, 4) for bookie in lacking)))
-    assert [(kind, 4, Entries(((4, 4),), 1))] == [(one.kind, worst_entry_of(one), one.entries) for one in found.told]
+    assert [(kind, 4, Entries(((4, 4),), 1))] == [(one.kind, worst_entry_of(one), one.entries) for one in found.findings]
 
 
 def test_of_a_marked_ledger_a_loss_is_told_alone() -> None:
@@ -68,13 +68,13 @@ def test_of_a_marked_ledger_a_loss_is_told_alone() -> None:
     reads = in_vain(("b1", 4), ("b2", 2), ("b2", 4))
     found = opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, reads, mark=Mark(NOW_MS - GRACE_MS - 1, None))
     expected = (Kind.UNDERREPLICATED_UNRECOVERABLE, Entries(((4, 4),), 1), 4)
-    assert [expected] == [(one.kind, one.entries, worst_entry_of(one)) for one in found.told]
+    assert [expected] == [(one.kind, one.entries, worst_entry_of(one)) for one in found.findings]
 
 
 def test_of_entries_equally_lost_the_lowest_is_the_worst() -> None:
     """Entries 1 and 4 each lack a copy."""
     lists = {"b1": ALL, "b2": ALL - {1, 4}, "b3": ALL}
-    (told,) = opinion("e3 w3 a2 0:[b1 b2 b3] closed 5", lists, in_vain(("b2", 1), ("b2", 4))).told
+    (told,) = opinion("e3 w3 a2 0:[b1 b2 b3] closed 5", lists, in_vain(("b2", 1), ("b2", 4))).findings
     assert 1 == worst_entry_of(told)
 
 
@@ -82,7 +82,7 @@ def test_of_entries_that_lost_as_many_copies_that_with_fewer_confirmed_is_the_wo
     """Entries 1 and 4 each lack a copy, and of entry 4 another is not known."""
     lists = {"b1": ALL - {4}, "b2": ALL - {1, 4}, "b3": ALL}
     reads = {**in_vain(("b2", 1), ("b2", 4)), ("b1", 4): ReadStatus.TIMED_OUT}
-    (told,) = opinion("e3 w3 a1 0:[b1 b2 b3] closed 5", lists, reads).told
+    (told,) = opinion("e3 w3 a1 0:[b1 b2 b3] closed 5", lists, reads).findings
     assert told.copies is not None
     assert (4, 1, 1) == (worst_entry_of(told), told.copies.confirmed, told.copies.unknown)
 
@@ -96,7 +96,7 @@ def test_each_lost_entry_that_is_looked_for_elsewhere_must_be_found_there(found:
     lists = {bookie: ALL - {1, 4} for bookie in ("b1", "b2")}
     reads = in_vain(*((bookie, entry) for bookie in ("b1", "b2") for entry in (1, 4)))
     elsewhere = {("x1", entry): ReadStatus.PRESENT if entry in found else ReadStatus.NO_ENTRY for entry in (1, 4)}
-    assert [kind] == [one.kind for one in opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, {**reads, **elsewhere}).told]
+    assert [kind] == [one.kind for one in opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, {**reads, **elsewhere}).findings]
 
 
 def test_what_is_open_of_placement_is_told_of_any_segment() -> None:
@@ -115,7 +115,7 @@ def test_a_mark_excuses_placement_within_its_grace(age_ms: int, expected: list[K
     around = Surroundings(locations={"b1": "/r1", "b2": "/r1"})
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK), around=around)
     found = opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, {}, terms=terms, mark=Mark(NOW_MS - age_ms, None))
-    assert expected == [one.kind for one in found.told if one.kind is not Kind.UNDERREPLICATED_BEYOND_GRACE]
+    assert expected == [one.kind for one in found.findings if one.kind is not Kind.UNDERREPLICATED_BEYOND_GRACE]
     assert Exempt.MARKED_UNDERREPLICATED is found.exempt
 
 
@@ -138,7 +138,7 @@ def test_a_copy_elsewhere_counts_on_a_registered_bookie_that_no_ensemble_names(
 ) -> None:
     """Bookie b3 is named behind the end, y1 is not registered; entry 5 is not lost. All lost entries are of the kind."""
     entries = ((1, 1), (3, 4))
-    assert [(kind, entries)] == [(one.kind, one.entries and one.entries.ranges) for one in found_elsewhere(elsewhere).told]
+    assert [(kind, entries)] == [(one.kind, one.entries and one.entries.ranges) for one in found_elsewhere(elsewhere).findings]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_bookie_that_forgot_the_ledger_has_lost_what_it_showed_before(
     elsewhere = {(X1, entry): (look, ReadStatus.NO_LEDGER) for entry, look in zip((1, 3), forgot_at, strict=True)}
     elsewhere |= {(X1, 4): (shown_at, ReadStatus.PRESENT)}
     elsewhere |= {(X2, entry): (0, ReadStatus.PRESENT) for entry in (1, 3)}
-    assert [kind] == [one.kind for one in found_elsewhere(elsewhere).told]
+    assert [kind] == [one.kind for one in found_elsewhere(elsewhere).findings]
 
 
 def found_elsewhere(elsewhere: Mapping[tuple[str, int], tuple[int, ReadStatus]]) -> Opinion:
@@ -215,7 +215,7 @@ def test_a_mark_is_as_old_as_the_older_of_its_times(created_ms: int, changed_ms:
     """Exactly at its grace it is acceptable."""
     lists = {"b1": ALL, "b2": ALL}
     found = opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, {}, mark=Mark(created_ms, changed_ms))
-    assert expected == [one.kind for one in found.told]
+    assert expected == [one.kind for one in found.findings]
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_a_mark_is_as_old_as_the_older_of_its_times(created_ms: int, changed_ms:
 )
 def test_metadata_that_contradicts_itself_is_malformed(text: str) -> None:
     """A quorum larger than the next, a first segment not at 0, an ensemble of another size, an end before a segment."""
-    assert Kind.METADATA_MALFORMED in [one.kind for one in opinion(text, {}, {}).told]
+    assert Kind.METADATA_MALFORMED in [one.kind for one in opinion(text, {}, {}).findings]
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_metadata_that_contradicts_itself_is_malformed(text: str) -> None:
 )
 def test_metadata_that_is_just_right_is_none(text: str) -> None:
     """Quorums of one, a segment of one entry, one that begins behind the end, an end before all entries, no end."""
-    assert Kind.METADATA_MALFORMED not in [one.kind for one in opinion(text, {}, {}).told]
+    assert Kind.METADATA_MALFORMED not in [one.kind for one in opinion(text, {}, {}).findings]
 
 
 @pytest.mark.parametrize(
@@ -323,4 +323,4 @@ def test_a_remark_takes_two_looks(looks: int, expected: list[Kind]) -> None:
     """A ledger open for a second too long is exempt, whatever is remarked."""
     terms = replace(TERMS, judged_at_ms=NOW_MS + 11_000, stuck_after_ms=10_000)
     found = opinion("e2 w2 a1 0:[b1 b2] open", {}, {}, terms=terms, looks=looks)
-    assert (Standing.EXEMPT, expected) == (found.standing, [one.kind for one in found.told])
+    assert (Standing.EXEMPT, expected) == (found.standing, [one.kind for one in found.findings])

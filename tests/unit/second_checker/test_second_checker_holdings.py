@@ -61,7 +61,7 @@ def test_what_was_not_read_counts_as_held_when_all_that_is_due_was_read(
     found = reads_testimony(reads_of(reads), all_due_were_made=all_due)
     says_something = {HELD, ABSENT} & set(told.values())
     rest = HELD if all_due and says_something else UNKNOWN
-    assert (told, rest) == (found.told, found.rest)
+    assert (told, rest) == (found.by_entry, found.rest)
     assert [told.get(entry, rest) for entry in range(4)] == list(found.words(0, 3))
     assert (why | (set() if all_due else {Unknown.BOOKIE_UNSUPPORTED})) == found.why
     assert {entry for entry, (_, status) in reads.items() if status is not TIMED_OUT} == found.answered
@@ -80,7 +80,7 @@ def test_what_was_not_read_counts_as_held_when_all_that_is_due_was_read(
 def test_an_unknown_ledger_speaks_for_every_entry(reads: Mapping[int, Read], all_due: bool) -> None:
     """Unless the newest look that was answered showed one; a look without an answer takes nothing back."""
     found = reads_testimony(reads_of(reads), all_due_were_made=all_due)
-    assert (ABSENT, {}, set()) == (found.rest, found.told, found.why)
+    assert (ABSENT, {}, set()) == (found.rest, found.by_entry, found.why)
     assert {entry for entry, (_, status) in reads.items() if status is not TIMED_OUT} == found.answered
 
 
@@ -97,7 +97,7 @@ def test_an_unknown_ledger_speaks_for_every_entry(reads: Mapping[int, Read], all
 def test_a_bookie_that_told_nothing_is_unknown_for_a_reason(status: AnswerStatus | None, expected: Unknown) -> None:
     """Nobody asked it, or it did not say."""
     found = unheard_testimony(None if status is None else Answer("b1", LEDGER, 0, NOW_MS, status))
-    assert (UNKNOWN, {expected}, {}) == (found.rest, found.why, found.told)
+    assert (UNKNOWN, {expected}, {}) == (found.rest, found.why, found.by_entry)
 
 
 def test_a_bookie_that_is_gone_holds_nothing() -> None:
@@ -139,7 +139,7 @@ def test_what_a_list_lacks_is_absent_where_every_read_was_in_vain(
     assert sum(status is PRESENT for _, status in reads.values()) == found.present_unlisted
     words = {PRESENT: HELD, NO_ENTRY: ABSENT, NO_LEDGER: ABSENT}
     told = {e: words.get(status, UNKNOWN) for e, (_, status) in reads.items() if e != 5 or status is CORRUPT}
-    assert told == found.told
+    assert told == found.by_entry
 
 
 def test_a_bookie_that_knows_no_such_ledger_and_shows_its_entry_0_contradicts_itself() -> None:

@@ -178,7 +178,7 @@ def test_an_entry_that_no_bookie_of_its_write_set_has_is_without_replica() -> No
     """Entry 4 stands on b2 and b3 alone; b1 holding it helps nobody."""
     seen = evidence("e3 w2 a2 0:[b1 b2 b3] closed 5", looks=2, b1={0, 2, 3, 4, 5}, b2={0, 1, 3}, b3={1, 2, 5})
     opinion = judge_entry_by_entry(seen, TERMS)
-    (told,) = opinion.told
+    (told,) = opinion.findings
     assert (Standing.VIOLATED, Kind.ENTRY_WITHOUT_REPLICA, 4) == (opinion.standing, told.kind, worst_entry_of(told))
     assert told.entries is not None
     assert (((4, 4),), 1) == (told.entries.ranges, told.entries.total)
@@ -268,7 +268,7 @@ def test_an_entry_with_a_corrupt_copy_where_one_should_be_is_told(entry: int) ->
     held = set(range(20))
     text = "e2 w2 a1 0:[b1 b2] 10:[b1 b3] closed 19"
     seen = heard(text, {"b1": held, "b2": held, "b3": held}, {("b1", entry): ReadStatus.CORRUPT})
-    (told,) = judge_entry_by_entry(seen, TERMS).told
+    (told,) = judge_entry_by_entry(seen, TERMS).findings
     assert (Kind.ENTRY_CORRUPT, entry, Entries(((entry, entry),), 1)) == (told.kind, worst_entry_of(told), told.entries)
     assert told.copies is not None
     assert told.segment is not None
@@ -279,7 +279,7 @@ def test_a_corrupt_copy_where_none_should_be_is_no_finding() -> None:
     """Bookie b1 holds nothing of the second segment."""
     held = set(range(20))
     seen = heard("e1 w1 a1 0:[b1] 10:[b2] closed 19", {"b1": held, "b2": held}, {("b1", 15): ReadStatus.CORRUPT})
-    assert () == judge_entry_by_entry(seen, TERMS).told
+    assert () == judge_entry_by_entry(seen, TERMS).findings
 
 
 def test_of_a_bookie_that_was_not_asked_nothing_is_known() -> None:
@@ -318,4 +318,4 @@ def test_what_is_said_of_a_ledger_without_metadata(
     bad = Malformed("not UTF-8", 17, 99, "ab" * 32) if status is RecordStatus.MALFORMED else None
     record = LedgerRecord(LEDGER, 0, NOW_MS, status, mark=mark, malformed=bad)
     found = judge_entry_by_entry(LedgerEvidence(LEDGER, (Look(record, {}, {}),) * 2), TERMS)
-    assert expected == (found.standing, found.exempt, set(found.unknowns), [one.kind for one in found.told])
+    assert expected == (found.standing, found.exempt, set(found.unknowns), [one.kind for one in found.findings])

@@ -128,7 +128,7 @@ def test_a_bookie_that_is_gone_lacks_everything(
 ) -> None:
     """Neither registered nor known by a cookie, and in the ensemble; whether the ledger is marked or not."""
     found = opinion("e2 w2 a1 0:[b1 b2] closed 9", answers, {}, mark)
-    assert expected == (found.standing, set(found.unknowns), found.lacks, [one.kind for one in found.told])
+    assert expected == (found.standing, set(found.unknowns), found.lacks, [one.kind for one in found.findings])
     assert (None if mark is None else Exempt.MARKED_UNDERREPLICATED) is found.exempt
 
 
@@ -152,7 +152,7 @@ def test_what_a_bookie_says_to_which_nothing_was_written_leaves_nothing_open(sai
 def test_of_a_ledger_looked_at_whole_no_more_ranges_are_kept_than_are_compared() -> None:
     """One beyond those that findings tell, so that each of these has ended; and every entry is counted."""
     few = set(range(0, 10_000, 2))
-    (told,) = opinion("e1 w1 a1 0:[b1] closed 9999", {"b1": few}, {"b1": 1}, None).told
+    (told,) = opinion("e1 w1 a1 0:[b1] closed 9999", {"b1": few}, {"b1": 1}, None).findings
     assert told.entries is not None
     for kept in (told.entries, told.missing_on["b1"]):
         assert (RANGES_MAX + 1, 5_000) == (len(kept.ranges), kept.total)
@@ -164,7 +164,7 @@ def test_of_metadata_that_contradicts_itself_the_end_says_nothing() -> None:
     sound, doubled = "e3 w3 a2 0:[b1 b2 b3] closed 9", "e3 w3 a2 0:[b1 b2 b3] 4:[b1 b2 b3] 4:[b1 b2 b3] closed 9"
     for text, kind in ((sound, Kind.ENTRIES_BEYOND_END), (doubled, Kind.METADATA_MALFORMED)):
         found = opinion(text, beyond, {}, None)
-        assert ([kind], False) == ([one.kind for one in found.told], found.end_is_open)
+        assert ([kind], False) == ([one.kind for one in found.findings], found.end_is_open)
 
 
 def test_more_runs_above_the_end_than_are_counted_leave_it_open() -> None:

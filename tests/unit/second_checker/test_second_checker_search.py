@@ -50,6 +50,6 @@ def search(answers: Answers, reads: Reads, terms: Terms = TERMS) -> Search | Non
     metadata, stamp = ledger("e2 w1 a1 0:[b1 b2] closed 3"), ZnodeStamp(1, 0, NOW_MS)
     record = LedgerRecord(LEDGER, 1, NOW_MS, RecordStatus.FOUND, stamp, metadata)
     looks = (Look(record, answers, reads),) * 2
-    (found,) = judge_entry_by_entry(LedgerEvidence(LEDGER, looks), terms).told
+    (found,) = judge_entry_by_entry(LedgerEvidence(LEDGER, looks), terms).findings
     assert isinstance(found.facts, EntryFacts)
     return found.facts.search

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from auditor.evidence.schemas import VERDICTS
+from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.model.availability import Answer, AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, Registration, Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
@@ -43,11 +44,10 @@ UNABLE = bookie("unable", Greeting.UNSUPPORTED)
 IDLE = bookie("idle", None)
 
 
-def rows(*told: dict[str, Any]) -> pa.Table:
+def rows(*told: dict[str, Any]) -> TableScan:
     """VERDICTS rows; what is not told is null."""
-    return pa.Table.from_pylist(
-        [{"ledger_id": n, "standing": "sound", "assurance": "listed"} | one for n, one in enumerate(told)], schema=VERDICTS
-    )
+    ledgers = [{"ledger_id": n, "standing": "sound", "assurance": "listed"} | one for n, one in enumerate(told)]
+    return scan_rows(pa.Table.from_pylist(ledgers, schema=VERDICTS))
 
 
 def probed(probes: int, random: int, standing: str = "sound") -> dict[str, Any]:

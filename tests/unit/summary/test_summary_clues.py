@@ -10,6 +10,7 @@ from support.report_stories import finding
 
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.schemas import LEDGERS, VERDICTS
+from auditor.evidence.table_scan import scan_rows
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ReplicationLock, ZnodeStamp
 from auditor.summary.clues import BIRTHS, MARKS, Clues, births, count_created, ledgers_by_locker, newest_marks
@@ -26,7 +27,7 @@ def hits(*findings: dict[str, Any], verdicts: pa.Table = NO_VERDICTS, **more: An
     clues = Clues(RACKS)
     for one in findings:
         clues.add(one)
-    return clues.hits(verdicts, **(NOTHING_ELSE | more))
+    return clues.hits(scan_rows(verdicts), **(NOTHING_ELSE | more))
 
 
 def told(by_bookie: Any) -> dict[str, list[int]]:

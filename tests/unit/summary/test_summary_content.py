@@ -10,6 +10,7 @@ import pytest
 
 from auditor.evidence.rows import answer_row, greeting_row, read_row, table
 from auditor.evidence.schemas import ANSWERS, READS, VERDICTS
+from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.first_checker.content import Content
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.summary.content import LACKS, contents, lacking_by_bookie, lacks_of
@@ -30,7 +31,7 @@ def read(*rows: tuple[str, int, int, ReadStatus]) -> list[pa.RecordBatch]:
     return [table(READS, [read_row(EntryRead(b, i, e, 1, 0, s))]).select(SPOKEN) for b, i, e, s in rows]
 
 
-def verdicts(*rows: tuple[int, str, list[tuple[str, int, int]] | None]) -> pa.Table:
+def verdicts(*rows: tuple[int, str, list[tuple[str, int, int]] | None]) -> TableScan:
     """By ledger: standing and lacks (bookie, expected, absent)."""
     told: list[dict[str, Any]] = [
         {
@@ -40,7 +41,7 @@ def verdicts(*rows: tuple[int, str, list[tuple[str, int, int]] | None]) -> pa.Ta
         }
         for i, standing, lacks in rows
     ]
-    return pa.Table.from_pylist(told, schema=VERDICTS)
+    return scan_rows(pa.Table.from_pylist(told, schema=VERDICTS))
 
 
 def test_a_ledger_counts_once_however_often_a_bookie_was_asked():
@@ -96,7 +97,7 @@ def test_a_probed_bookie_is_said_to_be_probed():
 
 def test_where_nothing_was_judged_nothing_is_lacking():
     """Not even a batch of verdicts: an empty table of the same columns."""
-    assert LACKS.empty_table() == lacks_of(pa.Table.from_batches([], schema=VERDICTS))
+    assert LACKS.empty_table() == lacks_of(scan_rows(VERDICTS.empty_table()))
 
 
 def test_a_bookie_that_answered_for_nothing_answered_for_0_ledgers():

@@ -15,6 +15,7 @@ from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.evidence.rows import answer_row, greeting_row, ledger_row, read_row, table
 from auditor.evidence.run_directory import Place, place, write_ledger_files
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, MARKS, READS, VERDICTS
+from auditor.evidence.table_scan import scan_rows
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
 from auditor.model.evidence import Terms
@@ -98,7 +99,7 @@ def concluded(run: Place, about: About = ABOUT, lost: int = 5, greeting: Greetin
     rows |= {ledger: verdict(ledger, below, b2=(10, 10)) for ledger in list(HELD)[:lost]}
     rows |= {9: verdict(9, Kind.UNDERREPLICATED_BEYOND_GRACE)}
     records = [BookieRecord(b, k, 0, Registration.WRITABLE, "h", 1, True, "", greeting) for k in (1, 2) for b in RACKS]
-    verdicts = pa.Table.from_pylist(list(rows.values()), schema=VERDICTS)
+    verdicts = scan_rows(pa.Table.from_pylist(list(rows.values()), schema=VERDICTS))
     return conclude(run, about, records, NO_PREVIOUS, verdicts=verdicts, finished_at="2026-01-01T03:01:00Z", duration_s={})
 
 
@@ -178,7 +179,7 @@ def test_a_bookie_that_is_not_registered_explains_what_it_leaves_unjudged(run: P
     rows |= {n: verdict(n) | {"standing": "indeterminate", "unknowns": ["bookie_silent"]} for n in BESIDE[:30]}
     records = [BookieRecord("b1", k, 0, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED) for k in (1, 2)]
     records += [BookieRecord("b4", k, 0, Registration.NONE, None, None, True, "", Greeting.UNREGISTERED) for k in (1, 2)]
-    verdicts = pa.Table.from_pylist(list(rows.values()), schema=VERDICTS)
+    verdicts = scan_rows(pa.Table.from_pylist(list(rows.values()), schema=VERDICTS))
     done = conclude(run, ABOUT, records, NO_PREVIOUS, verdicts=verdicts, finished_at="2026-01-01T03:01:00Z", duration_s={})
     (cause,) = done.summary["causes"]
     assert ("unjudged", {"bookie_silent": 30}) == (cause["family"], cause["kinds"])
@@ -195,6 +196,6 @@ def test_where_no_bookie_answered_no_silence_is_a_cause(run: Place):
     rows = {ledger: verdict(ledger) for ledger in (*HELD, 9, *BESIDE)}
     rows |= {n: verdict(n) | {"standing": "indeterminate", "unknowns": ["bookie_silent"]} for n in (7, 8)}
     records = [BookieRecord("b1", k, 0, Registration.WRITABLE, "h", 1, True, "", Greeting.SILENT) for k in (1, 2)]
-    verdicts = pa.Table.from_pylist(list(rows.values()), schema=VERDICTS)
+    verdicts = scan_rows(pa.Table.from_pylist(list(rows.values()), schema=VERDICTS))
     done = conclude(run, ABOUT, records, NO_PREVIOUS, verdicts=verdicts, finished_at="2026-01-01T03:01:00Z", duration_s={})
     assert ([], 2, 2) == tuple(done.summary[name] for name in ("causes", "ledgers_without_cause", "unjudged_without_cause"))

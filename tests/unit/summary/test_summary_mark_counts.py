@@ -7,14 +7,16 @@ from typing import Any
 import pyarrow as pa
 
 from auditor.evidence.schemas import VERDICTS
+from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.summary.mark_counts import UnlistedMark, marks_of, oldest_mark_s, stale_ledgers
 
 GRACE_MS = 3 * 24 * 3600 * 1000
 HOUR_MS, DAY_MS, WEEK_MS = 3600 * 1000, 24 * 3600 * 1000, 7 * 24 * 3600 * 1000
 
 
-def rows(*told: dict[str, Any]) -> pa.Table:
-    return pa.Table.from_pylist([{"ledger_id": n, "standing": "sound"} | one for n, one in enumerate(told)], schema=VERDICTS)
+def rows(*told: dict[str, Any]) -> TableScan:
+    ledgers = [{"ledger_id": n, "standing": "sound"} | one for n, one in enumerate(told)]
+    return scan_rows(pa.Table.from_pylist(ledgers, schema=VERDICTS))
 
 
 def marked(age_ms: int, **more: Any) -> dict[str, Any]:
@@ -33,9 +35,13 @@ def test_within_and_beyond_grace_add_up_to_the_total() -> None:
 
 def test_stale_marks_are_counted_at_any_age_and_named() -> None:
     """A mark whose copies are all back, within grace or beyond it; in order of ledger ids."""
-    verdicts = rows(marked(GRACE_MS * 2, is_mark_stale=True), marked(1), marked(1, is_mark_stale=True))
+    verdicts = rows(
+        marked(1, is_mark_stale=True, ledger_id=2),
+        marked(1, ledger_id=1),
+        marked(GRACE_MS * 2, is_mark_stale=True, ledger_id=0),
+    )
     assert 2 == marks_of(verdicts, [], GRACE_MS)["marks"]["stale"]
-    assert [0, 2] == stale_ledgers(verdicts.take([2, 1, 0])).tolist()
+    assert [0, 2] == stale_ledgers(verdicts).tolist()
 
 
 def test_a_marked_ledger_that_was_deleted_meanwhile_has_no_ledger() -> None:

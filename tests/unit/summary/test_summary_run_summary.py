@@ -12,6 +12,7 @@ from support import report_stories as told
 
 from auditor import __version__
 from auditor.evidence.schemas import VERDICTS
+from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.first_checker.population import LastPopulation
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
@@ -48,8 +49,8 @@ def verdict(ledger_id: int, standing: str = "sound", **cells: Any) -> dict[str, 
     return row | cells
 
 
-def verdicts(*rows: dict[str, Any]) -> pa.Table:
-    return pa.Table.from_pylist(list(rows), schema=VERDICTS)
+def verdicts(*rows: dict[str, Any]) -> TableScan:
+    return scan_rows(pa.Table.from_pylist(list(rows), schema=VERDICTS))
 
 
 def facts(**changes: Any) -> RunFacts:

@@ -1,0 +1,63 @@
+"""A table that is read anew at each use, column by column and batch by batch, and never held whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from auditor.errors import OutputError
+
+BATCH_ROWS = 16_384
+"""Rows in one batch. The longest rows, with findings, have some kilobytes."""
+BATCHES_AHEAD = 2
+"""Batches read ahead of the one in use. pyarrow's own 16 batches of 131,072 rows are a large table."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableScan:
+    """A written table, or rows in memory. `name` is what an error says could not be read.
+
+    Each method reads the columns that it is asked for, and those of `keep`. Raises OutputError.
+    """
+
+    name: str
+    rows: ds.Dataset
+
+    def table(self, columns: Sequence[str], keep: ds.Expression | None = None) -> pa.Table:
+        """Return the named columns of all rows that `keep` keeps."""
+        with file_errors(f"read {self.name}"):
+            return self.rows.to_table(columns=list(columns), filter=keep)
+
+    def batches(self, columns: Sequence[str], keep: ds.Expression | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the named columns of the rows that `keep` keeps. Holds BATCHES_AHEAD batches."""
+        with file_errors(f"read {self.name}"):
+            yield from self.rows.to_batches(
+                columns=list(columns),
+                filter=keep,
+                batch_size=BATCH_ROWS,
+                batch_readahead=BATCHES_AHEAD,
+                fragment_readahead=1,
+            )
+
+    def count(self, keep: ds.Expression | None = None) -> int:
+        """Return how many rows `keep` keeps."""
+        with file_errors(f"read {self.name}"):
+            return int(self.rows.count_rows(filter=keep))
+
+
+def scan_rows(rows: pa.Table) -> TableScan:
+    """Return a scan of rows that this process holds."""
+    return TableScan("rows in memory", ds.dataset(rows))
+
+
+@contextmanager
+def file_errors(what: str) -> Iterator[None]:
+    """Turn what a file system raises into a sentence."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise OutputError(f"cannot {what}: {error}") from error

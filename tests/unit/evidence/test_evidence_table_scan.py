@@ -1,0 +1,58 @@
+"""A scan reads a table in parts and never holds it whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from auditor.errors import OutputError
+from auditor.evidence.rows import table
+from auditor.evidence.run_directory import Place, place
+from auditor.evidence.schemas import LISTING
+from auditor.evidence.table_scan import BATCH_ROWS, TableScan, scan_rows
+
+ROWS = 2 * BATCH_ROWS + 1
+ODD = pc.bit_wise_and(pc.field("ledger_id"), 1) == 1
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Place:
+    return place(str(tmp_path))
+
+
+@pytest.fixture(params=["written", "in memory"])
+def scan(request: pytest.FixtureRequest, run: Place) -> TableScan:
+    """The same rows in one file and in memory."""
+    rows = table(LISTING, [(i,) for i in range(ROWS)])
+    if request.param == "in memory":
+        return scan_rows(pa.Table.from_batches([rows]))
+    run.write_table("listing", rows, "all")
+    return run.scan("listing", LISTING)
+
+
+def test_no_batch_is_larger_than_the_bound(scan: TableScan) -> None:
+    """Whatever the file's row groups, and every row comes once."""
+    batches = list(scan.batches(["ledger_id"]))
+    assert BATCH_ROWS >= max(batch.num_rows for batch in batches)
+    assert list(range(ROWS)) == sorted(i for batch in batches for i in batch["ledger_id"].to_pylist())
+
+
+def test_a_condition_holds_for_rows_batches_and_counts_alike(scan: TableScan) -> None:
+    """The three ways to read keep the same rows."""
+    expected = list(range(1, ROWS, 2))
+    assert expected == sorted(scan.table(["ledger_id"], ODD)["ledger_id"].to_pylist())
+    assert expected == sorted(i for batch in scan.batches(["ledger_id"], ODD) for i in batch["ledger_id"].to_pylist())
+    assert len(expected) == scan.count(ODD)
+
+
+def test_a_file_that_is_gone_is_said_with_its_name(run: Place) -> None:
+    """What the file system raises, at whichever use, is an error for people."""
+    run.write_table("listing", table(LISTING, [(1,)]), "all")
+    scan = run.scan("listing", LISTING)
+    run.remove("listing")
+    for use in (lambda: scan.table(["ledger_id"]), lambda: list(scan.batches(["ledger_id"])), scan.count):
+        with pytest.raises(OutputError, match=f"cannot read {run.uri}/listing"):
+            use()
