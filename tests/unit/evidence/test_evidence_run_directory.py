@@ -14,19 +14,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
-from support import report_stories as told
 
 from auditor.errors import OutputError
 from auditor.evidence import run_directory
 from auditor.evidence.newest_run import LATEST
 from auditor.evidence.run_directory import LOCK, Output, Place, place, write_json
-from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
-from auditor.model.finding import Kind
 from auditor.summary.about import About
-from auditor.summary.previous_run import read_findings, read_previous, read_summary
-from auditor.summary.run_summary import NO_PREVIOUS
 
 NUMBERS = pa.schema([("n", pa.int64()), ("word", pa.string())])
 LINE_TIMEOUT_S = 30
@@ -239,56 +234,6 @@ def test_a_latest_that_cannot_be_read_counts_as_none(root: Place, text: str):
     """Counters start anew; a run is not lost over it, and nothing outside OUTPUT is opened."""
     root.write_text(LATEST, text)
     assert Output(root).latest() is None
-    assert NO_PREVIOUS == read_previous(Output(root), FACTS)
-
-
-def test_counters_go_on_from_the_last_finished_run(root: Place):
-    """Totals, request totals, and the ids of its findings."""
-    totals, requests = {"METADATA_MALFORMED": 7}, {"bookie_requests": {"answered": 9, "failed": 1}}
-    run = finished(root, NAMES[0], totals=totals, request_totals=requests)
-    found = [told.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)]
-    run.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in found))
-    Output(root).publish(run)
-    previous = read_previous(Output(root), FACTS)
-    known = {(one["id"], one["kind"]) for one in found}
-    assert (totals, requests, known) == (previous.totals, previous.request_totals, previous.findings)
-    assert NO_PREVIOUS == read_previous(Output(root), replace(FACTS, instance_id="another cluster"))
-
-
-@pytest.mark.parametrize(
-    ("expected", "changes"),
-    [
-        (LastPopulation("r1", "2026-01-01T03:00:00Z", 812, 50), {}),
-        (None, {"partial": True}),
-        (None, {"ledgers": {}}),
-        (None, {"run_id": None}),
-    ],
-)
-def test_the_last_runs_number_of_ledgers_is_known(root: Place, expected: LastPopulation | None, changes: dict[str, object]):
-    """Where that run looked at the whole cluster and says how many there were; its totals count all the same."""
-    told = {"run_id": "r1", "finished_at": "2026-01-01T03:00:00Z", "ledgers": {"listed": 812}, "totals": {"LEDGER_STUCK": 1}}
-    Output(root).publish(finished(root, NAMES[0], **(told | changes)))
-    previous = read_previous(Output(root), FACTS)
-    assert (expected, 1) == (previous.population(50), previous.totals["LEDGER_STUCK"])
-
-
-@pytest.mark.parametrize(
-    ("same", "theirs"),
-    [
-        (True, {"root": "/ledgers", "hosts": ["h2:2181", "h:2181"]}),
-        (False, {"root": "/other", "hosts": ["h2:2181", "h:2181"]}),
-        (False, {"root": "/ledgers", "hosts": ["h:2181"]}),
-        (False, {}),
-    ],
-)
-def test_a_cluster_without_an_id_is_told_by_its_root_and_hosts(root: Place, same: bool, theirs: dict[str, object]):
-    """Two old clusters without an instance id are not one."""
-    run = finished(root, NAMES[0], totals={"LEDGER_STUCK": 7})
-    cluster = {"metadata_service_uri": "zk://h:2181,h2:2181/ledgers", "instance_id": None, **theirs}
-    write_json(run, "summary.json", {"cluster": cluster, "totals": {"LEDGER_STUCK": 7}})
-    Output(root).publish(run)
-    previous = read_previous(Output(root), replace(FACTS, instance_id=None, hosts=("h:2181", "h2:2181")))
-    assert same == (previous != NO_PREVIOUS)
 
 
 def test_runs_that_died_are_not_kept_instead_of_finished_ones(root: Place):
@@ -300,17 +245,6 @@ def test_runs_that_died_are_not_kept_instead_of_finished_ones(root: Place):
     Output(root).publish(root / NAMES[2])
     assert [] == Output(root).prune(2)
     assert [NAMES[0], NAMES[1]] == Output(root).prune(1)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"), [("summary.json", "{"), ("summary.json", "[]"), ("findings.jsonl", '{"id": "a"}\n{')]
-)
-def test_a_damaged_last_run_does_not_cost_this_one(root: Place, name: str, text: str):
-    """It is read at the end of a run: counters start anew, and the run is published."""
-    run = finished(root, NAMES[0], totals={"METADATA_MALFORMED": 7})
-    run.write_text(name, text)
-    Output(root).publish(run)
-    assert NO_PREVIOUS == read_previous(Output(root), FACTS)
 
 
 @pytest.mark.parametrize(
@@ -336,17 +270,6 @@ def test_old_runs_go_and_the_newest_finished_one_never(root: Place, kept: list[s
     assert sorted(set(NAMES) - set(kept)) == removed
     left = {path.name for path in Path(root.path).iterdir() if path.is_dir()}
     assert {*kept, "mine", "run-of-mine", "run-20260101T030000Z-XYZ"} == left
-
-
-@pytest.mark.parametrize(("text", "says"), [("{", "is not JSON"), ("[]", "is no JSON object")])
-def test_a_damaged_summary_is_a_sentence(root: Place, text: str, says: str):
-    """Which file, and that the directory is damaged; without one the run did not finish."""
-    run = Output(root).start("20260101T030000Z-000001")
-    assert read_summary(run) is None
-    assert [] == read_findings(run)
-    run.write_text("summary.json", text)
-    with pytest.raises(OutputError, match=f"summary.json {says}.*damaged"):
-        read_summary(run)
 
 
 def test_json_for_people_is_valid_and_ascii(root: Place):
