@@ -28,7 +28,7 @@ def read_previous(output: Output, facts: ClusterFacts) -> Previous:
     try:
         summary = (read_summary(run) if run else None) or {}
         cluster = summary["cluster"]
-        if run is None or not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts", ())):
+        if run is None or not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts") or ()):
             return NO_PREVIOUS
         ids = frozenset((str(found["id"]), str(found["kind"])) for found in read_findings(run))
         known = Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids)

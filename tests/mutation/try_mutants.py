@@ -76,6 +76,7 @@ GONE_THROUGH = (
 TO_GO = ("auditor/evidence", "auditor/summary")
 """What is not in GONE_THROUGH of these is on trial only where it is named, and `make mutation` says what it left out."""
 STORIES = ("tests/unit/judging/test_judging_settle.py", "tests/mutation/stories_on_trial.py")
+NIGHTS = "tests/mutation/nights_on_trial.py"
 IN_MEMORY = tuple(
     f"tests/adapters/test_zookeeper_{name}.py"
     for name in ("bookies", "cluster", "election", "ledgers", "listing", "marks", "reading", "topics")
@@ -87,6 +88,9 @@ TESTS = {
     "auditor/witness": ("tests/unit/witness", *STORIES),
     "auditor/wire": ("tests/unit/wire",),
     "auditor/judging/settle.py": ("tests/unit/judging/test_judging_outcomes.py", *STORIES),
+    "auditor/summary/cross_check.py": ("tests/unit/summary/test_summary_cross_check.py", NIGHTS),
+    "auditor/summary/rename_check.py": ("tests/unit/summary/test_summary_rename_check.py", NIGHTS),
+    "auditor/summary/renames.py": ("tests/unit/summary/test_summary_renames.py", NIGHTS),
     "auditor/summary": ("tests/unit/summary",),
     "auditor/evidence": ("tests/unit/evidence",),
     "auditor/judging/isolation.py": (

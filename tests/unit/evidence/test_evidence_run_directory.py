@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
+import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs
 
 from auditor.errors import OutputError
 from auditor.evidence import run_directory
 from auditor.evidence.newest_run import LATEST
-from auditor.evidence.run_directory import LOCK, Output, Place, place, write_json
+from auditor.evidence.run_directory import LOCK, Output, Place, place, write_json, write_ledger_files
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.summary.about import About
@@ -57,6 +64,42 @@ def test_a_file_is_written_whole_and_leaves_nothing_beside_it(root: Place, tmp_p
     root.write_text("a.txt", "neu\n")
     assert "neu\n" == root.read_text("a.txt")
     assert ["a.txt"] == [path.name for path in (tmp_path / "audits").iterdir()]
+
+
+def test_a_directory_is_made_with_those_above_it(root: Place):
+    """And is named below them, by its path and by its URI; one that is there is no error."""
+    deep = root / "a" / "b"
+    assert (f"{root.path}/a/b", f"{root.uri}/a/b") == (deep.path, deep.uri)
+    for _ in range(2):
+        deep.create()
+    assert Path(deep.path).is_dir()
+    started = Output(root / "new").start("20260101T030000Z-000001")
+    assert Path(started.path).is_dir()
+
+
+def test_only_a_directory_is_a_table(root: Place):
+    """A file of that name is none."""
+    root.write_table("numbers", rows(1), "a")
+    root.write_text("file", "text")
+    assert [True, False, False] == [root.has_table(name) for name in ("numbers", "file", "nothing")]
+
+
+def test_a_file_system_that_is_not_local_is_used_alike():
+    """Here one in memory: files, tables and runs are nowhere else, and nothing can be locked there."""
+    output = Output(place("mock:///audits"))
+    assert not Path("audits").exists()
+    with output.hold_lock() as lock:
+        assert lock is None
+    run = output.start(NAMES[0].removeprefix("run-"))
+    run.write_table("numbers", rows(1, 2), "a")
+    run.write_text("a.txt", "text")
+    assert (rows(1, 2), 2) == (run.read_table("numbers", NUMBERS), run.count("numbers", NUMBERS))
+    assert ("text", {"numbers/a.parquet"}) == (run.read_text("a.txt"), run.files_in("numbers"))
+    output.publish(run)
+    assert run == output.latest()
+    run.remove("numbers")
+    assert not run.has_table("numbers")
+    assert not Path("audits").exists()
 
 
 def test_what_a_dead_run_lacks_is_none_and_no_rows(root: Place):
@@ -102,6 +145,23 @@ def test_tables_grow_file_by_file(root: Place):
     assert 3 == sum(batch.num_rows for batch in root.stream("evidence/numbers", NUMBERS, ["n"]))
 
 
+def test_only_the_columns_asked_for_are_read(root: Place):
+    """All of the schema where none are named; a column that a file lacks is null."""
+    root.write_table("numbers", rows(1).select(["n"]), "a")
+    root.write_table("numbers", rows(2), "b")
+    assert NUMBERS == root.read_table("numbers", NUMBERS).schema
+    assert {1: None, 2: "2"} == {row["n"]: row["word"] for row in root.read_table("numbers", NUMBERS).to_pylist()}
+    assert ["word"] == root.read_table("numbers", NUMBERS, columns=["word"]).schema.names
+    assert [["n"]] * 2 == [batch.schema.names for batch in root.stream("numbers", NUMBERS, ["n"])]
+
+
+def test_tables_are_compressed(root: Place):
+    """With zstd, which halves the evidence against the default of Parquet's writers."""
+    root.write_table("numbers", rows(1), "a")
+    metadata = pq.read_metadata(f"{root.path}/numbers/a.parquet")
+    assert "ZSTD" == metadata.row_group(0).column(0).compression
+
+
 def test_what_spark_had_not_committed_is_not_read(root: Place, tmp_path: Path):
     """A job that died leaves `_temporary`: no row of it counts."""
     root.write_table("numbers", rows(1), "a")
@@ -116,6 +176,41 @@ def test_a_table_that_is_no_parquet_is_a_sentence(root: Place, tmp_path: Path):
     (tmp_path / "audits" / "numbers" / "a.parquet").write_bytes(b"PAR1 not at all")
     with pytest.raises(OutputError, match=r"cannot read file:.*audits/numbers"):
         root.read_table("numbers", NUMBERS)
+
+
+@pytest.mark.parametrize(
+    ("character", "is_refused"), [("\ud7ff", False), ("\ud800", True), ("\udfff", True), ("\ue000", False)]
+)
+def test_a_path_that_is_not_valid_utf_8_is_refused(character: str, is_refused: bool):
+    """Python stands a surrogate for each byte that it could not decode."""
+    if is_refused:
+        with pytest.raises(OutputError, match="not valid UTF-8"):
+            place(f"/audits/{character}")
+    else:
+        assert f"/audits/{character}" == place(f"/audits/{character}").path
+
+
+@pytest.mark.parametrize("end", ["", "/", "//"])
+def test_a_uri_may_end_in_a_slash(end: str):
+    """Runs are named below it with one."""
+    found = place(f"mock:///audits/ofX{end}") / "run"
+    assert ("audits/ofX/run", "mock:///audits/ofX/run") == (found.path, found.uri)
+
+
+def test_hadoops_name_of_s3_is_understood(monkeypatch: pytest.MonkeyPatch):
+    """Spark is given the URI as it was named; to Arrow it is s3."""
+    asked: list[str] = []
+
+    class FileSystem:
+        @staticmethod
+        def from_uri(uri: str) -> tuple[fs.FileSystem, str]:
+            asked.append(uri)
+            return fs.LocalFileSystem(), "bucket/s3a:/audits"
+
+    monkeypatch.setattr(run_directory.fs, "FileSystem", FileSystem)
+    found = place("s3a://bucket/s3a:/audits")
+    assert ["s3://bucket/s3a:/audits"] == asked
+    assert ("bucket/s3a:/audits", "s3a://bucket/s3a:/audits") == (found.path, found.uri)
 
 
 @pytest.mark.parametrize("text", ["gopher://host/x", "etcd://host/x"])
@@ -151,6 +246,38 @@ def test_a_full_disk_is_noticed_before_the_run(root: Place, monkeypatch: pytest.
     monkeypatch.setattr(Place, "write_text", full)
     with pytest.raises(OutputError, match="no space left"), Output(root).hold_lock():
         pass
+
+
+@contextmanager
+def no_room() -> Iterator[None]:
+    """Files can be made and no byte be written to them, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_noticed_though_an_empty_file_fits(root: Place):
+    """Something is written to the file with which a run tries its directory."""
+    with pytest.raises(OutputError, match=r"cannot write file:.*audits/.writable"), no_room(), Output(root).hold_lock():
+        pass
+
+
+def test_the_lock_is_a_file_that_others_can_read(root: Place):
+    """Its descriptor is open while it is held, and closed afterwards; nothing but the file is left."""
+    before = os.umask(0)
+    try:
+        with Output(root).hold_lock() as lock:
+            assert lock is not None
+            assert os.path.samestat(os.fstat(lock), os.stat(f"{root.path}/{LOCK}"))
+            assert 0o644 == stat.S_IMODE(os.fstat(lock).st_mode)
+    finally:
+        os.umask(before)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(lock)
+    assert [LOCK] == os.listdir(root.path)
 
 
 @pytest.fixture
@@ -247,6 +374,18 @@ def test_runs_that_died_are_not_kept_instead_of_finished_ones(root: Place):
     assert [NAMES[0], NAMES[1]] == Output(root).prune(1)
 
 
+def test_where_all_are_kept_nothing_is_removed(root: Place):
+    """Not even what died before them; nor is anything where fewer runs finished than are kept."""
+    for name in (NAMES[0], NAMES[2]):
+        root.files.create_dir(f"{root.path}/{name}")
+    assert [] == Output(root).prune(0)
+    assert [] == Output(root).prune(1)
+    finished(root, NAMES[1])
+    assert [] == Output(root).prune(0)
+    assert [] == Output(root).prune(2)
+    assert [NAMES[0]] == Output(root).prune(1)
+
+
 @pytest.mark.parametrize(
     ("kept", "keep", "latest"),
     [
@@ -272,13 +411,19 @@ def test_old_runs_go_and_the_newest_finished_one_never(root: Place, kept: list[s
     assert {*kept, "mine", "run-of-mine", "run-20260101T030000Z-XYZ"} == left
 
 
+def test_ledger_files_are_read_as_they_were_written(root: Place):
+    """An id a line, in the directories that their names say; for none, no directory is made."""
+    write_ledger_files(root, {})
+    assert [] == os.listdir(root.path)
+    write_ledger_files(root, {"causes/deep/01.txt": np.array([7, 8]), "causes/02.txt": np.array([], np.int64)})
+    assert {"causes/deep/01.txt", "causes/02.txt"} == root.files_in("causes")
+    assert ("7\n8\n", "") == (root.read_text("causes/deep/01.txt"), root.read_text("causes/02.txt"))
+
+
 def test_json_for_people_is_valid_and_ascii(root: Place):
     """Indented, one object, a newline at its end; what JSON cannot say is refused."""
     write_json(root, "a.json", {"word": "é", "n": [1]})
-    text = root.read_text("a.json")
-    assert text is not None
-    assert {"word": "é", "n": [1]} == json.loads(text)
-    assert (True, "\n") == (text.isascii(), text[-1])
+    assert '{\n  "word": "\\u00e9",\n  "n": [\n    1\n  ]\n}\n' == root.read_text("a.json")
     with pytest.raises(ValueError, match="JSON"):
         write_json(root, "b.json", {"n": float("nan")})
 
