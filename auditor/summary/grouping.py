@@ -23,6 +23,7 @@ from auditor.summary.cause_rows import Backdrop, Causes, causes_json
 from auditor.summary.causes import Backgrounds, choose
 from auditor.summary.clues import (
     BIRTHS,
+    MARKS,
     Clues,
     births,
     count_created,
@@ -32,7 +33,7 @@ from auditor.summary.clues import (
 )
 from auditor.summary.content import contents, lacking_by_bookie, lacks_of
 from auditor.summary.last_words import SPOKEN, Ids, LastWords, last_words, probed_ledgers
-from auditor.summary.touches import TOUCHING, Touches, count_touches
+from auditor.summary.touches import TOUCHING, count_touches
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +105,9 @@ def _backgrounds(run: Place, about: About, affected: Ids) -> Backgrounds:
     """Return what the hits are compared with. Reads nothing if no ledger is affected."""
     locations = about.terms.around.locations
     born = births(run.stream("evidence/ledgers", LEDGERS, BIRTHS) if len(affected) else (), affected)
-    touches = Touches()
-    if len(affected):
-        touches = count_touches(run.stream("evidence/ledgers", LEDGERS, TOUCHING), locations, affected)
+    touching = run.stream("evidence/ledgers", LEDGERS, TOUCHING) if len(affected) else ()
     return Backgrounds(
-        touches,
+        count_touches(touching, locations, affected),
         locations,
         born,
         lambda edges: count_created(run.stream("evidence/ledgers", LEDGERS, BIRTHS), edges),
@@ -123,6 +122,8 @@ def _marked_ledgers(run: Place) -> Ids:
 
 
 def _marks(run: Place, marked: Ids) -> pa.Table:
-    """Return the newest MARKS rows of these ledgers."""
-    keep = pc.field("ledger_id").isin(pa.array(marked)) if len(marked) else pc.scalar(False)
+    """Return the newest MARKS rows of these ledgers. Reads nothing for none."""
+    if not len(marked):
+        return MARKS.empty_table()
+    keep = pc.field("ledger_id").isin(pa.array(marked))
     return newest_marks(run.read_table("evidence/ledgers", LEDGERS, keep, ["ledger_id", "look", "mark"]))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import pyarrow as pa
-from support.night_stories import Tables
+from support.tables_in_memory import Tables
 
 from auditor.evidence.rows import answer_row, ledger_row, table
 from auditor.evidence.run_directory import Place

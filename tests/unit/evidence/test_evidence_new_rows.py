@@ -31,14 +31,21 @@ def test_each_file_is_read_once(run: Place) -> None:
     """Also those in directories below, in the order of their names; each reader remembers for itself."""
     reader, other = (NewRows(run, "evidence/numbers", NUMBERS) for _ in range(2))
     assert [] == numbers(reader)
-    write(run, "evidence/numbers/shard=1", "a", 3)
+    write(run, "evidence/numbers/X=1", "a", 3)
     write(run, "evidence/numbers", "b", 1, 2)
     write(run, "evidence/others", "c", 9)
-    assert [1, 2, 3] == numbers(reader)
+    assert [3, 1, 2] == numbers(reader)
     assert [] == numbers(reader)
     write(run, "evidence/numbers", "a", 4)
     assert [4] == numbers(reader)
-    assert [4, 1, 2, 3] == numbers(other)
+    assert [3, 4, 1, 2] == numbers(other)
+
+
+def test_a_column_that_a_file_lacks_is_null(run: Place) -> None:
+    """An older run did not write it."""
+    run.write_table("numbers", pa.table({"n": [1]}), "a")
+    (batch,) = NewRows(run, "numbers", NUMBERS).batches(NUMBERS.names)
+    assert {"n": [1], "word": [None]} == batch.to_pydict()
 
 
 def test_only_the_named_columns_are_read(run: Place) -> None:

@@ -91,3 +91,17 @@ def test_the_ledgers_of_a_run_that_a_filter_keeps_are_read(tmp_path: Path) -> No
     run.write_table("evidence/reads", table(READS, reads), "a")
     batches = read_seen_rows(run, pc.field("ledger_id") > 3)
     assert LEDGERS_SEEN[1:] == [one for batch in batches for one in evidence_by_ledger(batch)]
+
+
+def test_a_column_that_an_older_run_did_not_write_is_null(tmp_path: Path) -> None:
+    """Its evidence is judged again all the same."""
+    run = place(str(tmp_path))
+    for name, schema, rows in zip(
+        ("ledgers", "answers", "reads"), (LEDGERS, ANSWERS, READS), rows_of(LEDGERS_SEEN), strict=True
+    ):
+        whole = pa.Table.from_batches([table(schema, rows)])
+        run.write_table(f"evidence/{name}", whole.drop_columns(schema.names[-1]), "a")
+    (batch,) = read_seen_rows(run, pc.field("ledger_id") == IDS[2])
+    row = batch.to_pylist()[0]
+    lacked = [{one[schema.names[-1]] for one in row[name]} for name, schema in (("answers", ANSWERS), ("reads", READS))]
+    assert ([{None}] * 2, (1, 2, 2)) == (lacked, tuple(len(row[name]) for name in ("records", "answers", "reads")))
