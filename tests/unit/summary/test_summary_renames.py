@@ -115,6 +115,11 @@ def test_each_gone_bookie_is_compared_by_its_own_ledgers() -> None:
     assert [("g", Renamed("new", (1,))), ("h", Renamed("new", (1,)))] == [*told.items()]
 
 
+def test_where_every_ledger_changed_meanwhile_nothing_is_compared() -> None:
+    """What was asked is about no gone bookie then."""
+    assert {} == found(listed("new", 1, *DUE, gone=()))
+
+
 def test_a_ledger_that_is_gone_by_now_shows_nothing() -> None:
     """Neither alone nor beside one that is there."""
     told = states(1, 2) + states(1, look=2, written=None)
