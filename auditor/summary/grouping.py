@@ -51,7 +51,7 @@ def gather_heard(run: Place, verdicts: pa.Table, bookies: Sequence[BookieRecord]
     Costs a scan of the answers, and one of the reads if some bookie cannot list.
     """
     unsupported = {record.bookie_id for record in bookies if record.greeting is Greeting.UNSUPPORTED}
-    probed = probed_ledgers(run.stream("evidence/reads", READS, SPOKEN), unsupported) if unsupported else {}
+    probed = probed_ledgers(run.stream("evidence/reads", READS, SPOKEN), unsupported)
     later = pc.is_valid(pc.field("ledger_id")) & (pc.field("look") > 1)
     again = pc.unique(run.read_table("evidence/answers", ANSWERS, later, ["ledger_id"])["ledger_id"])
     unjudged = [pa.array(ids) for ids in unjudged_by_reason(verdicts).values()]
