@@ -93,15 +93,14 @@ def test_the_ledgers_of_a_run_that_a_filter_keeps_are_read(tmp_path: Path) -> No
     assert LEDGERS_SEEN[1:] == [one for batch in batches for one in evidence_by_ledger(batch)]
 
 
-def test_a_column_that_an_older_run_did_not_write_is_null(tmp_path: Path) -> None:
-    """Its evidence is judged again all the same."""
+def test_a_column_that_a_file_lacks_is_null(tmp_path: Path) -> None:
+    """Its evidence is judged again all the same, and what other files have in it counts."""
     run = place(str(tmp_path))
-    for name, schema, rows in zip(
-        ("ledgers", "answers", "reads"), (LEDGERS, ANSWERS, READS), rows_of(LEDGERS_SEEN), strict=True
-    ):
-        whole = pa.Table.from_batches([table(schema, rows)])
-        run.write_table(f"evidence/{name}", whole.drop_columns(schema.names[-1]), "a")
-    (batch,) = read_seen_rows(run, pc.field("ledger_id") == IDS[2])
-    row = batch.to_pylist()[0]
-    lacked = [{one[schema.names[-1]] for one in row[name]} for name, schema in (("answers", ANSWERS), ("reads", READS))]
-    assert ([{None}] * 2, (1, 2, 2)) == (lacked, tuple(len(row[name]) for name in ("records", "answers", "reads")))
+    names = ("ledgers", "answers", "reads")
+    for file, ledgers, lacks in (("a", LEDGERS_SEEN[2:3], 1), ("b", LEDGERS_SEEN[3:], 0)):
+        for name, schema, rows in zip(names, (LEDGERS, ANSWERS, READS), rows_of(ledgers), strict=True):
+            whole = pa.Table.from_batches([table(schema, rows)])
+            run.write_table(f"evidence/{name}", whole.select(schema.names[: len(schema) - lacks]), file)
+    old, new = pa.Table.from_batches(read_seen_rows(run, pc.field("ledger_id") > 3)).to_pylist()
+    assert (1, 2, 2) == tuple(len(old[name]) for name in ("records", "answers", "reads"))
+    assert [{None}, {False}] == [{one["non_canonical"] for one in row["answers"]} for row in (old, new)]
