@@ -69,6 +69,15 @@ def test_a_cookie_names_bookie_cluster_and_directories() -> None:
     assert parse_cookie(COOKIE[: COOKIE.index("indexDirs")]).index_directories is None
 
 
+def test_names_in_a_cookie_are_read_as_they_were_before_they_were_escaped() -> None:
+    """Protobuf's text format writes each byte of UTF-8 beyond ASCII in octal, and some characters behind a backslash."""
+    named = '/größe/a\\b/it\'s "so"/\n\r\x01'
+    escaped = r"""/gr\303\266\303\237e/a\\b/it\'s \"so\"/\n\r\001"""
+    for told in (escaped, escaped.replace(r"\303\266", "ö")):
+        assert (named,) == parse_cookie(f'5\nbookieHost: "b"\nledgerDirs: "1\\t{told}"\n').ledger_directories
+    assert "b\\1" == parse_cookie('5\n  bookieHost: "b\\\\1"  \nledgerDirs: "1\\t/a"\n').bookie_id
+
+
 @pytest.mark.parametrize("text", ["", "x\n", "5\n", '5\nbookieHost: "b"\n', COOKIE.replace('"2\\t/l1', '"3\\t/l1')])
 def test_what_is_no_cookie_is_refused(text: str) -> None:
     """Never taken for a cookie that says less."""
