@@ -4,13 +4,21 @@ ours."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import cast
 
 import pytest
 from support.falsehoods import FIRST, ON_BOOKIES_AND_CLUSTER
 from support.night_stories import night
 
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import LISTING, LISTINGS
+from auditor.first_checker.population import judge_population
+from auditor.model.finding import Kind
 from auditor.report.words import outcome_sentences
 from auditor.run.conclusion import Conclusion
+from auditor.summary.cross_check import population_agreed
+from auditor.summary.listings import WHERE, listings_of
 
 TOLD = {
     "a silent bookie was looked at once more": "BOOKIE_SILENT_YET_REGISTERED",
@@ -50,3 +58,17 @@ def test_what_the_checkers_differ_on_is_withheld_and_all_else_stands(
     assert f"its two checkers differ on the same evidence for {of} on bookies or the cluster" in outcome_sentences(
         after.summary
     ), seed
+
+
+def test_a_finding_without_an_earlier_run_is_withheld() -> None:
+    """The second checker has nothing to hold the number of ledgers against."""
+    seed, _ = first_with("LEDGER_POPULATION_DROPPED")
+    one = night(seed)
+    run, last = cast(Place, one.run), one.about.previous_population
+    rows = run.read_table("evidence/listings", LISTINGS)
+    counts = {listing: run.count(WHERE[listing], LISTING) for listing in rows["listing"].to_pylist()}
+    finding = judge_population(last, *listings_of(rows, counts), one.about.facts.instance_id)
+    assert finding is not None, seed
+    assert [finding] == population_agreed(run, one.about, finding).findings, seed
+    alone = population_agreed(run, replace(one.about, previous_population=None), finding)
+    assert ([], [Kind.LEDGER_POPULATION_DROPPED]) == (alone.findings, [differ.kind for differ in alone.differ]), seed
