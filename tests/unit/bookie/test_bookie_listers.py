@@ -65,3 +65,16 @@ def test_a_line_that_cannot_be_used_is_named(text: str, says: str) -> None:
     """Counted from 1, comments and blank lines included."""
     with pytest.raises(ConfigError, match=says):
         parse_map(text, "there")
+
+
+def test_a_line_names_a_bookie_and_where_its_lister_is() -> None:
+    """Comments and blank lines are nobody's; an id may have a port in it."""
+    text = "# all\nb1 10.0.0.1:4000 # here\n\nb2:3181\t[::1]:4001\n#b3 h:1\n"
+    assert {"b1": ("10.0.0.1", 4000), "b2:3181": ("::1", 4001)} == parse_map(text, "map")
+
+
+def test_the_map_goes_before_the_port() -> None:
+    """A bookie that it does not name has its lister beside it."""
+    listers = Listers("i", 3182, {"b1": ("l", 4)})
+    assert (("l", 4), ("h", 3182)) == (listers.address_of("b1", "h"), listers.address_of("b2", "h"))
+    assert Listers("i").address_of("b1", "h") is None

@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 from support.falsehoods import FIRST, ON_BOOKIES_AND_CLUSTER
 from support.night_stories import night
+from support.tables_in_memory import Tables
 
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LISTING, LISTINGS
@@ -72,3 +73,9 @@ def test_a_finding_without_an_earlier_run_is_withheld() -> None:
     assert [finding] == population_agreed(run, one.about, finding).findings, seed
     alone = population_agreed(run, replace(one.about, previous_population=None), finding)
     assert ([], [Kind.LEDGER_POPULATION_DROPPED]) == (alone.findings, [differ.kind for differ in alone.differ]), seed
+
+
+def test_a_run_that_died_before_it_noted_its_listing_has_no_finding() -> None:
+    """There is nothing to hold against the earlier run."""
+    _, one = next((seed, night(seed)) for seed in SEEDS if night(seed).about.previous_population)
+    assert ([], []) == population_agreed(cast(Place, Tables()), one.about, None)
