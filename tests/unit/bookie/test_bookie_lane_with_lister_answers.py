@@ -172,8 +172,9 @@ def test_each_list_is_held_against_its_own_reads() -> None:
     assert expected == [(one.ledger_id, one.status) for one in answers]
     assert b"" == answers[1].groups and "lists entry" in answers[1].detail and "no such ledger" in answers[1].detail
     bookie.asked.clear()
-    assert [AnswerStatus.HELD] == [one.status for one in ask(both(bookie, Words(says=says)), 2, expected=None)]
-    assert [] == bookie.read
+    lane = both(bookie, Words(says=says))
+    assert [AnswerStatus.HELD] == [one.status for one in ask(lane, 2, expected=None)]
+    assert (["greet"], "") == (bookie.asked, lane.contradiction)
 
 
 @pytest.mark.parametrize(
@@ -303,7 +304,7 @@ def test_of_a_list_that_has_all_one_entry_is_read() -> None:
     due = groups((0, 5), (100, 5))
     drawn = {wanted(due, due, at) for at in range(200)}
     assert {(e,) for e in (*range(5), *range(100, 105))} == drawn
-    assert wanted(due, groups((0, 200)), 3) == wanted(due, due, 3)
+    assert [wanted(due, groups((0, 200)), at) for at in range(50)] == [wanted(due, due, at) for at in range(50)]
 
 
 def test_of_a_list_that_lacks_entries_some_of_these_are_read() -> None:
@@ -344,23 +345,40 @@ def test_what_was_not_believed_earlier_in_the_run_is_not_asked_again() -> None:
         assert contradiction == lane.contradiction
 
 
-def test_a_lane_is_opened_with_what_is_known_of_the_bookie(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether it listed, how long its lists may take, and whether it is unable."""
-    made: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+@pytest.fixture
+def lanes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Words, tuple[Any, ...], dict[str, Any]]]:
+    """What lanes are made with: first the bookie's, then its lister's."""
+    made: list[tuple[Words, tuple[Any, ...], dict[str, Any]]] = []
 
     class Made(Words):
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__()
-            made.append((args, options))
+            made.append((self, args, options))
 
     monkeypatch.setattr("auditor.bookie.lane_with_lister.AsyncLane", Made)
     monkeypatch.setattr("auditor.bookie.lane_with_lister.ListerLane", Made)
+    return made
+
+
+def test_a_lane_is_opened_with_what_is_known_of_the_bookie(lanes: list[Any]) -> None:
+    """Whether it listed, how long its lists may take, and whether it is unable."""
     limits, patience, now = BookieLimits(), cast(ListPatience, object()), lambda: NOW_MS
     lane = open_lane(
         "b1", ("h", 9), limits, LOOK, now, Listers("i", addresses={"b1": ("l", 4)}), has_listed=True, is_unable=True,
         patience=patience,
     )  # fmt: skip
-    (bookie, known), ((identity, where, *rest), _) = made
+    (_, bookie, known), (lister, (identity, where, *rest), _) = lanes
     assert (("b1", "h", 9, limits, LOOK, now), {"has_listed": True, "patience": patience}) == (bookie, known)
     assert (("b1", "i"), ("l", 4), [limits, LOOK, now]) == ((identity.bookie_id, identity.instance_id), where, rest)
     assert (Greeting.UNSUPPORTED, "its lister at l:4 answers") == done(lane.greet())
+    lister.greets = REFUSED
+    told = f"{LISTER_SILENT}l:4: of another bookie"
+    assert [Answer("b1", 7, LOOK, NOW_MS, AnswerStatus.UNSUPPORTED, detail=told)] == ask(cast(LaneWithLister, lane), 7)
+
+
+def test_of_a_bookie_of_which_nothing_is_known_nothing_is_assumed(lanes: list[Any]) -> None:
+    """It may list, and it may be unable to. Its lister is on its own host where no map says otherwise."""
+    lane = open_lane("b1", ("h", 9), BookieLimits(), LOOK, lambda: NOW_MS, Listers("i", 3182))
+    (_, _, known), (_, (_, where, *_), _) = lanes
+    assert ({"has_listed": False, "patience": None}, ("h", 3182)) == (known, where)
+    assert (Greeting.ANSWERED, "its lister at h:3182 answers") == done(lane.greet())

@@ -67,6 +67,13 @@ def test_a_line_that_cannot_be_used_is_named(text: str, says: str) -> None:
         parse_map(text, "there")
 
 
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    """As it was given."""
+    (tmp_path / "map").write_text("b1")
+    with pytest.raises(ConfigError, match=r"line 1 of the map of listers /.*/map is not of the form"):
+        read_listers(0, str(tmp_path / "map"), "i")
+
+
 def test_a_line_names_a_bookie_and_where_its_lister_is() -> None:
     """Comments and blank lines are nobody's; an id may have a port in it."""
     text = "# all\nb1 10.0.0.1:4000 # here\n\nb2:3181\t[::1]:4001\n#b3 h:1\n"
