@@ -75,6 +75,7 @@ def test_names_in_a_cookie_are_read_as_they_were_before_they_were_escaped() -> N
     escaped = r"""/gr\303\266\303\237e/a\\b/it\'s \"so\"/\n\r\001"""
     for told in (escaped, escaped.replace(r"\303\266", "ö")):
         assert (named,) == parse_cookie(f'5\nbookieHost: "b"\nledgerDirs: "1\\t{told}"\n').ledger_directories
+    assert ("/\ufffd",) == parse_cookie('5\nbookieHost: "b"\nledgerDirs: "1\\t/\\377"\n').ledger_directories
     assert "b\\1" == parse_cookie('5\n  bookieHost: "b\\\\1"  \nledgerDirs: "1\\t/a"\n').bookie_id
 
 
@@ -95,7 +96,7 @@ def test_the_cookies_of_all_directories_must_be_those_of_the_bookie(tmp_path: Pa
     assert "b1" == check_cookie(BookieConfiguration(pair, pair, None)).bookie_id
     with pytest.raises(ConfigError, match="of bookie b1, configured is b2"):
         check_cookie(BookieConfiguration(pair, pair, "b2"))
-    with pytest.raises(ConfigError, match="ledger directories"):
+    with pytest.raises(ConfigError, match=f"ledger directories {one}, {two}; configured are {two}, {one}, in this order"):
         check_cookie(BookieConfiguration((two, one), pair, "b1"))
     with pytest.raises(ConfigError, match="index directories"):
         check_cookie(BookieConfiguration(pair, (two, one), "b1"))
@@ -143,6 +144,14 @@ def test_only_one_storage_has_an_index_that_can_be_read(storage: str, is_read: b
             configuration_of({"ledgerStorageClass": storage}, "conf")
 
 
+def test_what_is_wrong_is_told_with_its_file(tmp_path: Path) -> None:
+    """Whichever key it is."""
+    for text, says in (("bookiePort=x", "bookiePort is 'x'"), ("ledgerDirectories=/a,/b\nindexDirectories=/x", "2 ledger")):
+        (tmp_path / "conf").write_text(text)
+        with pytest.raises(ConfigError, match=f"^{tmp_path}/conf: {says}"):
+            read_configuration(tmp_path / "conf")
+
+
 @pytest.mark.parametrize("port", ["", "-1", "3181.0", "\u0663"])
 def test_a_port_is_digits(port: str) -> None:
     """ASCII ones."""
@@ -162,6 +171,9 @@ def test_a_port_is_digits(port: str) -> None:
         ("a=b\\\n# c\\\n\n d=e", {"a": "b# c", "d": "e"}),
         ("a=b\\", {"a": "b"}),
         ("# a=b\\\nc=d", {"c": "d"}),
+        ("Xa=b", {"Xa": "b"}),
+        ("=b", {"": "b"}),
+        ("a=b\r\nc=d\\\r\n e", {"a": "b", "c": "de"}),
         ("\n\n  \n", {}),
     ],
 )
