@@ -68,11 +68,8 @@ def evidence_of(
 
 def ledger_records(rows: pa.Table) -> list[LedgerRecord]:
     """Return LEDGERS rows as values, in their order."""
-    combined = rows.combine_chunks()
-    columns = [
-        pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type) for column in combined.columns
-    ]
-    return _ledger_records(pa.StructArray.from_arrays(columns, fields=list(rows.schema))) if rows.num_rows else []
+    columns = [column.combine_chunks() for column in rows.columns]
+    return _ledger_records(pa.StructArray.from_arrays(columns, fields=list(rows.schema)))
 
 
 class _Nested:

@@ -63,27 +63,30 @@ def newest_run(output: str, facts: ClusterFacts) -> NewestRun | None:
     Returns None also when there is no run or it cannot be read: its callers work without one.
     """
     try:
-        read_text = _reader(output)
-        name = json.loads(read_text(LATEST) or "null")["run"]
+        read = _reader(output)
+        name = json.loads(read(LATEST) or "null")["run"]
         if not RUN_NAME.fullmatch(name):
             return None
-        summary = json.loads(read_text(f"{name}/summary.json") or "null")
+        summary = json.loads(read(f"{name}/summary.json") or "null")
         cluster = summary["cluster"]
-        if not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts", ())):
+        if not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts") or ()):
             return None
         return NewestRun(str(summary["run_id"]), str(summary["finished_at"]), summary, f"{output.rstrip('/')}/{name}")
     except (OSError, OutputError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def _reader(output: str) -> Callable[[str], str | None]:
-    """Return a function that reads a file below `output` as text, or None if it does not exist."""
+def _reader(output: str) -> Callable[[str], str | bytes | None]:
+    """Return a function that reads a file below `output`.
+
+    Where there is no such file it returns None or raises OSError.
+    """
     if URI.match(output):
         from auditor.evidence.run_directory import place
 
         return place(output).read_text
     root = Path(output)
-    return lambda name: (root / name).read_text("utf-8") if (root / name).is_file() else None
+    return lambda name: (root / name).read_bytes()
 
 
 def _bookies_unsupported(run: str) -> frozenset[BookieId]:
@@ -104,6 +107,6 @@ def _standings(run: str, ids: list[LedgerId]) -> dict[LedgerId, str]:
     from auditor.evidence.run_directory import place
     from auditor.evidence.schemas import VERDICTS
 
-    keep = pc.is_in(pc.field("ledger_id"), pa.array(ids, pa.int64()))
+    keep = pc.is_in(pc.field("ledger_id"), pa.array(ids))
     table = place(run).read_table("verdicts", VERDICTS, keep, ["ledger_id", "standing"])
     return dict(zip(table["ledger_id"].to_pylist(), table["standing"].to_pylist(), strict=True))

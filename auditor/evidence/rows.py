@@ -79,9 +79,12 @@ def answer_row(answer: Answer) -> Row:
     )
 
 
-def greeting_row(bookie_id: str, look: int, at_ms: int, greeting: Greeting, detail: str) -> Row:
-    """Return the row of ANSWERS with a bookie's greeting at one look. It has no ledger id."""
-    return (bookie_id, None, look, at_ms, greeting.value, b"", detail, 1, 0, 0, False)
+def greeting_row(bookie_id: str, look: int, at_ms: int, greeting: Greeting, detail: str, requests: int = 1) -> Row:
+    """Return the row of ANSWERS with a bookie's greeting at one look. It has no ledger id.
+
+    `requests`: GET_BOOKIE_INFO requests sent; 0 if the bookie could not be connected.
+    """
+    return (bookie_id, None, look, at_ms, greeting.value, b"", detail, requests, 0, 0, False)
 
 
 def read_row(read: EntryRead) -> Row:

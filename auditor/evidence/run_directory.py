@@ -33,6 +33,8 @@ LOCK_WAIT_S = 5.0
 """How long to wait for the lock: the JVM of a run that was killed holds it until it has ended, a fraction of a second."""
 LOCK_POLL_S = 0.1
 """How often the lock is tried in this time."""
+TRIED_BYTES = 4_096
+"""How many blanks are written to try the directory: a block. A full disk still has room for a file with nothing in it."""
 _PATTERN = re.compile(r"[][{}*?\\]")
 
 
@@ -55,7 +57,7 @@ class Place:
     def create(self) -> None:
         """Make the directory, if it is not there."""
         with file_errors(f"write to {self.uri}"):
-            self.files.create_dir(self.path, recursive=True)
+            self.files.create_dir(self.path)
 
     def write_text(self, name: str, text: str) -> None:
         """Write a file in one step: whoever reads it sees the old one or the new one whole.
@@ -119,20 +121,20 @@ class Place:
         """Write rows this process holds as one more file of a table."""
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
         with file_errors(f"write {self.uri}/{name}"):
-            self.files.create_dir(f"{self.path}/{name}", recursive=True)
+            self.files.create_dir(f"{self.path}/{name}")
             pq.write_table(table, f"{self.path}/{name}/{file_name}.parquet", filesystem=self.files, compression="zstd")
 
     def write_stream(self, name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, file_name: str) -> None:
         """Write rows as one more file of a table, batch by batch. Leaves no file where `batches` raises."""
         file = f"{name}/{file_name}.parquet"
-        with _file_errors(f"write {self.uri}/{name}"):
-            self.files.create_dir(f"{self.path}/{name}", recursive=True)
+        with file_errors(f"write {self.uri}/{name}"):
+            self.files.create_dir(f"{self.path}/{name}")
             writer = pq.ParquetWriter(f"{self.path}/{file}", schema, filesystem=self.files, compression="zstd")
         try:
             for batch in batches:
-                with _file_errors(f"write {self.uri}/{name}"):
+                with file_errors(f"write {self.uri}/{name}"):
                     writer.write_batch(batch)
-            with _file_errors(f"write {self.uri}/{name}"):
+            with file_errors(f"write {self.uri}/{name}"):
                 writer.close()
         except BaseException:
             with suppress(OSError, pa.ArrowException):
@@ -219,7 +221,7 @@ class Output:
         return descriptor
 
     def _try_to_write(self) -> None:
-        self.root.write_text(".writable", "")
+        self.root.write_text(".writable", " " * TRIED_BYTES)
         self.root.remove_file(".writable")
 
     def run(self, run_id: str) -> Place:
@@ -229,15 +231,16 @@ class Output:
     def start(self, run_id: str) -> Place:
         """Make the directory of a new run."""
         directory = self.run(run_id)
-        with file_errors(f"write to {directory.uri}"):
-            directory.files.create_dir(directory.path, recursive=True)
+        directory.create()
         return directory
 
     def latest(self) -> Place | None:
         """The newest finished run, or None. A latest.json that cannot be read counts as none."""
         text = self.root.read_text(LATEST)
+        if text is None:
+            return None
         try:
-            name = json.loads(text)["run"] if text else None
+            name = json.loads(text)["run"]
         except (ValueError, KeyError, TypeError):
             return None
         return self.root / name if isinstance(name, str) and RUN_NAME.fullmatch(name) else None
@@ -259,7 +262,9 @@ class Output:
             infos = self.root.files.get_file_info(fs.FileSelector(self.root.path))
         names = sorted(i.base_name for i in infos if i.type is fs.FileType.Directory and RUN_NAME.fullmatch(i.base_name))
         finished = [name for name in names if (self.root / name).read_text("summary.json") is not None]
-        oldest_kept = finished[-keep] if len(finished) >= keep else ""
+        if len(finished) < keep:
+            return []
+        oldest_kept = finished[-keep]
         old = [name for name in names if name < oldest_kept and (latest is None or not latest.path.endswith(f"/{name}"))]
         for name in old:
             self.root.remove(name)
@@ -276,7 +281,7 @@ def write_ledger_files(run: Place, files: Mapping[str, npt.NDArray[np.int64]]) -
 
 def write_json(run: Place, name: str, value: Mapping[str, Any]) -> None:
     """A JSON object as a file, for people too: indented."""
-    run.write_text(name, json.dumps(value, indent=2, ensure_ascii=True, allow_nan=False) + "\n")
+    run.write_text(name, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
 def _is_locked(descriptor: int) -> bool:

@@ -42,18 +42,11 @@ def _sorted(rows: pa.Table) -> pa.Table:
 
 def _lists(rows: pa.Table, ids: pa.Array) -> pa.ListArray:
     """Sorted rows as one list of structs for each id."""
-    combined = rows.combine_chunks()
-    flat = [_flat(column) for column in combined.columns]
+    flat = [column.combine_chunks() for column in rows.columns]
     structs = pa.StructArray.from_arrays(flat, fields=list(rows.schema))
-    ends = np.searchsorted(_flat(combined["ledger_id"]).to_numpy(), ids.to_numpy(), side="right")
-    starts = np.searchsorted(_flat(combined["ledger_id"]).to_numpy(), ids.to_numpy(), side="left")
+    ledgers = structs.field("ledger_id").to_numpy()
+    starts = np.searchsorted(ledgers, ids.to_numpy())
+    ends = np.searchsorted(ledgers, ids.to_numpy(), side="right")
     spans = [np.arange(a, b) for a, b in zip(starts, ends, strict=True)]
-    kept = np.concatenate([np.empty(0, np.int64), *spans])
-    offsets = np.concatenate([[0], np.cumsum(ends - starts)])
-    values = structs.take(pa.array(kept, pa.int64()))
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    """The whole column as one array."""
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    values = structs.take(pa.array(np.concatenate([np.empty(0, np.int64), *spans])))
+    return pa.ListArray.from_arrays(np.concatenate([[0], np.cumsum(ends - starts)]), values)

@@ -46,7 +46,7 @@ def read_configuration(path: Path) -> BookieConfiguration:
     pairs ledger and index directories unequally (such a bookie does not start either).
     """
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = path.read_bytes().decode("utf-8", "replace")
     except OSError as error:
         raise ConfigError(f"bookkeeper_conf {path} cannot be read: {error.strerror}") from None
     return configuration_of(parse_properties(text), str(path))
@@ -54,7 +54,7 @@ def read_configuration(path: Path) -> BookieConfiguration:
 
 def configuration_of(properties: Mapping[str, str], name: str) -> BookieConfiguration:
     """Return the configuration that these properties describe. `name` is for messages."""
-    storage = properties.get("ledgerStorageClass", "")
+    storage = properties.get("ledgerStorageClass")
     if storage and not storage.endswith(f".{DB_LEDGER_STORAGE}"):
         raise ConfigError(f"{name}: ledgerStorageClass is {storage}, a lister reads {DB_LEDGER_STORAGE} only")
     ledgers = _paths(properties.get(_LEDGER_DIRECTORIES, "")) or tuple(map(Path, DEFAULT_LEDGER_DIRECTORIES))

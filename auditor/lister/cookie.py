@@ -21,8 +21,8 @@ COOKIE_BYTES_MAX = 64 * 2**10
 """Longest cookie that is read; a real one has some hundred bytes."""
 
 _FIELD = re.compile(r'^(\w+): "(.*)"$')
-_ESCAPE = re.compile(r"\\(n|t|r|\"|\\|'|[0-7]{1,3})")
-_PLAIN = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "'": "'"}
+_ESCAPE = re.compile(rb"\\(n|t|r|\"|\\|'|[0-3]?[0-7]{1,2})")
+_PLAIN = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def parse_cookie(text: str) -> Cookie:
     for line in body.splitlines():
         match = _FIELD.match(line.strip())
         if match is not None:
-            fields[match[1]] = _ESCAPE.sub(_unescape, match[2])
+            fields[match[1]] = _unescaped(match[2])
     if "bookieHost" not in fields or "ledgerDirs" not in fields:
         raise ConfigError("the cookie names no bookie (bookieHost) or no ledger directories (ledgerDirs)")
     indexes = fields.get("indexDirs")
@@ -112,5 +112,11 @@ def _directories(value: str) -> tuple[str, ...]:
     return tuple(directories)
 
 
-def _unescape(match: re.Match[str]) -> str:
-    return _PLAIN.get(match[1]) or chr(int(match[1], 8))
+def _unescaped(value: str) -> str:
+    """Return a string of protobuf's text format as it was: escaped are bytes, of which a character may have several."""
+    return _ESCAPE.sub(_unescape, value.encode()).decode("utf-8", "replace")
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    told = match[1]
+    return bytes([int(told, 8)]) if told.isdigit() else _PLAIN.get(told, told)

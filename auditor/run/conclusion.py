@@ -18,7 +18,7 @@ from auditor.first_checker.content import judge_content, withheld_content
 from auditor.first_checker.failing import Refusals, judge_failing, withheld_failing
 from auditor.first_checker.reachability import BookieLook, Missed, judge_bookies, nobody_answered, withheld
 from auditor.first_checker.renaming import Renamed
-from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, ReadStatus
+from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord
 from auditor.model.finding import Finding
 from auditor.model.identity import BookieId, LedgerId
@@ -240,7 +240,11 @@ def _costs(run: Place) -> Costs:
 
 
 def _requests_in(run: Place, name: str, schema: pa.Schema, answered: pa.Array) -> _Requests:
-    """Add up a table. Greetings, which are about no ledger, cost requests and are never unanswered."""
+    """Add up a table.
+
+    Greetings, which are about no ledger, cost the requests that were sent. The last one to a bookie
+    that is silent is unanswered.
+    """
     total = _Requests()
     columns = ["bookie_id", "ledger_id", "status", *_SUMS]
     for batch in run.stream(name, schema, columns):
@@ -248,7 +252,7 @@ def _requests_in(run: Place, name: str, schema: pa.Schema, answered: pa.Array) -
         for column in _SUMS:
             total.sums[column] += _sum_of(batch[column])
         on_ledgers = batch.filter(pc.is_valid(batch["ledger_id"]))
-        total.unanswered += _count_failed(on_ledgers, answered)
+        total.unanswered += _count_failed(on_ledgers, answered) + _count_silent(batch.filter(pc.is_null(batch["ledger_id"])))
         total.bookies.update(pc.unique(on_ledgers["bookie_id"]).to_pylist())
     return total
 
@@ -257,6 +261,12 @@ def _count_failed(batch: pa.RecordBatch, answered: pa.Array) -> int:
     """Return how many questions were sent and not answered with one of these statuses. What was never sent did not fail."""
     sent = batch.filter(pc.greater(batch["requests"], 0))
     return int(sent.num_rows) - _sum_of(pc.is_in(sent["status"], answered))
+
+
+def _count_silent(greetings: pa.RecordBatch) -> int:
+    """Return how many bookies were connected and are silent."""
+    was_sent = pc.greater(greetings["requests"], 0)
+    return _sum_of(pc.and_(was_sent, pc.equal(greetings["status"], Greeting.SILENT.value)))
 
 
 def _sum_of(values: pa.Array) -> int:

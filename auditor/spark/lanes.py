@@ -250,7 +250,7 @@ class _Switchboard:
             is_listed = detail.startswith(LISTED_BY_LISTER)
             if bookie in self._directory.unsupported and greeting is Greeting.ANSWERED and not is_listed:
                 greeting, detail = Greeting.UNSUPPORTED, detail or FOUND_OUT_BEFORE
-            rows.append(greeting_row(bookie, self._look, now_ms(), greeting, detail))
+            rows.append(greeting_row(bookie, self._look, now_ms(), greeting, detail, lane.probes))
         return rows
 
     async def _lane(self, bookie: BookieId) -> AsyncLane:

@@ -90,7 +90,7 @@ def population_agreed(run: Place, about: About, finding: Finding | None) -> Agre
     began_ms = {one: row["began_at_ms"] for one, row in rows.items()}
     gone = set(rows[max(rows)]["gone"]) if rows else set()
     if gone:
-        still = pc.field("ledger_id").isin(pa.array(sorted(gone), pa.int64()))
+        still = pc.field("ledger_id").isin(pa.array(sorted(gone)))
         gone -= set(run.read_table(LISTED_AT[max(rows)], LISTING, still)["ledger_id"].to_pylist())
     facts = population_dropped(before, began_ms, listed, gone, about.facts.instance_id)
     return _agree_on_cluster(Kind.LEDGER_POPULATION_DROPPED, finding, facts)

@@ -24,6 +24,7 @@ from auditor.summary.cause_rows import Backdrop, Causes, causes_json
 from auditor.summary.causes import Backgrounds, choose
 from auditor.summary.clues import (
     BIRTHS,
+    MARKS,
     Clues,
     births,
     count_created,
@@ -33,7 +34,7 @@ from auditor.summary.clues import (
 )
 from auditor.summary.content import contents, lacking_by_bookie, lacks_of
 from auditor.summary.last_words import SPOKEN, Ids, LastWords, last_words, probed_ledgers
-from auditor.summary.touches import TOUCHING, Touches, count_touches
+from auditor.summary.touches import TOUCHING, count_touches
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def gather_heard(run: Place, verdicts: TableScan, bookies: Sequence[BookieRecord
     Costs a scan of the answers, and one of the reads if some bookie cannot list.
     """
     unsupported = {record.bookie_id for record in bookies if record.greeting is Greeting.UNSUPPORTED}
-    probed = probed_ledgers(run.stream("evidence/reads", READS, SPOKEN), unsupported) if unsupported else {}
+    probed = probed_ledgers(run.stream("evidence/reads", READS, SPOKEN), unsupported)
     later = pc.is_valid(pc.field("ledger_id")) & (pc.field("look") > 1)
     again = pc.unique(run.read_table("evidence/answers", ANSWERS, later, ["ledger_id"])["ledger_id"])
     unjudged = [pa.array(ids) for ids in unjudged_by_reason(verdicts).values()]
@@ -105,11 +106,9 @@ def _backgrounds(run: Place, about: About, affected: Ids) -> Backgrounds:
     """Return what the hits are compared with. Reads nothing if no ledger is affected."""
     locations = about.terms.around.locations
     born = births(run.stream("evidence/ledgers", LEDGERS, BIRTHS) if len(affected) else (), affected)
-    touches = Touches()
-    if len(affected):
-        touches = count_touches(run.stream("evidence/ledgers", LEDGERS, TOUCHING), locations, affected)
+    touching = run.stream("evidence/ledgers", LEDGERS, TOUCHING) if len(affected) else ()
     return Backgrounds(
-        touches,
+        count_touches(touching, locations, affected),
         locations,
         born,
         lambda edges: count_created(run.stream("evidence/ledgers", LEDGERS, BIRTHS), edges),
@@ -124,6 +123,8 @@ def _marked_ledgers(run: Place) -> Ids:
 
 
 def _marks(run: Place, marked: Ids) -> pa.Table:
-    """Return the newest MARKS rows of these ledgers."""
-    keep = pc.field("ledger_id").isin(pa.array(marked)) if len(marked) else pc.scalar(False)
+    """Return the newest MARKS rows of these ledgers. Reads nothing for none."""
+    if not len(marked):
+        return MARKS.empty_table()
+    keep = pc.field("ledger_id").isin(pa.array(marked))
     return newest_marks(run.read_table("evidence/ledgers", LEDGERS, keep, ["ledger_id", "look", "mark"]))

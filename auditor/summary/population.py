@@ -45,7 +45,7 @@ def population(run: Place, about: About) -> Population:
         unjudged = (_short(last, listings),) if listings[-1].count > listings[0].count else ()
         return Population(findings=lines, withheld=unjudged, baseline=baseline, differ=tuple(agreed.differ))
     short = bool(listings) and has_dropped(last, listings[0].count)
-    return Population(withheld=(_short(last, listings),), baseline=baseline) if short else Population(baseline=baseline)
+    return Population(withheld=(_short(last, listings),), baseline=baseline) if short else Population()
 
 
 def _listings(run: Place) -> tuple[list[Listing], list[LedgerId]]:

@@ -25,10 +25,12 @@ def read_previous(output: Output, facts: ClusterFacts) -> Previous:
     damaged. Counters then start at 0, and damaged files do not stop this run.
     """
     run = output.latest()
+    if run is None:
+        return NO_PREVIOUS
     try:
-        summary = (read_summary(run) if run else None) or {}
+        summary = read_summary(run) or {}
         cluster = summary["cluster"]
-        if run is None or not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts", ())):
+        if not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts") or ()):
             return NO_PREVIOUS
         ids = frozenset((str(found["id"]), str(found["kind"])) for found in read_findings(run))
         known = Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids)

@@ -12,7 +12,7 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, RENAMES
 from auditor.model.availability import Answer, AnswerStatus
 from auditor.model.identity import BookieId, EntryId, LedgerId
-from auditor.model.ledger import LedgerMetadata, RecordStatus
+from auditor.model.ledger import LedgerMetadata
 from auditor.second_checker.renames import Asked, new_name
 from auditor.summary.renames import NAME, renames
 
@@ -46,8 +46,6 @@ def new_name_of(run: Place, gone: BookieId) -> BookieId | None:
 
 def _newest(run: Place, ledgers: set[LedgerId]) -> dict[LedgerId, LedgerMetadata]:
     """Return the newest metadata of each ledger that existed when it was read last."""
-    rows = run.read_table("evidence/ledgers", LEDGERS, pc.field("ledger_id").isin(pa.array(sorted(ledgers), pa.int64())))
-    found: dict[LedgerId, LedgerMetadata | None] = {}
-    for record in ledger_records(rows.sort_by("look")):
-        found[record.ledger_id] = record.metadata if record.status is RecordStatus.FOUND else None
+    rows = run.read_table("evidence/ledgers", LEDGERS, pc.field("ledger_id").isin(pa.array(sorted(ledgers))))
+    found = {record.ledger_id: record.metadata for record in ledger_records(rows.sort_by("look"))}
     return {ledger: metadata for ledger, metadata in found.items() if metadata is not None}

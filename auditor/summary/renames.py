@@ -14,7 +14,7 @@ from auditor.evidence.schemas import LEDGERS, RENAMES
 from auditor.first_checker.renaming import RENAME_LEDGERS_MAX, RENAMES_MAX, RenameCase, Renamed, entries_due, find_new_name
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, ReadStatus
 from auditor.model.identity import BookieId, EntryId, LedgerId
-from auditor.model.ledger import LedgerMetadata, RecordStatus
+from auditor.model.ledger import LedgerMetadata
 from auditor.summary.bookies import BRIEF_ANSWERS
 
 NAME = "evidence/renames"
@@ -50,9 +50,9 @@ def _lowest(named: pa.Table, bookie: BookieId) -> list[LedgerId]:
 
 def _metadata(run: Place, ids: Collection[LedgerId]) -> dict[LedgerId, LedgerMetadata]:
     """Return the newest metadata of those ledgers that then existed and could be decoded."""
-    rows = run.read_table("evidence/ledgers", LEDGERS, pc.field("ledger_id").isin(pa.array(sorted(ids), pa.int64())))
+    rows = run.read_table("evidence/ledgers", LEDGERS, pc.field("ledger_id").isin(pa.array(sorted(ids))))
     newest = {record.ledger_id: record for record in ledger_records(rows.sort_by("look"))}
-    return {i: one.metadata for i, one in newest.items() if one.status is RecordStatus.FOUND and one.metadata is not None}
+    return {i: one.metadata for i, one in newest.items() if one.metadata is not None}
 
 
 def renames(run: Place) -> dict[BookieId, Renamed]:

@@ -100,6 +100,8 @@ def _requests(run: Path, before: Path | None) -> Numbers:
     failed = sum(row["retries"] for row in (*answers, *reads, *renames))
     failed += sum(row["requests"] > 0 and row["status"] not in VALID for row in answers if row["ledger_id"] is not None)
     failed += sum(row["requests"] > 0 and row["status"] not in CONCLUSIVE for row in reads)
+    greetings = [row for row in (*answers, *renames) if row["ledger_id"] is None]
+    failed += sum(row["requests"] > 0 and row["status"] == "silent" for row in greetings)
     read, unread = (_znodes(run, name) for name in ("zookeeper_reads", "zookeeper_reads_failed"))
     return {
         ("bookie_requests", "answered"): max(0, sent - failed),

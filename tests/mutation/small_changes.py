@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -146,6 +147,7 @@ def function_of(file: str, name: str) -> FunctionType | None:
         found = vars(found).get(part)
         for inner in ("fget", "__func__", "func", "__wrapped__"):
             found = getattr(found, inner, found) if not isinstance(found, FunctionType | type) else found
+        found = inspect.unwrap(found) if isinstance(found, FunctionType) else found  # what contextmanager wraps, for one
     return found if isinstance(found, FunctionType) else None
 
 

@@ -171,7 +171,7 @@ class Trial:
         adopt_orphans()
         self.failures_max = 2 if any(file.startswith(TIMED) for file in self.files) else 1
         fd, pid = self._fork(lambda: None, session.items, watch)
-        if (outcome := _end(fd, pid)).how != "survived":
+        if (outcome := _end(fd, pid, _has_told(fd, pid))).how != "survived":
             pytest.exit(f"a child without any mutant: {outcome}", 1)
         with self.out.open("w", buffering=1) as told:
             told.writelines(f"{json.dumps([*one.identity, 'killed', by])}\n" for one, by in killed)
@@ -249,7 +249,16 @@ def key(mutant: Mutant) -> str:
     return json.dumps(mutant.identity)
 
 
-def _end(fd: int, pid: int, has_told: bool = True) -> Outcome:
+def _has_told(fd: int, pid: int) -> bool:
+    """Wait until a child tells how it ended. Return False if it only waits."""
+    patience = Patience(pid)
+    while not patience.has_run_out():
+        if select.select([fd], [], [], 1.0)[0]:
+            return True
+    return False
+
+
+def _end(fd: int, pid: int, has_told: bool) -> Outcome:
     """What a child told; nothing: it was ended by its limits, or by what the mutant did to it."""
     told = os.read(fd, 65536) if has_told else b""
     if not told:

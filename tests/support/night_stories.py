@@ -15,7 +15,7 @@ from random import Random
 from typing import Any, cast
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+from support.tables_in_memory import Tables
 
 from auditor.evidence.rows import answer_row, ledger_row, read_row, table
 from auditor.evidence.run_directory import Place
@@ -37,30 +37,6 @@ LEDGERS_MAX = 14
 ENTRIES = 10
 GOOD, SILENT, GONE, LEFT, FAILING, WIPED, UNABLE, FLAPPING = range(8)
 """What a bookie is: one that LEFT has a cookie, and one that is GONE has none."""
-
-
-@dataclass
-class Tables:
-    """A run's directory in memory, as far as its end reads it."""
-
-    tables: dict[str, pa.Table] = field(default_factory=dict)
-    uri: str = "memory"
-
-    def read_table(self, name: str, schema: pa.Schema, keep: Any = None, columns: list[str] | None = None) -> pa.Table:
-        filled = self.tables.get(name, schema.empty_table())
-        for missing in {*schema.names} - {*filled.column_names}:
-            filled = filled.append_column(schema.field(missing), pa.nulls(filled.num_rows, schema.field(missing).type))
-        rows = ds.dataset(filled)
-        return rows.to_table(columns=columns or schema.names, filter=keep)
-
-    def stream(self, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        yield from self.read_table(name, schema, None, columns).to_batches()
-
-    def count(self, name: str, schema: pa.Schema, keep: Any = None) -> int:
-        return int(self.read_table(name, schema, keep).num_rows)
-
-    def has_table(self, name: str) -> bool:
-        return name in self.tables
 
 
 @dataclass

@@ -7,11 +7,14 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from support.newest_runs import FINISHED_AT, RUN_ID, add_greetings, output_with_a_run
 
 from auditor.evidence.newest_run import NewestRun, newest_run
+from auditor.evidence.run_directory import place
 from auditor.model.cluster import ClusterFacts
 
 FACTS = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "id-1", False, None)
@@ -39,6 +42,35 @@ def test_a_run_of_another_cluster_says_nothing(tmp_path: Path):
     assert newest_run(str(tmp_path), replace(FACTS, instance_id="id-2")) is None
 
 
+@pytest.mark.parametrize("end", ["", "/"])
+def test_a_run_names_its_directory(tmp_path: Path, end: str):
+    """Below the output as it was given; a slash at its end does not count."""
+    output_with_a_run(tmp_path / "ofX", FACTS)
+    found = newest_run(f"{tmp_path}/ofX{end}", FACTS)
+    assert found is not None
+    assert f"{tmp_path}/ofX/run-{RUN_ID}" == found.path
+
+
+@pytest.mark.parametrize(
+    ("is_same", "theirs"),
+    [(True, {}), (False, {"root": "/other"}), (False, {"hosts": ("h2:2181",)}), (False, {"hosts": ()})],
+)
+def test_a_cluster_without_an_id_is_told_by_its_root_and_hosts(tmp_path: Path, is_same: bool, theirs: dict[str, Any]):
+    """Two old clusters without an instance id are not one."""
+    nameless = replace(FACTS, instance_id=None)
+    output_with_a_run(tmp_path, replace(nameless, **theirs))
+    assert is_same == (newest_run(str(tmp_path), nameless) is not None)
+
+
+def test_an_older_summary_without_root_and_hosts_is_found_by_the_instance_id(tmp_path: Path):
+    """Without an id it is another cluster's."""
+    output_with_a_run(tmp_path, FACTS)
+    path = tmp_path / f"run-{RUN_ID}" / "summary.json"
+    for is_found, instance_id in ((True, "id-1"), (False, None)):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"cluster": {"instance_id": instance_id}}))
+        assert is_found == (newest_run(str(tmp_path), replace(FACTS, instance_id=instance_id)) is not None)
+
+
 def test_bookies_beyond_those_named_in_the_summary_are_read_from_the_evidence(tmp_path: Path):
     """The summary names ten; where more were counted, the table of bookies has them all."""
     output_with_a_run(tmp_path, FACTS, unable=["b1"], unsupported=2)
@@ -50,6 +82,27 @@ def test_standings_are_those_of_the_ledgers_asked_for(tmp_path: Path):
     """A ledger that the run has no verdict on is left out."""
     output_with_a_run(tmp_path, FACTS, standings={1: "sound", 2: "violated", 3: "exempt"})
     assert {1: "sound", 2: "violated"} == known(tmp_path).standings([1, 2, 9])
+
+
+def test_where_no_ledger_is_asked_for_no_table_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Reading one takes a third of a second."""
+    output_with_a_run(tmp_path, FACTS, standings={1: "sound"})
+    run = known(tmp_path)
+    monkeypatch.delattr("auditor.evidence.newest_run._standings")
+    assert {} == run.standings([])
+
+
+def test_only_the_columns_that_are_needed_are_read(tmp_path: Path):
+    """Another version may have written others with other types, or none of the type that is read in some files."""
+    output_with_a_run(tmp_path, FACTS, unable=["b1"], unsupported=2)
+    run = place(str(tmp_path / f"run-{RUN_ID}"))
+    run.write_table("evidence/bookies", pa.table({"bookie_id": ["b3"]}), "a")
+    run.write_table(
+        "evidence/bookies", pa.table({"bookie_id": ["b1", "b2"], "greeting": ["unsupported"] * 2, "look": ["x"] * 2}), "b"
+    )
+    run.write_table("verdicts", pa.table({"ledger_id": [3]}), "a")
+    run.write_table("verdicts", pa.table({"ledger_id": [1, 2], "standing": ["sound", "exempt"], "looks": ["x"] * 2}), "b")
+    assert ({"b1", "b2"}, {1: "sound"}) == (known(tmp_path).bookies_unable(), known(tmp_path).standings([1]))
 
 
 def test_tables_that_are_gone_say_nothing(tmp_path: Path):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.evidence.gathered import evidence_by_ledger, evidence_of
+from auditor.evidence.gathered import evidence_by_ledger, evidence_of, ledger_records
 from auditor.evidence.rows import answer_row, bookie_records, bookie_row, greeting_row, ledger_row, read_row, table
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, READS, SEEN
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
@@ -247,6 +247,15 @@ def test_a_greeting_is_a_row_without_a_ledger() -> None:
     said = {"status": "unsupported", "groups": b"", "detail": "cannot list"}
     cost = {"requests": 1, "retries": 0, "received_bytes": 0, "non_canonical": False}
     assert {**identity, **said, **cost} == row
+
+
+@pytest.mark.parametrize("at", [0, 1, 5])
+def test_rows_of_ledgers_come_back_in_their_order(at: int) -> None:
+    """From a table in pieces, and from one without rows."""
+    records = [one.looks[0].record for one in sample(5)][::-1]
+    parts = [table(LEDGERS, [ledger_row(one) for one in some]) for some in (records[:at], records[at:])]
+    assert records == ledger_records(pa.Table.from_batches(parts))
+    assert [] == ledger_records(LEDGERS.empty_table())
 
 
 @pytest.mark.parametrize("schema", [LEDGERS, ANSWERS, READS, BOOKIES])

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
+import stat
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
-from support import report_stories as told
+from pyarrow import fs
 
 from auditor.errors import OutputError
 from auditor.evidence import run_directory
 from auditor.evidence.newest_run import LATEST
-from auditor.evidence.run_directory import LOCK, Output, Place, place, write_json
-from auditor.first_checker.population import LastPopulation
+from auditor.evidence.run_directory import LOCK, Output, Place, place, write_json, write_ledger_files
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
-from auditor.model.finding import Kind
 from auditor.summary.about import About
-from auditor.summary.previous_run import read_findings, read_previous, read_summary
-from auditor.summary.run_summary import NO_PREVIOUS
 
 NUMBERS = pa.schema([("n", pa.int64()), ("word", pa.string())])
 LINE_TIMEOUT_S = 30
@@ -91,6 +92,42 @@ def test_a_file_is_written_whole_and_leaves_nothing_beside_it(root: Place, tmp_p
     assert ["a.txt"] == [path.name for path in (tmp_path / "audits").iterdir()]
 
 
+def test_a_directory_is_made_with_those_above_it(root: Place):
+    """And is named below them, by its path and by its URI; one that is there is no error."""
+    deep = root / "a" / "b"
+    assert (f"{root.path}/a/b", f"{root.uri}/a/b") == (deep.path, deep.uri)
+    for _ in range(2):
+        deep.create()
+    assert Path(deep.path).is_dir()
+    started = Output(root / "new").start("20260101T030000Z-000001")
+    assert Path(started.path).is_dir()
+
+
+def test_only_a_directory_is_a_table(root: Place):
+    """A file of that name is none."""
+    root.write_table("numbers", rows(1), "a")
+    root.write_text("file", "text")
+    assert [True, False, False] == [root.has_table(name) for name in ("numbers", "file", "nothing")]
+
+
+def test_a_file_system_that_is_not_local_is_used_alike():
+    """Here one in memory: files, tables and runs are nowhere else, and nothing can be locked there."""
+    output = Output(place("mock:///audits"))
+    assert not Path("audits").exists()
+    with output.hold_lock() as lock:
+        assert lock is None
+    run = output.start(NAMES[0].removeprefix("run-"))
+    run.write_table("numbers", rows(1, 2), "a")
+    run.write_text("a.txt", "text")
+    assert (rows(1, 2), 2) == (run.read_table("numbers", NUMBERS), run.count("numbers", NUMBERS))
+    assert ("text", {"numbers/a.parquet"}) == (run.read_text("a.txt"), run.files_in("numbers"))
+    output.publish(run)
+    assert run == output.latest()
+    run.remove("numbers")
+    assert not run.has_table("numbers")
+    assert not Path("audits").exists()
+
+
 def test_what_a_dead_run_lacks_is_none_and_no_rows(root: Place):
     """A missing file is None; a missing table is empty, with its columns, for whoever said that it may be missing."""
     assert root.read_text("nothing") is None
@@ -134,6 +171,23 @@ def test_tables_grow_file_by_file(root: Place):
     assert 3 == sum(batch.num_rows for batch in root.stream("evidence/numbers", NUMBERS, ["n"]))
 
 
+def test_only_the_columns_asked_for_are_read(root: Place):
+    """All of the schema where none are named; a column that a file lacks is null."""
+    root.write_table("numbers", rows(1).select(["n"]), "a")
+    root.write_table("numbers", rows(2), "b")
+    assert NUMBERS == root.read_table("numbers", NUMBERS).schema
+    assert {1: None, 2: "2"} == {row["n"]: row["word"] for row in root.read_table("numbers", NUMBERS).to_pylist()}
+    assert ["word"] == root.read_table("numbers", NUMBERS, columns=["word"]).schema.names
+    assert [["n"]] * 2 == [batch.schema.names for batch in root.stream("numbers", NUMBERS, ["n"])]
+
+
+def test_tables_are_compressed(root: Place):
+    """With zstd, which halves the evidence against the default of Parquet's writers."""
+    root.write_table("numbers", rows(1), "a")
+    metadata = pq.read_metadata(f"{root.path}/numbers/a.parquet")
+    assert "ZSTD" == metadata.row_group(0).column(0).compression
+
+
 def test_what_spark_had_not_committed_is_not_read(root: Place, tmp_path: Path):
     """A job that died leaves `_temporary`: no row of it counts."""
     root.write_table("numbers", rows(1), "a")
@@ -148,6 +202,41 @@ def test_a_table_that_is_no_parquet_is_a_sentence(root: Place, tmp_path: Path):
     (tmp_path / "audits" / "numbers" / "a.parquet").write_bytes(b"PAR1 not at all")
     with pytest.raises(OutputError, match=r"cannot read file:.*audits/numbers"):
         root.read_table("numbers", NUMBERS)
+
+
+@pytest.mark.parametrize(
+    ("character", "is_refused"), [("\ud7ff", False), ("\ud800", True), ("\udfff", True), ("\ue000", False)]
+)
+def test_a_path_that_is_not_valid_utf_8_is_refused(character: str, is_refused: bool):
+    """Python stands a surrogate for each byte that it could not decode."""
+    if is_refused:
+        with pytest.raises(OutputError, match="not valid UTF-8"):
+            place(f"/audits/{character}")
+    else:
+        assert f"/audits/{character}" == place(f"/audits/{character}").path
+
+
+@pytest.mark.parametrize("end", ["", "/", "//"])
+def test_a_uri_may_end_in_a_slash(end: str):
+    """Runs are named below it with one."""
+    found = place(f"mock:///audits/ofX{end}") / "run"
+    assert ("audits/ofX/run", "mock:///audits/ofX/run") == (found.path, found.uri)
+
+
+def test_hadoops_name_of_s3_is_understood(monkeypatch: pytest.MonkeyPatch):
+    """Spark is given the URI as it was named; to Arrow it is s3."""
+    asked: list[str] = []
+
+    class FileSystem:
+        @staticmethod
+        def from_uri(uri: str) -> tuple[fs.FileSystem, str]:
+            asked.append(uri)
+            return fs.LocalFileSystem(), "bucket/s3a:/audits"
+
+    monkeypatch.setattr(run_directory.fs, "FileSystem", FileSystem)
+    found = place("s3a://bucket/s3a:/audits")
+    assert ["s3://bucket/s3a:/audits"] == asked
+    assert ("bucket/s3a:/audits", "s3a://bucket/s3a:/audits") == (found.path, found.uri)
 
 
 @pytest.mark.parametrize("text", ["gopher://host/x", "etcd://host/x"])
@@ -183,6 +272,38 @@ def test_a_full_disk_is_noticed_before_the_run(root: Place, monkeypatch: pytest.
     monkeypatch.setattr(Place, "write_text", full)
     with pytest.raises(OutputError, match="no space left"), Output(root).hold_lock():
         pass
+
+
+@contextmanager
+def no_room() -> Iterator[None]:
+    """Files can be made and no byte be written to them, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_noticed_though_an_empty_file_fits(root: Place):
+    """Something is written to the file with which a run tries its directory."""
+    with pytest.raises(OutputError, match=r"cannot write file:.*audits/.writable"), no_room(), Output(root).hold_lock():
+        pass
+
+
+def test_the_lock_is_a_file_that_others_can_read(root: Place):
+    """Its descriptor is open while it is held, and closed afterwards; nothing but the file is left."""
+    before = os.umask(0)
+    try:
+        with Output(root).hold_lock() as lock:
+            assert lock is not None
+            assert os.path.samestat(os.fstat(lock), os.stat(f"{root.path}/{LOCK}"))
+            assert 0o644 == stat.S_IMODE(os.fstat(lock).st_mode)
+    finally:
+        os.umask(before)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(lock)
+    assert [LOCK] == os.listdir(root.path)
 
 
 @pytest.fixture
@@ -266,56 +387,6 @@ def test_a_latest_that_cannot_be_read_counts_as_none(root: Place, text: str):
     """Counters start anew; a run is not lost over it, and nothing outside OUTPUT is opened."""
     root.write_text(LATEST, text)
     assert Output(root).latest() is None
-    assert NO_PREVIOUS == read_previous(Output(root), FACTS)
-
-
-def test_counters_go_on_from_the_last_finished_run(root: Place):
-    """Totals, request totals, and the ids of its findings."""
-    totals, requests = {"METADATA_MALFORMED": 7}, {"bookie_requests": {"answered": 9, "failed": 1}}
-    run = finished(root, NAMES[0], totals=totals, request_totals=requests)
-    found = [told.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)]
-    run.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in found))
-    Output(root).publish(run)
-    previous = read_previous(Output(root), FACTS)
-    known = {(one["id"], one["kind"]) for one in found}
-    assert (totals, requests, known) == (previous.totals, previous.request_totals, previous.findings)
-    assert NO_PREVIOUS == read_previous(Output(root), replace(FACTS, instance_id="another cluster"))
-
-
-@pytest.mark.parametrize(
-    ("expected", "changes"),
-    [
-        (LastPopulation("r1", "2026-01-01T03:00:00Z", 812, 50), {}),
-        (None, {"partial": True}),
-        (None, {"ledgers": {}}),
-        (None, {"run_id": None}),
-    ],
-)
-def test_the_last_runs_number_of_ledgers_is_known(root: Place, expected: LastPopulation | None, changes: dict[str, object]):
-    """Where that run looked at the whole cluster and says how many there were; its totals count all the same."""
-    told = {"run_id": "r1", "finished_at": "2026-01-01T03:00:00Z", "ledgers": {"listed": 812}, "totals": {"LEDGER_STUCK": 1}}
-    Output(root).publish(finished(root, NAMES[0], **(told | changes)))
-    previous = read_previous(Output(root), FACTS)
-    assert (expected, 1) == (previous.population(50), previous.totals["LEDGER_STUCK"])
-
-
-@pytest.mark.parametrize(
-    ("same", "theirs"),
-    [
-        (True, {"root": "/ledgers", "hosts": ["h2:2181", "h:2181"]}),
-        (False, {"root": "/other", "hosts": ["h2:2181", "h:2181"]}),
-        (False, {"root": "/ledgers", "hosts": ["h:2181"]}),
-        (False, {}),
-    ],
-)
-def test_a_cluster_without_an_id_is_told_by_its_root_and_hosts(root: Place, same: bool, theirs: dict[str, object]):
-    """Two old clusters without an instance id are not one."""
-    run = finished(root, NAMES[0], totals={"LEDGER_STUCK": 7})
-    cluster = {"metadata_service_uri": "zk://h:2181,h2:2181/ledgers", "instance_id": None, **theirs}
-    write_json(run, "summary.json", {"cluster": cluster, "totals": {"LEDGER_STUCK": 7}})
-    Output(root).publish(run)
-    previous = read_previous(Output(root), replace(FACTS, instance_id=None, hosts=("h:2181", "h2:2181")))
-    assert same == (previous != NO_PREVIOUS)
 
 
 def test_runs_that_died_are_not_kept_instead_of_finished_ones(root: Place):
@@ -329,15 +400,16 @@ def test_runs_that_died_are_not_kept_instead_of_finished_ones(root: Place):
     assert [NAMES[0], NAMES[1]] == Output(root).prune(1)
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [("summary.json", "{"), ("summary.json", "[]"), ("findings.jsonl", '{"id": "a"}\n{')]
-)
-def test_a_damaged_last_run_does_not_cost_this_one(root: Place, name: str, text: str):
-    """It is read at the end of a run: counters start anew, and the run is published."""
-    run = finished(root, NAMES[0], totals={"METADATA_MALFORMED": 7})
-    run.write_text(name, text)
-    Output(root).publish(run)
-    assert NO_PREVIOUS == read_previous(Output(root), FACTS)
+def test_where_all_are_kept_nothing_is_removed(root: Place):
+    """Not even what died before them; nor is anything where fewer runs finished than are kept."""
+    for name in (NAMES[0], NAMES[2]):
+        root.files.create_dir(f"{root.path}/{name}")
+    assert [] == Output(root).prune(0)
+    assert [] == Output(root).prune(1)
+    finished(root, NAMES[1])
+    assert [] == Output(root).prune(0)
+    assert [] == Output(root).prune(2)
+    assert [NAMES[0]] == Output(root).prune(1)
 
 
 @pytest.mark.parametrize(
@@ -365,24 +437,19 @@ def test_old_runs_go_and_the_newest_finished_one_never(root: Place, kept: list[s
     assert {*kept, "mine", "run-of-mine", "run-20260101T030000Z-XYZ"} == left
 
 
-@pytest.mark.parametrize(("text", "says"), [("{", "is not JSON"), ("[]", "is no JSON object")])
-def test_a_damaged_summary_is_a_sentence(root: Place, text: str, says: str):
-    """Which file, and that the directory is damaged; without one the run did not finish."""
-    run = Output(root).start("20260101T030000Z-000001")
-    assert read_summary(run) is None
-    assert [] == read_findings(run)
-    run.write_text("summary.json", text)
-    with pytest.raises(OutputError, match=f"summary.json {says}.*damaged"):
-        read_summary(run)
+def test_ledger_files_are_read_as_they_were_written(root: Place):
+    """An id a line, in the directories that their names say; for none, no directory is made."""
+    write_ledger_files(root, {})
+    assert [] == os.listdir(root.path)
+    write_ledger_files(root, {"causes/deep/01.txt": np.array([7, 8]), "causes/02.txt": np.array([], np.int64)})
+    assert {"causes/deep/01.txt", "causes/02.txt"} == root.files_in("causes")
+    assert ("7\n8\n", "") == (root.read_text("causes/deep/01.txt"), root.read_text("causes/02.txt"))
 
 
 def test_json_for_people_is_valid_and_ascii(root: Place):
     """Indented, one object, a newline at its end; what JSON cannot say is refused."""
     write_json(root, "a.json", {"word": "é", "n": [1]})
-    text = root.read_text("a.json")
-    assert text is not None
-    assert {"word": "é", "n": [1]} == json.loads(text)
-    assert (True, "\n") == (text.isascii(), text[-1])
+    assert '{\n  "word": "\\u00e9",\n  "n": [\n    1\n  ]\n}\n' == root.read_text("a.json")
     with pytest.raises(ValueError, match="JSON"):
         write_json(root, "b.json", {"n": float("nan")})
 

@@ -66,3 +66,8 @@ def test_column_names_are_unique_and_lower_case(table: str) -> None:
     told = TABLES[table].names
     assert len(told) == len({name.lower() for name in told})
     assert all(re.fullmatch(r"[a-z_0-9]+", name) for name, _ in names(TABLES[table]))
+
+
+def test_a_table_of_what_zookeeper_said_counts_the_reads_behind_its_own_columns() -> None:
+    """Rows of the table itself fit as they are."""
+    assert [*schemas.LISTING, *schemas.READ_COUNTS] == [*schemas.with_read_counts(schemas.LISTING)]

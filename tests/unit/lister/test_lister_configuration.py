@@ -9,7 +9,7 @@ from support.location_index import write_cookie
 
 from auditor.errors import ConfigError
 from auditor.lister.bookie_configuration import BookieConfiguration, configuration_of, parse_properties, read_configuration
-from auditor.lister.cookie import check_cookie, parse_cookie
+from auditor.lister.cookie import COOKIE_BYTES_MAX, Cookie, check_cookie, parse_cookie, read_cookie
 
 COOKIE = (
     '5\nbookieHost: "b1:3181"\njournalDir: "/j"\nledgerDirs: "2\\t/l1\\t/l2"\ninstanceId: "i"\nindexDirs: "2\\t/x1\\t/x2"\n'
@@ -69,6 +69,16 @@ def test_a_cookie_names_bookie_cluster_and_directories() -> None:
     assert parse_cookie(COOKIE[: COOKIE.index("indexDirs")]).index_directories is None
 
 
+def test_names_in_a_cookie_are_read_as_they_were_before_they_were_escaped() -> None:
+    """Protobuf's text format writes each byte of UTF-8 beyond ASCII in octal, and some characters behind a backslash."""
+    named = '/größe/a\\b/it\'s "so"/\n\r\x01'
+    escaped = r"""/gr\303\266\303\237e/a\\b/it\'s \"so\"/\n\r\001"""
+    for told in (escaped, escaped.replace(r"\303\266", "ö")):
+        assert (named,) == parse_cookie(f'5\nbookieHost: "b"\nledgerDirs: "1\\t{told}"\n').ledger_directories
+    assert ("/\ufffd",) == parse_cookie('5\nbookieHost: "b"\nledgerDirs: "1\\t/\\377"\n').ledger_directories
+    assert "b\\1" == parse_cookie('5\n  bookieHost: "b\\\\1"  \nledgerDirs: "1\\t/a"\n').bookie_id
+
+
 @pytest.mark.parametrize("text", ["", "x\n", "5\n", '5\nbookieHost: "b"\n', COOKIE.replace('"2\\t/l1', '"3\\t/l1')])
 def test_what_is_no_cookie_is_refused(text: str) -> None:
     """Never taken for a cookie that says less."""
@@ -86,7 +96,7 @@ def test_the_cookies_of_all_directories_must_be_those_of_the_bookie(tmp_path: Pa
     assert "b1" == check_cookie(BookieConfiguration(pair, pair, None)).bookie_id
     with pytest.raises(ConfigError, match="of bookie b1, configured is b2"):
         check_cookie(BookieConfiguration(pair, pair, "b2"))
-    with pytest.raises(ConfigError, match="ledger directories"):
+    with pytest.raises(ConfigError, match=f"ledger directories {one}, {two}; configured are {two}, {one}, in this order"):
         check_cookie(BookieConfiguration((two, one), pair, "b1"))
     with pytest.raises(ConfigError, match="index directories"):
         check_cookie(BookieConfiguration(pair, (two, one), "b1"))
@@ -106,3 +116,121 @@ def test_a_cookie_of_another_port_is_refused(tmp_path: Path) -> None:
     assert "b1.example:3181" == check_cookie(BookieConfiguration((tmp_path,), (tmp_path,), port=3181)).bookie_id
     with pytest.raises(ConfigError, match="bookiePort is 3191"):
         check_cookie(BookieConfiguration((tmp_path,), (tmp_path,), port=3191))
+
+
+def test_an_empty_file_is_a_bookie_with_bookkeepers_own_defaults() -> None:
+    """Its id is left to the name of its host."""
+    pair = (Path("/tmp/bk-data"),)
+    assert BookieConfiguration(pair, pair, None, None, 3181) == configuration_of({}, "conf")
+    assert configuration_of({"advertisedAddress": "", "bookieId": "", "ledgerDirectories": " , "}, "conf").bookie_id is None
+
+
+@pytest.mark.parametrize(
+    ("storage", "is_read"),
+    [
+        ("org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage", True),
+        ("", True),
+        ("DbLedgerStorage", False),
+        ("com.example.MyDbLedgerStorage", False),
+        ("org.apache.bookkeeper.bookie.InterleavedLedgerStorage", False),
+    ],
+)
+def test_only_one_storage_has_an_index_that_can_be_read(storage: str, is_read: bool) -> None:
+    """Named as a class with its package."""
+    if is_read:
+        assert 3181 == configuration_of({"ledgerStorageClass": storage}, "conf").port
+    else:
+        with pytest.raises(ConfigError, match="conf: ledgerStorageClass"):
+            configuration_of({"ledgerStorageClass": storage}, "conf")
+
+
+def test_what_is_wrong_is_told_with_its_file(tmp_path: Path) -> None:
+    """Whichever key it is."""
+    for text, says in (("bookiePort=x", "bookiePort is 'x'"), ("ledgerDirectories=/a,/b\nindexDirectories=/x", "2 ledger")):
+        (tmp_path / "conf").write_text(text)
+        with pytest.raises(ConfigError, match=f"^{tmp_path}/conf: {says}"):
+            read_configuration(tmp_path / "conf")
+
+
+@pytest.mark.parametrize("port", ["", "-1", "3181.0", "\u0663"])
+def test_a_port_is_digits(port: str) -> None:
+    """ASCII ones."""
+    with pytest.raises(ConfigError, match="bookiePort"):
+        configuration_of({"bookiePort": port}, "conf")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a", {"a": ""}),
+        ("a\tb c", {"a": "b c"}),
+        ("a = b = c", {"a": "b = c"}),
+        ("a::b", {"a": ":b"}),
+        ("a=b\\\\\nc=d", {"a": "b\\", "c": "d"}),
+        ("a=b\\\\\\\n  c", {"a": "b\\c"}),
+        ("a=b\\\n# c\\\n\n d=e", {"a": "b# c", "d": "e"}),
+        ("a=b\\", {"a": "b"}),
+        ("# a=b\\\nc=d", {"c": "d"}),
+        ("Xa=b", {"Xa": "b"}),
+        ("=b", {"": "b"}),
+        ("a=b\r\nc=d\\\r\n e", {"a": "b", "c": "de"}),
+        ("\n\n  \n", {}),
+    ],
+)
+def test_lines_are_joined_and_cut_as_java_does(text: str, expected: dict[str, str]) -> None:
+    """An odd number of backslashes goes on in the next line, whatever that begins with; a comment never does."""
+    assert expected == parse_properties(text)
+
+
+def test_bytes_that_are_no_utf_8_are_in_nobodys_way(tmp_path: Path) -> None:
+    """In a comment, or in a value that no lister reads."""
+    (tmp_path / "conf").write_bytes(b"# caf\xe9\nledgerDirectories=/gr\xc3\xb6\xc3\x9fe\nx=\xff\n")
+    assert (Path("/gr\u00f6\u00dfe"),) == read_configuration(tmp_path / "conf").ledger_directories
+
+
+def test_a_cookie_is_read_only_so_far(tmp_path: Path) -> None:
+    """What makes it longer is no cookie. It is the reason that is told, with the file."""
+    write_cookie(tmp_path, "b1")
+    path = tmp_path / "current" / "VERSION"
+    whole = path.read_text()
+    path.write_text(whole + "x" * (COOKIE_BYTES_MAX - len(whole) + 1))
+    assert "b1" == read_cookie(tmp_path).bookie_id
+    head, _, rest = whole.partition("\n")
+    path.write_text(f"{head}\n{'x' * COOKIE_BYTES_MAX}\n{rest}")
+    with pytest.raises(ConfigError, match=r"current/VERSION: the cookie names no bookie"):
+        read_cookie(tmp_path)
+    path.write_bytes(whole.encode() + b"\xff\n")
+    assert "b1" == read_cookie(tmp_path).bookie_id
+
+
+def test_a_cookie_without_a_cluster_has_none() -> None:
+    """An empty id is none. Lines that are no fields are passed over, and blanks around them."""
+    text = ' 5 \nbookieHost: "b1"\nversion: 5\n  ledgerDirs: "1\\t/l"  \ninstanceId: ""\n'
+    assert Cookie("b1", None, ("/l",), None) == parse_cookie(text)
+
+
+@pytest.mark.parametrize("dirs", ["", "0", "1", "2\\t/a", "x\\t/a", "/a"])
+def test_a_list_of_directories_has_its_count(dirs: str) -> None:
+    """And at least one."""
+    with pytest.raises(ConfigError, match="a list of directories is"):
+        parse_cookie(f'5\nbookieHost: "b"\nledgerDirs: "{dirs}"\n')
+
+
+def test_a_cookie_that_does_not_record_index_directories_is_not_held_against_them(tmp_path: Path) -> None:
+    """Older releases. Paths are compared as paths."""
+    write_cookie(tmp_path, "b1")
+    path = tmp_path / "current" / "VERSION"
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("indexDirs")]
+    path.write_text("\n".join(lines).replace(str(tmp_path), f"{tmp_path}/"))
+    index = tmp_path / "index"
+    (index / "current").mkdir(parents=True)
+    (index / "current" / "VERSION").write_text(path.read_text())
+    cookie = check_cookie(BookieConfiguration((tmp_path,), (index,), "b1"))
+    assert (f"{tmp_path}/",) == cookie.ledger_directories
+
+
+def test_the_port_counts_only_where_an_id_has_one(tmp_path: Path) -> None:
+    """And where the file does not set the id."""
+    for bookie, configured in (("b1", None), ("b1:3181", "b1:3181")):
+        write_cookie(tmp_path, bookie)
+        assert bookie == check_cookie(BookieConfiguration((tmp_path,), (tmp_path,), configured, port=3191)).bookie_id

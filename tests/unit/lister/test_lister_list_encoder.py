@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
+from contextlib import nullcontext
 
 import pytest
 
 from auditor.lister import list_encoder
 from auditor.lister.list_encoder import AnswerTooLong, ListEncoder
+from auditor.model.availability import SequenceGroup
 from auditor.wire.entry_availability import GROUP_BYTES, HEADER_BYTES, canonical, decode, encode_runs, groups_of
 
 BYTES_MAX = 2**26
@@ -79,3 +82,40 @@ def test_a_list_over_the_bound_is_refused() -> None:
     encoder.add_runs([(2 * number, 1) for number in range(10)])
     with pytest.raises(AnswerTooLong):
         encoder.add_runs([(20, 1)])
+
+
+@pytest.mark.parametrize(("runs", "groups"), [(20, 20), (21, 1)])
+def test_a_list_has_periodic_groups_from_one_run_too_many_on(runs: int, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to the bound each run is a group, as bookies send it."""
+    monkeypatch.setattr(list_encoder, "RUNS_MAX", 20)
+    payload = encoded([(3 * number, 2) for number in range(runs)], 7)
+    assert HEADER_BYTES + groups * GROUP_BYTES == len(payload)
+
+
+def test_the_bound_counts_every_group_of_a_long_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that may still change too: not one more than the bytes allow, and not one less."""
+    monkeypatch.setattr(list_encoder, "RUNS_MAX", 8)
+    runs = [(number * number, 1) for number in range(2, 40)]
+    size = len(encoded(runs, 5))
+    for bytes_max, is_refused in ((size, False), (size - 1, True)):
+        encoder = ListEncoder(bytes_max)
+        for start in range(0, 35, 5):
+            encoder.add_runs(runs[start : start + 5])
+        with pytest.raises(AnswerTooLong) if is_refused else nullcontext():
+            encoder.add_runs(runs[35:])
+
+
+def test_what_is_final_is_not_packed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each portion costs its own runs and a few groups, however long the list is by then."""
+    monkeypatch.setattr(list_encoder, "RUNS_MAX", 20)
+    given: list[int] = []
+    whole = list_encoder.canonical
+
+    def watched(groups: Iterable[SequenceGroup]) -> bytes:
+        kept = list(groups)
+        given.append(len(kept))
+        return whole(kept)
+
+    monkeypatch.setattr(list_encoder, "canonical", watched)
+    encoded([(number * number, 1) for number in range(2, 300)], 5)
+    assert (25, 9) == (given[0], max(given[1:]))

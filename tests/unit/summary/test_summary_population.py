@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.falsehoods import FIRST as CHECKER
+from support.falsehoods import ON_BOOKIES_AND_CLUSTER
 
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place, place
@@ -66,6 +68,45 @@ def test_ledgers_of_the_second_listing_were_not_judged_though_there_is_a_finding
     assert 1 == len(said.findings)
     (sentence,) = said.withheld
     assert "listed again at the end of this run there were 80: what was not there at first was not judged" in sentence
+
+
+def test_a_second_listing_of_as_many_ledgers_leaves_nothing_unjudged(run: Place):
+    """What both name was judged."""
+    listed(run, FIRST, 99)
+    listed(run, AGAIN, 99)
+    said = population(run, ABOUT)
+    assert (1, (), ()) == (len(said.findings), said.withheld, said.differ)
+
+
+@pytest.mark.parametrize(
+    ("counts", "baseline"),
+    [
+        ((99, 98), replace(LAST, low_listed=(99,), low_runs=1)),
+        ((99, 200), LAST),
+        ((99,), LAST),
+        ((100,), None),
+        ((), None),
+    ],
+)
+def test_the_next_run_is_held_against_the_last_one_that_was_not_short(
+    run: Place, counts: tuple[int, ...], baseline: LastPopulation | None
+):
+    """After a drop that stays, after one that was back, and where it could not be listed again; else against this one."""
+    for listing, count in zip((FIRST, AGAIN), counts, strict=False):
+        listed(run, listing, count)
+    assert baseline == population(replace(run, missing_is_empty=True), ABOUT).baseline
+
+
+def test_a_finding_on_which_the_checkers_differ_is_withheld(run: Place, monkeypatch: pytest.MonkeyPatch):
+    """The next run is held against the same one all the same, and what was not judged is said."""
+    listed(run, FIRST, 10)
+    listed(run, AGAIN, 80)
+    ON_BOOKIES_AND_CLUSTER["one ledger less is listed"].plant(monkeypatch, CHECKER)
+    said = population(run, ABOUT)
+    assert ((), replace(LAST, low_listed=(10,), low_runs=1)) == (said.findings, said.baseline)
+    (difference,), (sentence,) = said.differ, said.withheld
+    assert "LEDGER_POPULATION_DROPPED on the cluster is withheld" in difference.sentence
+    assert "there were 80" in sentence
 
 
 def test_the_finding_is_the_same_one_in_every_run_of_the_cluster(run: Place):

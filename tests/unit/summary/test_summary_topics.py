@@ -20,7 +20,7 @@ from auditor.model.topic import (
     TopicRecord,
     TopicStatus,
 )
-from auditor.summary.topics import reference_counts, topic_json, with_topics
+from auditor.summary.topics import is_complete, reference_counts, topic_json, with_topics
 
 NAME = TopicName("t", "", "n", "x")
 START = Reading(None, None, True, Answer.READABLE)
@@ -94,3 +94,59 @@ def test_a_topic_in_json_has_what_was_recorded_and_what_was_found():
         }
     ] == found["subscriptions"]  # fmt: skip
     assert [{"version": 3, "position": [9, 1]}] == found["schemas"]
+
+
+def test_a_topic_in_json_has_every_field():
+    """Of data ledgers what the topic recorded; of others their role and name; lost entries only where they were lost."""
+    subscriptions = Subscription("s", None, "its cursor could not be read")
+    record = TopicRecord(NAME, 0, TopicStatus.FOUND, None, (subscriptions,), (), ("why",))
+    data = DataLedger(1, 5, 600, 70, True, True)
+    lost = LedgerCondition(1, Condition.TRUNCATED, ((2, 3), (5, ENTRY_ID_MAX)), 4, True, "said")
+    kept = LedgerCondition(7, Condition.UNKNOWN, ((0, 1),))
+    reading = Reading(subscriptions, None, True, Answer.UNKNOWN)
+    one = TopicReadability(record, ((data, lost),), ((Reference(7, Role.SCHEMA), kept),), None, (reading,))
+    assert {
+        "topic": "persistent://t/n/x", "status": "found", "is_complete": False, "answer": "unknown", "first_loss": None,
+        "problems": ["why"], "schemas": [],
+        "ledgers": [
+            {
+                "ledger_id": 1, "condition": "truncated", "standing": "violated", "lost": [[2, 3], [5, None]], "lost_more": 4,
+                "is_unknown": True, "detail": "said", "role": "data", "name": None, "entries": 5, "size_bytes": 600,
+                "closed_ms": 70, "offloaded": True, "bookkeeper_deleted": True,
+            },
+            {
+                "ledger_id": 7, "condition": "unknown", "standing": None, "lost": [], "lost_more": 0, "is_unknown": False,
+                "detail": "", "role": "schema", "name": None,
+            },
+        ],
+        "subscriptions": [
+            {
+                "name": "s", "position": None, "is_newest_position": True, "cursor_ledger_id": None, "answer": "unknown",
+                "first_loss": None, "problem": "its cursor could not be read",
+            }
+        ],
+    } == topic_json(one, {1: "violated"})  # fmt: skip
+
+
+def test_a_summary_keeps_what_it_says_of_ledgers():
+    """And gains the counts of references."""
+    found = with_topics({**SOUND, "ledgers": 7}, [topic()], "warning")
+    counts = {"topics": 1, "cursors": 0, "schemas": 0, "ledgers_referenced": 1, "missing": 0, "truncated": 0, "unreadable": 0}
+    assert {**SOUND, "ledgers": 7, "references": counts} == found
+
+
+@pytest.mark.parametrize(
+    ("one", "complete"),
+    [
+        (topic(), True),
+        (topic(Condition.MISSING), True),
+        (topic(problems=("why",)), False),
+        (topic(unknown=True), False),
+        (TopicReadability(TopicRecord(NAME, 0, TopicStatus.UNREADABLE)), False),
+    ],
+)
+def test_a_topic_is_complete_where_every_fact_is_known(one: Any, complete: bool):
+    """A ledger that is missing is known to be. One topic that is not complete makes the summary so."""
+    assert complete is is_complete(one)
+    assert complete is with_topics(SOUND, [topic(), one], "never")["complete"]
+    assert not with_topics(INCOMPLETE, [one], "never")["complete"]

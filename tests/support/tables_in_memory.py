@@ -1,0 +1,55 @@
+"""The tables of a run's directory in memory, as its end reads them: sparingly.
+
+A cluster has millions of ledgers. The end of a run may scan their rows, and may hold those that a filter keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
+
+LARGE = frozenset({"evidence/answers", "evidence/ledgers", "evidence/listing_again", "evidence/reads"})
+"""Tables with rows for every ledger that nobody may hold whole. Of the listing, ids alone, the run does."""
+
+
+@dataclass
+class Tables:
+    """Stands in for a Place. Raises AssertionError where more is read than memory may hold."""
+
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    uri: str = "memory"
+    asked: list[str] = field(default_factory=list)
+    """The tables that were read, in order."""
+
+    def read_table(self, name: str, schema: pa.Schema, keep: Any = None, columns: list[str] | None = None) -> pa.Table:
+        assert keep is not None or name not in LARGE, f"all of {name} is held at once"
+        is_of_few, is_wide = "is_in(ledger_id" in str(keep), schema in (ANSWERS, LEDGERS, READS)
+        assert columns is not None or is_of_few or not is_wide, f"every column of {name} is held"
+        return self._rows(name, schema).to_table(columns=columns, filter=keep)
+
+    def stream(self, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        assert columns, f"every column of {name} is read"
+        yield from self._rows(name, schema).to_batches(columns=columns)
+
+    def count(self, name: str, schema: pa.Schema, keep: Any = None) -> int:
+        return int(self._rows(name, schema).count_rows(filter=keep))
+
+    def has_table(self, name: str) -> bool:
+        return name in self.tables
+
+    def write_table(self, name: str, rows: pa.RecordBatch | pa.Table, _file_name: str) -> None:
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+        self.tables[name] = pa.concat_tables([self.tables[name], table]) if name in self.tables else table
+
+    def _rows(self, name: str, schema: pa.Schema) -> ds.Dataset:
+        self.asked.append(name)
+        told = self.tables.get(name, schema.empty_table())
+        for missing in {*schema.names} - {*told.column_names}:
+            told = told.append_column(schema.field(missing), pa.nulls(told.num_rows, schema.field(missing).type))
+        return ds.dataset(told.select(schema.names))

@@ -1,0 +1,203 @@
+"""A lister must say, on each connection, that it speaks for the bookie that is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from support.scripted_bookie import INFO, LIST, Connection, ScriptedBookie, frame, info_answer, list_answer
+from support.scripted_bookie import answer as header_of
+
+from auditor.bookie.client import Lane
+from auditor.bookie.lister_conversation import CONNECT_TIMEOUT_MS, NAME_MAX, ListerLane, of_lister
+from auditor.bookie.questions import ListQuestion
+from auditor.config import BookieLimits
+from auditor.model.availability import Answer, AnswerStatus, Greeting
+from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
+from auditor.wire.lister_identity import ListerIdentity, with_identity
+
+MINE = ListerIdentity("b1", "cluster-1")
+LIMITS = BookieLimits(rpc_timeout_ms=5_000, connect_timeout_ms=2_000, deadline_ms=60_000, frame_bytes_max=2**12, groups_max=3)
+LOOK, NOW_MS = 2, 1_700_000_000_000
+
+
+class Lister(ScriptedBookie):
+    """Says who it is; each connection may hear something else."""
+
+    def __init__(self, *who: ListerIdentity | None, status: int = 0, expected: ListerIdentity = MINE) -> None:
+        super().__init__({1: range(10), 2: range(0, 20, 5)}, self.say)
+        self.who, self.status, self.expected = who, status, expected
+
+    def say(self, connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation != INFO:
+            return False
+        plain = info_answer(request.header.txnId, self.status)
+        who = self.who[min(connection.number, len(self.who)) - 1]
+        connection.send(plain if who is None else with_identity(plain, who))
+        return True
+
+
+@contextmanager
+def lane_of(lister: ScriptedBookie, limits: BookieLimits = LIMITS, expected: ListerIdentity = MINE) -> Iterator[Lane]:
+    with lister, Lane(ListerLane(expected, ("127.0.0.1", lister.port), limits, LOOK, lambda: NOW_MS)) as lane:
+        yield lane
+
+
+def lists(lane: Lane, *ledgers: int) -> list[Answer]:
+    return lane.lists([ListQuestion(ledger) for ledger in ledgers])
+
+
+def test_what_its_lister_says_is_the_bookies_answer() -> None:
+    """At this look, at this time."""
+    with lane_of(Lister(MINE)) as lane:
+        (found,) = lists(lane, 1)
+        assert ("b1", 1, LOOK, NOW_MS, AnswerStatus.HELD) == (
+            found.bookie_id, found.ledger_id, found.look, found.asked_at_ms, found.status,
+        )  # fmt: skip
+        assert (Greeting.ANSWERED, "") == lane.greeting()
+
+
+def test_a_list_is_bounded_as_a_bookies_is() -> None:
+    """Four groups, where three are accepted."""
+    with lane_of(Lister(MINE)) as lane:
+        assert [AnswerStatus.HELD, AnswerStatus.INVALID] == [one.status for one in lists(lane, 1, 2)]
+
+
+def test_an_answer_is_bounded_as_a_bookies_is() -> None:
+    """Nothing larger is read into memory."""
+    lister = Lister(MINE)
+    lister.ledgers[1] = bytes(2**13)
+    with lane_of(lister) as lane:
+        (found,) = lists(lane, 1)
+        assert AnswerStatus.TOO_LARGE is found.status
+        assert found.detail.endswith("frame_bytes_max accepts 4096")
+
+
+@pytest.mark.parametrize(
+    ("who", "told"),
+    [
+        (None, "what answers there is not a lister"),
+        (ListerIdentity("b2", "cluster-1"), "it is the lister of bookie b2 in cluster cluster-1"),
+        (ListerIdentity("b1", "cluster-2"), "it is the lister of bookie b1 in cluster cluster-2"),
+        (ListerIdentity("b1", None), "it is the lister of bookie b1 in cluster without an id"),
+        (
+            ListerIdentity("b" * (NAME_MAX + 1), "c" * (NAME_MAX + 1)),
+            f"it is the lister of bookie {'b' * NAME_MAX} in cluster {'c' * NAME_MAX}",
+        ),
+    ],
+)
+def test_a_lister_of_somebody_else_is_refused(who: ListerIdentity | None, told: str) -> None:
+    """Its name is told, cut short. It is asked for nothing."""
+    lister = Lister(who)
+    with lane_of(lister) as lane:
+        assert (Greeting.REFUSED, told) == lane.greet()
+        assert [AnswerStatus.REFUSED] == [one.status for one in lists(lane, 1)]
+    assert [] == lister.asked(LIST)
+
+
+def test_clusters_without_an_id_are_told_by_the_bookie() -> None:
+    """Neither side has one: that is no difference."""
+    nameless = ListerIdentity("b1", None, 7)
+    with lane_of(Lister(nameless), expected=replace(nameless, view_age_ms=None)) as lane:
+        assert (Greeting.ANSWERED, "") == lane.greet()
+
+
+def test_a_lister_whose_bookie_does_not_serve_is_refused() -> None:
+    """It says so itself, whoever it is."""
+    with lane_of(Lister(MINE, status=pb.EIO)) as lane:
+        assert (Greeting.REFUSED, "EIO: its lister says that the bookie does not serve") == lane.greet()
+
+
+def test_a_lister_that_became_another_is_not_believed() -> None:
+    """The connection was lost, and at the same address another answers."""
+    lister = Lister(MINE, ListerIdentity("b2", "cluster-1"))
+    plain = lister.act
+
+    def lose(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation == LIST and connection.number == 1:
+            connection.reset()
+            return True
+        return plain(connection, request)
+
+    lister.act = lose
+    with lane_of(lister) as lane:
+        assert [AnswerStatus.REFUSED] == [one.status for one in lists(lane, 1)]
+        assert Greeting.REFUSED is lane.greeting()[0]
+
+
+def test_what_is_behind_a_strangers_greeting_in_one_packet_does_not_count() -> None:
+    """The conversation is over with the first word of somebody else."""
+
+    def crowd(connection: Connection, request: pb.Request) -> bool:
+        stranger = with_identity(info_answer(request.header.txnId), ListerIdentity("b2", "cluster-1"))
+        connection.send(stranger + list_answer(request.header.txnId + 1, 1, None, pb.ENOLEDGER))
+        return True
+
+    with lane_of(ScriptedBookie({}, crowd)) as lane:
+        assert Greeting.REFUSED is lane.greet()[0]
+        assert [AnswerStatus.REFUSED] == [one.status for one in lists(lane, 1)]
+
+
+def test_a_list_that_stays_away_does_not_make_a_lister_unable() -> None:
+    """A lister can list: it is not asked only because of that. The other lists count."""
+    lister = Lister(MINE)
+    plain = lister.act
+
+    def keep(connection: Connection, request: pb.Request) -> bool:
+        is_kept = request.header.operation == LIST and request.getListOfEntriesOfLedgerRequest.ledgerId > 10
+        return is_kept or plain(connection, request)
+
+    lister.act = keep
+    with lane_of(lister, replace(LIMITS, rpc_timeout_ms=300)) as lane:
+        assert [AnswerStatus.TIMED_OUT] * 4 == [one.status for one in lists(lane, 11, 12, 13, 14)]
+        assert [AnswerStatus.HELD] == [one.status for one in lists(lane, 1)]
+        assert not lane._lane.has_late_lists
+
+
+def test_an_error_about_a_list_is_no_error_of_the_greeting() -> None:
+    """EIO of one ledger leaves the others."""
+    lister = Lister(MINE)
+    plain = lister.act
+
+    def fail(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation == LIST and request.getListOfEntriesOfLedgerRequest.ledgerId == 9:
+            connection.send(list_answer(request.header.txnId, 9, None, pb.EIO))
+            return True
+        return plain(connection, request)
+
+    lister.act = fail
+    with lane_of(lister) as lane:
+        assert [AnswerStatus.REFUSED, AnswerStatus.HELD] == [one.status for one in lists(lane, 9, 1)]
+
+
+def test_a_lister_is_connected_once_and_soon() -> None:
+    """It is beside the bookie, which was reached; whoever waits less for a bookie waits less for its lister."""
+    far = BookieLimits(connect_attempts_max=5, connect_timeout_ms=CONNECT_TIMEOUT_MS + 1, rpc_timeout_ms=77)
+    assert replace(far, connect_attempts_max=1, connect_timeout_ms=CONNECT_TIMEOUT_MS) == of_lister(far)
+    assert 5 == of_lister(replace(far, connect_timeout_ms=5)).connect_timeout_ms
+
+
+def test_a_lister_that_is_not_there_is_not_tried_again() -> None:
+    """A firewall that drops what goes to its port must not cost more."""
+    with ScriptedBookie({}) as bookie:
+        port = bookie.port
+    with Lane(ListerLane(MINE, ("127.0.0.1", port), replace(LIMITS, connect_attempts_max=5), LOOK, lambda: NOW_MS)) as lane:
+        greeting, why = lane.greet()
+    assert greeting is Greeting.SILENT and why.endswith("(1 attempts)")
+
+
+def test_a_greeting_of_another_operation_is_left_to_the_conversation() -> None:
+    """Only GET_BOOKIE_INFO says who answers."""
+    lister = Lister(MINE)
+    plain = lister.act
+
+    def chat(connection: Connection, request: pb.Request) -> bool:
+        connection.send(frame(header_of(LIST, request.header.txnId + 1_000)))
+        return plain(connection, request)
+
+    lister.act = chat
+    with lane_of(lister) as lane:
+        greeting, why = lane.greet()
+        assert "not a lister" not in why and greeting is not Greeting.REFUSED
