@@ -16,6 +16,7 @@ from support.tables_in_memory import Tables
 from auditor.evidence.rows import answer_row, ledger_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, LISTINGS, VERDICTS
+from auditor.evidence.table_scan import scan_rows
 from auditor.first_checker.population import LastPopulation, Listing, judge_population
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, Registration
@@ -119,7 +120,7 @@ def test_open_and_empty_ledgers_do_not_need_a_lost_bookie() -> None:
     rows |= {"answers": (ANSWERS, [answer_row(one) for one in gone])}
     run = Tables({f"evidence/{name}": pa.Table.from_batches([table(*one)]) for name, one in rows.items()})
     verdicts = [{"ledger_id": n, "standing": "sound", "unknowns": [], "findings": [], "lacks": []} for n, *_ in written]
-    told = pa.Table.from_pylist(verdicts, schema=VERDICTS)
+    told = scan_rows(pa.Table.from_pylist(verdicts, schema=VERDICTS))
     about = replace(night(0).about, partial=False, previous_population=None, unregistered_since_ms={})
     done = conclude(
         cast(Place, run), about, records, NO_PREVIOUS, verdicts=told, finished_at="2026-01-01T03:01:00Z", duration_s={}

@@ -325,6 +325,6 @@ def test_the_last_that_a_bookie_said_of_a_ledger_counts(run: Tables):
     later = [answer_row(Answer("b1", n, 3, 0, AnswerStatus.SILENT)) for n in (1, 2)]
     run.write_table("evidence/answers", table(ANSWERS, later), "later")
     rows = [verdict(1) | {"standing": "indeterminate", "unknowns": ["bookie_silent"]}, verdict(2)]
-    heard = gather_heard(cast(Place, run), pa.Table.from_pylist(rows, schema=VERDICTS), [])
+    heard = gather_heard(cast(Place, run), scan_rows(pa.Table.from_pylist(rows, schema=VERDICTS)), [])
     assert {"b1": 6, "b2": 8, "b3": 8} == heard.words.asked
     assert {"b1": [1]} == {bookie: ids.tolist() for bookie, ids in heard.words.unheard.items()}
