@@ -16,6 +16,9 @@ BATCH_ROWS = 16_384
 BATCHES_AHEAD = 2
 """Batches read ahead of the one in use. pyarrow's own 16 batches of 131,072 rows are a large table."""
 
+FILES_AHEAD = 2
+"""Files read ahead. Of pyarrow's own 4 each holds its batches; with 1, a remote file system is waited for at each file."""
+
 
 @dataclass(frozen=True, slots=True)
 class TableScan:
@@ -33,14 +36,14 @@ class TableScan:
             return self.rows.to_table(columns=list(columns), filter=keep)
 
     def batches(self, columns: Sequence[str], keep: ds.Expression | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the named columns of the rows that `keep` keeps. Holds BATCHES_AHEAD batches."""
+        """Yield the named columns of the rows that `keep` keeps. Holds BATCHES_AHEAD batches of FILES_AHEAD files."""
         with file_errors(f"read {self.name}"):
             yield from self.rows.to_batches(
                 columns=list(columns),
                 filter=keep,
                 batch_size=BATCH_ROWS,
                 batch_readahead=BATCHES_AHEAD,
-                fragment_readahead=1,
+                fragment_readahead=FILES_AHEAD,
             )
 
     def count(self, keep: ds.Expression | None = None) -> int:
