@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from auditor.config.limit_settings import BOOKIE_SETTINGS, ZOOKEEPER_SETTINGS
 from auditor.config.lister_settings import LISTER_SETTINGS
+from auditor.config.output_settings import ENGINE_SETTINGS, OUTPUT_SETTINGS
 from auditor.config.placement_settings import PLACEMENT_SETTINGS
-from auditor.config.run_settings import CLUSTER_SETTINGS, CONFIG_FILE, ENGINE_SETTINGS, JUDGEMENT_SETTINGS, OUTPUT_SETTINGS
+from auditor.config.run_settings import CLUSTER_SETTINGS, CONFIG_FILE, JUDGEMENT_SETTINGS
 from auditor.config.setting import ENVIRONMENT_PREFIX, Setting
 from auditor.config.settings import Settings
 from auditor.config.units import Value, has_credentials

@@ -1,28 +1,23 @@
-"""The settings that say what is audited, how it is judged and where the results go."""
+"""The settings that say what is audited and how it is judged."""
 
 from __future__ import annotations
 
 from auditor.config.setting import AUDITING, EVERY_COMMAND, JUDGING, ONLY_RUN, WHOLE_RUNS, Setting
 from auditor.config.units import (
     COUNT,
-    DIRECTORY,
     DURATION,
     FILE,
-    HTTP_URL,
     LIST,
     PERCENT,
     SIZE,
     SWITCH,
     TEXT,
-    UMASK,
     URI,
     one_of,
 )
 
 _WHAT = "What is audited"
 _HOW = "How it is judged"
-_OUT = "Results"
-_ENGINE = "Spark"
 _HOUR = 3_600_000
 
 CLUSTER_SETTINGS = (
@@ -179,121 +174,6 @@ JUDGEMENT_SETTINGS = (
         "A warning is a real fault with copies left: the time to act. The outcome word ignores "
         "this setting.",
         commands=JUDGING,
-    ),
-)  # fmt: skip
-
-OUTPUT_SETTINGS = (
-    Setting(
-        "output", _OUT, DIRECTORY, "./audits",
-        "Directory in which each run gets a directory of its own: a local path, or a URI that "
-        "Spark can write to.",
-        "A place beside the caller needs no permission for a first run. `ledger`, `topic` and "
-        "`explain` write nothing there; they read what the newest run of the cluster knows.",
-        commands=WHOLE_RUNS | {"ledger", "topic", "explain"},
-    ),
-    Setting(
-        "output_umask", _OUT, UMASK, "027",
-        "Permissions that files and directories of a run do not get, in octal. Bits of the process's own umask are "
-        "removed as well.",
-        "Evidence names ledgers, owners and addresses. With 027 the owner writes it, the group reads it, and nobody else.",
-        commands=WHOLE_RUNS,
-    ),
-    Setting(
-        "evidence_age_max", _OUT, DURATION, "24h",
-        "Maximum age of a run whose evidence answers `auditor margin`. Older evidence: exit 3.",
-        "Since then bookies may have failed and ledgers may have moved. One day is the pace of nightly runs.",
-        low=1_000, high=366 * 24 * _HOUR, commands=frozenset({"margin", "config"}),
-    ),
-    Setting(
-        "keep_runs", _OUT, COUNT, "30",
-        "Finished runs to keep in the output directory. Older ones are removed after a run. 0: "
-        "keep all.",
-        "A month of nightly runs shows since when a finding stands.",
-        low=0, high=100_000, commands=ONLY_RUN,
-    ),
-    Setting(
-        "format", _OUT, one_of("text", "json"), "text",
-        "Form of the result on stdout: the report for people, or summary and findings as JSON.",
-        "The first reader is a person.",
-        commands=EVERY_COMMAND - {"lister"},
-    ),
-    Setting(
-        "quiet", _OUT, SWITCH, "false",
-        "Log only warnings and errors, and show no progress. The report stays.",
-        "Off: stderr is the log.",
-    ),
-    Setting(
-        "verbose", _OUT, SWITCH, "false",
-        "Log every step, and what the ZooKeeper client and Spark say.",
-        "Off: a run logs a few lines.",
-    ),
-    Setting(
-        "log_format", _OUT, one_of("console", "json"), "console",
-        "Form of the log on stderr. json writes one object a line.",
-        "The first reader is a person; log collectors set json.",
-    ),
-    Setting(
-        "metrics_textfile", _OUT, FILE, None,
-        "Also write the metrics to this file, for node_exporter's textfile collector, which "
-        "reads names that end in .prom.",
-        "Not set: the metrics.prom in the run's directory is always written.",
-        commands=ONLY_RUN,
-    ),
-    Setting(
-        "pushgateway", _OUT, HTTP_URL, None,
-        "Push the metrics to this Pushgateway, in the group of this cluster. user:password@ is "
-        "accepted from the environment and the file, never as a flag.",
-        "Not set: the auditor contacts nothing that was not named. A failed push is logged and "
-        "changes no exit code.",
-        commands=ONLY_RUN,
-    ),
-    Setting(
-        "cluster", _OUT, TEXT, None,
-        "Value of the label `cluster` of every metric.",
-        "Not set: the cluster's instance ID, which no two clusters share.",
-        commands=frozenset({"run", "demo", "replay", "config"}),
-    ),
-)  # fmt: skip
-
-ENGINE_SETTINGS = (
-    Setting(
-        "spark_master", _ENGINE, TEXT, None,
-        "Spark master to use, such as local[8] or yarn.",
-        "Not set: the one that spark-submit names, else this machine with one slot for each "
-        "bookie (tasks wait for the network, not for a core).",
-        commands=WHOLE_RUNS,
-    ),
-    Setting(
-        "spark_stall_max", _ENGINE, DURATION, "1h",
-        "Longest time in which no task of a Spark job finishes. Then the job is cancelled and the "
-        "run ends with exit code 5.",
-        "A stopped worker or a hung executor must not hold a nightly run for ever. Above "
-        "bookie_deadline, because the task of one bookie may take that long.",
-        low=1_000, high=7 * 24 * _HOUR, commands=WHOLE_RUNS,
-    ),
-    Setting(
-        "tasks", _ENGINE, COUNT, "0",
-        "Tasks that read ledgers from ZooKeeper and judge them. 0: one for each core that Spark "
-        "offers.",
-        "Each bookie has one task whatever this says: more connections would break its limits.",
-        low=0, high=10_000, commands=WHOLE_RUNS,
-    ),
-    Setting(
-        "ledgers_in_process_max", _ENGINE, COUNT, "20000",
-        "Maximum number of ledgers of a cluster that the driver audits without Spark. 0 leaves the "
-        "first look to Spark.",
-        "The driver takes some 0.35 ms of one core for a healthy ledger. Spark begins with ten CPU seconds, "
-        "five or more on the clock: up to some 20,000 ledgers the driver is done first.",
-        low=0, high=1_000_000, commands=WHOLE_RUNS,
-    ),
-    Setting(
-        "suspects_in_process_max", _ENGINE, COUNT, "1000",
-        "Maximum number of suspect ledgers of a shard that the driver looks at again without Spark, in a "
-        "cluster of more than --ledgers-in-process-max. 0 leaves all of them, and the first look at "
-        "everything, to Spark.",
-        "A Spark job costs half a second or more, however few ledgers it is for. Up to a thousand suspects "
-        "the driver is done first, however many cores Spark has.",
-        low=0, high=1_000_000, commands=WHOLE_RUNS,
     ),
 )  # fmt: skip
 
