@@ -47,7 +47,7 @@ def parse_cookie(text: str) -> Cookie:
     for line in body.splitlines():
         match = _FIELD.match(line.strip())
         if match is not None:
-            fields[match[1]] = _unescape(match[2])
+            fields[match[1]] = _decode_escapes(match[2])
     if "bookieHost" not in fields or "ledgerDirs" not in fields:
         raise ConfigError("the cookie names no bookie (bookieHost) or no ledger directories (ledgerDirs)")
     indexes = fields.get("indexDirs")
@@ -112,7 +112,7 @@ def _directories(value: str) -> tuple[str, ...]:
     return tuple(directories)
 
 
-def _unescape(value: str) -> str:
+def _decode_escapes(value: str) -> str:
     """Return a string of protobuf's text format as it was: escaped are bytes, of which a character may have several."""
     return _ESCAPE.sub(_unescape, value.encode()).decode("utf-8", "replace")
 
