@@ -265,8 +265,7 @@ ENGINE_SETTINGS = (
     ),
     Setting(
         "spark_stall_max", _ENGINE, DURATION, "1h",
-        "Longest time in which no task of a Spark job finishes. Then the job is cancelled and the "
-        "run ends with exit code 5.",
+        "Longest time in which no task of a Spark job finishes. Then the job is cancelled: exit code 5.",
         "A stopped worker or a hung executor must not hold a nightly run for ever. Above "
         "bookie_deadline, because the task of one bookie may take that long.",
         low=1_000, high=7 * 24 * _HOUR, commands=WHOLE_RUNS,
