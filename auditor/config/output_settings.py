@@ -96,40 +96,33 @@ ENGINE_SETTINGS = (
     Setting(
         "spark_master", _ENGINE, TEXT, None,
         "Spark master to use, such as local[8] or yarn.",
-        "Not set: the one that spark-submit names, else this machine with one slot for each "
-        "bookie (tasks wait for the network, not for a core).",
+        "Not set: the one that spark-submit names, else this machine with one slot for each bookie "
+        "(tasks wait for the network, not for a core).",
         commands=WHOLE_RUNS,
     ),
     Setting(
         "spark_stall_max", _ENGINE, DURATION, "1h",
-        "Longest time in which no task of a Spark job finishes. Then the job is cancelled and the "
-        "run ends with exit code 5.",
+        "Longest time in which no task of a Spark job finishes. Then the job is cancelled: exit code 5.",
         "A stopped worker or a hung executor must not hold a nightly run for ever. Above "
         "bookie_deadline, because the task of one bookie may take that long.",
         low=1_000, high=7 * 24 * _HOUR, commands=WHOLE_RUNS,
     ),
     Setting(
         "tasks", _ENGINE, COUNT, "0",
-        "Tasks that read ledgers from ZooKeeper and judge them. 0: one for each core that Spark "
-        "offers.",
+        "Tasks that read ledgers from ZooKeeper and judge them. 0: one for each core of Spark.",
         "Each bookie has one task whatever this says: more connections would break its limits.",
         low=0, high=10_000, commands=WHOLE_RUNS,
     ),
     Setting(
         "ledgers_in_process_max", _ENGINE, COUNT, "20000",
-        "Maximum number of ledgers of a cluster that the driver audits without Spark. 0 leaves the "
-        "first look to Spark.",
-        "The driver takes some 0.35 ms of one core for a healthy ledger. Spark begins with ten CPU seconds, "
-        "five or more on the clock: up to some 20,000 ledgers the driver is done first.",
+        "Maximum number of ledgers of a cluster that the driver audits without Spark. 0: Spark takes the first look.",
+        "The driver takes 0.35 ms for a healthy ledger, and Spark five seconds or more to start.",
         low=0, high=1_000_000, commands=WHOLE_RUNS,
     ),
     Setting(
         "suspects_in_process_max", _ENGINE, COUNT, "1000",
-        "Maximum number of suspect ledgers of a shard that the driver looks at again without Spark, in a "
-        "cluster of more than --ledgers-in-process-max. 0 leaves all of them, and the first look at "
-        "everything, to Spark.",
-        "A Spark job costs half a second or more, however few ledgers it is for. Up to a thousand suspects "
-        "the driver is done first, however many cores Spark has.",
+        "Maximum number of suspect ledgers of a shard that the driver looks at again in a larger cluster. 0: Spark does all.",
+        "A Spark job costs half a second or more. Up to a thousand suspects the driver is done first.",
         low=0, high=1_000_000, commands=WHOLE_RUNS,
     ),
 )  # fmt: skip

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import pyarrow.dataset as ds
 import pytest
-from support.audits import Outcome, audit
+from pyspark.sql import SparkSession
+from support.audits import FIRST_LOOK_ON_SPARK, Outcome, audit
 from support.zookeeper_znodes import Znodes, znodes
 
 from auditor.model.finding import Kind
@@ -19,6 +20,8 @@ from auditor.sandbox.cluster import SandboxCluster
 from auditor.wire import bookie_server as wire
 from auditor.wire import underreplication_mark
 from auditor.wire.frames import Status
+
+pytestmark = pytest.mark.spark
 
 TEN = "e1 w1 a1 0:[{}] closed 9"
 """A ledger of ten entries on one bookie: what that bookie says decides."""
@@ -189,7 +192,7 @@ def metadata(story: Story) -> int:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     """One cluster with everything in it, audited once."""
     storages = [Storage.DB if n == 3 else Storage.SORTED for n in range(1, 9)]
     with (
@@ -212,8 +215,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
             between=lambda pause: cluster.delete_ledger(doomed) if pause == 1 else None,
             frame_bytes_max="64MiB",
             list_groups_max=str(GROUPS_MAX),
-            rpc_timeout="5s",
+            rpc_timeout="3s",
             probe_entries="0",
+            **FIRST_LOOK_ON_SPARK,
         )
         yield Told(cluster, outcome, story.expected, story.names)
 
@@ -288,7 +292,7 @@ def test_the_deleted_ledger_left_no_finding(told: Told):
     assert [] == told.outcome.of(doomed)
 
 
-def test_wrong_txn_ids_are_no_answers(tmp_path: Path):
+def test_wrong_txn_ids_are_no_answers(spark: SparkSession, tmp_path: Path):
     """A bookie that only answers what nobody asked has said nothing, and the other bookie's ledgers are judged."""
     with SandboxCluster(tmp_path / "cluster", 2) as cluster:
         cluster.place(1, cluster.ledger(TEN.format("b1")))
@@ -299,6 +303,6 @@ def test_wrong_txn_ids_are_no_answers(tmp_path: Path):
             return honest(replace(request, txn_id=request.txn_id + 1_000_003))
 
         cluster.bookie("b1").answer = strange  # type: ignore[method-assign]
-        outcome = audit(cluster, tmp_path, rpc_timeout="500ms")
+        outcome = audit(cluster, tmp_path, rpc_timeout="500ms", **FIRST_LOOK_ON_SPARK)
     assert ["indeterminate: bookie_silent", "sound"] == outcome.standings(1, 2)
     assert [Kind.BOOKIE_SILENT_YET_REGISTERED] == outcome.kinds
