@@ -41,8 +41,10 @@ BOOKIES = 4
 BOOKIE_SETTINGS: Mapping[str, object] = {"flushInterval": 1_000}
 REQUEST_TIMEOUT_S = 60.0
 """How long one request to the broker or the driver may take, in seconds, on a busy machine."""
-FOREVER = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
-BRIEFLY = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+Retention = Mapping[str, int]
+FOREVER: Retention = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+BRIEFLY_KEPT: Retention = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+"""Nothing is kept that no subscription needs."""
 WAIT_S = 60.0
 POLL_S = 0.1
 
@@ -98,13 +100,14 @@ class RealPulsar:
 
     # What operators do
 
-    def create_namespace(self, namespace: str) -> None:
+    def create_namespace(self, namespace: str, retention: Retention = FOREVER) -> None:
         """Create TENANT/NAMESPACE, and its tenant if need be; one bundle."""
         tenant = namespace.partition("/")[0]
         if tenant not in self._admin("GET", "tenants"):
             self._admin("PUT", f"tenants/{tenant}", {"allowedClusters": [CLUSTER]})
         bundles = {"numBundles": 1, "boundaries": ["0x00000000", "0xffffffff"]}
         self._admin("PUT", f"namespaces/{namespace}", {"replication_clusters": [CLUSTER], "bundles": bundles})
+        self._admin("POST", f"namespaces/{namespace}/retention", retention)
 
     def create_partitioned(self, topic: str, partitions: int) -> None:
         """Create a topic of several partitions."""
@@ -124,10 +127,15 @@ class RealPulsar:
         schema = {"type": "JSON", "schema": json.dumps(record), "properties": {}}
         self._admin("POST", f"schemas/{topic.removeprefix('persistent://')}/schema", schema)
 
+    def managed_ledger_info(self, topic: str) -> dict[str, Any]:
+        """How Pulsar itself reads the metadata of a topic: `ledgers`, and `cursors` with their `markDelete`."""
+        said: dict[str, Any] = self._admin("GET", f"{_path(topic)}/internal-info")
+        return said
+
     def trim(self, topic: str) -> None:
         """Drop the topic's ledgers that no subscription needs, and wait until Pulsar's metadata names one only."""
         namespace = "/".join(parse_topic(topic)[::2][:2])
-        self._admin("POST", f"namespaces/{namespace}/retention", BRIEFLY)
+        self._admin("POST", f"namespaces/{namespace}/retention", BRIEFLY_KEPT)
         deadline = time.monotonic() + WAIT_S
         while len(self.data_ledgers(topic)) > 1:
             self._admin("POST", f"{_path(topic)}/trim")
