@@ -82,6 +82,21 @@ def conditions(topic: Json) -> dict[int, str]:
     return {one["ledger_id"]: one["condition"] for one in topic["ledgers"] if one["condition"] not in fine}
 
 
+def test_every_data_ledger_is_as_the_broker_says(pulsar: RealPulsar, told: Told) -> None:
+    """What Pulsar recorded of the ledgers that it closed is what BookKeeper has, but of the one that was cut short.
+
+    Of the newest one it recorded nothing, although unloading closed it.
+    """
+    for topic in (told.sound, told.one_copy, told.without_copy, told.short):
+        *recorded, newest = pulsar.data_ledgers(topic)
+        assert (None, MESSAGES - 201) == (newest.entries, read_metadata(pulsar, newest.ledger_id).last_entry_id)
+        for one in recorded:
+            is_cut = one.ledger_id == told.first(told.short)
+            last = read_metadata(pulsar, one.ledger_id).last_entry_id
+            assert (KEPT if is_cut else one.entries) == (last or 0) + 1
+    assert 2 == len(holders(pulsar, told.first(told.without_copy), LOST_ENTRY))
+
+
 def test_a_sound_topic_is_readable_for_each_subscription(topics: dict[str, Json], told: Told) -> None:
     """Unloaded: its ledgers are closed, and ZooKeeper has the positions of its subscriptions."""
     topic = topics[told.sound]
@@ -212,20 +227,6 @@ def test_without_listers_no_sound_ledger_is_accused(pulsar: RealPulsar, told: To
         assert {one["ledger_id"] for one in by_name[topic]["ledgers"] if one["standing"] == "violated"} <= {damaged}
 
 
-def test_pulsar_reads_what_is_said_to_be_readable_and_nothing_else(
-    pulsar: RealPulsar, told: Told, topics: dict[str, Json], outcome: Outcome
-) -> None:
-    """The truth, from a reader that begins with the first message. Pulsar skips what a cut took, and says nothing.
-
-    It reads after all audits: what it reads makes bookies cache what is behind it in the log, lost entries too.
-    """
-    print({name: pulsar.read(name) for name in told.ledgers if "shop/orders" in name})
-    assert (MESSAGES, True) == pulsar.read(told.sound)
-    assert (MESSAGES, True) == pulsar.read(told.one_copy)
-    assert (0, False) == pulsar.read(told.missing)
-    assert (MESSAGES - 100 + KEPT, True) == pulsar.read(told.short)
-
-
 def test_what_is_trimmed_between_two_looks_is_not_missing(pulsar: RealPulsar, told: Told, topics: dict[str, Json]) -> None:
     """The broker takes a ledger out of the topic, then deletes it: here while its deletion looks like a loss."""
     topic = told.trimmed
@@ -248,18 +249,3 @@ def test_pulsar_reads_what_is_said_to_be_readable_and_nothing_else(
     assert (MESSAGES, True) == pulsar.read(told.one_copy)
     assert (0, False) == pulsar.read(told.missing)
     assert (MESSAGES - 100 + KEPT, True) == pulsar.read(told.short)
-
-
-def test_every_data_ledger_is_as_the_broker_says(pulsar: RealPulsar, told: Told) -> None:
-    """What Pulsar recorded of the ledgers that it closed is what BookKeeper has, but of the one that was cut short.
-
-    Of the newest one it recorded nothing, although unloading closed it.
-    """
-    for topic in (told.sound, told.one_copy, told.without_copy, told.short):
-        *recorded, newest = pulsar.data_ledgers(topic)
-        assert (None, MESSAGES - 201) == (newest.entries, read_metadata(pulsar, newest.ledger_id).last_entry_id)
-        for one in recorded:
-            is_cut = one.ledger_id == told.first(told.short)
-            last = read_metadata(pulsar, one.ledger_id).last_entry_id
-            assert (KEPT if is_cut else one.entries) == (last or 0) + 1
-    assert 2 == len(holders(pulsar, told.first(told.without_copy), LOST_ENTRY))
