@@ -82,13 +82,13 @@ def lose_copies(pulsar: RealPulsar, lost: Mapping[BookieId, Mapping[LedgerId, st
         pulsar.unindex(bookie_id, entries)
 
 
-def listed_entries(address: str, ledger_id: LedgerId) -> set[EntryId]:
-    """The entries that a lister lists of a ledger; none where it answers with an error."""
+def listed_entries(address: str, ledger_id: LedgerId) -> set[EntryId] | None:
+    """The entries that a lister lists of a ledger; None where it answers with an error, which is doubt."""
     host, _, port = address.rpartition(":")
     with RawBookie(host, int(port)) as connection:
         response = connection.ask(list_request(ledger_id, connection.next_txn_id()))
     if status_name(response.status) != "EOK":
-        return set()
+        return None
     payload = response.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger
     return set(entry_ids(entry_availability.groups_of(entry_availability.decode(payload, GROUPS_MAX).groups)))
 
