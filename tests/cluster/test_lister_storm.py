@@ -145,6 +145,6 @@ def signs_of_storm(pulsar: RealPulsar) -> tuple[int, int]:
     files, logs = [], []
     for bookie_id in pulsar.cluster.bookie_ids:
         current = pulsar.cluster.directory(bookie_id) / "ledgers" / "current"
-        files.append(max(int(path.stem) for path in (current / "locations").glob("*.sst")))
-        logs.append(min(int(path.stem, 16) for path in current.glob("*.log")))
+        files.append(max((int(path.stem) for path in (current / "locations").glob("*.sst")), default=0))
+        logs.append(min((int(path.stem, 16) for path in current.glob("*.log")), default=0))
     return min(files), min(logs)
