@@ -171,6 +171,8 @@ def _ledger_words(ledger: Mapping[str, Any]) -> str:
         said += f"; lost: {_lost_words(ledger)}"
     if ledger["detail"]:
         said += f" ({printable(ledger['detail'], 300)})"
+    if ledger["condition"] == Condition.TRUNCATED and ledger["role"] == Role.DATA:
+        said += "; a broker that opens the ledger skips them without an error"
     if ledger["condition"] == Condition.MISSING and ledger["role"] == Role.CURSOR:
         said += (
             "; when it next loads the topic, the broker falls back to the position in ZooKeeper and delivers again what was "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,13 +51,17 @@ def start_zookeeper(jars: Path, directory: Path, port: int) -> JavaProcess:
 
 @dataclass
 class RealBookie:
-    """One bookie: its id, its port (kept over restarts), its storage, its folders, and its process when it has one."""
+    """One bookie: its id, its port (kept over restarts), its storage, its folders, and its process when it has one.
+
+    `settings` are of its configuration, beside those that `write_config` makes, or in their place.
+    """
 
     bookie_id: str
     storage: str
     directory: Path
     metadata_service_uri: str
     port: int = field(default_factory=free_port)
+    settings: Mapping[str, object] = field(default_factory=dict)
     process: JavaProcess | None = None
 
     @property
@@ -92,6 +97,7 @@ class RealBookie:
             "dbStorage_writeCacheMaxSizeMb": 32,
             "dbStorage_readAheadCacheMaxSizeMb": 32,
             "forceReadOnlyBookie": str(read_only).lower(),
+            **self.settings,
         }
         self.config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 

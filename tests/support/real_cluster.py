@@ -14,8 +14,9 @@ Methods are named as in `auditor.sandbox.cluster.SandboxCluster` where they mean
 sandbox made with `named=True` has the same bookie ids, `b1` ... `bN` (BookKeeper's `bookieId` setting). What differs: here
 `hold` adds to what the bookie holds, one entry can't be deleted (`wipe` the bookie and `hold` all but that one, or never send
 it), and registrations are the bookies' own. `storage` is one class name for all, or one a bookie: SortedLedgerStorage,
-InterleavedLedgerStorage, DbLedgerStorage. Entries carry a right digest of the ledger's digest type (CRC32C where its znode
-was not written before), so they read back sound. Entries of a ledger without a znode are collected after an hour, not before.
+InterleavedLedgerStorage, DbLedgerStorage. `settings` go into each bookie's configuration. Entries carry a right digest of the
+ledger's digest type (CRC32C where its znode was not written before), so they read back sound. Entries of a ledger without a
+znode are collected after an hour, not before.
 
 What a test can do to a bookie: `stop_bookie` (killed, its registration stays: registered, yet silent), `kill_bookie` (killed;
 its registration goes by itself after the session time-out, 4 s), `lose_bookie` (killed, unregistered, no cookie unless
@@ -33,7 +34,7 @@ from __future__ import annotations
 import re
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -62,7 +63,13 @@ ZOOKEEPER_SESSION_S = 30.0
 class RealCluster(RealLedgers):
     """See the module. Everything is started by the constructor, stopped by `stop` or at the end of `with`."""
 
-    def __init__(self, workdir: Path, bookies: int = 4, storage: str | Sequence[str] = "SortedLedgerStorage") -> None:
+    def __init__(
+        self,
+        workdir: Path,
+        bookies: int = 4,
+        storage: str | Sequence[str] = "SortedLedgerStorage",
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
         storages = [storage] * bookies if isinstance(storage, str) else list(storage)
         assert len(storages) == bookies, f"{bookies} bookies and {len(storages)} storages"
         self._jars = bookkeeper_jars()
@@ -71,7 +78,7 @@ class RealCluster(RealLedgers):
         self.zookeeper_hosts = f"127.0.0.1:{port}"
         self.metadata_service_uri = f"zk+{self.layout.value}://{self.zookeeper_hosts}{self.root}"
         self._bookies = {
-            name: RealBookie(name, kind, workdir / name, self.metadata_service_uri)
+            name: RealBookie(name, kind, workdir / name, self.metadata_service_uri, settings=settings or {})
             for name, kind in ((f"b{number}", kind) for number, kind in enumerate(storages, start=1))
         }
         copy_new_cluster(self._jars, workdir / "zookeeper")

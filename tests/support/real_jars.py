@@ -1,6 +1,6 @@
-"""The jars of a real BookKeeper, resolved once by Maven and kept under the project's `.cache/`.
+"""The jars of a real BookKeeper and a real Pulsar, resolved once by Maven and kept under the project's `.cache/`.
 
-The cache is keyed on the hash of `tests/cluster/bookkeeper/pom.xml` and lists every jar with its size, so a half-filled or
+Each cache is keyed on the hash of its pom below `tests/cluster/` and lists every jar with its size, so a half-filled or
 outdated folder is made again. A lock file keeps two test runs from filling it at once.
 """
 
@@ -16,9 +16,11 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[2]
 POM = PROJECT / "tests" / "cluster" / "bookkeeper" / "pom.xml"
 CACHE = PROJECT / ".cache" / "bookkeeper-4.17.2"
+PULSAR_POM = PROJECT / "tests" / "cluster" / "pulsar" / "pom.xml"
+PULSAR_CACHE = PROJECT / ".cache" / "pulsar-4.0.7"
 STAMP = "complete.json"
 MAVEN_TIMEOUT_S = 600
-"""How long Maven may take to fetch about 100 MB, in seconds."""
+"""How long Maven may take to fetch 100 MB (BookKeeper) or 220 MB (Pulsar), in seconds."""
 
 
 def missing_tools() -> str | None:
@@ -30,33 +32,42 @@ def missing_tools() -> str | None:
 
 
 def bookkeeper_jars() -> Path:
-    """The folder of jars, filled by `mvn dependency:copy-dependencies` when it is not complete: 20-60 s, once."""
-    CACHE.parent.mkdir(parents=True, exist_ok=True)
-    with (CACHE.parent / f"{CACHE.name}.lock").open("w") as lock:
+    """The folder of BookKeeper's jars, filled by Maven when it is not complete: 20-60 s, once."""
+    return _complete(CACHE, POM)
+
+
+def pulsar_jars() -> Path:
+    """The folder of Pulsar's jars, filled by Maven when it is not complete: 30-90 s, once."""
+    return _complete(PULSAR_CACHE, PULSAR_POM)
+
+
+def _complete(cache: Path, pom: Path) -> Path:
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    with (cache.parent / f"{cache.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also when this process dies
-        if not _is_complete():
-            _resolve()
-    assert _is_complete(), f"{CACHE} is still not complete after Maven ran: remove it and run again"
-    return CACHE / "lib"
+        if not _is_complete(cache, pom):
+            _resolve(cache, pom)
+    assert _is_complete(cache, pom), f"{cache} is still not complete after Maven ran: remove it and run again"
+    return cache / "lib"
 
 
-def _inventory() -> dict[str, object]:
-    jars = {jar.name: jar.stat().st_size for jar in sorted((CACHE / "lib").glob("*.jar"))}
-    return {"pom_sha256": hashlib.sha256(POM.read_bytes()).hexdigest(), "jars": jars}
+def _inventory(cache: Path, pom: Path) -> dict[str, object]:
+    jars = {jar.name: jar.stat().st_size for jar in sorted((cache / "lib").glob("*.jar"))}
+    return {"pom_sha256": hashlib.sha256(pom.read_bytes()).hexdigest(), "jars": jars}
 
 
-def _is_complete() -> bool:
-    stamp = CACHE / STAMP
-    return stamp.is_file() and json.loads(stamp.read_text()) == _inventory()
+def _is_complete(cache: Path, pom: Path) -> bool:
+    stamp = cache / STAMP
+    return stamp.is_file() and json.loads(stamp.read_text()) == _inventory(cache, pom)
 
 
-def _resolve() -> None:
-    shutil.rmtree(CACHE, ignore_errors=True)
-    CACHE.mkdir()
-    command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={CACHE / 'lib'}"]
+def _resolve(cache: Path, pom: Path) -> None:
+    shutil.rmtree(cache, ignore_errors=True)
+    cache.mkdir()
+    command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={cache / 'lib'}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False)
     if done.returncode != 0:
         raise RuntimeError(
-            f"Maven could not fetch BookKeeper's jars (exit {done.returncode}): {(done.stdout + done.stderr)[-2000:]}"
+            f"Maven could not fetch the jars that {pom} names (exit {done.returncode}): {(done.stdout + done.stderr)[-2000:]}"
         )
-    (CACHE / STAMP).write_text(json.dumps(_inventory(), indent=1))
+    (cache / STAMP).write_text(json.dumps(_inventory(cache, pom), indent=1))

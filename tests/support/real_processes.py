@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 import random
+import select
 import signal
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +20,8 @@ STOP_WAIT_S = 20.0
 """How long a killed process may take to be gone, in seconds."""
 LOG_TAIL_BYTES = 3000
 """How much of a process's log an error shows."""
+READ_BYTES = 2**16
+"""How much of an answer is read at once."""
 PORT_FIRST, PORT_LAST = 20_000, 32_000
 """Below Linux's ephemeral ports, so that no outgoing connection takes one between choosing and listening."""
 PORT_TRIES_MAX = 200
@@ -44,10 +48,18 @@ def free_port() -> int:
 class JavaProcess:
     """One JVM with its log file. It is killed by the kernel when the process that started it dies."""
 
-    def __init__(self, name: str, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        *,
+        answers: bool = False,
+    ) -> None:
         self.name = name
         self.log = log
-        self._process = _spawn(command, log, environment)
+        self._process = _spawn(command, log, environment, answers)
 
     @property
     def pid(self) -> int:
@@ -89,17 +101,64 @@ class JavaProcess:
             raise RuntimeError(f"{self.name} exited with {code}; the end of {self.log}:\n{self.log_tail()}")
 
 
+class JavaConversation(JavaProcess):
+    """A JVM that answers each line on its stdin with a line on its stdout. Its stderr is the log."""
+
+    def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
+        super().__init__(name, command, log, answers=True)
+        self._received = b""
+
+    def ask(self, line: str, wait_s: float) -> str:
+        """Send a line and return the answer."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(line.encode() + b"\n")
+        self._process.stdin.flush()
+        return self.receive(wait_s)
+
+    def receive(self, wait_s: float) -> str:
+        """Return the next line that it says. Raises TimeoutError, and RuntimeError when it has exited."""
+        assert self._process.stdout is not None
+        deadline = time.monotonic() + wait_s
+        while b"\n" not in self._received:
+            ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise TimeoutError(f"{self.name} did not answer within {wait_s:g} s; the end of {self.log}:\n{self.log_tail()}")
+            more = os.read(self._process.stdout.fileno(), READ_BYTES)
+            if not more:
+                self._process.wait(STOP_WAIT_S)
+                self.assert_running()
+            self._received += more
+        line, _, self._received = self._received.partition(b"\n")
+        return line.decode()
+
+    def kill(self) -> None:
+        """As any; and close the pipes."""
+        super().kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
 def archive_of(jars: Path) -> Path:
     """Where the class-data archive of these jars is, once `real_archive.make_archive` has made it."""
     return jars.parent / "classes.jsa"
 
 
 def java_command(
-    jars: Path, main_class: str, *arguments: str, heap: str, log4j2: Path, flag: str = "", temporary: Path | None = None
+    jars: Path,
+    main_class: str,
+    *arguments: str,
+    heap: str,
+    log4j2: Path,
+    flag: str = "",
+    temporary: Path | None = None,
+    opens: Sequence[str] = (),
+    classes: Path | None = None,
 ) -> list[str]:
     """Return the command line of a small JVM on these jars.
 
     `flag` is one more for the JVM itself. `temporary` is where it unpacks its native libraries: a killed JVM leaves them.
+    `opens` are packages of the JDK that it needs open, `classes` a folder of classes behind the jars.
     """
     archive = archive_of(jars)
     shared = [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"] if archive.exists() else []
@@ -108,25 +167,26 @@ def java_command(
         *JVM_FLAGS,
         *([flag] if flag else shared),
         *([f"-Djava.io.tmpdir={temporary}"] if temporary else []),
+        *(word for package in opens for word in ("--add-opens", f"{package}=ALL-UNNAMED")),
         f"-Xmx{heap}",
         f"-Dlog4j2.configurationFile={log4j2}",
         "-cp",
-        f"{jars}/*",
+        f"{jars}/*:{classes}" if classes else f"{jars}/*",
         main_class,
         *arguments,
     ]
 
 
-def _spawn(command: Sequence[str], log: Path, environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
+def _spawn(command: Sequence[str], log: Path, environment: Mapping[str, str] | None, answers: bool) -> subprocess.Popen[bytes]:
     # PR_SET_PDEATHSIG fires when the *thread* that forked ends, so a pool thread would take its JVM with it.
     assert threading.current_thread() is threading.main_thread(), "start Java processes from the main thread only"
     parent = os.getpid()
     with log.open("ab") as out:
         return subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
+            stdin=subprocess.PIPE if answers else subprocess.DEVNULL,
+            stdout=subprocess.PIPE if answers else out,
+            stderr=out,
             env=None if environment is None else dict(environment),
             start_new_session=True,  # Ctrl-C ends the tests, and their teardown ends this
             preexec_fn=lambda: _die_with(parent),

@@ -132,3 +132,10 @@ def test_copies_that_are_assumed_are_said():
     """Where bookies cannot list, most copies rest on a sample."""
     said = text(topic(), copies={"expected": 100, "listed": 0, "read": 4, "assumed": 96}, verified_ratio=0.04)
     assert "96 are assumed from a sample" in said
+
+
+def test_a_truncated_ledger_is_said_to_be_skipped_in_silence():
+    """Pulsar takes the end of a ledger from BookKeeper: it does not stop at what was cut off."""
+    said = " ".join(text(topic(ledgers=[ledger(1, Condition.TRUNCATED, lost=[[60, 99]])])).split())
+    assert "1 (data): its metadata ends before the entries that the topic recorded; lost: entries 60-99; " in said
+    assert "a broker that opens the ledger skips them without an error" in said

@@ -1,0 +1,251 @@
+"""A real Pulsar on real DbLedgerStorage bookies with listers: what `auditor topic` and `auditor run` say of its topics.
+
+One cluster for the whole file, with every story of `support.pulsar_stories` beside sound topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.audits import Json, Outcome, Pauses, accounted, audit, audit_topics
+from support.listers import listers_of
+from support.pulsar_stories import (
+    BEHIND,
+    BEYOND,
+    COMPRESSIONS,
+    KEPT,
+    LATE,
+    LOST_ENTRY,
+    MESSAGES,
+    Told,
+    await_listed,
+    holders,
+    read_metadata,
+    tell_topics,
+)
+from support.real_pulsar import RealPulsar
+
+from auditor.model.finding import Kind
+
+pytestmark = [pytest.mark.real, pytest.mark.spark]
+
+MAGIC = b"Gx"
+"""What compressed metadata begins with."""
+
+
+@pytest.fixture(scope="module")
+def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPulsar]:
+    """One broker, four bookies."""
+    with RealPulsar(tmp_path_factory.mktemp("pulsar")) as pulsar:
+        yield pulsar
+
+
+@pytest.fixture(scope="module")
+def told(pulsar: RealPulsar) -> Told:
+    """Every story, told."""
+    return tell_topics(pulsar)
+
+
+@pytest.fixture(scope="module")
+def listers(pulsar: RealPulsar, told: Told, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The map of a lister beside each bookie, once all is flushed."""
+    with listers_of(pulsar.cluster, tmp_path_factory.mktemp("map")) as found:
+        for topic in (told.sound, told.in_use, *told.compressed.values()):
+            await_listed(pulsar, found, told.ledgers[topic][-2])
+        yield found
+
+
+@pytest.fixture(scope="module")
+def topics(pulsar: RealPulsar, told: Told, listers: Path) -> dict[str, Json]:
+    """What `auditor topic` says of all topics at once, with listers, by name."""
+    outcome = audit_topics(pulsar, *told.all_topics, lister_map=str(listers))
+    assert (1, "VIOLATED") == (outcome.exit_code, outcome.summary["outcome"])
+    return {one["topic"]: one for one in outcome.summary["topics"]}
+
+
+@pytest.fixture(scope="module")
+def outcome(pulsar: RealPulsar, told: Told, listers: Path, spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """One run with listers."""
+    return accounted(audit(pulsar, tmp_path_factory.mktemp("run"), lister_map=str(listers)))
+
+
+def readings(topic: Json) -> dict[str, tuple[str, list[int] | None]]:
+    """What a topic says of each subscription: the answer, and the first loss."""
+    return {one["name"]: (one["answer"], one["first_loss"]) for one in topic["subscriptions"]}
+
+
+def conditions(topic: Json) -> dict[int, str]:
+    """The condition of each ledger of a topic that is neither sound nor open."""
+    fine = ("nothing_lost", "open", "offloaded")
+    return {one["ledger_id"]: one["condition"] for one in topic["ledgers"] if one["condition"] not in fine}
+
+
+def test_every_data_ledger_is_as_the_broker_says(pulsar: RealPulsar, told: Told) -> None:
+    """What Pulsar recorded of the ledgers that it closed is what BookKeeper has, but of the one that was cut short.
+
+    Of the newest one it recorded nothing, although unloading closed it.
+    """
+    for topic in (told.sound, told.one_copy, told.without_copy, told.short):
+        *recorded, newest = pulsar.data_ledgers(topic)
+        assert (None, MESSAGES - 201) == (newest.entries, read_metadata(pulsar, newest.ledger_id).last_entry_id)
+        for one in recorded:
+            is_cut = one.ledger_id == told.first(told.short)
+            last = read_metadata(pulsar, one.ledger_id).last_entry_id
+            assert (KEPT if is_cut else one.entries) == (last or 0) + 1
+    assert 2 == len(holders(pulsar, told.first(told.without_copy), LOST_ENTRY))
+
+
+def test_a_sound_topic_is_readable_for_each_subscription(topics: dict[str, Json], told: Told) -> None:
+    """Unloaded: its ledgers are closed, and ZooKeeper has the positions of its subscriptions."""
+    topic = topics[told.sound]
+    assert ("readable", {}, True) == (topic["answer"], conditions(topic), topic["is_complete"])
+    assert {BEHIND: ("readable", None), BEYOND: ("readable", None)} == readings(topic)
+    positions = {one["name"]: one["position"] for one in topic["subscriptions"]}
+    _, second, *_ = told.ledgers[told.sound]
+    assert [second, LATE - 101] == positions[BEYOND], "the last message acknowledged"
+
+
+def test_a_topic_in_use_is_readable(topics: dict[str, Json], told: Told) -> None:
+    """Its newest ledger is open, its cursors have ledgers of their own, its schema has two ledgers."""
+    topic = topics[told.in_use]
+    assert ("readable", {}) == (topic["answer"], conditions(topic))
+    roles = [one["role"] for one in topic["ledgers"]]
+    assert (3, 2) == (roles.count("data"), roles.count("schema")), roles
+    assert "cursor" in roles
+    assert 2 == len(topic["schemas"])
+
+
+def test_each_partition_of_a_topic_is_audited(topics: dict[str, Json], told: Told) -> None:
+    """Asked for the topic itself."""
+    found = {name: topics[name]["answer"] for name in topics if name.startswith(told.partitioned)}
+    assert {f"{told.partitioned}-partition-{number}": "readable" for number in (0, 1)} == found
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_compressed_metadata_is_read(pulsar: RealPulsar, topics: dict[str, Json], told: Told, compression: str) -> None:
+    """As Pulsar's own code compresses it: all data ledgers, and the subscription at its position."""
+    name = told.compressed[compression]
+    assert (compression != "NONE") == (pulsar.raw(name)[:2] == MAGIC)
+    topic = topics[name]
+    assert ("readable", [], {"half": ("readable", None)}) == (topic["answer"], topic["problems"], readings(topic))
+    data = [one["ledger_id"] for one in topic["ledgers"] if one["role"] == "data"]
+    assert list(told.ledgers[name]) == data
+    assert [data[1], 5] == topic["subscriptions"][0]["position"], "26 of 50 messages, 20 a ledger"
+
+
+def test_an_offloaded_ledger_that_was_deleted_is_not_missing(pulsar: RealPulsar, topics: dict[str, Json], told: Told) -> None:
+    """Pulsar deleted all but the newest ledger from BookKeeper, on purpose."""
+    topic = topics[told.offloaded]
+    *gone, newest = told.ledgers[told.offloaded]
+    assert all(pulsar.cluster.zk.exists(pulsar.cluster.ledger_path(ledger_id)) is None for ledger_id in gone)
+    assert {**dict.fromkeys(gone, "offloaded"), newest: "nothing_lost"} == {
+        one["ledger_id"]: one["condition"] for one in topic["ledgers"]
+    }
+    assert "readable" == topic["answer"]
+
+
+def test_a_deleted_ledger_is_said_to_be_missing(topics: dict[str, Json], told: Told) -> None:
+    """A subscription that is beyond it is not blocked."""
+    topic, ledger_id = topics[told.missing], told.first(told.missing)
+    assert {ledger_id: "missing"} == conditions(topic)
+    assert ("blocked", [ledger_id, 0]) == (topic["answer"], topic["first_loss"])
+    assert {BEHIND: ("blocked", [ledger_id, 0]), BEYOND: ("readable", None)} == readings(topic)
+
+
+def test_a_ledger_cut_short_is_said_to_be_truncated(topics: dict[str, Json], told: Told) -> None:
+    """BookKeeper's metadata alone looks sound; the topic knows how many entries it had."""
+    topic, ledger_id = topics[told.short], told.first(told.short)
+    assert {ledger_id: "truncated"} == conditions(topic)
+    assert [[[KEPT, 99]]] == [one["lost"] for one in topic["ledgers"] if one["ledger_id"] == ledger_id]
+    assert {BEHIND: ("blocked", [ledger_id, KEPT]), BEYOND: ("readable", None)} == readings(topic)
+
+
+def test_an_entry_that_no_index_has_blocks_those_behind_it(topics: dict[str, Json], told: Told) -> None:
+    """One of a hundred entries, in the middle, taken out of the index of both bookies."""
+    topic, ledger_id = topics[told.without_copy], told.first(told.without_copy)
+    assert {ledger_id: "entries_lost"} == conditions(topic)
+    assert {BEHIND: ("blocked", [ledger_id, LOST_ENTRY]), BEYOND: ("readable", None)} == readings(topic)
+
+
+def test_a_topic_in_use_is_possibly_blocked(topics: dict[str, Json], told: Told) -> None:
+    """While a subscription is in use its newest position is in a ledger that is not read."""
+    topic, ledger_id = topics[told.in_use_without_copy], told.first(told.in_use_without_copy)
+    assert {ledger_id: "entries_lost"} == conditions(topic)
+    assert ("possibly_blocked", [ledger_id, LOST_ENTRY]) == readings(topic)[BEYOND]
+
+
+def test_an_entry_with_one_copy_left_blocks_nobody(topics: dict[str, Json], told: Told) -> None:
+    """The ledger is violated, and the topic readable."""
+    topic, ledger_id = topics[told.one_copy], told.first(told.one_copy)
+    assert ("readable", {}) == (topic["answer"], conditions(topic))
+    assert ["violated"] == [one["standing"] for one in topic["ledgers"] if one["ledger_id"] == ledger_id]
+
+
+def test_a_run_finds_each_damaged_ledger_and_nothing_else(pulsar: RealPulsar, outcome: Outcome, told: Told) -> None:
+    """The very entries, among all ledgers of all topics."""
+    lost = [[LOST_ENTRY, LOST_ENTRY]]
+    expected = {
+        told.first(told.without_copy): (Kind.ENTRY_WITHOUT_REPLICA, lost),
+        told.first(told.in_use_without_copy): (Kind.ENTRY_WITHOUT_REPLICA, lost),
+        told.first(told.one_copy): (Kind.ENTRY_BELOW_ACK_QUORUM, lost),
+    }
+    found = {one["ledger_id"]: (Kind(one["kind"]), one["entries"]) for one in outcome.findings if one["severity"] != "info"}
+    assert expected == found
+    assert {"violated": len(expected), "indeterminate": 0} == {
+        word: outcome.summary["ledgers"][word] for word in ("violated", "indeterminate")
+    }
+
+
+def test_a_run_names_the_topic_of_each_damaged_ledger(outcome: Outcome, told: Told) -> None:
+    """From the custom metadata that Pulsar gives its ledgers."""
+    for topic in (told.without_copy, told.in_use_without_copy, told.one_copy):
+        owner = outcome.one(told.first(topic))["owner"]
+        assert ("pulsar", topic.removeprefix("persistent://").rpartition("/")[2]) == (
+            owner["application"],
+            owner["name"].rpartition("/")[2],
+        )
+
+
+def test_entries_behind_a_cut_are_seen(outcome: Outcome, told: Told) -> None:
+    """Without the topic, BookKeeper has this one trace of the cut: bookies hold entries beyond the end."""
+    found = outcome.one(told.first(told.short))
+    assert (Kind.ENTRIES_BEYOND_END, "info") == (Kind(found["kind"]), found["severity"])
+
+
+def test_without_listers_no_sound_ledger_is_accused(pulsar: RealPulsar, told: Told, topics: dict[str, Json]) -> None:
+    """Bookies are probed: single entries in the middle may be missed, and what was not read is said to be assumed."""
+    probed = audit_topics(pulsar, told.sound, told.without_copy, told.one_copy, told.missing)
+    assert 0 < probed.summary["copies"]["assumed"]
+    by_name = {one["topic"]: one for one in probed.summary["topics"]}
+    assert ("readable", {}) == (by_name[told.sound]["answer"], conditions(by_name[told.sound]))
+    assert {told.first(told.missing): "missing"} == conditions(by_name[told.missing])
+    for topic in (told.without_copy, told.one_copy):
+        damaged = told.first(topic)
+        assert set(conditions(by_name[topic])) <= {damaged}
+        assert {one["ledger_id"] for one in by_name[topic]["ledgers"] if one["standing"] == "violated"} <= {damaged}
+
+
+def test_what_is_trimmed_between_two_looks_is_not_missing(pulsar: RealPulsar, told: Told, topics: dict[str, Json]) -> None:
+    """The broker takes a ledger out of the topic, then deletes it: here while its deletion looks like a loss."""
+    topic = told.trimmed
+    first = pulsar.data_ledgers(topic)[0].ledger_id
+    pulsar.cluster.delete_ledger(first)
+    stop = Pauses(lambda _: pulsar.trim(topic))
+    trimmed = audit_topics(pulsar, topic, stop=stop, second_look_delay="1s")
+    (one,) = trimmed.summary["topics"]
+    assert (True, "readable", {}) == (bool(trimmed.pauses_s), one["answer"], conditions(one))
+
+
+def test_pulsar_reads_what_is_said_to_be_readable_and_nothing_else(
+    pulsar: RealPulsar, told: Told, topics: dict[str, Json], outcome: Outcome
+) -> None:
+    """The truth, from a reader that begins with the first message. Pulsar skips what a cut took, and says nothing.
+
+    It reads after all audits: what it reads makes bookies cache what is behind it in the log, lost entries too.
+    """
+    assert (MESSAGES, True) == pulsar.read(told.sound)
+    assert (MESSAGES, True) == pulsar.read(told.one_copy)
+    assert (0, False) == pulsar.read(told.missing)
+    assert (MESSAGES - 100 + KEPT, True) == pulsar.read(told.short)

@@ -1,0 +1,254 @@
+"""A real Pulsar for tests: a broker on real DbLedgerStorage bookies, and Pulsar's own client and managed ledgers.
+
+    with RealPulsar(tmp_path) as pulsar:                                       # 15-20 s on two cores
+        pulsar.create_namespace("shop/orders")
+        topic = "persistent://shop/orders/eu"
+        pulsar.produce(topic, 250)                                             # 100 entries a ledger
+        pulsar.subscribe(topic, "billing")                                     # from the first message on
+        pulsar.skip(topic, "billing", 120)                                     # acknowledges them
+        pulsar.data_ledgers(topic)                                             # as Pulsar's metadata names them
+        pulsar.unindex("b1", {ledger: "50"})                                   # gone from b1's index
+        pulsar.cluster                                                         # the RealCluster below it: what audits are given
+
+Each server is a JVM of its own, on loopback, on free ports, and ends with `stop` or with the process that started it.
+Bookies flush every second, so that listers list within one. Everything a broker writes stays until a test removes it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from support.raw_bookie import read_request, status_name
+from support.real_broker import CLUSTER, RealBroker, start_broker, start_driver
+from support.real_cluster import RealCluster
+from support.real_jars import pulsar_jars
+from support.real_processes import JavaConversation
+
+from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.topic import Cursor, DataLedger, SchemaVersion
+from auditor.sandbox import notation
+from auditor.wire.managed_ledger import decode_cursor, decode_managed_ledger, decode_schemas
+from auditor.wire.topic_paths import encode_name, parse_topic, schema_path, topic_path
+
+BOOKIES = 4
+BOOKIE_SETTINGS: Mapping[str, object] = {"flushInterval": 1_000}
+REQUEST_TIMEOUT_S = 60.0
+"""How long one request to the broker or the driver may take, in seconds, on a busy machine."""
+Retention = Mapping[str, int]
+FOREVER: Retention = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+BRIEFLY_KEPT: Retention = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+"""Nothing is kept that no subscription needs."""
+WAIT_S = 60.0
+POLL_S = 0.1
+
+
+class BrokerRefused(AssertionError):
+    """The broker answered a request of a test with an error."""
+
+
+class RealPulsar:
+    """See the module. Everything is started by the constructor, stopped by `stop` or at the end of `with`."""
+
+    def __init__(
+        self,
+        workdir: Path,
+        broker_settings: Mapping[str, object] | None = None,
+        bookie_settings: Mapping[str, object] | None = None,
+    ) -> None:
+        self._jars = pulsar_jars()
+        self._driver: JavaConversation | None = None
+        bookies = {**BOOKIE_SETTINGS, **(bookie_settings or {})}
+        self.cluster = RealCluster(workdir, BOOKIES, "DbLedgerStorage", bookies)
+        self._broker = RealBroker(workdir / "broker", self.cluster.zookeeper_hosts)
+        try:
+            start_broker(self._jars, self._broker, broker_settings or {})
+            self._admin("PUT", f"clusters/{CLUSTER}", {"brokerServiceUrl": self._broker.service_url})
+            self._driver = start_driver(self._jars, workdir / "broker", self._broker)
+        except BaseException:
+            self.stop()
+            raise
+
+    def __enter__(self) -> RealPulsar:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End every process and see that it is gone."""
+        if self._driver is not None:
+            self._driver.kill()
+        self._broker.kill()
+        self.cluster.stop()
+
+    @property
+    def metadata_service_uri(self) -> str:
+        """What an audit is given."""
+        return self.cluster.metadata_service_uri
+
+    def restart_broker(self, **settings: object) -> None:
+        """End the broker, which closes its ledgers, and start it with these settings. 5-10 s."""
+        self._broker.end()
+        self._broker.start(self._jars, settings)
+
+    # What operators do
+
+    def create_namespace(self, namespace: str, retention: Retention = FOREVER) -> None:
+        """Create TENANT/NAMESPACE, and its tenant if need be; one bundle."""
+        tenant = namespace.partition("/")[0]
+        if tenant not in self._admin("GET", "tenants"):
+            self._admin("PUT", f"tenants/{tenant}", {"allowedClusters": [CLUSTER]})
+        bundles = {"numBundles": 1, "boundaries": ["0x00000000", "0xffffffff"]}
+        self._admin("PUT", f"namespaces/{namespace}", {"replication_clusters": [CLUSTER], "bundles": bundles})
+        self._admin("POST", f"namespaces/{namespace}/retention", retention)
+
+    def create_partitioned(self, topic: str, partitions: int) -> None:
+        """Create a topic of several partitions."""
+        self._admin("PUT", f"{_path(topic)}/partitions", partitions)
+
+    def subscribe(self, topic: str, subscription: str) -> None:
+        """Create a subscription at the first message."""
+        self._admin("PUT", f"{_path(topic)}/subscription/{encode_name(subscription)}", {"ledgerId": -1, "entryId": -1})
+
+    def skip(self, topic: str, subscription: str, messages: int) -> None:
+        """Acknowledge the next messages of a subscription."""
+        self._admin("POST", f"{_path(topic)}/subscription/{encode_name(subscription)}/skip/{messages}")
+
+    def add_schema(self, topic: str, *fields: str) -> None:
+        """Register a JSON schema with these optional text fields: another version of it if it has one."""
+        record = {"type": "record", "name": "Order", "fields": [_text_field(name) for name in fields]}
+        schema = {"type": "JSON", "schema": json.dumps(record), "properties": {}}
+        self._admin("POST", f"schemas/{topic.removeprefix('persistent://')}/schema", schema)
+
+    def managed_ledger_info(self, topic: str) -> dict[str, Any]:
+        """How Pulsar itself reads the metadata of a topic: `ledgers`, and `cursors` with their `markDelete`."""
+        said: dict[str, Any] = self._admin("GET", f"{_path(topic)}/internal-info")
+        return said
+
+    def trim(self, topic: str) -> None:
+        """Drop the topic's ledgers that no subscription needs, and wait until Pulsar's metadata names one only."""
+        namespace = "/".join(parse_topic(topic)[::2][:2])
+        self._admin("POST", f"namespaces/{namespace}/retention", BRIEFLY_KEPT)
+        deadline = time.monotonic() + WAIT_S
+        while len(self.data_ledgers(topic)) > 1:
+            self._admin("POST", f"{_path(topic)}/trim")
+            assert time.monotonic() < deadline, f"{topic} still has {self.data_ledgers(topic)}"
+            time.sleep(POLL_S)
+        self._admin("POST", f"namespaces/{namespace}/retention", FOREVER)
+
+    def unload(self, topic: str) -> None:
+        """Have the broker let go of a topic: it closes its ledgers. The next use loads it again."""
+        self._admin("PUT", f"{_path(topic)}/unload")
+
+    # What clients do
+
+    def produce(self, topic: str, count: int, size_bytes: int = 100) -> None:
+        """Write messages, an entry each."""
+        self._ask(f"produce {topic} {count} {size_bytes}")
+
+    def acknowledge(self, topic: str, subscription: str, *numbers: int) -> None:
+        """Acknowledge these messages, counted from the subscription's position on, one by one."""
+        self._ask(f"acknowledge {topic} {subscription} {','.join(map(str, numbers))}")
+
+    def read(self, topic: str, patience_ms: int = 3_000) -> tuple[int, bool]:
+        """Read from the first message on; returns how many came, and whether the end was reached."""
+        count, how = self._ask(f"read {topic} {patience_ms}").split()
+        return int(count), how == "end"
+
+    # What brokers leave
+
+    def manage(self, topic: str, compression: str, entries: int, *, offload: bool = False) -> tuple[LedgerId, ...]:
+        """Write a topic as a broker with this compression of metadata does, 20 entries a ledger, and let go of it.
+
+        It has a subscription `half`. With `offload` all but its newest ledger are offloaded, and deleted from
+        BookKeeper at once. Returns its ledgers.
+        """
+        said = self._ask(f"manage {_managed(topic)} {compression} {entries}{' offload' if offload else ''}")
+        return tuple(map(int, said.split(",")))
+
+    def strand(self, topic: str, entries: int) -> LedgerId:
+        """Write a ledger of a topic that the topic's metadata never names, as a broker does that dies in between."""
+        return int(self._ask(f"strand {_managed(topic)} {entries}"))
+
+    def data_ledgers(self, topic: str) -> tuple[DataLedger, ...]:
+        """The ledgers that Pulsar's metadata names, oldest first."""
+        return decode_managed_ledger(self.raw(topic)).ledgers
+
+    def cursor(self, topic: str, subscription: str) -> Cursor:
+        """A subscription as Pulsar's metadata has it."""
+        data, _ = self.cluster.zk.get(f"{topic_path(parse_topic(topic))}/{encode_name(subscription)}")
+        return decode_cursor(data)
+
+    def schemas(self, topic: str) -> tuple[SchemaVersion, ...]:
+        """The versions of a topic's schema."""
+        data, _ = self.cluster.zk.get(schema_path(parse_topic(topic)))
+        return decode_schemas(data)
+
+    def raw(self, topic: str) -> bytes:
+        """The znode of a topic."""
+        data, _ = self.cluster.zk.get(topic_path(parse_topic(topic)))
+        return bytes(data)
+
+    # What happens to bookies
+
+    def unindex(self, bookie_id: BookieId, lost: Mapping[LedgerId, str]) -> None:
+        """Stop a bookie, take entries (`"4 7-9"` of a ledger) out of its index, and start it again. 4-8 s.
+
+        They were written some flush intervals ago, or the journal brings them back, which fails.
+        """
+        directory = self.cluster.end_bookie(bookie_id)
+        for ledger_id, runs in lost.items():
+            for first, last in notation.holds(runs):
+                at = directory / "ledgers" / "current" / "locations"
+                removed = int(self._ask(f"unindex {at} {ledger_id} {first} {last}"))
+                assert removed > 0, f"{bookie_id} holds nothing of {runs} of ledger {ledger_id}"
+        self.cluster.start_bookie(bookie_id)
+        for ledger_id, runs in lost.items():
+            for first, _ in notation.holds(runs):
+                said = self._read(bookie_id, ledger_id, first)
+                assert said == "ENOENTRY", f"{bookie_id} says {said} of entry {first} of ledger {ledger_id}"
+
+    def _read(self, bookie_id: BookieId, ledger_id: LedgerId, entry_id: EntryId) -> str:
+        """What a bookie says of an entry. One that is absent makes it cache nothing."""
+        with self.cluster.connect(bookie_id) as connection:
+            return status_name(connection.ask(read_request(ledger_id, entry_id, connection.next_txn_id())).status)
+
+    def _ask(self, command: str) -> str:
+        assert self._driver is not None
+        word, _, said = self._driver.ask(command, REQUEST_TIMEOUT_S).partition(" ")
+        assert word == "ok", f"{command}: {said}; {self._driver.log_tail()}"
+        return said
+
+    def _admin(self, method: str, path: str, body: object = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self._broker.admin_url}/{path}", data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=REQUEST_TIMEOUT_S) as response:
+                said = response.read()
+        except urllib.error.HTTPError as error:
+            raise BrokerRefused(f"{method} {path}: {error.code} {error.read().decode(errors='replace')[:500]}") from None
+        return json.loads(said) if said else None
+
+
+def _path(topic: str) -> str:
+    """The path of a topic in the REST interface."""
+    name = parse_topic(topic)
+    return f"persistent/{name.tenant}/{name.namespace}/{encode_name(name.local_name)}"
+
+
+def _managed(topic: str) -> str:
+    """A topic as managed ledgers name it."""
+    name = parse_topic(topic)
+    return f"{name.tenant}/{name.namespace}/persistent/{encode_name(name.local_name)}"
+
+
+def _text_field(name: str) -> dict[str, object]:
+    return {"name": name, "type": ["null", "string"], "default": None}
