@@ -35,6 +35,26 @@ class LedgerEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Sweep:
+    """Which entries of a bookie that cannot list are read by rank, besides those of `probe_entries`.
+
+    The entries of one ledger that the bookie should hold have the ranks 0, 1, 2 ... in ascending
+    order. Of every `step` consecutive ones, one is read. Runs with one `seed` and other turns read
+    other ranks, and all runs with `step` consecutive turns read every rank
+    (docs/soundness.md#a-sweep).
+    """
+
+    seed: int = 0
+    """The seed of the series of runs that this run belongs to: it says where counting starts."""
+    turn: int = 0
+    """The number of the run in its series, from 0."""
+    budget: int = 0
+    """Maximum of entries read by rank on one bookie in one run; 0: none."""
+    step: int = 0
+    """A power of two that keeps the run within its budget; 0: no entry is read by rank."""
+
+
+@dataclass(frozen=True, slots=True)
 class Terms:
     """What a verdict depends on beside the evidence. A run stores it, so that a replay is exact."""
 
@@ -52,6 +72,8 @@ class Terms:
     The ends of each segment are read too. 0: no entry is read."""
     probe_seed: int = 0
     """Seed of that sample, drawn anew for each run."""
+    sweep: Sweep = field(default_factory=Sweep)
+    """What is read by rank besides, if `probe_entries` is not 0."""
     stuck_after_ms: int = 0
     """How long a ledger may be open or in recovery; 0: without limit."""
     placement: PlacementRule = field(default_factory=PlacementRule)
