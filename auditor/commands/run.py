@@ -41,6 +41,7 @@ from auditor.spark.session import spark_session
 from auditor.stop import Interrupted
 from auditor.summary.about import About
 from auditor.summary.previous_run import read_previous
+from auditor.summary.sweeps import continue_series
 from auditor.telemetry import log
 from auditor.topology.sources import Source, sources_of
 from auditor.wire.service_uri import ServiceUri
@@ -152,7 +153,7 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         about = _about(this, store, bookies_at_first)
         previous = read_previous(this.output, about.facts)
         if this.begun is None:
-            about = replace(about, unregistered_since_ms=previous.unregistered_since_ms)
+            about = continue_series(replace(about, unregistered_since_ms=previous.unregistered_since_ms), previous.series)
         if not about.partial and this.begun is None:
             population = None if settings.accept_population else previous.population(settings.population_drop)
             about = replace(about, previous_population=population)
@@ -169,6 +170,7 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
             if settings.dry_run:
                 return _print_plan(this, run, ids)
             bookies = audit(run, ids)
+            about = run.sweep_planner.about
             for problem in run.journal.problems:
                 context.logger.warning("metadata service", problem=problem)
             watch.stage("report")

@@ -52,6 +52,8 @@ class Sweep:
     """Maximum of entries read by rank on one bookie in one run; 0: none."""
     step: int = 0
     """A power of two that keeps the run within its budget; 0: no entry is read by rank."""
+    copies_before: float = 0.0
+    """How many entries the fullest bookie should hold, as the last run of the series counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,6 @@ class Terms:
     The ends of each segment are read too. 0: no entry is read."""
     probe_seed: int = 0
     """Seed of that sample, drawn anew for each run."""
-    sweep: Sweep = field(default_factory=Sweep)
-    """What is read by rank besides, if `probe_entries` is not 0."""
     stuck_after_ms: int = 0
     """How long a ledger may be open or in recovery; 0: without limit."""
     placement: PlacementRule = field(default_factory=PlacementRule)
@@ -82,3 +82,5 @@ class Terms:
     """The share (0 to 1) of sound ledgers that the second checker judges.
 
     It judges every ledger that is not sound."""
+    sweep: Sweep = field(default_factory=Sweep)
+    """What is read by rank besides on a bookie that cannot list, if `probe_entries` is not 0."""

@@ -60,7 +60,7 @@ def reads_due(ledger: LedgerId, bookie: BookieId, stretches: Sequence[Stretch], 
     surely = ranked | set(ends)
     whole = {block.low for block in blocks if block == Block(block.stretch, block.stretch.first, block.stretch.last)}
     if any(bookie in one.ensemble for one in stretches if one.first not in whole):
-        others = sum(_Round.of(one, bookie).count for one in stretches) - len(surely)
+        others = sum(_Round.of(one, bookie).total for one in stretches) - len(surely)
         return Due(frozenset(ends), None, min(others, terms.probe_entries), ranked)
     rest = sorted({entry for block in blocks for entry in _entries_of(block, bookie)} - surely)
     drawn = frozenset(rest[at] for at in _draw(f"{key}/entries", len(rest), terms.probe_entries))
@@ -75,7 +75,7 @@ def entries_by_rank(ledger: LedgerId, bookie: BookieId, stretches: Sequence[Stre
     Costs ensembles and the entries read, also in a long ledger.
     """
     rounds = [_Round.of(one, bookie) for one in stretches]
-    numbered = sum(one.count for one in rounds)
+    numbered = sum(one.total for one in rounds)
     if sweep.step == 0 or numbered > RANKED_MAX:
         return
     hashed = blake2b(f"{sweep.seed}/{ledger}/{bookie}/sweep".encode(), digest_size=8).hexdigest()
@@ -83,23 +83,23 @@ def entries_by_rank(ledger: LedgerId, bookie: BookieId, stretches: Sequence[Stre
     mirrored = int(binary[::-1], 2) if sweep.step > 1 else 0
     number, before = (int(hashed, 16) + mirrored) % sweep.step, 0
     for one in rounds:
-        while number - before < one.count:
+        while number - before < one.total:
             yield one.entry(number - before)
             number += sweep.step
-        before += one.count
+        before += one.total
 
 
 class _Round(NamedTuple):
     """How often a bookie comes in a stretch.
 
     `first`: the stretch's first entry. `size`: entries of one round of the ensemble. `offsets`:
-    which of these are written to the bookie. `count`: how many of the whole stretch are.
+    which of these are written to the bookie. `total`: how many of the whole stretch are.
     """
 
     first: EntryId
     size: int
     offsets: tuple[int, ...]
-    count: int
+    total: int
 
     @classmethod
     def of(cls, stretch: Stretch, bookie: BookieId) -> _Round:

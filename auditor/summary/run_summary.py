@@ -23,7 +23,9 @@ from auditor.summary.absences import absences_json
 from auditor.summary.mark_counts import UnlistedMark, marks_of, oldest_mark_s
 from auditor.summary.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.summary.poisoned import poison_json
+from auditor.summary.sweeps import SAMPLING, Series, SweptRun, sampling_json
 from auditor.summary.verdict_counts import copies_of_verdicts
+from auditor.witness.finding_lines import PROBED
 
 Json = dict[str, Any]
 
@@ -83,6 +85,8 @@ class RunFacts:
     """The summary fields on bookies that are not registered (`summary.absences`)."""
     differ: tuple[Difference, ...] = ()
     """Findings on bookies and the cluster on which the two checkers differ."""
+    copies: float = 0.0
+    """How many entries the fullest bookie should hold; 0 in a run without a sweep."""
 
 
 def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]:
@@ -114,6 +118,8 @@ def summarise(
     complete = not unknowns and not run.nobody_answered
     fault = is_fault(unknowns) or bool(run.differ)
     all_judged = complete and not run.not_there and not run.listing_was_short and (verdicts.num_rows > 0 or run.allow_empty)
+    around = circumstances.circumstances_json(bookies, costs.bookies_named, run.terms, verdicts, told)
+    swept = SweptRun(run.terms.sweep, run.started_at, run.partial, around["assurance"][PROBED], run.copies)
     return {
         "run_id": run.run_id,
         "auditor_version": __version__,
@@ -124,7 +130,8 @@ def summarise(
         "duration_s": {stage: round(run.duration_s.get(stage, 0.0), 3) for stage in STAGES},
         **counts_of(standings, _count_words(_exempt(verdicts)), unknowns),
         "findings": findings_by_kind(told),
-        **circumstances.circumstances_json(bookies, costs.bookies_named, run.terms, verdicts, told),
+        **around,
+        SAMPLING: sampling_json(swept, previous.series),
         **run.absences,
         "requests": _requests(costs, verdicts),
         "totals": previous.totals_after(told),
@@ -193,6 +200,8 @@ class Previous:
     baseline: LastPopulation | None = None
     unregistered_since_ms: Mapping[str, int] = field(default_factory=dict)
     """Since when each unregistered bookie was not registered, in ms."""
+    series: Series | None = None
+    """The sweeps of earlier runs that this run goes on with; None if there were none."""
 
     def population(self, drop_percent: int) -> LastPopulation | None:
         """Return the baseline, with the share of ledgers in per cent that the next run may lose."""

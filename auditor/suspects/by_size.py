@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import current_thread, main_thread
 
 from auditor.evidence.shards import EVERYTHING, Shard
@@ -35,6 +35,11 @@ class StagesBySize:
     def terms(self) -> Terms:
         """The terms of judgement, the same both ways."""
         return self.on_spark.terms
+
+    def with_terms(self, terms: Terms) -> StagesBySize:
+        """Return the same stages under other terms of judgement."""
+        on_spark, in_process = replace(self.on_spark, terms=terms), replace(self.in_process, terms=terms)
+        return replace(self, on_spark=on_spark, in_process=in_process)
 
     def read_ledgers(self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None) -> None:
         """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""
