@@ -98,11 +98,10 @@ def conclude(
         baseline=listed.baseline,
         absences=absences_json(seen.since, _renamed_json(seen.renamed)),
         differ=(*agreed.differ, *listed.differ, *marked.differ),
-        copies=_copies(run, about),
     )
     why = causes(run, about, verdicts, seen.looks, findings, seen.held, seen.renamed)
-    summary = summarise(facts, verdicts, bookies, _costs(run), findings, previous) | why.as_json()
-    return Conclusion(summary, findings, {**why.files, **_mark_files(verdicts, marked.ledger_ids)})
+    summary = summarise(facts, verdicts, bookies, _costs(run), findings, previous, _copies(run, about))
+    return Conclusion(summary | why.as_json(), findings, {**why.files, **_mark_files(verdicts, marked.ledger_ids)})
 
 
 STALE_MARKS, MARKS_WITHOUT_LEDGER = "marks/stale.txt", "marks/without_ledger.txt"

@@ -85,8 +85,6 @@ class RunFacts:
     """The summary fields on bookies that are not registered (`summary.absences`)."""
     differ: tuple[Difference, ...] = ()
     """Findings on bookies and the cluster on which the two checkers differ."""
-    copies: float = 0.0
-    """How many entries the fullest bookie should hold; 0 in a run without a sweep."""
 
 
 def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]:
@@ -110,8 +108,9 @@ def summarise(
     costs: Costs,
     findings: Sequence[str],
     previous: Previous,
+    copies: float = 0.0,
 ) -> Json:
-    """Return summary.json. `verdicts` is a VERDICTS table, `findings` lines of findings.jsonl."""
+    """Return summary.json of a VERDICTS table and lines of findings.jsonl; `copies` as in `Series`."""
     standings = _count_words(verdicts["standing"])
     unknowns = _count_words(pc.list_flatten(verdicts["unknowns"]))
     told = [json.loads(line) for line in findings]
@@ -119,7 +118,6 @@ def summarise(
     fault = is_fault(unknowns) or bool(run.differ)
     all_judged = complete and not run.not_there and not run.listing_was_short and (verdicts.num_rows > 0 or run.allow_empty)
     around = circumstances.circumstances_json(bookies, costs.bookies_named, run.terms, verdicts, told)
-    swept = SweptRun(run.terms.sweep, run.started_at, run.partial, around["assurance"][PROBED], run.copies)
     return {
         "run_id": run.run_id,
         "auditor_version": __version__,
@@ -131,27 +129,38 @@ def summarise(
         **counts_of(standings, _count_words(_exempt(verdicts)), unknowns),
         "findings": findings_by_kind(told),
         **around,
-        SAMPLING: sampling_json(swept, previous.series),
+        SAMPLING: _sampling(run, around["assurance"][PROBED], previous, copies),
         **run.absences,
         "requests": _requests(costs, verdicts),
         "totals": previous.totals_after(told),
         "request_totals": previous.request_totals_after(costs),
         **_of_verdicts(run, verdicts),
-        "nobody_answered": run.nobody_answered,
-        "replication_disabled": run.facts.replication_disabled,
-        "partial": run.partial,
-        **poison_json(verdicts),
-        **_withheld(run),
+        **_limits(run, verdicts),
         "complete": complete,
         "outcome": outcome_of(told, complete=all_judged, fault=fault),
         "exit_code": exit_code(told, run.fail_on, incomplete=not all_judged, fault=fault),
     }
 
 
-def _withheld(run: RunFacts) -> Json:
-    """Return the findings on which the checkers differ, and sentences on all that is withheld."""
-    differ = [one._asdict() for one in run.differ]
-    return {"findings_differ": differ, "withheld": [*(one.sentence for one in run.differ), *run.withheld]}
+def _sampling(run: RunFacts, probed: int, previous: Previous, copies: float) -> Json:
+    """Return how sure losses were found, where `probed` ledgers were judged by probes."""
+    swept = SweptRun(run.terms.sweep, run.started_at, run.partial, probed, copies)
+    return sampling_json(swept, previous.series)
+
+
+def _limits(run: RunFacts, verdicts: pa.Table) -> Json:
+    """Return what limits what the run says: what it was about, what could not be judged or said.
+
+    Among it the findings on which the checkers differ, and sentences on all that is withheld.
+    """
+    return {
+        "nobody_answered": run.nobody_answered,
+        "replication_disabled": run.facts.replication_disabled,
+        "partial": run.partial,
+        **poison_json(verdicts),
+        "findings_differ": [one._asdict() for one in run.differ],
+        "withheld": [*(one.sentence for one in run.differ), *run.withheld],
+    }
 
 
 def _of_verdicts(run: RunFacts, verdicts: pa.Table) -> Json:

@@ -20,11 +20,11 @@ Json = dict[str, Any]
 SAMPLING = "sampling"
 """The name of the field."""
 LENGTHS = (1, 10, 100, 1_000)
-"""Runs of so many lost entries are reported: those that one bookie should hold of one ledger, with no
-other such entry between them."""
+"""Runs of so many lost entries are reported: entries that one bookie should hold of one ledger, with
+no other such entry between them."""
 SPANS_MAX = 50
-"""Spans kept of a series: the step changes when the cluster doubles or halves. Older ones are forgotten,
-which only lowers what is promised."""
+"""Spans kept of a series: the step changes when the cluster doubles or halves. Older ones are
+forgotten, which only lowers what is promised."""
 TURNS_MAX = 10_000
 """Newest turns of one span that are counted: 27 years of nights."""
 
@@ -38,6 +38,15 @@ class Span:
     last_turn: int
     runs: int
     since: str
+
+    def can_take(self, sweep: Sweep) -> bool:
+        """Return whether a run has the next turn of these, or one of theirs."""
+        return sweep.step == self.step and self.first_turn <= sweep.turn <= self.last_turn + 1
+
+    def with_run(self, sweep: Sweep, started_at: str) -> Span:
+        """Return these runs and one that `can_take` accepts."""
+        newest, since = max(self.last_turn, sweep.turn), min(self.since, started_at)
+        return replace(self, last_turn=newest, runs=self.runs + 1, since=since)
 
     def draws(self) -> Iterable[Draw]:
         """Yield what each turn reads; turns that repeat earlier ones are left out."""
@@ -61,16 +70,12 @@ class Series:
     def after(self, sweep: Sweep, started_at: str, copies: float) -> Series:
         """Return the series with one more run. Another seed begins it anew."""
         earlier = self.spans if self.seed == sweep.seed else ()
-        *before, last = earlier or (None,)
-        if last is not None and last.step == sweep.step and last.first_turn <= sweep.turn <= last.last_turn + 1:
-            newest, since = max(last.last_turn, sweep.turn), min(last.since, started_at)
-            span = replace(last, last_turn=newest, runs=last.runs + 1, since=since)
+        if earlier and earlier[-1].can_take(sweep):
+            spans = (*earlier[:-1], earlier[-1].with_run(sweep, started_at))
         else:
-            before = list(earlier)
-            span = Span(sweep.step, sweep.turn, sweep.turn, 1, started_at)
-        spans = (*(one for one in before if one is not None), span)[-SPANS_MAX:]
+            spans = (*earlier, Span(sweep.step, sweep.turn, sweep.turn, 1, started_at))
         next_turn = max(sweep.turn + 1, self.next_turn if earlier else 0)
-        return Series(sweep.seed, next_turn, copies, spans)
+        return Series(sweep.seed, next_turn, copies, spans[-SPANS_MAX:])
 
 
 @dataclass(frozen=True, slots=True)
