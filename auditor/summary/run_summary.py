@@ -129,7 +129,7 @@ def summarise(
         **counts_of(standings, _count_words(_exempt(verdicts)), unknowns),
         "findings": findings_by_kind(told),
         **around,
-        SAMPLING: _sampling(run, around["assurance"][PROBED], previous, copies),
+        SAMPLING: _sampling_field(run, around["assurance"][PROBED], previous, copies),
         **run.absences,
         "requests": _requests(costs, verdicts),
         "totals": previous.totals_after(told),
@@ -142,7 +142,7 @@ def summarise(
     }
 
 
-def _sampling(run: RunFacts, probed: int, previous: Previous, copies: float) -> Json:
+def _sampling_field(run: RunFacts, probed: int, previous: Previous, copies: float) -> Json:
     """Return how sure losses were found, where `probed` ledgers were judged by probes."""
     swept = SweptRun(run.terms.sweep, run.started_at, run.partial, probed, copies)
     return sampling_json(swept, previous.series)

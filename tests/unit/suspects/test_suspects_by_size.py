@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from threading import Thread
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ import pytest
 
 from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judging.settle import Todo
+from auditor.model.evidence import Sweep, Terms
 from auditor.spark.lanes import Directory
 from auditor.spark.stages import Stages
 from auditor.suspects.by_size import StagesBySize
@@ -60,6 +62,23 @@ def done_by(suspects_max: int) -> tuple[StagesBySize, list[str]]:
     spark, here = Recorder("spark", done), Recorder("here", done)
     suspects = cast(Suspects, Counted())
     return StagesBySize(cast(Stages, spark), cast(InProcessStages, here), suspects, suspects_max), done
+
+
+@dataclass(frozen=True)
+class Termed:
+    """Stages of which only the terms matter."""
+
+    terms: Terms
+
+
+def test_other_terms_hold_for_both_ways() -> None:
+    """Or the driver would read other entries than Spark's tasks, and each would miss what the other read."""
+    before, after = Terms(1, 0, 16, 5), Terms(1, 0, 16, 5, sweep=Sweep(3, 4, 100, 64))
+    spark, here = cast(Stages, Termed(before)), cast(InProcessStages, Termed(before))
+    stages = StagesBySize(spark, here, cast(Suspects, Counted()), 7)
+    changed = stages.with_terms(after)
+    assert (after, after, after) == (changed.terms, changed.on_spark.terms, changed.in_process.terms)
+    assert (before, stages.suspects, 7) == (stages.terms, changed.suspects, changed.suspects_max)
 
 
 def test_the_first_look_over_everything_is_spark_s() -> None:
