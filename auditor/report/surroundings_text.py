@@ -87,17 +87,18 @@ def sampling_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
     if not alone:
         yield "No chance can be given that a run of lost entries was found there: none was read by rank (--probe-budget)."
     elif alone["1"] == 1.0:
-        yield "Of each ledger that was judged in full, every entry that such a bookie should hold was read."
+        yield "Of each of these that was judged in full, every entry that such a bookie should hold was read."
     else:
         yield (
-            f"Of each ledger that was judged in full, 1 in {count(told['step'])} of the entries that such a bookie should hold "
-            "was read, other ones in each run. A run of entries of one ledger that one bookie lost was found with a chance of "
-            f"{_chances(alone)} in this run alone."
+            f"Of each of these that was judged in full, 1 in {count(told['step'])} of the entries that "
+            "such a bookie should hold was read, other ones in each run. A run of entries of one such "
+            f"ledger that one bookie lost was found with a chance of {_chances(alone)} in this run."
         )
     if alone and alone["1"] < 1.0 and int(together.get("runs") or 0) > 1:
         yield (
-            f"If it was lost before {together['since']}, with {_chances(together['bounds'])} in the {count(together['runs'])} "
-            "runs since then, in ledgers that did not change and that each of these runs judged in full."
+            f"If it was lost before {together['since']}, with {_chances(together['bounds'])} in the "
+            f"{count(together['runs'])} runs since then, in ledgers that did not change and that each "
+            "of these runs judged so."
         )
 
 

@@ -52,9 +52,9 @@ def test_how_sure_a_loss_was_found_is_on_the_first_screen():
     """By this run; and by all since a moment, for what was lost before it."""
     said = flat(bookies=BOOKIES | {"unsupported": 2}, assurance=PROBED, sampling=SAMPLING)
     assert (
-        "Of each ledger that was judged in full, 1 in 4,096 of the entries that such a bookie should hold was read, other ones "
-        "in each run. A run of entries of one ledger that one bookie lost was found with a chance of 0.02 % (1 entry), 0.24 % "
-        "(10 entries), 2.44 % (100 entries) and 24.41 % (1,000 entries) in this run alone." in said
+        "Of each of these that was judged in full, 1 in 4,096 of the entries that such a bookie should hold was read, other "
+        "ones in each run. A run of entries of one such ledger that one bookie lost was found with a chance of 0.02 % (1 "
+        "entry), 0.24 % (10 entries), 2.44 % (100 entries) and 24.41 % (1,000 entries) in this run." in said
     )
     assert "If it was lost before" not in said
     together = {"runs": 12, "since": "2026-03-01T02:00:00Z", "bounds": BOUNDS | {"1000": 1.0}}
@@ -67,7 +67,7 @@ def test_where_every_entry_was_read_no_chance_is_given():
     """Nor where none was: then the reader is told which setting to change."""
     whole = {"budget": 10_000, "step": 1, "bounds": dict.fromkeys(BOUNDS, 1.0), "accumulated": {"runs": 9}}
     said = flat(assurance=PROBED | {"random_probes": 0, "missing_bound": None}, sampling=whole)
-    assert "by reading 2,060 of their entries. Of each ledger that was judged in full, every entry that such" in said
+    assert "by reading 2,060 of their entries. Of each of these that was judged in full, every entry that such" in said
     assert "chance" not in said and "runs since" not in said
     off = flat(assurance=PROBED, sampling={"budget": 0, "step": None, "bounds": None, "accumulated": None})
     assert "No chance can be given that a run of lost entries was found there: none was read by rank (--probe-budget)." in off
