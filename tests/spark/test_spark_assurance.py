@@ -61,7 +61,7 @@ def test_the_summary_says_what_was_read_instead_of_listed(spark: object, cluster
 
 def test_what_a_probe_found_is_a_finding_and_ends_the_bound(spark: object, lost_on_b3: SandboxCluster, tmp_path: Path):
     """The finding says that it rests on probes."""
-    outcome = accounted(audit(lost_on_b3, tmp_path, rpc_timeout="1s"))
+    outcome = accounted(audit(lost_on_b3, tmp_path, probe_budget="0", rpc_timeout="1s"))
     found = outcome.one(LOST_ON_B3)
     assert (Kind.ENTRY_BELOW_WRITE_QUORUM.value, "probed") == (found["kind"], found["assurance"])
     assert outcome.summary["assurance"]["missing_bound"] is None
