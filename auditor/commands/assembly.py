@@ -15,6 +15,7 @@ from auditor.run.mark_looks import MarkLooks
 from auditor.run.pipeline import AuditRun
 from auditor.run.relisting import Relisting
 from auditor.run.rename_search import RenameSearch
+from auditor.run.sweep_planner import SweepPlanner
 from auditor.spark.on_demand import SparkOnDemand
 from auditor.spark.session import Session
 from auditor.spark.stages import Stages
@@ -64,6 +65,7 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: SparkO
         rename_search=RenameSearch(
             store, at.run, settings.bookie_limits(), bookies.directory_behind, can_read=about.terms.probe_entries > 0
         ),
+        sweep_planner=SweepPlanner(at.run, about),
         waits_ms=about.waits_ms,
         shard_ledgers=settings.shard_ledgers,
     )

@@ -19,7 +19,7 @@ from structlog.stdlib import BoundLogger
 from auditor.clock import now_ms
 from auditor.config import Settings
 from auditor.model.cluster import Surroundings
-from auditor.model.evidence import Terms
+from auditor.model.evidence import Sweep, Terms
 from auditor.stop import StopRequest
 from auditor.telemetry.progress import Progress
 
@@ -77,6 +77,7 @@ def terms_of(context: Context, run_id: str, around: Surroundings) -> Terms:
         stranded_entries_max=settings.stranded_entries_max,
         probe_entries=settings.probe_entries,
         probe_seed=probe_seed(run_id),
+        sweep=Sweep(probe_seed(run_id), budget=settings.probe_budget),
         sound_sample=settings.sound_sample / 100,
         stuck_after_ms=settings.stuck_after_ms,
         placement=settings.placement_rule(),

@@ -90,8 +90,11 @@ def _changed_settings(context: Context, about: About) -> list[str]:
     Locations of bookies and maintenance are not compared: a resumed run keeps its first ones.
     """
     settings, before = context.settings, about.terms
-    now = asdict(replace(terms_of(context, about.run_id, before.around), judged_at_ms=before.judged_at_ms))
+    begun = replace(terms_of(context, about.run_id, before.around), judged_at_ms=before.judged_at_ms, sweep=before.sweep)
+    now = asdict(begun)
     changed = [name.removesuffix("_ms") for name, value in asdict(before).items() if now[name] != value]
+    if before.sweep.budget != settings.probe_budget:
+        changed.append("probe_budget")
     if about.waits_ms != (settings.second_look_delay_ms, settings.lost_bookie_wait_max_ms):
         changed.append("second_look_delay or lost_bookie_wait_max")
     return changed + [name for name in ("fail_on", "allow_empty") if getattr(settings, name) != getattr(about, name)]

@@ -42,6 +42,7 @@ from auditor.spark.on_demand import spark_on_demand
 from auditor.stop import Interrupted
 from auditor.summary.about import About
 from auditor.summary.previous_run import read_previous
+from auditor.summary.sweeps import continue_series
 from auditor.telemetry import log
 from auditor.topology.sources import Source, sources_of
 from auditor.wire.service_uri import ServiceUri
@@ -153,7 +154,7 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         about = _about(this, store, bookies_at_first)
         previous = read_previous(this.output, about.facts)
         if this.begun is None:
-            about = replace(about, unregistered_since_ms=previous.unregistered_since_ms)
+            about = continue_series(replace(about, unregistered_since_ms=previous.unregistered_since_ms), previous.series)
         if not about.partial and this.begun is None:
             population = None if settings.accept_population else previous.population(settings.population_drop)
             about = replace(about, previous_population=population)
@@ -170,6 +171,7 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
                 return _print_plan(this, run, ids)
             bookies = audit(run, ids)
             this.spark_version = spark.version
+            about = run.sweep_planner.about
             for problem in run.journal.problems:
                 context.logger.warning("metadata service", problem=problem)
             watch.stage("report")

@@ -75,6 +75,7 @@ class Settings:
     list_groups_max: int
     confirming_reads_max: int
     probe_entries: int
+    probe_budget: int
     stranded_entries_max: int
     search_reads_max: int
     zookeeper_reads_per_second: float

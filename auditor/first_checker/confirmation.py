@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from auditor.first_checker.coverage import Coverage, Reads
+from auditor.first_checker.coverage import Copy, Coverage, Reads
 from auditor.first_checker.entry_set import EMPTY, EntrySet
 from auditor.first_checker.schedule import Extent
 from auditor.first_checker.shares import TAIL_PAGE_ENTRIES, BookieShare
@@ -38,7 +38,7 @@ def wanted_reads(found: Coverage, write_quorum: int, reads: Reads, reads_max: in
     """Return the (bookie, entry) pairs still to be read at this look.
 
     Empty when reading can teach nothing more, or no more reads are allowed. The pairs are all
-    probes planned for bookies that cannot list, and at most `reads_max` others per bookie. That
+    probes planned for bookies that cannot list, the highest entry first, and at most `reads_max` others per bookie. That
     limit includes the reads already made at this look (`reads`). Reads that searched for an entry
     outside its write set do not count.
 
@@ -53,7 +53,9 @@ def wanted_reads(found: Coverage, write_quorum: int, reads: Reads, reads_max: in
     doubted = {b for (b, _), read in reads.items() if b not in found.probed and _is_doubtful(read, tails.get(b))}
     spent = Counter(bookie for bookie, entry in reads if (bookie, entry) not in planned)
     at_first = max(FIRST_ROUND_READS_MIN, reads_max - RESERVED_READS)
-    wanted = dict.fromkeys(sorted(planned - reads.keys()))
+    # Downwards: a bookie reads ahead, and serves what it has read ahead although its index lost it.
+    downwards = sorted(planned - reads.keys(), key=lambda copy: (copy[0], -copy[1]))
+    wanted: dict[Copy, None] = dict.fromkeys(downwards)
     for bookie, entry in found.corrupt:
         if (bookie, entry) not in reads and (bookie, entry) not in wanted and spent[bookie] < reads_max:
             wanted[bookie, entry] = None

@@ -139,6 +139,19 @@ class EntrySet:
             index -= size
         raise IndexError(index)
 
+    def every(self, step: int, first: int) -> Iterator[EntryId]:
+        """Yield the entries with `first`, `first + step`, `first + 2 * step` ... lower ones in the set.
+
+        Costs pieces and the entries yielded.
+        """
+        index = first
+        for piece in self.pieces:
+            size = size_of(piece)
+            while index < size:
+                yield nth_of(piece, index)
+                index += step
+            index -= size
+
     def runs(self) -> Iterator[tuple[EntryId, EntryId]]:
         """Yield the maximal runs as inclusive ranges, ascending."""
         open_first = open_last = -1

@@ -1,8 +1,8 @@
 """Judge by reads what a bookie that cannot list holds (wire-protocol.md sections 6.2 and 7).
 
 Such a bookie (DbLedgerStorage) is asked for the first and the last entry it should hold of each
-segment. These are both sides of each ensemble change. It is also asked for a sample drawn at random
-from the rest.
+segment. These are both sides of each ensemble change. A run that has a budget for it also asks for
+every n-th entry (`auditor.first_checker.sweep`). Last comes a sample drawn at random from the rest.
 
 Verified: the entries read, and that the bookie knows the ledger at all. Not verified: every other
 entry. `missing_bound` says how many of them may be missing.
@@ -14,14 +14,15 @@ draws the same sample.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
 
 from auditor.first_checker.entry_set import EMPTY, EntrySet
 from auditor.first_checker.reasons import REASON_OF_READ
+from auditor.first_checker.sweep import swept_entries
 from auditor.model.availability import ABSENT_READS, EntryRead, ReadStatus
-from auditor.model.evidence import Terms
+from auditor.model.evidence import Sweep, Terms
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.verdict import Unknown
 
@@ -48,11 +49,13 @@ def missing_bound(random_probes: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ProbePlan:
-    """How one ledger is probed: `entries` are sampled per bookie, beside the ends of segments."""
+    """How one ledger is probed: `entries` are sampled per bookie, beside the ends of segments and
+    what `sweep` reads by rank."""
 
     ledger_id: LedgerId
     entries: int
     seed: int
+    sweep: Sweep = field(default_factory=Sweep)
 
     @classmethod
     def of(cls, terms: Terms, ledger_id: LedgerId) -> ProbePlan | None:
@@ -60,34 +63,39 @@ class ProbePlan:
 
         Without a plan a bookie that cannot list stays unknown.
         """
-        return cls(ledger_id, terms.probe_entries, terms.probe_seed) if terms.probe_entries > 0 else None
+        if terms.probe_entries <= 0:
+            return None
+        return cls(ledger_id, terms.probe_entries, terms.probe_seed, terms.sweep)
 
 
 class Planned(NamedTuple):
-    """The entries to probe on one bookie: ends of segments, and the random sample.
+    """The entries to probe on one bookie: ends of segments, the random sample, and those by rank.
 
-    Both are ascending and have no entry in common.
+    Each is ascending, and they have no entry in common.
     """
 
     ends: tuple[EntryId, ...]
     random: tuple[EntryId, ...]
+    swept: tuple[EntryId, ...] = ()
 
     @property
     def all(self) -> tuple[EntryId, ...]:
-        return (*self.ends, *self.random)
+        return (*self.ends, *self.random, *self.swept)
 
 
 def plan_probes(plan: ProbePlan, bookie: BookieId, wants: Sequence[EntrySet]) -> Planned:
     """Return the entries to probe on a bookie that should hold `wants`.
 
-    `wants` has one set per extent, ascending. The result has at most SEGMENT_ENDS_MAX ends and
-    `plan.entries` others. It is the same for the same plan, bookie and wants. Costs pieces and
-    probes, never entries.
+    `wants` has one set per extent, ascending. The result has at most SEGMENT_ENDS_MAX ends,
+    `plan.entries` at random, and what the sweep reads beside these. It is the same for the same
+    plan, bookie and wants. Costs pieces and probes, never entries.
     """
-    ends = _some_ends(plan, bookie, [want for want in wants if want])
-    rest = EntrySet.join(wants) - EntrySet.of_entries(ends)
+    ends, share = _some_ends(plan, bookie, [want for want in wants if want]), EntrySet.join(wants)
+    known = set(ends)
+    swept = tuple(e for e in swept_entries(plan.sweep, plan.ledger_id, bookie, share) if e not in known)
+    rest = share - EntrySet.of_entries((*ends, *swept))
     chosen = _draw(f"{plan.seed}/{plan.ledger_id}/{bookie}/entries", rest.count(), plan.entries)
-    return Planned(ends, tuple(rest.nth(index) for index in chosen))
+    return Planned(ends, tuple(rest.nth(index) for index in chosen), swept)
 
 
 def _some_ends(plan: ProbePlan, bookie: BookieId, wants: Sequence[EntrySet]) -> tuple[EntryId, ...]:

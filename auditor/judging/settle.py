@@ -148,7 +148,7 @@ def end_unjudged(ledger_id: LedgerId, why: Unknown) -> Step:
 
 def reading_rounds_max(terms: Terms, bookies: int) -> int:
     """Rounds of reading at one look after which every ledger has what it wants: each makes one more read of it at least, and
-    each of so many bookies is good for a bounded number."""
+    each of so many bookies is good for a bounded number. What a sweep reads, it reads in the first of them."""
     of_a_bookie = terms.confirming_reads_max + SEGMENT_ENDS_MAX + terms.probe_entries + terms.stranded_entries_max
     return of_a_bookie * bookies + 1
 

@@ -35,6 +35,28 @@ class LedgerEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Sweep:
+    """Which entries of a bookie that cannot list are read by rank, besides those of `probe_entries`.
+
+    The entries of one ledger that the bookie should hold have the ranks 0, 1, 2 ... in ascending
+    order. Of every `step` consecutive ones, one is read. Runs with one `seed` and other turns read
+    other ranks, and all runs with `step` consecutive turns read every rank
+    (docs/soundness.md#a-sweep).
+    """
+
+    seed: int = 0
+    """The seed of the series of runs that this run belongs to: it says where counting starts."""
+    turn: int = 0
+    """The number of the run in its series, from 0."""
+    budget: int = 0
+    """Maximum of entries read by rank on one bookie in one run; 0: none."""
+    step: int = 0
+    """A power of two that keeps the run within its budget; 0: no entry is read by rank."""
+    copies_before: float = 0.0
+    """How many entries the fullest bookie should hold, as the last run of the series counted."""
+
+
+@dataclass(frozen=True, slots=True)
 class Terms:
     """What a verdict depends on beside the evidence. A run stores it, so that a replay is exact."""
 
@@ -60,3 +82,5 @@ class Terms:
     """The share (0 to 1) of sound ledgers that the second checker judges.
 
     It judges every ledger that is not sound."""
+    sweep: Sweep = field(default_factory=Sweep)
+    """What is read by rank besides on a bookie that cannot list, if `probe_entries` is not 0."""

@@ -11,6 +11,8 @@ from auditor.model.placement import Policy
 from auditor.model.verdict import Unknown
 from auditor.report.layout import count, of, printable, wrap
 from auditor.summary.assurance import NO_SUCH_BOOKIE, NOT_ASKED, NOT_REGISTERED
+from auditor.summary.sweeps import SAMPLING
+from auditor.witness.finding_lines import PROBED
 
 BOOKIES_NAMED_MAX = 10
 """Bookies named in one sentence; further ones are only counted."""
@@ -37,7 +39,8 @@ def first_screen(summary: Mapping[str, Any], width: int) -> Iterator[str]:
     That is which bookies cannot list, are in maintenance, are away for an upgrade, or were renamed.
     """
     absent = (upgrade_sentence(summary), *renamed_sentences(summary))
-    for sentence in (assurance_sentence(summary), *lister_sentences(summary), *maintenance_sentences(summary), *absent):
+    probed = (assurance_sentence(summary), *sampling_sentences(summary))
+    for sentence in (*probed, *lister_sentences(summary), *maintenance_sentences(summary), *absent):
         yield from wrap(sentence, width, "", SENTENCE_LINES_MAX) if sentence else ()
 
 
@@ -72,6 +75,43 @@ def assurance_sentence(summary: Mapping[str, Any]) -> str:
     return head + probed_words(assurance)
 
 
+def sampling_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how sure a run of lost entries was found on a bookie that cannot list.
+
+    Yields nothing if no ledger was judged by probes. Stored runs may lack the field.
+    """
+    told = summary.get(SAMPLING)
+    if not told or not (summary.get("assurance") or {}).get(PROBED):
+        return
+    alone, together = told["bounds"], told["accumulated"] or {}
+    if not alone:
+        yield "No chance can be given that a run of lost entries was found there: none was read by rank (--probe-budget)."
+    elif alone["1"] == 1.0:
+        yield "Of each of these that was judged in full, every entry that such a bookie should hold was read."
+    else:
+        yield (
+            f"Of each of these that was judged in full, 1 in {count(told['step'])} of the entries that "
+            "such a bookie should hold was read, other ones in each run. A run of entries of one such "
+            f"ledger that one bookie lost was found with a chance of {_chances(alone)} in this run."
+        )
+    if alone and alone["1"] < 1.0 and int(together.get("runs") or 0) > 1:
+        yield (
+            f"If it was lost before {together['since']}, with {_chances(together['bounds'])} in the "
+            f"{count(together['runs'])} runs since then, in ledgers that did not change and that each "
+            "of these runs judged so."
+        )
+
+
+def _chances(bounds: Mapping[str, float]) -> str:
+    """Return probabilities by number of entries as per cent, rounded down."""
+    *most, last = (f"{_at_least(float(chance))} ({of(int(length), 'entry', 'entries')})" for length, chance in bounds.items())
+    return f"{', '.join(most)} and {last}"
+
+
+def _at_least(chance: float) -> str:
+    return f"{math.floor(chance * 10_000 + 1e-9) / 100:.2f} %"
+
+
 def probed_words(assurance: Mapping[str, Any]) -> str:
     """Return how many entries were read instead of listed, and a bound on what is missing.
 
@@ -79,10 +119,8 @@ def probed_words(assurance: Mapping[str, Any]) -> str:
     read is missing.
     """
     probed, read, drawn = (int(assurance.get(name) or 0) for name in ("probed", "probes", "random_probes"))
-    said = (
-        f"{of(probed, 'ledger was', 'ledgers were')} judged by reading {count(read)} of their entries, {count(drawn)} of them "
-        "drawn at random"
-    )
+    at_random = f", {count(drawn)} of them drawn at random" if drawn else ""
+    said = f"{of(probed, 'ledger was', 'ledgers were')} judged by reading {count(read)} of their entries{at_random}"
     bound = assurance.get("missing_bound")
     if bound is not None:
         return f"{said}; none missing: at most {_at_most(float(bound))} of what was sampled from is missing at 95 %."

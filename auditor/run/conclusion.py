@@ -39,6 +39,7 @@ from auditor.summary.bookies import (
     named_ledgers,
 )
 from auditor.summary.cross_check import bookies_agreed
+from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
 from auditor.summary.grouping import Heard, causes, gather_heard
 from auditor.summary.last_words import Ids
 from auditor.summary.ledgers import account
@@ -100,8 +101,8 @@ def conclude(
         differ=(*agreed.differ, *listed.differ, *marked.differ),
     )
     why = causes(run, about, verdicts, seen.looks, findings, seen.held, seen.renamed)
-    summary = summarise(facts, verdicts, bookies, _costs(run), findings, previous) | why.as_json()
-    return Conclusion(summary, findings, {**why.files, **_mark_files(verdicts, marked.ledger_ids)})
+    summary = summarise(facts, verdicts, bookies, _costs(run), findings, previous, _copies(run, about))
+    return Conclusion(summary | why.as_json(), findings, {**why.files, **_mark_files(verdicts, marked.ledger_ids)})
 
 
 STALE_MARKS, MARKS_WITHOUT_LEDGER = "marks/stale.txt", "marks/without_ledger.txt"
@@ -192,6 +193,13 @@ def _not_there(run: Place, verdicts: TableScan) -> list[int]:
 
 _NAMED_MAX = 10
 """Ledgers named that were not there."""
+
+
+def _copies(run: Place, about: About) -> float:
+    """How many entries the fullest bookie should hold. Not counted where nothing was swept: that costs a scan."""
+    if about.terms.sweep.step == 0:
+        return 0.0
+    return fullest_bookie_copies(run.stream("evidence/ledgers", LEDGERS, DUE_COLUMNS))
 
 
 def _missing_sentences(not_there: Sequence[int]) -> list[str]:

@@ -24,6 +24,7 @@ from auditor.run.poison_evidence import keep_poison
 from auditor.run.read_counts import count_silent_parents
 from auditor.run.relisting import Relisting
 from auditor.run.rename_search import RenameSearch
+from auditor.run.sweep_planner import SweepPlanner
 from auditor.spark.lanes import Directory
 from auditor.stop import StopRequest
 from auditor.suspects.by_size import StagesBySize
@@ -51,6 +52,7 @@ class AuditRun:
     relisting: Relisting
     mark_looks: MarkLooks
     rename_search: RenameSearch
+    sweep_planner: SweepPlanner
     waits_ms: tuple[int, int]
     shard_ledgers: int
 
@@ -120,6 +122,8 @@ def take_first_look(run: AuditRun, shards: Sequence[Shard]) -> None:
     for shard in shards:
         part = f"look 1 shard {shard.number}"
         run.journal.once(f"{part}: metadata", read_metadata, run, shard)
+        if shard.number == 0:
+            _fix_terms(run, shard, len(shards))
         addresses = run.bookies.directory(1)
         run.progress.stage("ask", len(addresses.addresses))
         run.journal.once(f"{part}: lists", run.stages.ask_lists, 1, addresses, shard)
@@ -127,6 +131,11 @@ def take_first_look(run: AuditRun, shards: Sequence[Shard]) -> None:
         run.judgings.judge(1, shard)
         _read_missing_entries(run, 1, shard, addresses)
     run.bookies.record_greetings(1)
+
+
+def _fix_terms(run: AuditRun, first: Shard, shards: int) -> None:
+    """Have everything judged from here on by the terms that fit the number of entries there are."""
+    run.stages = run.judgings.stages = run.stages.with_terms(run.sweep_planner.terms_by(first, shards))
 
 
 def take_further_looks(run: AuditRun, shards: Sequence[Shard]) -> None:

@@ -10,7 +10,7 @@ from auditor import __version__
 from auditor.errors import OutputError
 from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import ClusterFacts, Surroundings
-from auditor.model.evidence import Terms
+from auditor.model.evidence import Sweep, Terms
 from auditor.model.identity import BookieId
 from auditor.model.placement import PlacementRule, Policy
 
@@ -80,7 +80,8 @@ def _population(value: Mapping[str, Any] | None) -> LastPopulation | None:
 
 
 def _terms(value: Mapping[str, Any]) -> Terms:
-    return Terms(**{**value, "placement": _placement(value["placement"]), "around": _around(value["around"])})
+    parts = {"placement": _placement(value["placement"]), "around": _around(value["around"])}
+    return Terms(**{**value, **parts, "sweep": Sweep(**value.get("sweep", {}))})
 
 
 def _placement(value: Mapping[str, Any]) -> PlacementRule:

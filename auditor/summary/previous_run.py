@@ -14,6 +14,7 @@ from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import ClusterFacts
 from auditor.summary.absences import UNREGISTERED, since_from
 from auditor.summary.run_summary import NO_PREVIOUS, Previous
+from auditor.summary.sweeps import SAMPLING, series_from
 
 Json = dict[str, Any]
 
@@ -34,7 +35,8 @@ def read_previous(output: Output, facts: ClusterFacts) -> Previous:
             return NO_PREVIOUS
         ids = frozenset((str(found["id"]), str(found["kind"])) for found in read_findings(run))
         known = Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids)
-        return replace(_with_population(known, summary), unregistered_since_ms=since_from(summary.get(UNREGISTERED)))
+        known = replace(known, unregistered_since_ms=since_from(summary.get(UNREGISTERED)))
+        return replace(_with_population(known, summary), series=series_from(summary.get(SAMPLING)))
     except (OutputError, KeyError, TypeError, ValueError, AttributeError):
         return NO_PREVIOUS
 

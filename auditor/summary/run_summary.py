@@ -24,7 +24,9 @@ from auditor.summary.absences import absences_json
 from auditor.summary.mark_counts import UnlistedMark, marks_of, oldest_mark_s
 from auditor.summary.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.summary.poisoned import HAS_DETAIL, poison_json
+from auditor.summary.sweeps import SAMPLING, Series, SweptRun, sampling_json
 from auditor.summary.verdict_counts import copies_of_verdicts
+from auditor.witness.finding_lines import PROBED
 
 Json = dict[str, Any]
 
@@ -109,8 +111,12 @@ def summarise(
     costs: Costs,
     findings: Sequence[str],
     previous: Previous,
+    copies: float = 0.0,
 ) -> Json:
-    """Return summary.json. `verdicts` has the schema VERDICTS, `findings` are lines of findings.jsonl."""
+    """Return summary.json. `verdicts` has the schema VERDICTS, `findings` are lines of findings.jsonl.
+
+    `copies` is as in `Series`.
+    """
     standings = _count_words(batch["standing"] for batch in verdicts.batches(["standing"]))
     unknowns = _count_words(batch["unknowns"].flatten() for batch in verdicts.batches(["unknowns"]))
     listed = standings.total()
@@ -118,6 +124,7 @@ def summarise(
     complete = not unknowns and not run.nobody_answered
     fault = is_fault(unknowns) or bool(run.differ)
     all_judged = complete and not run.not_there and not run.listing_was_short and (listed > 0 or run.allow_empty)
+    around = circumstances.circumstances_json(bookies, costs.bookies_named, run.terms, verdicts, counted)
     return {
         "run_id": run.run_id,
         "auditor_version": __version__,
@@ -128,16 +135,14 @@ def summarise(
         "duration_s": {stage: round(run.duration_s.get(stage, 0.0), 3) for stage in STAGES},
         **counts_of(standings, _count_exempt(verdicts), unknowns),
         "findings": findings_by_kind(counted),
-        **circumstances.circumstances_json(bookies, costs.bookies_named, run.terms, verdicts, counted),
+        **around,
+        SAMPLING: _sampling_field(run, around["assurance"][PROBED], previous, copies),
         **run.absences,
         "requests": _requests(costs, verdicts),
         "totals": previous.totals_after(counted),
         "request_totals": previous.request_totals_after(costs),
         **_of_verdicts(run, verdicts, listed),
-        "nobody_answered": run.nobody_answered,
-        "replication_disabled": run.facts.replication_disabled,
-        "partial": run.partial,
-        **_withheld(run, verdicts),
+        **_limits(run, verdicts),
         "complete": complete,
         "outcome": outcome_of(counted, complete=all_judged, fault=fault),
         "exit_code": exit_code(counted, run.fail_on, incomplete=not all_judged, fault=fault),
@@ -153,11 +158,26 @@ def _counted_fields(line: str) -> Json:
 _COUNTED = ("id", "kind", "ledger_id", "bookie_id", "missing_on")
 
 
-def _withheld(run: RunFacts, verdicts: TableScan) -> Json:
-    """Return the ledgers set aside, the findings on which the checkers differ, and sentences on all that is withheld."""
+def _sampling_field(run: RunFacts, probed: int, previous: Previous, copies: float) -> Json:
+    """Return how sure losses were found, where `probed` ledgers were judged by probes."""
+    swept = SweptRun(run.terms.sweep, run.started_at, run.partial, probed, copies)
+    return sampling_json(swept, previous.series)
+
+
+def _limits(run: RunFacts, verdicts: TableScan) -> Json:
+    """Return what limits what the run says: what it was about, what could not be judged or said.
+
+    Among it the findings on which the checkers differ, and sentences on all that is withheld.
+    """
     aside = verdicts.table(["ledger_id", "unknowns", "detail"], HAS_DETAIL)
-    differ = [one._asdict() for one in run.differ]
-    return {**poison_json(aside), "findings_differ": differ, "withheld": [*(one.sentence for one in run.differ), *run.withheld]}
+    return {
+        "nobody_answered": run.nobody_answered,
+        "replication_disabled": run.facts.replication_disabled,
+        "partial": run.partial,
+        **poison_json(aside),
+        "findings_differ": [one._asdict() for one in run.differ],
+        "withheld": [*(one.sentence for one in run.differ), *run.withheld],
+    }
 
 
 def _of_verdicts(run: RunFacts, verdicts: TableScan, listed: int) -> Json:
@@ -206,6 +226,8 @@ class Previous:
     baseline: LastPopulation | None = None
     unregistered_since_ms: Mapping[str, int] = field(default_factory=dict)
     """Since when each unregistered bookie was not registered, in ms."""
+    series: Series | None = None
+    """The sweeps of earlier runs that this run goes on with; None if there were none."""
 
     def population(self, drop_percent: int) -> LastPopulation | None:
         """Return the baseline, with the share of ledgers in per cent that the next run may lose."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import current_thread, main_thread
 
 from auditor.evidence.shards import EVERYTHING, Shard
@@ -60,6 +60,11 @@ class StagesBySize:
     def take_listing(self, ids: Sequence[LedgerId]) -> None:
         """The ledger ids that an operator named -> evidence/listing."""
         self.in_process.take_listing(ids, "evidence/listing")
+
+    def with_terms(self, terms: Terms) -> StagesBySize:
+        """Return the same stages under other terms of judgement."""
+        in_process = replace(self.in_process, terms=terms)
+        return replace(self, on_spark=lambda: replace(self.on_spark(), terms=terms), in_process=in_process)
 
     def read_ledgers(self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None) -> None:
         """The listed ledgers, or after the first look the open ones -> evidence/ledgers."""

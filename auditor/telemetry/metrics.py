@@ -27,6 +27,7 @@ from auditor.report.layout import moment
 from auditor.report.words import OUTCOMES, hits
 from auditor.summary.mark_counts import MARK_STATES
 from auditor.summary.run_summary import STAGES
+from auditor.summary.sweeps import LENGTHS, SAMPLING
 from auditor.witness.finding_lines import LISTED, PROBED
 
 PREFIX = "bookkeeper_auditor_"
@@ -161,6 +162,23 @@ def _certainty(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
         "Share of the promised copies that were listed or read; NaN where none was promised.",
         cluster,
         [({}, nan if verified is None else float(verified))],
+    )
+    yield _loss_found(summary.get(SAMPLING) or {}, cluster)
+
+
+def _loss_found(sampling: Mapping[str, Any], cluster: str) -> Metric:
+    """Return how likely a run of lost entries was found on bookies that cannot list."""
+    bounds = {"this": sampling.get("bounds"), "all": (sampling.get("accumulated") or {}).get("bounds")}
+    return _gauge(
+        PREFIX + "last_run_loss_found_ratio",
+        "Least chance that so many entries in a row, lost by a bookie that cannot list, were found by this run, or by one of "
+        "all runs of the series if lost before them; NaN where no ledger was judged so.",
+        cluster,
+        [
+            ({"entries": str(length), "runs": runs}, float((found or {}).get(str(length), nan)))
+            for runs, found in bounds.items()
+            for length in LENGTHS
+        ],
     )
 
 

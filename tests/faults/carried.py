@@ -154,6 +154,34 @@ def _told_absent(run: Path) -> object:
     return json.loads((run / "run.json").read_text()).get("unregistered_since_ms", {})
 
 
+def _sweep(run: Path) -> Json:
+    """What decides which entries a run reads by rank."""
+    told: Json = json.loads((run / "run.json").read_text())["terms"]["sweep"]
+    return told
+
+
+def _series(run: Path) -> Json:
+    """The series of sweeps as a run left it."""
+    told: Json = summary_of(run)["sampling"]["series"]
+    return told
+
+
+def _next_turn(one: Finished) -> object:
+    """The turn behind that of the run that was the newest one when this one began."""
+    return 0 if one.baseline is None else _sweep(one.baseline)["turn"] + 1
+
+
+def _runs(run: Path) -> int:
+    """How many runs stand behind what a run promises."""
+    return sum(span["runs"] for span in _series(run)["spans"])
+
+
+def _runs_due(one: Finished) -> object:
+    """One more than the run before it, unless that is of another series."""
+    is_same = one.before is not None and _series(one.before)["seed"] == _sweep(one.directory)["seed"]
+    return 1 + (_runs(one.before) if one.before is not None and is_same else 0)
+
+
 def _ms(moment: str) -> int:
     return round(datetime.fromisoformat(moment).timestamp() * 1_000)
 
@@ -164,6 +192,8 @@ SUMS = (
 )
 HANDED = (
     Handed("previous_population", _told_baseline, lambda one: _baseline(one.baseline)),
+    Handed("sweep", lambda run: _sweep(run)["turn"], _next_turn),
+    Handed("sampling", _runs, _runs_due),
     Handed("unregistered_since_ms", _told_absent, lambda one: _absent(one.baseline)),
 )
 CARRIED = (*SUMS, *HANDED)

@@ -49,6 +49,7 @@ from auditor.stop import StopRequest
 from auditor.summary.about import About
 from auditor.summary.listings import AGAIN, FIRST, WHERE, listing_row
 from auditor.summary.previous_run import read_previous
+from auditor.summary.sweeps import continue_series
 from auditor.telemetry import metrics
 from auditor.telemetry.progress import Silent
 from auditor.zookeeper.session import ReadCounts
@@ -60,6 +61,10 @@ FIRST_NIGHT = datetime(2026, 3, 1, 2, tzinfo=UTC)
 CLUSTER = "test"
 READ_A_STAGE = ReadCounts(reads=5, reads_ok=4)
 """What the driver reads from ZooKeeper in each stage behind the listing."""
+
+
+STEP = 64
+"""That of every run's sweep: its bookies cannot list."""
 
 
 class Killed(BaseException):
@@ -159,6 +164,7 @@ class Nights:
         if not about.resumed_at:
             handed = {"unregistered_since_ms": previous.unregistered_since_ms}
             about = replace(about, previous_population=previous.population(50), **handed)
+            about = continue_series(about, previous.series)
         directory = self.output.start(about.run_id)
         journal = Journal.reopen(directory)
         counts = ReadCounts()
@@ -187,7 +193,9 @@ class Nights:
         run_id = f"{now:%Y%m%dT%H%M%SZ}-{len(self._begun):06x}"
         self._begun[run_id] = self._latest()
         waits = (context.settings.second_look_delay_ms, context.settings.lost_bookie_wait_max_ms)
-        return About(run_id, rfc3339(now), FACTS, terms_of(context, run_id, Surroundings()), "warning", False, waits_ms=waits)
+        terms = terms_of(context, run_id, Surroundings())
+        terms = replace(terms, sweep=replace(terms.sweep, step=STEP))
+        return About(run_id, rfc3339(now), FACTS, terms, "warning", False, waits_ms=waits)
 
     def _latest(self) -> Path | None:
         latest = self.output.latest()
@@ -254,6 +262,6 @@ def _verdict(ledger_id: int, kind: Kind | None) -> tuple[Any, ...]:
     lines = [json.dumps(report_stories.finding(kind, ledger_id))] if kind else []
     row = {
         "ledger_id": ledger_id, "standing": "violated" if kind else "sound", "unknowns": [], "findings": lines,
-        "listing_false_negatives": 0, "looks": 1, "todo": "nothing", "assurance": "listed",
+        "listing_false_negatives": 0, "looks": 1, "todo": "nothing", "assurance": "probed",
     }  # fmt: skip
     return tuple(row.get(name) for name in VERDICTS.names)

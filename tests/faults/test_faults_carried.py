@@ -214,6 +214,12 @@ PLANTED: dict[str, tuple[Sort, str, str, Callable[[dict[str, Any]], object]]] = 
     "a bookie is missing since this run only": (
         Sort.CORRUPTION, "unregistered_since_ms", "run.json", lambda about: about.update(unregistered_since_ms={}),
     ),
+    "a turn that another run took": (
+        Sort.CORRUPTION, "sweep", "run.json", lambda about: about["terms"]["sweep"].update(turn=0),
+    ),
+    "a run's sweep counted twice": (
+        Sort.CORRUPTION, "sampling", "summary.json", lambda summary: summary["sampling"]["series"]["spans"][0].update(runs=3),
+    ),
     "the number of ledgers of no run": (Sort.CORRUPTION, "previous_population", "run.json", baseline(listed=10)),
 }  # fmt: skip
 

@@ -526,7 +526,7 @@ def test_the_defaults_of_the_readme_are_the_defaults():
         if match:
             assert by_flag[match[2]].default == match[1], match[2]
             told += 1
-    assert 9 == told
+    assert 10 == told
 
 
 def test_decided_defaults_are_the_defaults():

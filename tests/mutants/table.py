@@ -206,6 +206,22 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/first_checker/test_first_checker_probing.py::test_before_its_probes_are_made_a_bookie_is_unknown",),
     ),
     Mutant(
+        "each run of a series reads what the first one read",
+        COVERAGE,
+        "first_checker/sweep.py",
+        "found |= bit * (turn & 1)",
+        "found |= bit * (turn & 0)",
+        ("tests/unit/first_checker/test_first_checker_sweep.py::test_as_many_turns_as_the_step_read_every_entry",),
+    ),
+    Mutant(
+        "what runs promise together is added up",
+        COVERAGE,
+        "first_checker/sweep.py",
+        "return 1.0 - float(np.maximum(gaps - length, 0).sum()) / circle",
+        "return min(1.0, sum(length / draw.step for draw in different))",
+        ("tests/unit/first_checker/test_first_checker_sweep.py::test_runs_together_hit_as_often_as_promised",),
+    ),
+    Mutant(
         "an unknown ledger is believed although a later look read an entry",
         COVERAGE,
         "first_checker/probing.py",

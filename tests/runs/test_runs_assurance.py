@@ -10,7 +10,7 @@ from auditor.model.finding import Kind
 from auditor.sandbox.bookie import Storage
 from auditor.sandbox.cluster import SandboxCluster
 
-ON_B3, BESIDE, LOST_BESIDE, LOST_ON_B3 = range(1, 11), 20, 21, 30
+ON_B3, BESIDE, LOST_BESIDE, LOST_ON_B3, LOST_INSIDE = range(1, 11), 20, 21, 30, 40
 PROBES = 3
 ENDS = 2
 
@@ -41,7 +41,7 @@ def flat(outcome: Outcome) -> str:
 
 def test_the_summary_says_what_was_read_instead_of_listed(cluster: SandboxCluster, tmp_path: Path):
     """Both ends and three at random of each ledger; none missing there: three over their number at most."""
-    outcome = accounted(audit(cluster, tmp_path, probe_entries=str(PROBES), rpc_timeout="1s"))
+    outcome = accounted(audit(cluster, tmp_path, probe_entries=str(PROBES), probe_budget="0", rpc_timeout="1s"))
     probed, drawn = len(ON_B3), len(ON_B3) * PROBES
     expected = {
         "listed": 2, "probed": probed, "probes": drawn + ENDS * probed, "random_probes": drawn, "missing_bound": 3 / drawn,
@@ -59,11 +59,35 @@ def test_the_summary_says_what_was_read_instead_of_listed(cluster: SandboxCluste
 
 def test_what_a_probe_found_is_a_finding_and_ends_the_bound(lost_on_b3: SandboxCluster, tmp_path: Path):
     """The finding says that it rests on probes."""
-    outcome = accounted(audit(lost_on_b3, tmp_path, rpc_timeout="1s"))
+    outcome = accounted(audit(lost_on_b3, tmp_path, probe_budget="0", rpc_timeout="1s"))
     found = outcome.one(LOST_ON_B3)
     assert (Kind.ENTRY_BELOW_WRITE_QUORUM.value, "probed") == (found["kind"], found["assurance"])
     assert outcome.summary["assurance"]["missing_bound"] is None
     assert "no bound can be given" in flat(outcome)
+
+
+def test_where_the_budget_reaches_every_entry_is_read(cluster: SandboxCluster, tmp_path: Path):
+    """As it does in a small cluster: then nothing is assumed, and one lost entry is found."""
+    cluster.place(LOST_INSIDE, cluster.ledger("e3 w3 a2  0:[b1 b2 b3]  closed 99"), lose={"b3": "40"})
+    outcome = accounted(audit(cluster, tmp_path, rpc_timeout="1s"))
+    cluster.delete_ledger(LOST_INSIDE)
+    assert [[40, 40]] == outcome.one(LOST_INSIDE)["entries"]
+    assert (0, 1) == (outcome.summary["copies"]["assumed"], outcome.summary["sampling"]["step"])
+    assert "every entry that such a bookie should hold was read" in flat(outcome)
+
+
+def test_runs_go_on_where_earlier_ones_stopped(cluster: SandboxCluster, tmp_path: Path):
+    """Two turns of every 16th entry leave no gap of 8: one of them finds ten lost entries, and both say how sure that was."""
+    cluster.place(LOST_INSIDE, cluster.ledger("e3 w3 a2  0:[b1 b2 b3]  closed 99"), lose={"b3": "40-49"})
+    nights = [accounted(audit(cluster, tmp_path, probe_budget="200", probe_entries="1", rpc_timeout="1s")) for _ in range(2)]
+    cluster.delete_ledger(LOST_INSIDE)
+    assert any(night.of(LOST_INSIDE) for night in nights)
+    first, second = (night.summary["sampling"] for night in nights)
+    assert (16, 16, {"1": 0.0625, "10": 0.625, "100": 1.0, "1000": 1.0}) == (first["step"], second["step"], second["bounds"])
+    assert (1, 2) == (first["accumulated"]["runs"], second["accumulated"]["runs"])
+    assert {"1": 0.125, "10": 1.0, "100": 1.0, "1000": 1.0} == second["accumulated"]["bounds"]
+    assert first["series"]["seed"] == second["series"]["seed"]
+    assert "in the 2 runs since then, in ledgers that did not change" in flat(nights[1])
 
 
 def test_without_probing_the_first_screen_says_what_is_not_judged(cluster: SandboxCluster, tmp_path: Path):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from support.entry_by_entry import expected_on
-from support.stories import GRACE_MS, NOW_MS, Bookie, State, Story
+from support.stories import GRACE_MS, NOW_MS, Bookie, State, Story, some_sweep
 
 from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.ledger import LedgerMetadata, LedgerState, Mark, Segment
@@ -42,7 +42,7 @@ def crowd(seed: int) -> Story:
     if mark is not None and draw.random() < 0.5:
         name = draw.choice(sorted(bookies))
         bookies[name] = replace(bookies[name], answer=AnswerStatus.UNREGISTERED, is_forgotten=True)
-    terms = {"probe_entries": draw.choice((0, 1, 3, 100)), "probe_seed": seed}
+    terms = {"probe_entries": draw.choice((0, 1, 3, 100)), "probe_seed": seed, "sweep": some_sweep(seed)}
     state = State(metadata, bookies, mark=mark)
     return Story(f"crowd {seed}", (state,), reads_max=draw.choice((2, 5, 16)), more_terms=terms)
 

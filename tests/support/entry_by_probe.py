@@ -39,7 +39,7 @@ def segment_ends(metadata: LedgerMetadata, wanted: set[int]) -> set[int]:
 
 
 def probes_due(metadata: LedgerMetadata, bookie: str, wanted: set[int], ledger_id: int, terms: Terms) -> set[int]:
-    """The entries that have to be read on a bookie that should hold these: ends, and a sample of the rest.
+    """The entries that have to be read on a bookie that should hold these: ends, those by rank, and a sample of the rest.
 
     Of more than ENDS_MAX ends the outer two are read, and a sample of those between them.
     """
@@ -47,7 +47,19 @@ def probes_due(metadata: LedgerMetadata, bookie: str, wanted: set[int], ledger_i
     if len(ends) > ENDS_MAX:
         low, *inner, high = sorted(ends)
         ends = {low, high} | _drawn(f"{key}/ends", inner, ENDS_MAX - 2)
-    return ends | _drawn(f"{key}/entries", sorted(wanted - ends), terms.probe_entries)
+    surely = ends | _by_rank(f"{terms.sweep.seed}/{ledger_id}/{bookie}/sweep", sorted(wanted), terms)
+    return surely | _drawn(f"{key}/entries", sorted(wanted - surely), terms.probe_entries)
+
+
+def _by_rank(key: str, entries: list[int], terms: Terms) -> set[int]:
+    """Every step-th entry; from where, a hash says and the turn, whose bits count from the other end."""
+    step, turn = terms.sweep.step, terms.sweep.turn
+    if not step:
+        return set()
+    bits = [turn >> n & 1 for n in range(step.bit_length() - 1)]
+    offset = sum(bit << n for n, bit in enumerate(reversed(bits)))
+    start = int(hashlib.blake2b(key.encode(), digest_size=8).hexdigest(), 16)
+    return {entry for rank, entry in enumerate(entries) if (rank - start - offset) % step == 0}
 
 
 def _drawn(key: str, entries: list[int], count: int) -> set[int]:

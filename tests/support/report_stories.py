@@ -67,6 +67,7 @@ def summary(**changes: Any) -> dict[str, Any]:
         "partial",
         "replication_disabled",
         "assurance",
+        "sampling",
         "bookies_away",
         "bookies_gone",
         "maintenance",

@@ -28,7 +28,7 @@ from support.entry_by_probe import probes_due
 
 from auditor.judging.settle import Step, Todo, settle
 from auditor.model.availability import ABSENT_READS, NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
-from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.evidence import LedgerEvidence, Look, Sweep, Terms
 from auditor.model.facts import CorruptFacts, EntryFacts
 from auditor.model.finding import Family, Finding
 from auditor.model.identity import ENTRY_ID_MAX
@@ -360,8 +360,15 @@ def tell(seed: int) -> Story:
         first = replace(first, mark=_mark(draw))
     states = [first, *_changes(draw, first, base)]
     reads_max, looks_max = draw.choice((2, 3, 5, 16)), draw.choice((2, 3, 5))
-    probing = {"probe_entries": draw.choice((0, 1, 1, 3, PROBED_WHOLE)), "probe_seed": seed}
+    probing = {"probe_entries": draw.choice((0, 1, 1, 3, PROBED_WHOLE)), "probe_seed": seed, "sweep": some_sweep(seed)}
     return Story(f"seed {seed}", tuple(states), base, reads_max, looks_max, probing)
+
+
+def some_sweep(seed: int) -> Sweep:
+    """A sweep of this seed, drawn apart from the story; half of all runs have none."""
+    draw = random.Random(f"sweep {seed}")
+    step = draw.choice((0, 0, 0, 0, 1, 2, 4, 64))
+    return Sweep(seed, draw.randrange(100), 10_000, step)
 
 
 def tails_in_a_crowd() -> Story:

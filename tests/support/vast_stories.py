@@ -19,6 +19,7 @@ from support.stories import GRACE_MS, NOW_MS, Bookie, State, Story
 from auditor.first_checker.schedule import expected_groups
 from auditor.model.availability import AnswerStatus, ReadStatus, SequenceGroup
 from auditor.model.cluster import Surroundings
+from auditor.model.evidence import Sweep
 from auditor.model.ledger import LedgerMetadata, LedgerState, Mark, Segment
 from auditor.wire.entry_availability import canonical
 
@@ -114,12 +115,19 @@ def vast(seed: int) -> Story:
     if mark is not None and draw.random() < 0.5:
         name = draw.choice(names)
         bookies[name] = replace(bookies[name], answer=AnswerStatus.UNREGISTERED, is_forgotten=True)
-    terms: dict[str, Any] = {"probe_entries": draw.choice((0, 1, 3, 30)), "probe_seed": seed}
+    terms: dict[str, Any] = {"probe_entries": draw.choice((0, 1, 3, 30)), "probe_seed": seed, "sweep": _sweep(seed, last)}
     if draw.random() < 0.4:  # some of what is lost is alive on a bookie that should hold none of it
         lost = set.intersection(*holes.values())
         bookies["outside"] = Bookie(frozenset(entry for entry in lost if draw.random() < 0.8))
         terms |= {"around": Surroundings(writable=frozenset((*names, "outside"))), "stranded_entries_max": 16}
     return VastStory(f"vast {seed}", (State(metadata, bookies, mark=mark),), reads_max=draw.choice((5, 16)), more_terms=terms)
+
+
+def _sweep(seed: int, last: int) -> Sweep:
+    """A sweep that reads some hundred entries of a ledger that ends with `last`; half of all runs have none."""
+    draw = random.Random(f"sweep {seed}")
+    step = 1 << max(0, last // draw.choice((100, 500))).bit_length()
+    return Sweep(seed, draw.randrange(100), 10_000, step if draw.random() < 0.5 else 0)
 
 
 def vasts(count: int, first_seed: int = 0) -> Iterator[Story]:

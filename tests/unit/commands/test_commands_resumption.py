@@ -65,6 +65,7 @@ def test_a_run_goes_on_as_it_was_begun(tmp_path: Path):
 REFUSED: Mapping[str, tuple[dict[str, str], dict[str, Any]]] = {
     "fail_on": ({"fail_on": "critical"}, {}),
     "underreplication_grace": ({"underreplication_grace": "1h"}, {}),
+    r"other settings \(probe_budget\)": ({"probe_budget": "7"}, {}),
     "placement": ({"placement_policy": "rack", "topology": "zookeeper"}, {}),
     "sound_sample, allow_empty": ({"sound_sample": "7%", "allow_empty": "true"}, {}),
     "second_look_delay or lost_bookie_wait_max": ({"second_look_delay": "0s"}, {}),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from support.stories import GRACE_MS, LEDGER, NOW_MS
 
-from auditor.first_checker.probing import ProbePlan, plan_probes
+from auditor.first_checker.probing import Planned, ProbePlan, plan_probes
 from auditor.first_checker.schedule import expected_entries, extents, positions
-from auditor.model.evidence import Terms
+from auditor.first_checker.sweep import SWEPT_ENTRIES_MAX
+from auditor.model.evidence import Sweep, Terms
 from auditor.sandbox.notation import ledger
 from auditor.second_checker.blocks import blocks
 from auditor.second_checker.probes import Due, reads_due
@@ -24,19 +25,58 @@ def due_of(text: str, bookie: str, terms: Terms) -> Due:
     return reads_due(LEDGER, bookie, parts, chosen, terms)
 
 
+def planned(text: str, bookie: str, terms: Terms) -> Planned:
+    """What the first checker wants to be read."""
+    metadata, plan = ledger(text), ProbePlan.of(terms, LEDGER)
+    assert plan is not None
+    size, quorum = metadata.ensemble_size, metadata.write_quorum
+    found = [(one, positions(one.segment.ensemble).get(bookie)) for one in extents(metadata)]
+    return plan_probes(plan, bookie, [expected_entries(one, at, size, quorum) for one, at in found if at])
+
+
+SWEEPS = (Sweep(), Sweep(5, 0, 9, 1), Sweep(6, 3, 9, 2), Sweep(7, 1_000, 9, 16), Sweep(8, 77, 9, 256))
+"""None, one of every entry, and some that read fewer."""
+
+
+@pytest.mark.parametrize("sweep", SWEEPS)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(("text", "bookie"), [(LONG, "b1"), (LONG, "b2"), (LONG, "b4"), (MANY_SEGMENTS, "b1")])
-def test_both_checkers_draw_the_same_entries(seed: int, text: str, bookie: str) -> None:
+def test_both_checkers_draw_the_same_entries(seed: int, text: str, bookie: str, sweep: Sweep) -> None:
     """Decision 0014: the hash is what they agree on; of which entries it draws, each finds out alone."""
-    terms = Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=8, probe_seed=seed)
-    metadata = ledger(text)
-    wants = [
-        expected_entries(one, at, 3, 2) for one in extents(metadata) if (at := positions(one.segment.ensemble).get(bookie))
-    ]
-    plan = ProbePlan.of(terms, LEDGER)
-    assert plan is not None
-    first = plan_probes(plan, bookie, wants)
-    assert Due(frozenset(first.ends), frozenset(first.random), 8) == due_of(text, bookie, terms)
+    terms = Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=8, probe_seed=seed, sweep=sweep)
+    first, second = planned(text, bookie, terms), due_of(text, bookie, terms)
+    assert (frozenset(first.ends), frozenset(first.random)) == (second.ends, second.drawn)
+    assert set(first.all) == second.ends | second.ranked | (second.drawn or set())
+    assert len(first.random) == second.drawn_count == (0 if sweep.step == 1 else 8)
+
+
+@pytest.mark.parametrize("bookie", ["b2", "b3", "b4"])
+@pytest.mark.parametrize("step", [0, 2**14, 2**20])
+def test_both_read_the_same_entries_by_rank_of_a_ledger_too_long_to_be_looked_at(bookie: str, step: int) -> None:
+    """One counts the entries of each segment, the other those of each ensemble position."""
+    terms = Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=8, sweep=Sweep(3, 12_345, 9, step))
+    first, second = planned(TOO_LONG, bookie, terms), due_of(TOO_LONG, bookie, terms)
+    assert set(first.swept) == second.ranked - second.ends
+    assert (step > 0) == bool(second.ranked) and (None, 8) == (second.drawn, second.drawn_count)
+    assert second.was_read(first.all) and not second.was_read(first.all[:-1])
+
+
+def test_where_all_is_read_by_rank_nothing_is_left_to_draw() -> None:
+    """Also of a segment too long to be looked at: no sample is due of what there is not."""
+    terms = Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=8, sweep=Sweep(3, 0, 9, 1))
+    text = "e2 w1 a1 0:[b1 b2] closed 1000001"
+    found = due_of(text, "b1", terms)
+    assert (None, 0, 500_001) == (found.drawn, found.drawn_count, len(found.ranked))
+    assert found.was_read(range(0, 1_000_001, 2)) and not found.was_read(range(2, 1_000_001, 2))
+
+
+def test_a_share_beyond_the_bound_is_not_read_by_rank() -> None:
+    """In both checkers at the same number of entries."""
+    terms = Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=1, sweep=Sweep(3, 0, 9, 2**22))
+    for last, count in ((SWEPT_ENTRIES_MAX - 1, 512), (SWEPT_ENTRIES_MAX, 0)):
+        text = f"e1 w1 a1 0:[b1] closed {last}"
+        found = due_of(text, "b1", terms)
+        assert count == len(found.ranked) and found.was_read(planned(text, "b1", terms).all)
 
 
 @pytest.mark.parametrize(

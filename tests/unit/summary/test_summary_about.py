@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from auditor.errors import OutputError
 from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import ClusterFacts, Surroundings
-from auditor.model.evidence import Terms
+from auditor.model.evidence import Sweep, Terms
 from auditor.model.placement import PlacementRule, Policy
 from auditor.summary.about import About
 
@@ -33,7 +33,8 @@ AROUND = st.builds(
     BOOKIES,
     st.lists(LOCATIONS, max_size=2).map(tuple),
 )
-TERMS = st.builds(Terms, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, RULE, AROUND, st.floats(0, 1))
+SWEEP = st.builds(Sweep, COUNT, COUNT, COUNT, COUNT, st.floats(0, 2**53))
+TERMS = st.builds(Terms, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, RULE, AROUND, st.floats(0, 1), SWEEP)
 
 
 def about(terms: Terms) -> About:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from threading import Thread
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ import pytest
 
 from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judging.settle import Todo
+from auditor.model.evidence import Sweep, Terms
 from auditor.spark.lanes import Directory
 from auditor.spark.stages import Stages
 from auditor.suspects.by_size import StagesBySize
@@ -77,6 +79,23 @@ SIZES = [
     (0, LISTED, "spark"),
 ]
 """Bounds on suspects and on listed ledgers, and who takes the first look."""
+
+
+@dataclass(frozen=True)
+class Termed:
+    """Stages of which only the terms matter."""
+
+    terms: Terms
+
+
+def test_other_terms_hold_for_both_ways() -> None:
+    """Or the driver would read other entries than Spark's tasks, and each would miss what the other read."""
+    before, after = Terms(1, 0, 16, 5), Terms(1, 0, 16, 5, sweep=Sweep(3, 4, 100, 64))
+    spark, here = cast(Stages, Termed(before)), cast(InProcessStages, Termed(before))
+    stages = StagesBySize(lambda: spark, here, cast(Suspects, Counted()), 7, 9)
+    changed = stages.with_terms(after)
+    assert (after, after, after) == (changed.terms, changed.on_spark().terms, changed.in_process.terms)
+    assert (before, stages.suspects, 7, 9) == (stages.terms, changed.suspects, changed.suspects_max, changed.ledgers_max)
 
 
 @pytest.mark.parametrize(("suspects_max", "ledgers_max", "way"), SIZES)

@@ -54,6 +54,8 @@ def test_every_series_of_the_contract_is_there_at_zero():
     states = ("total", "within_grace", "beyond_grace", "stale", "without_ledger")
     expected |= {(LAST + "marks", frozenset({state})) for state in states}
     expected |= {(LAST + "assurance_ledgers", frozenset({word})) for word in ("listed", "probed")}
+    lengths = ("1", "10", "100", "1000")
+    expected |= {(LAST + "loss_found_ratio", frozenset({n, runs})) for n in lengths for runs in ("this", "all")}
     expected.add((P + "build_info", frozenset({"0.1.0", "4.3.0"})))
     assert expected == found
 
@@ -89,6 +91,15 @@ def test_marks_and_verified_copies_are_gauges():
     assert marks == {state: series[LAST + "marks", frozenset({state})] for state in marks}
     assert 0.015 == series[LAST + "verified_copies_ratio", frozenset()]
     assert math.isnan(told(verified_ratio=None)[LAST + "verified_copies_ratio", frozenset()])
+
+
+def test_how_sure_a_loss_is_found_is_a_gauge():
+    """By this run and by all; no number where no ledger was judged so, so that no alert takes it for one."""
+    sampling = {"bounds": {"1": 0.25, "1000": 1.0}, "accumulated": {"bounds": {"1": 0.75, "1000": 1.0}}}
+    series, name = told(sampling=sampling), LAST + "loss_found_ratio"
+    assert (0.25, 0.75) == tuple(series[name, frozenset({"1", runs})] for runs in ("this", "all"))
+    for nothing in (None, {"bounds": None, "accumulated": None}):
+        assert math.isnan(told(sampling=nothing)[name, frozenset({"1000", "this"})])
 
 
 def test_counters_go_on_from_the_totals():
@@ -129,7 +140,7 @@ def test_a_failed_run_keeps_the_values_and_replaces_outcome_and_timestamp_only()
     before = metrics.exposition(stories.wiped_bookie(9)[0], cluster="prod", spark_version="4.3.0")
     after = metrics.failed_run(before, outcome="UNREACHABLE", now_s=1.8e9, cluster="other", version="9")
     was, now = samples(before), samples(after)
-    changed = {key for key in was | now if was.get(key) != now.get(key)}
+    changed = {key for key in was | now if str(was.get(key)) != str(now.get(key))}  # NaN equals nothing
     assert {
         (LAST + "timestamp_seconds", frozenset()),
         *((LAST + "outcome", frozenset({o})) for o in ("VIOLATED", "UNREACHABLE")),

@@ -1,0 +1,109 @@
+"""The sweep: every `step`-th entry of a bookie that cannot list, and other ones in the next run.
+
+The entries of one ledger that a bookie should hold are ranked from 0, in ascending order. A run
+reads the ranks x with (x - start) mod step = place. `start` is drawn for each ledger and bookie by
+a hash of the series' seed. `place` depends on the turn of the run alone: the turn with its bits in
+reverse order (van der Corput). So the runs of a series halve the gaps that earlier ones left, and
+after `step` turns every rank was read.
+
+Verified: a run of L consecutive ranks that the bookie lost is hit with the probability that
+`hit_probability` gives, whatever the ledger. The probability is over `start`, not over the loss.
+docs/soundness.md derives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from auditor.first_checker.entry_set import EntrySet
+from auditor.model.evidence import Sweep
+from auditor.model.identity import BookieId, EntryId, LedgerId
+
+STEP_MAX = 2**22
+"""Largest step. A sparser sweep would hit a run of 1,000 lost entries with less than 0.03 %: then
+nothing is read by rank and no bound is stated. Also bounds the memory of `hit_probability`: 4 MB."""
+
+SWEPT_ENTRIES_MAX = 2**31
+"""Entries of one ledger that one bookie may hold to be swept. Real ledgers have less by three orders
+of magnitude; metadata that claims more must not use up the budget of all others."""
+
+EXCESS_NATS = 21.0
+"""The draws of one bookie exceed the budget with a probability of at most exp(-21), 1e-9."""
+
+
+class Draw(NamedTuple):
+    """What decides which ranks a run of a series reads."""
+
+    step: int
+    turn: int
+
+
+def swept_entries(sweep: Sweep, ledger_id: LedgerId, bookie: BookieId, share: EntrySet) -> Iterator[EntryId]:
+    """Yield the entries to read by rank on a bookie that should hold `share`, ascending.
+
+    Costs pieces and the entries yielded.
+    """
+    if sweep.step and share.count() <= SWEPT_ENTRIES_MAX:
+        yield from share.every(sweep.step, first_rank(sweep, ledger_id, bookie))
+
+
+def first_rank(sweep: Sweep, ledger_id: LedgerId, bookie: BookieId) -> int:
+    """Return the lowest rank that is read: a number below the step, each equally likely."""
+    digest = blake2b(f"{sweep.seed}/{ledger_id}/{bookie}/sweep".encode(), digest_size=8).digest()
+    return (int.from_bytes(digest, "big") + place(Draw(sweep.step, sweep.turn))) % sweep.step
+
+
+def place(draw: Draw) -> int:
+    """Return the bits of the turn, as many as the step has, in reverse order."""
+    found, turn, bit = 0, draw.turn, draw.step
+    while bit > 1:
+        bit >>= 1
+        found |= bit * (turn & 1)
+        turn >>= 1
+    return found
+
+
+def step_within(budget: int, copies: float) -> int:
+    """Return the smallest step that reads at most `budget` of `copies` entries on one bookie.
+
+    A ledger's draws differ from their mean by less than one, and independently of other ledgers.
+    Bernstein's inequality then keeps their sum within the budget, except with a probability of
+    exp(-EXCESS_NATS). Step 1 reads each entry once. Returns 0 without a budget, without entries,
+    and where the step would exceed STEP_MAX.
+    """
+    if budget <= 0 or copies <= 0:
+        return 0
+    step = 1
+    while step <= STEP_MAX and _at_most(copies / step, is_certain=step == 1) > budget:
+        step *= 2
+    return step if step <= STEP_MAX else 0
+
+
+def _at_most(mean: float, *, is_certain: bool) -> float:
+    """Return how many entries are drawn at most, where `mean` are drawn on average."""
+    third = EXCESS_NATS / 3
+    return mean if is_certain else mean + third + sqrt(third * third + 2 * EXCESS_NATS * mean)
+
+
+def hit_probability(draws: Iterable[Draw], length: int) -> float:
+    """Return the probability that at least one run hits `length` consecutive ranks of one share.
+
+    The draws are those of runs of one series; which of them are alike does not matter. Exact: the
+    share of the places where the ranks may begin, relative to `start`, from which a read rank is
+    less than `length` away. 0.0 without draws. Costs the largest step and the draws.
+    """
+    different = set(draws)
+    if not different:
+        return 0.0
+    circle = max(draw.step for draw in different)
+    is_read = np.zeros(circle, np.bool_)
+    for draw in different:
+        is_read[place(draw) :: draw.step] = True
+    read = np.flatnonzero(is_read)
+    gaps = np.diff(read, append=read[0] + circle)
+    return 1.0 - float(np.maximum(gaps - length, 0).sum()) / circle

@@ -1,0 +1,50 @@
+"""Fixes which entries a run reads by rank, as soon as it knows how many entries there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow.compute as pc
+
+from auditor.evidence.run_directory import Place, write_json
+from auditor.evidence.schemas import LEDGERS
+from auditor.evidence.shards import Shard
+from auditor.first_checker.sweep import step_within
+from auditor.model.evidence import Terms
+from auditor.summary.about import About
+from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
+
+
+@dataclass(slots=True)
+class SweepPlanner:
+    """Derives the step of the sweep from the first shard, and keeps it in run.json.
+
+    It is the same for a run that is resumed: what it is derived from is written. `about` is what
+    run.json says.
+    """
+
+    run: Place
+    about: About
+
+    def terms_by(self, first: Shard, shards: int) -> Terms:
+        """Return the terms of judgement with the step, before anything is judged.
+
+        The metadata of the first of `shards` shards must have been read. They hold equal numbers of
+        ledgers, so it stands for the others; what the last whole run counted stands beside it.
+        """
+        sweep = self.about.terms.sweep
+        if sweep.budget > 0 and self.about.terms.probe_entries > 0:
+            sweep = replace(sweep, step=step_within(sweep.budget, self._copies(first, shards)))
+        if sweep != self.about.terms.sweep:
+            self.about = replace(self.about, terms=replace(self.about.terms, sweep=sweep))
+            write_json(self.run, "run.json", self.about.as_json())
+        return self.about.terms
+
+    def _copies(self, first: Shard, shards: int) -> float:
+        """Return how many entries the fullest bookie should hold; estimated if there are more shards."""
+        mine = (pc.field("ledger_id") >= first.first) & (pc.field("ledger_id") <= first.last)
+        ledgers = self.run.read_table("evidence/ledgers", LEDGERS, mine & (pc.field("look") == 1), DUE_COLUMNS)
+        counted = fullest_bookie_copies(ledgers.to_batches())
+        if shards == 1:
+            return counted
+        return max(counted * shards, 0.0 if self.about.partial else self.about.terms.sweep.copies_before)

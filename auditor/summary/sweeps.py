@@ -1,0 +1,159 @@
+"""The summary field `sampling`: how sure a run of lost entries is found on a bookie that cannot list.
+
+The field carries the series of sweeps from run to run. A run that is not counted hands it on as it
+was: a run of named ledgers, one that judged no ledger by probes, one without a sweep.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from auditor.first_checker.sweep import STEP_MAX, Draw, hit_probability
+from auditor.model.evidence import Sweep
+from auditor.summary.about import About
+
+Json = dict[str, Any]
+
+SAMPLING = "sampling"
+"""The name of the field."""
+LENGTHS = (1, 10, 100, 1_000)
+"""Runs of so many lost entries are reported: entries that one bookie should hold of one ledger, with
+no other such entry between them."""
+SPANS_MAX = 50
+"""Spans kept of a series: the step changes when the cluster doubles or halves. Older ones are
+forgotten, which only lowers what is promised."""
+TURNS_MAX = 10_000
+"""Newest turns of one span that are counted: 27 years of nights."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Runs in a row with one step. `since`: when the earliest of them began (RFC 3339, UTC)."""
+
+    step: int
+    first_turn: int
+    last_turn: int
+    runs: int
+    since: str
+
+    def can_take(self, sweep: Sweep) -> bool:
+        """Return whether a run has the next turn of these, or one of theirs."""
+        return sweep.step == self.step and self.first_turn <= sweep.turn <= self.last_turn + 1
+
+    def with_run(self, sweep: Sweep, started_at: str) -> Span:
+        """Return these runs and one that `can_take` accepts."""
+        newest, since = max(self.last_turn, sweep.turn), min(self.since, started_at)
+        return replace(self, last_turn=newest, runs=self.runs + 1, since=since)
+
+    def draws(self) -> Iterable[Draw]:
+        """Yield what each turn reads; turns that repeat earlier ones are left out."""
+        first = max(self.first_turn, self.last_turn + 1 - min(self.step, TURNS_MAX))
+        return (Draw(self.step, turn) for turn in range(first, self.last_turn + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The sweeps of successive runs with one seed.
+
+    `next_turn` is that of the next run. `copies`: how many entries the fullest bookie should hold,
+    as the last counted run found. `spans` are oldest first.
+    """
+
+    seed: int
+    next_turn: int
+    copies: float
+    spans: tuple[Span, ...] = ()
+
+    def after(self, sweep: Sweep, started_at: str, copies: float) -> Series:
+        """Return the series with one more run. Another seed begins it anew."""
+        earlier = self.spans if self.seed == sweep.seed else ()
+        if earlier and earlier[-1].can_take(sweep):
+            spans = (*earlier[:-1], earlier[-1].with_run(sweep, started_at))
+        else:
+            spans = (*earlier, Span(sweep.step, sweep.turn, sweep.turn, 1, started_at))
+        next_turn = max(sweep.turn + 1, self.next_turn if earlier else 0)
+        return Series(sweep.seed, next_turn, copies, spans[-SPANS_MAX:])
+
+
+@dataclass(frozen=True, slots=True)
+class SweptRun:
+    """What a run's sweep was. `probed`: ledgers judged by probes. `copies` as in `Series`."""
+
+    sweep: Sweep
+    started_at: str
+    partial: bool
+    probed: int
+    copies: float
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether later runs may build on this one."""
+        return self.sweep.step > 0 and self.probed > 0 and not self.partial
+
+
+def continue_series(about: About, series: Series | None) -> About:
+    """Return the run as the next one of a series; without a series it begins one, with its own seed."""
+    if series is None:
+        return about
+    sweep = replace(about.terms.sweep, seed=series.seed, turn=series.next_turn, copies_before=series.copies)
+    return replace(about, terms=replace(about.terms, sweep=sweep))
+
+
+def sampling_json(run: SweptRun, before: Series | None) -> Json:
+    """Return the field. `before` is the series as the previous run left it, if there was one.
+
+    `bounds` are of this run alone and `accumulated` of all runs counted; null where no ledger was
+    judged by a sweep. Each probability is rounded down.
+    """
+    series = before
+    if run.is_counted:
+        series = (before or Series(run.sweep.seed, 0, 0.0)).after(run.sweep, run.started_at, run.copies)
+    is_swept = run.sweep.step > 0 and run.probed > 0
+    spans = series.spans if series is not None and is_swept else ()
+    return {
+        "budget": run.sweep.budget,
+        "step": run.sweep.step if is_swept else None,
+        "bounds": bounds_json([Draw(run.sweep.step, run.sweep.turn)]) if is_swept else None,
+        "accumulated": _accumulated_json(spans) if spans else None,
+        "series": _series_json(series) if series is not None else None,
+    }
+
+
+def _accumulated_json(spans: tuple[Span, ...]) -> Json:
+    draws = [draw for span in spans for draw in span.draws()]
+    return {"runs": sum(span.runs for span in spans), "since": min(span.since for span in spans), "bounds": bounds_json(draws)}
+
+
+def bounds_json(draws: Iterable[Draw]) -> dict[str, float]:
+    """Return for each of LENGTHS the probability that the draws hit such a run, rounded down."""
+    kept = list(draws)
+    return {str(length): math.floor(hit_probability(kept, length) * 1e6) / 1e6 for length in LENGTHS}
+
+
+def _series_json(series: Series) -> Json:
+    spans = [
+        {"step": one.step, "first_turn": one.first_turn, "last_turn": one.last_turn, "runs": one.runs, "since": one.since}
+        for one in series.spans
+    ]
+    return {"seed": series.seed, "next_turn": series.next_turn, "copies": round(series.copies), "spans": spans}
+
+
+def series_from(field: object) -> Series | None:
+    """Return the series in the field of an earlier run; None where it has none, or none that is whole."""
+    told = field.get("series") if isinstance(field, Mapping) else None
+    try:
+        spans = tuple(_span_from(one) for one in told["spans"]) if told else ()
+        return Series(int(told["seed"]), int(told["next_turn"]), float(told["copies"]), spans) if told else None
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+        return None
+
+
+def _span_from(told: Mapping[str, Any]) -> Span:
+    names = ("step", "first_turn", "last_turn", "runs")
+    step, first, last, runs = (int(told[name]) for name in names)
+    if not (0 < step <= STEP_MAX and step & (step - 1) == 0 and 0 <= first <= last and runs > 0):
+        raise ValueError(f"no such span: {told}")
+    return Span(step, first, last, runs, str(told["since"]))

@@ -1,0 +1,61 @@
+"""The step of a run's sweep: fixed before anything is judged, and the same when the run is resumed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from auditor.evidence.rows import ledger_row, table
+from auditor.evidence.run_directory import Place, place
+from auditor.evidence.schemas import LEDGERS
+from auditor.evidence.shards import EVERYTHING, Shard
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import Sweep, Terms
+from auditor.model.ledger import LedgerRecord, RecordStatus
+from auditor.run.sweep_planner import SweepPlanner
+from auditor.sandbox.notation import ledger
+from auditor.summary.about import About
+
+FACTS = ClusterFacts("zk://h/ledgers", ("h:1",), "/ledgers", "hierarchical", "id", False, None)
+TERMS = Terms(0, 0, 16, 5, probe_entries=3, sweep=Sweep(5, 2, budget=1_000))
+ABOUT = About("r", "2026-03-01T02:00:00Z", FACTS, TERMS, "warning", False)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Place:
+    """Ledgers 1 to 20 of 1,000 entries on b1 and b2 each."""
+    made = place(str(tmp_path / "run"))
+    metadata = ledger("e2 w2 a2 0:[b1 b2] closed 999")
+    records = [LedgerRecord(n, 1, 0, RecordStatus.FOUND, metadata=metadata) for n in range(1, 21)]
+    made.write_table("evidence/ledgers", table(LEDGERS, list(map(ledger_row, records))), "all")
+    return made
+
+
+def test_the_step_follows_from_what_was_read(run: Place):
+    """20,000 entries within 1,000 reads: every 32nd. run.json says so, so that a replay reads the same."""
+    planner = SweepPlanner(run, ABOUT)
+    terms = planner.terms_by(EVERYTHING, 1)
+    assert replace(TERMS, sweep=Sweep(5, 2, 1_000, 32)) == terms
+    written = About.from_json(json.loads(run.read_text("run.json") or ""))
+    assert (terms, terms) == (written.terms, planner.about.terms)
+    assert terms == SweepPlanner(run, written).terms_by(EVERYTHING, 1), "a resumed run derives the same"
+
+
+@pytest.mark.parametrize("terms", [replace(TERMS, probe_entries=0), replace(TERMS, sweep=Sweep(5, 2, budget=0))])
+def test_without_probes_or_a_budget_nothing_is_swept(run: Place, terms: Terms):
+    assert terms == SweepPlanner(run, replace(ABOUT, terms=terms)).terms_by(EVERYTHING, 1)
+    assert run.read_text("run.json") is None
+
+
+@pytest.mark.parametrize(
+    ("step", "copies_before", "partial"), [(64, 0.0, False), (64, 100.0, False), (256, 160_000.0, False), (64, 9e9, True)]
+)
+def test_the_first_of_many_shards_stands_for_the_others(run: Place, step: int, copies_before: float, partial: bool):
+    """And what the last run counted where that is more, unless this run is of named ledgers. One shard says it all."""
+    terms = replace(TERMS, sweep=Sweep(5, 2, 1_000, copies_before=copies_before))
+    about = replace(ABOUT, terms=terms, partial=partial)
+    assert step == SweepPlanner(run, about).terms_by(Shard(0, 0, 10), 4).sweep.step
+    assert 32 == SweepPlanner(run, about).terms_by(EVERYTHING, 1).sweep.step

@@ -1,0 +1,60 @@
+"""How many entries the fullest bookie should hold, by the metadata as it was first read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+
+import pytest
+from support.entry_by_entry import expected_on
+from support.stories import tell
+
+from auditor.evidence.rows import ledger_row, table
+from auditor.evidence.schemas import LEDGERS
+from auditor.first_checker.sweep import SWEPT_ENTRIES_MAX
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
+from auditor.sandbox.notation import ledger
+from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
+
+
+def counted(*ledgers: LedgerMetadata, look: int = 1) -> float:
+    records = [LedgerRecord(n, look, 0, RecordStatus.FOUND, metadata=one) for n, one in enumerate(ledgers)]
+    batch = table(LEDGERS, [ledger_row(record) for record in records]).select(DUE_COLUMNS)
+    return fullest_bookie_copies([batch, batch.slice(0, 0)])
+
+
+@pytest.mark.parametrize(
+    ("expected", "texts"),
+    [
+        (100, ["e3 w3 a2 0:[b1 b2 b3] closed 99"]),
+        (68, ["e3 w2 a2 0:[b1 b2 b3] closed 100"]),
+        (150, ["e2 w2 a2 0:[b1 b2] 50:[b1 b3] closed 99", "e1 w1 a1 0:[b1] closed 49"]),
+        (0, ["e1 w1 a1 0:[b1] open", "e1 w1 a1 0:[b1] closed -1"]),
+    ],
+)
+def test_entries_of_closed_ledgers_are_counted_by_bookie(expected: float, texts: list[str]):
+    """Over segments and ledgers; the fullest bookie counts."""
+    assert expected == counted(*map(ledger, texts))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_count_is_never_too_low_and_hardly_too_high(seed: int):
+    """Against every entry of each bookie; at most one round of the ensemble too many for each segment."""
+    told = [tell(60 * seed + n) for n in range(Random(seed).randrange(1, 9))]
+    states = [one.states[0].metadata for one in told if not one.base]
+    found = [one for one in states if one is not None and one.state is LedgerState.CLOSED and one.last_entry_id is not None]
+    due: Counter[str] = Counter()
+    for one in found:
+        due.update({bookie: len(entries) for bookie, entries in expected_on(one).items()})
+    slack = sum(one.write_quorum * len(one.segments) for one in found) * 2
+    assert 0 <= counted(*found) - max(due.values(), default=0) <= slack
+
+
+def test_a_later_look_is_not_counted_again():
+    assert 0 == counted(ledger("e1 w1 a1 0:[b1] closed 49"), look=2)
+
+
+def test_metadata_that_claims_everything_counts_as_much_as_can_be_swept():
+    """And overflows nothing."""
+    assert SWEPT_ENTRIES_MAX == counted(replace(ledger(f"e2 w1 a1 0:[b1 b2] closed {2**63 - 2}"), length=0))

@@ -1,0 +1,150 @@
+"""The field `sampling`: what one run and all runs of a series promise, and what is handed to the next."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from auditor.first_checker.sweep import Draw, hit_probability
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import Sweep, Terms
+from auditor.summary.about import About
+from auditor.summary.sweeps import (
+    LENGTHS,
+    SPANS_MAX,
+    Json,
+    Series,
+    Span,
+    SweptRun,
+    bounds_json,
+    continue_series,
+    sampling_json,
+    series_from,
+)
+
+FACTS = ClusterFacts("zk://h/ledgers", ("h:1",), "/ledgers", "hierarchical", "id", False, None)
+ABOUT = About("r", "2026-03-01T02:00:00Z", FACTS, Terms(0, 0, 16, 5, sweep=Sweep(99, budget=500)), "warning", False)
+
+
+def night(number: int) -> str:
+    return f"2026-03-{number + 1:02}T02:00:00Z"
+
+
+def ran(step: int, turn: int, *, number: int = 0, seed: int = 7, probed: int = 5, partial: bool = False) -> SweptRun:
+    return SweptRun(Sweep(seed, turn, 500, step), night(number), partial, probed, 4_000.0)
+
+
+def after(*steps: int) -> tuple[Json, list[Draw]]:
+    """The field as the last of these nights left it, each with its step; and what they drew."""
+    field: Json = {}
+    draws = []
+    for number, step in enumerate(steps):
+        series = series_from(json.loads(json.dumps(field)))
+        turn = series.next_turn if series else 0
+        field = sampling_json(ran(step, turn, number=number), series)
+        draws.append(Draw(step, turn))
+    return field, draws
+
+
+def test_one_run_promises_what_its_step_gives():
+    """L / step, at most 1; before any other run the series promises no more."""
+    field, _ = after(1024)
+    assert {"1": 0.000976, "10": 0.009765, "100": 0.097656, "1000": 0.976562} == field["bounds"]
+    assert {"runs": 1, "since": night(0), "bounds": field["bounds"]} == field["accumulated"]
+    assert (500, 1024, 1) == (field["budget"], field["step"], field["series"]["next_turn"])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_runs_add_up_to_what_their_draws_give_together(seed: int):
+    """Also where the step changes in between; through JSON, as the next run reads it."""
+    draw = Random(seed)
+    steps = [draw.choice((64, 64, 128, 4096)) for _ in range(draw.randrange(2, 25))]
+    field, draws = after(*steps)
+    assert bounds_json(draws) == field["accumulated"]["bounds"], steps
+    assert (len(steps), night(0), len(steps)) == (
+        *map(field["accumulated"].get, ("runs", "since")),
+        field["series"]["next_turn"],
+    )
+
+
+def test_a_whole_series_finds_every_loss():
+    """As many nights as the step; one fewer does not."""
+    assert 1.0 == after(*[16] * 16)[0]["accumulated"]["bounds"]["1"]
+    assert 0.9375 == after(*[16] * 15)[0]["accumulated"]["bounds"]["1"]
+
+
+def test_no_bound_is_rounded_up():
+    """Six digits, cut off."""
+    for steps in ([4096] * 3, [2**22], [64, 512]):
+        field, draws = after(*steps)
+        for length in LENGTHS:
+            told, due = field["accumulated"]["bounds"][str(length)], hit_probability(draws, length)
+            assert due - 1e-6 < told <= due
+
+
+@pytest.mark.parametrize("changes", [{"partial": True}, {"probed": 0}])
+def test_a_run_that_does_not_count_hands_the_series_on(changes: dict[str, int]):
+    """A run of named ledgers, and one in which no ledger rests on probes: nothing is added, nothing forgotten."""
+    before = after(64, 64)[0]
+    series = series_from(before)
+    assert series is not None
+    field = sampling_json(ran(64, 2, number=5, **changes), series)  # type: ignore[arg-type]
+    assert before["series"] == field["series"]
+    assert (field["accumulated"] is None) == (field["bounds"] is None) == ("probed" in changes)
+    off = sampling_json(ran(0, 2), series)
+    assert (None, None, None, before["series"]) == tuple(off[name] for name in ("step", "bounds", "accumulated", "series"))
+
+
+def test_another_seed_begins_a_series_anew():
+    """Draws from other places to start are not of one series: what was promised before is forgotten."""
+    series = series_from(after(64, 64)[0])
+    field = sampling_json(ran(64, 9, number=5, seed=8), series)
+    assert {"runs": 1, "since": night(5), "bounds": field["bounds"]} == field["accumulated"]
+    assert (8, 10) == (field["series"]["seed"], field["series"]["next_turn"])
+
+
+def test_a_turn_that_was_taken_already_promises_no_more():
+    """Two runs may begin behind the same one: an older run is resumed. A loss must then be older than both."""
+    series = series_from(after(64, 64, 64)[0])
+    assert series is not None
+    field = sampling_json(SweptRun(Sweep(7, 1, 500, 64), "2026-02-27T00:00:00Z", False, 5, 4_000.0), series)
+    assert {"runs": 4, "since": "2026-02-27T00:00:00Z"}.items() <= field["accumulated"].items()
+    assert bounds_json([Draw(64, turn) for turn in range(3)]) == field["accumulated"]["bounds"]
+    assert 3 == field["series"]["next_turn"]
+
+
+def test_old_spans_are_forgotten():
+    """The field stays small; what is forgotten is promised no longer."""
+    steps = [64, 128] * 40
+    field, draws = after(*steps[:28])
+    assert 28 == len(field["series"]["spans"]) == len(draws)
+    series = Series(7, 80, 1.0, tuple(Span(step, n, n, 1, night(0)) for n, step in enumerate(steps)))
+    kept = series.after(Sweep(7, 80, 500, 64), night(1), 1.0).spans
+    assert (SPANS_MAX, 80) == (len(kept), kept[-1].last_turn)
+
+
+def _with_span(step: int, first_turn: int) -> Json:
+    span = {"step": step, "first_turn": first_turn, "last_turn": 5, "runs": 1, "since": night(0)}
+    return {"series": {"seed": 1, "next_turn": 1, "copies": 1, "spans": [span]}}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [None, 7, {}, {"series": None}, {"series": 3}, {"series": {"seed": 1}}]
+    + [_with_span(step, first) for step, first in ((3, 0), (0, 0), (2**23, 0), (-4, 0), (4, 6), (4, -1))],
+)
+def test_a_field_that_is_damaged_begins_a_series_anew(damage: object):
+    """A run is not lost over it, and nothing is promised on its account."""
+    assert series_from(_with_span(4, 0)) is not None
+    assert series_from(damage) is None
+
+
+def test_the_next_run_takes_its_turn_of_the_series():
+    """With the seed of the series and its own budget; without one it begins one with its own seed."""
+    series = Series(7, 12, 4_000.0)
+    expected = replace(ABOUT, terms=replace(ABOUT.terms, sweep=Sweep(7, 12, 500, 0, 4_000.0)))
+    assert (expected, ABOUT) == (continue_series(ABOUT, series), continue_series(ABOUT, None))
+    assert expected == About.from_json(json.loads(json.dumps(expected.as_json())))
