@@ -231,7 +231,8 @@ class Output:
     def start(self, run_id: str) -> Place:
         """Make the directory of a new run."""
         directory = self.run(run_id)
-        directory.create()
+        with file_errors(f"write to {directory.uri}"):
+            directory.files.create_dir(directory.path)
         return directory
 
     def latest(self) -> Place | None:

@@ -38,6 +38,7 @@ from auditor.summary.bookies import (
     by_look,
     named_ledgers,
 )
+from auditor.summary.costs import Costs
 from auditor.summary.cross_check import bookies_agreed
 from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
 from auditor.summary.grouping import Heard, causes, gather_heard
@@ -49,7 +50,7 @@ from auditor.summary.population import Population, population
 from auditor.summary.refusals import refusals_of
 from auditor.summary.renames import NAME as RENAMES_NAME
 from auditor.summary.renames import renames
-from auditor.summary.run_summary import Costs, Previous, RunFacts, findings_of, summarise
+from auditor.summary.run_summary import Previous, RunFacts, findings_of, summarise
 from auditor.witness.finding_lines import bookie_testimony, finding_line
 
 

@@ -21,6 +21,7 @@ from auditor.model.verdict import Exempt, Standing
 from auditor.second_checker.finding_comparison import Difference
 from auditor.summary import circumstances
 from auditor.summary.absences import absences_json
+from auditor.summary.costs import Costs
 from auditor.summary.mark_counts import UnlistedMark, marks_of, oldest_mark_s
 from auditor.summary.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.summary.poisoned import HAS_DETAIL, poison_json
@@ -31,25 +32,6 @@ from auditor.witness.finding_lines import PROBED
 Json = dict[str, Any]
 
 STAGES = ("load", "ask", "judge", "second_look", "report")
-
-
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """The requests of a run, counted from the evidence.
-
-    Each request for one znode's data or children is one ZooKeeper read.
-    """
-
-    zookeeper_reads: int
-    zookeeper_reads_failed: int
-    bookie_requests: int
-    bookie_bytes: int
-    retries: int
-    confirming_reads: int
-    unanswered: int
-    """Requests to bookies without a valid response, including those that were sent again."""
-    bookies_named: int
-    """Number of bookies that had to be asked about some ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +95,7 @@ def summarise(
     previous: Previous,
     copies: float = 0.0,
 ) -> Json:
-    """Return summary.json. `verdicts` has the schema VERDICTS, `findings` are lines of findings.jsonl.
-
-    `copies` is as in `Series`.
-    """
+    """Return summary.json of VERDICTS rows and lines of findings.jsonl. `copies` is as in `Series`."""
     standings = _count_words(batch["standing"] for batch in verdicts.batches(["standing"]))
     unknowns = _count_words(batch["unknowns"].flatten() for batch in verdicts.batches(["unknowns"]))
     listed = standings.total()
@@ -126,13 +105,7 @@ def summarise(
     all_judged = complete and not run.not_there and not run.listing_was_short and (listed > 0 or run.allow_empty)
     around = circumstances.circumstances_json(bookies, costs.bookies_named, run.terms, verdicts, counted)
     return {
-        "run_id": run.run_id,
-        "auditor_version": __version__,
-        "cluster": _cluster(run.facts),
-        "started_at": run.started_at,
-        "finished_at": run.finished_at,
-        "resumed_at": list(run.resumed_at),
-        "duration_s": {stage: round(run.duration_s.get(stage, 0.0), 3) for stage in STAGES},
+        **_identity(run),
         **counts_of(standings, _count_exempt(verdicts), unknowns),
         "findings": findings_by_kind(counted),
         **around,
@@ -146,6 +119,19 @@ def summarise(
         "complete": complete,
         "outcome": outcome_of(counted, complete=all_judged, fault=fault),
         "exit_code": exit_code(counted, run.fail_on, incomplete=not all_judged, fault=fault),
+    }
+
+
+def _identity(run: RunFacts) -> Json:
+    """Return which run it is, of which cluster, and when it was."""
+    return {
+        "run_id": run.run_id,
+        "auditor_version": __version__,
+        "cluster": _cluster(run.facts),
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "resumed_at": list(run.resumed_at),
+        "duration_s": {stage: round(run.duration_s.get(stage, 0.0), 3) for stage in STAGES},
     }
 
 

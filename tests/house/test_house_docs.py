@@ -29,7 +29,8 @@ from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.words import OUTCOMES
 from auditor.sandbox import seeding
 from auditor.summary.cause_rows import Causes
-from auditor.summary.run_summary import NO_PREVIOUS, Costs, RunFacts, summarise
+from auditor.summary.costs import Costs
+from auditor.summary.run_summary import NO_PREVIOUS, RunFacts, summarise
 from auditor.telemetry import metrics
 from auditor.witness import next_commands
 from auditor.witness.finding_lines import ledger_testimony, runbook

@@ -1,0 +1,24 @@
+"""What a run cost: its requests to ZooKeeper and to bookies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The requests of a run, counted from the evidence.
+
+    Each request for one znode's data or children is one ZooKeeper read.
+    """
+
+    zookeeper_reads: int
+    zookeeper_reads_failed: int
+    bookie_requests: int
+    bookie_bytes: int
+    retries: int
+    confirming_reads: int
+    unanswered: int
+    """Requests to bookies without a valid response, including those that were sent again."""
+    bookies_named: int
+    """Number of bookies that had to be asked about some ledger."""
