@@ -11,6 +11,8 @@ from auditor.config.limit_settings import BOOKIE_SETTINGS, ZOOKEEPER_SETTINGS
 from auditor.config.lister_settings import LISTER_SETTINGS
 from auditor.config.placement_settings import PLACEMENT_SETTINGS
 from auditor.config.run_settings import CLUSTER_SETTINGS, CONFIG_FILE, ENGINE_SETTINGS, JUDGEMENT_SETTINGS, OUTPUT_SETTINGS
+from auditor.config.secured_combinations import refuse_half_secured
+from auditor.config.secured_settings import SECRET_VARIABLES, SECRETS, SECURED_SETTINGS
 from auditor.config.setting import ENVIRONMENT_PREFIX, Setting
 from auditor.config.settings import Settings
 from auditor.config.units import Value, has_credentials
@@ -18,7 +20,7 @@ from auditor.errors import ConfigError
 
 SETTINGS: tuple[Setting, ...] = (
     *CLUSTER_SETTINGS, *JUDGEMENT_SETTINGS, *PLACEMENT_SETTINGS, *OUTPUT_SETTINGS, *ENGINE_SETTINGS, *BOOKIE_SETTINGS,
-    *ZOOKEEPER_SETTINGS, *LISTER_SETTINGS,
+    *ZOOKEEPER_SETTINGS, *SECURED_SETTINGS, *LISTER_SETTINGS,
 )  # fmt: skip
 """Every setting, in the order of docs/configuration.md."""
 
@@ -67,7 +69,9 @@ def parse(layers: Layers | None = None, *, command: str | None = None) -> Settin
             raise ConfigError(
                 f"{setting.key} is not set: give {setting.flag} {setting.metavar}, {setting.variable}, or the key in a file"
             )
-    settings = Settings(**values)  # type: ignore[arg-type]
+    in_environment = frozenset(s.key for s in SECRETS if layers is not None and layers.environment.get(s.variable))
+    settings = Settings(**values, secrets_in_environment=in_environment)  # type: ignore[arg-type]
+    refuse_half_secured(settings)
     _refuse_nonsense(settings, {key: raw.origin for key, raw in written.items()}, has_topology=command == "demo")
     return settings
 
@@ -113,6 +117,8 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, _Raw]:
     known = {s.variable: s for s in (*SETTINGS, CONFIG_FILE)}
     found = {}
     for variable in sorted(v for v in environment if v.startswith(ENVIRONMENT_PREFIX)):
+        if variable in SECRET_VARIABLES:
+            continue  # Read where it is used, and kept nowhere.
         if variable not in known:
             raise ConfigError(f"{variable} in the environment is no setting{_nearest(variable, known)}")
         if variable != CONFIG_FILE.variable:
