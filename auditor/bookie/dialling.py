@@ -99,7 +99,7 @@ class Dialler:
             else:
                 await self._check_admitted(link, replies)
         except PeerProtocolError as error:
-            raise BookieUnreachable(f"the bookie broke the protocol while the connection was secured: {error}") from None
+            raise BookieUnreachable(f"the bookie broke the protocol while TLS or a login was set up: {error}") from None
         except _Lost as lost:
             raise self._after_loss(link.error or lost) from None
 
@@ -110,8 +110,8 @@ class Dialler:
         answer = await replies.next()
         if answer.status != Status.EOK:
             raise BookieRefused(f"{NO_TLS} ({status_name(answer.status)})")
-        if replies.has_more or link.wire.unfinished_bytes:
-            raise PeerProtocolError("bytes in clear behind the answer to START_TLS")
+        if replies.has_more or replies.failure or link.wire.unfinished_bytes:
+            raise PeerProtocolError(f"it sent more behind its answer to START_TLS ({replies.failure or 'in clear'})")
         try:
             await link.start_tls(context, self._host, timeout_s)
         except OSError as error:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError, ConnectionDropped, KazooException, SessionClosedRequireSaslError
+from kazoo.exceptions import AuthFailedError, ConnectionDropped, SessionClosedRequireSaslError
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import SASL
 
@@ -24,6 +24,7 @@ from auditor.credentials.tls_context import client_context
 from auditor.credentials.tls_failures import explain_tls_failure
 from auditor.errors import ConfigError, PeerProtocolError, StoreUnavailable
 from auditor.wire.digest_md5 import DigestUser, answer_challenge, is_challenge, proves_password
+from auditor.zookeeper.multi_read import AUTH_FAILED, CONNECTION_LOSS, SASL_REQUIRED
 
 SERVICE = "zookeeper/zk-sasl-md5"
 """The digest-uri of every ZooKeeper server (SecurityUtils)."""
@@ -45,11 +46,16 @@ Server = tuple[str, int]
 
 
 class Refusals:
-    """Why servers refused us, the last reason of each. Written by kazoo's thread."""
+    """Why servers refused us, the last reason of each. Written by kazoo's thread.
+
+    `loss_code` is the KeeperException code of a read that got no reply in the end: that of the
+    refusal of the whole session if there was one.
+    """
 
     def __init__(self) -> None:
         self._final: dict[Server, str] = {}
         self._last = ""
+        self.loss_code = CONNECTION_LOSS
 
     def note(self, server: Server, why: str) -> None:
         """Note a refusal that will be the same when the server is asked again."""
@@ -59,9 +65,17 @@ class Refusals:
         """Note what may be a refusal, and may pass."""
         self._last = why
 
+    def heed(self, error: Exception) -> None:
+        """Note an error of a request if it says that the session as a whole is refused."""
+        if isinstance(error, SessionClosedRequireSaslError):
+            self._last, self.loss_code = WANTS_SASL, SASL_REQUIRED
+        elif isinstance(error, AuthFailedError):
+            self._last, self.loss_code = self._last or WRONG_LOGIN, AUTH_FAILED
+
     def clear(self) -> None:
         self._final.clear()
         self._last = ""
+        self.loss_code = CONNECTION_LOSS
 
     @property
     def last(self) -> str:
@@ -175,8 +189,6 @@ def _tls_failure(error: BaseException | None) -> ssl.SSLError | None:
     return None
 
 
-def refusal_of(error: KazooException, refusals: Refusals) -> str:
-    """Return why a server refused a request of a session as a whole, or "" for any other error."""
-    if isinstance(error, AuthFailedError):
-        return refusals.last or WRONG_LOGIN
-    return WANTS_SASL if isinstance(error, SessionClosedRequireSaslError) else ""
+def is_refusal(error: Exception) -> bool:
+    """Return whether a server refused a session as a whole, and not one request."""
+    return isinstance(error, AuthFailedError | SessionClosedRequireSaslError)

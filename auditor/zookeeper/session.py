@@ -30,7 +30,7 @@ from auditor.pace import Pace
 from auditor.wire.service_uri import ServiceUri
 from auditor.zookeeper.kazoo_threads import KazooLog, KazooThreads
 from auditor.zookeeper.multi_read import MultiRead
-from auditor.zookeeper.secured_connection import Credentials, Refusals, await_unless_refused, refusal_of
+from auditor.zookeeper.secured_connection import Credentials, Refusals, await_unless_refused, is_refusal
 
 LOSSES: Final = (
     ConnectionLoss,
@@ -100,6 +100,7 @@ class Session:
 
     kazoo restores a lost connection or session in the background; callers repeat their reads.
     `given_up` is set once all repeats of a read failed. Then nothing waits for a connection.
+    `refusals` are the servers' reasons not to let us in.
     """
 
     def __init__(self, hosts: Sequence[str], limits: ZooKeeperLimits) -> None:
@@ -112,7 +113,7 @@ class Session:
         self.multi_read: bool | None = None
         self._log = KazooLog()
         self._moved = threading.Event()
-        self._refusals = Refusals()
+        self.refusals = Refusals()
         self._credentials = Credentials(limits.access) if limits.access.is_secured else None
         self._client = self._new_client()
         self._live: threading.Event | None = None
@@ -149,7 +150,7 @@ class Session:
         assert self._live is not None
         if self._credentials is None:
             return bool(self._live.wait(timeout_s))
-        return await_unless_refused(self._live, self._refusals, self._client.hosts, timeout_s)
+        return await_unless_refused(self._live, self.refusals, self._client.hosts, timeout_s)
 
     def _await_login(self) -> None:
         """Wait until the login is over: kazoo is connected before it. Raises StoreUnavailable."""
@@ -186,7 +187,8 @@ class Session:
         Raises one of LOSSES, or the KazooException by which the server refused."""
         try:
             return result.get(timeout=self.reply_timeout_s)
-        except (KazooException, KazooTimeoutError):
+        except (KazooException, KazooTimeoutError) as error:
+            self.refusals.heed(error)
             raise
         except Exception as error:  # Replies out of order or cut short make kazoo raise anything.
             raise ConnectionLoss from error
@@ -197,7 +199,7 @@ class Session:
         Returns False and gives the session up when the `retries_max` repeats are used. Each repeat
         waits `retry_wait_ms`, then at most one session time-out for the connection.
         """
-        if self._credentials is not None and self._refusals.has_all(self._client.hosts):
+        if self._credentials is not None and self.refusals.has_all(self._client.hosts):
             self.given_up = True
         while repeats.used < self.limits.retries_max and (self.connected or not self.given_up):
             repeats.used += 1
@@ -229,10 +231,9 @@ class Session:
                 if not self.may_repeat(repeats):
                     raise self.unavailable("did not answer", self.limits.session_timeout_ms) from None
             except KazooException as error:
-                why = refusal_of(error, self._refusals)
-                if not why:
+                if not is_refusal(error):
                     raise
-                raise self._refused(why) from None
+                raise self._refused(self.refusals.last) from None
 
     def sync(self, path: str) -> None:
         """Let our server catch up with the leader. Raises StoreUnavailable.
@@ -245,8 +246,8 @@ class Session:
 
     def unavailable(self, did: str, within_ms: int) -> StoreUnavailable:
         """Return the error that says who did not answer, what was seen last, and what to do."""
-        if self._refusals.last:
-            return self._refused(self._refusals.last)
+        if self.refusals.last:
+            return self._refused(self.refusals.last)
         seen = f" (last seen: {self._log.last_problem})" if self._log.last_problem else ""
         return StoreUnavailable(
             f"ZooKeeper at {', '.join(self.hosts)} {did} within {within_ms} ms{seen}: check the hosts in the metadata "
@@ -268,7 +269,7 @@ class Session:
             auth_data=None if credentials is None else credentials.auth_data,
         )
         if credentials is not None:
-            credentials.apply(client, self._refusals)
+            credentials.apply(client, self.refusals)
         client.add_listener(self._on_state)
         return client
 

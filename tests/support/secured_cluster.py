@@ -19,6 +19,7 @@ from kazoo.security import ACL, Permissions, make_digest_acl
 from support.pki import Issued, Pki
 from support.real_cluster import RealCluster
 from support.real_processes import free_port
+from support.secured_zookeeper import LOGIN_MODULE, jaas_of_zookeeper, secured_zookeeper
 
 CANARY = "canary-7f3a"
 USER = "bookkeeper"
@@ -26,7 +27,6 @@ PASSWORD = f"{CANARY}-bookie-pässword"
 ZOOKEEPER_PASSWORD = f"{CANARY}-zookeeper"
 KEY_PASSWORD = f"{CANARY}-key"
 DIGEST_USER, DIGEST_PASSWORD = "auditor", f"{CANARY}-digest"
-LOGIN_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
 SOUND, LOST = 1, 2
 """The ledgers of the cluster: one has every copy, of the other b2 lacks entry 4."""
 
@@ -132,30 +132,14 @@ def tls_of_bookies(pki: Pki, issued: Issued) -> Mapping[str, object]:
     }
 
 
-def _zookeeper_settings(pki: Pki, issued: Issued, port: int) -> dict[str, object]:
-    return {
-        "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
-        "secureClientPort": port,
-        "secureClientPortAddress": "127.0.0.1",
-        "ssl.keyStore.location": issued.pkcs12,
-        "ssl.keyStore.passwordPath": pki.password_file(),
-        "ssl.trustStore.location": pki.truststore(),
-        "ssl.trustStore.passwordPath": pki.password_file(),
-        "ssl.clientAuth": "need",
-        "authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
-    }
-
-
 @contextmanager
 def secured_cluster(folder: Path) -> Iterator[Secured]:
     """Three bookies in clear and a ZooKeeper that offers everything; nothing is guarded yet. 8-12 s."""
     pki = Pki(folder / "pki")
     bookie, auditor = pki.issue("bookie"), pki.issue("auditor", unit="0:auditor")
-    jaas = folder / "zookeeper.jaas"
-    jaas.write_text(f'Server {{ {LOGIN_MODULE} required user_{USER}="{ZOOKEEPER_PASSWORD}"; }};\n')
     port = free_port()
-    settings = _zookeeper_settings(pki, bookie, port)
-    flag = f"-Djava.security.auth.login.config={jaas}"
+    settings = secured_zookeeper(pki, bookie, port)
+    flag = jaas_of_zookeeper(folder, USER, ZOOKEEPER_PASSWORD)
     with RealCluster(folder / "cluster", bookies=3, zookeeper=settings, zookeeper_flag=flag) as cluster:
         cluster.place(SOUND, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"))
         cluster.place(LOST, cluster.ledger("e3 w2 a1 0:[b1 b2 b3] closed 9"), lose={"b2": "4"})
