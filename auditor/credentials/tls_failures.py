@@ -29,12 +29,12 @@ def explain_tls_failure(error: BaseException, what: str, *, has_certificate: boo
     """Return why TLS with a peer failed, as the end of a sentence, with what to do.
 
     `what` is the prefix of the settings: bookie or zookeeper. Returns "" for an error that is not
-    about certificates, such as a reset, and may pass.
+    about certificates, such as a reset, and may pass: trying again is of use then.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         return _refused_by_us(error, what)
-    if not isinstance(error, ssl.SSLError):
-        return ""
+    if not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+        return ""  # An end of the connection without an alert is also what a restart looks like.
     reason = (error.reason or str(error)).upper()
     return _refused_by_peer(reason, what, has_certificate=has_certificate)
 

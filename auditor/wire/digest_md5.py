@@ -60,7 +60,7 @@ def answer_challenge(challenge: bytes, user: DigestUser, client_nonce: str) -> D
     if "auth" not in directives.get("qop", "auth").split(","):
         raise PeerProtocolError(f"DIGEST-MD5 with qop={directives['qop'][:40]}, and only auth is supported")
     realm, nonce = directives.get("realm", ""), directives["nonce"]
-    secret = _md5(b":".join(_hashed(part) for part in (user.username, realm, user.password)))
+    secret = _md5(b":".join(_secret_bytes(part) for part in (user.username, realm, user.password)))
     key = _md5(secret + f":{nonce}:{client_nonce}".encode()).hex()
     tail = f"{nonce}:{NONCE_COUNT}:{client_nonce}:auth"
     ours = _response(key, tail, f"AUTHENTICATE:{user.service}")
@@ -106,7 +106,7 @@ def _parse(challenge: bytes) -> dict[str, str]:
     return found
 
 
-def _hashed(text: str) -> bytes:
+def _secret_bytes(text: str) -> bytes:
     """Encode a part of the secret: ISO 8859-1 if that has every character, else UTF-8 (RFC 2831, 2.1.2.1)."""
     try:
         return text.encode("iso-8859-1")

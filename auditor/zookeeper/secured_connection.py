@@ -65,7 +65,7 @@ class Refusals:
         """Note what may be a refusal, and may pass."""
         self._last = why
 
-    def heed(self, error: Exception) -> None:
+    def note_error(self, error: Exception) -> None:
         """Note an error of a request if it says that the session as a whole is refused."""
         if isinstance(error, SessionClosedRequireSaslError):
             self._last, self.loss_code = WANTS_SASL, SASL_REQUIRED

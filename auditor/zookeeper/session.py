@@ -138,19 +138,18 @@ class Session:
 
         Ending a connection attempt that hangs takes up to one session time-out more."""
         self._live = self._client.start_async()
-        if not self._await_first(self.limits.connect_timeout_ms / 1_000):
+        if not self._await_first(self._live, self.limits.connect_timeout_ms / 1_000):
             error = self.unavailable("did not let us connect", self.limits.connect_timeout_ms)
             self.close()
             raise error
         if self._credentials is not None:
             self._await_login()
 
-    def _await_first(self, timeout_s: float) -> bool:
+    def _await_first(self, live: Any, timeout_s: float) -> bool:
         """Wait for the first connection, not longer than until every server refused us for good."""
-        assert self._live is not None
         if self._credentials is None:
-            return bool(self._live.wait(timeout_s))
-        return await_unless_refused(self._live, self.refusals, self._client.hosts, timeout_s)
+            return bool(live.wait(timeout_s))
+        return await_unless_refused(live, self.refusals, self._client.hosts, timeout_s)
 
     def _await_login(self) -> None:
         """Wait until the login is over: kazoo is connected before it. Raises StoreUnavailable."""
@@ -188,7 +187,7 @@ class Session:
         try:
             return result.get(timeout=self.reply_timeout_s)
         except (KazooException, KazooTimeoutError) as error:
-            self.refusals.heed(error)
+            self.refusals.note_error(error)
             raise
         except Exception as error:  # Replies out of order or cut short make kazoo raise anything.
             raise ConnectionLoss from error
@@ -233,7 +232,7 @@ class Session:
             except KazooException as error:
                 if not is_refusal(error):
                     raise
-                raise self._refused(self.refusals.last) from None
+                raise self._refusal_error(self.refusals.last) from None
 
     def sync(self, path: str) -> None:
         """Let our server catch up with the leader. Raises StoreUnavailable.
@@ -247,14 +246,14 @@ class Session:
     def unavailable(self, did: str, within_ms: int) -> StoreUnavailable:
         """Return the error that says who did not answer, what was seen last, and what to do."""
         if self.refusals.last:
-            return self._refused(self.refusals.last)
+            return self._refusal_error(self.refusals.last)
         seen = f" (last seen: {self._log.last_problem})" if self._log.last_problem else ""
         return StoreUnavailable(
             f"ZooKeeper at {', '.join(self.hosts)} {did} within {within_ms} ms{seen}: check the hosts in the metadata "
             "service URI, that a quorum of servers is up, and that this host may reach them"
         )
 
-    def _refused(self, why: str) -> StoreUnavailable:
+    def _refusal_error(self, why: str) -> StoreUnavailable:
         return StoreUnavailable(f"ZooKeeper at {', '.join(self.hosts)} did not let us in: {why}")
 
     def _new_client(self) -> KazooClient:

@@ -23,7 +23,6 @@ from support.secured_cluster import (
 
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS
-from auditor.model.verdict import Standing
 
 pytestmark = pytest.mark.real
 
@@ -61,7 +60,7 @@ def doctor(secured: Secured, settings: Settings) -> Done:
 def finds_the_loss(outcome: Outcome) -> None:
     """Every ledger was judged, and the lost copy was seen."""
     accounted(outcome)
-    assert outcome.verdicts[SOUND].standing is Standing.SOUND
+    assert outcome.standings(SOUND) == ["sound"]
     assert [finding["ledger_id"] for finding in outcome.findings] == [LOST]
     assert (outcome.exit_code, outcome.summary["complete"]) == (1, True)
 
@@ -108,7 +107,7 @@ def test_certificates_that_no_bookie_accepts_end_the_run_before_the_first_look(
     """Exit 5, Spark is not started, nothing is written; `doctor` says the same of each bookie."""
     settings, word = wrong_for_tls(with_tls)[fault]
     uri = with_tls.cluster.metadata_service_uri
-    done = command("run", "--metadata-service-uri", uri, "--output", str(tmp_path), *flags({**settings, **QUICK}))
+    done = command_here("run", "--metadata-service-uri", uri, "--output", str(tmp_path), *flags({**settings, **QUICK}))
     assert done.returncode == 5, done.stderr
     assert "all 3 bookies refuse this client" in done.stderr
     assert word in done.stderr
@@ -165,7 +164,7 @@ def test_one_bookie_without_tls_is_refused_and_the_others_are_audited(with_tls: 
         bookie.more = more
         restarted.start_bookie("b3")
     assert outcome.exit_code in (1, 3)
-    assert outcome.summary["unknowns"]["bookie_refused"] >= 1
+    assert outcome.summary["indeterminate"]["bookie_refused"] >= 1
     assert outcome.run_dir is not None
     answers = place(str(outcome.run_dir)).read_table("evidence/answers", ANSWERS).to_pylist()
     assert any("offers no TLS" in (row["detail"] or "") for row in answers if row["bookie_id"] == "b3"), answers
