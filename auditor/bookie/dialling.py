@@ -59,6 +59,7 @@ class Dialler:
         self._limits = limits
         self._context: ssl.SSLContext | None = None
         self._user: DigestUser | None = None
+        self._failures = 0
 
     async def open(self, listener: Listener) -> Link:
         """Return a link on which `listener` may ask.
@@ -76,13 +77,24 @@ class Dialler:
         link = await open_link(replies, self._host, self._port, self._limits.frame_bytes_max, timeout_s)
         try:
             await self._secure(link, replies, timeout_s)
-            if replies.failure is not None:  # It came after the last answer.
-                raise self._after_loss(link.error or ConnectionResetError(str(replies.failure)))
+        except BookieUnreachable as error:
+            link.abort()
+            raise self._unless_too_often(error, replies) from None
         except BaseException:
             link.abort()
             raise
         link.listener = listener
         return link
+
+    def _unless_too_often(self, error: BookieUnreachable, replies: _Replies) -> BookieUnreachable | BookieRefused:
+        """Return the error, or a refusal if a bookie that answers fails to become secure each time.
+
+        Such a bookie is not silent. A lost connection may be all that it says of our certificate.
+        """
+        self._failures += replies.has_answered
+        if self._failures < self._limits.connect_attempts_max:
+            return error
+        return BookieRefused(f"{error} ({self._failures} attempts)")
 
     def _read_credentials(self, tls: TlsFiles | None, sasl: SaslLogin | None) -> None:
         if tls is not None and self._context is None:
@@ -98,6 +110,7 @@ class Dialler:
                 await self._log_in(link, replies, self._user)
             else:
                 await self._check_admitted(link, replies)
+            replies.raise_failure()  # It may have come behind the last answer.
         except PeerProtocolError as error:
             raise BookieUnreachable(f"the bookie broke the protocol while TLS or a login was set up: {error}") from None
         except _Lost as lost:
@@ -108,8 +121,9 @@ class Dialler:
         replies.pauses_at = txn_id
         link.send(frame)
         answer = await replies.next()
-        if answer.status != Status.EOK:
-            raise BookieRefused(f"{NO_TLS} ({status_name(answer.status)})")
+        if answer.status == Status.EBADREQ:
+            raise BookieRefused(NO_TLS)
+        _require_ok(answer)
         if replies.has_more or replies.failure or link.wire.unfinished_bytes:
             raise PeerProtocolError(f"it sent more behind its answer to START_TLS ({replies.failure or 'in clear'})")
         try:
@@ -130,15 +144,24 @@ class Dialler:
     async def _log_in(self, link: Link, replies: _Replies, user: DigestUser) -> None:
         _, frame = link.wire.ask_auth(b"")
         link.send(frame)
-        challenge = await replies.next_or(f"{NO_DIGEST}: it did not answer AUTH")
-        if challenge.status != Status.EOK:
-            raise BookieRefused(f"{NO_DIGEST} ({status_name(challenge.status)} to AUTH)")
+        try:
+            challenge = await replies.next()
+        except BookieUnreachable:
+            await self._ask_info(link, replies)  # Silent to everything, or to AUTH alone?
+            raise BookieRefused(f"{NO_DIGEST}: it did not answer AUTH") from None
+        if challenge.status == Status.EUA:
+            raise BookieRefused(f"{NO_DIGEST} (EUA to AUTH)")
+        _require_ok(challenge)
         if not challenge.payload:  # It has no authentication provider (AuthDisabledPlugin).
             await self._check_admitted(link, replies)
             return
         if not is_challenge(challenge.payload):
             raise BookieRefused(f"{NO_DIGEST}: its challenge is of another mechanism")
-        await self._prove(link, replies, answer_challenge(challenge.payload, user, secrets.token_hex(NONCE_BYTES)))
+        try:
+            answer = answer_challenge(challenge.payload, user, secrets.token_hex(NONCE_BYTES))
+        except PeerProtocolError as error:
+            raise BookieRefused(f"{NO_DIGEST} as we speak it: {error}") from None
+        await self._prove(link, replies, answer)
 
     async def _prove(self, link: Link, replies: _Replies, answer: DigestAnswer) -> None:
         """Send the answer to the challenge, and behind it a request that tells a silent refusal."""
@@ -146,21 +169,31 @@ class Dialler:
         _, info = link.wire.ask_info()
         link.probes += 1
         link.send(response + info)
-        reply = await replies.next_or(f"{WRONG_LOGIN} (it said nothing)")
-        if reply.operation != Operation.AUTH or reply.status == Status.EUA:
+        reply = await replies.next()
+        if reply.status == Status.EUA:  # To AUTH, or to the request behind it: then AUTH gets no answer.
             raise BookieRefused(WRONG_LOGIN)
-        if reply.status != Status.EOK or not proves_password(reply.payload, answer):
+        _require_ok(reply)
+        if reply.operation != Operation.AUTH or not proves_password(reply.payload, answer):
             raise BookieRefused(NO_PROOF)
-        admitted = await replies.next()
-        if admitted.status == Status.EUA:
+        if (await replies.next()).status == Status.EUA:
             raise BookieRefused(STILL_UNAUTHORISED)
 
     async def _check_admitted(self, link: Link, replies: _Replies) -> None:
+        if (await self._ask_info(link, replies)).status == Status.EUA:
+            raise BookieRefused(WANTS_ROLE if self._context is not None and self._user is None else WANTS_SASL)
+
+    async def _ask_info(self, link: Link, replies: _Replies) -> Answered:
         _, info = link.wire.ask_info()
         link.probes += 1
         link.send(info)
-        if (await replies.next()).status == Status.EUA:
-            raise BookieRefused(WANTS_ROLE if self._context is not None and self._user is None else WANTS_SASL)
+        return await replies.next()
+
+
+def _require_ok(answer: Answered) -> None:
+    """Raise BookieUnreachable for a status that is no refusal: the bookie may be starting or busy."""
+    if answer.status != Status.EOK:
+        what = "START_TLS" if answer.operation == Operation.START_TLS else "AUTH"
+        raise BookieUnreachable(f"the bookie answered {status_name(answer.status)} to {what}")
 
 
 class _Lost(Exception):
@@ -171,6 +204,7 @@ class _Replies:
     """Takes the responses of a link until it is handed over. Responses are awaited one by one.
 
     After the response to the transaction `pauses_at` nothing more is read. `failure` ended the link.
+    `has_answered`: at least one response came.
     """
 
     def __init__(self, timeout_s: float) -> None:
@@ -179,6 +213,7 @@ class _Replies:
         self.failure: BaseException | None = None
         self._wake = asyncio.Event()
         self.pauses_at = 0
+        self.has_answered = False
 
     async def next(self) -> Answered:
         """Return the next response. Raises BookieUnreachable if none comes in time, or _Lost."""
@@ -189,26 +224,24 @@ class _Replies:
             waited = f"no answer within {self._timeout_s:g} s while the connection was secured"
             raise BookieUnreachable(waited) from None
 
-    async def next_or(self, refused: str) -> Answered:
-        """Return the next response. Raises BookieRefused with this sentence if none comes in time."""
-        try:
-            return await self.next()
-        except BookieUnreachable:
-            raise BookieRefused(refused) from None
-
     async def _take(self) -> Answered:
         while not self._answers:
-            if self.failure is not None:
-                raise self.failure
+            self.raise_failure()
             self._wake.clear()
             await self._wake.wait()
         return self._answers.popleft()
+
+    def raise_failure(self) -> None:
+        """Raise what ended the link, if anything did: PeerProtocolError or _Lost."""
+        if self.failure is not None:
+            raise self.failure
 
     @property
     def has_more(self) -> bool:
         return bool(self._answers)
 
     def on_answers(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
+        self.has_answered = True
         for event in events:
             if isinstance(event, AnswerTooLarge):
                 self._fail(PeerProtocolError(f"an answer of {event.length} bytes while the connection was secured"))

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from support.guarded_bookie import CHALLENGE, START_TLS, USER, GuardedBookie
 from support.pki import Pki
-from support.scripted_bookie import INFO, info_answer
+from support.scripted_bookie import INFO, Connection, info_answer
 
 from auditor.bookie.client import AsyncLane, Lane, ListQuestion
 from auditor.bookie.dialling import AUTH_TIMEOUT_MAX_S, LOST_AFTER_HANDSHAKE
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles
 from auditor.model.availability import AnswerStatus, Greeting
+from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 PASSWORD = "pässword"
 QUICK = BookieLimits(rpc_timeout_ms=400, connect_timeout_ms=2_000, deadline_ms=20_000)
@@ -105,9 +106,11 @@ def test_a_bookie_without_tls_is_never_asked_in_clear(pki: Pki, login: SaslLogin
 def test_bytes_in_clear_behind_the_answer_to_start_tls_end_the_connection(pki: Pki) -> None:
     """Whoever can put them there could answer in the place of the bookie."""
     for injected in (info_answer(2), b"\0"):
-        greeting, detail = greet(GuardedBookie(tls=pki.issue("b"), in_clear=injected), BookieAccess(tls(pki)))
-        assert greeting is Greeting.SILENT
-        assert "protocol" in detail
+        bookie = GuardedBookie(tls=pki.issue("b"), in_clear=injected)
+        greeting, detail = greet(bookie, BookieAccess(tls(pki)))
+        assert greeting is Greeting.REFUSED
+        assert "broke the protocol" in detail
+        assert len(bookie.connections) == QUICK.connect_attempts_max
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,7 @@ def test_each_fault_of_our_certificate_has_its_word(pki: Pki, version: ssl.TLSVe
         files = {"certificate": str(issued.certificate), "key": str(issued.key)}
     bookie = GuardedBookie(tls=pki.issue("b"), ca=pki.ca(), version=version)
     greeting, detail = greet(bookie, BookieAccess(tls(pki, **files)))
-    assert greeting is Greeting.REFUSED or (greeting is Greeting.SILENT and LOST_AFTER_HANDSHAKE in detail)
+    assert greeting is Greeting.REFUSED  # never silent, which would be a finding
     assert any(word in detail for word in (*why.split("|"), LOST_AFTER_HANDSHAKE)), detail
 
 
@@ -157,12 +160,11 @@ def test_each_fault_of_our_certificate_has_its_word(pki: Pki, version: ssl.TLSVe
 def test_a_refused_login_is_told_at_once_although_the_bookie_says_nothing(
     pki: Pki, tmp_path: Path, name: str, in_tls: bool
 ) -> None:
-    """By the refusal of the request behind it, not by a time-out: it is not "it said nothing"."""
+    """By the refusal of the request behind it, not by a time-out: nothing is awaited."""
     bookie = GuardedBookie(tls=pki.issue("b"), password=PASSWORD)
     login = user(tmp_path, "wrong" if name == USER else PASSWORD, name)
     detail = refusal(bookie, BookieAccess(tls(pki) if in_tls else None, login))
     assert "refused the user name or password" in detail
-    assert "said nothing" not in detail
 
 
 def test_a_bookie_that_cannot_prove_the_password_is_not_asked(login: SaslLogin) -> None:
@@ -176,6 +178,33 @@ def test_another_mechanism_is_told(login: SaslLogin, challenge: bytes | None) ->
     """Of Kerberos, or of a plug-in that does not know SASL and stays silent."""
     bookie = GuardedBookie(password=PASSWORD, challenge=challenge)
     assert "does not offer SASL DIGEST-MD5" in refusal(bookie, BookieAccess(sasl=login))
+
+
+@pytest.mark.parametrize("in_tls", [False, True])
+def test_a_bookie_that_says_nothing_at_all_is_silent_and_not_refusing(pki: Pki, login: SaslLogin, in_tls: bool) -> None:
+    """A paused process accepts connections and answers nothing: that is a finding, and no fault of ours."""
+    bookie = GuardedBookie(tls=pki.issue("b"), password=PASSWORD)
+    bookie.act = lambda connection, request: True
+    greeting, _ = greet(bookie, BookieAccess(tls(pki) if in_tls else None, login))
+    assert greeting is Greeting.SILENT
+
+
+def test_a_bookie_that_loses_each_secured_connection_is_not_called_silent(pki: Pki) -> None:
+    """It answers START_TLS: a bare reset can be its refusal of our certificate. Unknown, not a finding."""
+    bookie = GuardedBookie(tls=pki.issue("b"))
+    guard = bookie.act
+
+    def lose_what_comes_inside(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation == START_TLS:
+            return guard(connection, request)
+        connection.reset()
+        return True
+
+    bookie.act = lose_what_comes_inside
+    greeting, detail = greet(bookie, BookieAccess(tls(pki)))
+    assert greeting is Greeting.REFUSED
+    assert LOST_AFTER_HANDSHAKE in detail
+    assert len(bookie.connections) == QUICK.connect_attempts_max
 
 
 def test_a_login_that_is_not_given_is_asked_for(pki: Pki) -> None:
