@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from support.pki import Issued
 from support.scripted_bookie import INFO, Connection, ScriptedBookie, answer, frame, info_answer
 
 from auditor.wire.digest_md5 import DigestUser, answer_challenge
+from auditor.wire.entry_availability import encode_runs
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 AUTH, START_TLS = 5, 9
@@ -47,6 +49,11 @@ class GuardedBookie(ScriptedBookie):
         self._early: dict[Connection, list[pb.Request]] = {}
         self.seen_in_clear: list[int] = []
         """Operations that came outside of TLS."""
+
+    @staticmethod
+    def encoded(ledgers: Mapping[int, Iterable[int]]) -> dict[int, bytes]:
+        """What `ledgers` must be set to, to hold these entries."""
+        return {ledger_id: encode_runs(entries) for ledger_id, entries in ledgers.items()}
 
     def _guard(self, connection: Connection, request: pb.Request) -> bool:
         operation, txn_id = request.header.operation, request.header.txnId
