@@ -37,6 +37,9 @@ class Layers:
     environment: Mapping[str, str] = field(default_factory=dict)
     file: Mapping[str, object] = field(default_factory=dict)
     file_name: str = "the configuration file"
+    client: Mapping[str, str] = field(default_factory=dict)
+    """Settings by key that a BookKeeper client's configuration amounts to. All others go before them."""
+    client_name: str = "the client's configuration"
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def shown_values(settings: Settings) -> dict[str, str]:
 
 def _raw_values(layers: Layers) -> dict[str, _Raw]:
     """Return the value of each key from the strongest layer that sets it."""
-    return {**_from_file(layers), **_from_environment(layers.environment), **_from_flags(layers.flags)}
+    return {**_from_client(layers), **_from_file(layers), **_from_environment(layers.environment), **_from_flags(layers.flags)}
 
 
 def _from_flags(flags: Mapping[str, object]) -> dict[str, _Raw]:
@@ -136,6 +139,10 @@ def _from_file(layers: Layers) -> dict[str, _Raw]:
             raise ConfigError(f"{name} is no setting{_nearest(key, _BY_KEY)}")
         found[key] = _Raw(Origin("file", name), value)
     return found
+
+
+def _from_client(layers: Layers) -> dict[str, _Raw]:
+    return {key: _Raw(Origin("file", f"{key} in {layers.client_name}"), value) for key, value in layers.client.items()}
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:

@@ -108,6 +108,16 @@ def _sasl_settings(peer: str, section: str, whose: str, commands: frozenset[str]
 
 
 SECURED_SETTINGS = (
+    Setting(
+        "bookkeeper_client_conf",
+        _BOOKIES,
+        FILE,
+        None,
+        "Configuration file of a BookKeeper client or a Pulsar broker. What it says of TLS and SASL is used, unless a setting "
+        "here says otherwise.",
+        "Not set: only the settings below count.",
+        commands=_ASKING,
+    ),
     *_tls_settings("bookie", _BOOKIES, "bookies", _ASKING),
     *_sasl_settings("bookie", _BOOKIES, "bookies", _ASKING),
     *_tls_settings("zookeeper", _ZOOKEEPER, "ZooKeeper", _READING),

@@ -96,6 +96,7 @@ class Settings:
     lister_answer_bytes_max: int
     lister_keys_per_second: float
     lister_view_age_max_ms: int
+    bookkeeper_client_conf: str | None
     bookie_tls: bool
     bookie_tls_ca: str | None
     bookie_tls_certificate: str | None

@@ -101,7 +101,7 @@ def wrong_for_tls(secured: Secured) -> dict[str, tuple[Settings, str]]:
 
 
 @pytest.mark.parametrize("fault", ["no certificate", "of another CA", "expired", "another CA trusted"])
-def test_certificates_that_no_bookie_accepts_end_the_run_before_the_first_look(
+def test_certificates_that_no_bookie_accepts_end_a_run_before_the_first_look(
     with_tls: Secured, tmp_path: Path, fault: str
 ) -> None:
     """Exit 5, Spark is not started, nothing is written; `doctor` says the same of each bookie."""
