@@ -146,5 +146,6 @@ def test_config_shows_where_secrets_are_and_none_of_them(world: World) -> None:
         "config", "--zookeeper-sasl", "digest-md5", "--zookeeper-sasl-username", "u", AUDITOR_ZOOKEEPER_SASL_PASSWORD=CANARY
     )
     assert shown.returncode == 0
+    assert "environment AUDITOR_ZOOKEEPER_SASL_PASSWORD" in shown.stdout
     assert CANARY not in shown.stdout + shown.stderr
     assert os.environ.get("AUDITOR_ZOOKEEPER_SASL_PASSWORD") is None
