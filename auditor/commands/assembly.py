@@ -50,6 +50,7 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: Sessio
         judging=settings.judging_limits(),
         readers=readers,
         tick=watch.done,
+        stall_max_s=settings.spark_stall_max_ms / 1000,
         counts=store.counts,
     )
     stages = _by_size(context, on_spark, at.run, store)
