@@ -66,10 +66,6 @@ def test_a_refused_session_is_what_its_lost_reads_say() -> None:
     assert refusals.last == "why"
     errors = (AuthFailedError(), SessionClosedRequireSaslError(), NoAuthError())
     assert [is_refusal(error) for error in errors] == [True, True, False]
-        True,
-        True,
-        False,
-    ]
 
 
 def test_credentials_that_cannot_be_read_make_the_store_unavailable() -> None:
