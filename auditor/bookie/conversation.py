@@ -21,7 +21,7 @@ from auditor.bookie.questions import Ask
 from auditor.bookie.timers import Timers
 from auditor.config import BookieLimits
 from auditor.errors import BookieRefused, BookieUnreachable
-from auditor.model.availability import Greeting
+from auditor.model.availability import NOT_ADMITTED, Greeting
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Operation, Status
 
@@ -144,7 +144,7 @@ class Conversation:
             try:
                 link = await self._dialler.open(self)
             except BookieRefused as error:
-                self._finish(End(Greeting.REFUSED, "refused", str(error)))
+                self._finish(End(Greeting.REFUSED, "refused", f"{NOT_ADMITTED}{error}"))
             except BookieUnreachable as error:
                 self._trouble = str(error)
                 self._exchange.setback(self._loop.time())

@@ -16,7 +16,7 @@ from auditor.bookie.client import AsyncLane, Lane, ListQuestion
 from auditor.bookie.dialling import AUTH_TIMEOUT_MAX_S, LOST_AFTER_HANDSHAKE
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles
-from auditor.model.availability import AnswerStatus, Greeting
+from auditor.model.availability import NOT_ADMITTED, AnswerStatus, Greeting
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 PASSWORD = "pässword"
@@ -56,6 +56,7 @@ def refusal(bookie: GuardedBookie, access: BookieAccess, host: str = "127.0.0.1"
     """Why the bookie was not talked to. It was dialled once: refused credentials are not tried again."""
     greeting, detail = greet(bookie, access, host)
     assert greeting is Greeting.REFUSED, (greeting, detail)
+    assert detail.startswith(NOT_ADMITTED)
     assert len(bookie.connections) <= 1
     return detail
 
