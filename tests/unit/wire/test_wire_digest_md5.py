@@ -39,6 +39,34 @@ def test_the_example_of_the_rfc_is_answered_as_there() -> None:
     assert (said["digest-uri"], said["qop"]) == ('"imap/elwood.innosoft.com"', "auth")
 
 
+def test_one_of_several_qualities_of_protection_is_auth() -> None:
+    """We answer with it; the character set and the size of our buffer are told as RFC 2831 has them."""
+    said = fields(answer_challenge(b'nonce="abc",qop="auth-int,auth"', CHRIS, "n").response)
+    assert (said["qop"], said["charset"], said["maxbuf"]) == ("auth", "utf-8", "65536")
+
+
+def test_md5_is_asked_for_as_no_protection_of_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenSSL refuses it otherwise where it is built for FIPS."""
+    asked: list[object] = []
+    md5 = hashlib.md5
+
+    def strict(data: bytes, **options: object) -> object:
+        asked.append(options)
+        return md5(data)
+
+    monkeypatch.setattr(hashlib, "md5", strict)
+    answer_challenge(IMAP, CHRIS, "n")
+    assert asked
+    assert all(options == {"usedforsecurity": False} for options in asked)
+
+
+def test_the_longest_challenge_is_taken() -> None:
+    """RFC 2831 says how long one may be."""
+    head = b'nonce="'
+    longest = head + b"n" * (CHALLENGE_BYTES_MAX - len(head) - 1) + b'"'
+    assert is_challenge(longest)
+
+
 def test_only_the_expected_reply_proves_the_password() -> None:
     """A server that does not know the password cannot make the reply; spaces around it do not matter."""
     answer = answer_challenge(IMAP, CHRIS, "OA6MHXh6VqTrRk")
