@@ -65,6 +65,10 @@ class BookieUnreachable(BookieError):
     """A bookie accepts no connection, or closed it and accepts no other within the limit."""
 
 
+class BookieRefused(BookieError):
+    """A bookie and we do not accept each other's TLS or credentials. Trying again is of no use."""
+
+
 class SparkUnavailable(AuditorError):
     """Spark or the Java it needs could not be started. Exit 5."""
 

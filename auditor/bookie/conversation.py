@@ -12,15 +12,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from auditor.bookie.answers import End, Evidence
+from auditor.bookie.dialling import Dialler
 from auditor.bookie.exchange import FRUITLESS_MAX, Exchange
 from auditor.bookie.late_lists import LateLists
-from auditor.bookie.link import Link, open_link
+from auditor.bookie.link import Link
 from auditor.bookie.listing import ListingProof, unable_text
 from auditor.bookie.questions import Ask
 from auditor.bookie.timers import Timers
 from auditor.config import BookieLimits
-from auditor.errors import BookieUnreachable
-from auditor.model.availability import Greeting
+from auditor.errors import BookieRefused, BookieUnreachable
+from auditor.model.availability import NOT_ADMITTED, Greeting
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Operation, Status
 
@@ -41,7 +42,7 @@ class Conversation:
     def __init__(
         self, address: tuple[str, int], limits: BookieLimits, evidence: Evidence, proof: ListingProof, late: LateLists
     ) -> None:
-        self._host, self._port = address
+        self._dialler = Dialler(address, limits)
         self._limits, self._evidence = limits, evidence
         self._timeout_s = limits.rpc_timeout_ms / 1000
         self._left_s = limits.deadline_ms / 1000
@@ -140,13 +141,15 @@ class Conversation:
                 return
             self._attempts += 1
             await asyncio.sleep(max(0.0, self._exchange.resume_at - self._loop.time()))
-            timeout_s = self._limits.connect_timeout_ms / 1000
             try:
-                link = await open_link(self, self._host, self._port, self._limits.frame_bytes_max, timeout_s)
+                link = await self._dialler.open(self)
+            except BookieRefused as error:
+                self._finish(End(Greeting.REFUSED, "refused", f"{NOT_ADMITTED}{error}"))
             except BookieUnreachable as error:
                 self._trouble = str(error)
                 self._exchange.setback(self._loop.time())
             else:
+                self.probes += link.probes
                 await self._say_hello(link)
                 self._raise_bug()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -43,17 +44,20 @@ class Link(asyncio.Protocol):
     """A connection that always reads, so a bookie never waits for us.
 
     `heard_at` is when bytes last came, `busy_at` when a large frame was last incomplete, both in
-    seconds of the loop's clock.
+    seconds of the loop's clock. `error` is what the transport said when the connection was lost.
+    `probes` counts the GET_BOOKIE_INFO requests sent before the link was handed to `listener`.
     """
 
     def __init__(self, listener: Listener, frame_bytes_max: int, loop: asyncio.AbstractEventLoop) -> None:
-        self._listener = listener
+        self.listener = listener
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._ended = False
         self.wire = BookieConnection(frame_bytes_max)
         self.heard_at = 0.0
         self.busy_at = 0.0
+        self.error: Exception | None = None
+        self.probes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -66,7 +70,7 @@ class Link(asyncio.Protocol):
             self._receive(data)
         except BaseException as error:
             self.abort()
-            self._listener.on_failed(error)
+            self.listener.on_failed(error)
 
     def _receive(self, data: bytes) -> None:
         self.heard_at = self._loop.time()
@@ -78,20 +82,42 @@ class Link(asyncio.Protocol):
         if self.wire.unfinished_bytes > BUSY_BYTES:
             self.busy_at = self.heard_at
         if events:
-            self._listener.on_answers(self, events)
+            self.listener.on_answers(self, events)
         if self.wire.fault is not None:
             self._end(str(self.wire.fault), breach=True)
         elif events:
-            self._listener.go_on()
-        self._listener.make_out()
+            self.listener.go_on()
+        self.listener.make_out()
 
     def connection_lost(self, error: Exception | None) -> None:
+        self.error = error
         why = f"the connection was lost ({error})" if error else "the bookie closed the connection"
         self._end(why, breach=False)
 
     def send(self, data: bytes) -> None:
         if not self._ended and self._transport is not None:
             self._transport.write(data)
+
+    def stop_reading(self) -> None:
+        """Take no more bytes until `start_tls`: what comes now must be read as TLS."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    async def start_tls(self, context: ssl.SSLContext, host: str, timeout_s: float) -> None:
+        """Go on with TLS. Raises OSError: of `ssl` if the peers do not accept each other.
+
+        Raises ConnectionAbortedError after `timeout_s`."""
+        transport = self._transport
+        # On a closed transport asyncio would wait for ever (Python 3.11).
+        if transport is None or transport.is_closing() or self._ended:
+            raise ConnectionResetError("the connection was lost before the TLS handshake")
+        try:
+            async with asyncio.timeout(timeout_s):
+                self._transport = await self._loop.start_tls(transport, self, context, server_hostname=host)
+        except TimeoutError:
+            raise ConnectionAbortedError(f"the TLS handshake took longer than {timeout_s:g} s") from None
+        if self._transport is None:
+            raise ConnectionResetError("the connection was lost in the TLS handshake")
 
     def abort(self) -> None:
         """Close the connection without calling `on_lost`. May be called again."""
@@ -103,7 +129,7 @@ class Link(asyncio.Protocol):
     def _end(self, why: str, *, breach: bool) -> None:
         if not self._ended:
             self.abort()
-            self._listener.on_lost(self, why, breach=breach)
+            self.listener.on_lost(self, why, breach=breach)
 
 
 async def open_link(listener: Listener, host: str, port: int, frame_bytes_max: int, timeout_s: float) -> Link:

@@ -12,6 +12,7 @@ from auditor.bookie.link import Link
 from auditor.bookie.listing import ListingProof
 from auditor.bookie.patient_conversation import PatientConversation
 from auditor.config import BookieLimits
+from auditor.config.access import IN_CLEAR
 from auditor.model.availability import Greeting
 from auditor.model.identity import BookieId
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
@@ -27,8 +28,9 @@ NAME_MAX = 200
 
 
 def of_lister(limits: BookieLimits) -> BookieLimits:
-    """Return the limits for a conversation with a lister: one short attempt to connect."""
-    return replace(limits, connect_attempts_max=1, connect_timeout_ms=min(limits.connect_timeout_ms, CONNECT_TIMEOUT_MS))
+    """Return the limits for a conversation with a lister: one short attempt to connect, in clear."""
+    connect_timeout_ms = min(limits.connect_timeout_ms, CONNECT_TIMEOUT_MS)
+    return replace(limits, connect_attempts_max=1, connect_timeout_ms=connect_timeout_ms, access=IN_CLEAR)
 
 
 class ListerConversation(PatientConversation):

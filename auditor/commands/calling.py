@@ -43,12 +43,15 @@ def _option(setting: Setting, command: str) -> Callable[[Command], Command]:
 def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> None:
     """Parse the settings, run the command and exit with its code. Every command ends here."""
     from auditor.commands.context import EXIT_FAULT, SIGNAL_EXIT_BASE, Context
+    from auditor.credentials.checking import check_credentials
     from auditor.stop import Interrupted, StopRequest
     from auditor.telemetry import log
     from auditor.telemetry.progress import progress_for
 
     try:
         settings = parse(read_layers(flags, os.environ), command=command)
+        if command != "config":  # `config` and `doctor` show what there is, good or bad.
+            check_credentials(settings.bookie_limits().access, settings.zookeeper_limits(1).access)
         logger = log.setup(log_format=settings.log_format, verbose=settings.verbose, quiet=settings.quiet)
         stop = StopRequest()
         stop.install()

@@ -13,7 +13,8 @@ from auditor.bookie.lane_with_lister import open_lane
 from auditor.bookie.listers import Listers, read_listers
 from auditor.clock import now_ms
 from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
-from auditor.config import Layers, origins, shown_values
+from auditor.config import Layers, Origin, origins, shown_values
+from auditor.config.secured_settings import SECRETS
 from auditor.errors import AuditorError
 from auditor.java import find_java
 from auditor.model.availability import Greeting
@@ -28,8 +29,14 @@ GOOD, BAD = "ok     ", "MISSING"
 
 
 def show_config(context: Context, layers: Layers) -> int:
-    """Print each setting, its value, and the flag, variable, file key or default it comes from."""
+    """Print each setting, its value, and the flag, variable, file key or default it comes from.
+
+    Of secrets in the environment the names are printed.
+    """
     values, came_from = shown_values(context.settings), origins(layers)
+    for secret in SECRETS:
+        if secret.key in context.settings.secrets_in_environment:
+            values[secret.key], came_from[secret.key] = "***", Origin("environment", secret.variable)
     if context.settings.format == "json":
         rows = {
             key: {"value": value, "from": came_from[key].layer, "name": came_from[key].name} for key, value in values.items()

@@ -8,11 +8,12 @@ from typing import Any
 
 from auditor.bookie.listers import read_listers
 from auditor.clock import now_ms, utc_now
+from auditor.commands.admission import check_admission
 from auditor.commands.context import Context, new_run_id
 from auditor.commands.endings import end_without_verdict
 from auditor.commands.judged_ledgers import report_on
 from auditor.commands.surroundings import cluster_and_terms
-from auditor.errors import StoreUnavailable
+from auditor.errors import BookieRefused, StoreUnavailable
 from auditor.evidence.newest_run import NewestRun, newest_run
 from auditor.judging.judge import TooManyPoisoned
 from auditor.model.cluster import ClusterFacts
@@ -38,12 +39,14 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     log.bind_run(run_id)
     try:
         with open_store(uri, settings.zookeeper_limits(1)) as store:
-            facts, terms = cluster_and_terms(context, store, store.bookies(0, now_ms), sources, run_id)
+            bookies = store.bookies(0, now_ms)
+            check_admission(settings, bookies)
+            facts, terms = cluster_and_terms(context, store, bookies, sources, run_id)
             newest = newest_run(settings.output, facts)
             asker = asker_for(context, store, newest, facts)
             judged = audit_ledgers(asker, ids, terms)
             reads = store.counts.reads
-    except StoreUnavailable as error:
+    except (StoreUnavailable, BookieRefused) as error:
         return end_without_verdict(context, run_id, "UNREACHABLE", str(error))
     except TooManyPoisoned as error:
         return end_without_verdict(context, run_id, "AUDITOR_FAULT", str(error))

@@ -10,6 +10,7 @@ from typing import Any
 
 from auditor import __version__
 from auditor.clock import now_ms, rfc3339, utc_now
+from auditor.commands.admission import check_admission
 from auditor.commands.assembly import Written, assemble
 from auditor.commands.context import EXIT_SOUND, Context, Watch, new_run_id
 from auditor.commands.endings import end_without_verdict
@@ -22,6 +23,7 @@ from auditor.commands.surroundings import cluster_and_terms
 from auditor.errors import (
     AccountingError,
     AuditorError,
+    BookieRefused,
     ConfigError,
     OutputError,
     SparkJobFailed,
@@ -107,7 +109,7 @@ def _run_and_map_errors(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -
         raise
     except ConfigError:
         raise
-    except (StoreUnavailable, SparkUnavailable, OutputError) as error:
+    except (StoreUnavailable, BookieRefused, SparkUnavailable, OutputError) as error:
         return _end_without_verdict(this, "UNREACHABLE", f"{error}{_may_go_on(this)}")
     except AccountingError as error:
         return _end_without_verdict(this, "AUDITOR_FAULT", str(error))
@@ -151,6 +153,8 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     watch.stage("load")
     with open_store(uri, settings.zookeeper_limits(1)) as store:
         bookies_at_first = store.bookies(0, now_ms)
+        if not settings.dry_run:
+            check_admission(settings, bookies_at_first)
         about = _about(this, store, bookies_at_first)
         previous = read_previous(this.output, about.facts)
         if this.begun is None:

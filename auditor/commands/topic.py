@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from auditor.clock import now_ms, utc_now
+from auditor.commands.admission import check_admission
 from auditor.commands.context import Context, new_run_id
 from auditor.commands.endings import end_without_verdict
 from auditor.commands.judged_ledgers import Json, LedgersReport, report_on
 from auditor.commands.ledger import asker_for
 from auditor.commands.surroundings import cluster_and_terms
-from auditor.errors import StoreUnavailable
+from auditor.errors import BookieRefused, StoreUnavailable
 from auditor.evidence.newest_run import newest_run
 from auditor.judging.judge import TooManyPoisoned
 from auditor.model.readability import TopicReadability
@@ -44,12 +45,14 @@ def topic(context: Context, names: Sequence[TopicName]) -> int:
         with ExitStack() as stack:
             store = stack.enter_context(open_store(uri, settings.zookeeper_limits(2)))
             topics = stack.enter_context(_open_topics(context, store))
-            facts, terms = cluster_and_terms(context, store, store.bookies(0, now_ms), sources, run_id)
+            bookies = store.bookies(0, now_ms)
+            check_admission(settings, bookies)
+            facts, terms = cluster_and_terms(context, store, bookies, sources, run_id)
             newest = newest_run(settings.output, facts)
             asker = asker_for(context, store, newest, facts)
             audited = audit_topics(asker, topics, names, terms)
             reads = store.counts.reads + topics.counts.reads
-    except StoreUnavailable as error:
+    except (StoreUnavailable, BookieRefused) as error:
         return end_without_verdict(context, run_id, "UNREACHABLE", str(error))
     except TooManyPoisoned as error:
         return end_without_verdict(context, run_id, "AUDITOR_FAULT", str(error))

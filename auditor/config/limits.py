@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from auditor.config.access import IN_CLEAR, IN_CLEAR_TO_ZOOKEEPER, BookieAccess, ZooKeeperAccess
+
 
 @dataclass(frozen=True, slots=True)
 class BookieLimits:
@@ -33,6 +35,8 @@ class BookieLimits:
     """Largest response accepted, never under 64 MiB. BookKeeper sets no limit on responses."""
     groups_max: int = 10_000_000
     """Sequence groups accepted in one list."""
+    access: BookieAccess = IN_CLEAR
+    """How the conversation is secured. It is here because it goes wherever the limits go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +67,5 @@ class ZooKeeperLimits:
     """Times that a read is repeated after a lost connection or session."""
     retry_wait_ms: int = 1_000
     """Pause before each repeat, in which the ensemble can elect a leader."""
+    access: ZooKeeperAccess = IN_CLEAR_TO_ZOOKEEPER
+    """How the sessions are secured. It is here because it goes wherever the limits go."""

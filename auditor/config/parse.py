@@ -12,6 +12,8 @@ from auditor.config.lister_settings import LISTER_SETTINGS
 from auditor.config.output_settings import ENGINE_SETTINGS, OUTPUT_SETTINGS
 from auditor.config.placement_settings import PLACEMENT_SETTINGS
 from auditor.config.run_settings import CLUSTER_SETTINGS, CONFIG_FILE, JUDGEMENT_SETTINGS
+from auditor.config.secured_combinations import refuse_half_secured
+from auditor.config.secured_settings import SECRET_VARIABLES, SECRETS, SECURED_SETTINGS
 from auditor.config.setting import ENVIRONMENT_PREFIX, Setting
 from auditor.config.settings import Settings
 from auditor.config.units import Value, has_credentials
@@ -19,7 +21,7 @@ from auditor.errors import ConfigError
 
 SETTINGS: tuple[Setting, ...] = (
     *CLUSTER_SETTINGS, *JUDGEMENT_SETTINGS, *PLACEMENT_SETTINGS, *OUTPUT_SETTINGS, *ENGINE_SETTINGS, *BOOKIE_SETTINGS,
-    *ZOOKEEPER_SETTINGS, *LISTER_SETTINGS,
+    *ZOOKEEPER_SETTINGS, *SECURED_SETTINGS, *LISTER_SETTINGS,
 )  # fmt: skip
 """Every setting, in the order of docs/configuration.md."""
 
@@ -36,6 +38,9 @@ class Layers:
     environment: Mapping[str, str] = field(default_factory=dict)
     file: Mapping[str, object] = field(default_factory=dict)
     file_name: str = "the configuration file"
+    client: Mapping[str, str] = field(default_factory=dict)
+    """Settings by key that a BookKeeper client's configuration amounts to. All others go before them."""
+    client_name: str = "the client's configuration"
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,9 @@ def parse(layers: Layers | None = None, *, command: str | None = None) -> Settin
             raise ConfigError(
                 f"{setting.key} is not set: give {setting.flag} {setting.metavar}, {setting.variable}, or the key in a file"
             )
-    settings = Settings(**values)  # type: ignore[arg-type]
+    in_environment = frozenset(s.key for s in SECRETS if layers is not None and layers.environment.get(s.variable))
+    settings = Settings(**values, secrets_in_environment=in_environment)  # type: ignore[arg-type]
+    refuse_half_secured(settings)
     _refuse_nonsense(settings, {key: raw.origin for key, raw in written.items()}, has_topology=command == "demo")
     return settings
 
@@ -89,7 +96,7 @@ def shown_values(settings: Settings) -> dict[str, str]:
 
 def _raw_values(layers: Layers) -> dict[str, _Raw]:
     """Return the value of each key from the strongest layer that sets it."""
-    return {**_from_file(layers), **_from_environment(layers.environment), **_from_flags(layers.flags)}
+    return {**_from_client(layers), **_from_file(layers), **_from_environment(layers.environment), **_from_flags(layers.flags)}
 
 
 def _from_flags(flags: Mapping[str, object]) -> dict[str, _Raw]:
@@ -114,6 +121,8 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, _Raw]:
     known = {s.variable: s for s in (*SETTINGS, CONFIG_FILE)}
     found = {}
     for variable in sorted(v for v in environment if v.startswith(ENVIRONMENT_PREFIX)):
+        if variable in SECRET_VARIABLES:
+            continue  # Read where it is used, and kept nowhere.
         if variable not in known:
             raise ConfigError(f"{variable} in the environment is no setting{_nearest(variable, known)}")
         if variable != CONFIG_FILE.variable:
@@ -131,6 +140,10 @@ def _from_file(layers: Layers) -> dict[str, _Raw]:
             raise ConfigError(f"{name} is no setting{_nearest(key, _BY_KEY)}")
         found[key] = _Raw(Origin("file", name), value)
     return found
+
+
+def _from_client(layers: Layers) -> dict[str, _Raw]:
+    return {key: _Raw(Origin("file", f"{key} in {layers.client_name}"), value) for key, value in layers.client.items()}
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:

@@ -24,7 +24,8 @@ anything is contacted. `auditor config` shows the effective settings and where e
 - Shares: whole percent, `50%` or `50`.
 - Lists: `a,b,c`; in the file also `["a", "b", "c"]`.
 - Switches: `true` or `false`; as a flag `--dry-run` or `--no-dry-run`.
-- Secrets come from the environment or the file, never from a flag.
+- Secrets of logins and keys come from a file, a command or the environment, never from a flag or the TOML file
+  ([secured-clusters.md](secured-clusters.md)). A Pushgateway URL with a password may be in the TOML file.
 
 ```toml
 # auditor.toml

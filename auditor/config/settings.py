@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles, ZooKeeperAccess
 from auditor.config.limits import BookieLimits, JudgingLimits, ZooKeeperLimits
+from auditor.config.secured_settings import SECRET_OF
 from auditor.model.placement import PlacementRule, Policy
 
 
@@ -13,7 +15,8 @@ class Settings:
     """The settings that `parse` returns. `SETTINGS` explains each field under its key.
 
     Times are in ms, sizes in bytes, rates a second (0: no limit); None: not set. `pushgateway` may
-    have credentials, so `repr` leaves it out; nothing else is secret.
+    have credentials, so `repr` leaves it out; nothing else is secret: secrets of logins are read where
+    they are used.
     """
 
     metadata_service_uri: str | None
@@ -98,6 +101,33 @@ class Settings:
     lister_answer_bytes_max: int
     lister_keys_per_second: float
     lister_view_age_max_ms: int
+    bookkeeper_client_conf: str | None
+    bookie_tls: bool
+    bookie_tls_ca: str | None
+    bookie_tls_certificate: str | None
+    bookie_tls_key: str | None
+    bookie_tls_key_password_file: str | None
+    bookie_tls_key_password_command: str | None
+    bookie_tls_hostname_verification: bool
+    bookie_sasl: str
+    bookie_sasl_username: str | None
+    bookie_sasl_password_file: str | None
+    bookie_sasl_password_command: str | None
+    zookeeper_tls: bool
+    zookeeper_tls_ca: str | None
+    zookeeper_tls_certificate: str | None
+    zookeeper_tls_key: str | None
+    zookeeper_tls_key_password_file: str | None
+    zookeeper_tls_key_password_command: str | None
+    zookeeper_tls_hostname_verification: bool
+    zookeeper_sasl: str
+    zookeeper_sasl_username: str | None
+    zookeeper_sasl_password_file: str | None
+    zookeeper_sasl_password_command: str | None
+    zookeeper_digest_file: str | None
+    zookeeper_digest_command: str | None
+    secrets_in_environment: frozenset[str] = frozenset()
+    """Keys of `SECRETS` whose environment variable is set. The secrets themselves are not here."""
 
     def placement_rule(self) -> PlacementRule:
         """Return the placement policy and its parameters."""
@@ -124,6 +154,7 @@ class Settings:
             deadline_ms=self.bookie_deadline_ms,
             frame_bytes_max=self.frame_bytes_max,
             groups_max=self.list_groups_max,
+            access=bookie_access(self),
         )
 
     def judging_limits(self) -> JudgingLimits:
@@ -141,4 +172,45 @@ class Settings:
             connect_timeout_ms=self.zookeeper_connect_timeout_ms,
             retries_max=self.zookeeper_retries,
             retry_wait_ms=self.zookeeper_retry_wait_ms,
+            access=zookeeper_access(self),
         )
+
+
+def bookie_access(settings: Settings) -> BookieAccess:
+    """Return how bookies are spoken to."""
+    return BookieAccess(_tls(settings, "bookie"), _sasl(settings, "bookie"))
+
+
+def zookeeper_access(settings: Settings) -> ZooKeeperAccess:
+    """Return how ZooKeeper is spoken to."""
+    digest = secret_source(settings, "zookeeper_digest")
+    return ZooKeeperAccess(_tls(settings, "zookeeper"), _sasl(settings, "zookeeper"), digest)
+
+
+def _tls(settings: Settings, peer: str) -> TlsFiles | None:
+    if not getattr(settings, f"{peer}_tls"):
+        return None
+    return TlsFiles(
+        what=peer,
+        ca=getattr(settings, f"{peer}_tls_ca"),
+        certificate=getattr(settings, f"{peer}_tls_certificate"),
+        key=getattr(settings, f"{peer}_tls_key"),
+        key_password=secret_source(settings, f"{peer}_tls_key_password"),
+        is_hostname_verified=getattr(settings, f"{peer}_tls_hostname_verification"),
+    )
+
+
+def _sasl(settings: Settings, peer: str) -> SaslLogin | None:
+    username, password = getattr(settings, f"{peer}_sasl_username"), secret_source(settings, f"{peer}_sasl_password")
+    if getattr(settings, f"{peer}_sasl") == "none" or username is None or password is None:
+        return None
+    return SaslLogin(username, password)
+
+
+def secret_source(settings: Settings, key: str) -> SecretSource | None:
+    """Return where a secret of `SECRETS` is, None if it is not given."""
+    secret = SECRET_OF[key]
+    file, command = getattr(settings, f"{key}_file"), getattr(settings, f"{key}_command")
+    if file is None and command is None and key not in settings.secrets_in_environment:
+        return None
+    return SecretSource(secret.what, secret.variable, file, command)

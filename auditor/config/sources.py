@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from auditor.config.client_configuration import settings_of_client
 from auditor.config.parse import Layers
+from auditor.config.properties import parse_properties
 from auditor.config.run_settings import CONFIG_FILE
+from auditor.config.setting import ENVIRONMENT_PREFIX
+from auditor.config.small_file import read_small_file
 from auditor.errors import ConfigError
 
+CLIENT_CONF = "bookkeeper_client_conf"
+CLIENT_CONF_VARIABLE = ENVIRONMENT_PREFIX + CLIENT_CONF.upper()
 CONFIG_FILE_BYTES_MAX = 2**20
 """Largest configuration file read."""
 
@@ -17,12 +24,21 @@ CONFIG_FILE_BYTES_MAX = 2**20
 def read_layers(flags: Mapping[str, object], environment: Mapping[str, str]) -> Layers:
     """Return the layers of one command. --config names the file, or else AUDITOR_CONFIG does.
 
-    Raises `ConfigError` if the file cannot be read or is not TOML.
+    Likewise the configuration of a BookKeeper client, which the file may name too. Raises
+    `ConfigError` if a file cannot be read or is not what it should be.
     """
     named = flags.get(CONFIG_FILE.key) or environment.get(CONFIG_FILE.variable)
-    if not named:
-        return Layers(flags, environment)
-    return Layers(flags, environment, read_file(Path(str(named))), str(named))
+    layers = Layers(flags, environment)
+    if named:
+        layers = Layers(flags, environment, read_file(Path(str(named))), str(named))
+    client = flags.get(CLIENT_CONF) or environment.get(CLIENT_CONF_VARIABLE) or layers.file.get(CLIENT_CONF)
+    return layers if not client else _with_client(layers, str(client))
+
+
+def _with_client(layers: Layers, name: str) -> Layers:
+    content = read_small_file(Path(name), CONFIG_FILE_BYTES_MAX, CLIENT_CONF)
+    properties = parse_properties(content.decode("utf-8", "replace"))
+    return replace(layers, client=settings_of_client(properties, name), client_name=name)
 
 
 def read_file(path: Path) -> dict[str, object]:

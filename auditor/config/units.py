@@ -237,6 +237,8 @@ LIST = Unit("LIST", parse_list, show_list)
 UMASK = Unit("MASK", parse_umask, show_umask)
 COUNT = Unit("N", parse_count, show_plain)
 SWITCH = Unit("", parse_switch, show_switch)
+ON_OFF = Unit("on|off", parse_switch, lambda value: "on" if value else "off")
+"""A switch whose flag takes a value, as an operator copies it from a configuration."""
 TEXT = Unit("TEXT", parse_text, show_plain)
 FILE = Unit("FILE", parse_text, show_plain)
 DIRECTORY = Unit("DIR", parse_text, show_plain)

@@ -46,6 +46,10 @@ NO_COOKIE = "neither registered nor known by a cookie"
 a bookie does not come back."""
 
 
+NOT_ADMITTED = "not admitted: "
+"""How the detail of a REFUSED answer, read or greeting begins when we and the bookie did not accept
+each other's TLS or login. Nothing was requested, so it says nothing of how the bookie serves."""
+
 LISTED_BY_LISTER = "listed by its lister at "
 """How the detail of a HELD answer, and of a greeting, begins when a lister listed for the bookie."""
 

@@ -26,8 +26,12 @@ def _spelt(key: str) -> str:
     return re.sub(r"_([a-z])", lambda match: match[1].upper(), key)
 
 
-ZOOKEEPER_OPTIONS: Final[dict[str, Setting]] = {_spelt(s.key): s for s in SETTINGS if s.key.startswith("zookeeper_")}
-"""Each option with the setting of docs/configuration.md that it stands for: unit, range and default are those."""
+ZOOKEEPER_OPTIONS: Final[dict[str, Setting]] = {
+    _spelt(s.key): s for s in SETTINGS if s.key.startswith("zookeeper_") and not s.key.endswith("_command")
+}
+"""Each option with the setting of docs/configuration.md that it stands for: unit, range and default are those.
+
+No command is one: whoever may write a query must not be able to run programs."""
 
 OPTIONS: Final = (URI_OPTION, PULSAR_OPTION, READERS_OPTION, *ZOOKEEPER_OPTIONS)
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, LISTINGS, MARKS, READS
 from auditor.evidence.table_scan import TableScan
-from auditor.model.availability import VALID_ANSWERS, AnswerStatus, ReadStatus
+from auditor.model.availability import NOT_ADMITTED, VALID_ANSWERS, AnswerStatus, ReadStatus
 from auditor.model.cluster import BookieRecord
 from auditor.model.facts import Facts
 from auditor.model.finding import Finding, Kind
@@ -176,7 +176,7 @@ def _serves_another(run: Place, bookie: BookieId) -> bool:
 def _refusals(run: Place, bookie: BookieId) -> list[Refusal]:
     """Return all refused requests about ledgers that the bookie should hold.
 
-    Empty if any such request was not refused.
+    Empty if any such request was not refused, or could not be sent because we were not admitted.
     """
     columns = ["ledger_id", "look", "status", "detail"]
     mine = pc.field("bookie_id") == bookie
@@ -187,7 +187,7 @@ def _refusals(run: Place, bookie: BookieId) -> list[Refusal]:
         for row in _rows(rows):
             if row["ledger_id"] not in due or (is_list and row["status"] == AnswerStatus.UNSUPPORTED.value):
                 continue
-            if row["status"] != AnswerStatus.REFUSED.value:
+            if row["status"] != AnswerStatus.REFUSED.value or row["detail"].startswith(NOT_ADMITTED):
                 return []
             found.append(Refusal(row["ledger_id"], row["look"], row["detail"], is_list))
     return found

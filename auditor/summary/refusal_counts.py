@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from auditor.evidence.schemas import ANSWERS
 from auditor.first_checker.failing import LEDGERS_NAMED_MAX, Refusals
-from auditor.model.availability import AnswerStatus
+from auditor.model.availability import NOT_ADMITTED, AnswerStatus
 from auditor.model.identity import BookieId
 
 REQUESTED = pa.schema([ANSWERS.field(name) for name in ("bookie_id", "ledger_id", "look", "status", "detail")])
@@ -26,13 +26,15 @@ def refusals(answers: pa.Table, reads: pa.Table) -> dict[BookieId, Refusals]:
 
     Both tables hold the REQUESTED rows of all bookies that refused anything. The reads decide on a
     bookie that cannot list. Reads of ledgers that the bookie was not asked to list do not count,
-    because it should hold nothing of them. Costs the rows.
+    because it should hold nothing of them. Of a bookie that did not admit us nothing was requested.
+    Costs the rows.
     """
     lists = answers.filter(pc.is_valid(pc.field("ledger_id")) & (pc.field("status") != AnswerStatus.UNSUPPORTED.value))
     due = answers.filter(pc.is_valid(pc.field("ledger_id"))).select(["bookie_id", "ledger_id"])
     mine = reads.join(due, ["bookie_id", "ledger_id"], join_type="left semi")
     every = pa.concat_tables([lists.select(REQUESTED.names), mine.select(REQUESTED.names)])
-    other = set(pc.unique(every.filter(pc.field("status") != REFUSED)["bookie_id"]).to_pylist())
+    unasked = pc.starts_with(pc.field("detail"), pattern=NOT_ADMITTED)
+    other = set(pc.unique(every.filter((pc.field("status") != REFUSED) | unasked)["bookie_id"]).to_pylist())
     failing = sorted(set(pc.unique(every["bookie_id"]).to_pylist()) - other)
     return {
         bookie: _count_refusals(*(part.filter(pc.field("bookie_id") == bookie) for part in (lists, mine))) for bookie in failing

@@ -17,16 +17,24 @@ from auditor.wire.frames import (
     FrameReader,
     Operation,
     Oversized,
+    Status,
     decode_response,
+    encode_auth,
     encode_get_info,
     encode_get_list,
     encode_read,
+    encode_start_tls,
     varint,
 )
 
 _LIST = int(Operation.GET_LIST_OF_ENTRIES_OF_LEDGER)
 _READ = int(Operation.READ_ENTRY)
 _INFO = int(Operation.GET_BOOKIE_INFO)
+_AUTH = int(Operation.AUTH)
+_START_TLS = int(Operation.START_TLS)
+
+SASL_PLUGIN = "sasl"
+"""What BookKeeper calls its SASL plug-in in AUTH messages."""
 
 TxnId = int
 
@@ -78,6 +86,7 @@ class BookieConnection:
         self._reader = FrameReader(frame_bytes_max)
         self._questions: dict[TxnId, _Question] = {}
         self._last_txn_id = 0
+        self._start_tls_txn_id = 0
         self._closed = False
         self._fault: PeerProtocolError | None = None
 
@@ -111,6 +120,23 @@ class BookieConnection:
         self._questions[txn_id] = (_INFO, None, None, _NOT_PLAIN, False)
         return txn_id, frame
 
+    def ask_start_tls(self) -> tuple[TxnId, bytes]:
+        """Return the transaction id and frame of a START_TLS request. Raises LocalProtocolError.
+
+        A bookie that wants authentication answers it again with EIO after the handshake. That
+        second response is ignored.
+        """
+        txn_id = self._next_txn_id()
+        self._start_tls_txn_id = txn_id
+        self._questions[txn_id] = (_START_TLS, None, None, _NOT_PLAIN, False)
+        return txn_id, encode_start_tls(txn_id)
+
+    def ask_auth(self, payload: bytes) -> tuple[TxnId, bytes]:
+        """Return the transaction id and frame of an AUTH request for SASL. Raises LocalProtocolError."""
+        txn_id = self._next_txn_id()
+        self._questions[txn_id] = (_AUTH, None, None, _NOT_PLAIN, False)
+        return txn_id, encode_auth(txn_id, SASL_PLUGIN, payload)
+
     def abandon(self, txn_id: TxnId) -> None:
         """Stop waiting for a response. If it still comes, it is marked as abandoned.
 
@@ -139,7 +165,9 @@ class BookieConnection:
                 if isinstance(frame, Oversized):
                     events.append(self._too_large(frame))
                 else:
-                    events.append(self._plain_list(frame) or self._answer(frame))
+                    event = self._plain_list(frame) or self._answer(frame)
+                    if event is not None:
+                        events.append(event)
         except PeerProtocolError as error:
             self._fault = error
             if not events:
@@ -204,9 +232,13 @@ class BookieConnection:
         del self._questions[txn_id]
         return Answered(txn_id, _LIST, 0, frame[at:], len(frame) + LENGTH_BYTES, question[4])
 
-    def _answer(self, frame: bytes) -> Answered:
+    def _answer(self, frame: bytes) -> Answered | None:
+        """Return the response in a frame, None for a second one to START_TLS."""
         operation, txn_id, status, ledger_id, entry_id, payload = decode_response(frame)
         question = self._questions.pop(txn_id, None)
+        if question is None and (operation, txn_id, status) == (_START_TLS, self._start_tls_txn_id, Status.EIO):
+            self._start_tls_txn_id = 0
+            return None
         if question is None:
             raise PeerProtocolError(f"an answer to transaction {txn_id}, which awaits none")
         asked, asked_ledger_id, asked_entry_id, _, abandoned = question

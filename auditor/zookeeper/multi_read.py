@@ -19,6 +19,8 @@ CONNECTION_LOSS: Final = -4
 MARSHALLING: Final = -5
 NO_NODE: Final = -101
 NO_AUTH: Final = -102
+AUTH_FAILED: Final = -115
+SASL_REQUIRED: Final = -124
 """The values of KeeperException.Code that matter here."""
 
 GET_DATA: Final = 4

@@ -10,11 +10,16 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from kazoo.exceptions import KazooException, MarshallingError, UnimplementedError
+from kazoo.exceptions import (
+    AuthFailedError,
+    KazooException,
+    MarshallingError,
+    SessionClosedRequireSaslError,
+    UnimplementedError,
+)
 from kazoo.protocol.serialization import GetChildren, GetData
 
 from auditor.zookeeper.multi_read import (
-    CONNECTION_LOSS,
     GET_CHILDREN,
     GET_DATA,
     MARSHALLING,
@@ -42,7 +47,7 @@ def read_many(session: Session, paths: Iterable[str]) -> Iterator[Znode]:
 
     Holds at most `inflight_max` batches of `batch_paths` znodes. Costs one request per batch, or
     one per znode before ZooKeeper 3.6. A znode that is still unanswered after `retries_max` repeats
-    has the error CONNECTION_LOSS.
+    has the error CONNECTION_LOSS, or that of a session that was refused.
     """
     return _pipeline(session, GET_DATA, paths)
 
@@ -130,6 +135,8 @@ def _probe(session: Session) -> bool | None:
         except (UnimplementedError, MarshallingError):
             await_close_by_server(session)
             return False
+        except (AuthFailedError, SessionClosedRequireSaslError):
+            return None  # The batch gets the same reply, and reports it.
         except LOSSES:
             drops += 1
             if not session.may_repeat(repeats):
@@ -200,7 +207,7 @@ def _first_answer(session: Session, window: deque[_Batch]) -> Sequence[Item]:
             if session.may_repeat(batch.repeats):
                 _ask_lost_again(session, window)
             else:
-                items = batch.fail_all(CONNECTION_LOSS)
+                items = batch.fail_all(session.refusals.loss_code)
     window.popleft()
     _count(session, items)
     return items

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Protocol
@@ -21,7 +20,7 @@ from kazoo.exceptions import (
     SessionMovedError,
     ThrottledOpError,
 )
-from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
+from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.serialization import GetChildren, GetData, Sync
 from kazoo.protocol.states import KazooState, KeeperState
 
@@ -29,7 +28,9 @@ from auditor.config import ZooKeeperLimits
 from auditor.errors import StoreUnavailable
 from auditor.pace import Pace
 from auditor.wire.service_uri import ServiceUri
+from auditor.zookeeper.kazoo_threads import KazooLog, KazooThreads
 from auditor.zookeeper.multi_read import MultiRead
+from auditor.zookeeper.secured_connection import Credentials, Refusals, await_unless_refused, is_refusal
 
 LOSSES: Final = (
     ConnectionLoss,
@@ -50,10 +51,6 @@ RECONNECT_WAIT_MAX_S: Final = 1.0
 """Longest pause between two connection attempts, in seconds."""
 BURST_S: Final = 0.1
 """How much of a second's allowance of reads may be spent at once after a pause, in seconds."""
-PROBLEM_CHARS_MAX: Final = 300
-"""Maximum length of kazoo's error text in a line of the log, in characters."""
-
-_LOG = logging.getLogger("auditor.zookeeper")
 
 
 class Request(Protocol):
@@ -98,43 +95,12 @@ class Repeats:
     used: int = 0
 
 
-class _KazooLog(logging.Logger):
-    """kazoo's log, kept apart from ours: at DEBUG it prints each reply, with ledger passwords.
-
-    Only the last warning is kept, for the error that says that no connection could be made.
-    """
-
-    last_problem = ""
-
-    def __init__(self) -> None:
-        super().__init__("auditor.zookeeper.kazoo", logging.WARNING)
-
-    def handle(self, record: logging.LogRecord) -> None:
-        self.last_problem = record.getMessage()
-
-
-class _Threads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    """kazoo's threads. A thread that ends on an exception writes one line to our log.
-
-    Python would print a traceback. Replies out of order are such a case. The thread's connection is
-    lost, and those who wait for it notice by themselves."""
-
-    def spawn(self, func: Callable[..., object], *args: Any, **kwargs: Any) -> threading.Thread:
-        def log_failure() -> None:
-            try:
-                func(*args, **kwargs)
-            except Exception as error:  # kazoo raises anything when a server breaks the protocol.
-                what = " ".join(f"{type(error).__name__}: {error}".split())[:PROBLEM_CHARS_MAX]
-                _LOG.warning("the connection to ZooKeeper broke down (%s)", what)
-
-        return super().spawn(log_failure)  # type: ignore[no-any-return]
-
-
 class Session:
     """A ZooKeeper session, and a context manager that closes it. Not thread-safe.
 
     kazoo restores a lost connection or session in the background; callers repeat their reads.
     `given_up` is set once all repeats of a read failed. Then nothing waits for a connection.
+    `refusals` are the servers' reasons not to let us in.
     """
 
     def __init__(self, hosts: Sequence[str], limits: ZooKeeperLimits) -> None:
@@ -145,8 +111,10 @@ class Session:
         self.pace = Pace(limits.reads_per_second, BURST_S)
         self.given_up = False
         self.multi_read: bool | None = None
-        self._log = _KazooLog()
+        self._log = KazooLog()
         self._moved = threading.Event()
+        self.refusals = Refusals()
+        self._credentials = Credentials(limits.access) if limits.access.is_secured else None
         self._client = self._new_client()
         self._live: threading.Event | None = None
         self._synced_path: str | None = None
@@ -166,14 +134,30 @@ class Session:
         return REPLY_TIMEOUT_SESSIONS * self.limits.session_timeout_ms / 1_000
 
     def open(self) -> None:
-        """Connect. Raises StoreUnavailable after `connect_timeout_ms`.
+        """Connect. Raises StoreUnavailable after `connect_timeout_ms`, at once if all servers refuse us.
 
         Ending a connection attempt that hangs takes up to one session time-out more."""
         self._live = self._client.start_async()
-        if not self._live.wait(self.limits.connect_timeout_ms / 1_000):
+        if not self._await_first(self._live, self.limits.connect_timeout_ms / 1_000):
             error = self.unavailable("did not let us connect", self.limits.connect_timeout_ms)
             self.close()
             raise error
+        if self._credentials is not None:
+            self._await_login()
+
+    def _await_first(self, live: Any, timeout_s: float) -> bool:
+        """Wait for the first connection, not longer than until every server refused us for good."""
+        if self._credentials is None:
+            return bool(live.wait(timeout_s))
+        return await_unless_refused(live, self.refusals, self._client.hosts, timeout_s)
+
+    def _await_login(self) -> None:
+        """Wait until the login is over: kazoo is connected before it. Raises StoreUnavailable."""
+        try:
+            self.ask(Sync("/"))
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """End the session. Never raises.
@@ -202,7 +186,8 @@ class Session:
         Raises one of LOSSES, or the KazooException by which the server refused."""
         try:
             return result.get(timeout=self.reply_timeout_s)
-        except (KazooException, KazooTimeoutError):
+        except (KazooException, KazooTimeoutError) as error:
+            self.refusals.note_error(error)
             raise
         except Exception as error:  # Replies out of order or cut short make kazoo raise anything.
             raise ConnectionLoss from error
@@ -213,6 +198,8 @@ class Session:
         Returns False and gives the session up when the `retries_max` repeats are used. Each repeat
         waits `retry_wait_ms`, then at most one session time-out for the connection.
         """
+        if self._credentials is not None and self.refusals.has_all(self._client.hosts):
+            self.given_up = True
         while repeats.used < self.limits.retries_max and (self.connected or not self.given_up):
             repeats.used += 1
             self.counts.repeats += 1
@@ -242,6 +229,10 @@ class Session:
             except LOSSES:
                 if not self.may_repeat(repeats):
                     raise self.unavailable("did not answer", self.limits.session_timeout_ms) from None
+            except KazooException as error:
+                if not is_refusal(error):
+                    raise
+                raise self._refusal_error(self.refusals.last) from None
 
     def sync(self, path: str) -> None:
         """Let our server catch up with the leader. Raises StoreUnavailable.
@@ -254,21 +245,30 @@ class Session:
 
     def unavailable(self, did: str, within_ms: int) -> StoreUnavailable:
         """Return the error that says who did not answer, what was seen last, and what to do."""
+        if self.refusals.last:
+            return self._refusal_error(self.refusals.last)
         seen = f" (last seen: {self._log.last_problem})" if self._log.last_problem else ""
         return StoreUnavailable(
             f"ZooKeeper at {', '.join(self.hosts)} {did} within {within_ms} ms{seen}: check the hosts in the metadata "
             "service URI, that a quorum of servers is up, and that this host may reach them"
         )
 
+    def _refusal_error(self, why: str) -> StoreUnavailable:
+        return StoreUnavailable(f"ZooKeeper at {', '.join(self.hosts)} did not let us in: {why}")
+
     def _new_client(self) -> KazooClient:
+        credentials = self._credentials
         client = KazooClient(
             hosts=",".join(self.hosts),
             timeout=self.limits.session_timeout_ms / 1_000,
             read_only=False,  # A server without its quorum may be arbitrarily stale.
             connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": RECONNECT_WAIT_MAX_S},
-            handler=_Threads(),
+            handler=KazooThreads(None if credentials is None else credentials.context),
             logger=self._log,
+            auth_data=None if credentials is None else credentials.auth_data,
         )
+        if credentials is not None:
+            credentials.apply(client, self.refusals)
         client.add_listener(self._on_state)
         return client
 

@@ -34,11 +34,12 @@ LONGER_FUNCTIONS = {
 HOMES = {
     "kazoo": ("auditor/zookeeper/", "auditor/sandbox/seeder.py"),  # the seeder writes; the auditor's own access cannot
     "socket": ("auditor/bookie/", "auditor/lister/server.py", "auditor/sandbox/", "auditor/topology/host_names.py"),
-    "ssl": ("auditor/bookie/",),
+    "ssl": ("auditor/bookie/", "auditor/credentials/", "auditor/zookeeper/"),
     "pyspark": ("auditor/spark/",),
     "prometheus_client": ("auditor/telemetry/metrics.py",),
     "google": ("auditor/wire/",),
     "subprocess": (
+        "auditor/credentials/secret_reading.py",
         "auditor/java.py",
         "auditor/lister/directory_reader.py",
         "auditor/sandbox/zookeeper_server.py",
@@ -56,6 +57,7 @@ PLANTS = {
         ("auditor/second_checker/schedule.py", "auditor.witness.phrases"),
         ("auditor/report/text.py", "auditor.spark.store"),
         ("auditor/zookeeper/session.py", "auditor.bookie.window"),
+        ("auditor/credentials/tls_context.py", "auditor.bookie.window"),
         ("auditor/topology/locating.py", "auditor.zookeeper.metadata_store"),
         ("auditor/run/single_ledgers.py", "auditor.sandbox.bookie"),
         ("auditor/spark/store.py", "auditor.run.pipeline"),

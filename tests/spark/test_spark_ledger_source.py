@@ -334,8 +334,13 @@ def test_the_documented_columns_are_the_columns(source):
 def test_the_documented_options_are_the_options():
     """Names, order and defaults."""
     defaults = {"metadataServiceUri": "required", "pulsarMetadataUri": "beside the ledgers", "readers": str(READERS_DEFAULT)}
-    defaults |= {name: str(setting.default) for name, setting in ZOOKEEPER_OPTIONS.items()}
+    defaults |= {name: setting.default or "not set" for name, setting in ZOOKEEPER_OPTIONS.items()}
     assert [(name, defaults[name]) for name in OPTIONS] == [(row[0], row[1]) for row in documented("Options")]
+
+
+def test_no_option_is_a_command():
+    """Whoever may write a query must not be able to run programs on the driver and the executors."""
+    assert not [name for name in OPTIONS if "command" in name.lower()]
 
 
 def test_the_documented_formats_are_the_formats():

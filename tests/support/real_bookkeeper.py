@@ -30,8 +30,10 @@ STORAGE_CLASSES = {
 }
 
 
-def start_zookeeper(jars: Path, directory: Path, port: int) -> JavaProcess:
-    """A standalone ZooKeeper on loopback, its data under `directory`."""
+def start_zookeeper(
+    jars: Path, directory: Path, port: int, more: Mapping[str, object] | None = None, flag: str = ""
+) -> JavaProcess:
+    """A standalone ZooKeeper on loopback, its data under `directory`, with `more` settings and one more flag for its JVM."""
     directory.mkdir(parents=True, exist_ok=True)
     config = directory / "zoo.cfg"
     settings = {
@@ -42,10 +44,11 @@ def start_zookeeper(jars: Path, directory: Path, port: int) -> JavaProcess:
         "maxClientCnxns": 0,
         "tickTime": 1000,
         "4lw.commands.whitelist": "*",
+        **(more or {}),
     }
     config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-    command = java_command(jars, main, str(config), heap="128m", log4j2=LOG4J2_WARN)
+    command = java_command(jars, main, str(config), heap="128m", log4j2=LOG4J2_WARN, flag=flag)
     return JavaProcess("ZooKeeper", command, directory / "zookeeper.log")
 
 
@@ -61,8 +64,11 @@ class RealBookie:
     directory: Path
     metadata_service_uri: str
     port: int = field(default_factory=free_port)
-    settings: Mapping[str, object] = field(default_factory=dict)
     process: JavaProcess | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """Settings beside those of every bookie here, from its next start on."""
+    flag: str = ""
+    """One more flag for its JVM, from its next start on."""
 
     @property
     def is_running(self) -> bool:
@@ -113,7 +119,7 @@ class RealBookie:
             *("--conf", str(self.config)),
             heap="256m",
             log4j2=LOG4J2_WARN,
-            flag=flag,
+            flag=flag or self.flag,
             temporary=self._temporary,
         )
         self.process = JavaProcess(f"bookie {self.bookie_id}", command, self.directory / "bookie.log")

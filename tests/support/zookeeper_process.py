@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -81,20 +81,31 @@ def java() -> str:
 class ZooKeeperProcess:
     """One standalone server. `stop` and `start` again keep its port and its data, as a restart in the field does.
 
-    `cut_off_from_quorum`: one of two servers, and the other is not there; it offers what it has, read-only.
+    `cut_off_from_quorum`: one of two servers, and the other is not there; it offers what it has, read-only. `more` are further
+    settings, `flags` further flags of its JVM.
     """
 
-    def __init__(self, directory: Path, classpath: str | None = None, *, cut_off_from_quorum: bool = False) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        classpath: str | None = None,
+        *,
+        cut_off_from_quorum: bool = False,
+        more: Mapping[str, object] | None = None,
+        flags: Sequence[str] = (),
+    ) -> None:
         self.directory = directory
         self.classpath = classpath or pyspark_classpath()
         self.port = free_port()
         self._process: JavaProcess | None = None
         self._cut_off = cut_off_from_quorum
+        self._flags = tuple(flags)
         (directory / "data").mkdir(parents=True, exist_ok=True)
         config = (
             f"tickTime=500\nminSessionTimeout=500\nmaxSessionTimeout=60000\ndataDir={directory}/data\nclientPort={self.port}\n"
             "clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=*\n"
         )
+        config += "".join(f"{key}={value}\n" for key, value in (more or {}).items())
         (directory / "zoo.cfg").write_text(config + (self._two_servers() if cut_off_from_quorum else ""))
 
     @property
@@ -114,6 +125,7 @@ class ZooKeeperProcess:
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             "-Dzookeeper.forceSync=no",
+            *self._flags,
             f"-Dreadonlymode.enabled={str(self._cut_off).lower()}",
             "-cp",
             self.classpath,

@@ -60,15 +60,28 @@ def test_a_setting_of_a_later_version_is_unknown(key):
     assert f"{key} in" in refusal(Layers(file={key: "x"}))
 
 
+def _needed_beside(key):
+    """Variables without which a setting of a secured cluster has no effect, and is refused."""
+    peer, _, rest = key.partition("_")
+    at = f"AUDITOR_{peer.upper()}_"
+    if rest.startswith("tls_") and rest != "tls_hostname_verification":
+        return {f"{at}TLS": "on", **({f"{at}TLS_CERTIFICATE": "ours.pem"} if rest == "tls_key" else {})}
+    if rest.startswith("sasl_"):
+        needed = {f"{at}SASL": "digest-md5", f"{at}SASL_USERNAME": "u", f"{at}SASL_PASSWORD": "p"}
+        return {name: value for name, value in needed.items() if name != f"AUDITOR_{key.upper()}"}
+    return {}
+
+
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.key)
 def test_every_setting_is_understood_from_every_layer(setting):
     """A flag, a variable and a key each carry the same value, and it comes out at the field of that name."""
     samples = {"metadata_service_uri": URI, "pushgateway": "http://host:9091", "cluster": "prod"}
     text = samples.get(setting.key) or setting.default or "somewhere"
+    beside = _needed_beside(setting.key)
     for layers in (
-        Layers(flags={setting.key: text}),
-        Layers(environment={setting.variable: text}),
-        Layers(file={setting.key: text}),
+        Layers(flags={setting.key: text}, environment=beside),
+        Layers(environment={**beside, setting.variable: text}),
+        Layers(file={setting.key: text}, environment=beside),
     ):
         assert setting.parse(text) == getattr(parse(layers), setting.field)
 
@@ -86,8 +99,8 @@ def test_every_range_is_closed_and_kept(setting):
 
 
 def test_settings_have_a_field_for_each_setting_and_no_other():
-    """The table and the dataclass are one list."""
-    assert {s.field for s in SETTINGS} == set(Settings.__dataclass_fields__)
+    """The table and the dataclass are one list, but for the names of the secrets that the environment has."""
+    assert {s.field for s in SETTINGS} | {"secrets_in_environment"} == set(Settings.__dataclass_fields__)
 
 
 def test_the_defaults_of_the_limits_are_the_defaults_of_the_settings():

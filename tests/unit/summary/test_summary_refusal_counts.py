@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from auditor.first_checker.failing import LEDGERS_NAMED_MAX, Refusals
+from auditor.model.availability import NOT_ADMITTED
 from auditor.summary.refusal_counts import REQUESTED, refusals
 
 EIO = "EIO: the bookie's storage failed"
@@ -43,6 +44,15 @@ def test_one_read_of_its_ledgers_that_ended_otherwise_and_it_does_not_fail(statu
     """Of ledgers it should not hold, which it was not asked to list, nothing counts."""
     assert {} == refusals(rows(*lists()), rows(("b1", 1, 1, status)))
     assert {"b1"} == refusals(rows(*lists()), rows(("b1", 77, 1, status))).keys()
+
+
+def test_a_bookie_that_did_not_admit_us_was_asked_nothing():
+    """A wrong certificate or password of ours is no fault of how it serves."""
+    refused = f"{NOT_ADMITTED}the bookie offers no TLS"
+    unasked = [("b1", ledger, look, "refused", refused) for ledger in range(1, 4) for look in (1, 2)]
+    assert {} == refusals(rows(*unasked), rows())
+    assert {} == refusals(rows(*lists(), unasked[0]), rows())
+    assert {} == refusals(rows(*lists()), rows(unasked[0]))
 
 
 def test_of_a_bookie_that_cannot_list_the_reads_decide():

@@ -18,14 +18,13 @@ from support.zookeeper_in_memory import MemoryZooKeeper, Silence
 from support.zookeeper_znodes import QUICK, uri
 
 from auditor.errors import StoreUnavailable
+from auditor.zookeeper.kazoo_threads import PROBLEM_CHARS_MAX, KazooThreads
 from auditor.zookeeper.multi_read import GET_DATA, MultiRead
 from auditor.zookeeper.session import (
-    PROBLEM_CHARS_MAX,
     RECONNECT_WAIT_MAX_S,
     ReadCounts,
     Repeats,
     Session,
-    _Threads,
     connect,
 )
 
@@ -58,7 +57,7 @@ def test_kazoo_is_told_the_hosts_and_never_stops_trying() -> None:
     retry = client._conn_retry
     assert (1_234, False, -1) == (client._session_timeout, client.read_only, retry.max_tries)
     assert (0.1, RECONNECT_WAIT_MAX_S) == (retry.delay, retry.max_delay)
-    assert isinstance(client.handler, _Threads)
+    assert isinstance(client.handler, KazooThreads)
     assert (session._log, {session._on_state}) == (client.logger, client.state_listeners)
 
 
@@ -112,7 +111,7 @@ def test_a_thread_that_ends_on_an_exception_is_one_short_line(caplog: pytest.Log
         ran.append((args, kwargs))
         raise ValueError("two\nlines " + "x" * 1_000)
 
-    thread = _Threads().spawn(work, 1, b=2)
+    thread = KazooThreads().spawn(work, 1, b=2)
     thread.join()
     assert isinstance(thread, threading.Thread)
     assert [((1,), {"b": 2})] == ran

@@ -1,0 +1,75 @@
+"""How connections are secured. Nothing here holds a secret, so all of it may be pickled and shown.
+
+A Spark task gets these values in the function that it runs and reads the secrets by itself, on its
+own machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SecretSource:
+    """Where a secret is: in a file, printed by a command, or in an environment variable.
+
+    `what` names the secret in messages. The file goes before the command, both before the variable.
+    """
+
+    what: str
+    variable: str
+    file: str | None = None
+    command: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """PEM files of one kind of TLS connection, and whether the peer's name is checked.
+
+    Without `ca` the CAs of the system are trusted. The chain is always checked. `what` names the
+    connection in messages and is the prefix of its settings: bookie or zookeeper.
+    """
+
+    what: str
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    key_password: SecretSource | None = None
+    is_hostname_verified: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SaslLogin:
+    """A user of SASL DIGEST-MD5."""
+
+    username: str
+    password: SecretSource
+
+
+@dataclass(frozen=True, slots=True)
+class BookieAccess:
+    """How bookies are spoken to. None: without TLS, without SASL."""
+
+    tls: TlsFiles | None = None
+    sasl: SaslLogin | None = None
+
+    @property
+    def is_secured(self) -> bool:
+        return self.tls is not None or self.sasl is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperAccess:
+    """How ZooKeeper is spoken to. `digest` is `user:password` for its scheme `digest`."""
+
+    tls: TlsFiles | None = None
+    sasl: SaslLogin | None = None
+    digest: SecretSource | None = None
+
+    @property
+    def is_secured(self) -> bool:
+        return not (self.tls is None and self.sasl is None and self.digest is None)
+
+
+IN_CLEAR = BookieAccess()
+IN_CLEAR_TO_ZOOKEEPER = ZooKeeperAccess()

@@ -1,0 +1,138 @@
+"""The settings of secured clusters: TLS and logins, for bookies and for ZooKeeper. And the secrets.
+
+A secret has no flag and no key in a file: a flag names the file that has it, or the command that
+prints it, or its environment variable is set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from auditor.config.setting import ENVIRONMENT_PREFIX, Setting
+from auditor.config.units import FILE, ON_OFF, TEXT, one_of
+
+_BOOKIES = "Secured bookies"
+_ZOOKEEPER = "Secured ZooKeeper"
+_ASKING = frozenset({"run", "ledger", "topic", "config"})
+_READING = _ASKING | {"topology", "lister"}
+
+_SASL = one_of("none", "digest-md5", refused={"gssapi": "is not supported in this version: digest-md5 is"})
+_FROM_ENVIRONMENT = "Not set: its environment variable is used, if that is set."
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A secret that settings may need: `{key}_file`, `{key}_command`, or the environment variable."""
+
+    key: str
+    what: str
+
+    @property
+    def variable(self) -> str:
+        return ENVIRONMENT_PREFIX + self.key.upper()
+
+
+def _tls_settings(peer: str, section: str, whose: str, commands: frozenset[str]) -> tuple[Setting, ...]:
+    """Return the settings of TLS with one kind of peer."""
+    return (
+        Setting(
+            f"{peer}_tls", section, ON_OFF, "off",
+            f"Speak TLS with {whose}. One that offers none is refused, never asked in clear.",
+            "Off: a cluster without TLS needs no settings.",
+            commands=commands,
+        ),
+        Setting(
+            f"{peer}_tls_ca", section, FILE, None,
+            f"PEM file with the CAs that may have signed the certificates of {whose}. No other CA is trusted then.",
+            "Not set: the CAs of the system are trusted.",
+            commands=commands,
+        ),
+        Setting(
+            f"{peer}_tls_certificate", section, FILE, None,
+            f"PEM file with our client certificate for {whose}, and those between it and its CA.",
+            "Not set: none is sent. A server that demands one refuses us.",
+            commands=commands,
+        ),
+        Setting(
+            f"{peer}_tls_key", section, FILE, None,
+            f"PEM file with the private key of --{peer}-tls-certificate. It may be encrypted.",
+            "Not set: the key is in the file of the certificate.",
+            commands=commands,
+        ),
+        *_secret_settings(f"{peer}_tls_key_password", section, f"the password of --{peer}-tls-key", commands),
+        Setting(
+            f"{peer}_tls_hostname_verification", section, ON_OFF, "on",
+            f"Check that the certificates of {whose} name the host that was dialled. The CA is checked in any case.",
+            "On: without it whoever has any certificate of the CA can answer in the place of another. BookKeeper's "
+            "own client has it off (tlsHostnameVerificationEnabled), so certificates may lack the names.",
+            commands=commands,
+        ),
+    )  # fmt: skip
+
+
+def _secret_settings(key: str, section: str, what: str, commands: frozenset[str]) -> tuple[Setting, ...]:
+    """Return the two settings that say where a secret is."""
+    return (
+        Setting(
+            f"{key}_file", section, FILE, None,
+            f"File with {what}, read on each machine that asks. The secret itself may be in {ENVIRONMENT_PREFIX}{key.upper()}.",
+            _FROM_ENVIRONMENT,
+            commands=commands,
+        ),
+        Setting(
+            f"{key}_command", section, TEXT, None,
+            f"Command that prints {what}. It runs on each machine that asks, without a shell.",
+            _FROM_ENVIRONMENT,
+            commands=commands,
+        ),
+    )  # fmt: skip
+
+
+def _sasl_settings(peer: str, section: str, whose: str, commands: frozenset[str]) -> tuple[Setting, ...]:
+    """Return the settings of a SASL login."""
+    return (
+        Setting(
+            f"{peer}_sasl", section, _SASL, "none",
+            f"Log in to {whose} with this SASL mechanism. With TLS the login is inside it.",
+            "none: a cluster without logins needs no settings.",
+            commands=commands,
+        ),
+        Setting(
+            f"{peer}_sasl_username", section, TEXT, None,
+            "User of the login.",
+            "No default: the name is the one in the servers' JAAS file.",
+            commands=commands,
+        ),
+        *_secret_settings(f"{peer}_sasl_password", section, "the password of the login", commands),
+    )  # fmt: skip
+
+
+SECURED_SETTINGS = (
+    Setting(
+        "bookkeeper_client_conf",
+        _BOOKIES,
+        FILE,
+        None,
+        "Configuration file of a BookKeeper client or a Pulsar broker. What it says of TLS and SASL is used, unless a setting "
+        "here says otherwise.",
+        "Not set: only the settings below count.",
+        commands=_ASKING,
+    ),
+    *_tls_settings("bookie", _BOOKIES, "bookies", _ASKING),
+    *_sasl_settings("bookie", _BOOKIES, "bookies", _ASKING),
+    *_tls_settings("zookeeper", _ZOOKEEPER, "ZooKeeper", _READING),
+    *_sasl_settings("zookeeper", _ZOOKEEPER, "ZooKeeper", _READING),
+    *_secret_settings("zookeeper_digest", _ZOOKEEPER, "user:password for ZooKeeper's scheme digest", _READING),
+)
+
+SECRETS = (
+    Secret("bookie_tls_key_password", "the password of --bookie-tls-key"),
+    Secret("bookie_sasl_password", "the password for --bookie-sasl"),
+    Secret("zookeeper_tls_key_password", "the password of --zookeeper-tls-key"),
+    Secret("zookeeper_sasl_password", "the password for --zookeeper-sasl"),
+    Secret("zookeeper_digest", "the user and password for ZooKeeper's scheme digest"),
+)
+"""Every secret that is no part of another setting."""
+
+SECRET_OF = {secret.key: secret for secret in SECRETS}
+SECRET_VARIABLES = frozenset(secret.variable for secret in SECRETS)

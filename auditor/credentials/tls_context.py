@@ -1,0 +1,110 @@
+"""Makes the TLS context of a client from PEM files, and says what is wrong with them."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+from auditor.config.access import TlsFiles
+from auditor.credentials.secret_reading import read_secret
+from auditor.errors import ConfigError
+
+_JKS_MAGIC = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+"""The first bytes of a JKS and of a JCEKS key store."""
+_DER_SEQUENCE = b"\x30"
+"""The first byte of a PKCS12 key store, and of any other DER file."""
+HEAD_BYTES = 4
+PEM_BYTES_MAX = 2**20
+"""Largest PEM file read, in bytes. A bundle of all public CAs has a quarter of it."""
+
+CONVERT_CA = ("keytool -exportcert -rfc -alias ALIAS -keystore {path} > ca.pem",)
+"""Makes PEM of the certificate of a CA in a key store of Java, JKS or PKCS12."""
+CONVERT_KEY = ("openssl pkcs12 -in {path} -nodes -out keys.pem",)
+"""Makes PEM of a key and its certificates in a PKCS12 key store."""
+CONVERT_JKS_KEY = (
+    "keytool -importkeystore -srckeystore {path} -destkeystore keys.p12 -deststoretype PKCS12",
+    "openssl pkcs12 -in keys.p12 -nodes -out keys.pem",
+)
+"""The same for a JKS key store."""
+
+
+def client_context(files: TlsFiles) -> ssl.SSLContext:
+    """Return a context that checks the peer's chain, and its name unless that is switched off.
+
+    Takes TLS 1.2 and 1.3. Trusts the CAs of `files` alone, or the system's if it names none. Raises
+    ConfigError, which says what to do. Costs some milliseconds.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # Python 3.13 sets this by default elsewhere. CAs made by keytool lack what it demands.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.check_hostname = files.is_hostname_verified
+    context.verify_mode = ssl.CERT_REQUIRED
+    if files.ca is None:
+        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    else:
+        _load_ca(context, files.ca, files.what)
+    if files.certificate is not None:
+        _load_certificate(context, files, files.certificate)
+    return context
+
+
+def _load_ca(context: ssl.SSLContext, path: str, what: str) -> None:
+    name = f"--{what}-tls-ca {path}"
+    _refuse_key_store(path, name, CONVERT_CA, CONVERT_CA)
+    try:
+        context.load_verify_locations(path)
+    except (ssl.SSLError, OSError) as error:
+        raise ConfigError(f"{name} has no certificate in PEM form ({_reason(error)})") from None
+
+
+def _load_certificate(context: ssl.SSLContext, files: TlsFiles, certificate: str) -> None:
+    name = f"--{files.what}-tls-certificate {certificate}"
+    for path in filter(None, (certificate, files.key)):
+        _refuse_key_store(path, name, CONVERT_JKS_KEY, CONVERT_KEY)
+    password = "" if files.key_password is None else read_secret(files.key_password)
+    try:
+        # Without a password OpenSSL would ask on the terminal for the one of an encrypted key.
+        context.load_cert_chain(certificate, files.key, lambda: password)
+    except (ssl.SSLError, OSError, ValueError) as error:
+        raise ConfigError(f"{name} cannot be used: {_why_unusable(error, files, certificate)}") from None
+
+
+def _why_unusable(error: Exception, files: TlsFiles, certificate: str) -> str:
+    reason = _reason(error)
+    key = files.key or certificate
+    if reason == "KEY_VALUES_MISMATCH":
+        return f"the key in {key} is that of another certificate"
+    if "ENCRYPTED" in _text_of(key):
+        given = "the password given is not that of" if files.key_password else "no password is given for"
+        return f"{given} the key in {key} (--{files.what}-tls-key-password-file FILE)"
+    return f"{certificate} and {key} must have a certificate and its private key in PEM form ({reason})"
+
+
+def _text_of(path: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(PEM_BYTES_MAX).decode("ascii", "replace")
+    except OSError:
+        return ""
+
+
+def _refuse_key_store(path: str, name: str, of_jks: tuple[str, ...], of_pkcs12: tuple[str, ...]) -> None:
+    """Raise ConfigError if the file cannot be read, or is a key store of Java.
+
+    The error has the lines that convert it: `of_jks` or `of_pkcs12`.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError as error:
+        raise ConfigError(f"{name}: {path} cannot be read: {error.strerror or error}") from None
+    lines = of_jks if head in _JKS_MAGIC else of_pkcs12 if head.startswith(_DER_SEQUENCE) else ()
+    if lines:
+        kind = "JKS" if head in _JKS_MAGIC else "PKCS12"
+        convert = "; ".join(line.format(path=path) for line in lines)
+        raise ConfigError(f"{name}: {path} is a {kind} key store, and PEM is needed. Convert it: {convert}")
+
+
+def _reason(error: Exception) -> str:
+    return (getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)).strip()

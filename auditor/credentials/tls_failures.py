@@ -1,0 +1,72 @@
+"""Says in one sentence why a TLS connection failed, and whether trying again is of use."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Final
+
+_EXPIRED, _NOT_YET_VALID, _REVOKED = 10, 9, 23
+_UNKNOWN_CA = frozenset({2, 18, 19, 20, 21})
+_OTHER_NAME = frozenset({62, 64})
+"""X509_V_ERR_* of OpenSSL."""
+
+_CLIENT_EXPIRED: Final = "CERTIFICATE_EXPIRED"
+_CLIENT_MISSING: Final = ("CERTIFICATE_REQUIRED", "BAD_CERTIFICATE")
+_CLIENT_REFUSED: Final = (
+    "CERTIFICATE_UNKNOWN",
+    "UNKNOWN_CA",
+    "UNSUPPORTED_CERTIFICATE",
+    "CERTIFICATE_REVOKED",
+    "ACCESS_DENIED",
+    "HANDSHAKE_FAILURE",
+    "INTERNAL_ERROR",
+    "DECRYPT_ERROR",
+)
+_NOT_TLS: Final = ("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
+
+
+def explain_tls_failure(error: BaseException, what: str, *, has_certificate: bool) -> str:
+    """Return why TLS with a peer failed, as the end of a sentence, with what to do.
+
+    `what` is the prefix of the settings: bookie or zookeeper. Returns "" for an error that is not
+    about certificates, such as a reset, and may pass: trying again is of use then.
+    """
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _refused_by_us(error, what)
+    if not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+        return ""  # An end of the connection without an alert is also what a restart looks like.
+    reason = (error.reason or str(error)).upper()
+    return _refused_by_peer(reason, what, has_certificate=has_certificate)
+
+
+def _refused_by_us(error: ssl.SSLCertVerificationError, what: str) -> str:
+    code, ca = error.verify_code, f"--{what}-tls-ca"
+    if code == _EXPIRED:
+        return "its certificate has expired: renew it there"
+    if code == _NOT_YET_VALID:
+        return "its certificate is not valid yet: compare the clocks"
+    if code == _REVOKED:
+        return "its certificate was revoked"
+    if code in _UNKNOWN_CA:
+        return f"its certificate is not from a CA in {ca} ({error.verify_message}): give the CA that signed it"
+    if code in _OTHER_NAME or "match" in (error.verify_message or str(error)).lower():
+        return (
+            f"its certificate is for another name ({error.verify_message}): put the name into the certificate "
+            f"(subjectAltName), or set --{what}-tls-hostname-verification off, which still checks the CA"
+        )
+    return f"its certificate was not accepted: {error.verify_message or error}"
+
+
+def _refused_by_peer(reason: str, what: str, *, has_certificate: bool) -> str:
+    certificate = f"--{what}-tls-certificate"
+    if any(word in reason for word in _NOT_TLS):
+        return "it does not speak TLS at this port"
+    if _CLIENT_EXPIRED in reason:
+        return f"it says that our certificate has expired ({reason}): renew {certificate}"
+    if any(word in reason for word in _CLIENT_MISSING) and not has_certificate:
+        return f"it wants a client certificate ({reason}): give {certificate} and --{what}-tls-key"
+    if any(word in reason for word in (*_CLIENT_MISSING, *_CLIENT_REFUSED)):
+        if has_certificate:
+            return f"it refused our certificate ({reason}): {certificate} must be valid and from a CA that it trusts"
+        return f"it ended the handshake ({reason}), as one does that wants a client certificate: give {certificate}"
+    return f"the handshake failed ({reason})"

@@ -1,0 +1,194 @@
+"""TLS, SASL and digest logins of a ZooKeeper session, and why a server refused one.
+
+kazoo reports most refusals as lost connections and tries for ever. What a server really said is
+kept here, by server.
+"""
+
+from __future__ import annotations
+
+import secrets
+import ssl
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import AuthFailedError, ConnectionDropped, SessionClosedRequireSaslError
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.serialization import SASL
+
+from auditor.config.access import SaslLogin, ZooKeeperAccess
+from auditor.credentials.secret_reading import read_digest, read_secret
+from auditor.credentials.tls_context import client_context
+from auditor.credentials.tls_failures import explain_tls_failure
+from auditor.errors import ConfigError, PeerProtocolError, StoreUnavailable
+from auditor.wire.digest_md5 import DigestUser, answer_challenge, is_challenge, proves_password
+from auditor.zookeeper.multi_read import AUTH_FAILED, CONNECTION_LOSS, SASL_REQUIRED
+
+SERVICE = "zookeeper/zk-sasl-md5"
+"""The digest-uri of every ZooKeeper server (SecurityUtils)."""
+NONCE_BYTES = 16
+"""Random bytes in our half of a DIGEST-MD5 exchange."""
+REFUSAL_POLL_S = 0.1
+"""How often we check whether every server refused us while a connection is made, in seconds."""
+
+WRONG_LOGIN = (
+    "it refused the user name or password (--zookeeper-sasl-username, --zookeeper-sasl-password-file), "
+    "or has SASL switched off: the user must be in the section Server of its JAAS file"
+)
+WANTS_SASL = "it serves sessions with a SASL login only: set --zookeeper-sasl digest-md5"
+NO_DIGEST = "it does not offer SASL DIGEST-MD5"
+NO_PROOF = "it could not prove that it knows the password: it may be another server in its place"
+NOT_TLS = "it closed the connection in the TLS handshake: is this its secureClientPort, and does it accept our certificate?"
+
+Server = tuple[str, int]
+
+
+class Refusals:
+    """Why servers refused us, the last reason of each. Written by kazoo's thread.
+
+    `loss_code` is the KeeperException code of a read that got no reply in the end: that of the
+    refusal of the whole session if there was one.
+    """
+
+    def __init__(self) -> None:
+        self._final: dict[Server, str] = {}
+        self._last = ""
+        self.loss_code = CONNECTION_LOSS
+
+    def note(self, server: Server, why: str) -> None:
+        """Note a refusal that will be the same when the server is asked again."""
+        self._final[server] = self._last = why
+
+    def suspect(self, why: str) -> None:
+        """Note what may be a refusal, and may pass."""
+        self._last = why
+
+    def note_error(self, error: Exception) -> None:
+        """Note an error of a request if it says that the session as a whole is refused."""
+        if isinstance(error, SessionClosedRequireSaslError):
+            self._last, self.loss_code = WANTS_SASL, SASL_REQUIRED
+        elif isinstance(error, AuthFailedError):
+            self._last, self.loss_code = self._last or WRONG_LOGIN, AUTH_FAILED
+
+    def clear(self) -> None:
+        self._final.clear()
+        self._last = ""
+        self.loss_code = CONNECTION_LOSS
+
+    @property
+    def last(self) -> str:
+        """The last reason as a sentence about "it", or ""."""
+        return self._last
+
+    def has_all(self, servers: Sequence[Server]) -> bool:
+        """Return whether every server refused us for good."""
+        return bool(servers) and all(server in self._final for server in servers)
+
+
+def await_unless_refused(live: threading.Event, refusals: Refusals, servers: Sequence[Server], timeout_s: float) -> bool:
+    """Wait for `live`, and return whether it was set before the time or every server's refusal came."""
+    until = time.monotonic() + timeout_s
+    while time.monotonic() < until and not refusals.has_all(servers):
+        if live.wait(REFUSAL_POLL_S):
+            return True
+    return False
+
+
+class Credentials:
+    """What is needed to secure sessions, read once from files, variables and commands."""
+
+    def __init__(self, access: ZooKeeperAccess) -> None:
+        """Raises StoreUnavailable if a file, variable or command does not give what it should."""
+        try:
+            self.context = None if access.tls is None else client_context(access.tls)
+            self.user = None if access.sasl is None else _user(access.sasl)
+            self.auth_data = [] if access.digest is None else [("digest", read_digest(access.digest))]
+        except ConfigError as error:
+            raise StoreUnavailable(f"our credentials for ZooKeeper could not be read: {error}") from None
+        self.has_certificate = access.tls is not None and access.tls.certificate is not None
+
+    def apply(self, client: KazooClient, refusals: Refusals) -> None:
+        """Let this new client log in, and note refusals."""
+        connection = _Connection(client, client._conn_retry.copy(), logger=client.logger)
+        connection.credentials, connection.refusals = self, refusals
+        if self.user is not None:
+            connection.sasl_options = {}  # kazoo logs in where there are some.
+        client._connection = connection
+
+
+def _user(sasl: SaslLogin) -> DigestUser:
+    return DigestUser(sasl.username, read_secret(sasl.password), SERVICE)
+
+
+class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no types
+    """kazoo's connection, with a SASL login of ours and with refusals noted."""
+
+    credentials: Credentials
+    refusals: Refusals
+
+    def _connect(self, host: str, hostip: str, port: int) -> Any:
+        server = host, int(port)
+        try:
+            timeouts = super()._connect(host, hostip, port)
+        except AuthFailedError as error:
+            self.refusals.note(server, str(error) or WRONG_LOGIN)
+            raise
+        except Exception as error:
+            self._note(server, error)
+            raise
+        self.refusals.clear()
+        return timeouts
+
+    def _note(self, server: Server, error: BaseException) -> None:
+        """Note why TLS failed, if that is why the connection was dropped."""
+        failure = _tls_failure(error)
+        if failure is None:
+            return
+        if isinstance(failure, ssl.SSLEOFError):
+            self.refusals.suspect(NOT_TLS)
+            return
+        why = explain_tls_failure(failure, "zookeeper", has_certificate=self.credentials.has_certificate)
+        if why:
+            self.refusals.note(server, why)
+
+    def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
+        """Log in with DIGEST-MD5. Raises AuthFailedError, which ends kazoo's attempts."""
+        user = self.credentials.user
+        assert user is not None, "sasl_options are set only with a user"
+        challenge = self._exchange(b"", 1, timeout)
+        if not is_challenge(challenge):
+            raise AuthFailedError(NO_DIGEST)
+        try:
+            answer = answer_challenge(challenge, user, secrets.token_hex(NONCE_BYTES))
+        except PeerProtocolError as error:
+            raise AuthFailedError(f"{NO_DIGEST}: {error}") from None
+        if not proves_password(self._exchange(answer.response, 2, timeout), answer):
+            raise AuthFailedError(NO_PROOF)
+
+    def _exchange(self, token: bytes, xid: int, timeout: float) -> bytes:
+        """Send one SASL message and return the server's. A server drops those that it refuses."""
+        self._submit(SASL(token), timeout, xid)
+        try:
+            header, buffer, offset = self._read_header(timeout)
+        except (ConnectionDropped, self.handler.timeout_exception):
+            raise AuthFailedError(WRONG_LOGIN) from None
+        if header.err or header.xid != xid:
+            raise AuthFailedError(WRONG_LOGIN)
+        reply, _ = SASL.deserialize(buffer, offset)
+        return reply or b""
+
+
+def _tls_failure(error: BaseException | None) -> ssl.SSLError | None:
+    """Return the error of TLS behind one of kazoo's, or None."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def is_refusal(error: Exception) -> bool:
+    """Return whether a server refused a session as a whole, and not one request."""
+    return isinstance(error, AuthFailedError | SessionClosedRequireSaslError)

@@ -1,0 +1,227 @@
+"""How a connection to a bookie becomes secure, and what is said of each refusal."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.guarded_bookie import CHALLENGE, START_TLS, USER, GuardedBookie
+from support.pki import Pki
+from support.scripted_bookie import INFO, Connection, info_answer
+
+from auditor.bookie.client import AsyncLane, Lane, ListQuestion
+from auditor.bookie.dialling import AUTH_TIMEOUT_MAX_S, LOST_AFTER_HANDSHAKE
+from auditor.config import BookieLimits
+from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles
+from auditor.model.availability import NOT_ADMITTED, AnswerStatus, Greeting
+from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
+
+PASSWORD = "pässword"
+QUICK = BookieLimits(rpc_timeout_ms=400, connect_timeout_ms=2_000, deadline_ms=20_000)
+
+
+@pytest.fixture(scope="module")
+def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
+    return Pki(tmp_path_factory.mktemp("pki"))
+
+
+@pytest.fixture
+def login(tmp_path: Path) -> SaslLogin:
+    return user(tmp_path, PASSWORD)
+
+
+def user(folder: Path, password: str, name: str = USER) -> SaslLogin:
+    path = folder / f"{len(password)}.secret"
+    path.write_text(password)
+    return SaslLogin(name, SecretSource("the password for --bookie-sasl", "AUDITOR_X", file=str(path)))
+
+
+def tls(pki: Pki, **files: Any) -> TlsFiles:
+    return TlsFiles("bookie", **{"ca": str(pki.ca()), **files})
+
+
+def lane(bookie: GuardedBookie, access: BookieAccess, host: str = "127.0.0.1") -> Lane:
+    return Lane(AsyncLane("b1", host, bookie.port, replace(QUICK, access=access), 1, lambda: 1))
+
+
+def greet(bookie: GuardedBookie, access: BookieAccess, host: str = "127.0.0.1") -> tuple[Greeting, str]:
+    with bookie, lane(bookie, access, host) as one:
+        return one.greet()
+
+
+def refusal(bookie: GuardedBookie, access: BookieAccess, host: str = "127.0.0.1") -> str:
+    """Why the bookie was not talked to. It was dialled once: refused credentials are not tried again."""
+    greeting, detail = greet(bookie, access, host)
+    assert greeting is Greeting.REFUSED, (greeting, detail)
+    assert detail.startswith(NOT_ADMITTED)
+    assert len(bookie.connections) <= 1
+    return detail
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("wants_login", [False, True])
+def test_a_bookie_is_asked_inside_tls_and_logged_in_there(
+    pki: Pki, login: SaslLogin, version: ssl.TLSVersion, wants_login: bool
+) -> None:
+    """Only START_TLS goes in clear. The second answer to START_TLS is ignored. The user's name is not ASCII."""
+    bookie = GuardedBookie(tls=pki.issue("b"), password=PASSWORD if wants_login else None, version=version)
+    access = BookieAccess(tls(pki), login if wants_login else None)
+    with bookie, lane(bookie, access) as one:
+        answers = one.lists([ListQuestion(1), ListQuestion(2)])
+        assert one.greeting()[0] is Greeting.ANSWERED
+        probes = one.probes
+    assert [answer.status for answer in answers] == [AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER]
+    assert bookie.seen_in_clear == [START_TLS]
+    assert probes == [operation for _, operation, _, _ in bookie.requests].count(INFO)
+
+
+def test_a_login_without_tls_is_answered_like_one_inside(login: SaslLogin) -> None:
+    """The password itself is never sent."""
+    bookie = GuardedBookie(password=PASSWORD)
+    with bookie, lane(bookie, BookieAccess(sasl=login)) as one:
+        assert [answer.status for answer in one.lists([ListQuestion(1)])] == [AnswerStatus.HELD]
+
+
+def test_a_bookie_that_wants_no_login_takes_ours(login: SaslLogin) -> None:
+    """It answers AUTH with its plug-in AuthDisabledPlugin."""
+    assert greet(GuardedBookie(), BookieAccess(sasl=login)) == (Greeting.ANSWERED, "")
+
+
+def test_a_client_certificate_is_sent(pki: Pki) -> None:
+    """And accepted, with TLS 1.3 after the handshake only."""
+    ours = pki.issue("auditor")
+    access = BookieAccess(tls(pki, certificate=str(ours.certificate), key=str(ours.key)))
+    assert greet(GuardedBookie(tls=pki.issue("b"), ca=pki.ca()), access) == (Greeting.ANSWERED, "")
+
+
+def test_a_bookie_without_tls_is_never_asked_in_clear(pki: Pki, login: SaslLogin) -> None:
+    """No request and no login follows its refusal."""
+    bookie = GuardedBookie(password=PASSWORD)
+    assert "offers no TLS" in refusal(bookie, BookieAccess(tls(pki), login))
+    assert [operation for _, operation, _, _ in bookie.requests] == [START_TLS]
+
+
+def test_bytes_in_clear_behind_the_answer_to_start_tls_end_the_connection(pki: Pki) -> None:
+    """Whoever can put them there could answer in the place of the bookie."""
+    for injected in (info_answer(2), b"\0"):
+        bookie = GuardedBookie(tls=pki.issue("b"), in_clear=injected)
+        greeting, detail = greet(bookie, BookieAccess(tls(pki)))
+        assert greeting is Greeting.REFUSED
+        assert "broke the protocol" in detail
+        assert len(bookie.connections) == QUICK.connect_attempts_max
+
+
+@pytest.mark.parametrize(
+    ("issued", "host", "why"),
+    [
+        ({"by": "other"}, "127.0.0.1", "not from a CA in --bookie-tls-ca"),
+        ({"is_expired": True}, "127.0.0.1", "certificate has expired"),
+        ({"san": "DNS:elsewhere"}, "127.0.0.1", "is for another name"),
+        ({"san": "DNS:elsewhere"}, "localhost", "is for another name"),
+    ],
+)
+def test_each_fault_of_the_bookies_certificate_has_its_word(pki: Pki, issued: Any, host: str, why: str) -> None:
+    """Unknown CA, expired, another name: and the name of an address is that of the address."""
+    assert why in refusal(GuardedBookie(tls=pki.issue("faulty", **issued)), BookieAccess(tls(pki)), host)
+
+
+def test_the_name_alone_may_be_left_unchecked(pki: Pki) -> None:
+    """The CA is checked all the same."""
+    access = BookieAccess(tls(pki, is_hostname_verified=False))
+    assert greet(GuardedBookie(tls=pki.issue("c", san="DNS:elsewhere")), access)[0] is Greeting.ANSWERED
+    assert "not from a CA" in refusal(GuardedBookie(tls=pki.issue("d", by="other", san="DNS:elsewhere")), access)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize(
+    ("ours", "why"),
+    [
+        (None, "client certificate"),
+        ({"by": "other"}, "refused our certificate|client certificate"),
+        ({"is_expired": True}, "our certificate has expired|refused our certificate"),
+    ],
+)
+def test_each_fault_of_our_certificate_has_its_word(pki: Pki, version: ssl.TLSVersion, ours: Any, why: str) -> None:
+    """Missing, of another CA, expired: with TLS 1.3 that comes after the handshake, or as a bare reset."""
+    files: dict[str, str] = {}
+    if ours is not None:
+        issued = pki.issue("ours", **ours)
+        files = {"certificate": str(issued.certificate), "key": str(issued.key)}
+    bookie = GuardedBookie(tls=pki.issue("b"), ca=pki.ca(), version=version)
+    greeting, detail = greet(bookie, BookieAccess(tls(pki, **files)))
+    assert greeting is Greeting.REFUSED  # never silent, which would be a finding
+    assert any(word in detail for word in (*why.split("|"), LOST_AFTER_HANDSHAKE)), detail
+
+
+@pytest.mark.parametrize("name", [USER, "nobody"])
+@pytest.mark.parametrize("in_tls", [False, True])
+def test_a_refused_login_is_told_at_once_although_the_bookie_says_nothing(
+    pki: Pki, tmp_path: Path, name: str, in_tls: bool
+) -> None:
+    """By the refusal of the request behind it, not by a time-out: nothing is awaited."""
+    bookie = GuardedBookie(tls=pki.issue("b"), password=PASSWORD)
+    login = user(tmp_path, "wrong" if name == USER else PASSWORD, name)
+    detail = refusal(bookie, BookieAccess(tls(pki) if in_tls else None, login))
+    assert "refused the user name or password" in detail
+
+
+def test_a_bookie_that_cannot_prove_the_password_is_not_asked(login: SaslLogin) -> None:
+    """Whoever is in its place would see what is audited."""
+    bookie = GuardedBookie(password=PASSWORD, proof=b"rspauth=" + b"0" * 32)
+    assert "could not prove that it knows the password" in refusal(bookie, BookieAccess(sasl=login))
+
+
+@pytest.mark.parametrize("challenge", [None, b"\x60\x82\x02", b'realm="r"'])
+def test_another_mechanism_is_told(login: SaslLogin, challenge: bytes | None) -> None:
+    """Of Kerberos, or of a plug-in that does not know SASL and stays silent."""
+    bookie = GuardedBookie(password=PASSWORD, challenge=challenge)
+    assert "does not offer SASL DIGEST-MD5" in refusal(bookie, BookieAccess(sasl=login))
+
+
+@pytest.mark.parametrize("in_tls", [False, True])
+def test_a_bookie_that_says_nothing_at_all_is_silent_and_not_refusing(pki: Pki, login: SaslLogin, in_tls: bool) -> None:
+    """A paused process accepts connections and answers nothing: that is a finding, and no fault of ours."""
+    bookie = GuardedBookie(tls=pki.issue("b"), password=PASSWORD)
+    bookie.act = lambda connection, request: True
+    greeting, _ = greet(bookie, BookieAccess(tls(pki) if in_tls else None, login))
+    assert greeting is Greeting.SILENT
+
+
+def test_a_bookie_that_loses_each_secured_connection_is_not_called_silent(pki: Pki) -> None:
+    """It answers START_TLS: a bare reset can be its refusal of our certificate. Unknown, not a finding."""
+    bookie = GuardedBookie(tls=pki.issue("b"))
+    guard = bookie.act
+
+    def lose_what_comes_inside(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation == START_TLS:
+            return guard(connection, request)
+        connection.reset()
+        return True
+
+    bookie.act = lose_what_comes_inside
+    greeting, detail = greet(bookie, BookieAccess(tls(pki)))
+    assert greeting is Greeting.REFUSED
+    assert LOST_AFTER_HANDSHAKE in detail
+    assert len(bookie.connections) == QUICK.connect_attempts_max
+
+
+def test_a_login_that_is_not_given_is_asked_for(pki: Pki) -> None:
+    """A bookie that wants one refuses every request, also inside TLS."""
+    bookie = GuardedBookie(tls=pki.issue("b"), password=PASSWORD)
+    assert "--bookie-sasl digest-md5" in refusal(bookie, BookieAccess(tls(pki)))
+
+
+def test_our_own_files_are_read_when_the_bookie_is_dialled(pki: Pki, tmp_path: Path) -> None:
+    """Where an executor lacks one, that bookie is not asked, and the file is named."""
+    bookie = GuardedBookie(tls=pki.issue("b"))
+    assert "none.pem cannot be read" in refusal(bookie, BookieAccess(tls(pki, ca=str(tmp_path / "none.pem"))))
+    assert not bookie.connections
+
+
+def test_the_challenge_is_waited_for_a_few_seconds_at_most() -> None:
+    """However long a list may take."""
+    assert AUTH_TIMEOUT_MAX_S == 5.0
+    assert CHALLENGE.startswith(b"realm=")

@@ -1,0 +1,109 @@
+"""What a BookKeeper client's or a broker's own configuration amounts to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auditor.config import origins, parse, read_layers
+from auditor.config.client_configuration import settings_of_client
+from auditor.config.properties import parse_properties
+from auditor.errors import ConfigError
+
+PROVIDER = "org.apache.bookkeeper.tls.TLSContextFactory"
+CLIENT = f"""\
+# of the cluster
+tlsProviderFactoryClass={PROVIDER}
+tlsTrustStoreType=PEM
+tlsTrustStore=/etc/bk/ca.pem
+tlsClientAuthentication=true
+tlsKeyStoreType=PEM
+tlsKeyStore=/etc/bk/key.pem
+tlsCertificatePath=/etc/bk/cert.pem
+tlsKeyStorePasswordPath=/etc/bk/pw
+tlsHostnameVerificationEnabled=false
+"""
+BROKER = f"""\
+bookkeeperTLSProviderFactoryClass={PROVIDER}
+bookkeeperTLSClientAuthentication=true
+bookkeeperTLSKeyFileType=PEM
+bookkeeperTLSKeyFilePath=/etc/bk/key.pem
+bookkeeperTLSCertificateFilePath=/etc/bk/cert.pem
+bookkeeperTLSTrustCertsFilePath=/etc/bk/ca.pem
+bookkeeperTLSKeyStorePasswordPath=/etc/bk/pw
+"""
+TLS = {
+    "bookie_tls": "on",
+    "bookie_tls_ca": "/etc/bk/ca.pem",
+    "bookie_tls_certificate": "/etc/bk/cert.pem",
+    "bookie_tls_key": "/etc/bk/key.pem",
+    "bookie_tls_key_password_file": "/etc/bk/pw",
+}
+
+
+def of(text: str) -> dict[str, str]:
+    return settings_of_client(parse_properties(text), "client.conf")
+
+
+def test_a_clients_tls_is_ours() -> None:
+    """The name check is as there, if it is set there; else ours stays on."""
+    assert of(CLIENT) == {**TLS, "bookie_tls_hostname_verification": "false"}
+    assert "bookie_tls_hostname_verification" not in of(CLIENT.replace("tlsHostnameVerificationEnabled", "x"))
+
+
+def test_a_brokers_tls_is_ours() -> None:
+    """Under its own names, or BookKeeper's behind a prefix."""
+    assert of(BROKER) == TLS
+    assert of("\n".join(f"bookkeeper_{line}" for line in CLIENT.splitlines()[1:-1])) == TLS
+
+
+def test_a_broker_without_client_certificate_speaks_no_tls_to_bookies() -> None:
+    """It applies its settings of TLS only with bookkeeperTLSClientAuthentication=true."""
+    assert of(BROKER.replace("Authentication=true", "Authentication=false")) == {}
+
+
+def test_a_client_without_certificate_sends_none() -> None:
+    """And without a provider there is no TLS at all, whatever files are named."""
+    plain = of(CLIENT.replace("Authentication=true", "Authentication=false"))
+    assert set(plain) == {"bookie_tls", "bookie_tls_ca", "bookie_tls_hostname_verification"}
+    assert of(CLIENT.replace(PROVIDER, "")) == {}
+
+
+def test_key_stores_of_java_are_passed_on_to_be_refused_with_what_converts_them() -> None:
+    """The old names of BookKeeper give way to the new ones."""
+    old = f"tlsProviderFactoryClass={PROVIDER}\ntlsClientAuthentication=true\nclientKeyStore=/k.jks\nclientTrustStore=/t.jks\n"
+    assert of(old) == {"bookie_tls": "on", "bookie_tls_ca": "/t.jks", "bookie_tls_certificate": "/k.jks"}
+    assert of(old + "tlsTrustStore=/new.jks\n")["bookie_tls_ca"] == "/new.jks"
+
+
+@pytest.mark.parametrize("key", ["clientAuthProviderFactoryClass", "bookkeeperClientAuthenticationPlugin"])
+def test_a_login_by_sasl_is_ours_and_another_plugin_is_refused(key: str) -> None:
+    """User and password are in a JAAS file there, and given apart here."""
+    assert of(f"{key}=org.apache.bookkeeper.sasl.SASLClientProviderFactory") == {"bookie_sasl": "digest-md5"}
+    with pytest.raises(ConfigError, match=r"client\.conf: clientAuthProviderFactoryClass is com\.example\.Other"):
+        of(f"{key}=com.example.Other")
+
+
+def test_a_file_is_named_by_a_flag_a_variable_or_the_toml_file_and_gives_way_to_each(tmp_path: Path) -> None:
+    """`config` shows that a value came from it."""
+    path, toml = tmp_path / "client.conf", tmp_path / "a.toml"
+    path.write_text(CLIENT)
+    toml.write_text(f'bookkeeper_client_conf = "{path}"\nbookie_tls_ca = "/mine.pem"\n')
+    for layers in (
+        read_layers({"bookkeeper_client_conf": str(path)}, {}),
+        read_layers({}, {"AUDITOR_BOOKKEEPER_CLIENT_CONF": str(path)}),
+        read_layers({"config": str(toml)}, {}),
+    ):
+        settings = parse(layers)
+        assert (settings.bookie_tls, settings.bookie_tls_key) == (True, "/etc/bk/key.pem")
+        assert settings.bookie_tls_ca == ("/mine.pem" if layers.file else "/etc/bk/ca.pem")
+        assert origins(layers)["bookie_tls_key"].name == f"bookie_tls_key in {path}"
+    over = parse(read_layers({"bookkeeper_client_conf": str(path), "bookie_tls_hostname_verification": "on"}, {}))
+    assert over.bookie_tls_hostname_verification
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    """Before anything is contacted."""
+    with pytest.raises(ConfigError, match=r"bookkeeper_client_conf .*none cannot be read"):
+        read_layers({"bookkeeper_client_conf": str(tmp_path / "none")}, {})
