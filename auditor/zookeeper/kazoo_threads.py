@@ -43,14 +43,14 @@ class KazooThreads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo h
         self._context = context
 
     def spawn(self, func: Callable[..., object], *args: Any, **kwargs: Any) -> threading.Thread:
-        def told() -> None:
+        def log_failure() -> None:
             try:
                 func(*args, **kwargs)
             except Exception as error:  # kazoo raises anything when a server breaks the protocol.
                 what = " ".join(f"{type(error).__name__}: {error}".split())[:PROBLEM_CHARS_MAX]
                 _LOG.warning("the connection to ZooKeeper broke down (%s)", what)
 
-        return super().spawn(told)  # type: ignore[no-any-return]
+        return super().spawn(log_failure)  # type: ignore[no-any-return]
 
     def create_connection(self, *args: Any, **options: Any) -> Any:
         """Return a connected socket, with TLS if there is a context. Raises OSError."""
