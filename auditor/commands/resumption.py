@@ -64,7 +64,7 @@ def _read(run: Place, run_id: str) -> About:
 
 
 def _is_journalled(run: Place, run_id: str) -> None:
-    """Raise ConfigError if the journal does not begin with the listing.
+    """Raise ConfigError if the journal does not have the listing.
 
     Without it, nobody knows which ledgers a run of named ledgers was for.
     """
@@ -72,8 +72,8 @@ def _is_journalled(run: Place, run_id: str) -> None:
         written = entries(run)
     except OutputError as error:
         raise ConfigError(f"--resume: {error}") from None
-    if not written or written[0]["stage"] != LISTED:
-        raise ConfigError(f"--resume: run {run_id} was cut down before anything was written: start a new run")
+    if all(entry["stage"] != LISTED for entry in written):
+        raise ConfigError(f"--resume: run {run_id} was cut down before the ledgers were listed: start a new run")
 
 
 def _is_unpublished(run: Place, latest: Place | None) -> bool:

@@ -18,7 +18,7 @@ from auditor.evidence.run_directory import Place
 
 JOURNAL = "journal"
 LISTED = "listing"
-"""The first stage of every run."""
+"""The first stage that a run cannot be resumed without."""
 TABLES = ("evidence", "steps", "verdicts")
 """Directories of a run that its stages write."""
 

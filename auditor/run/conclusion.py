@@ -44,10 +44,12 @@ from auditor.summary.ledgers import account
 from auditor.summary.mark_counts import stale_ledgers
 from auditor.summary.mark_findings import MarkFindings, mark_findings
 from auditor.summary.population import Population, population
+from auditor.summary.reference_findings import ORPHANED, reference_findings
 from auditor.summary.refusals import refusals_of
 from auditor.summary.renames import NAME as RENAMES_NAME
 from auditor.summary.renames import renames
 from auditor.summary.run_summary import Costs, Previous, RunFacts, findings_of, summarise
+from auditor.summary.topic_hits import topic_hits
 from auditor.witness.finding_lines import bookie_testimony, finding_line
 
 
@@ -59,6 +61,8 @@ class Conclusion:
     summary: dict[str, Any]
     findings: list[str]
     ledger_files: Mapping[str, Ids] = field(default_factory=dict)
+    topics: Sequence[str] | None = None
+    """The lines of topics.jsonl, worst first; None if no topics were looked for."""
 
 
 def conclude(
@@ -74,9 +78,10 @@ def conclude(
     """Account for every listed ledger, then count. Raises AccountingError, and then nothing is counted."""
     account(run.read_table("evidence/listing", LISTING)["ledger_id"], verdicts["ledger_id"])
     seen = _bookies(run, about, bookies, verdicts)
-    listed, marked = population(run, about), mark_findings(run, about)
+    listed, marked, referenced = population(run, about), mark_findings(run, about), reference_findings(run, about)
     agreed = bookies_agreed(run, about, bookies, verdicts, _on_bookies(seen, about))
-    findings = findings_of(verdicts, _lines(agreed, seen, about, listed, marked))
+    hits = topic_hits(run, findings_of(verdicts, [*_lines(agreed, seen, about, listed, marked), *referenced.findings]))
+    findings = list(hits.findings)
     not_there = _not_there(run, verdicts) if about.partial else []
     facts = RunFacts(
         run_id=about.run_id,
@@ -89,18 +94,27 @@ def conclude(
         partial=about.partial,
         nobody_answered=nobody_answered(seen.looks),
         not_there=len(not_there),
-        withheld=(*_missing_sentences(not_there), *listed.withheld, *marked.withheld, *_of_bookies(seen, about)),
+        withheld=(
+            *_missing_sentences(not_there),
+            *listed.withheld,
+            *marked.withheld,
+            *referenced.withheld,
+            *_of_bookies(seen, about),
+        ),
         terms=about.terms,
         listing_was_short=bool(listed.withheld),
         resumed_at=about.resumed_at,
         unlisted_marks=marked.unlisted,
         baseline=listed.baseline,
         absences=absences_json(seen.since, _renamed_json(seen.renamed)),
-        differ=(*agreed.differ, *listed.differ, *marked.differ),
+        differ=(*agreed.differ, *listed.differ, *marked.differ, *referenced.differ),
+        are_references_known=referenced.is_complete,
+        topics={"references": referenced.counts, **hits.summary},
     )
     why = causes(run, about, verdicts, seen.looks, findings, seen.held, seen.renamed)
     summary = summarise(facts, verdicts, bookies, _costs(run), findings, previous) | why.as_json()
-    return Conclusion(summary, findings, {**why.files, **_mark_files(verdicts, marked.ledger_ids)})
+    files = {**why.files, **_mark_files(verdicts, marked.ledger_ids), **_orphan_file(referenced.orphaned)}
+    return Conclusion(summary, findings, files, None if referenced.counts is None else hits.lines)
 
 
 STALE_MARKS, MARKS_WITHOUT_LEDGER = "marks/stale.txt", "marks/without_ledger.txt"
@@ -111,6 +125,10 @@ def _mark_files(verdicts: pa.Table, without_ledger: Sequence[LedgerId]) -> Mappi
     """Return the files that have anything in them."""
     files = {STALE_MARKS: stale_ledgers(verdicts), MARKS_WITHOUT_LEDGER: np.array(without_ledger, np.int64)}
     return {name: ids for name, ids in files.items() if len(ids)}
+
+
+def _orphan_file(orphaned: Sequence[LedgerId]) -> Mapping[str, Ids]:
+    return {ORPHANED: np.array(orphaned, np.int64)} if orphaned else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,9 @@ from auditor.summary.verdict_counts import copies_of_verdicts
 
 Json = dict[str, Any]
 
+NO_TOPICS: Mapping[str, Any] = {"references": None, "topics_hit": None, "topics_worst": None}
+"""The fields of the summary on topics where none were looked for."""
+
 STAGES = ("load", "ask", "judge", "second_look", "report")
 
 
@@ -82,7 +85,11 @@ class RunFacts:
     absences: Mapping[str, list[Json]] = field(default_factory=lambda: absences_json({}, []))
     """The summary fields on bookies that are not registered (`summary.absences`)."""
     differ: tuple[Difference, ...] = ()
-    """Findings on bookies and the cluster on which the two checkers differ."""
+    """Findings that are on no verdict and on which the two checkers differ."""
+    are_references_known: bool = True
+    """Whether it is known of each ledger that topics reference whether it is lost."""
+    topics: Mapping[str, Any] = field(default_factory=lambda: dict(NO_TOPICS))
+    """The summary fields on Pulsar's topics."""
 
 
 def findings_of(verdicts: pa.Table, bookie_findings: Iterable[str]) -> list[str]:
@@ -111,7 +118,7 @@ def summarise(
     standings = _count_words(verdicts["standing"])
     unknowns = _count_words(pc.list_flatten(verdicts["unknowns"]))
     told = [json.loads(line) for line in findings]
-    complete = not unknowns and not run.nobody_answered
+    complete = not unknowns and not run.nobody_answered and run.are_references_known
     fault = is_fault(unknowns) or bool(run.differ)
     all_judged = complete and not run.not_there and not run.listing_was_short and (verdicts.num_rows > 0 or run.allow_empty)
     return {
@@ -126,6 +133,7 @@ def summarise(
         "findings": findings_by_kind(told),
         **circumstances.circumstances_json(bookies, costs.bookies_named, run.terms, verdicts, told),
         **run.absences,
+        **run.topics,
         "requests": _requests(costs, verdicts),
         "totals": previous.totals_after(told),
         "request_totals": previous.request_totals_after(costs),

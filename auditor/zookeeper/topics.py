@@ -132,6 +132,18 @@ def open_topics(uri: ServiceUri, prefixes: Sequence[str], limits: ZooKeeperLimit
 
     Raises StoreUnavailable, which says what to do, when there is none.
     """
+    found = find_topics(uri, prefixes, limits)
+    if found is None:
+        paths = " and no ".join(prefix + topic_paths.MANAGED_LEDGERS for prefix in prefixes)
+        raise StoreUnavailable(
+            f"no Pulsar topics at {uri.text_without_secrets}: there is no znode {paths}. "
+            "If Pulsar keeps its metadata elsewhere, give its metadataStoreUrl as --pulsar-metadata-uri"
+        )
+    return found
+
+
+def find_topics(uri: ServiceUri, prefixes: Sequence[str], limits: ZooKeeperLimits) -> TopicStore | None:
+    """Return what `open_topics` does, or None if there are no topics. Raises StoreUnavailable."""
     session = connect(uri, limits)
     try:
         paths = [prefix + topic_paths.MANAGED_LEDGERS for prefix in prefixes]
@@ -140,13 +152,11 @@ def open_topics(uri: ServiceUri, prefixes: Sequence[str], limits: ZooKeeperLimit
                 return TopicStore(session, prefix)
             if children.error != NO_NODE:
                 raise unavailable_error(children.path, children.error)
-        raise StoreUnavailable(
-            f"no Pulsar topics at {uri.text_without_secrets}: there is no znode {' and no '.join(paths)}. "
-            "If Pulsar keeps its metadata elsewhere, give its metadataStoreUrl as --pulsar-metadata-uri"
-        )
     except BaseException:
         session.close()
         raise
+    session.close()
+    return None
 
 
 def prefixes_of(uri: ServiceUri, root: str) -> tuple[str, ...]:
