@@ -54,11 +54,11 @@ class Terms:
     """Seed of that sample, drawn anew for each run."""
     stuck_after_ms: int = 0
     """How long a ledger may be open or in recovery; 0: without limit."""
-    orphan_age_ms: int = 0
-    """Age above which a ledger of Pulsar without a reference is an orphan."""
     placement: PlacementRule = field(default_factory=PlacementRule)
     around: Surroundings = field(default_factory=Surroundings)
     sound_sample: float = 0.0
     """The share (0 to 1) of sound ledgers that the second checker judges.
 
     It judges every ledger that is not sound."""
+    orphan_age_ms: int = 0
+    """Age above which a ledger of Pulsar without a reference is an orphan."""

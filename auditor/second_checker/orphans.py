@@ -8,7 +8,7 @@ from urllib.parse import unquote_plus
 
 from auditor.model.identity import LedgerId
 from auditor.model.reference_facts import OrphanedFacts
-from auditor.second_checker.references import AGAIN, FIRST, LedgerLook, TopicRow
+from auditor.second_checker.references import AGAIN, CLOSED, FIRST, GONE, LedgerLook, TopicRow
 
 ORPHANS_TOLD = 20
 """Ledgers that the finding names."""
@@ -60,7 +60,7 @@ def orphaned_facts(
             apart.append(one.looks[AGAIN].read_at_ms - first.read_at_ms)
     if not lonely:
         return None
-    lengths = [look.length_bytes or 0 for look in lonely.values() if look.state == "closed"]
+    lengths = [look.length_bytes or 0 for look in lonely.values() if look.state == CLOSED]
     return OrphanedFacts(
         len(lonely),
         tuple(sorted(lonely)[:ORPHANS_TOLD]),
@@ -88,7 +88,7 @@ def _fate(one: UnreferencedLedger, topics: Topics, rows_again: Mapping[str, Iter
     if any(row.row == "problem" or row.status == "unreadable" for row in rows):
         return "unknown"
     again = one.looks[AGAIN]
-    if again.status == "gone":
+    if again.status == GONE:
         return "needed"
     if again.czxid is None:
         return "unknown"

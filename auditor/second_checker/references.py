@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from auditor.model.identity import LedgerId
+from auditor.model.ledger import LedgerState, RecordStatus
 from auditor.model.reference_facts import MissingLedgerFacts, TruncatedLedgerFacts, UseFacts
 from auditor.model.topic import Position, Role
 
 USES_TOLD = 20
 """Uses that a finding on a ledger names."""
 FIRST, AGAIN = 1, 2
-_CLOSED, _GONE, _FOUND = "closed", "gone", "found"
+CLOSED, GONE, FOUND = LedgerState.CLOSED.value, RecordStatus.GONE.value, RecordStatus.FOUND.value
 
 
 class TopicRow(NamedTuple):
@@ -74,10 +75,10 @@ def reference_facts(ledger: LedgerId, rows: Iterable[TopicRow], looks: Mapping[i
     needs: dict[int, dict[_Key, _Need]] = {FIRST: {}, AGAIN: {}}
     for (topic, look), of_topic in by_topic.items():
         needs[look] |= {(topic, *key): need for key, need in _needs(ledger, of_topic).items()}
-    if first.status == again.status == _GONE:
+    if first.status == again.status == GONE:
         return _missing(needs[FIRST], needs[AGAIN], again.read_at_ms - first.read_at_ms)
     ends = {(one.status, one.state, one.last_entry_id) for one in (first, again)}
-    if len(ends) == 1 and first.status == _FOUND and first.state == _CLOSED and first.last_entry_id is not None:
+    if len(ends) == 1 and first.status == FOUND and first.state == CLOSED and first.last_entry_id is not None:
         return _truncated(ledger, needs, looks)
     return None
 

@@ -18,6 +18,7 @@ from auditor.model.evidence import Look
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord
+from auditor.model.reference_facts import MissingLedgerFacts, TruncatedLedgerFacts
 from auditor.model.topic import TopicName, TopicRecord, TopicStatus
 from auditor.second_checker.finding_comparison import Difference
 from auditor.summary.about import About
@@ -142,8 +143,10 @@ def _at_second(looks: Looks, topic: TopicName | None) -> TopicRecord | None:
 
 def _line(finding: Finding, seen: SeenReference, about: About) -> str:
     metadata = next((one.metadata for one in (seen.again, seen.first) if one is not None and one.metadata), None)
-    topic = seen.topics[0]
-    named = owner_by_use(topic.topic, topic.first[0].role, topic.first[0].name)
+    assert isinstance(finding.facts, MissingLedgerFacts | TruncatedLedgerFacts), finding
+    use = finding.facts.some_uses[0]
+    topic = next(one.topic for one in seen.topics if str(one.topic) == use.topic)
+    named = owner_by_use(topic, use.role, use.name)
     looks = [Look(one) for one in (seen.first, seen.again) if one is not None]
     return finding_line(reference_testimony(finding, looks, about.facts, owner_of(metadata) or named))
 
