@@ -50,20 +50,7 @@ def assemble(
     `pulsar`: where topics are read; None: what they reference is not looked at.
     """
     settings = context.settings
-    readers = settings.tasks or max(2, spark.sparkContext.defaultParallelism // 2)
-    on_spark = Stages(
-        spark=spark,
-        stop=context.stop,
-        uri=at.run.uri,
-        address=replace(store.address, limits=settings.zookeeper_limits(readers)),
-        facts=about.facts,
-        terms=about.terms,
-        limits=settings.bookie_limits(),
-        judging=settings.judging_limits(),
-        readers=readers,
-        tick=watch.done,
-        counts=store.counts,
-    )
+    on_spark = _on_spark(context, about, store, spark, at, watch)
     stages = _by_size(context, on_spark, at.run, store)
     away, resumptions = about.terms.around.maintenance, len(about.resumed_at)
     bookies = BookieRegister(store, at.run, at.journal, about.facts, away, settings.search_reads_max, resumptions)
@@ -85,6 +72,25 @@ def assemble(
         ),
         waits_ms=about.waits_ms,
         shard_ledgers=settings.shard_ledgers,
+    )
+
+
+def _on_spark(context: Context, about: About, store: MetadataStore, spark: Session, at: Written, watch: Watch) -> Stages:
+    """The stages that Spark does."""
+    settings = context.settings
+    readers = settings.tasks or max(2, spark.sparkContext.defaultParallelism // 2)
+    return Stages(
+        spark=spark,
+        stop=context.stop,
+        uri=at.run.uri,
+        address=replace(store.address, limits=settings.zookeeper_limits(readers)),
+        facts=about.facts,
+        terms=about.terms,
+        limits=settings.bookie_limits(),
+        judging=settings.judging_limits(),
+        readers=readers,
+        tick=watch.done,
+        counts=store.counts,
     )
 
 

@@ -106,7 +106,7 @@ def _uses(record: TopicRecord) -> Iterator[tuple[LedgerId, Use]]:
     topic, managed = str(record.topic), record.managed_ledger
     for ledger in managed.ledgers_with_ends if managed else ():
         is_newest = managed is not None and managed.ledgers[-1].ledger_id == ledger.ledger_id
-        yield ledger.ledger_id, _data_use(topic, ledger, is_newest=is_newest)
+        yield ledger.ledger_id, _use_of_data(topic, ledger, is_newest=is_newest)
     for subscription in record.subscriptions:
         cursor = subscription.cursor
         if cursor is not None and cursor.ledger_id is not None:
@@ -121,7 +121,7 @@ def _uses(record: TopicRecord) -> Iterator[tuple[LedgerId, Use]]:
         yield ledger_id, Use(topic, Role.SCHEMA, "", schema.entries, None, Position(ledger_id, schema.entries - 1))
 
 
-def _data_use(topic: str, ledger: DataLedger, *, is_newest: bool) -> Use:
+def _use_of_data(topic: str, ledger: DataLedger, *, is_newest: bool) -> Use:
     return Use(
         topic,
         Role.DATA,
@@ -138,18 +138,18 @@ def judge_reference(seen: SeenReference) -> Judged:
     """Return the finding on a referenced ledger, by both looks."""
     if seen.first.status is RecordStatus.GONE:
         return _judge_missing(seen)
-    if _closed(seen.first) is not None:
+    if _closed_metadata(seen.first) is not None:
         return _judge_truncated(seen)
     return NOTHING
 
 
 def last_entry(record: LedgerRecord) -> EntryId | None:
     """Return where a closed ledger ends; None if it is not closed or does not say."""
-    metadata = _closed(record)
+    metadata = _closed_metadata(record)
     return None if metadata is None else metadata.last_entry_id
 
 
-def _closed(record: LedgerRecord) -> LedgerMetadata | None:
+def _closed_metadata(record: LedgerRecord) -> LedgerMetadata | None:
     metadata = record.metadata
     is_closed = metadata is not None and metadata.state is LedgerState.CLOSED and metadata.last_entry_id is not None
     return metadata if is_closed else None
@@ -169,7 +169,7 @@ def _judge_missing(seen: SeenReference) -> Judged:
     facts = MissingLedgerFacts(
         topics=len({use.topic for use in lost}),
         uses=len(lost),
-        some_uses=_shown(lost),
+        some_uses=_first_uses(lost),
         entries=max(entries, default=None),
         size_bytes=max(sizes, default=None),
         apart_ms=seen.again.read_at_ms - seen.first.read_at_ms,
@@ -191,7 +191,7 @@ def _judge_truncated(seen: SeenReference) -> Judged:
     assert before is not None
     first_lost = before + 1
     uses, is_unsure = _confirmed_uses(seen, lambda use: use.can_be_lost and (use.entries or 0) > first_lost)
-    again = None if seen.again is None else _closed(seen.again)
+    again = None if seen.again is None else _closed_metadata(seen.again)
     if not uses and not is_unsure:
         return NOTHING
     if seen.again is None or again is None or again.last_entry_id != before or not uses:
@@ -203,7 +203,7 @@ def _judge_truncated(seen: SeenReference) -> Judged:
         entries=entries,
         topics=len({use.topic for use in uses}),
         uses=len(uses),
-        some_uses=_shown(lost),
+        some_uses=_first_uses(lost),
         length_bytes=again.length,
         size_bytes=max((use.size_bytes for use in uses if use.size_bytes is not None), default=None),
         apart_ms=seen.again.read_at_ms - seen.first.read_at_ms,
@@ -213,7 +213,7 @@ def _judge_truncated(seen: SeenReference) -> Judged:
     return Judged(Finding(Kind.LEDGER_TRUNCATED, facts, ledger_id=seen.ledger_id, entries=lost_range, entries_total=total))
 
 
-def _shown(uses: Iterable[Use]) -> tuple[UseFacts, ...]:
+def _first_uses(uses: Iterable[Use]) -> tuple[UseFacts, ...]:
     ordered = sorted(uses, key=lambda use: use.key)
     return tuple(UseFacts(use.topic, use.role, use.name, use.position) for use in ordered[:USES_SHOWN_MAX])
 

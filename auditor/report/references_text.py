@@ -37,9 +37,10 @@ def _read_words(references: Mapping[str, Any]) -> str:
 def _lost_words(references: Mapping[str, Any]) -> Iterator[str]:
     missing, cut, unknown = (int(references.get(name) or 0) for name in ("missing", "truncated", "unknown"))
     if missing or cut:
-        yield f"{count(missing)} referenced ledgers have no metadata, and {count(cut)} end before what their topic recorded"
+        ends = "1 ends before what its topic" if cut == 1 else f"{count(cut)} end before what their topics"
+        yield f"{of(missing, 'referenced ledger has', 'referenced ledgers have')} no metadata, and {ends} recorded"
     if unknown:
-        yield f"of {of(unknown, 'referenced ledger')} it is not known whether it is lost"
+        yield f"of {of(unknown, 'referenced ledger')} it is not known whether {'it is' if unknown == 1 else 'they are'} lost"
 
 
 def _orphan_words(references: Mapping[str, Any]) -> Iterator[str]:
@@ -55,11 +56,11 @@ def _hit_words(hit: int, worst: Mapping[str, Any]) -> str:
     lost, blocked = int(worst.get("with_loss") or 0), int(worst.get("subscriptions_blocked") or 0)
     possibly = int(worst.get("subscriptions_possibly_blocked") or 0)
     namespaces = of(int(worst.get("namespaces") or 0), "namespace")
-    told = f"{of(hit, 'topic is', 'topics are')} hit, in {namespaces}: {count(lost)} with a loss, {_blocked(blocked, possibly)}"
-    return f"{told}; worst first:"
+    told = f"{of(hit, 'topic is', 'topics are')} hit, in {namespaces}: {count(lost)} with a loss"
+    return f"{told}, {_blocked_words(blocked, possibly)}; worst first:"
 
 
-def _blocked(blocked: int, possibly: int) -> str:
+def _blocked_words(blocked: int, possibly: int) -> str:
     return f"{of(blocked, 'subscription')} blocked and {count(possibly)} possibly"
 
 
@@ -67,7 +68,7 @@ def _worst(worst: Mapping[str, Any], width: int) -> Iterator[str]:
     topics = worst.get("worst_topics") or []
     for one in topics[:TOPICS_SHOWN_MAX]:
         loss = "a loss" if one["has_loss"] else "no loss of entries"
-        blocked = _blocked(int(one["subscriptions_blocked"]), int(one["subscriptions_possibly_blocked"]))
+        blocked = _blocked_words(int(one["subscriptions_blocked"]), int(one["subscriptions_possibly_blocked"]))
         ledgers = f"{of(int(one['ledgers']), 'ledger')} ({', '.join(one['kinds'])})"
         yield from wrap(f"{printable(one['topic'], 300)}: {loss}, {ledgers}, {blocked}", width, "    ", hang="  ")
     namespaces = worst.get("worst_namespaces") or []

@@ -76,10 +76,10 @@ def reference_facts(ledger: LedgerId, rows: Iterable[TopicRow], looks: Mapping[i
     for (topic, look), of_topic in by_topic.items():
         needs[look] |= {(topic, *key): need for key, need in _needs(ledger, of_topic).items()}
     if first.status == again.status == GONE:
-        return _missing(needs[FIRST], needs[AGAIN], again.read_at_ms - first.read_at_ms)
+        return _missing_facts(needs[FIRST], needs[AGAIN], again.read_at_ms - first.read_at_ms)
     ends = {(one.status, one.state, one.last_entry_id) for one in (first, again)}
     if len(ends) == 1 and first.status == FOUND and first.state == CLOSED and first.last_entry_id is not None:
-        return _truncated(ledger, needs, looks)
+        return _truncated_facts(ledger, needs, looks)
     return None
 
 
@@ -97,7 +97,7 @@ def _needs(ledger: LedgerId, rows: Sequence[TopicRow]) -> dict[tuple[str, str], 
             continue
         name = row.name or ""
         if row.row == "data" and not row.offloaded and not row.bookkeeper_deleted:
-            entries = _recorded(row, end)
+            entries = _recorded_entries(row, end)
             if entries != 0:
                 needs["data", ""] = _Need(entries, row.size_bytes, (ledger, 0), entries > 0 or ledger < max(data))
         elif row.row == "cursor":
@@ -112,7 +112,7 @@ def _needs(ledger: LedgerId, rows: Sequence[TopicRow]) -> dict[tuple[str, str], 
     return needs
 
 
-def _recorded(row: TopicRow, end: tuple[int, int] | None) -> int:
+def _recorded_entries(row: TopicRow, end: tuple[int, int] | None) -> int:
     """Return how many entries a data ledger has by the topic, -1 if it does not say."""
     if row.entries is not None:
         return row.entries
@@ -121,13 +121,13 @@ def _recorded(row: TopicRow, end: tuple[int, int] | None) -> int:
     return end[1] + 1 if row.ledger_id == end[0] else 0
 
 
-def _missing(first: Mapping[_Key, _Need], again: Mapping[_Key, _Need], apart_ms: int) -> MissingLedgerFacts | None:
+def _missing_facts(first: Mapping[_Key, _Need], again: Mapping[_Key, _Need], apart_ms: int) -> MissingLedgerFacts | None:
     lost = {key: again[key] for key in first.keys() & again.keys() if again[key].proves_loss}
     if not lost:
         return None
     recorded = [need.entries for key, need in lost.items() if key[1] == "data" and need.entries > 0]
     sizes = [need.size_bytes for need in lost.values() if need.size_bytes is not None]
-    told = tuple(_told(key, lost[key].position) for key in sorted(lost))
+    told = tuple(_use_facts(key, lost[key].position) for key in sorted(lost))
     return MissingLedgerFacts(
         len({key[0] for key in lost}),
         len(lost),
@@ -138,7 +138,7 @@ def _missing(first: Mapping[_Key, _Need], again: Mapping[_Key, _Need], apart_ms:
     )
 
 
-def _truncated(
+def _truncated_facts(
     ledger: LedgerId, needs: Mapping[int, Mapping[_Key, _Need]], looks: Mapping[int, LedgerLook]
 ) -> TruncatedLedgerFacts | None:
     last = looks[AGAIN].last_entry_id
@@ -155,13 +155,13 @@ def _truncated(
         max(need.entries for need in cut),
         len({key[0] for key in keys}),
         len(keys),
-        tuple(_told(key, place) for key, place in zip(keys, places, strict=True))[:USES_TOLD],
+        tuple(_use_facts(key, place) for key, place in zip(keys, places, strict=True))[:USES_TOLD],
         looks[AGAIN].length_bytes or 0,
         max(sizes) if sizes else None,
         looks[AGAIN].read_at_ms - looks[FIRST].read_at_ms,
     )
 
 
-def _told(key: _Key, position: tuple[int, int] | None) -> UseFacts:
+def _use_facts(key: _Key, position: tuple[int, int] | None) -> UseFacts:
     topic, role, name = key
     return UseFacts(topic, Role(role), name, None if position is None else Position(*position))

@@ -25,7 +25,7 @@ from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
 from auditor.model.topic import TopicName
 from auditor.spark import ledgers as ledger_table
-from auditor.spark import topics as topic_table
+from auditor.spark import topic_reading as topic_table
 from auditor.spark import verdicts
 from auditor.spark.lanes import COUNTED_READS, QUESTIONS, WANTED, Directory, by_lane, entry_reader, list_asker
 from auditor.spark.session import renew_workers, run_job

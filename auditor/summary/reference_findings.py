@@ -40,9 +40,6 @@ from auditor.summary.reference_tables import (
 from auditor.witness.finding_lines import ClusterLook, cluster_testimony, finding_line, reference_testimony
 from auditor.witness.owner import owner_by_use, owner_of
 
-ORPHANED = "references/orphaned.txt"
-"""The file with the ids of all orphans, one a line."""
-
 Json = dict[str, Any]
 Looks = Mapping[TopicName, Mapping[int, TopicRecord]]
 

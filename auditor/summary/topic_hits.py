@@ -136,7 +136,7 @@ def _summary(topics: Sequence[Json]) -> Json:
     """Return the counts of hit topics, and the worst of them and of their namespaces."""
     namespaces: dict[str, Counter[str]] = {}
     for one in topics:
-        namespaces.setdefault(one["namespace"], Counter()).update(_counted(one))
+        namespaces.setdefault(one["namespace"], Counter()).update(_counts_of(one))
     worst = sorted(namespaces, key=lambda name: (*(-namespaces[name][word] for word in _WORDS), name))
     return {
         "topics_hit": len(topics),
@@ -154,7 +154,7 @@ def _summary(topics: Sequence[Json]) -> Json:
 _WORDS = ("with_loss", "subscriptions_blocked", "subscriptions_possibly_blocked", "topics")
 
 
-def _counted(topic: Json) -> Json:
+def _counts_of(topic: Json) -> Json:
     lengths = {word: len(topic[word]) for word in _WORDS[1:3]}
     return {"with_loss": int(topic["has_loss"]), "topics": 1, **lengths}
 

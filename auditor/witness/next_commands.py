@@ -15,8 +15,7 @@ from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, MarkFa
 from auditor.model.finding import CATALOGUE, Finding, Kind
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerState
-from auditor.model.reference_facts import OrphanedFacts, TruncatedLedgerFacts
-from auditor.witness import bookie_commands, pulsar_commands
+from auditor.witness import bookie_commands, pulsar_commands, reference_commands
 from auditor.witness.bookie_commands import LEDGERS_MAX, Commands, Steps, shell
 from auditor.witness.pulsar_commands import Owner, PulsarLedger, pulsar_ledger
 
@@ -250,27 +249,6 @@ def _stuck_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
     return Steps(look, [*unload, *fence])
 
 
-def _reference_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    """Suggest no change: only a copy of the metadata, from a backup, brings such a ledger back."""
-    return Steps([_metadata(finding), shell("listbookies -a -h"), *_topic(topic)], [])
-
-
-def _truncated_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    """Suggest to read the first lost entry: if a bookie still has it, the metadata alone is wrong."""
-    facts = finding.facts
-    assert isinstance(facts, TruncatedLedgerFacts), finding
-    first_lost = facts.last_entry_id + 1
-    through_broker = pulsar_commands.read_commands(topic, finding.ledger_id, str(first_lost)) if topic else []
-    return Steps([_metadata(finding), shell("listbookies -a -h"), *_topic(topic), *through_broker], [])
-
-
-def _orphan_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
-    """Suggest no deletion: who shares the bookies is not known here."""
-    facts = finding.facts
-    assert isinstance(facts, OrphanedFacts), finding
-    return Steps([shell(f"ledgermetadata -l {ledger}") for ledger in facts.some_ledgers[:LEDGERS_MAX]], [])
-
-
 _NEXT: dict[Kind, Callable[[Finding, PulsarLedger | None], Steps]] = {
     Kind.ENTRY_WITHOUT_REPLICA: _without_replica_steps,
     Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: _outside_ensemble_steps,
@@ -291,8 +269,8 @@ _NEXT: dict[Kind, Callable[[Finding, PulsarLedger | None], Steps]] = {
     Kind.LEDGER_STUCK: _stuck_steps,
     Kind.ENTRIES_BEYOND_END: _beyond_end_steps,
     Kind.LEDGER_POPULATION_DROPPED: bookie_commands.population_steps,
-    Kind.REFERENCED_LEDGER_MISSING: _reference_steps,
-    Kind.LEDGER_TRUNCATED: _truncated_steps,
-    Kind.LEDGER_ORPHANED: _orphan_steps,
+    Kind.REFERENCED_LEDGER_MISSING: reference_commands.missing_ledger_steps,
+    Kind.LEDGER_TRUNCATED: reference_commands.truncated_ledger_steps,
+    Kind.LEDGER_ORPHANED: reference_commands.orphan_steps,
 }
 assert _NEXT.keys() == CATALOGUE.keys(), "each kind of the catalogue has its commands"
