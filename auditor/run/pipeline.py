@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.evidence.journal import LISTED, PROBLEMS, Journal, StageResult
+from auditor.evidence.journal import LISTED, PROBLEMS, REFERENCES, Journal, StageResult
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LISTING, READS, with_read_counts
 from auditor.evidence.shards import Shard, cut_shards
@@ -65,7 +65,7 @@ def audit(run: AuditRun, ledger_ids: Sequence[int] | None) -> list[BookieRecord]
     Raises StoreUnavailable, SparkJobFailed, OutputError, Interrupted.
     """
     run.progress.stage("load")
-    run.journal.once("references", run.reference_looks.record_first)
+    run.journal.once(REFERENCES, run.reference_looks.record_first)
     shards = list_ledgers(run, ledger_ids)
     run.journal.once("referenced ledgers", run.reference_looks.read_unlisted)
     take_first_look(run, shards)

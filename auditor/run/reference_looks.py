@@ -69,7 +69,6 @@ class ReferenceLooks:
     terms: Terms
     on_spark: Stages
     stop: StopRequest
-    in_process_max: int = TOPICS_IN_PROCESS_MAX
 
     def record_first(self) -> StageResult | None:
         """Read all topics -> evidence/references. Writes nothing where there is no Pulsar. Never raises StoreUnavailable."""
@@ -141,7 +140,7 @@ class ReferenceLooks:
         assert self.pulsar is not None
         if self.pulsar.store is None or self.pulsar.address is None:
             return
-        if len(names) > self.in_process_max:
+        if len(names) > TOPICS_IN_PROCESS_MAX:
             self.on_spark.read_topics(look, names, self.pulsar.address)
             return
         with _Counted(self.pulsar.store, self.store.counts):
