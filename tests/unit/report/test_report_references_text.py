@@ -63,7 +63,7 @@ def test_topics_that_are_hit_are_named_worst_first_and_bounded() -> None:
 def test_a_run_with_nothing_but_a_missing_ledger_says_so_first() -> None:
     """No ledger that is listed is in violation."""
     found = [stories.finding(Kind.REFERENCED_LEDGER_MISSING, 70)]
-    summary = stories.counted(found)
+    summary = stories.summary(findings=stories.counted(found), outcome="VIOLATED", exit_code=1)
     summary["ledgers"] = {**summary["ledgers"], "violated": 0}
     assert outcome_sentences(summary).startswith("1 ledger that topics need is missing or cut short (critical: 1, warning: 0).")
     assert "REFERENCED_LEDGER_MISSING" in render(summary, found)

@@ -118,6 +118,7 @@ NO_LOSS = {
     "in long-term storage": (topic(managed_ledger=ManagedLedger((closed(7, offloaded=True),))),) * 2,
     "deleted in BookKeeper on purpose": (topic(managed_ledger=ManagedLedger((closed(7, offloaded=True, deleted=True),))),) * 2,
     "offloaded between the looks": (TOPIC, topic(managed_ledger=ManagedLedger((closed(7, offloaded=True),)))),
+    "it was empty at the first look": (topic(managed_ledger=ManagedLedger((closed(7, 0),))), TOPIC),
     "it had no entries": (topic(managed_ledger=ManagedLedger((closed(7, 0),))),) * 2,
     "it is behind the end of a terminated topic": (
         topic(managed_ledger=ManagedLedger((closed(6), DataLedger(7)), Position(6, 9))),
@@ -192,13 +193,13 @@ def test_each_topic_that_references_a_missing_ledger_is_counted(scene: Scene) ->
 
 def test_a_ledger_that_ends_before_what_the_topic_recorded_is_truncated(scene: Scene) -> None:
     """At both looks, with the same end; the range that is cut off is told."""
-    scene.first = (topic(managed_ledger=ManagedLedger((closed(7, 12),))),)
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(7, 11),))),)
     scene.ledgers, scene.read = (ledger(7, WHOLE),), (ledger(7, WHOLE, 2),)
     told, (found,) = scene.found()
-    assert ("LEDGER_TRUNCATED", 7, [[10, 11]], 2) == tuple(
+    assert ("LEDGER_TRUNCATED", 7, [[10, 10]], 1) == tuple(
         found[name] for name in ("kind", "ledger_id", "entries", "entries_total")
     )
-    assert (9, 12, 100, 1_200) == tuple(
+    assert (9, 11, 100, 1_100) == tuple(
         found["facts"][name] for name in ("last_entry_id", "entries", "length_bytes", "size_bytes")
     )
     assert [[7, 10]] == [use["position"] for use in found["facts"]["some_uses"]]
