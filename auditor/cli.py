@@ -1,28 +1,20 @@
-"""Turn flags into settings, run a command and exit with its code.
+"""The command line: each command with its arguments and options.
 
-Commands get their logger and their stop request from this module.
+A command is imported when it is called, so that `--help` and single ledgers stay fast.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import sys
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from auditor import __version__
+from auditor.commands.calling import call, options
 from auditor.commands.grouped_help import GroupedCommand
-from auditor.config import CONFIG_FILE, SETTINGS, Setting, parse, read_layers
-from auditor.errors import ConfigError
-
-WIDTH_WITHOUT_TERMINAL = 100
-"""Columns of the report if the width of the screen is unknown."""
-
-Command = Callable[..., Any]
+from auditor.config import read_layers
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -51,61 +43,8 @@ def run_command_line() -> int:
         raise KeyboardInterrupt from None
 
 
-def _options(command: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds an option for each setting of a command."""
-
-    def decorate(function: Command) -> Command:
-        for setting in reversed([CONFIG_FILE, *SETTINGS]):
-            if command in setting.commands:
-                function = _option(setting, command)(function)
-        return function
-
-    return decorate
-
-
-def _option(setting: Setting, command: str) -> Callable[[Command], Command]:
-    default = setting.default_for(command)
-    text = setting.help if setting.is_flag or default is None else f"{setting.help} [default: {default}]"
-    if setting.is_flag:
-        return click.option(f"{setting.flag}/{setting.off_flag}", setting.key, default=None, help=text)
-    return click.option(setting.flag, setting.key, default=None, metavar=setting.metavar, help=text)
-
-
-def _call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> None:
-    """Parse the settings, run the command and exit with its code. Every command ends here."""
-    from auditor.commands.context import EXIT_FAULT, SIGNAL_EXIT_BASE, Context
-    from auditor.stop import Interrupted, StopRequest
-    from auditor.telemetry import log
-    from auditor.telemetry.progress import progress_for
-
-    try:
-        settings = parse(read_layers(flags, os.environ), command=command)
-        logger = log.setup(log_format=settings.log_format, verbose=settings.verbose, quiet=settings.quiet)
-        stop = StopRequest()
-        stop.install()
-        progress = progress_for(quiet=settings.quiet)
-        on_screen = sys.stdout.isatty()
-        width = shutil.get_terminal_size((WIDTH_WITHOUT_TERMINAL, 0)).columns
-        context = Context(settings, sys.stdout, logger, progress, stop, width, color=on_screen and "NO_COLOR" not in os.environ)
-        try:
-            code = work(context)
-        finally:
-            progress.close()
-    except ConfigError as error:
-        click.echo(f"auditor: {error}", err=True)
-        sys.exit(2)
-    except Interrupted as interrupted:
-        click.echo(f"auditor: stopped by {interrupted}; earlier results are as they were{interrupted.advice}", err=True)
-        sys.exit(SIGNAL_EXIT_BASE + interrupted.signal_number)
-    except Exception as error:  # unforeseen, so our fault: its exit code must not mean a finding
-        traceback.print_exc()
-        click.echo(f"auditor: AUDITOR_FAULT: unforeseen {type(error).__name__}: {error}", err=True)
-        sys.exit(EXIT_FAULT)
-    sys.exit(code)
-
-
 @cli.command(cls=GroupedCommand)
-@_options("run")
+@options("run")
 def run(**flags: Any) -> None:
     """Audit every ledger of a cluster, once, as a Spark job."""
 
@@ -114,7 +53,7 @@ def run(**flags: Any) -> None:
 
         return command(context)
 
-    _call("run", flags, work)
+    call("run", flags, work)
 
 
 @cli.command(cls=GroupedCommand)
@@ -124,7 +63,7 @@ def run(**flags: Any) -> None:
     metavar="BOOKIE",
     help="Instead of auditing, list the ledgers whose metadata names this bookie, one id a line, as --ledgers-from reads them.",
 )
-@_options("ledger")
+@options("ledger")
 def ledger(ids: Sequence[str], naming: str | None, **flags: Any) -> None:
     """Audit single ledgers without Spark, with the same judgement, in about a second.
 
@@ -149,12 +88,12 @@ def ledger(ids: Sequence[str], naming: str | None, **flags: Any) -> None:
 
         return command(context, list(dict.fromkeys(ledger_id(word, "auditor ledger") for word in ids)))
 
-    _call("ledger", flags, work)
+    call("ledger", flags, work)
 
 
 @cli.command(cls=GroupedCommand)
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC …")
-@_options("topic")
+@options("topic")
 def topic(topics: Sequence[str], **flags: Any) -> None:
     """Show whether a Pulsar topic is readable from end to end, for each of its subscriptions.
 
@@ -168,11 +107,11 @@ def topic(topics: Sequence[str], **flags: Any) -> None:
 
         return command(context, list(dict.fromkeys(map(parse_topic, topics))))
 
-    _call("topic", flags, work)
+    call("topic", flags, work)
 
 
 @cli.command(cls=GroupedCommand)
-@_options("demo")
+@options("demo")
 def demo(**flags: Any) -> None:
     """Audit an embedded cluster that holds an example of each kind of finding. Needs Java only."""
 
@@ -181,12 +120,12 @@ def demo(**flags: Any) -> None:
 
         return command(context)
 
-    _call("demo", flags, work)
+    call("demo", flags, work)
 
 
 @cli.command(cls=GroupedCommand)
 @click.argument("run_dir", metavar="RUN_DIR")
-@_options("replay")
+@options("replay")
 def replay(run_dir: str, **flags: Any) -> None:
     """Judge the stored evidence of a run again with this version. Needs no cluster and no Java."""
 
@@ -195,12 +134,12 @@ def replay(run_dir: str, **flags: Any) -> None:
 
         return command(context, run_dir)
 
-    _call("replay", flags, work)
+    call("replay", flags, work)
 
 
 @cli.command(cls=GroupedCommand)
 @click.argument("run_dir", metavar="RUN_DIR")
-@_options("report")
+@options("report")
 def report(run_dir: str, **flags: Any) -> None:
     """Print the report of a stored run."""
 
@@ -209,11 +148,72 @@ def report(run_dir: str, **flags: Any) -> None:
 
         return command(context, run_dir)
 
-    _call("report", flags, work)
+    call("report", flags, work)
 
 
 @cli.command(cls=GroupedCommand)
-@_options("topology")
+@click.argument("earlier", metavar="RUN_A")
+@click.argument("later", metavar="RUN_B")
+@options("diff")
+def diff(earlier: str, later: str, **flags: Any) -> None:
+    """Show what became of each finding from run A to run B, which audited the same cluster.
+
+    Exit 1 when something of warning or above is new or worse, and 3 when nothing is but run B could
+    not judge everything.
+    """
+
+    def work(context: Any) -> int:
+        from auditor.commands.diff import diff as command
+
+        return command(context, earlier, later)
+
+    call("diff", flags, work)
+
+
+@cli.command(cls=GroupedCommand)
+@click.argument("run_dir", metavar="RUN_DIR")
+@click.option(
+    "--without",
+    metavar="BOOKIE|/LOCATION",
+    multiple=True,
+    help="Ask what the failure of this bookie, or of all bookies at this location, would do. Repeat it for several at once.",
+)
+@options("margin")
+def margin(run_dir: str, without: Sequence[str], **flags: Any) -> None:
+    """Show from a stored run how many ledgers would lose their last copy, or their ack quorum.
+
+    With --without it is a gate for restarts: exit 1 when a ledger would have an entry without a copy,
+    3 when that is not ruled out or the evidence is too old, else 0.
+    """
+
+    def work(context: Any) -> int:
+        from auditor.commands.margin import margin as command
+
+        return command(context, run_dir, without)
+
+    call("margin", flags, work)
+
+
+@cli.command(cls=GroupedCommand)
+@click.argument("name", metavar="ID")
+@click.argument("run_dir", metavar="[RUN_DIR]", required=False)
+@options("explain")
+def explain(name: str, run_dir: str | None, **flags: Any) -> None:
+    """Show a finding of a stored run in full: by its id, or all findings on a ledger or a bookie.
+
+    Without RUN_DIR it is the newest finished run in --output.
+    """
+
+    def work(context: Any) -> int:
+        from auditor.commands.explain import explain as command
+
+        return command(context, name, run_dir)
+
+    call("explain", flags, work)
+
+
+@cli.command(cls=GroupedCommand)
+@options("topology")
 def topology(**flags: Any) -> None:
     """Show the location of each bookie and its source. Exit 3 when a bookie has none."""
 
@@ -222,11 +222,11 @@ def topology(**flags: Any) -> None:
 
         return command(context)
 
-    _call("topology", flags, work)
+    call("topology", flags, work)
 
 
 @cli.command(cls=GroupedCommand)
-@_options("config")
+@options("config")
 def config(**flags: Any) -> None:
     """Show the effective settings and the source of each."""
 
@@ -235,11 +235,11 @@ def config(**flags: Any) -> None:
 
         return show_config(context, read_layers(flags, os.environ))
 
-    _call("config", flags, work)
+    call("config", flags, work)
 
 
 @cli.command(cls=GroupedCommand)
-@_options("config")
+@options("config")
 def doctor(**flags: Any) -> None:
     """Check Java, Spark, ZooKeeper and the bookies, and say what is missing."""
 
@@ -248,11 +248,11 @@ def doctor(**flags: Any) -> None:
 
         return command(context)
 
-    _call("config", flags, work)
+    call("config", flags, work)
 
 
 @cli.command(cls=GroupedCommand)
-@_options("lister")
+@options("lister")
 def lister(**flags: Any) -> None:
     """Serve the lists of a bookie that cannot list (DbLedgerStorage), from its index, beside it."""
 
@@ -261,4 +261,4 @@ def lister(**flags: Any) -> None:
 
         return command(context)
 
-    _call("lister", flags, work)
+    call("lister", flags, work)

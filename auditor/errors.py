@@ -69,6 +69,10 @@ class SparkUnavailable(AuditorError):
     """Spark or the Java it needs could not be started. Exit 5."""
 
 
+class SparkStalled(SparkUnavailable):
+    """A Spark job made no progress for `--spark-stall-max` and was cancelled. Exit 5."""
+
+
 class SparkJobFailed(AuditorError):
     """A Spark job failed for an unforeseen reason, which counts as our fault. Exit 4.
 

@@ -90,6 +90,7 @@ def _on_spark(context: Context, about: About, store: MetadataStore, spark: Sessi
         judging=settings.judging_limits(),
         readers=readers,
         tick=watch.done,
+        stall_max_s=settings.spark_stall_max_ms / 1000,
         counts=store.counts,
     )
 

@@ -27,6 +27,16 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "demo": ("auditor demo --output audits/demo",),
     "replay": ("auditor replay audits/run-20261121T050618Z-763f50",),
     "report": ("auditor report audits/run-20261121T050618Z-763f50 --format json",),
+    "diff": ("auditor diff audits/run-20261121T050618Z-763f50 audits/run-20261122T050614Z-90aa01",),
+    "margin": (
+        "auditor margin audits/run-20261121T050618Z-763f50",
+        "auditor margin audits/run-20261121T050618Z-763f50 --without bookie-3:3181",
+        "auditor margin audits/run-20261121T050618Z-763f50 --without /rack2 --without bookie-7:3181",
+    ),
+    "explain": (
+        "auditor explain 4711",
+        "auditor explain 9a8eab801dccec12 audits/run-20261121T050618Z-763f50",
+    ),
     "topology": ("auditor topology --config auditor.toml --topology zookeeper",),
     "lister": ("auditor lister --bookkeeper-conf /opt/bookkeeper/conf/bookkeeper.conf --listen 0.0.0.0:3182",),
     "config": ("AUDITOR_BOOKIE_INFLIGHT=16 auditor config --config auditor.toml",),

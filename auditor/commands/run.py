@@ -14,6 +14,7 @@ from auditor.clock import now_ms, rfc3339, utc_now
 from auditor.commands.assembly import Written, assemble
 from auditor.commands.context import EXIT_SOUND, Context, Watch, new_run_id
 from auditor.commands.endings import end_without_verdict
+from auditor.commands.file_modes import restrict_new_files
 from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.commands.publishing import clear_up, publish, publish_failure, write_results
 from auditor.commands.pulsar import pulsar_of_run
@@ -87,7 +88,7 @@ def run(context: Context, *, lasting: bool = True) -> int:
     sources = sources_of(settings)
     try:
         output = Output(place(settings.output))
-        with output.hold_lock() as lock:
+        with restrict_new_files(settings.output_umask), output.hold_lock() as lock:
             now = utc_now()
             begun = begun_run(context, output, settings.resume, now) if settings.resume else None
             run_id, started_at = (begun.run_id, begun.started_at) if begun else (new_run_id(now), rfc3339(now))

@@ -169,6 +169,11 @@ def _refuse_nonsense(settings: Settings, written: Mapping[str, Origin], *, has_t
             raise ConfigError(
                 f"{name(key)} is not below {name('bookie_deadline')}: a bookie's whole conversation would end within one wait"
             )
+    if settings.spark_stall_max_ms <= settings.bookie_deadline_ms:
+        raise ConfigError(
+            f"{name('spark_stall_max')} is not above {name('bookie_deadline')}: the job would be cancelled while a "
+            "slow bookie is still being asked"
+        )
     _refuse_placement(settings, name, has_topology=has_topology or bool(settings.topology))
 
 

@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from auditor.config.setting import AUDITING, EVERY_COMMAND, JUDGING, ONLY_RUN, WHOLE_RUNS, Setting
-from auditor.config.units import COUNT, DIRECTORY, DURATION, FILE, HTTP_URL, LIST, PERCENT, SIZE, SWITCH, TEXT, URI, one_of
+from auditor.config.units import (
+    COUNT,
+    DIRECTORY,
+    DURATION,
+    FILE,
+    HTTP_URL,
+    LIST,
+    PERCENT,
+    SIZE,
+    SWITCH,
+    TEXT,
+    UMASK,
+    URI,
+    one_of,
+)
 
 _WHAT = "What is audited"
 _HOW = "How it is judged"
@@ -188,9 +202,22 @@ OUTPUT_SETTINGS = (
         "output", _OUT, DIRECTORY, "./audits",
         "Directory in which each run gets a directory of its own: a local path, or a URI that "
         "Spark can write to.",
-        "A place beside the caller needs no permission for a first run. `ledger` and `topic` write "
-        "nothing there; they read what the newest run of the cluster knows.",
-        commands=WHOLE_RUNS | {"ledger", "topic"},
+        "A place beside the caller needs no permission for a first run. `ledger`, `topic` and "
+        "`explain` write nothing there; they read what the newest run of the cluster knows.",
+        commands=WHOLE_RUNS | {"ledger", "topic", "explain"},
+    ),
+    Setting(
+        "output_umask", _OUT, UMASK, "027",
+        "Permissions that files and directories of a run do not get, in octal. Bits of the process's own umask are "
+        "removed as well.",
+        "Evidence names ledgers, owners and addresses. With 027 the owner writes it, the group reads it, and nobody else.",
+        commands=WHOLE_RUNS,
+    ),
+    Setting(
+        "evidence_age_max", _OUT, DURATION, "24h",
+        "Maximum age of a run whose evidence answers `auditor margin`. Older evidence: exit 3.",
+        "Since then bookies may have failed and ledgers may have moved. One day is the pace of nightly runs.",
+        low=1_000, high=366 * 24 * _HOUR, commands=frozenset({"margin", "config"}),
     ),
     Setting(
         "keep_runs", _OUT, COUNT, "30",
@@ -250,6 +277,14 @@ ENGINE_SETTINGS = (
         "Not set: the one that spark-submit names, else this machine with one slot for each "
         "bookie (tasks wait for the network, not for a core).",
         commands=WHOLE_RUNS,
+    ),
+    Setting(
+        "spark_stall_max", _ENGINE, DURATION, "1h",
+        "Longest time in which no task of a Spark job finishes. Then the job is cancelled and the "
+        "run ends with exit code 5.",
+        "A stopped worker or a hung executor must not hold a nightly run for ever. Above "
+        "bookie_deadline, because the task of one bookie may take that long.",
+        low=1_000, high=7 * 24 * _HOUR, commands=WHOLE_RUNS,
     ),
     Setting(
         "tasks", _ENGINE, COUNT, "0",

@@ -8,7 +8,9 @@ from auditor.config.units import DURATION, SWITCH, Unit, Value
 
 ENVIRONMENT_PREFIX = "AUDITOR_"
 
-EVERY_COMMAND = frozenset({"run", "ledger", "topic", "demo", "replay", "report", "topology", "lister", "config"})
+EVERY_COMMAND = frozenset(
+    {"run", "ledger", "topic", "demo", "replay", "report", "diff", "margin", "explain", "topology", "lister", "config"}
+)
 AUDITING = frozenset({"run", "ledger", "topic", "demo", "config"})
 """Commands that ask ZooKeeper and bookies. `config` shows every setting, so it takes every flag."""
 PLACING = AUDITING | {"topology"}

@@ -50,6 +50,8 @@ class Settings:
     topology_script_args_max: int
     topology_script_timeout_ms: int
     output: str
+    output_umask: int
+    evidence_age_max_ms: int
     keep_runs: int
     format: str
     quiet: bool
@@ -59,6 +61,7 @@ class Settings:
     pushgateway: str | None = field(repr=False)
     cluster: str | None
     spark_master: str | None
+    spark_stall_max_ms: int
     tasks: int
     suspects_in_process_max: int
     bookie_requests_per_second: float

@@ -95,6 +95,13 @@ def parse_count(raw: object) -> int:
     return int(text)
 
 
+def parse_umask(raw: object) -> int:
+    """Return permission bits written in octal, as umask takes them: "027"."""
+    if not isinstance(raw, str) or re.fullmatch(r"0?[0-7]{3}", raw.strip()) is None:
+        raise ValueError("is not a mask of permissions: write three octal digits in quotes, such as 027")
+    return int(raw.strip(), 8)
+
+
 def parse_percent(raw: object) -> int:
     """Return a whole number of percent: 50 or "50%"."""
     text = _text_of(raw, "a number of percent").removesuffix("%").rstrip()
@@ -186,6 +193,11 @@ def show_percent(value: Value) -> str:
     return f"{value}%"
 
 
+def show_umask(value: Value) -> str:
+    assert isinstance(value, int), value
+    return f"{value:03o}"
+
+
 def show_list(value: Value) -> str:
     assert value is None or isinstance(value, tuple), value
     return ",".join(value or ())
@@ -222,6 +234,7 @@ SIZE = Unit("SIZE", parse_size, show_size)
 RATE = Unit("RATE", parse_rate, show_rate)
 PERCENT = Unit("PERCENT", parse_percent, show_percent)
 LIST = Unit("LIST", parse_list, show_list)
+UMASK = Unit("MASK", parse_umask, show_umask)
 COUNT = Unit("N", parse_count, show_plain)
 SWITCH = Unit("", parse_switch, show_switch)
 TEXT = Unit("TEXT", parse_text, show_plain)

@@ -177,10 +177,15 @@ def next_section(findings: Sequence[FindingRow], width: int, color: bool) -> Ite
     yield paint("Next: look first", "bold", color)
     for finding in told[:NEXT_FINDINGS_MAX]:
         yield f"  for {_subject(finding)} ({finding['kind']})"
-        yield from _commands(_subject(finding), [str(command) for command in finding["next"]])
+        yield from commands_of(finding)
     if rest := [str(finding["kind"]) for finding in told[NEXT_FINDINGS_MAX:]]:
         yield from wrap(f"for {', '.join(rest)}: the field `next` in findings.jsonl", width, "  ", hang="  ")
     yield ""
+
+
+def commands_of(finding: FindingRow) -> Iterator[str]:
+    """Yield the commands of a finding: those that only look, then those that change the cluster."""
+    yield from _commands(_subject(finding), [str(command) for command in finding["next"]])
 
 
 def _commands(subject: str, commands: Sequence[str]) -> Iterator[str]:

@@ -32,6 +32,8 @@ from auditor.zookeeper.metadata_store import StoreAddress
 URI = "zk+hierarchical://127.0.0.1:1/ledgers"
 BOOKIE = "bookie-1:3181"
 LEDGERS_AUDITED = 100
+STALL_MAX_S = 300.0
+"""Seconds without progress after which the training is given up: it takes half a minute."""
 
 
 def train(archive: Path) -> None:
@@ -54,7 +56,10 @@ def _stages(spark: SparkSession, uri: str) -> Stages:
     address = StoreAddress(parse(URI), "/ledgers", LedgerLayout.HIERARCHICAL, ZooKeeperLimits())
     facts = ClusterFacts(URI, address.uri.hosts, address.root, address.layout.value, None, False, None)
     terms = Terms(judged_at_ms=0, underreplication_grace_ms=0, confirming_reads_max=1, looks_max=2)
-    return Stages(spark, StopRequest(), uri, address, facts, terms, BookieLimits(), readers=2, tick=lambda _: None)
+    limits = BookieLimits()
+    return Stages(
+        spark, StopRequest(), uri, address, facts, terms, limits, readers=2, tick=lambda _: None, stall_max_s=STALL_MAX_S
+    )
 
 
 def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -18,10 +18,19 @@ from pyspark import InheritableThread, SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from auditor.bookie.client import LANES_AT_ONCE_MAX
-from auditor.errors import AuditorError, OutputError, SparkJobFailed, SparkUnavailable, StoreUnavailable, WorkerDied
+from auditor.errors import (
+    AuditorError,
+    OutputError,
+    SparkJobFailed,
+    SparkStalled,
+    SparkUnavailable,
+    StoreUnavailable,
+    WorkerDied,
+)
 from auditor.java import find_java
 from auditor.spark.class_archive import archive_path
 from auditor.spark.private_spark import end_jvm, session_of_this_process, silence_accumulators, start_jvm
+from auditor.spark.stall_watch import StallWatch
 from auditor.stop import Interrupted, StopRequest
 
 T = TypeVar("T")
@@ -160,11 +169,15 @@ _ARROW_OPTIONS = ("-Darrow.enable_unsafe_memory_access=true", "-Darrow.enable_nu
 """Arrow's Java side without a bounds check at each value Spark writes: they took a quarter of the JVM's time in a run."""
 
 
-def run_job(spark: SparkSession, stop: StopRequest, action: Callable[[], T], tick: Callable[[int], None]) -> T:
+def run_job(
+    spark: SparkSession, stop: StopRequest, action: Callable[[], T], tick: Callable[[int], None], stall_max_s: float
+) -> T:
     """Run one Spark action in a thread. `tick` is told the finished tasks of the stages at work, now and then.
 
-    Raises what the action raised, or Interrupted after cancelling it.
+    Raises what the action raised. Cancels the job and raises Interrupted after a signal, or SparkStalled if no task of it
+    finished for `stall_max_s`.
     """
+    watch = StallWatch(stall_max_s)
     outcome: list[T] = []
     failure: list[BaseException] = []
 
@@ -181,8 +194,11 @@ def run_job(spark: SparkSession, stop: StopRequest, action: Callable[[], T], tic
         while thread.is_alive():
             thread.join(POLL_S)
             stop.check()
-            tick(_finished_tasks(spark))
-    except Interrupted:
+            stages, finished = _progress(spark)
+            tick(finished)
+            if watch.is_stalled((stages, finished)):
+                raise SparkStalled(_STALLED.format(stall_max_s))
+    except (Interrupted, SparkStalled):
         spark.sparkContext.cancelJobGroup(JOB_GROUP)
         thread.join(_CANCEL_S)
         raise
@@ -236,10 +252,18 @@ _CANCEL_S = 10.0
 """How long a cancelled job may take to give up its thread."""
 
 
-def _finished_tasks(spark: SparkSession) -> int:
+_STALLED = (
+    "no task of a Spark job finished for {:,.0f} s (--spark-stall-max), so the job was cancelled: a worker or an executor "
+    "hangs or was stopped; see what its processes do, or raise the limit if it works"
+)
+
+
+def _progress(spark: SparkSession) -> tuple[frozenset[int], int]:
+    """Return the stages at work and how many of their tasks have finished."""
     tracker = spark.sparkContext.statusTracker()
     try:
-        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        active = list(tracker.getActiveStageIds())
+        stages = [tracker.getStageInfo(stage) for stage in active]
     except (Py4JError, OSError):
-        return 0  # the JVM is gone: the job that was at work says so
-    return sum(info.numCompletedTasks for info in stages if info is not None)
+        return frozenset(), 0  # the JVM is gone: the job that was at work says so
+    return frozenset(active), sum(info.numCompletedTasks for info in stages if info is not None)

@@ -52,6 +52,8 @@ class Stages:
     readers: int
     tick: Callable[[int], None]
     """Told the finished tasks of the job at work, now and then."""
+    stall_max_s: float
+    """Seconds a job may go on without a task of it finishing."""
     judging: JudgingLimits = field(default_factory=JudgingLimits)
     counts: ReadCounts = field(default_factory=ReadCounts)
     """What this process reads from ZooKeeper is added here; what tasks read stands in the rows they write."""
@@ -96,7 +98,7 @@ class Stages:
         """What the first look would ask each bookie: nothing is asked."""
         questions = map_batches(self._evidence(1, EVERYTHING, asked=False), verdicts.asker_of(self.judging), QUESTIONS)
         costs = questions.groupBy("bookie_id").agg(f.count("*").alias("requests"), f.sum("expected_bytes").alias("bytes"))
-        rows = run_job(self.spark, self.stop, costs.collect, self.tick)
+        rows = run_job(self.spark, self.stop, costs.collect, self.tick, self.stall_max_s)
         return [BookieCost(row["bookie_id"], row["requests"], row["bytes"]) for row in rows]
 
     def ask_lists(self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None) -> None:
@@ -180,7 +182,7 @@ class Stages:
         return read_tables(self.spark, [f"{self.uri}/{name}"], schema)
 
     def _write(self, rows: DataFrame, name: str) -> None:
-        run_job(self.spark, self.stop, lambda: append(rows, f"{self.uri}/{name}"), self.tick)
+        run_job(self.spark, self.stop, lambda: append(rows, f"{self.uri}/{name}"), self.tick, self.stall_max_s)
 
     def _spread(self, rows: DataFrame) -> DataFrame:
         """The rows in as many partitions as ZooKeeper has readers."""

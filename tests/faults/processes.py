@@ -17,6 +17,13 @@ def of_connection(local_port: int) -> int:
     raise LookupError(f"no process has the connection from port {local_port}")
 
 
+def spark_worker_of(local_port: int) -> int:
+    """The Python worker of Spark's that has this connection: never the process of the tests."""
+    pid = of_connection(local_port)
+    assert pid != os.getpid() and "worker_daemon" in command(pid), command(pid)
+    return pid
+
+
 def parent(pid: int) -> int:
     """The process that started this one."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])

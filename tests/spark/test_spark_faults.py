@@ -18,7 +18,7 @@ from faults.harm import Fault, Harm
 from faults.plans import PLANS as ON_THE_WIRE
 from faults.plans import Plan
 from faults.playing import PLAYS_ALL, SEED, by_job, chosen, hold, planted
-from faults.processes import command, of_connection, parent
+from faults.processes import command, parent, spark_worker_of
 from faults.proxy import Connection
 from faults.scene import ALL, BOOKIES, act, owed, settle
 from faults.told import Heard, Read
@@ -56,25 +56,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
         yield cluster
 
 
-def worker_of(connection: Connection) -> int:
-    """The Python worker of Spark's that asks over this connection: never the process of the tests."""
-    pid = of_connection(connection.client_port)
-    assert pid != os.getpid() and "worker_daemon" in command(pid), command(pid)
-    return pid
-
-
 def kill_worker(connection: Connection) -> None:
-    os.kill(worker_of(connection), signal.SIGKILL)
+    os.kill(spark_worker_of(connection.client_port), signal.SIGKILL)
 
 
 def kill_daemon(connection: Connection) -> None:
-    daemon = parent(worker_of(connection))
+    daemon = parent(spark_worker_of(connection.client_port))
     assert "worker_daemon" in command(daemon), command(daemon)
     os.kill(daemon, signal.SIGKILL)
 
 
 def stop_worker_a_while(connection: Connection) -> None:
-    pid = worker_of(connection)
+    pid = spark_worker_of(connection.client_port)
     os.kill(pid, signal.SIGSTOP)
     time.sleep(STOPPED_S)
     os.kill(pid, signal.SIGCONT)

@@ -14,6 +14,7 @@ import pytest
 from faults.ends import jvm_of
 from faults.harm import Fault, Harm
 from faults.playing import IDS, PLAYS_ALL, SEED, told_by
+from faults.processes import spark_worker_of
 from faults.resuming import ENDS_WITHIN_S, LATEST, nothing_published
 from faults.scene import ALL, BOOKIES, Act, act, owed, settle
 from support.audits import audit
@@ -38,11 +39,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
         yield cluster
 
 
-def run(uri: str, home: Path, **limits: int) -> AbstractContextManager[Started]:
+def run(uri: str, home: Path, *options: str, **limits: int) -> AbstractContextManager[Started]:
     """`auditor run` as a process, an earlier result in its output directory."""
     (home / "out").mkdir(parents=True)
     (home / "out" / "latest.json").write_bytes(LATEST)
-    return started(home, "run", "--metadata-service-uri", uri, "--second-look-delay", "0s", **limits)
+    return started(home, "run", "--metadata-service-uri", uri, "--second-look-delay", "0s", *options, **limits)
 
 
 def next_run_owes_all(cluster: SandboxCluster, home: Path) -> None:
@@ -82,6 +83,29 @@ def kill(played: Act, draw: random.Random, deed: Callable[[], None]) -> None:
     """The deed, when one of the first lists is asked for."""
     fault = Fault(Harm.CALL, reply=False, operation="list", frame=draw.randrange(FRAMES), call=lambda _: deed())
     played.by_name[draw.choice(BOOKIES)].faults = [fault]
+
+
+def test_a_worker_that_is_stopped_for_good_ends_the_run_within_its_bound(
+    spark: object, cluster: SandboxCluster, tmp_path: Path
+):
+    """The job is cancelled, the sentence names the bound, nothing is published, and no process is left."""
+    draw, home = random.Random(SEED), tmp_path / "home"
+    short = ("--rpc-timeout", "1s", "--bookie-connect-timeout", "1s", "--bookie-deadline", "3s", "--spark-stall-max", "8s")
+    with act(cluster, SEED) as played, run(played.metadata_service_uri, home, *short) as command:
+        fault = Fault(
+            Harm.CALL,
+            reply=False,
+            operation="list",
+            frame=draw.randrange(FRAMES),
+            call=lambda connection: os.kill(spark_worker_of(connection.client_port), signal.SIGSTOP),
+        )
+        played.by_name[draw.choice(BOOKIES)].faults = [fault]
+        ended = command.ended(ENDS_WITHIN_S)
+        assert [] == played.log.errors, f"FAULT_SEED={SEED}"
+        assert 5 == ended, f"FAULT_SEED={SEED}: {command.said()}"
+        assert "no task of a Spark job finished for 8 s (--spark-stall-max)" in command.said()
+        assert [] == command.survivors(), f"FAULT_SEED={SEED}"
+        nothing_published(command)
 
 
 FULL: Mapping[str, tuple[int, int]] = {

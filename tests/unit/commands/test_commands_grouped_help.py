@@ -20,6 +20,13 @@ def help_of(command: str) -> str:
     return found.get_help(click.Context(found, info_name=f"auditor {command}"))
 
 
+def options_of(command: str) -> set[str]:
+    """The options that a command has beside its settings."""
+    keys = {setting.key for setting in SETTINGS}
+    own = (parameter for parameter in cli.commands[command].params if isinstance(parameter, click.Option))
+    return {flag for parameter in own if parameter.name not in keys for flag in parameter.opts}
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_setting_stands_under_its_heading_once(command: str) -> None:
     """The headings are the sections of docs/configuration.md, in its order."""
@@ -48,6 +55,6 @@ def test_examples_use_options_that_the_command_has(command: str) -> None:
             words = shlex.split(part.split(" > ")[0])
             words = words[next(place for place, word in enumerate(words) if "=" not in word) :]
             assert "auditor" == words[0]
-            flags = {CONFIG_FILE.flag, "--naming"} | {s.flag for s in SETTINGS if words[1] in s.commands}
+            flags = {CONFIG_FILE.flag, *options_of(words[1])} | {s.flag for s in SETTINGS if words[1] in s.commands}
             flags |= {s.flag for s in SETTINGS} if words[1] == "doctor" else set()
             assert {word for word in words if word.startswith("--")} <= flags, line

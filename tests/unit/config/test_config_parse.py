@@ -174,6 +174,10 @@ def test_a_list_is_a_line_with_commas_or_an_array():
             ["--bookie-connect-timeout", "--bookie-deadline"],
         ),
         (
+            Layers(flags={"spark_stall_max": "30m"}),
+            ["--spark-stall-max (30m)", "bookie_deadline (30m, the default)"],
+        ),
+        (
             Layers(flags={"min_num_zones_per_write_quorum": "4"}),
             ["--min-num-zones-per-write-quorum (4)", "desired_num_zones_per_write_quorum (3, the default)"],
         ),

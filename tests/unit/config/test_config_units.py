@@ -115,3 +115,17 @@ def test_credentials_are_masked():
     """What stands between // and @ never shows."""
     assert units.without_credentials("push to http://joe:s3cr3t@host:9091/x failed") == "push to http://***@host:9091/x failed"
     assert units.has_credentials("http://joe@host") and not units.has_credentials("http://host/a@b")
+
+
+@pytest.mark.parametrize(("text", "expected"), [("027", 0o27), ("0077", 0o77), (" 000 ", 0)])
+def test_a_mask_is_written_in_octal(text: str, expected: int):
+    """As umask and chmod take it, and shown so again."""
+    assert expected == units.parse_umask(text)
+    assert text.strip()[-3:] == units.show_umask(expected)
+
+
+@pytest.mark.parametrize("raw", ["27", "028", "-27", "0o27", "1777", 27, True, ""])
+def test_a_mask_that_is_not_octal_is_refused(raw: object):
+    """A number without quotes too: TOML would read 27 as decimal."""
+    with pytest.raises(ValueError, match="three octal digits in quotes"):
+        units.parse_umask(raw)

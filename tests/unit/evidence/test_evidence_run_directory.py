@@ -374,3 +374,18 @@ def test_what_a_run_is_judged_by_reads_back(root: Place):
     ):
         with pytest.raises(OutputError, match="not written by this version"):
             About.from_json(damage)
+
+
+def test_a_text_is_on_the_disk_before_it_gets_its_name(root: Place, monkeypatch: pytest.MonkeyPatch):
+    """After a loss of power there is the old file or the new one, and never an empty one under its name."""
+    root.write_text("a.txt", "old")
+    seen: list[tuple[str, str | None]] = []
+    real = os.fsync
+
+    def watched(descriptor: int) -> None:
+        seen.append((Path(f"/proc/self/fd/{descriptor}").readlink().name, root.read_text("a.txt")))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    root.write_text("a.txt", "new")
+    assert [(".a.txt.tmp", "old"), ("audits", "new")] == seen

@@ -1,0 +1,73 @@
+"""Options from settings, and one call of a command: settings, log, signals, exit code."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from auditor.config import CONFIG_FILE, SETTINGS, Setting, parse, read_layers
+from auditor.errors import ConfigError
+
+WIDTH_WITHOUT_TERMINAL = 100
+"""Columns of the report if the width of the screen is unknown."""
+
+Command = Callable[..., Any]
+
+
+def options(command: str) -> Callable[[Command], Command]:
+    """Return a decorator that adds an option for each setting of a command."""
+
+    def decorate(function: Command) -> Command:
+        for setting in reversed([CONFIG_FILE, *SETTINGS]):
+            if command in setting.commands:
+                function = _option(setting, command)(function)
+        return function
+
+    return decorate
+
+
+def _option(setting: Setting, command: str) -> Callable[[Command], Command]:
+    default = setting.default_for(command)
+    text = setting.help if setting.is_flag or default is None else f"{setting.help} [default: {default}]"
+    if setting.is_flag:
+        return click.option(f"{setting.flag}/{setting.off_flag}", setting.key, default=None, help=text)
+    return click.option(setting.flag, setting.key, default=None, metavar=setting.metavar, help=text)
+
+
+def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> None:
+    """Parse the settings, run the command and exit with its code. Every command ends here."""
+    from auditor.commands.context import EXIT_FAULT, SIGNAL_EXIT_BASE, Context
+    from auditor.stop import Interrupted, StopRequest
+    from auditor.telemetry import log
+    from auditor.telemetry.progress import progress_for
+
+    try:
+        settings = parse(read_layers(flags, os.environ), command=command)
+        logger = log.setup(log_format=settings.log_format, verbose=settings.verbose, quiet=settings.quiet)
+        stop = StopRequest()
+        stop.install()
+        progress = progress_for(quiet=settings.quiet)
+        on_screen = sys.stdout.isatty()
+        width = shutil.get_terminal_size((WIDTH_WITHOUT_TERMINAL, 0)).columns
+        context = Context(settings, sys.stdout, logger, progress, stop, width, color=on_screen and "NO_COLOR" not in os.environ)
+        try:
+            code = work(context)
+        finally:
+            progress.close()
+    except ConfigError as error:
+        click.echo(f"auditor: {error}", err=True)
+        sys.exit(2)
+    except Interrupted as interrupted:
+        click.echo(f"auditor: stopped by {interrupted}; earlier results are as they were{interrupted.advice}", err=True)
+        sys.exit(SIGNAL_EXIT_BASE + interrupted.signal_number)
+    except Exception as error:  # unforeseen, so our fault: its exit code must not mean a finding
+        traceback.print_exc()
+        click.echo(f"auditor: AUDITOR_FAULT: unforeseen {type(error).__name__}: {error}", err=True)
+        sys.exit(EXIT_FAULT)
+    sys.exit(code)

@@ -1,0 +1,71 @@
+"""`auditor explain` shows findings of a stored run in full."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from auditor.commands.context import EXIT_SOUND, Context
+from auditor.errors import ConfigError, OutputError
+from auditor.evidence.run_directory import Output, Place, place
+from auditor.report.finding_text import render_finding
+from auditor.report.layout import of
+from auditor.summary.previous_run import read_findings
+
+SHOWN_MAX = 20
+"""Findings shown by one call: those of one ledger or bookie are a handful."""
+PREFIX_CHARS_MIN = 4
+"""Characters of a finding's id that are enough, if only one finding's id begins with them."""
+
+
+def explain(context: Context, name: str, run_dir: str | None) -> int:
+    """Print the finding with this id, or all findings on a ledger or a bookie. Returns 0.
+
+    `run_dir` is by default the newest finished run in --output. Raises ConfigError if the run cannot
+    be read or has no such finding.
+    """
+    try:
+        run = _run(context, run_dir)
+        findings = read_findings(run)
+    except OutputError as error:
+        raise ConfigError(str(error)) from error
+    chosen = choose_findings(findings, name)
+    if not chosen:
+        raise ConfigError(
+            f"{run.path} has no finding {name}: give the id of a finding, a ledger id or a bookie id; "
+            f"the run has {of(len(findings), 'finding')} (findings.jsonl)"
+        )
+    if context.settings.format == "json":
+        context.say("".join(json.dumps(finding) + "\n" for finding in chosen))
+        return EXIT_SOUND
+    shown = [render_finding(finding, context.width, context.color) for finding in chosen[:SHOWN_MAX]]
+    more = f"... and {of(len(chosen) - SHOWN_MAX, 'more finding')} (--format json has all)\n"
+    context.say("\n".join(shown) + (more if len(chosen) > SHOWN_MAX else ""))
+    return EXIT_SOUND
+
+
+def choose_findings(findings: Sequence[Mapping[str, Any]], name: str) -> list[Mapping[str, Any]]:
+    """Return the findings that a name means, in their order.
+
+    An id of a finding comes first, then a ledger or bookie id, then the beginning of one finding's
+    id. A beginning that several ids share means none of them.
+    """
+    same = [finding for finding in findings if finding["id"] == name]
+    on = [finding for finding in findings if name in (str(finding["ledger_id"]), str(finding["bookie_id"]))]
+    begun = [finding for finding in findings if len(name) >= PREFIX_CHARS_MIN and str(finding["id"]).startswith(name)]
+    return same or ([] if name == "None" else on) or (begun if len({finding["id"] for finding in begun}) == 1 else [])
+
+
+def _run(context: Context, run_dir: str | None) -> Place:
+    """Return the directory of the run. Raises ConfigError if there is none."""
+    if run_dir is None:
+        newest = Output(place(context.settings.output)).latest()
+        if newest is None:
+            raise ConfigError(f"{context.settings.output} has no finished run: give the directory of a run")
+        return replace(newest, missing_is_empty=True)
+    run = replace(place(run_dir), missing_is_empty=True)
+    if run.read_text("summary.json") is None:
+        raise ConfigError(f"{run_dir} holds no summary.json: it is not the directory of a finished run")
+    return run

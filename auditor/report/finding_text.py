@@ -1,0 +1,53 @@
+"""Renders one finding in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.model.finding import CATALOGUE, Kind
+from auditor.report.findings_text import FindingRow, commands_of, matrix, one_line
+from auditor.report.layout import of, paint, printable, ranges, table, wrap
+
+WITNESS_CHARS_MAX = 20_000
+"""Characters shown of a witness. It is a few sentences."""
+LOOKS_INDENT = "    "
+
+
+def render_finding(finding: FindingRow, width: int, color: bool) -> str:
+    """Return everything that is known of a finding: facts, witness, looks, commands and page."""
+    return "\n".join([*_lines(finding, width, color), ""])
+
+
+def _lines(finding: FindingRow, width: int, color: bool) -> Iterator[str]:
+    kind = Kind(finding["kind"])
+    facts = CATALOGUE[kind]
+    hue = "red" if str(finding["severity"]) == "critical" else "yellow"
+    yield paint(f"{printable(finding['severity']).upper()} {kind.value}", hue, color) + f"  {printable(finding['id'])}"
+    yield from wrap(facts.says, width, "  ")
+    yield from wrap(one_line(finding), width, "  ", hang="  ")
+    yield ""
+    yield from wrap(printable(finding.get("witness") or "", WITNESS_CHARS_MAX), width, "  ")
+    yield ""
+    yield from _entries(finding, width)
+    yield "  What each bookie answered"
+    yield from matrix(finding, LOOKS_INDENT)
+    yield ""
+    if finding.get("next"):
+        yield "  Look first"
+        yield from commands_of(finding)
+        yield ""
+    yield from table([["page", printable(finding.get("runbook") or "none")]], "  ")
+
+
+def _entries(finding: FindingRow, width: int) -> Iterator[str]:
+    """Yield every stored range of entries, and what each bookie lacks."""
+    if not finding.get("entries"):
+        return
+    stored = finding["entries"]
+    shown = sum(last - first + 1 for first, last in stored)
+    rest = int(finding["entries_total"]) - shown
+    more = f", and {of(rest, 'more entry', 'more entries')}" if rest > 0 else ""
+    yield from wrap(f"Entries {ranges(stored, len(stored))}{more}", width, "  ", hang="  ")
+    for bookie, lacking in (finding.get("missing_on") or {}).items():
+        yield from wrap(f"{printable(bookie)} lacks {ranges(lacking, len(lacking))}", width, LOOKS_INDENT, hang="  ")
+    yield ""

@@ -1,0 +1,114 @@
+"""`auditor explain`: which findings a name means, and everything that is known of them."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import report_stories
+
+from auditor.commands.context import Context
+from auditor.commands.explain import choose_findings, explain
+from auditor.config import Layers, parse
+from auditor.errors import ConfigError
+from auditor.model.finding import Kind
+from auditor.stop import StopRequest
+from auditor.telemetry import log
+from auditor.telemetry.progress import Silent
+
+RUN = "run-20260101T030000Z-000001"
+
+
+def found(kind: Kind, subject: int | str, id: str) -> dict[str, Any]:
+    return report_stories.finding(kind, subject, id=id)
+
+
+FINDINGS = [
+    found(Kind.ENTRY_WITHOUT_REPLICA, 7, "abcd000000000001"),
+    found(Kind.PLACEMENT_FAILED, 7, "abcd000000000002"),
+    found(Kind.BOOKIE_LOST_CONTENT, "b1", "1234000000000003"),
+    found(Kind.MARK_WITHOUT_LEDGER, "cluster", "7777000000000004"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("abcd000000000002", [1]),
+        ("7", [0, 1]),
+        ("b1", [2]),
+        ("1234", [2]),
+        ("abcd00000000000", []),
+        ("777", []),
+        ("None", []),
+        ("8", []),
+    ],
+)
+def test_a_name_is_an_id_a_subject_or_the_beginning_of_one_id(name: str, expected: list[int]):
+    """Never a guess: a beginning that two ids share, or that is too short, means none."""
+    assert [FINDINGS[n] for n in expected] == choose_findings(FINDINGS, name)
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    """An OUTPUT with one finished run."""
+    run = tmp_path / RUN
+    run.mkdir()
+    (run / "summary.json").write_text(json.dumps(report_stories.summary()))
+    (run / "findings.jsonl").write_text("".join(json.dumps(finding) + "\n" for finding in FINDINGS))
+    (tmp_path / "latest.json").write_text(json.dumps({"run": RUN}))
+    return tmp_path
+
+
+def said(name: str, run_dir: Path | None = None, **flags: str) -> str:
+    out = io.StringIO()
+    settings = parse(Layers(flags=flags), command="explain")
+    context = Context(settings, out, log.setup(stream=io.StringIO()), Silent(), StopRequest())
+    assert 0 == explain(context, name, None if run_dir is None else str(run_dir))
+    return out.getvalue()
+
+
+def test_a_finding_is_shown_with_everything_that_is_known_of_it(output: Path):
+    """Kind, id, entries, what each bookie lacks and answered, commands that look and that change, and the page."""
+    text = said("abcd000000000001", output / RUN)
+    words = " ".join(text.split())
+    finding = FINDINGS[0]
+    assert text.startswith("CRITICAL ENTRY_WITHOUT_REPLICA  abcd000000000001\n")
+    assert " ".join(str(finding["witness"]).split()) in words
+    assert "Entries 0-1999" in text and "bookie-3:3181 lacks 0-1999" in text
+    assert "no_such_ledger" in text and "CHANGES THE CLUSTER" in text
+    assert f"page {finding['runbook']}" in words
+    assert "PLACEMENT_FAILED" not in text
+
+
+def test_without_a_directory_it_is_the_newest_run_in_output(output: Path):
+    """All findings on the ledger, one after another."""
+    text = said("7", output=str(output))
+    assert ["CRITICAL ENTRY_WITHOUT_REPLICA", "WARNING PLACEMENT_FAILED"] == [
+        " ".join(line.split()[:2]) for line in text.splitlines() if line.startswith(("CRITICAL", "WARNING"))
+    ]
+
+
+def test_the_json_form_has_each_finding_as_it_is_stored(output: Path):
+    """One object a line."""
+    assert [FINDINGS[0], FINDINGS[1]] == [json.loads(line) for line in said("7", output / RUN, format="json").splitlines()]
+
+
+def test_entries_beyond_the_stored_ranges_are_counted(output: Path):
+    """A finding stores 20 ranges at most."""
+    many = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7, entries=[[0, 9]], entries_total=100)
+    (output / RUN / "findings.jsonl").write_text(json.dumps(many) + "\n")
+    assert "Entries 0-9, and 90 more entries" in said("7", output / RUN)
+
+
+def test_what_cannot_be_shown_is_a_sentence(output: Path, tmp_path: Path):
+    """No such finding, no such run, no run at all."""
+    with pytest.raises(ConfigError, match=r"has no finding 99: .* has 4 findings"):
+        said("99", output / RUN)
+    with pytest.raises(ConfigError, match="not the directory of a finished run"):
+        said("7", tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match="has no finished run"):
+        said("7", output=str(tmp_path / "empty"))

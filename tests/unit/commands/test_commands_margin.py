@@ -1,0 +1,136 @@
+"""`auditor margin` on the directory of a run: a gate whose exit code a script can use."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support import report_stories
+
+from auditor.clock import rfc3339, utc_now
+from auditor.commands.context import Context
+from auditor.commands.margin import margin
+from auditor.config import Layers, parse
+from auditor.errors import ConfigError
+from auditor.evidence.run_directory import place
+from auditor.evidence.schemas import BOOKIES, LEDGERS, VERDICTS
+from auditor.model.cluster import ClusterFacts, Surroundings
+from auditor.model.evidence import Terms
+from auditor.stop import StopRequest
+from auditor.summary.about import About
+from auditor.telemetry import log
+from auditor.telemetry.progress import Silent
+
+LOCATIONS = {"b1": "/r1", "b2": "/r1", "b3": "/r2", "b4": "/r2/deep"}
+ENSEMBLES = {1: ["b1", "b2"], 2: ["b1", "b3"], 3: ["b3", "b4"]}
+
+
+def filled(schema: pa.Schema, rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist([dict.fromkeys(schema.names) | row for row in rows], schema=schema)
+
+
+def stored(home: Path, age: timedelta = timedelta(hours=1), unknowns: dict[int, list[str]] | None = None) -> str:
+    """A run of three closed ledgers on four bookies, and an open one; b4 was silent."""
+    directory = home / "run-20260101T030000Z-000001"
+    directory.mkdir()
+    run = place(str(directory))
+    finished = rfc3339(utc_now() - age)
+    summary = report_stories.summary(finished_at=finished) | {"run_id": "the-run"}
+    summary["ledgers"] |= {"listed": 4}
+    (directory / "summary.json").write_text(json.dumps(summary))
+    facts = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "flat", None, False, None)
+    terms = replace(Terms(1, 2, 3, 4), around=Surroundings(locations=LOCATIONS))
+    about = About("the-run", finished, facts, terms, "warning", False)
+    (directory / "run.json").write_text(json.dumps(about.as_json()))
+    common = {"look": 1, "status": "found", "write_quorum": 2, "ack_quorum": 1, "last_entry_id": 9}
+    ledgers = [
+        {**common, "ledger_id": n, "state": "CLOSED", "segments": [{"first_entry_id": 0, "ensemble": ensemble}]}
+        for n, ensemble in ENSEMBLES.items()
+    ]
+    ledgers.append(ledgers[0] | {"ledger_id": 4, "state": "OPEN", "last_entry_id": None})
+    run.write_table("evidence/ledgers", filled(LEDGERS, ledgers), "all")
+    verdicts = [{"ledger_id": n, "unknowns": (unknowns or {}).get(n, []), "lacks": []} for n in range(1, 5)]
+    run.write_table("verdicts", filled(VERDICTS, verdicts), "all")
+    bookies = [
+        {"bookie_id": b, "look": 1, "registration": "writable", "greeting": "silent" if b == "b4" else "answered"}
+        for b in LOCATIONS
+    ]
+    run.write_table("evidence/bookies", filled(BOOKIES, bookies), "all")
+    return str(directory)
+
+
+def said(run_dir: str, *without: str, **flags: str) -> tuple[int, str]:
+    out = io.StringIO()
+    settings = parse(Layers(flags=flags), command="margin")
+    context = Context(settings, out, log.setup(stream=io.StringIO()), Silent(), StopRequest())
+    return margin(context, run_dir, without), out.getvalue()
+
+
+def test_a_loss_of_the_last_copy_is_exit_code_1(tmp_path: Path):
+    """Both bookies of ledger 1; its id is named."""
+    code, text = said(stored(tmp_path), "b1", "b2")
+    assert 1 == code
+    assert "Without 2 bookies (b1, b2):" in text
+    assert "no copy of some entry 1 ledger 1" in " ".join(text.split())
+    assert text.splitlines()[-1] == "auditor: MARGIN run=the-run exit=1 no_copy=1 may_have_no_copy=0"
+
+
+def test_a_bookie_that_may_go_is_exit_code_0(tmp_path: Path):
+    """Every ledger has another copy."""
+    assert 0 == said(stored(tmp_path), "b1")[0]
+
+
+def test_a_loss_that_is_not_ruled_out_is_exit_code_3(tmp_path: Path):
+    """Ledger 3 has its other copy on b4, which was silent."""
+    code, text = said(stored(tmp_path, unknowns={3: ["bookie_silent"]}), "b3")
+    assert 3 == code and "not ruled out for 1 more ledger 3" in " ".join(text.split())
+
+
+def test_old_evidence_is_exit_code_3_unless_it_shows_a_loss(tmp_path: Path):
+    """And the report says how old it is."""
+    run = stored(tmp_path, timedelta(hours=30))
+    code, text = said(run, "b1")
+    assert 3 == code and "older than --evidence-age-max" in " ".join(text.split())
+    assert 1 == said(run, "b1,b2")[0]
+    assert 0 == said(run, "b1", evidence_age_max="31h")[0]
+
+
+def test_a_location_stands_for_its_bookies_and_those_below_it(tmp_path: Path):
+    """/r2 has b3, and b4 at /r2/deep: ledger 3 is lost."""
+    code, text = said(stored(tmp_path), "/r2", format="json")
+    document = json.loads(text)
+    assert (1, ["b3", "b4"], [3]) == (code, document["bookies"], document["no_copy"]["ids"])
+    assert document["ledgers"] == {"in_order": 3, "unconfirmed": 0, "others": 1}
+
+
+def test_without_a_question_every_bookie_and_location_is_shown(tmp_path: Path):
+    """And how many copies the worst entry of each ledger has."""
+    code, text = said(stored(tmp_path))
+    words = [line.split() for line in text.splitlines()]
+    assert 0 == code
+    assert ["2", "copies", "3", "ledgers"] in words and ["/r1", "1", "1"] in words
+    assert "no ledger would have fewer copies than the ack quorum" in text
+    assert "Left out because they are not closed, or have no entry: 1 ledger." in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("b11", "did you mean b1?"), ("/r9", "locations it knows: /r1, /r2, /r2/deep"), ("", "no ledger of the run names")],
+)
+def test_a_name_that_nobody_knows_is_refused(tmp_path: Path, name: str, says: str):
+    """A misspelt bookie must not pass the gate."""
+    with pytest.raises(ConfigError) as refused:
+        said(stored(tmp_path), name)
+    assert says in str(refused.value)
+
+
+def test_what_is_not_a_finished_run_is_a_sentence(tmp_path: Path):
+    """Exit 2, and nothing is answered."""
+    with pytest.raises(ConfigError, match="not the directory of a finished run"):
+        said(str(tmp_path), "b1")
