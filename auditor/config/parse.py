@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from auditor.config.limit_settings import BOOKIE_SETTINGS, ZOOKEEPER_SETTINGS
 from auditor.config.lister_settings import LISTER_SETTINGS
 from auditor.config.placement_settings import PLACEMENT_SETTINGS
+from auditor.config.pulsar_settings import PULSAR_SETTINGS
 from auditor.config.run_settings import CLUSTER_SETTINGS, CONFIG_FILE, ENGINE_SETTINGS, JUDGEMENT_SETTINGS, OUTPUT_SETTINGS
 from auditor.config.setting import ENVIRONMENT_PREFIX, Setting
 from auditor.config.settings import Settings
@@ -17,8 +18,8 @@ from auditor.config.units import Value, has_credentials
 from auditor.errors import ConfigError
 
 SETTINGS: tuple[Setting, ...] = (
-    *CLUSTER_SETTINGS, *JUDGEMENT_SETTINGS, *PLACEMENT_SETTINGS, *OUTPUT_SETTINGS, *ENGINE_SETTINGS, *BOOKIE_SETTINGS,
-    *ZOOKEEPER_SETTINGS, *LISTER_SETTINGS,
+    *CLUSTER_SETTINGS, *JUDGEMENT_SETTINGS, *PULSAR_SETTINGS, *PLACEMENT_SETTINGS, *OUTPUT_SETTINGS, *ENGINE_SETTINGS,
+    *BOOKIE_SETTINGS, *ZOOKEEPER_SETTINGS, *LISTER_SETTINGS,
 )  # fmt: skip
 """Every setting, in the order of docs/configuration.md."""
 

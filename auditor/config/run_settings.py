@@ -35,21 +35,6 @@ CLUSTER_SETTINGS = (
         required=frozenset({"run", "ledger", "topic", "topology"}),
     ),
     Setting(
-        "pulsar_metadata_uri", _WHAT, URI, None,
-        "Address of Pulsar's own metadata, as metadataStoreUrl in broker.conf: "
-        "zk:host:2181,host2:2181/chroot.",
-        "Not set: topics are looked for beside the ledgers, in the same ZooKeeper.",
-        commands=frozenset({"run", "topic", "config"}),
-    ),
-    Setting(
-        "pulsar", _WHAT, one_of("auto", "off"), "auto",
-        "Whether a run reads what Pulsar's topics reference. auto: where topics are found, or "
-        "--pulsar-metadata-uri is set. off: never.",
-        "A ledger that a topic needs and that has no metadata is not listed, so nothing else "
-        "finds it. Reading the references costs some reads of znodes a topic.",
-        commands=WHOLE_RUNS,
-    ),
-    Setting(
         "ledgers_from", _WHAT, FILE, None,
         "Audit only the ledger IDs in this file, one ID a line. - reads standard input.",
         "Not set: every ledger of the cluster is listed and accounted for.",
@@ -133,13 +118,6 @@ JUDGEMENT_SETTINGS = (
         "Pulsar rolls a ledger within hours, and recovery takes seconds. A ledger that is open "
         "for 30 days has lost its writer.",
         low=0, high=10 * 366 * 24 * _HOUR, commands=AUDITING,
-    ),
-    Setting(
-        "orphan_age", _HOW, DURATION, "168h",
-        "Age of a ledger of Pulsar above which it is an orphan if no topic references it (info).",
-        "A broker creates a ledger and references it at once, so seconds would do. A week "
-        "leaves time to see what was restored or copied by hand.",
-        low=3_600_000, high=10 * 366 * 24 * _HOUR, commands=WHOLE_RUNS,
     ),
     Setting(
         "population_drop", _HOW, PERCENT, "50%",

@@ -1246,6 +1246,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "second_checker/references.py",
         "return end[1] + 1 if row.ledger_id == end[0] else 0",
         "return -1",
-        ("tests/unit/summary/test_summary_reference_findings.py::test_what_is_no_loss_is_no_finding",),
+        ("tests/unit/summary/test_summary_reference_findings.py::test_the_newest_ledger_of_a_terminated_topic_has_its_end",),
     ),
 )

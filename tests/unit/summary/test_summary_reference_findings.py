@@ -163,6 +163,13 @@ def test_what_two_looks_do_not_show_is_unknown(scene: Scene, name: str) -> None:
     assert any("did not show whether" in sentence for sentence in told.withheld)
 
 
+def test_the_newest_ledger_of_a_terminated_topic_has_its_end(scene: Scene) -> None:
+    """The terminated position says how many entries it had, so its absence is a loss."""
+    scene.first = (topic(managed_ledger=ManagedLedger((DataLedger(7),), Position(7, 9))),)
+    _, (found,) = scene.found()
+    assert ("REFERENCED_LEDGER_MISSING", 10) == (found["kind"], found["facts"]["entries"])
+
+
 @pytest.mark.parametrize(
     ("role", "name", "position", "changes"),
     [
