@@ -103,7 +103,8 @@ class ReferenceLooks:
         try:
             if self.pulsar is None or self.pulsar.store is None:
                 raise StoreUnavailable(self.pulsar.problem if self.pulsar else "no Pulsar topics were found any more")
-            self.pulsar.store.sync()
+            with _Counted(self.pulsar.store, self.store.counts):
+                self.pulsar.store.sync()
             self._read_topics(AGAIN, sorted(topics))
             self._read_ledgers(AGAIN, np.union1d(suspects, [one.ledger_id for one in orphans]).tolist())
         except StoreUnavailable as error:

@@ -141,7 +141,6 @@ def summarise(
         "nobody_answered": run.nobody_answered,
         "replication_disabled": run.facts.replication_disabled,
         "partial": run.partial,
-        **poison_json(verdicts),
         **_withheld(run),
         "complete": complete,
         "outcome": outcome_of(told, complete=all_judged, fault=fault),
@@ -163,6 +162,7 @@ def _of_verdicts(run: RunFacts, verdicts: pa.Table) -> Json:
         "oldest_underreplicated_s": oldest_mark_s(verdicts),
         **marks_of(verdicts, run.unlisted_marks, run.terms.underreplication_grace_ms),
         "population": None if run.partial else _population(run, verdicts.num_rows),
+        **poison_json(verdicts),
     }
 
 

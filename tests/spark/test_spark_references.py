@@ -72,7 +72,7 @@ def test_losses_and_orphans_are_found_and_nothing_else(whole: Outcome) -> None:
     assert {"missing": 1, "truncated": 1, "orphaned": 1, "unreadable": 0, "unknown": 1} == {
         name: references[name] for name in ("missing", "truncated", "orphaned", "unreadable", "unknown")
     }
-    assert (2, 2, 8) == tuple(references[name] for name in ("topics", "cursors", "ledgers_referenced"))
+    assert (2, 2, 7) == tuple(references[name] for name in ("topics", "cursors", "ledgers_referenced"))
     assert ("VIOLATED", 1, False) == tuple(whole.summary[name] for name in ("outcome", "exit_code", "complete"))
     assert ["sound", "sound"] == whole.standings(SOUND, CUT)
 
@@ -109,12 +109,12 @@ def test_a_reference_that_is_gone_at_the_second_look_is_no_finding(
 def test_spark_tasks_write_what_the_driver_writes(
     spark: SparkSession, cluster: SandboxCluster, whole: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same findings where no topic is read by the driver, and the reads of the tasks are counted."""
+    """The same findings where no topic is read by the driver. The reads of tasks are counted, with one sync for each."""
     monkeypatch.setattr(reference_looks, "TOPICS_IN_PROCESS_MAX", 0)
     outcome = accounted(audit(cluster, tmp_path))
     assert said(whole) == said(outcome)
     assert whole.summary["references"] == outcome.summary["references"]
-    assert whole.summary["requests"]["zookeeper_reads"] == outcome.summary["requests"]["zookeeper_reads"]
+    assert whole.summary["requests"]["zookeeper_reads"] < outcome.summary["requests"]["zookeeper_reads"]
 
 
 class CutDown(BaseException):
