@@ -134,7 +134,7 @@ class ReferenceLooks:
                     names += pulsar.store.topics_in([namespace])
                 except StoreUnavailable as error:
                     problems.append(f"the topics of a namespace could not be listed: {error}")
-        return names, problems
+        return list(dict.fromkeys(names)), problems  # two znodes may be the name of one topic
 
     def _read_topics(self, look: int, names: Sequence[TopicName]) -> None:
         """Read topics in this process, or in Spark tasks where they are many."""

@@ -169,6 +169,18 @@ def test_topics_that_cannot_be_listed_are_unreadable(scene: Scene) -> None:
     assert not found.is_complete
 
 
+def test_two_znodes_of_one_name_are_one_topic(scene: Scene, cluster: SandboxCluster) -> None:
+    """A name that nobody encodes so decodes to another's: the topic is read once."""
+    path = "/managed-ledgers/public/default/persistent/%74"
+    cluster.set_raw(path, b"")
+    try:
+        scene.first()
+        found = scene.again()
+    finally:
+        cluster.delete_raw(path)
+    assert found.counts is not None and 1 == found.counts["topics"]
+
+
 def test_a_task_reads_what_the_driver_reads(scene: Scene, cluster: SandboxCluster) -> None:
     """The same rows, but for the time; the last has the number of reads."""
     names: list[TopicName] = list(scene.topics.topics_in(scene.topics.namespaces()))
