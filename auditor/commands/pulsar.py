@@ -29,10 +29,10 @@ def pulsar_of_run(context: Context, store: MetadataStore) -> PulsarTopics | None
     limits = settings.zookeeper_limits(2)
     uri, prefixes = _place(context, store)
     if settings.pulsar_metadata_uri is not None:
-        topics: TopicStore | None = open_topics(uri, prefixes, limits)
+        topics: TopicStore | None = open_topics(uri, prefixes, limits, store.counts)
     else:
         try:
-            topics = find_topics(uri, prefixes, limits)
+            topics = find_topics(uri, prefixes, limits, store.counts)
         except StoreUnavailable as error:
             return PulsarTopics(None, None, f"Pulsar's topics could not be read: {error}")
     return None if topics is None else PulsarTopics(topics, TopicsAddress(uri, topics.prefix, limits))

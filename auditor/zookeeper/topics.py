@@ -127,12 +127,14 @@ class TopicStore:
             yield _record(topic, now_ms(), znode, children, own, schema)
 
 
-def open_topics(uri: ServiceUri, prefixes: Sequence[str], limits: ZooKeeperLimits) -> TopicStore:
+def open_topics(
+    uri: ServiceUri, prefixes: Sequence[str], limits: ZooKeeperLimits, counts: ReadCounts | None = None
+) -> TopicStore:
     """Connect, and return a store for the first of `prefixes` below which there are topics.
 
     Raises StoreUnavailable, which says what to do, when there is none.
     """
-    found = find_topics(uri, prefixes, limits)
+    found = find_topics(uri, prefixes, limits, counts)
     if found is None:
         paths = " and no ".join(prefix + topic_paths.MANAGED_LEDGERS for prefix in prefixes)
         raise StoreUnavailable(
@@ -142,8 +144,13 @@ def open_topics(uri: ServiceUri, prefixes: Sequence[str], limits: ZooKeeperLimit
     return found
 
 
-def find_topics(uri: ServiceUri, prefixes: Sequence[str], limits: ZooKeeperLimits) -> TopicStore | None:
-    """Return what `open_topics` does, or None if there are no topics. Raises StoreUnavailable."""
+def find_topics(
+    uri: ServiceUri, prefixes: Sequence[str], limits: ZooKeeperLimits, counts: ReadCounts | None = None
+) -> TopicStore | None:
+    """Return what `open_topics` does, or None if there are no topics. Raises StoreUnavailable.
+
+    What it reads is added to `counts`.
+    """
     session = connect(uri, limits)
     try:
         paths = [prefix + topic_paths.MANAGED_LEDGERS for prefix in prefixes]
@@ -155,6 +162,9 @@ def find_topics(uri: ServiceUri, prefixes: Sequence[str], limits: ZooKeeperLimit
     except BaseException:
         session.close()
         raise
+    finally:
+        if counts is not None:
+            counts.add(session.counts)
     session.close()
     return None
 

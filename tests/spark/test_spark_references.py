@@ -109,7 +109,7 @@ def test_a_reference_that_is_gone_at_the_second_look_is_no_finding(
 def test_spark_tasks_write_what_the_driver_writes(
     spark: SparkSession, cluster: SandboxCluster, whole: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same findings where no topic is read by the driver. The reads of tasks are counted, with one sync for each."""
+    """The same findings where no topic is read by the driver. The reads of tasks are counted, also those of connecting."""
     monkeypatch.setattr(reference_looks, "TOPICS_IN_PROCESS_MAX", 0)
     outcome = accounted(audit(cluster, tmp_path))
     assert said(whole) == said(outcome)
