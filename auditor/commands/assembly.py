@@ -13,6 +13,7 @@ from auditor.run.bookie_register import BookieRegister
 from auditor.run.judging_rounds import Judgings
 from auditor.run.mark_looks import MarkLooks
 from auditor.run.pipeline import AuditRun
+from auditor.run.reference_looks import PulsarTopics, ReferenceLooks
 from auditor.run.relisting import Relisting
 from auditor.run.rename_search import RenameSearch
 from auditor.run.sweep_planner import SweepPlanner
@@ -38,8 +39,19 @@ class Written:
     baseline: Place | None
 
 
-def assemble(context: Context, about: About, store: MetadataStore, spark: SparkOnDemand, at: Written, watch: Watch) -> AuditRun:
-    """Return the audit that these settings ask for, ready to start."""
+def assemble(
+    context: Context,
+    about: About,
+    store: MetadataStore,
+    spark: SparkOnDemand,
+    at: Written,
+    watch: Watch,
+    pulsar: PulsarTopics | None = None,
+) -> AuditRun:
+    """Return the audit that these settings ask for, ready to start.
+
+    `pulsar`: where topics are read; None: what they reference is not looked at.
+    """
     settings = context.settings
     stages = StagesBySize(
         on_spark=cache(lambda: _on_spark(context, about, store, spark.session(), at, watch)),
@@ -62,6 +74,7 @@ def assemble(context: Context, about: About, store: MetadataStore, spark: SparkO
         judgings=Judgings(stages, at.run, at.journal),
         relisting=Relisting(stages, store, at.run, about.previous_population, at.baseline),
         mark_looks=MarkLooks(store, at.run, about.terms, is_partial=about.partial),
+        reference_looks=ReferenceLooks(pulsar, store, at.run, about.terms, stages.on_spark, context.stop),
         rename_search=RenameSearch(
             store, at.run, settings.bookie_limits(), bookies.directory_behind, can_read=about.terms.probe_entries > 0
         ),

@@ -80,6 +80,7 @@ def terms_of(context: Context, run_id: str, around: Surroundings) -> Terms:
         sweep=Sweep(probe_seed(run_id), budget=settings.probe_budget),
         sound_sample=settings.sound_sample / 100,
         stuck_after_ms=settings.stuck_after_ms,
+        orphan_age_ms=settings.orphan_age_ms,
         placement=settings.placement_rule(),
         around=around,
     )

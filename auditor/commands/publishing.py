@@ -40,6 +40,8 @@ def write_results(
     log.violations(context.logger, findings, log_format=context.settings.log_format)
     directory.write_text("findings.jsonl", "".join(f"{line}\n" for line in conclusion.findings))
     write_ledger_files(directory, conclusion.ledger_files)
+    if conclusion.topics is not None:
+        directory.write_text("topics.jsonl", "".join(f"{line}\n" for line in conclusion.topics))
     report = text.render(summary, findings, run_dir=directory.path, width=context.width)
     directory.write_text("report.txt", report)
     exposition = metrics.exposition(

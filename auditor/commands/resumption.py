@@ -10,7 +10,7 @@ from auditor import __version__
 from auditor.clock import rfc3339
 from auditor.commands.context import Context, terms_of
 from auditor.errors import ConfigError, OutputError
-from auditor.evidence.journal import JOURNAL, LISTED, entries
+from auditor.evidence.journal import JOURNAL, LISTED, REFERENCES, entries
 from auditor.evidence.newest_run import RUN_NAME
 from auditor.evidence.run_directory import Output, Place
 from auditor.model.cluster import ClusterFacts
@@ -35,7 +35,7 @@ def resume_about(context: Context, output: Output, run_id: str, now: datetime) -
         raise ConfigError(f"--resume: run {run_id} is finished: auditor report {run.path} shows it")
     if latest is not None and latest.path > run.path:
         raise ConfigError(f"--resume: a run begun later is finished ({latest.path}): what run {run_id} heard is out of date")
-    _is_journalled(run, run_id)
+    _is_journalled(run, run_id, is_partial=about.partial)
     age_ms = (now - datetime.fromisoformat(about.started_at)).total_seconds() * 1000
     if age_ms > settings.resume_age_max_ms:
         raise ConfigError(
@@ -63,17 +63,18 @@ def _read(run: Place, run_id: str) -> About:
     return about
 
 
-def _is_journalled(run: Place, run_id: str) -> None:
-    """Raise ConfigError if the journal does not begin with the listing.
+def _is_journalled(run: Place, run_id: str, *, is_partial: bool) -> None:
+    """Raise ConfigError if the journal does not begin with the first stages of a run.
 
-    Without it, nobody knows which ledgers a run of named ledgers was for.
+    Without the listing, nobody knows which ledgers a run of named ledgers was for.
     """
     try:
         written = entries(run)
     except OutputError as error:
         raise ConfigError(f"--resume: {error}") from None
-    if not written or written[0]["stage"] != LISTED:
-        raise ConfigError(f"--resume: run {run_id} was cut down before anything was written: start a new run")
+    stages = [entry["stage"] for entry in written]
+    if not stages or stages[0] not in (REFERENCES, LISTED) or (is_partial and LISTED not in stages):
+        raise ConfigError(f"--resume: run {run_id} was cut down before the ledgers were listed: start a new run")
 
 
 def _is_unpublished(run: Place, latest: Place | None) -> bool:

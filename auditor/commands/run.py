@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from auditor.commands.endings import end_without_verdict
 from auditor.commands.file_modes import restrict_new_files
 from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.commands.publishing import clear_up, publish, publish_failure, write_results
+from auditor.commands.pulsar import pulsar_of_run
 from auditor.commands.resumption import resume_about as begun_run
 from auditor.commands.resumption import same_cluster
 from auditor.commands.surroundings import cluster_and_terms
@@ -30,7 +32,7 @@ from auditor.errors import (
     SparkUnavailable,
     StoreUnavailable,
 )
-from auditor.evidence.journal import Journal
+from auditor.evidence.journal import LISTED, Journal
 from auditor.evidence.run_directory import Output, Place, place, write_json
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.shards import EVERYTHING
@@ -129,7 +131,7 @@ def _may_go_on(this: Run) -> str:
 
     Returns "" if nothing is written that could be resumed, or if the cluster will be gone.
     """
-    written = this.begun is not None or (this.journal is not None and this.journal.has_any)
+    written = this.begun is not None or (this.journal is not None and this.journal.has(LISTED))
     if not written or this.is_over or not this.lasting or this.context.settings.dry_run:
         return ""
     return f"; auditor run --resume {this.run_id} goes on where it stopped"
@@ -151,7 +153,8 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     context, settings = this.context, this.context.settings
     watch = Watch(context.progress)
     watch.stage("load")
-    with open_store(uri, settings.zookeeper_limits(1)) as store:
+    with ExitStack() as stack:
+        store = stack.enter_context(open_store(uri, settings.zookeeper_limits(1)))
         bookies_at_first = store.bookies(0, now_ms)
         if not settings.dry_run:
             check_admission(settings, bookies_at_first)
@@ -165,12 +168,15 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         this.cluster = settings.cluster or about.facts.instance_id or about.facts.metadata_service_uri
         for problem in store.problems:
             context.logger.warning("metadata service", problem=problem)
+        pulsar = pulsar_of_run(context, store)
+        if pulsar is not None and pulsar.store is not None:
+            stack.enter_context(pulsar.store)
         registered = [b for b in bookies_at_first if b.registration is not Registration.NONE]
         # The JVM's own output is not JSON, so keep it out of a JSON log.
         heard = settings.verbose and settings.log_format == "console"
         with spark_on_demand(len(registered), settings.spark_master, context.stop, verbose=heard, lock=this.lock) as spark:
             at = _open_run(this, about, watch, store)
-            run = assemble(context, about, store, spark, at, watch)
+            run = assemble(context, about, store, spark, at, watch, pulsar)
             if settings.dry_run:
                 return _print_plan(this, run, ids)
             bookies = audit(run, ids)

@@ -12,6 +12,7 @@ from auditor.commands.context import Context, new_run_id
 from auditor.commands.endings import end_without_verdict
 from auditor.commands.judged_ledgers import Json, LedgersReport, report_on
 from auditor.commands.ledger import asker_for
+from auditor.commands.pulsar import open_pulsar
 from auditor.commands.surroundings import cluster_and_terms
 from auditor.errors import BookieRefused, StoreUnavailable
 from auditor.evidence.newest_run import newest_run
@@ -25,8 +26,7 @@ from auditor.telemetry import log
 from auditor.topology.sources import sources_of
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.wire.service_uri import parse_pulsar
-from auditor.zookeeper.metadata_store import MetadataStore, open_store
-from auditor.zookeeper.topics import TopicStore, open_topics, prefixes_of
+from auditor.zookeeper.metadata_store import open_store
 
 
 def topic(context: Context, names: Sequence[TopicName]) -> int:
@@ -44,7 +44,7 @@ def topic(context: Context, names: Sequence[TopicName]) -> int:
     try:
         with ExitStack() as stack:
             store = stack.enter_context(open_store(uri, settings.zookeeper_limits(2)))
-            topics = stack.enter_context(_open_topics(context, store))
+            topics = stack.enter_context(open_pulsar(context, store))
             bookies = store.bookies(0, now_ms)
             check_admission(settings, bookies)
             facts, terms = cluster_and_terms(context, store, bookies, sources, run_id)
@@ -61,16 +61,6 @@ def topic(context: Context, names: Sequence[TopicName]) -> int:
     summary["requests"] = {"zookeeper_reads": reads}
     _say(context, report._replace(summary=summary), audited)
     return int(summary["exit_code"])
-
-
-def _open_topics(context: Context, store: MetadataStore) -> TopicStore:
-    """Open Pulsar's metadata: where --pulsar-metadata-uri says, or beside the ledgers."""
-    limits, given = context.settings.zookeeper_limits(2), context.settings.pulsar_metadata_uri
-    if given is None:
-        uri = store.address.uri
-        return open_topics(uri, prefixes_of(uri, store.root), limits)
-    uri = parse_pulsar(given)
-    return open_topics(uri, (uri.chroot,), limits)
 
 
 def _say(context: Context, report: LedgersReport, audited: AuditedTopics) -> None:

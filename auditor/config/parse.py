@@ -11,6 +11,7 @@ from auditor.config.limit_settings import BOOKIE_SETTINGS, ZOOKEEPER_SETTINGS
 from auditor.config.lister_settings import LISTER_SETTINGS
 from auditor.config.output_settings import ENGINE_SETTINGS, OUTPUT_SETTINGS
 from auditor.config.placement_settings import PLACEMENT_SETTINGS
+from auditor.config.pulsar_settings import PULSAR_SETTINGS
 from auditor.config.run_settings import CLUSTER_SETTINGS, CONFIG_FILE, JUDGEMENT_SETTINGS
 from auditor.config.secured_combinations import refuse_half_secured
 from auditor.config.secured_settings import SECRET_VARIABLES, SECRETS, SECURED_SETTINGS
@@ -20,8 +21,8 @@ from auditor.config.units import Value, has_credentials
 from auditor.errors import ConfigError
 
 SETTINGS: tuple[Setting, ...] = (
-    *CLUSTER_SETTINGS, *JUDGEMENT_SETTINGS, *PLACEMENT_SETTINGS, *OUTPUT_SETTINGS, *ENGINE_SETTINGS, *BOOKIE_SETTINGS,
-    *ZOOKEEPER_SETTINGS, *SECURED_SETTINGS, *LISTER_SETTINGS,
+    *CLUSTER_SETTINGS, *JUDGEMENT_SETTINGS, *PULSAR_SETTINGS, *PLACEMENT_SETTINGS, *OUTPUT_SETTINGS, *ENGINE_SETTINGS,
+    *BOOKIE_SETTINGS, *ZOOKEEPER_SETTINGS, *SECURED_SETTINGS, *LISTER_SETTINGS,
 )  # fmt: skip
 """Every setting, in the order of docs/configuration.md."""
 

@@ -30,13 +30,6 @@ CLUSTER_SETTINGS = (
         required=frozenset({"run", "ledger", "topic", "topology"}),
     ),
     Setting(
-        "pulsar_metadata_uri", _WHAT, URI, None,
-        "Address of Pulsar's own metadata, as metadataStoreUrl in broker.conf: "
-        "zk:host:2181,host2:2181/chroot.",
-        "Not set: topics are looked for beside the ledgers, in the same ZooKeeper.",
-        commands=frozenset({"topic", "config"}),
-    ),
-    Setting(
         "ledgers_from", _WHAT, FILE, None,
         "Audit only the ledger IDs in this file, one ID a line. - reads standard input.",
         "Not set: every ledger of the cluster is listed and accounted for.",

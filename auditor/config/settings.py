@@ -21,6 +21,7 @@ class Settings:
 
     metadata_service_uri: str | None
     pulsar_metadata_uri: str | None
+    pulsar: str
     ledgers_from: str | None
     resume: str | None
     resume_age_max_ms: int
@@ -32,6 +33,7 @@ class Settings:
     looks_max: int
     lost_bookie_wait_max_ms: int
     stuck_after_ms: int
+    orphan_age_ms: int
     population_drop: int
     accept_population: bool
     sound_sample: int

@@ -17,8 +17,8 @@ from auditor.errors import OutputError
 from auditor.evidence.run_directory import Place
 
 JOURNAL = "journal"
-LISTED = "listing"
-"""The first stage of every run."""
+REFERENCES, LISTED = "references", "listing"
+"""The first two stages of every run."""
 TABLES = ("evidence", "steps", "verdicts")
 """Directories of a run that its stages write."""
 

@@ -65,6 +65,35 @@ TOPICS = pa.schema(
 `read_at_ms` are set beside it. `name` is the subscription of a cursor. Only data ledgers have the
 columns from `entries` to `bookkeeper_deleted`.
 """
+POSITION = pa.struct([("ledger_id", pa.int64()), ("entry_id", pa.int64())])
+ACKNOWLEDGED = pa.struct([("lower", POSITION), ("upper", POSITION)])
+"""A range of acknowledged entries; the lower end is exclusive."""
+REFERENCES = pa.schema(
+    [
+        ("namespace", pa.string()),
+        ("topic", pa.string()),
+        ("look", pa.int32()),
+        ("read_at_ms", pa.int64()),
+        ("row", pa.string()),
+        ("status", pa.string()),
+        ("name", pa.string()),
+        ("ledger_id", pa.int64()),
+        ("entries", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("closed_ms", pa.int64()),
+        ("offloaded", pa.bool_()),
+        ("bookkeeper_deleted", pa.bool_()),
+        ("position", POSITION),
+        ("acknowledged", pa.list_(ACKNOWLEDGED)),
+        ("problem", pa.string()),
+    ]
+)
+"""What Pulsar's metadata had of a topic at one look, row by row. Key: none; look 1 or 2.
+
+`row` says what a row is: "topic" (one for each topic and look: `status`, and the terminated
+position), "data", "cursor" (`position` is the mark-delete position; `ledger_id` is null if that is
+the newest one), "compacted", "schema" (`entries` is the version), or "problem" (what could not be
+read). A problem without a topic means that topics were missed."""
 MARKS = pa.schema(
     [
         ("ledger_id", pa.int64()),

@@ -47,8 +47,8 @@ def judge_topic(
         record=record,
         data=tuple(data),
         others=tuple(others),
-        start=_judge_reader(None, data),
-        readings=tuple(_judge_reader(one, data) for one in record.subscriptions),
+        start=judge_reader(None, data),
+        readings=tuple(judge_reader(one, data) for one in record.subscriptions),
     )
 
 
@@ -163,7 +163,7 @@ def _why_unknown(verdict: Verdict) -> str:
     return ", ".join([*reasons, *unsure])
 
 
-def _judge_reader(subscription: Subscription | None, data: Sequence[tuple[DataLedger, LedgerCondition]]) -> Reading:
+def judge_reader(subscription: Subscription | None, data: Sequence[tuple[DataLedger, LedgerCondition]]) -> Reading:
     """Judge one reader. A loss that is proven counts before what is unknown."""
     cursor = subscription.cursor if subscription else None
     if subscription is not None and cursor is None:

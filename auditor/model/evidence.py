@@ -84,3 +84,5 @@ class Terms:
     It judges every ledger that is not sound."""
     sweep: Sweep = field(default_factory=Sweep)
     """What is read by rank besides on a bookie that cannot list, if `probe_entries` is not 0."""
+    orphan_age_ms: int = 0
+    """Age above which a ledger of Pulsar without a reference is an orphan."""

@@ -16,6 +16,7 @@ from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerState
+from auditor.model.reference_facts import MissingLedgerFacts, OrphanedFacts, TruncatedLedgerFacts
 
 Parameters: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -273,6 +274,9 @@ Facts: TypeAlias = (
     | LostContentFacts
     | PopulationFacts
     | MarkWithoutLedgerFacts
+    | MissingLedgerFacts
+    | TruncatedLedgerFacts
+    | OrphanedFacts
 )
 
 

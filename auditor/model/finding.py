@@ -30,12 +30,14 @@ class Family(StrEnum):
     MARK = "mark"
     BOOKIE = "bookie"
     METADATA = "metadata"
+    REFERENCE = "reference"
 
 
 class Subject(StrEnum):
     """What a finding is about.
 
-    Findings on a bookie or the cluster change the outcome, never a ledger's standing.
+    Findings on a bookie or the cluster, and those of the family `reference`, change the outcome,
+    never a ledger's standing.
     """
 
     LEDGER = "ledger"
@@ -65,6 +67,9 @@ class Kind(StrEnum):
     METADATA_MALFORMED = "METADATA_MALFORMED"
     LEDGER_STUCK = "LEDGER_STUCK"
     ENTRIES_BEYOND_END = "ENTRIES_BEYOND_END"
+    REFERENCED_LEDGER_MISSING = "REFERENCED_LEDGER_MISSING"
+    LEDGER_TRUNCATED = "LEDGER_TRUNCATED"
+    LEDGER_ORPHANED = "LEDGER_ORPHANED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +196,24 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Family.METADATA,
         Subject.LEDGER,
         "bookies of the last ensemble list entries above lastEntryId: the metadata may have been truncated",
+    ),
+    Kind.REFERENCED_LEDGER_MISSING: KindFacts(
+        Severity.CRITICAL,
+        Family.REFERENCE,
+        Subject.LEDGER,
+        "a Pulsar topic, cursor or schema references a ledger that has no metadata",
+    ),
+    Kind.LEDGER_TRUNCATED: KindFacts(
+        Severity.CRITICAL,
+        Family.REFERENCE,
+        Subject.LEDGER,
+        "the metadata ends before the entries that a Pulsar topic recorded when it closed the ledger",
+    ),
+    Kind.LEDGER_ORPHANED: KindFacts(
+        Severity.INFO,
+        Family.REFERENCE,
+        Subject.CLUSTER,
+        "ledgers that Pulsar wrote long ago, and that no topic references",
     ),
 }
 

@@ -15,6 +15,7 @@ from auditor.report.causes_text import causes_section
 from auditor.report.findings_text import FindingRow, findings_section, next_section
 from auditor.report.layout import count, duration, moment, of, paint, printable, share, size, table, wrap
 from auditor.report.marks_text import marks_section
+from auditor.report.references_text import references_section
 from auditor.report.surroundings_text import first_screen, missing_words, placement_words
 from auditor.report.unjudged_text import unjudged_section
 from auditor.report.words import EXEMPT_WORDS, machine_line, outcome_sentences
@@ -49,6 +50,7 @@ def render(
         causes_section(summary, width, color),
         _ledgers(summary, width, color),
         marks_section(summary, width, color),
+        references_section(summary, width, color),
         findings_section(summary, findings, width, color),
         unjudged_section(summary, width, color),
         _cost(summary, width, color),
@@ -208,5 +210,10 @@ def _files(summary: Mapping[str, Any], run_dir: str, color: bool) -> Iterator[st
     without_ledger = summary["findings"].get(Kind.MARK_WITHOUT_LEDGER.value) or {}
     if marks.get("stale") or without_ledger.get("findings"):
         yield "  marks/ (the ledgers of stale marks, and those of MARK_WITHOUT_LEDGER)"
+    references = summary.get("references") or {}
+    if references.get("orphaned"):
+        yield "  references/ (the ledgers of LEDGER_ORPHANED)"
+    if summary.get("topics_hit"):
+        yield f"  topics.jsonl ({of(int(summary['topics_hit']), 'topic')} hit, worst first)"
     yield "  evidence/ (what ZooKeeper and the bookies said, and when), verdicts/"
     yield ""

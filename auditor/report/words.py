@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
+from auditor.model.finding import CATALOGUE, Family, Kind, KindFacts, Severity, Subject
 from auditor.model.verdict import Exempt, Unknown
 from auditor.report.layout import count, of, printable
 
@@ -167,14 +167,29 @@ def _violated_sentence(summary: Mapping[str, Any]) -> str:
     parts = []
     if ledgers["violated"]:
         parts.append(f"{count(ledgers['violated'])} of {of(ledgers['listed'], 'ledger')} in violation")
+    referenced = sum(hits(summary, k) for k, facts in CATALOGUE.items() if _is_of_references(facts))
+    if referenced:
+        parts.append(
+            of(
+                referenced,
+                "ledger that topics need is missing or cut short",
+                "ledgers that topics need are missing or cut short",
+            )
+        )
     bookies = sum(hits(summary, k) for k, facts in CATALOGUE.items() if facts.subject is Subject.BOOKIE)
     if bookies:
         parts.append(of(bookies, "bookie needs attention", "bookies need attention"))
-    if any(hits(summary, k) for k, facts in CATALOGUE.items() if facts.subject is Subject.CLUSTER):
+    on_cluster = (k for k, facts in CATALOGUE.items() if facts.subject is Subject.CLUSTER and facts.severity > Severity.INFO)
+    if any(hits(summary, k) for k in on_cluster):
         parts.append("the cluster as a whole needs attention")
     critical, warning = count(by_severity[Severity.CRITICAL]), count(by_severity[Severity.WARNING])
     said = f"{', '.join(parts)} (critical: {critical}, warning: {warning})."
     return said + _unjudged_words(ledgers)
+
+
+def _is_of_references(facts: KindFacts) -> bool:
+    """Return whether a kind is on a ledger and changes no standing, so that no ledger counts as violated by it."""
+    return facts.family is Family.REFERENCE and facts.subject is Subject.LEDGER
 
 
 def _unjudged_words(ledgers: Mapping[str, int]) -> str:
@@ -204,7 +219,7 @@ def _fault(summary: Mapping[str, Any]) -> str:
     differ = int(summary["indeterminate"].get(Unknown.CHECKERS_DISAGREE.value, 0))
     subjects = [of(differ, "ledger")] if differ else []
     if summary.get("findings_differ"):
-        subjects.append(f"{of(len(summary['findings_differ']), 'finding')} on bookies or the cluster")
+        subjects.append(f"{of(len(summary['findings_differ']), 'finding')} on bookies, references or the cluster")
     why = f": its two checkers differ on the same evidence for {' and '.join(subjects)}" if subjects else ""
     return (
         f"the auditor is wrong{why}. What they differ on is withheld and the evidence is kept; "

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,7 +20,7 @@ from auditor.first_checker.renaming import Renamed
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord
 from auditor.model.finding import Finding
-from auditor.model.identity import BookieId, LedgerId
+from auditor.model.identity import BookieId
 from auditor.model.ledger import RecordStatus
 from auditor.model.verdict import Exempt
 from auditor.run.read_counts import znodes_read
@@ -45,12 +44,12 @@ from auditor.summary.grouping import Heard, causes, gather_heard
 from auditor.summary.last_words import Ids
 from auditor.summary.ledgers import account
 from auditor.summary.mark_counts import stale_ledgers
-from auditor.summary.mark_findings import MarkFindings, mark_findings
-from auditor.summary.population import Population, population
+from auditor.summary.on_cluster import findings_on_cluster
 from auditor.summary.refusals import refusals_of
 from auditor.summary.renames import NAME as RENAMES_NAME
 from auditor.summary.renames import renames
 from auditor.summary.run_summary import Previous, RunFacts, findings_of, summarise
+from auditor.summary.topic_hits import topic_hits
 from auditor.witness.finding_lines import bookie_testimony, finding_line
 
 
@@ -62,6 +61,8 @@ class Conclusion:
     summary: dict[str, Any]
     findings: list[str]
     ledger_files: Mapping[str, Ids] = field(default_factory=dict)
+    topics: Sequence[str] | None = None
+    """The lines of topics.jsonl, worst first; None if no topics were looked for."""
 
 
 def conclude(
@@ -77,43 +78,50 @@ def conclude(
     """Account for every listed ledger, then count. Raises AccountingError, and then nothing is counted."""
     account(run.read_table("evidence/listing", LISTING)["ledger_id"], verdicts.table(["ledger_id"])["ledger_id"])
     seen = _bookies(run, about, bookies, verdicts)
-    listed, marked = population(run, about), mark_findings(run, about)
+    clustered = findings_on_cluster(run, about)
     agreed = bookies_agreed(run, about, bookies, verdicts, _on_bookies(seen, about))
-    findings = findings_of(verdicts, _lines(agreed, seen, about, listed, marked))
+    hits = topic_hits(run, findings_of(verdicts, [*_lines(agreed, seen, about), *clustered.findings]))
     not_there = _not_there(run, verdicts) if about.partial else []
     facts = RunFacts(
-        run_id=about.run_id,
-        facts=about.facts,
-        started_at=about.started_at,
         finished_at=finished_at,
         duration_s=duration_s,
-        fail_on=about.fail_on,
-        allow_empty=about.allow_empty,
-        partial=about.partial,
-        nobody_answered=nobody_answered(seen.looks),
         not_there=len(not_there),
-        withheld=(*_missing_sentences(not_there), *listed.withheld, *marked.withheld, *_of_bookies(seen, about)),
-        terms=about.terms,
-        listing_was_short=bool(listed.withheld),
-        resumed_at=about.resumed_at,
-        unlisted_marks=marked.unlisted,
-        baseline=listed.baseline,
+        withheld=(*_missing_sentences(not_there), *clustered.withheld, *_of_bookies(seen, about)),
         absences=absences_json(seen.since, _renamed_json(seen.renamed)),
-        differ=(*agreed.differ, *listed.differ, *marked.differ),
+        differ=(*agreed.differ, *clustered.differ),
+        topics={"references": clustered.referenced.counts, **hits.summary},
+        nobody_answered=nobody_answered(seen.looks),
+        **clustered.as_run_facts(),
+        **_facts_of(about),
     )
-    why = causes(run, about, verdicts, seen.looks, findings, seen.held, seen.renamed)
-    summary = summarise(facts, verdicts, bookies, _costs(run), findings, previous, _copies(run, about))
-    return Conclusion(summary | why.as_json(), findings, {**why.files, **_mark_files(verdicts, marked.ledger_ids)})
+    why = causes(run, about, verdicts, seen.looks, hits.findings, seen.held, seen.renamed)
+    summary = summarise(facts, verdicts, bookies, _costs(run), hits.findings, previous, _copies(run, about)) | why.as_json()
+    files = {**why.files, **_stale_marks_file(verdicts), **clustered.files}
+    return Conclusion(summary, list(hits.findings), files, None if clustered.referenced.counts is None else hits.lines)
 
 
-STALE_MARKS, MARKS_WITHOUT_LEDGER = "marks/stale.txt", "marks/without_ledger.txt"
-"""Ids of ledgers, one a line: marked while every copy is where the metadata says; marked, and without metadata."""
+def _facts_of(about: About) -> dict[str, Any]:
+    """Return the fields of RunFacts that run.json has."""
+    return {
+        "run_id": about.run_id,
+        "facts": about.facts,
+        "started_at": about.started_at,
+        "fail_on": about.fail_on,
+        "allow_empty": about.allow_empty,
+        "partial": about.partial,
+        "terms": about.terms,
+        "resumed_at": about.resumed_at,
+    }
 
 
-def _mark_files(verdicts: TableScan, without_ledger: Sequence[LedgerId]) -> Mapping[str, Ids]:
-    """Return the files that have anything in them."""
-    files = {STALE_MARKS: stale_ledgers(verdicts), MARKS_WITHOUT_LEDGER: np.array(without_ledger, np.int64)}
-    return {name: ids for name, ids in files.items() if len(ids)}
+STALE_MARKS = "marks/stale.txt"
+"""Ids of ledgers, one a line, that are marked while every copy is where the metadata says."""
+
+
+def _stale_marks_file(verdicts: TableScan) -> Mapping[str, Ids]:
+    """Return the file if it has anything in it."""
+    stale = stale_ledgers(verdicts)
+    return {STALE_MARKS: stale} if len(stale) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +172,13 @@ def _on_bookies(seen: _Bookies, about: About) -> list[Finding]:
     return found
 
 
-def _lines(agreed: Agreed, seen: _Bookies, about: About, listed: Population, marked: MarkFindings) -> list[str]:
-    """The findings that are not on ledgers, as lines."""
+def _lines(agreed: Agreed, seen: _Bookies, about: About) -> list[str]:
+    """The findings on bookies, as lines."""
     on_bookies = []
     for finding in agreed.findings:
         records = [one for one in seen.records if one.bookie_id == finding.bookie_id]
         on_bookies.append(finding_line(bookie_testimony(finding, records, about.facts)))
-    return [*on_bookies, *listed.findings, *marked.findings]
+    return on_bookies
 
 
 def _of_bookies(seen: _Bookies, about: About) -> list[str]:

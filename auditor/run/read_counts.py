@@ -14,11 +14,12 @@ from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import READ_COUNTS
 from auditor.summary.listings import WHERE as LISTINGS_AT
+from auditor.summary.reference_tables import WHERE as REFERENCES_AT
 from auditor.zookeeper.ledger_listing import Listing
 from auditor.zookeeper.session import ReadCounts
 
 WHERE = "evidence/zookeeper_reads"
-_READ_BY_TASKS = (*LISTINGS_AT.values(), "evidence/ledgers", "evidence/reads")
+_READ_BY_TASKS = (*LISTINGS_AT.values(), "evidence/ledgers", "evidence/reads", REFERENCES_AT)
 
 
 def znodes_read(run: Place) -> tuple[int, int]:

@@ -16,7 +16,13 @@ from pathlib import Path
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.identity import LedgerId
 from auditor.model.verdict import Exempt
-from auditor.sandbox import stories_of_bookies, stories_of_ensembles, stories_of_entries, stories_of_metadata
+from auditor.sandbox import (
+    stories_of_bookies,
+    stories_of_ensembles,
+    stories_of_entries,
+    stories_of_metadata,
+    stories_of_references,
+)
 from auditor.sandbox.bookie import Storage
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.sound_ledgers import sound_ledgers
@@ -25,7 +31,7 @@ from auditor.sandbox.telling import LOST, LOST_AND_MARKED, SILENT, TELLERS, UNLI
 
 __all__ = ["STORY_LEDGER_FIRST", "TELLERS", "Story", "demo_cluster", "seed_exempt", "seed_sound", "seed_stories"]
 
-STORY_MODULES = (stories_of_entries, stories_of_ensembles, stories_of_metadata, stories_of_bookies)
+STORY_MODULES = (stories_of_entries, stories_of_ensembles, stories_of_metadata, stories_of_references, stories_of_bookies)
 """The modules with the stories. Importing them fills `TELLERS`."""
 
 DEMO_BOOKIES = len(LOCATIONS)

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
+from auditor.model.topic import DataLedger
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.sandbox.telling import Story, put, tells, twins, with_owner
+from auditor.sandbox.telling import Story, put, put_topic, tells, twins, with_owner
 
 MARK_AGE_MS = 10 * 24 * 3600 * 1000
 """Age of the marks that are beyond any grace, by their ctime field: ten days."""
@@ -66,5 +67,6 @@ def _stuck(cluster: SandboxCluster, n: LedgerId) -> Story:
     for ledger_id, made_ms in ((n, now_ms - OPEN_AGE_MS), (n + 1, now_ms)):
         metadata = with_owner(cluster.ledger("e3 w2 a2 0:[b1 b2 b3] open"), f"story-{ledger_id}")
         cluster.place(ledger_id, replace(metadata, ctime_ms=made_ms))
+        put_topic(cluster, f"story-{ledger_id}", [DataLedger(ledger_id)])
     fact = f"Ledger {n} has been open for sixty days, ledger {n + 1} since just now."
     return Story(Kind.LEDGER_STUCK, n, n + 1, fact, (n, n + 1))

@@ -5,14 +5,17 @@ Also the decorator that registers the tellers of stories.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from auditor.model.finding import Kind
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerMetadata
+from auditor.model.topic import Cursor, DataLedger, ManagedLedger
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.wire.managed_ledger import encode_cursor, encode_managed_ledger
+from auditor.wire.topic_paths import encode_name, parse_topic, topic_path
 
 SILENT, LOST, LOST_AND_MARKED, BESIDE_B1, WIPED, SCRATCHED, UNLISTABLE = "b6", "b7", "b8", "b9", "b10", "b11", "b12"
 """Bookies of the stories: b6 is registered and silent; b7 and b8 are lost; b9 has b1's location.
@@ -69,6 +72,20 @@ def put(
     cluster.place(ledger_id, with_owner(cluster.ledger(text), f"story-{ledger_id}"), lose, written=written)
 
 
+NAMESPACE = "public/default"
+"""The namespace of all topics of the stories."""
+
+
+def put_topic(
+    cluster: SandboxCluster, name: str, ledgers: Iterable[DataLedger], cursors: Mapping[str, Cursor] | None = None
+) -> None:
+    """Write a topic that references these ledgers, with its subscriptions, as a broker does."""
+    path = topic_path(parse_topic(f"{NAMESPACE}/{name}"))
+    cluster.set_raw(path, encode_managed_ledger(ManagedLedger(tuple(ledgers))))
+    for subscription, cursor in (cursors or {}).items():
+        cluster.set_raw(f"{path}/{encode_name(subscription)}", encode_cursor(cursor))
+
+
 def with_owner(metadata: LedgerMetadata, topic: str) -> LedgerMetadata:
     """Return the metadata with a topic as owner, as Pulsar writes it; format 1 is unchanged.
 
@@ -76,6 +93,6 @@ def with_owner(metadata: LedgerMetadata, topic: str) -> LedgerMetadata:
     """
     if metadata.format_version == 1:
         return metadata
-    name = f"public/default/persistent/{topic}"
+    name = f"{NAMESPACE}/persistent/{topic}"
     owner = {"application": "pulsar", "component": "managed-ledger", "pulsar/managed-ledger": name}
     return replace(metadata, custom_metadata=tuple((key, value.encode()) for key, value in owner.items()))

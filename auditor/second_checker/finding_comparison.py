@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from auditor.model.facts import Facts
 from auditor.model.finding import Finding, Kind
-from auditor.model.identity import BookieId
+from auditor.model.identity import BookieId, LedgerId
 from auditor.second_checker.fact_comparison import facts_compared
 
 SIDE_CHARS_MAX = 200
 """Characters kept of what each checker says of a fact."""
 
-Subject = tuple[Kind, BookieId | None]
-"""A kind, and the bookie it is about; None: the cluster."""
+Subject = tuple[Kind, BookieId | LedgerId | None]
+"""A kind, and the bookie or ledger it is about; None: the cluster."""
 
 
 class Difference(NamedTuple):
@@ -27,11 +27,13 @@ class Difference(NamedTuple):
     kind: Kind
     bookie_id: BookieId | None
     detail: str
+    ledger_id: LedgerId | None = None
 
     @property
     def sentence(self) -> str:
         """The difference as a sentence for people."""
         where = "the cluster" if self.bookie_id is None else f"bookie {self.bookie_id}"
+        where = where if self.ledger_id is None else f"ledger {self.ledger_id}"
         return f"{self.kind.value} on {where} is withheld: our two checkers differ on the same evidence ({self.detail})"
 
 
@@ -50,16 +52,23 @@ def agree_on(findings: Iterable[Finding], seconds: Mapping[Subject, Facts]) -> A
     agreed = Agreed([], [])
     seen = set[Subject]()
     for one in findings:
-        key = one.kind, one.bookie_id
+        key: Subject = (one.kind, one.bookie_id if one.ledger_id is None else one.ledger_id)
         seen.add(key)
         detail = _detail(one.facts, seconds.get(key))
         if detail:
-            agreed.differ.append(Difference(*key, detail))
+            agreed.differ.append(_difference(key, detail))
         else:
             agreed.findings.append(one)
-    missed = [Difference(*key, "the second checker finds it, the first does not") for key in seconds if key not in seen]
-    agreed.differ.extend(sorted(missed))
+    missed = sorted((key for key in seconds if key not in seen), key=lambda key: (key[0].value, str(key[1])))
+    agreed.differ.extend(_difference(key, "the second checker finds it, the first does not") for key in missed)
     return agreed
+
+
+def _difference(key: Subject, detail: str) -> Difference:
+    kind, subject = key
+    if isinstance(subject, int):
+        return Difference(kind, None, detail, subject)
+    return Difference(kind, subject, detail)
 
 
 def _detail(first: Facts, second: Facts | None) -> str:

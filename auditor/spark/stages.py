@@ -9,7 +9,7 @@ through in shards: each method works on those of one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +23,9 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
+from auditor.model.topic import TopicName
 from auditor.spark import ledgers as ledger_table
+from auditor.spark import topic_reading as topic_table
 from auditor.spark import verdicts
 from auditor.spark.lanes import COUNTED_READS, QUESTIONS, WANTED, Directory, by_lane, entry_reader, list_asker
 from auditor.spark.session import renew_workers, run_job
@@ -32,6 +34,7 @@ from auditor.stop import StopRequest
 from auditor.summary.bookie_costs import BookieCost
 from auditor.zookeeper.ledger_listing import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress
+from auditor.zookeeper.topics import TopicsAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,15 @@ class Stages:
         ids = _within(self._read("evidence/listing", LISTING), shard) if look == 1 else self._open(look - 1, shard)
         work = ledger_table.reader(self.address, look, marks)
         self._write(map_batches(self._spread(ids), work, ledger_table.COUNTED_LEDGERS), "evidence/ledgers")
+
+    def read_topics(self, look: int, names: Sequence[TopicName], address: TopicsAddress) -> None:
+        """What these topics reference -> evidence/references."""
+        cells = zip(*(name for name in names), strict=True)
+        topics = pa.RecordBatch.from_arrays([pa.array(one, pa.string()) for one in cells], schema=topic_table.NAMES)
+        shared = replace(address, limits=self.address.limits)
+        work = topic_table.reader(shared, look)
+        rows = map_batches(self._spread(local_rows(self.spark, topics)), work, topic_table.COUNTED_REFERENCES)
+        self._write(rows, "evidence/references")
 
     def plan(self) -> list[BookieCost]:
         """What the first look would ask each bookie: nothing is asked."""

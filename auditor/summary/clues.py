@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.table_scan import TableScan
-from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
+from auditor.model.finding import CATALOGUE, Family, Kind, Severity, Subject
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.verdict import Unknown
 from auditor.summary.hits import Hits, Via
@@ -27,8 +27,11 @@ BIRTHS = ["ledger_id", "look", "znode_ctime_ms"]
 """The columns of LEDGERS that say when a ledger was created."""
 
 _GROUPED = {
-    kind.value for kind, facts in CATALOGUE.items() if facts.subject is Subject.LEDGER and facts.severity > Severity.INFO
+    kind.value
+    for kind, facts in CATALOGUE.items()
+    if facts.subject is Subject.LEDGER and facts.severity > Severity.INFO and facts.family is not Family.REFERENCE
 }
+"""Kinds whose ledgers may have a cause in common. No bookie is the cause of what metadata lacks."""
 
 
 @dataclass(slots=True)

@@ -31,6 +31,9 @@ from auditor.witness.finding_lines import PROBED
 
 Json = dict[str, Any]
 
+NO_TOPICS: Mapping[str, Any] = {"references": None, "topics_hit": None, "topics_worst": None}
+"""The fields of the summary on topics where none were looked for."""
+
 STAGES = ("load", "ask", "judge", "second_look", "report")
 
 
@@ -67,7 +70,11 @@ class RunFacts:
     absences: Mapping[str, list[Json]] = field(default_factory=lambda: absences_json({}, []))
     """The summary fields on bookies that are not registered (`summary.absences`)."""
     differ: tuple[Difference, ...] = ()
-    """Findings on bookies and the cluster on which the two checkers differ."""
+    """Findings that are on no verdict and on which the two checkers differ."""
+    are_references_known: bool = True
+    """Whether it is known of each ledger that topics reference whether it is lost."""
+    topics: Mapping[str, Any] = field(default_factory=lambda: dict(NO_TOPICS))
+    """The summary fields on Pulsar's topics."""
 
 
 def findings_of(verdicts: TableScan, bookie_findings: Iterable[str]) -> list[str]:
@@ -100,7 +107,7 @@ def summarise(
     unknowns = _count_words(batch["unknowns"].flatten() for batch in verdicts.batches(["unknowns"]))
     listed = standings.total()
     counted = [_counted_fields(line) for line in findings]
-    complete = not unknowns and not run.nobody_answered
+    complete = not unknowns and not run.nobody_answered and run.are_references_known
     fault = is_fault(unknowns) or bool(run.differ)
     all_judged = complete and not run.not_there and not run.listing_was_short and (listed > 0 or run.allow_empty)
     around = circumstances.circumstances_json(bookies, costs.bookies_named, run.terms, verdicts, counted)
@@ -111,6 +118,7 @@ def summarise(
         **around,
         SAMPLING: _sampling_field(run, around["assurance"][PROBED], previous, copies),
         **run.absences,
+        **run.topics,
         "requests": _requests(costs, verdicts),
         "totals": previous.totals_after(counted),
         "request_totals": previous.request_totals_after(costs),

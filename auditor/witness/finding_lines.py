@@ -24,6 +24,7 @@ from auditor.witness import entries as tell_entries
 from auditor.witness import marks as tell_marks
 from auditor.witness import metadata as tell_metadata
 from auditor.witness import placement as tell_placement
+from auditor.witness import references as tell_references
 from auditor.witness.next_commands import next_commands
 from auditor.witness.owner import owner_of
 from auditor.witness.phrases import clocks, moment
@@ -77,6 +78,15 @@ def cluster_testimony(finding: Finding, looks: Sequence[ClusterLook], facts: Clu
     """Return the outside form of a finding on the cluster, with what was seen at each look."""
     text = _TELL_OTHER[finding.kind](finding, finding.facts)
     return _outside(finding, facts, text, [_cluster_look(look, is_mark=finding.family is Family.MARK) for look in looks])
+
+
+def reference_testimony(finding: Finding, looks: Sequence[Look], facts: ClusterFacts, owner: Json | None) -> Json:
+    """Return the outside form of a finding on a ledger that topics reference.
+
+    Its looks are those at the ledger's znode; no bookie is asked for it.
+    """
+    told = _TELL_OTHER[finding.kind](finding, finding.facts)
+    return _outside(finding, facts, told, [ledger_look(look) for look in looks], owner)
 
 
 def gist(witness: str) -> str:
@@ -214,5 +224,10 @@ _NOT_SENT = frozenset({ReadStatus.UNREGISTERED.value, ReadStatus.ADDRESS_UNKNOWN
 
 
 _TELL: dict[Kind, TellLedger] = {**tell_entries.TELL, **tell_placement.TELL, **tell_marks.TELL, **tell_metadata.TELL}
-_TELL_OTHER: dict[Kind, TellOther] = {**tell_bookies.TELL, **tell_metadata.TELL_CLUSTER, **tell_marks.TELL_CLUSTER}
+_TELL_OTHER: dict[Kind, TellOther] = {
+    **tell_bookies.TELL,
+    **tell_metadata.TELL_CLUSTER,
+    **tell_marks.TELL_CLUSTER,
+    **tell_references.TELL,
+}
 assert _TELL.keys() | _TELL_OTHER.keys() == CATALOGUE.keys(), "each kind of the catalogue has its witness"

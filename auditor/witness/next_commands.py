@@ -15,7 +15,7 @@ from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, MarkFa
 from auditor.model.finding import CATALOGUE, Finding, Kind
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerState
-from auditor.witness import bookie_commands, pulsar_commands
+from auditor.witness import bookie_commands, pulsar_commands, reference_commands
 from auditor.witness.bookie_commands import LEDGERS_MAX, Commands, Steps, shell
 from auditor.witness.pulsar_commands import Owner, PulsarLedger, pulsar_ledger
 
@@ -269,5 +269,8 @@ _NEXT: dict[Kind, Callable[[Finding, PulsarLedger | None], Steps]] = {
     Kind.LEDGER_STUCK: _stuck_steps,
     Kind.ENTRIES_BEYOND_END: _beyond_end_steps,
     Kind.LEDGER_POPULATION_DROPPED: bookie_commands.population_steps,
+    Kind.REFERENCED_LEDGER_MISSING: reference_commands.missing_ledger_steps,
+    Kind.LEDGER_TRUNCATED: reference_commands.truncated_ledger_steps,
+    Kind.LEDGER_ORPHANED: reference_commands.orphan_steps,
 }
 assert _NEXT.keys() == CATALOGUE.keys(), "each kind of the catalogue has its commands"

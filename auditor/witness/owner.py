@@ -7,6 +7,8 @@ section 9).
 from __future__ import annotations
 
 from auditor.model.ledger import LedgerMetadata
+from auditor.model.topic import Role, TopicName
+from auditor.wire.topic_paths import encode_name
 
 TEXT_CHARS_MAX = 512
 """Longest value that is shown. Anybody may write anything there."""
@@ -26,3 +28,28 @@ def owner_of(metadata: LedgerMetadata | None) -> dict[str, str | None] | None:
     if name is not None and cursor is not None:
         name = f"{name} cursor {cursor}"
     return {"application": application, "component": component, "name": name}
+
+
+_COMPONENTS = {
+    Role.DATA: "managed-ledger",
+    Role.CURSOR: "managed-ledger",
+    Role.SCHEMA: "schema",
+    Role.COMPACTED: "compacted-ledger",
+}
+
+
+def owner_by_use(topic: TopicName, role: Role, name: str) -> dict[str, str | None]:
+    """Return the owner of a ledger by what a topic references it for, as Pulsar itself writes it.
+
+    `name` is the subscription of a cursor.
+    """
+    local, namespace = encode_name(topic.local_name), [part for part in topic[:-1] if part]
+    if role is Role.COMPACTED:
+        said = str(topic)
+    elif role is Role.SCHEMA:
+        said = "/".join((*namespace, local))
+    else:
+        said = "/".join((*namespace, "persistent", local))
+    if role is Role.CURSOR:
+        said = f"{said} cursor {name}"
+    return {"application": "pulsar", "component": _COMPONENTS[role], "name": said[:TEXT_CHARS_MAX]}

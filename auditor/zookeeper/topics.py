@@ -127,10 +127,29 @@ class TopicStore:
             yield _record(topic, now_ms(), znode, children, own, schema)
 
 
-def open_topics(uri: ServiceUri, prefixes: Sequence[str], limits: ZooKeeperLimits) -> TopicStore:
+def open_topics(
+    uri: ServiceUri, prefixes: Sequence[str], limits: ZooKeeperLimits, counts: ReadCounts | None = None
+) -> TopicStore:
     """Connect, and return a store for the first of `prefixes` below which there are topics.
 
     Raises StoreUnavailable, which says what to do, when there is none.
+    """
+    found = find_topics(uri, prefixes, limits, counts)
+    if found is None:
+        paths = " and no ".join(prefix + topic_paths.MANAGED_LEDGERS for prefix in prefixes)
+        raise StoreUnavailable(
+            f"no Pulsar topics at {uri.text_without_secrets}: there is no znode {paths}. "
+            "If Pulsar keeps its metadata elsewhere, give its metadataStoreUrl as --pulsar-metadata-uri"
+        )
+    return found
+
+
+def find_topics(
+    uri: ServiceUri, prefixes: Sequence[str], limits: ZooKeeperLimits, counts: ReadCounts | None = None
+) -> TopicStore | None:
+    """Return what `open_topics` does, or None if there are no topics. Raises StoreUnavailable.
+
+    What it reads is added to `counts`.
     """
     session = connect(uri, limits)
     try:
@@ -140,13 +159,14 @@ def open_topics(uri: ServiceUri, prefixes: Sequence[str], limits: ZooKeeperLimit
                 return TopicStore(session, prefix)
             if children.error != NO_NODE:
                 raise unavailable_error(children.path, children.error)
-        raise StoreUnavailable(
-            f"no Pulsar topics at {uri.text_without_secrets}: there is no znode {' and no '.join(paths)}. "
-            "If Pulsar keeps its metadata elsewhere, give its metadataStoreUrl as --pulsar-metadata-uri"
-        )
     except BaseException:
         session.close()
         raise
+    finally:
+        if counts is not None:
+            counts.add(session.counts)
+    session.close()
+    return None
 
 
 def prefixes_of(uri: ServiceUri, root: str) -> tuple[str, ...]:

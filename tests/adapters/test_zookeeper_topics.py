@@ -21,7 +21,8 @@ from auditor.model.topic import (
 )
 from auditor.wire.service_uri import parse, parse_pulsar
 from auditor.wire.topic_paths import parse_topic, schema_path, topic_path
-from auditor.zookeeper.topics import TOPICS_AT_ONCE, TopicsAddress, TopicStore, open_topics, prefixes_of
+from auditor.zookeeper.session import ReadCounts
+from auditor.zookeeper.topics import TOPICS_AT_ONCE, TopicsAddress, TopicStore, find_topics, open_topics, prefixes_of
 
 pytestmark = pytest.mark.also_in_memory
 
@@ -174,3 +175,16 @@ def test_a_tree_that_may_not_be_listed_is_an_error(server: Server, tree: Znodes)
     tree.put("/closed/managed-ledgers/secret", b"", shut=True)
     with open_at(server, "/closed") as store, pytest.raises(StoreUnavailable, match="secret"):
         store.namespaces()
+
+
+def test_where_there_are_no_topics_none_are_found_and_the_reads_count(server: Server, tree: Znodes) -> None:
+    """A cluster without Pulsar is no error; what was asked of it is counted with what the run asks."""
+    counts = ReadCounts()
+    assert find_topics(uri(server.hosts, "/ledgers"), ("/nowhere",), QUICK, counts) is None
+    assert counts.reads > 0 == counts.reads_failed
+    before = counts.reads
+    put_topic(tree.put, "t/n/x", [closed(1)], prefix="/somewhere")
+    found = find_topics(uri(server.hosts, "/ledgers"), ("/nowhere", "/somewhere"), QUICK, counts)
+    assert found is not None and counts.reads - before == found.counts.reads
+    with found:
+        assert "/somewhere" == found.prefix

@@ -46,6 +46,10 @@ ELSEWHERE = {
     Kind.BOOKIE_FAILING_REQUESTS: "test_findings_failing_bookie.py::test_a_bookie_whose_every_answer_is_an_error_is_found",
     Kind.LEDGER_POPULATION_DROPPED: "test_findings_population.py::test_ledgers_that_vanished_are_found_and_a_few_are_not",
     Kind.MARK_WITHOUT_LEDGER: "test_findings_marks.py::test_the_mark_of_a_deleted_ledger_is_found",
+    **dict.fromkeys(
+        (Kind.REFERENCED_LEDGER_MISSING, Kind.LEDGER_TRUNCATED, Kind.LEDGER_ORPHANED),
+        "test_findings_references.py::test_a_deleted_ledger_a_truncated_one_and_an_orphan_are_found",
+    ),
 }
 """Kinds that take another cluster, another policy or a second run, and the test here that provokes each."""
 

@@ -89,7 +89,14 @@ IN_MEMORY = tuple(
     for name in ("bookies", "cluster", "election", "ledgers", "listing", "marks", "reading", "topics")
 )
 """Tests that a ZooKeeper in memory passes as a real one does; TOO_SLOW leaves out the real one."""
+REFERENCES = ("tests/unit/summary/test_summary_reference_findings.py",)
+"""The laws of findings on references, which hold of both checkers at once."""
 TESTS = {
+    **{
+        f"auditor/{checker}_checker/{name}.py": (f"tests/unit/{checker}_checker/test_{checker}_checker_{name}.py", *REFERENCES)
+        for checker in ("first", "second")
+        for name in ("references", "orphans")
+    },
     "auditor/first_checker": ("tests/unit/first_checker", *STORIES),
     "auditor/second_checker": ("tests/unit/second_checker", *STORIES),
     "auditor/witness": ("tests/unit/witness", *STORIES),

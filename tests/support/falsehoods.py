@@ -31,6 +31,7 @@ from auditor.model.facts import (
     WriteSetFacts,
 )
 from auditor.model.ledger import LedgerState
+from auditor.model.reference_facts import MissingLedgerFacts, OrphanedFacts, TruncatedLedgerFacts
 from auditor.model.verdict import CopyCounts
 
 FIRST: dict[type, tuple[str, ...]] = {
@@ -50,6 +51,9 @@ FIRST: dict[type, tuple[str, ...]] = {
     FailingFacts: ("auditor.first_checker.failing",),
     MarkWithoutLedgerFacts: ("auditor.first_checker.marks_without_ledger",),
     PopulationFacts: ("auditor.first_checker.population",),
+    MissingLedgerFacts: ("auditor.first_checker.references",),
+    TruncatedLedgerFacts: ("auditor.first_checker.references",),
+    OrphanedFacts: ("auditor.first_checker.orphans",),
 }
 """Where the first checker states each sort of facts."""
 SECOND: dict[type, tuple[str, ...]] = {
@@ -69,6 +73,9 @@ SECOND: dict[type, tuple[str, ...]] = {
     FailingFacts: ("auditor.second_checker.bookies",),
     MarkWithoutLedgerFacts: ("auditor.second_checker.cluster",),
     PopulationFacts: ("auditor.second_checker.cluster",),
+    MissingLedgerFacts: ("auditor.second_checker.references",),
+    TruncatedLedgerFacts: ("auditor.second_checker.references",),
+    OrphanedFacts: ("auditor.second_checker.orphans",),
 }
 """Where the second one does."""
 
@@ -216,6 +223,25 @@ ON_BOOKIES_AND_CLUSTER: dict[str, Falsehood] = {
     "the second listing names what the first did": Falsehood(PopulationFacts, lambda f: {"ledgers_again": f.ledgers + 1}),
     "one ledger less is listed": Falsehood(PopulationFacts, lambda f: {"ledgers": f.ledgers - 1}),
     "no ledger is named of those that are gone": Falsehood(PopulationFacts, lambda f: {"some_gone": ()}),
+    "one topic more needs a missing ledger": Falsehood(MissingLedgerFacts, lambda f: {"topics": f.topics + 1}),
+    "a missing ledger is used once more": Falsehood(MissingLedgerFacts, lambda f: {"uses": f.uses + 1}),
+    "no entries were recorded of a missing ledger": Falsehood(MissingLedgerFacts, lambda f: {"entries": None}),
+    "a missing ledger had another size": Falsehood(MissingLedgerFacts, lambda f: {"size_bytes": (f.size_bytes or 0) + 1}),
+    "a missing ledger was looked at at once": Falsehood(MissingLedgerFacts, lambda f: {"apart_ms": 0}),
+    "nobody uses a missing ledger": Falsehood(MissingLedgerFacts, lambda f: {"some_uses": ()}),
+    "a truncated ledger ends one entry later": Falsehood(
+        TruncatedLedgerFacts, lambda f: {"last_entry_id": f.last_entry_id + 1}
+    ),
+    "one entry more was recorded": Falsehood(TruncatedLedgerFacts, lambda f: {"entries": f.entries + 1}),
+    "the length is the recorded size": Falsehood(TruncatedLedgerFacts, lambda f: {"length_bytes": f.size_bytes or 0}),
+    "one topic more needs a truncated ledger": Falsehood(TruncatedLedgerFacts, lambda f: {"topics": f.topics + 1}),
+    "one orphan more": Falsehood(OrphanedFacts, lambda f: {"ledgers": f.ledgers + 1}),
+    "no orphan is named": Falsehood(OrphanedFacts, lambda f: {"some_ledgers": f.some_ledgers[:0]}),
+    "orphans hold a byte more": Falsehood(OrphanedFacts, lambda f: {"length_bytes": f.length_bytes + 1}),
+    "one orphan more is open": Falsehood(OrphanedFacts, lambda f: {"without_length": f.without_length + 1}),
+    "the oldest orphan is a second older": Falsehood(OrphanedFacts, lambda f: {"oldest_age_ms": f.oldest_age_ms + 1_000}),
+    "one ledger more is undecided": Falsehood(OrphanedFacts, lambda f: {"undecided": f.undecided + 1}),
+    "orphans were looked at at once": Falsehood(OrphanedFacts, lambda f: {"apart_ms": 0}),
     "it is the first run that lists so few": Falsehood(PopulationFacts, lambda f: {"runs_in_a_row": 1}),
 }
 """Falsehoods on bookies and on the cluster, by what is false."""

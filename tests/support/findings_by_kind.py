@@ -27,6 +27,8 @@ from auditor.model.facts import (
 )
 from auditor.model.finding import CATALOGUE, Copies, Family, Finding, FindingSegment, Kind, Subject
 from auditor.model.ledger import LedgerState
+from auditor.model.reference_facts import MissingLedgerFacts, OrphanedFacts, TruncatedLedgerFacts, UseFacts
+from auditor.model.topic import Position, Role
 
 DAY_MS = 86_400_000
 
@@ -58,6 +60,7 @@ MARK = MarkFacts(
     state=LedgerState.CLOSED,
     why=(),
 )
+USE = UseFacts("persistent://public/default/t", Role.DATA, "", Position(7, 0))
 _FACTS: tuple[Facts, ...] = (
     ENTRY,
     CorruptFacts(42, ("b1", "b2"), (("b1", (42,)),)),
@@ -120,6 +123,18 @@ _FACTS: tuple[Facts, ...] = (
         unchecked=0,
         apart_ms=300_000,
         replication_disabled=False,
+    ),
+    MissingLedgerFacts(1, 1, (USE,), 100, 4_000, 300_000),
+    TruncatedLedgerFacts(89, 100, 1, 1, (replace(USE, position=Position(7, 90)),), 3_600, 4_000, 300_000),
+    OrphanedFacts(
+        ledgers=2,
+        some_ledgers=(70, 71),
+        length_bytes=5_000,
+        without_length=1,
+        oldest_age_ms=60 * DAY_MS,
+        orphan_age_ms=7 * DAY_MS,
+        undecided=3,
+        apart_ms=300_000,
     ),
 )
 EXAMPLES: dict[type, Facts] = {type(facts): facts for facts in _FACTS}

@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, cast
 
 import pyarrow as pa
+from support.night_references import ORPHAN_AGE_MS, Referenced
 from support.tables_in_memory import Tables
 
 from auditor.evidence.rows import answer_row, ledger_row, read_row, table
@@ -74,7 +75,8 @@ class _Teller:
         self.step_ms = draw.choice((1_000, 9_999, 10_000, 25_000))
         self.modes = {name: draw.choice((GOOD, GOOD, *range(8))) for name in NAMES}
         self.count = draw.randrange(LEDGERS_MAX)
-        metadata = {ledger: self._metadata() for ledger in range(1, self.count + 1)}
+        referenced = Referenced(self.seed, NOW_MS)
+        metadata = {ledger: referenced.owned(ledger, self._metadata()) for ledger in range(1, self.count + 1)}
         records = [self._record(name, look) for look in range(1, self.looks + 1) for name in NAMES]
         draw.shuffle(records)
         ledgers = [row for ledger, one in metadata.items() for row in self._states(ledger, one)]
@@ -89,6 +91,7 @@ class _Teller:
             draw.shuffle(rows)
         tables = {f"evidence/{name}": pa.Table.from_batches([table(schema, rows)]) for name, (schema, rows) in written.items()}
         verdicts = pa.Table.from_pylist([self._verdict(ledger, one) for ledger, one in metadata.items()], schema=VERDICTS)
+        tables |= dict(referenced.tables(metadata))
         return Night(self.seed, Tables(tables), about, records, scan_rows(verdicts))
 
     def _about(self) -> About:
@@ -96,7 +99,7 @@ class _Teller:
         disabled, delay_s = draw.random() < 0.2, draw.choice((None, None, 0, 10))
         facts = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", disabled, delay_s)
         away = frozenset(name for name in NAMES if draw.random() < 0.05)
-        terms = Terms(NOW_MS, GRACE_MS, 16, 5, around=Surroundings(maintenance=away))
+        terms = Terms(NOW_MS, GRACE_MS, 16, 5, around=Surroundings(maintenance=away), orphan_age_ms=ORPHAN_AGE_MS)
         last = LastPopulation("earlier", "2025-12-31T03:01:00Z", draw.choice((99, 100, 110)), draw.choice((0, 50, 88)), (), 1)
         return About(
             "20260101T030000Z-000001", "2026-01-01T03:00:00Z", facts, terms, "warning", True,

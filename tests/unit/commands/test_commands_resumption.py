@@ -108,7 +108,7 @@ def test_a_run_that_wrote_nothing_does_not_go_on(tmp_path: Path):
     """Not even its listing: of a run of named ledgers nobody would know which."""
     output = left_behind(tmp_path)
     output.run(RUN_ID).remove("journal")
-    with pytest.raises(ConfigError, match="before anything was written"):
+    with pytest.raises(ConfigError, match="before the ledgers were listed"):
         resume_about(context(), output, RUN_ID, NOW)
 
 
@@ -150,7 +150,7 @@ def test_a_run_cut_down_while_it_wrote_its_first_entry_does_not_go_on(tmp_path: 
     text = journal.read_text("000000.json") or ""
     journal.remove_file("000000.json")
     journal.write_text(".000000.json.tmp", text[:20])
-    with pytest.raises(ConfigError, match="before anything was written"):
+    with pytest.raises(ConfigError, match="before the ledgers were listed"):
         resume_about(context(), output, RUN_ID, NOW)
 
 
@@ -163,7 +163,7 @@ def test_a_run_whose_journal_lost_its_beginning_does_not_go_on(tmp_path: Path):
         resume_about(context(), output, RUN_ID, NOW)
     journal.remove_file("000002.json")
     journal.write_text("000000.json", entry("look 1: over"))
-    with pytest.raises(ConfigError, match="before anything was written"):
+    with pytest.raises(ConfigError, match="before the ledgers were listed"):
         resume_about(context(), output, RUN_ID, NOW)
 
 

@@ -36,9 +36,18 @@ from auditor.model.facts import (
     WhyMarked,
     WriteSetFacts,
 )
-from auditor.model.finding import CATALOGUE, Copies, Finding, FindingSegment, Kind, Subject
+from auditor.model.finding import CATALOGUE, Copies, Family, Finding, FindingSegment, Kind, Subject
 from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
-from auditor.witness.finding_lines import ClusterLook, bookie_testimony, cluster_testimony, gist, ledger_testimony
+from auditor.model.reference_facts import MissingLedgerFacts, OrphanedFacts, TruncatedLedgerFacts, UseFacts
+from auditor.model.topic import Position, Role
+from auditor.witness.finding_lines import (
+    ClusterLook,
+    bookie_testimony,
+    cluster_testimony,
+    gist,
+    ledger_testimony,
+    reference_testimony,
+)
 
 FACTS = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "id", False, None)
 BOOKIES = tuple(f"bk{n}.example:3181" for n in range(30))
@@ -123,6 +132,17 @@ def placements(draw: st.DrawFn) -> PlacementFacts:
 
 
 contradictions = st.sampled_from(Contradicts).map(lambda what: Contradiction(what, (5, 6, 7)))
+USES = st.lists(
+    st.builds(
+        UseFacts,
+        st.just("persistent://t/n/topic"),
+        st.sampled_from(Role),
+        st.sampled_from(("", "s")),
+        st.none() | st.builds(Position, st.just(7), st.integers(0, 9)),
+    ),
+    min_size=1,
+    max_size=20,
+).map(tuple)
 OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
     EntryFacts: entry_facts,
     CorruptFacts: st.builds(
@@ -194,6 +214,31 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
         ms,
         flags,
     ),
+    MissingLedgerFacts: st.builds(
+        MissingLedgerFacts, st.just(2), st.integers(20, 99), USES, st.none() | st.integers(2, 10**9), some_ms, ms
+    ),
+    TruncatedLedgerFacts: st.builds(
+        TruncatedLedgerFacts,
+        st.integers(-1, 9),
+        st.integers(11, 99),
+        st.just(2),
+        st.integers(20, 99),
+        USES,
+        numbers,
+        some_ms,
+        ms,
+    ),
+    OrphanedFacts: st.builds(
+        OrphanedFacts,
+        st.integers(20, 99),
+        some(numbers, 1, 20),
+        numbers,
+        st.integers(0, 18),
+        ms,
+        ms,
+        st.integers(2, 9) | st.just(0),
+        ms,
+    ),
 }
 
 
@@ -237,6 +282,8 @@ def witness_of(finding: Finding, taken: tuple[Look, ...]) -> str:
         Subject.BOOKIE: lambda: bookie_testimony(finding, records, FACTS),
         Subject.CLUSTER: lambda: cluster_testimony(finding, [ClusterLook(n, "listing", "400 ledgers") for n in (1, 2)], FACTS),
     }
+    if finding.family is Family.REFERENCE and finding.ledger_id is not None:
+        return str(reference_testimony(finding, taken, FACTS, None)["witness"])
     return str(tell[CATALOGUE[finding.kind].subject]()["witness"])
 
 

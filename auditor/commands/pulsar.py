@@ -1,0 +1,47 @@
+"""Opens Pulsar's metadata: where --pulsar-metadata-uri says, or beside the ledgers."""
+
+from __future__ import annotations
+
+from auditor.commands.context import Context
+from auditor.errors import StoreUnavailable
+from auditor.run.reference_looks import PulsarTopics
+from auditor.wire.service_uri import ServiceUri, parse_pulsar
+from auditor.zookeeper.metadata_store import MetadataStore
+from auditor.zookeeper.topics import TopicsAddress, TopicStore, find_topics, open_topics, prefixes_of
+
+OFF = "off"
+
+
+def open_pulsar(context: Context, store: MetadataStore) -> TopicStore:
+    """Return a store of topics. Raises StoreUnavailable where there are none."""
+    return open_topics(*_place(context, store), context.settings.zookeeper_limits(2))
+
+
+def pulsar_of_run(context: Context, store: MetadataStore) -> PulsarTopics | None:
+    """Return where a run reads topics, None if there is no Pulsar or --pulsar is off.
+
+    What cannot be read is no end of the run, unless --pulsar-metadata-uri names it: then
+    StoreUnavailable is raised.
+    """
+    settings = context.settings
+    if settings.pulsar == OFF or settings.ledgers_from is not None:
+        return None
+    limits = settings.zookeeper_limits(2)
+    uri, prefixes = _place(context, store)
+    if settings.pulsar_metadata_uri is not None:
+        topics: TopicStore | None = open_topics(uri, prefixes, limits, store.counts)
+    else:
+        try:
+            topics = find_topics(uri, prefixes, limits, store.counts)
+        except StoreUnavailable as error:
+            return PulsarTopics(None, None, f"Pulsar's topics could not be read: {error}")
+    return None if topics is None else PulsarTopics(topics, TopicsAddress(uri, topics.prefix, limits))
+
+
+def _place(context: Context, store: MetadataStore) -> tuple[ServiceUri, tuple[str, ...]]:
+    given = context.settings.pulsar_metadata_uri
+    if given is None:
+        uri = store.address.uri
+        return uri, prefixes_of(uri, store.root)
+    uri = parse_pulsar(given)
+    return uri, (uri.chroot,)

@@ -1,0 +1,144 @@
+"""Converts what topics reference to rows of REFERENCES, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from auditor.evidence.rows import Row
+from auditor.model.topic import (
+    Cursor,
+    DataLedger,
+    ManagedLedger,
+    Position,
+    SchemaVersion,
+    Subscription,
+    TopicName,
+    TopicRecord,
+    TopicStatus,
+)
+
+_PREFIX = "persistent://"
+
+
+class RowOf(StrEnum):
+    """What a row of REFERENCES is about."""
+
+    TOPIC = "topic"
+    DATA = "data"
+    CURSOR = "cursor"
+    COMPACTED = "compacted"
+    SCHEMA = "schema"
+    PROBLEM = "problem"
+
+
+class TopicLook(NamedTuple):
+    """A topic as one look read it."""
+
+    look: int
+    record: TopicRecord
+
+
+def namespace_of(topic: TopicName) -> str:
+    """Return `tenant/namespace`, or `tenant/cluster/namespace` in the old form."""
+    return "/".join(part for part in topic[:-1] if part)
+
+
+def topic_of(namespace: str, topic: str) -> TopicName:
+    """Return the topic that the columns `namespace` and `topic` name."""
+    tenant, *cluster, local_namespace = namespace.split("/")
+    local_name = topic.removeprefix(f"{_PREFIX}{namespace}/")
+    return TopicName(tenant, cluster[0] if cluster else "", local_namespace, local_name)
+
+
+def listing_problem_row(look: int, read_at_ms: int, problem: str) -> Row:
+    """Return the row that says why not all topics were listed."""
+    return (None, None, look, read_at_ms, RowOf.PROBLEM.value, *(None,) * 10, problem)
+
+
+def reference_rows(record: TopicRecord, look: int) -> Iterator[Row]:
+    """Yield the rows of REFERENCES of one topic. The row of the topic comes first."""
+    head = (namespace_of(record.topic), str(record.topic), look, record.read_at_ms)
+    managed = record.managed_ledger or ManagedLedger()
+    yield (*head, RowOf.TOPIC.value, record.status.value, *(None,) * 7, managed.terminated, None, None)
+    for ledger in managed.ledgers:
+        yield (*head, RowOf.DATA.value, None, None, *_data_cells(ledger), *(None,) * 3)
+    for subscription in record.subscriptions:
+        yield from _subscription_rows(head, subscription)
+    for schema in record.schemas:
+        id_and_version = (schema.position.ledger_id, schema.version)
+        yield (*head, RowOf.SCHEMA.value, None, None, *id_and_version, *(None,) * 4, schema.position, None, None)
+    for problem in record.problems:
+        yield (*head, RowOf.PROBLEM.value, *(None,) * 10, problem)
+
+
+def _data_cells(one: DataLedger) -> Row:
+    return (one.ledger_id, one.entries, one.size_bytes, one.closed_ms, one.offloaded, one.bookkeeper_deleted)
+
+
+def _subscription_rows(head: Row, one: Subscription) -> Iterator[Row]:
+    cursor = one.cursor
+    if cursor is None:
+        yield (*head, RowOf.CURSOR.value, None, one.name, *(None,) * 8, one.problem)
+        return
+    acknowledged = [{"lower": lower, "upper": upper} for lower, upper in cursor.acknowledged]
+    yield (*head, RowOf.CURSOR.value, None, one.name, cursor.ledger_id, *(None,) * 5, cursor.mark_delete, acknowledged, None)
+    if cursor.compacted_ledger_id is not None:
+        yield (*head, RowOf.COMPACTED.value, None, one.name, cursor.compacted_ledger_id, *(None,) * 8)
+
+
+def topic_looks(rows: pa.Table) -> list[TopicLook]:
+    """Return all rows of some topics as values, sorted by topic and look."""
+    found: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    for batch in rows.to_batches(max_chunksize=10_000):
+        for row in batch.to_pylist():
+            if row["topic"] is not None:
+                found.setdefault((row["topic"], row["look"]), []).append(row)
+    return [TopicLook(key[1], _record(found[key])) for key in sorted(found)]
+
+
+def _record(rows: list[Mapping[str, Any]]) -> TopicRecord:
+    of: dict[str, list[Mapping[str, Any]]] = {kind.value: [] for kind in RowOf}
+    for row in rows:
+        of[row["row"]].append(row)
+    (topic,) = of[RowOf.TOPIC]
+    status = TopicStatus(topic["status"])
+    ledgers = (_data_ledger(row) for row in of[RowOf.DATA])
+    managed = ManagedLedger(tuple(sorted(ledgers, key=lambda one: one.ledger_id)), _position(topic["position"]))
+    compacted = {row["name"]: row["ledger_id"] for row in of[RowOf.COMPACTED]}
+    cursors = sorted(of[RowOf.CURSOR], key=lambda row: str(row["name"]))
+    schemas = (SchemaVersion(row["entries"], _position(row["position"]) or Position(-1, -1)) for row in of[RowOf.SCHEMA])
+    return TopicRecord(
+        topic=topic_of(topic["namespace"], topic["topic"]),
+        read_at_ms=topic["read_at_ms"],
+        status=status,
+        managed_ledger=managed if status is TopicStatus.FOUND else None,
+        subscriptions=tuple(_subscription(row, compacted) for row in cursors),
+        schemas=tuple(sorted(schemas, key=lambda one: one.version)),
+        problems=tuple(row["problem"] for row in of[RowOf.PROBLEM]),
+    )
+
+
+def _data_ledger(row: Mapping[str, Any]) -> DataLedger:
+    return DataLedger(
+        row["ledger_id"], row["entries"], row["size_bytes"], row["closed_ms"], row["offloaded"], row["bookkeeper_deleted"]
+    )
+
+
+def _subscription(row: Mapping[str, Any], compacted: Mapping[str, int]) -> Subscription:
+    if row["problem"] is not None:
+        return Subscription(row["name"], None, row["problem"])
+    acknowledged = tuple((_at(one["lower"]), _at(one["upper"])) for one in row["acknowledged"] or ())
+    cursor = Cursor(row["ledger_id"], _position(row["position"]), acknowledged, compacted.get(row["name"]))
+    return Subscription(row["name"], cursor)
+
+
+def _position(cell: Mapping[str, int] | None) -> Position | None:
+    return None if cell is None else _at(cell)
+
+
+def _at(cell: Mapping[str, int]) -> Position:
+    return Position(cell["ledger_id"], cell["entry_id"])

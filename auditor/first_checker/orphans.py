@@ -1,0 +1,143 @@
+"""Ledgers that Pulsar wrote and that nothing references: one finding on the cluster for all of them.
+
+Verified: the ledger names a topic of this Pulsar, and neither that topic nor any other referenced
+it when the references were read before the ledger, and again later. Only ledgers of messages and of
+cursors are decided: others may be named where nothing is decoded. Not verified: whether another
+Pulsar, with the same namespaces, shares the bookies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import unquote_plus
+
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import LedgerId
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
+from auditor.model.reference_facts import OrphanedFacts
+from auditor.model.topic import TopicName, TopicRecord, TopicStatus
+
+LEDGERS_NAMED_MAX = 20
+"""Ledgers named in the finding; the rest is counted, and the file of the run has all of them."""
+_SYSTEM_NAMESPACE = ("pulsar", "", "system")
+"""Holds the logs of transactions, which name ledgers where nothing is decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTopics:
+    """The namespaces whose topics were all read, and whether topics may have been missed.
+
+    A namespace is a topic's name without its last part.
+    """
+
+    namespaces: Set[tuple[str, ...]]
+    doubtful: Set[tuple[str, ...]]
+    is_blind: bool = False
+
+
+class SeenOrphan(NamedTuple):
+    """A ledger that the first look found no reference to, and what the second look saw.
+
+    `topic` is the topic that the ledger names, as the second look read it.
+    """
+
+    first: LedgerRecord
+    again: LedgerRecord | None = None
+    topic: TopicRecord | None = None
+
+
+class Orphans(NamedTuple):
+    """The finding, its ledgers ascending, and how many ledgers could not be decided."""
+
+    finding: Finding | None
+    ledger_ids: tuple[LedgerId, ...]
+    undecided: int
+
+
+def is_pulsars(metadata: LedgerMetadata | None) -> bool:
+    """Return whether the custom metadata says that Pulsar wrote the ledger."""
+    return metadata is not None and dict(metadata.custom_metadata).get("application") == b"pulsar"
+
+
+def topic_named_by(metadata: LedgerMetadata) -> TopicName | None:
+    """Return the topic that a ledger of messages or of a cursor names, None for other ledgers."""
+    custom = dict(metadata.custom_metadata)
+    if custom.get("component") != b"managed-ledger":
+        return None
+    parts = custom.get("pulsar/managed-ledger", b"").decode("utf-8", "replace").split("/")
+    if len(parts) not in (4, 5) or parts[-2] != "persistent" or not all(parts):
+        return None
+    tenant, *cluster, namespace = parts[:-2]
+    return TopicName(tenant, cluster[0] if cluster else "", namespace, unquote_plus(parts[-1]))
+
+
+def created_ms(record: LedgerRecord) -> int:
+    """Return when a ledger was created: by its metadata, else by its znode."""
+    by_metadata = record.metadata.ctime_ms if record.metadata else None
+    return by_metadata if by_metadata is not None else record.stamp.ctime_ms if record.stamp else 0
+
+
+def is_old(record: LedgerRecord, now_ms: int, orphan_age_ms: int) -> bool:
+    """Return whether the ledger is so old that its reference must have been written."""
+    return now_ms - created_ms(record) > orphan_age_ms
+
+
+def can_decide(record: LedgerRecord, known: KnownTopics) -> bool:
+    """Return whether the first look alone leaves it open that the ledger is an orphan."""
+    topic = None if record.metadata is None else topic_named_by(record.metadata)
+    if topic is None or known.is_blind:
+        return False
+    namespace = topic[:-1]
+    return namespace in known.namespaces - known.doubtful and namespace != _SYSTEM_NAMESPACE
+
+
+def judge_orphans(seen: Iterable[SeenOrphan], known: KnownTopics, now_ms: int, orphan_age_ms: int) -> Orphans:
+    """Return the finding on the cluster, if any ledger is an orphan. `seen` are old enough."""
+    orphans: list[SeenOrphan] = []
+    undecided = 0
+    for one in seen:
+        verdict = _is_orphan(one) if can_decide(one.first, known) else None
+        undecided += verdict is None
+        orphans += [one] if verdict else []
+    if not orphans:
+        return Orphans(None, (), undecided)
+    ids = tuple(sorted(one.first.ledger_id for one in orphans))
+    closed = [one.first.metadata.length for one in orphans if one.first.metadata and _is_closed(one.first.metadata)]
+    facts = OrphanedFacts(
+        ledgers=len(ids),
+        some_ledgers=ids[:LEDGERS_NAMED_MAX],
+        length_bytes=sum(closed),
+        without_length=len(ids) - len(closed),
+        oldest_age_ms=max(now_ms - created_ms(one.first) for one in orphans),
+        orphan_age_ms=orphan_age_ms,
+        undecided=undecided,
+        apart_ms=min(one.again.read_at_ms - one.first.read_at_ms for one in orphans if one.again),
+    )
+    return Orphans(Finding(Kind.LEDGER_ORPHANED, facts), ids, undecided)
+
+
+def _is_closed(metadata: LedgerMetadata) -> bool:
+    return metadata.state is LedgerState.CLOSED
+
+
+def _is_orphan(one: SeenOrphan) -> bool | None:
+    """Return whether the second look confirms it; None where it could not read what it needs."""
+    again, topic = one.again, one.topic
+    if again is None or topic is None or topic.status is TopicStatus.UNREADABLE or topic.problems:
+        return None
+    if again.status is RecordStatus.GONE:
+        return False
+    if again.stamp is None or one.first.stamp is None:
+        return None
+    is_same = again.stamp.czxid == one.first.stamp.czxid
+    return is_same and not _references(topic, again.ledger_id)
+
+
+def _references(topic: TopicRecord, ledger_id: LedgerId) -> bool:
+    """Return whether a topic names the ledger anywhere, also one it deleted in BookKeeper."""
+    data = {one.ledger_id for one in topic.managed_ledger.ledgers} if topic.managed_ledger else set()
+    cursors = [one.cursor for one in topic.subscriptions if one.cursor is not None]
+    others = {found for one in cursors for found in (one.ledger_id, one.compacted_ledger_id)}
+    return ledger_id in data | others or any(ledger_id == one.position.ledger_id for one in topic.schemas)

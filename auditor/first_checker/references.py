@@ -1,0 +1,235 @@
+"""Ledgers that Pulsar's topics reference: missing, or cut short.
+
+Verified: at two looks a topic referenced the ledger, and the znode of the ledger, read after the
+reference, was missing or ended too early. A broker removes a reference before it deletes the
+ledger, so what was trimmed meanwhile has no reference at the second look. Not verified: who deleted
+or cut the ledger, and what long-term storage holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import EntryId, LedgerId
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
+from auditor.model.reference_facts import USES_SHOWN_MAX, MissingLedgerFacts, TruncatedLedgerFacts, UseFacts
+from auditor.model.topic import DataLedger, Position, Role, TopicName, TopicRecord, TopicStatus, schema_ledgers
+
+
+class Use(NamedTuple):
+    """What a topic uses a ledger for, as read at one look.
+
+    `entries` is how many entries it must have, None if that was not recorded. `is_elsewhere`: a
+    whole copy is in long-term storage. `is_unsure`: a reference without the ledger proves nothing.
+    """
+
+    topic: str
+    role: Role
+    name: str
+    entries: int | None
+    size_bytes: int | None
+    position: Position | None
+    is_elsewhere: bool = False
+    is_unsure: bool = False
+
+    @property
+    def key(self) -> tuple[str, Role, str]:
+        """What stays the same while the topic needs the ledger."""
+        return self.topic, self.role, self.name
+
+    @property
+    def can_be_lost(self) -> bool:
+        """Whether the topic loses something if the ledger is gone."""
+        return not self.is_elsewhere and self.entries != 0
+
+
+@dataclass(frozen=True, slots=True)
+class SeenReference:
+    """A ledger that topics reference, and those topics, at both looks.
+
+    `again` is None where the second look was not taken.
+    """
+
+    ledger_id: LedgerId
+    first: LedgerRecord
+    again: LedgerRecord | None
+    topics: tuple[UsesOfTopic, ...]
+
+
+class UsesOfTopic(NamedTuple):
+    """What one topic uses one ledger for, at both looks.
+
+    `may_miss`: the second look may have missed uses, because it could not read all of the topic.
+    """
+
+    topic: TopicName
+    first: tuple[Use, ...]
+    again: tuple[Use, ...]
+    may_miss: bool
+
+
+class Judged(NamedTuple):
+    """A finding on a referenced ledger, or that it is not known whether there is one."""
+
+    finding: Finding | None = None
+    is_unknown: bool = False
+
+
+NOTHING, UNKNOWN = Judged(), Judged(is_unknown=True)
+
+
+def uses_by_ledger(record: TopicRecord) -> dict[LedgerId, list[Use]]:
+    """Return what a topic uses each ledger for."""
+    found: dict[LedgerId, list[Use]] = {}
+    for ledger_id, use in _uses(record):
+        found.setdefault(ledger_id, []).append(use)
+    return found
+
+
+def pair_uses(first: TopicRecord, again: TopicRecord | None) -> dict[LedgerId, UsesOfTopic]:
+    """Return what a topic uses each ledger for at the first look, with the same at the second.
+
+    `again` is None where the topic was not read again.
+    """
+    later = {} if again is None else uses_by_ledger(again)
+    may_miss = again is None or (bool(again.problems) and again.status is not TopicStatus.MISSING)
+    return {
+        ledger_id: UsesOfTopic(first.topic, tuple(uses), tuple(later.get(ledger_id, ())), may_miss)
+        for ledger_id, uses in uses_by_ledger(first).items()
+    }
+
+
+def _uses(record: TopicRecord) -> Iterator[tuple[LedgerId, Use]]:
+    topic, managed = str(record.topic), record.managed_ledger
+    for ledger in managed.ledgers_with_ends if managed else ():
+        is_newest = managed is not None and managed.ledgers[-1].ledger_id == ledger.ledger_id
+        yield ledger.ledger_id, _use_of_data(topic, ledger, is_newest=is_newest)
+    for subscription in record.subscriptions:
+        cursor = subscription.cursor
+        if cursor is not None and cursor.ledger_id is not None:
+            yield cursor.ledger_id, Use(topic, Role.CURSOR, subscription.name, None, None, cursor.mark_delete)
+        if cursor is not None and cursor.compacted_ledger_id is not None:
+            # While the cursor has a ledger, a newer compacted ledger may be named in it.
+            in_use = cursor.ledger_id is not None
+            use = Use(topic, Role.COMPACTED, subscription.name, None, None, cursor.mark_delete, is_unsure=in_use)
+            yield cursor.compacted_ledger_id, use
+    for ledger_id, schema in schema_ledgers(record).items():
+        assert schema.entries is not None
+        yield ledger_id, Use(topic, Role.SCHEMA, "", schema.entries, None, Position(ledger_id, schema.entries - 1))
+
+
+def _use_of_data(topic: str, ledger: DataLedger, *, is_newest: bool) -> Use:
+    return Use(
+        topic,
+        Role.DATA,
+        "",
+        ledger.entries,
+        ledger.size_bytes,
+        Position(ledger.ledger_id, 0),
+        is_elsewhere=ledger.offloaded or ledger.bookkeeper_deleted,
+        is_unsure=is_newest and ledger.entries is None,
+    )
+
+
+def judge_reference(seen: SeenReference) -> Judged:
+    """Return the finding on a referenced ledger, by both looks."""
+    if seen.first.status is RecordStatus.GONE:
+        return _judge_missing(seen)
+    if _closed_metadata(seen.first) is not None:
+        return _judge_truncated(seen)
+    return NOTHING
+
+
+def last_entry(record: LedgerRecord) -> EntryId | None:
+    """Return where a closed ledger ends; None if it is not closed or does not say."""
+    metadata = _closed_metadata(record)
+    return None if metadata is None else metadata.last_entry_id
+
+
+def _closed_metadata(record: LedgerRecord) -> LedgerMetadata | None:
+    metadata = record.metadata
+    is_closed = metadata is not None and metadata.state is LedgerState.CLOSED and metadata.last_entry_id is not None
+    return metadata if is_closed else None
+
+
+def _judge_missing(seen: SeenReference) -> Judged:
+    uses, is_unsure = _confirmed_uses(seen, lambda use: use.can_be_lost)
+    unsure = [use for use in uses if use.is_unsure]
+    lost = [use for use in uses if not use.is_unsure]
+    if not uses and not is_unsure:
+        return NOTHING
+    if seen.again is None or seen.again.status is not RecordStatus.GONE or not lost:
+        assert lost or unsure or is_unsure
+        return UNKNOWN
+    entries = [use.entries for use in lost if use.role is Role.DATA and use.entries is not None]
+    sizes = [use.size_bytes for use in lost if use.size_bytes is not None]
+    facts = MissingLedgerFacts(
+        topics=len({use.topic for use in lost}),
+        uses=len(lost),
+        some_uses=_first_uses(lost),
+        entries=max(entries, default=None),
+        size_bytes=max(sizes, default=None),
+        apart_ms=seen.again.read_at_ms - seen.first.read_at_ms,
+    )
+    runs = ((0, facts.entries - 1),) if facts.entries else ()
+    return Judged(
+        Finding(
+            Kind.REFERENCED_LEDGER_MISSING,
+            facts,
+            ledger_id=seen.ledger_id,
+            entries=runs,
+            entries_total=facts.entries or 0,
+        )
+    )
+
+
+def _judge_truncated(seen: SeenReference) -> Judged:
+    before = last_entry(seen.first)
+    assert before is not None
+    first_lost = before + 1
+    uses, is_unsure = _confirmed_uses(seen, lambda use: use.can_be_lost and (use.entries or 0) > first_lost)
+    again = None if seen.again is None else _closed_metadata(seen.again)
+    if not uses and not is_unsure:
+        return NOTHING
+    if seen.again is None or again is None or again.last_entry_id != before or not uses:
+        return UNKNOWN
+    entries = max(use.entries or 0 for use in uses)
+    lost = [use._replace(position=Position(seen.ledger_id, first_lost)) if use.role is Role.DATA else use for use in uses]
+    facts = TruncatedLedgerFacts(
+        last_entry_id=before,
+        entries=entries,
+        topics=len({use.topic for use in uses}),
+        uses=len(uses),
+        some_uses=_first_uses(lost),
+        length_bytes=again.length,
+        size_bytes=max((use.size_bytes for use in uses if use.size_bytes is not None), default=None),
+        apart_ms=seen.again.read_at_ms - seen.first.read_at_ms,
+    )
+    lost_range = ((first_lost, entries - 1),)
+    total = entries - first_lost
+    return Judged(Finding(Kind.LEDGER_TRUNCATED, facts, ledger_id=seen.ledger_id, entries=lost_range, entries_total=total))
+
+
+def _first_uses(uses: Iterable[Use]) -> tuple[UseFacts, ...]:
+    ordered = sorted(uses, key=lambda use: use.key)
+    return tuple(UseFacts(use.topic, use.role, use.name, use.position) for use in ordered[:USES_SHOWN_MAX])
+
+
+def _confirmed_uses(seen: SeenReference, loses: Callable[[Use], bool]) -> tuple[list[Use], bool]:
+    """Return the uses that lose something at both looks, as the second has them.
+
+    Also whether a use may be among them that the second look could not read again.
+    """
+    found: list[Use] = []
+    is_unsure = False
+    for topic in seen.topics:
+        later = {use.key: use for use in topic.again}
+        for use in filter(loses, topic.first):
+            if use.key in later:
+                found += filter(loses, [later[use.key]])
+            else:
+                is_unsure = is_unsure or topic.may_miss
+    return found, is_unsure

@@ -1,0 +1,84 @@
+"""The facts of findings on what Pulsar's topics reference: one frozen dataclass a kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from auditor.model.identity import EntryId, LedgerId
+from auditor.model.topic import Position, Role
+
+USES_SHOWN_MAX = 20
+"""Uses of a ledger that a finding names; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class UseFacts:
+    """What a topic needs a ledger for.
+
+    `name` is the subscription of a cursor or of a compaction, "" for other roles. `position` is the
+    first entry that is lost for data, the newest schema in the ledger for a schema, and what
+    ZooKeeper has as the position of the subscription for a cursor.
+    """
+
+    topic: str
+    role: Role
+    name: str
+    position: Position | None
+
+
+@dataclass(frozen=True, slots=True)
+class MissingLedgerFacts:
+    """REFERENCED_LEDGER_MISSING. The ledger had no metadata at two looks, `apart_ms` apart.
+
+    `topics` reference it in `uses` ways at both looks. `entries` and `size_bytes` are what the
+    topic recorded when it closed the ledger, None if nothing was recorded.
+    """
+
+    topics: int
+    uses: int
+    some_uses: tuple[UseFacts, ...]
+    """At most 20, sorted by topic, role and name."""
+    entries: int | None
+    size_bytes: int | None
+    apart_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedLedgerFacts:
+    """LEDGER_TRUNCATED. The metadata was closed at `last_entry_id` at two looks, `apart_ms` apart.
+
+    `topics` record in `uses` ways that the ledger has more entries; `entries` is the most that one
+    records. `length_bytes` is the length that the metadata has, `size_bytes` the recorded one.
+    """
+
+    last_entry_id: EntryId
+    entries: int
+    topics: int
+    uses: int
+    some_uses: tuple[UseFacts, ...]
+    """At most 20, sorted by topic, role and name."""
+    length_bytes: int
+    size_bytes: int | None
+    apart_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanedFacts:
+    """LEDGER_ORPHANED. Ledgers of Pulsar that nothing referenced at two looks.
+
+    Only ledgers of messages and of cursors, older than `orphan_age_ms`, whose topic could be read.
+    """
+
+    ledgers: int
+    some_ledgers: tuple[LedgerId, ...]
+    """The first 20, ascending."""
+    length_bytes: int
+    """The lengths of those that are closed, in sum."""
+    without_length: int
+    """Those that are not closed: their metadata has no length yet."""
+    oldest_age_ms: int
+    orphan_age_ms: int
+    undecided: int
+    """Further ledgers of Pulsar, as old, without a reference that is decoded: something that is not
+    decoded may reference them."""
+    apart_ms: int

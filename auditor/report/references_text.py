@@ -1,0 +1,77 @@
+"""The report's section on Pulsar: what topics reference, and which topics are hit, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from auditor.report.layout import count, of, paint, printable, wrap
+
+TOPICS_SHOWN_MAX = 5
+"""Topics, and namespaces, shown; topics.jsonl has all topics."""
+
+
+def references_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
+    """Yield lines on topics; none where no topics were looked for. Stored runs may lack the fields."""
+    references = summary.get("references")
+    if not references:
+        return
+    yield paint("Topics (Pulsar)", "bold", color)
+    yield from wrap(_read_words(references), width, "  ")
+    for sentence in (*_lost_words(references), *_orphan_words(references)):
+        yield from wrap(sentence, width, "  ")
+    worst = summary.get("topics_worst") or {}
+    if summary.get("topics_hit"):
+        yield from wrap(_hit_words(int(summary["topics_hit"]), worst), width, "  ")
+        yield from _worst(worst, width)
+    yield ""
+
+
+def _read_words(references: Mapping[str, Any]) -> str:
+    parts = [of(references["topics"], "topic"), of(references["cursors"], "cursor"), of(references["schemas"], "schema")]
+    told = f"{', '.join(parts)} were read; they reference {of(references['ledgers_referenced'], 'ledger')}"
+    unread = int(references["unreadable"])
+    return f"{told}; of {of(unread, 'topic')} something could not be read" if unread else told
+
+
+def _lost_words(references: Mapping[str, Any]) -> Iterator[str]:
+    missing, cut, unknown = (int(references.get(name) or 0) for name in ("missing", "truncated", "unknown"))
+    if missing or cut:
+        ends = "1 ends before what its topic" if cut == 1 else f"{count(cut)} end before what their topics"
+        yield f"{of(missing, 'referenced ledger has', 'referenced ledgers have')} no metadata, and {ends} recorded"
+    if unknown:
+        yield f"of {of(unknown, 'referenced ledger')} it is not known whether {'it is' if unknown == 1 else 'they are'} lost"
+
+
+def _orphan_words(references: Mapping[str, Any]) -> Iterator[str]:
+    orphaned, undecided = int(references["orphaned"]), int(references.get("orphaned_unknown") or 0)
+    if orphaned:
+        yield f"{of(orphaned, 'old ledger is', 'old ledgers are')} referenced by no topic (orphans)"
+    if undecided:
+        beside = " more" if orphaned else ""
+        yield f"{count(undecided)}{beside} without a known reference may be needed by something that is not decoded"
+
+
+def _hit_words(hit: int, worst: Mapping[str, Any]) -> str:
+    lost, blocked = int(worst.get("with_loss") or 0), int(worst.get("subscriptions_blocked") or 0)
+    possibly = int(worst.get("subscriptions_possibly_blocked") or 0)
+    namespaces = of(int(worst.get("namespaces") or 0), "namespace")
+    told = f"{of(hit, 'topic is', 'topics are')} hit, in {namespaces}: {count(lost)} with a loss"
+    return f"{told}, {_blocked_words(blocked, possibly)}; worst first:"
+
+
+def _blocked_words(blocked: int, possibly: int) -> str:
+    return f"{of(blocked, 'subscription')} blocked and {count(possibly)} possibly"
+
+
+def _worst(worst: Mapping[str, Any], width: int) -> Iterator[str]:
+    topics = worst.get("worst_topics") or []
+    for one in topics[:TOPICS_SHOWN_MAX]:
+        loss = "a loss" if one["has_loss"] else "no loss of entries"
+        blocked = _blocked_words(int(one["subscriptions_blocked"]), int(one["subscriptions_possibly_blocked"]))
+        ledgers = f"{of(int(one['ledgers']), 'ledger')} ({', '.join(one['kinds'])})"
+        yield from wrap(f"{printable(one['topic'], 300)}: {loss}, {ledgers}, {blocked}", width, "    ", hang="  ")
+    namespaces = worst.get("worst_namespaces") or []
+    if int(worst.get("namespaces") or 0) > 1:
+        named = (f"{printable(one['namespace'], 200)} {count(one['topics'])}" for one in namespaces[:TOPICS_SHOWN_MAX])
+        yield from wrap(f"by namespace: {', '.join(named)}", width, "    ", hang="  ")

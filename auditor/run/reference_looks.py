@@ -1,0 +1,182 @@
+"""Looking at what Pulsar's topics reference: before the ledgers are listed, and again at the end of the run.
+
+A broker creates a ledger before it references it, and removes the reference before it deletes the ledger. So at each look the
+references are read first and the ledgers after them, each after a sync. What was seen is written to evidence/references and
+evidence/referenced_ledgers; `summary.reference_findings` concludes from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from auditor.clock import now_ms
+from auditor.errors import StoreUnavailable
+from auditor.evidence.journal import PROBLEMS, StageResult
+from auditor.evidence.reference_rows import listing_problem_row, reference_rows
+from auditor.evidence.rows import ledger_row, table
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import LEDGERS, REFERENCES
+from auditor.first_checker.orphans import can_decide, topic_named_by
+from auditor.model.evidence import Terms
+from auditor.model.identity import LedgerId
+from auditor.model.ledger import LedgerRecord
+from auditor.model.topic import TopicName
+from auditor.spark.stages import Stages
+from auditor.stop import StopRequest
+from auditor.summary.reference_tables import (
+    AGAIN,
+    FIRST,
+    LEDGERS_WHERE,
+    WHERE,
+    known_topics,
+    records_at,
+    suspect_ids,
+    topics_naming,
+    unlisted_ids,
+    unreferenced_ledgers,
+    were_references_read,
+)
+from auditor.zookeeper.metadata_store import MetadataStore
+from auditor.zookeeper.session import ReadCounts
+from auditor.zookeeper.topics import TopicsAddress, TopicStore
+
+TOPICS_IN_PROCESS_MAX = 2_000
+"""Topics that this process reads itself: it takes less time than a Spark job, which costs a second or two."""
+ROWS_AT_ONCE = 10_000
+"""Topics, or ledgers, read between two files of a table. Memory holds their rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class PulsarTopics:
+    """Where a run reads topics. `store` is None if they cannot be read: `problem` says why."""
+
+    store: TopicStore | None
+    address: TopicsAddress | None
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class ReferenceLooks:
+    """The looks of one run at references. `pulsar` is None where there is no Pulsar, or only named ledgers are audited.
+
+    `on_spark` returns the stages that Spark does. Its first call may start Spark.
+    """
+
+    pulsar: PulsarTopics | None
+    store: MetadataStore
+    run: Place
+    terms: Terms
+    on_spark: Callable[[], Stages]
+    stop: StopRequest
+
+    def record_first(self) -> StageResult | None:
+        """Read all topics -> evidence/references. Writes nothing where there is no Pulsar. Never raises StoreUnavailable."""
+        if self.pulsar is None:
+            return None
+        names, problems = self._list_topics(self.pulsar)
+        rows = [listing_problem_row(FIRST, now_ms(), problem) for problem in problems]
+        self.run.write_table(WHERE, table(REFERENCES, rows), f"look-{FIRST}-listing")
+        self._read_topics(FIRST, names)
+        return {PROBLEMS: problems}
+
+    def read_unlisted(self) -> None:
+        """Read the referenced ledgers that the listing did not name -> evidence/referenced_ledgers. Raises StoreUnavailable."""
+        if were_references_read(self.run):
+            self._read_ledgers(FIRST, unlisted_ids(self.run).tolist())
+
+    def look_again(self, delay_ms: int, wait: Callable[[float], None]) -> StageResult | None:
+        """Read the suspects and their topics again, `delay_ms` after the first look at the earliest.
+
+        Suspects are ledgers that are missing or cut short, and those that no topic references. Returns a problem where that
+        failed: what was not read twice is unknown.
+        """
+        if not were_references_read(self.run):
+            return None
+        suspects, orphans = suspect_ids(self.run), self._orphans()
+        if not len(suspects) and not orphans:
+            return None
+        first = [*records_at(self.run, FIRST, suspects).values(), *orphans]
+        wait(max(0, max(record.read_at_ms for record in first) + delay_ms - now_ms()) / 1000)
+        named = {topic_named_by(one.metadata) for one in orphans if one.metadata is not None}
+        topics = {*topics_naming(self.run, suspects), *filter(None, named)}
+        try:
+            if self.pulsar is None or self.pulsar.store is None:
+                raise StoreUnavailable(self.pulsar.problem if self.pulsar else "no Pulsar topics were found any more")
+            with _Counted(self.pulsar.store, self.store.counts):
+                self.pulsar.store.sync()
+            self._read_topics(AGAIN, sorted(topics))
+            self._read_ledgers(AGAIN, np.union1d(suspects, [one.ledger_id for one in orphans]).tolist())
+        except StoreUnavailable as error:
+            return {PROBLEMS: [f"what Pulsar's topics reference could not be read again: {error}"]}
+        return None
+
+    def _orphans(self) -> list[LedgerRecord]:
+        """The ledgers without a reference that a second look may show to be orphans."""
+        known = known_topics(self.run)
+        return [one for one in unreferenced_ledgers(self.run, self.terms) if can_decide(one, known)]
+
+    def _list_topics(self, pulsar: PulsarTopics) -> tuple[list[TopicName], list[str]]:
+        """List all topics. Return also why some could not be listed."""
+        if pulsar.store is None:
+            return [], [pulsar.problem]
+        names: list[TopicName] = []
+        problems = []
+        with _Counted(pulsar.store, self.store.counts):
+            try:
+                pulsar.store.sync()
+                namespaces = pulsar.store.namespaces()
+            except StoreUnavailable as error:
+                return [], [f"Pulsar's topics could not be listed: {error}"]
+            for namespace in namespaces:
+                self.stop.check()
+                try:
+                    names += pulsar.store.topics_in([namespace])
+                except StoreUnavailable as error:
+                    problems.append(f"the topics of a namespace could not be listed: {error}")
+        return list(dict.fromkeys(names)), problems  # two znodes may be the name of one topic
+
+    def _read_topics(self, look: int, names: Sequence[TopicName]) -> None:
+        """Read topics in this process, or in Spark tasks where they are many."""
+        assert self.pulsar is not None
+        if self.pulsar.store is None or self.pulsar.address is None:
+            return
+        if len(names) > TOPICS_IN_PROCESS_MAX:
+            self.on_spark().read_topics(look, names, self.pulsar.address)
+            return
+        with _Counted(self.pulsar.store, self.store.counts):
+            records = self.pulsar.store.read(names, now_ms)
+            rows = [row for record in records for row in reference_rows(record, look)]
+        self.run.write_table(WHERE, table(REFERENCES, rows), f"look-{look}")
+
+    def _read_ledgers(self, look: int, ids: Sequence[LedgerId]) -> None:
+        """Read ledgers after a sync. An empty table says that there was none to read."""
+        self.run.write_table(LEDGERS_WHERE, table(LEDGERS, []), f"look-{look}-none")
+        if ids:
+            self.store.sync()
+        for number, portion in enumerate(_portions(ids)):
+            self.stop.check()
+            records = self.store.read_ledgers(portion, look, now_ms, with_marks=False)
+            rows: pa.RecordBatch = table(LEDGERS, map(ledger_row, records))
+            self.run.write_table(LEDGERS_WHERE, rows, f"look-{look}-{number}")
+
+
+def _portions(ids: Sequence[LedgerId]) -> Iterable[Sequence[LedgerId]]:
+    return (ids[start : start + ROWS_AT_ONCE] for start in range(0, len(ids), ROWS_AT_ONCE))
+
+
+class _Counted:
+    """Adds what a store of topics reads inside `with` to the counts of the run."""
+
+    def __init__(self, topics: TopicStore, counts: ReadCounts) -> None:
+        self._topics, self._counts = topics, counts
+
+    def __enter__(self) -> None:
+        self._before = (self._topics.counts.reads, self._topics.counts.reads_ok)
+
+    def __exit__(self, *_: object) -> None:
+        now, (reads, reads_ok) = self._topics.counts, self._before
+        self._counts.add(ReadCounts(reads=now.reads - reads, reads_ok=now.reads_ok - reads_ok))

@@ -1,0 +1,214 @@
+"""Judges what Pulsar's topics reference: the findings, what is unknown, and the counts of references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from auditor.evidence.reference_rows import RowOf, TopicLook
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import REFERENCES
+from auditor.first_checker.orphans import Orphans, SeenOrphan, can_decide, judge_orphans, topic_named_by
+from auditor.first_checker.references import Judged, SeenReference, UsesOfTopic, judge_reference, pair_uses
+from auditor.model.evidence import Look
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import LedgerId
+from auditor.model.ledger import LedgerRecord
+from auditor.model.reference_facts import MissingLedgerFacts, TruncatedLedgerFacts
+from auditor.model.topic import TopicName, TopicRecord, TopicStatus
+from auditor.second_checker.finding_comparison import Difference
+from auditor.summary.about import About
+from auditor.summary.reference_check import orphans_agreed, references_agreed
+from auditor.summary.reference_tables import (
+    AGAIN,
+    AT_FIRST,
+    FIRST,
+    WHERE,
+    known_topics,
+    looks_at,
+    records_at,
+    referenced_ids,
+    suspect_ids,
+    topics_naming,
+    unreferenced_ledgers,
+    were_references_read,
+)
+from auditor.witness.finding_lines import ClusterLook, cluster_testimony, finding_line, reference_testimony
+from auditor.witness.owner import owner_by_use, owner_of
+
+Json = dict[str, Any]
+Looks = Mapping[TopicName, Mapping[int, TopicRecord]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceFindings:
+    """What the references show.
+
+    `findings` are lines. `counts` is the field `references` of the summary, None where no topics
+    were looked for. `withheld` says in sentences what is unknown; `is_complete` whether everything
+    about losses is known. `orphaned` are the ledgers of the finding on orphans, ascending.
+    """
+
+    findings: tuple[str, ...] = ()
+    withheld: tuple[str, ...] = ()
+    counts: Json | None = None
+    is_complete: bool = True
+    orphaned: tuple[LedgerId, ...] = ()
+    differ: tuple[Difference, ...] = ()
+
+
+@dataclass(slots=True)
+class _Judgement:
+    """The judged references of a run, before the second checker."""
+
+    findings: list[Finding] = field(default_factory=list)
+    seen: dict[LedgerId, SeenReference] = field(default_factory=dict)
+    unknown: list[LedgerId] = field(default_factory=list)
+
+
+def reference_findings(run: Place, about: About) -> ReferenceFindings:
+    """Return what evidence/references shows; nothing if the run did not look for topics."""
+    if not were_references_read(run):
+        return ReferenceFindings()
+    judged = _judge_references(run)
+    agreed = references_agreed(run, judged.findings)
+    orphans = _judge_orphans(run, about)
+    cluster = orphans_agreed(run, about, orphans.finding)
+    lines = [_line(one, judged.seen[one.ledger_id], about) for one in agreed.findings if one.ledger_id is not None]
+    lines += [_cluster_line(run, finding, orphans, about) for finding in cluster.findings]
+    kept = orphans if cluster.findings else orphans._replace(ledger_ids=())
+    unreadable = _unreadable(run)
+    return ReferenceFindings(
+        findings=tuple(lines),
+        withheld=tuple(_withheld(judged.unknown, unreadable, kept.undecided)),
+        counts=_counts(run, agreed.findings, judged.unknown, unreadable, kept),
+        is_complete=not judged.unknown and not unreadable,
+        orphaned=kept.ledger_ids,
+        differ=(*agreed.differ, *cluster.differ),
+    )
+
+
+def _judge_references(run: Place) -> _Judgement:
+    ids = suspect_ids(run)
+    first, again = records_at(run, FIRST, ids), records_at(run, AGAIN, ids)
+    looks = _by_topic(looks_at(run, topics_naming(run, ids)))
+    naming: dict[LedgerId, list[UsesOfTopic]] = {}
+    wanted = set(ids.tolist())
+    for topic in sorted(looks):
+        pairs = pair_uses(looks[topic][FIRST], looks[topic].get(AGAIN))
+        for ledger_id in pairs.keys() & wanted:
+            naming.setdefault(ledger_id, []).append(pairs[ledger_id])
+    judgement = _Judgement()
+    for ledger_id in ids.tolist():
+        seen = SeenReference(ledger_id, first[ledger_id], again.get(ledger_id), tuple(naming.get(ledger_id, ())))
+        _add(judgement, seen, judge_reference(seen))
+    return judgement
+
+
+def _add(judgement: _Judgement, seen: SeenReference, judged: Judged) -> None:
+    judgement.seen[seen.ledger_id] = seen
+    judgement.findings += [judged.finding] if judged.finding else []
+    judgement.unknown += [seen.ledger_id] if judged.is_unknown else []
+
+
+def _by_topic(looks: Iterable[TopicLook]) -> dict[TopicName, dict[int, TopicRecord]]:
+    found: dict[TopicName, dict[int, TopicRecord]] = {}
+    for look, record in looks:
+        found.setdefault(record.topic, {})[look] = record
+    return found
+
+
+def _judge_orphans(run: Place, about: About) -> Orphans:
+    known = known_topics(run)
+    candidates = list(unreferenced_ledgers(run, about.terms))
+    decided = [one for one in candidates if can_decide(one, known)]
+    ids = np.array([one.ledger_id for one in decided], np.int64)
+    again = records_at(run, AGAIN, ids)
+    named = {one.ledger_id: topic_named_by(one.metadata) for one in decided if one.metadata is not None}
+    looks = _by_topic(looks_at(run, filter(None, named.values())))
+    seen = (SeenOrphan(one, again.get(one.ledger_id), _at_second(looks, named.get(one.ledger_id))) for one in candidates)
+    return judge_orphans(seen, known, about.terms.judged_at_ms, about.terms.orphan_age_ms)
+
+
+def _at_second(looks: Looks, topic: TopicName | None) -> TopicRecord | None:
+    return None if topic is None else looks.get(topic, {}).get(AGAIN)
+
+
+def _line(finding: Finding, seen: SeenReference, about: About) -> str:
+    metadata = next((one.metadata for one in (seen.again, seen.first) if one is not None and one.metadata), None)
+    assert isinstance(finding.facts, MissingLedgerFacts | TruncatedLedgerFacts), finding
+    use = finding.facts.some_uses[0]
+    topic = next(one.topic for one in seen.topics if str(one.topic) == use.topic)
+    named = owner_by_use(topic, use.role, use.name)
+    looks = [Look(one) for one in (seen.first, seen.again) if one is not None]
+    return finding_line(reference_testimony(finding, looks, about.facts, owner_of(metadata) or named))
+
+
+def _cluster_line(run: Place, finding: Finding, orphans: Orphans, about: About) -> str:
+    ids = np.array(orphans.ledger_ids, np.int64)
+    said = f"{len(ids)} unreferenced"
+    times = (max(_times(records_at(run, FIRST, ids).values())), min(_times(records_at(run, AGAIN, ids).values())))
+    looks = [ClusterLook(at_ms, "references", said) for at_ms in times]
+    return finding_line(cluster_testimony(finding, looks, about.facts))
+
+
+def _times(records: Iterable[LedgerRecord]) -> list[int]:
+    return [record.read_at_ms for record in records]
+
+
+def _unreadable(run: Place) -> list[str | None]:
+    """Return the topics of which something could not be read at either look; None: some were not listed."""
+    problems = pc.field("row") == RowOf.PROBLEM.value
+    topics: list[str | None] = pc.unique(run.read_table(WHERE, REFERENCES, problems, ["topic"])["topic"]).to_pylist()
+    return topics
+
+
+def _counts(
+    run: Place, findings: Sequence[Finding], unknown: Sequence[LedgerId], unreadable: Sequence[str | None], orphans: Orphans
+) -> Json:
+    rows = run.read_table(WHERE, REFERENCES, AT_FIRST, ["row", "status", "position"])
+    found = (pc.field("row") == RowOf.TOPIC.value) & (pc.field("status") == TopicStatus.FOUND.value)
+    schemas = rows.filter(pc.field("row") == RowOf.SCHEMA.value)["position"]
+    return {
+        "topics": rows.filter(found).num_rows,
+        "cursors": rows.filter(pc.field("row") == RowOf.CURSOR.value).num_rows,
+        "schemas": len({(one["ledger_id"], one["entry_id"]) for one in schemas.to_pylist()}),
+        "ledgers_referenced": len(referenced_ids(run)),
+        "missing": sum(one.kind is Kind.REFERENCED_LEDGER_MISSING for one in findings),
+        "truncated": sum(one.kind is Kind.LEDGER_TRUNCATED for one in findings),
+        "orphaned": len(orphans.ledger_ids),
+        "unreadable": len(unreadable),
+        "unknown": len(unknown),
+        "orphaned_unknown": orphans.undecided,
+    }
+
+
+_NAMED_MAX = 5
+"""Topics or ledgers named in a sentence."""
+
+
+def _withheld(unknown: Sequence[LedgerId], unreadable: Sequence[str | None], undecided: int) -> Iterable[str]:
+    topics = sorted(one for one in unreadable if one is not None)
+    if topics:
+        some = ", ".join(topics[:_NAMED_MAX])
+        yield (
+            f"reference_unreadable: of {len(topics)} topics something could not be read or decoded (such as {some}): what they "
+            "reference is not known in full, and nothing is said of orphans in their namespaces"
+        )
+    if None in unreadable:
+        yield "reference_unreadable: not all of Pulsar's topics could be listed: nothing is said of orphans"
+    if unknown:
+        some = ", ".join(map(str, unknown[:_NAMED_MAX]))
+        yield (
+            f"{len(unknown)} ledgers that topics reference (such as {some}) were missing or cut short at the first look, and "
+            "the second look did not show whether they are lost"
+        )
+    if undecided:
+        yield (
+            f"{undecided} ledgers of Pulsar without a known reference are not called orphans: something that is not decoded, "
+            "could not be read, or belongs to another Pulsar may reference them"
+        )

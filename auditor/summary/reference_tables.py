@@ -1,0 +1,159 @@
+"""Reads from the evidence what topics reference, and which ledgers need a second look for it.
+
+Works on whole columns: a cluster may have millions of references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.gathered import ledger_records
+from auditor.evidence.reference_rows import RowOf, TopicLook, topic_looks, topic_of
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import LEDGERS, LISTING, REFERENCES
+from auditor.first_checker.orphans import KnownTopics, is_old, is_pulsars
+from auditor.model.evidence import Terms
+from auditor.model.ledger import LedgerRecord, LedgerState, RecordStatus
+from auditor.model.topic import TopicName
+from auditor.summary.last_words import Ids
+
+WHERE, LEDGERS_WHERE = "evidence/references", "evidence/referenced_ledgers"
+"""What topics reference, and ledgers that were read for it, both at the looks FIRST and AGAIN."""
+FIRST, AGAIN = 1, 2
+LEDGERS_AT_ONCE = 50_000
+"""Ledgers whose metadata is in memory at a time."""
+
+AT_FIRST = pc.field("look") == FIRST
+_HAS_LEDGER = pc.is_valid(pc.field("ledger_id"))
+_IN_BOOKKEEPER = ~pc.field("bookkeeper_deleted").isin([True])
+_ELSEWHERE = pc.field("offloaded").isin([True]) | pc.field("bookkeeper_deleted").isin([True])
+
+
+def were_references_read(run: Place) -> bool:
+    """Return whether the run looked for topics, whether or not it found any."""
+    return run.has_table(WHERE)
+
+
+def referenced_ids(run: Place) -> Ids:
+    """Return the ledgers that topics referenced in BookKeeper at the first look, ascending."""
+    return _unique(run.read_table(WHERE, REFERENCES, AT_FIRST & _HAS_LEDGER & _IN_BOOKKEEPER, ["ledger_id"])["ledger_id"])
+
+
+def unlisted_ids(run: Place) -> Ids:
+    """Return the referenced ledgers that the listing did not name, ascending."""
+    return np.setdiff1d(referenced_ids(run), run.read_table("evidence/listing", LISTING)["ledger_id"].to_numpy())
+
+
+def suspect_ids(run: Place) -> Ids:
+    """Return the referenced ledgers that the first look found missing or cut short, ascending.
+
+    Costs a scan of four columns of the ledgers.
+    """
+    referenced, (ids, entries) = referenced_ids(run), _recorded_entries(run)
+    found = [np.empty(0, np.int64)]
+    for batch in _first_ledgers(run, ["ledger_id", "look", "status", "state", "last_entry_id"]):
+        gone = batch.filter(pc.equal(batch["status"], RecordStatus.GONE.value))["ledger_id"].to_numpy()
+        found.append(np.intersect1d(gone, referenced))
+        closed = pc.and_(pc.equal(batch["state"], LedgerState.CLOSED.value), pc.is_valid(batch["last_entry_id"]))
+        batch = batch.filter(closed)
+        mine, ends = batch["ledger_id"].to_numpy(), batch["last_entry_id"].to_numpy()
+        at = np.minimum(np.searchsorted(ids, mine), max(0, len(ids) - 1))
+        if len(ids):
+            found.append(mine[(ids[at] == mine) & (ends + 1 < entries[at])])
+    return np.unique(np.concatenate(found))
+
+
+def _recorded_entries(run: Place) -> tuple[Ids, Ids]:
+    """Return the ledgers of which topics recorded how many entries they have, and the most of each.
+
+    Ledgers with a whole copy in long-term storage are left out.
+    """
+    columns = ["row", "ledger_id", "entries", "position"]
+    rows = run.read_table(WHERE, REFERENCES, AT_FIRST & ~_ELSEWHERE, columns)
+    data = rows.filter((pc.field("row") == RowOf.DATA.value) & pc.is_valid(pc.field("entries")))
+    ends = rows.filter(pc.field("row").isin([RowOf.SCHEMA.value, RowOf.TOPIC.value]) & pc.is_valid(pc.field("position")))
+    ids = np.concatenate([_int64(data["ledger_id"]), _int64(pc.struct_field(ends["position"], "ledger_id"))])
+    entries = np.concatenate([_int64(data["entries"]), _int64(pc.struct_field(ends["position"], "entry_id")) + 1])
+    order = np.lexsort((entries, ids))
+    ids, entries = ids[order], entries[order]
+    is_most = np.append(ids[1:] != ids[:-1], True)[: len(ids)]
+    return ids[is_most], entries[is_most]
+
+
+def unreferenced_ledgers(run: Place, terms: Terms) -> Iterator[LedgerRecord]:
+    """Yield the ledgers of Pulsar that no topic references and that are old enough for orphans.
+
+    Costs a scan of the custom metadata of all ledgers. A ledger that a topic deleted in BookKeeper
+    on purpose counts as referenced.
+    """
+    named = _unique(run.read_table(WHERE, REFERENCES, AT_FIRST & _HAS_LEDGER, ["ledger_id"])["ledger_id"])
+    found = [np.empty(0, np.int64)]
+    for batch in run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "look", "custom_metadata"]):
+        has_custom = pc.greater(pc.fill_null(pc.list_value_length(batch["custom_metadata"]), 0), 0)
+        kept = batch.filter(pc.and_(pc.equal(batch["look"], FIRST), has_custom))
+        found.append(np.setdiff1d(kept["ledger_id"].to_numpy(), named))
+    ids = np.unique(np.concatenate(found))
+    for start in range(0, len(ids), LEDGERS_AT_ONCE):
+        portion = pc.field("ledger_id").isin(pa.array(ids[start : start + LEDGERS_AT_ONCE]))
+        for record in _sorted_records(run.read_table("evidence/ledgers", LEDGERS, AT_FIRST & portion)):
+            if is_pulsars(record.metadata) and is_old(record, terms.judged_at_ms, terms.orphan_age_ms):
+                yield record
+
+
+def records_at(run: Place, look: int, ids: Ids) -> dict[int, LedgerRecord]:
+    """Return these ledgers as one look read them. The first look is also that of the run."""
+    mine = (pc.field("look") == look) & pc.field("ledger_id").isin(pa.array(ids, pa.int64()))
+    names = (LEDGERS_WHERE, "evidence/ledgers") if look == FIRST else (LEDGERS_WHERE,)
+    tables = [run.read_table(name, LEDGERS, mine) for name in names if run.has_table(name)]
+    return {record.ledger_id: record for rows in tables for record in ledger_records(rows)}
+
+
+def topics_naming(run: Place, ids: Ids) -> list[TopicName]:
+    """Return the topics that name one of these ledgers at the first look, sorted."""
+    mine = AT_FIRST & pc.field("ledger_id").isin(pa.array(ids, pa.int64()))
+    rows = run.read_table(WHERE, REFERENCES, mine, ["namespace", "topic"]).to_pylist()
+    return sorted({topic_of(row["namespace"], row["topic"]) for row in rows})
+
+
+def looks_at(run: Place, topics: Iterable[TopicName]) -> list[TopicLook]:
+    """Return what was read of these topics, at each look."""
+    names = pa.array(sorted({str(topic) for topic in topics}), pa.string())
+    return topic_looks(run.read_table(WHERE, REFERENCES, pc.field("topic").isin(names)))
+
+
+def known_topics(run: Place) -> KnownTopics:
+    """Return which namespaces were read at the first look, and of which something was not."""
+    columns = ["namespace", "topic", "row"]
+    rows = run.read_table(WHERE, REFERENCES, AT_FIRST & pc.field("row").isin([RowOf.TOPIC.value, RowOf.PROBLEM.value]), columns)
+    problems = rows.filter(pc.field("row") == RowOf.PROBLEM.value)["namespace"]
+    known = rows.filter(pc.field("row") == RowOf.TOPIC.value)["namespace"]
+    return KnownTopics(_namespaces(known), _namespaces(problems.drop_null()), problems.null_count > 0)
+
+
+def _namespaces(column: pa.ChunkedArray) -> frozenset[tuple[str, ...]]:
+    return frozenset(topic_of(one, "")[:-1] for one in pc.unique(column).to_pylist())
+
+
+def _first_ledgers(run: Place, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    for name in ("evidence/ledgers", LEDGERS_WHERE):
+        if run.has_table(name):
+            for batch in run.stream(name, LEDGERS, columns):
+                yield batch.filter(pc.equal(batch["look"], FIRST))
+
+
+def _sorted_records(rows: pa.Table) -> list[LedgerRecord]:
+    return ledger_records(rows.sort_by("ledger_id"))
+
+
+def _unique(column: pa.ChunkedArray) -> Ids:
+    return np.unique(_int64(column))
+
+
+def _int64(column: Any) -> Ids:
+    values: Ids = column.to_numpy()
+    return values.astype(np.int64)

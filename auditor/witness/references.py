@@ -1,0 +1,91 @@
+"""Witnesses of the reference family: which topics need the ledger, and what two looks saw of it."""
+
+from __future__ import annotations
+
+from auditor.model.finding import Finding, Kind
+from auditor.model.reference_facts import MissingLedgerFacts, OrphanedFacts, TruncatedLedgerFacts, UseFacts
+from auditor.model.topic import Role
+from auditor.witness.phrases import name_some, span
+from auditor.witness.sentences import TellOther
+
+_USES_TOLD = 3
+"""Uses in a sentence; the facts have more."""
+_ROLES = {
+    Role.DATA: "for its messages",
+    Role.SCHEMA: "for its schemas",
+    Role.CURSOR: "for the cursor of subscription",
+    Role.COMPACTED: "for its compacted messages, by subscription",
+}
+
+
+def _use_words(use: UseFacts) -> str:
+    name = f" {use.name}" if use.name else ""
+    return f"{use.topic} {_ROLES[use.role]}{name}"
+
+
+def _uses_words(some: tuple[UseFacts, ...], total: int) -> str:
+    told = "; ".join(map(_use_words, some[:_USES_TOLD]))
+    more = total - min(len(some), _USES_TOLD)
+    return f"{told}; and {more} more" if more else told
+
+
+def _missing_sentences(finding: Finding, facts: MissingLedgerFacts) -> str:
+    held = ""
+    if facts.entries is not None:
+        size = "" if facts.size_bytes is None else f" ({facts.size_bytes} bytes)"
+        held = f" The topic recorded {facts.entries} entries in it{size}."
+    elif any(use.role is Role.DATA for use in facts.some_uses):
+        held = " How many entries it had was not recorded."
+    cursors = [use for use in facts.some_uses if use.role is Role.CURSOR]
+    falls_back = ""
+    if cursors and cursors[0].position is not None:
+        falls_back = f" ZooKeeper has position {cursors[0].position} for subscription {cursors[0].name}."
+    return (
+        f"Ledger {finding.ledger_id} is referenced by {_uses_words(facts.some_uses, facts.uses)}. It has no metadata "
+        f"(NONODE after a sync): BookKeeper does not know it. Both were so at two looks, {span(facts.apart_ms)} apart; each "
+        f"time the reference was read first.{held}{falls_back}"
+    )
+
+
+def _truncated_sentences(finding: Finding, facts: TruncatedLedgerFacts) -> str:
+    end = f"ends at entry {facts.last_entry_id}" if facts.last_entry_id >= 0 else "says that it has no entry"
+    cut = facts.entries - 1 - facts.last_entry_id
+    cut_off = "1 entry is" if cut == 1 else f"{cut} entries are"
+    sizes = ""
+    if facts.size_bytes is not None:
+        sizes = f" The recorded size is {facts.size_bytes} bytes, the length in the metadata {facts.length_bytes}."
+    return (
+        f"Ledger {finding.ledger_id} is referenced by {_uses_words(facts.some_uses, facts.uses)}. By that record it has at "
+        f"least {facts.entries} entries. Its metadata is CLOSED and {end}: {cut_off} cut off. Both were so at two looks, "
+        f"{span(facts.apart_ms)} apart.{sizes}"
+    )
+
+
+def _orphaned_sentences(_finding: Finding, facts: OrphanedFacts) -> str:
+    one = facts.ledgers == 1
+    which = f"Ledger {facts.some_ledgers[0]} was" if one else f"{facts.ledgers} ledgers ({_ids(facts)}) were"
+    it, names = ("it", "it names") if one else ("them", "they name")
+    closed = facts.ledgers - facts.without_length
+    held = f" Closed among them: {closed}, with {facts.length_bytes} bytes before replication." if closed else ""
+    rest = (
+        f" {facts.undecided} more ledgers of Pulsar have no known reference; it is not known whether something needs them."
+        if facts.undecided
+        else ""
+    )
+    return (
+        f"{which} written by Pulsar more than {span(facts.orphan_age_ms)} ago, and no topic referenced {it}, nor did the topic "
+        f"that {names} when it was read again. The looks were {span(facts.apart_ms)} apart; the oldest ledger is "
+        f"{span(facts.oldest_age_ms)} old.{held}{rest} If another Pulsar with the same namespaces shares these bookies, the "
+        "ledgers may be its own."
+    )
+
+
+def _ids(facts: OrphanedFacts) -> str:
+    return name_some(facts.some_ledgers, facts.ledgers)
+
+
+TELL: dict[Kind, TellOther] = {
+    Kind.REFERENCED_LEDGER_MISSING: _missing_sentences,
+    Kind.LEDGER_TRUNCATED: _truncated_sentences,
+    Kind.LEDGER_ORPHANED: _orphaned_sentences,
+}

@@ -1,0 +1,205 @@
+"""Looking at what topics reference, against a real ZooKeeper: what happens meanwhile accuses nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+from support.topics import closed, put_topic
+
+from auditor.clock import now_ms
+from auditor.config.limits import ZooKeeperLimits
+from auditor.evidence.rows import ledger_row, table
+from auditor.evidence.run_directory import Place, place
+from auditor.evidence.schemas import LEDGERS, LISTING, READ_COUNTS
+from auditor.model.evidence import Terms
+from auditor.model.topic import TopicName
+from auditor.run.reference_looks import PulsarTopics, ReferenceLooks
+from auditor.sandbox.cluster import SandboxCluster
+from auditor.sandbox.telling import with_owner
+from auditor.spark.stages import Stages
+from auditor.spark.topic_reading import NAMES, reader
+from auditor.stop import StopRequest
+from auditor.summary.about import About
+from auditor.summary.reference_findings import ReferenceFindings, reference_findings
+from auditor.wire.service_uri import parse
+from auditor.wire.topic_paths import parse_topic, topic_path
+from auditor.zookeeper.metadata_store import open_store
+from auditor.zookeeper.topics import TopicsAddress, open_topics
+
+DELAY_MS = 60_000
+TEXT = "e1 w1 a1 0:[b1] closed 9"
+LIMITS = ZooKeeperLimits()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    """Ledgers 1 to 4; topic t references 1, 2 (which recorded more entries) and 70, which is not there."""
+    with SandboxCluster(tmp_path_factory.mktemp("cluster"), bookies=1, named=True) as made:
+        for ledger_id in (1, 2):
+            made.add_ledger(ledger_id, made.ledger(TEXT))
+        made.add_ledger(3, replace(with_owner(made.ledger(TEXT), "t"), ctime_ms=1))
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def references(cluster: SandboxCluster) -> None:
+    put_topic(cluster.set_raw, "public/default/t", [closed(1), closed(2, 12), closed(70)])
+
+
+class Scene:
+    """One run's looks at references: `first()`, then `again()`, and what they show."""
+
+    def __init__(self, cluster: SandboxCluster, run: Place) -> None:
+        uri = parse(cluster.metadata_service_uri)
+        self.store, self.run = open_store(uri, LIMITS), run
+        self.topics = open_topics(uri, ("",), LIMITS)
+        self.address = TopicsAddress(uri, "", LIMITS)
+        terms = Terms(now_ms(), 1_000, 16, 5, orphan_age_ms=3_600_000)
+        facts = self.store.cluster_facts()
+        self.about = About("20260101T030000Z-000001", "2026-01-01T03:00:00Z", facts, terms, "warning", False)
+        pulsar = PulsarTopics(self.topics, self.address)
+        self.looks = ReferenceLooks(pulsar, self.store, run, terms, cast(Stages, None), StopRequest())
+        self.waits_s: list[float] = []
+
+    def first(self, listed: tuple[int, ...] = (1, 2, 3)) -> None:
+        """The references, the listing, the unlisted ledgers, and the metadata of the listed ones."""
+        self.looks.record_first()
+        self.run.write_table("evidence/listing", table(LISTING, [(ledger_id,) for ledger_id in listed]), "all")
+        self.looks.read_unlisted()
+        records = self.store.read_ledgers(listed, 1, now_ms, with_marks=False)
+        self.run.write_table("evidence/ledgers", table(LEDGERS, map(ledger_row, records)), "all")
+
+    def again(self, meanwhile: Callable[[], object] = lambda: None) -> ReferenceFindings:
+        """The second look; what happens while it waits."""
+
+        def wait(seconds: float) -> None:
+            self.waits_s.append(seconds)
+            meanwhile()
+
+        self.problems = self.looks.look_again(DELAY_MS, wait)
+        found = reference_findings(self.run, self.about)
+        assert () == found.differ
+        return found
+
+    def close(self) -> None:
+        self.topics.__exit__(None, None, None)
+        self.store.close()
+
+
+@pytest.fixture
+def scene(cluster: SandboxCluster, tmp_path: Path) -> Iterator[Scene]:
+    made = Scene(cluster, place(str(tmp_path)))
+    yield made
+    made.close()
+
+
+def counted(found: ReferenceFindings) -> tuple[int, ...]:
+    """How many ledgers are missing, truncated, orphaned, unknown."""
+    assert found.counts is not None
+    return tuple(found.counts[name] for name in ("missing", "truncated", "orphaned", "unknown"))
+
+
+def test_what_stays_so_is_found(scene: Scene) -> None:
+    """After the whole delay."""
+    scene.first()
+    assert (1, 1, 1, 0) == counted(scene.again())
+    (waited,) = scene.waits_s
+    assert 50 < waited <= 60
+
+
+def test_a_sound_topic_needs_no_second_look(scene: Scene, cluster: SandboxCluster) -> None:
+    """Nothing is waited for."""
+    put_topic(cluster.set_raw, "public/default/t", [closed(1), closed(2), closed(3)])
+    scene.first()
+    assert ((0, 0, 0, 0), []) == (counted(scene.again()), scene.waits_s)
+
+
+def test_what_is_trimmed_meanwhile_is_no_finding(scene: Scene, cluster: SandboxCluster) -> None:
+    """The reference goes first, then the ledger: also of a ledger that was listed."""
+    scene.first()
+    found = scene.again(lambda: put_topic(cluster.set_raw, "public/default/t", [closed(1)]))
+    assert (0, 0, 1, 0) == counted(found)
+
+
+def test_what_is_referenced_or_deleted_meanwhile_is_no_orphan(scene: Scene, cluster: SandboxCluster) -> None:
+    """Its topic names it by then."""
+    scene.first()
+    found = scene.again(lambda: put_topic(cluster.set_raw, "public/default/t", [closed(1), closed(3)]))
+    assert (0, 0, 0, 0) == counted(found)
+
+
+def test_a_ledger_that_the_listing_lacks_is_read_by_itself(scene: Scene) -> None:
+    """It was created or skipped while the listing went on: it is there, so nothing is missing."""
+    scene.first(listed=(2, 3))
+    assert (1, 1, 1, 0) == counted(scene.again())
+
+
+def test_a_topic_that_may_not_be_read_any_more_leaves_unknown(scene: Scene, cluster: SandboxCluster) -> None:
+    """What it references by then is not known."""
+    scene.first()
+    found = scene.again(lambda: cluster.set_raw(topic_path(parse_topic("public/default/t")), b"\xff"))
+    assert ((0, 0, 0, 2), False) == (counted(found), found.is_complete)
+
+
+def test_without_pulsar_at_the_second_look_everything_is_unknown(scene: Scene) -> None:
+    """A resumed run may not reach it: that is a problem, and no end of the run."""
+    scene.first()
+    scene.looks.pulsar = PulsarTopics(None, None, "no connection")
+    assert (0, 0, 0, 2) == counted(scene.again())
+    assert scene.problems is not None and "no connection" in str(scene.problems)
+
+
+def test_a_run_without_pulsar_writes_and_says_nothing(scene: Scene) -> None:
+    """No table, no counts."""
+    scene.looks.pulsar = None
+    scene.first()
+    assert ReferenceFindings() == scene.again()
+
+
+def test_topics_that_cannot_be_listed_are_unreadable(scene: Scene) -> None:
+    """Known from the start: the run says so and is not complete."""
+    scene.looks.pulsar = PulsarTopics(None, None, "znode /managed-ledgers may not be read")
+    scene.first()
+    found = scene.again()
+    assert found.counts is not None and (1, 0) == (found.counts["unreadable"], found.counts["topics"])
+    assert not found.is_complete
+
+
+def test_two_znodes_of_one_name_are_one_topic(scene: Scene, cluster: SandboxCluster) -> None:
+    """A name that nobody encodes so decodes to another's: the topic is read once."""
+    path = "/managed-ledgers/public/default/persistent/%74"
+    cluster.set_raw(path, b"")
+    try:
+        scene.first()
+        found = scene.again()
+    finally:
+        cluster.delete_raw(path)
+    assert found.counts is not None and 1 == found.counts["topics"]
+
+
+def test_a_task_reads_what_the_driver_reads(scene: Scene, cluster: SandboxCluster) -> None:
+    """The same rows, but for the time; the last has the number of reads."""
+    names: list[TopicName] = list(scene.topics.topics_in(scene.topics.namespaces()))
+    batch = table(NAMES, names)
+    (read,) = reader(scene.address, 1)(iter([batch]))
+    scene.looks.record_first()
+    driver = scene.run.read_table("evidence/references", read.schema)
+    moving = {"read_at_ms", *READ_COUNTS.names}
+    kept = [name for name in read.schema.names if name not in moving]
+    assert driver.select(kept).to_pylist() == read.select(kept).to_pylist()
+    assert [None, None, None] == read["zookeeper_reads"].to_pylist()[:3] and read["zookeeper_reads"].to_pylist()[-1] > 0
+
+
+def test_a_task_without_zookeeper_says_so_of_each_topic(scene: Scene) -> None:
+    """No topic is left out, and none seems to reference nothing."""
+    nowhere = replace(
+        scene.address, uri=parse("zk+hierarchical://127.0.0.1:1/ledgers"), limits=replace(LIMITS, connect_timeout_ms=200)
+    )
+    (read,) = reader(nowhere, 1)(iter([table(NAMES, [TopicName("t", "", "n", "x")])]))
+    assert [("topic", "unreadable"), ("problem", None)] == list(
+        zip(read["row"].to_pylist(), read["status"].to_pylist(), strict=True)
+    )

@@ -1,0 +1,63 @@
+"""What topics reference, as rows and back."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from auditor.evidence.reference_rows import TopicLook, listing_problem_row, namespace_of, reference_rows, topic_looks, topic_of
+from auditor.evidence.rows import table
+from auditor.evidence.schemas import REFERENCES
+from auditor.model.topic import (
+    Cursor,
+    DataLedger,
+    ManagedLedger,
+    Position,
+    SchemaVersion,
+    Subscription,
+    TopicName,
+    TopicRecord,
+    TopicStatus,
+)
+
+FULL = TopicRecord(
+    TopicName("t", "", "n", "a/b c"),
+    5,
+    TopicStatus.FOUND,
+    ManagedLedger((DataLedger(5, 10, 100, 7, True, True), DataLedger(6)), Position(6, 3)),
+    (
+        Subscription("bad", None, "why"),
+        Subscription("s", Cursor(8, Position(5, 2), ((Position(5, 3), Position(5, 5)),), 9)),
+        Subscription("t", Cursor(None, None)),
+    ),
+    (SchemaVersion(0, Position(3, 1)), SchemaVersion(1, Position(3, 2))),
+    ("why",),
+)
+"""A topic with everything that a topic may have."""
+OTHERS = (
+    TopicRecord(TopicName("t", "eu", "n", "old"), 6, TopicStatus.FOUND, ManagedLedger()),
+    TopicRecord(TopicName("t", "", "n", "gone"), 6, TopicStatus.MISSING),
+    TopicRecord(TopicName("t", "", "n", "shut"), 6, TopicStatus.UNREADABLE, problems=("a", "b")),
+)
+
+
+def read_back(*records: TopicRecord, look: int = 1) -> list[TopicLook]:
+    rows = [row for record in records for row in reference_rows(record, look)]
+    return topic_looks(pa.Table.from_batches([table(REFERENCES, [*rows, listing_problem_row(look, 5, "not listed")])]))
+
+
+@pytest.mark.parametrize("record", [FULL, *OTHERS], ids=lambda record: str(record.topic.local_name))
+def test_a_topic_is_read_as_it_was_written(record: TopicRecord) -> None:
+    """With all that it references, and what could not be read of it."""
+    assert [TopicLook(2, record)] == read_back(record, look=2)
+
+
+def test_topics_are_told_apart_and_a_problem_of_the_listing_is_of_none() -> None:
+    """Sorted by topic."""
+    assert sorted(str(one.topic) for one in (FULL, *OTHERS)) == [str(look.record.topic) for look in read_back(FULL, *OTHERS)]
+
+
+@pytest.mark.parametrize("record", [FULL, *OTHERS])
+def test_a_name_with_slashes_keeps_its_parts(record: TopicRecord) -> None:
+    """The namespace has a column of its own: a topic's own name may hold a slash."""
+    assert record.topic == topic_of(namespace_of(record.topic), str(record.topic))

@@ -1,0 +1,64 @@
+"""The second checker on references, from rows as they were written."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.model.reference_facts import MissingLedgerFacts, TruncatedLedgerFacts, UseFacts
+from auditor.model.topic import Position, Role
+from auditor.second_checker.references import AGAIN, FIRST, LedgerLook, TopicRow, reference_facts
+
+TOPIC = "persistent://t/n/x"
+USE = UseFacts(TOPIC, Role.DATA, "", Position(7, 0))
+GONE = {FIRST: LedgerLook(100, "gone"), AGAIN: LedgerLook(350, "gone")}
+
+
+def rows(*looks: int, **changes: object) -> list[TopicRow]:
+    """The rows of a topic that references ledger 7 with ten entries."""
+    told = [
+        row
+        for look in looks
+        for row in (TopicRow(TOPIC, look, "topic", "found"), TopicRow(TOPIC, look, "data", ledger_id=7, entries=10))
+    ]
+    return [row._replace(**changes) if row.row == "data" else row for row in told]
+
+
+def closed(last: int, at_ms: int) -> LedgerLook:
+    return LedgerLook(at_ms, "found", "CLOSED", last, 90)
+
+
+def test_a_ledger_that_is_gone_and_needed_at_both_looks_is_missing() -> None:
+    """With the time between the looks at it."""
+    assert MissingLedgerFacts(1, 1, (USE,), 10, None, 250) == reference_facts(7, rows(FIRST, AGAIN), GONE)
+
+
+@pytest.mark.parametrize("looks", [(FIRST,), (AGAIN,)])
+def test_a_reference_at_one_look_proves_nothing(looks: tuple[int, ...]) -> None:
+    """It was trimmed meanwhile, or is new."""
+    assert reference_facts(7, rows(*looks), GONE) is None
+
+
+def test_one_look_at_the_ledger_proves_nothing() -> None:
+    """The second is wanted."""
+    assert reference_facts(7, rows(FIRST, AGAIN), {FIRST: GONE[FIRST]}) is None
+
+
+@pytest.mark.parametrize("changes", [{"offloaded": True}, {"bookkeeper_deleted": True}, {"entries": 0}, {"entries": None}])
+def test_what_is_elsewhere_empty_or_not_recorded_is_not_missing(changes: dict[str, object]) -> None:
+    """The last: of the newest ledger of the topic, which ledger 7 is here."""
+    assert reference_facts(7, rows(FIRST, AGAIN, **changes), GONE) is None
+
+
+def test_a_ledger_without_a_record_is_missing_if_a_newer_one_follows() -> None:
+    """The broker has rolled over: it was in use."""
+    newer = [TopicRow(TOPIC, look, "data", ledger_id=8) for look in (FIRST, AGAIN)]
+    facts = reference_facts(7, [*rows(FIRST, AGAIN, entries=None), *newer], GONE)
+    assert MissingLedgerFacts(1, 1, (USE,), None, None, 250) == facts
+
+
+def test_a_closed_ledger_that_ends_too_early_at_both_looks_is_truncated() -> None:
+    """With the same end; another end at the second look proves nothing."""
+    told = TruncatedLedgerFacts(8, 10, 1, 1, (USE.__class__(TOPIC, Role.DATA, "", Position(7, 9)),), 90, None, 250)
+    assert told == reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(8, 100), AGAIN: closed(8, 350)})
+    assert reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(8, 100), AGAIN: closed(7, 350)}) is None
+    assert reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(9, 100), AGAIN: closed(9, 350)}) is None
