@@ -76,12 +76,14 @@ def answer_row(answer: Answer) -> Row:
         answer.retries,
         answer.received_bytes,
         answer.non_canonical,
+        [(one.path, one.entries, one.ranges) for one in answer.missing_logs] or None,
+        answer.read_unlisted or None,
     )
 
 
 def greeting_row(bookie_id: str, look: int, at_ms: int, greeting: Greeting, detail: str) -> Row:
     """Return the row of ANSWERS with a bookie's greeting at one look. It has no ledger id."""
-    return (bookie_id, None, look, at_ms, greeting.value, b"", detail, 1, 0, 0, False)
+    return (bookie_id, None, look, at_ms, greeting.value, b"", detail, 1, 0, 0, False, None, None)
 
 
 def read_row(read: EntryRead) -> Row:

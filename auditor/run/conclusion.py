@@ -15,6 +15,7 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, RENAMES
 from auditor.first_checker.content import judge_content, withheld_content
 from auditor.first_checker.failing import Refusals, judge_failing, withheld_failing
+from auditor.first_checker.lost_logs import Logs, judge_lost_logs, withheld_lost_logs
 from auditor.first_checker.reachability import BookieLook, Missed, judge_bookies, nobody_answered, withheld
 from auditor.first_checker.renaming import Renamed
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, ReadStatus
@@ -41,6 +42,7 @@ from auditor.summary.cross_check import bookies_agreed
 from auditor.summary.grouping import Heard, causes, gather_heard
 from auditor.summary.last_words import Ids
 from auditor.summary.ledgers import account
+from auditor.summary.lost_logs import lost_logs
 from auditor.summary.mark_counts import stale_ledgers
 from auditor.summary.mark_findings import MarkFindings, mark_findings
 from auditor.summary.population import Population, population
@@ -48,6 +50,7 @@ from auditor.summary.refusals import refusals_of
 from auditor.summary.renames import NAME as RENAMES_NAME
 from auditor.summary.renames import renames
 from auditor.summary.run_summary import Costs, Previous, RunFacts, findings_of, summarise
+from auditor.summary.unindexed_entries import add_unindexed
 from auditor.witness.finding_lines import bookie_testimony, finding_line
 
 
@@ -77,7 +80,7 @@ def conclude(
     listed, marked = population(run, about), mark_findings(run, about)
     agreed = bookies_agreed(run, about, bookies, verdicts, _on_bookies(seen, about))
     findings = findings_of(verdicts, _lines(agreed, seen, about, listed, marked))
-    not_there = _not_there(run, verdicts) if about.partial else []
+    not_there = _not_there(run, verdicts) if about.partial else ()
     facts = RunFacts(
         run_id=about.run_id,
         facts=about.facts,
@@ -99,7 +102,7 @@ def conclude(
         differ=(*agreed.differ, *listed.differ, *marked.differ),
     )
     why = causes(run, about, verdicts, seen.looks, findings, seen.held, seen.renamed)
-    summary = summarise(facts, verdicts, bookies, _costs(run), findings, previous) | why.as_json()
+    summary = add_unindexed(summarise(facts, verdicts, bookies, _costs(run), findings, previous), run) | why.as_json()
     return Conclusion(summary, findings, {**why.files, **_mark_files(verdicts, marked.ledger_ids)})
 
 
@@ -124,6 +127,7 @@ class _Bookies:
     renamed: Mapping[BookieId, Renamed]
     held: Heard
     refused: Mapping[BookieId, Refusals]
+    logs: Mapping[BookieId, Logs]
 
 
 def _bookies(run: Place, about: About, records: Sequence[BookieRecord], verdicts: pa.Table) -> _Bookies:
@@ -132,7 +136,8 @@ def _bookies(run: Place, about: About, records: Sequence[BookieRecord], verdicts
     renamed = renames(run)
     refused = {} if nobody_answered(looks) else refusals_of(run)
     missed = _missed_bookies(run, since, renamed)
-    return _Bookies(records, looks, since, missed, renamed, gather_heard(run, verdicts, records), refused)
+    held, logs = gather_heard(run, verdicts, records), lost_logs(run)
+    return _Bookies(records, looks, since, missed, renamed, held, refused, logs)
 
 
 def _missed_bookies(run: Place, since: Mapping[BookieId, int], renamed: Mapping[BookieId, Renamed]) -> dict[BookieId, Missed]:
@@ -158,7 +163,8 @@ def _on_bookies(seen: _Bookies, about: About) -> list[Finding]:
     if not about.partial:
         contents = {b: one for b, one in seen.held.contents.items() if b not in away}
         found += [*judge_content(seen.looks, contents), *judge_failing(seen.looks, seen.refused, away)]
-    return found
+    accused = {one.bookie_id for one in found if one.bookie_id is not None}
+    return found + judge_lost_logs(seen.looks, seen.logs, away | accused)
 
 
 def _lines(agreed: Agreed, seen: _Bookies, about: About, listed: Population, marked: MarkFindings) -> list[str]:
@@ -173,7 +179,9 @@ def _lines(agreed: Agreed, seen: _Bookies, about: About, listed: Population, mar
 def _of_bookies(seen: _Bookies, about: About) -> list[str]:
     """What could not be said of bookies."""
     alone = [*withheld_content(seen.held.contents), *withheld_failing(seen.refused)] if about.partial else []
-    return [*withheld(seen.looks, seen.missed, about.facts, _bookies_in_maintenance(about)), *alone]
+    away = _bookies_in_maintenance(about)
+    lost = withheld_lost_logs(seen.logs, _on_bookies(seen, about), away)
+    return [*withheld(seen.looks, seen.missed, about.facts, away), *alone, *lost]
 
 
 def _bookies_in_maintenance(about: About) -> frozenset[BookieId]:
