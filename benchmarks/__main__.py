@@ -9,7 +9,7 @@ from pathlib import Path
 
 from support.real_cluster import RealCluster
 
-from benchmarks import bookie_requests, damaged_run, judging, metadata_load, second_checker, single_ledger, whole_run
+from benchmarks import bookie_requests, damaged_run, judging, listers, metadata_load, second_checker, single_ledger, whole_run
 from benchmarks.seeding import ensemble_of, seed
 from benchmarks.targets import Target
 
@@ -22,6 +22,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
         scratch = Path(directory)
         found += _said([single_ledger.target(scratch / "single"), damaged_run.target(scratch / "damage")])
+        print(f"a lister of {listers.LEDGERS:,} ledgers of {listers.ENTRIES} entries ...", file=sys.stderr)
+        found += _said(listers.targets(scratch / "listers"))
         with RealCluster(scratch / "cluster", bookies=whole_run.BOOKIES) as cluster:
             seed(cluster, whole_run.LEDGERS)
             found += _said(_bookie_requests(cluster))
