@@ -15,7 +15,9 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 POM = PROJECT / "tests" / "cluster" / "bookkeeper" / "pom.xml"
-CACHE = PROJECT / ".cache" / "bookkeeper-4.17.2"
+NEWEST = "4.17.2"
+"""The version that the pom names: that of all tests but those that say otherwise."""
+CACHE = PROJECT / ".cache"
 STAMP = "complete.json"
 MAVEN_TIMEOUT_S = 600
 """How long Maven may take to fetch about 100 MB, in seconds."""
@@ -29,34 +31,36 @@ def missing_tools() -> str | None:
     return f"real BookKeeper needs {' and '.join(missing)} on the PATH: install a JDK (17 or newer) and Maven"
 
 
-def bookkeeper_jars() -> Path:
+def bookkeeper_jars(version: str = NEWEST) -> Path:
     """The folder of jars, filled by `mvn dependency:copy-dependencies` when it is not complete: 20-60 s, once."""
-    CACHE.parent.mkdir(parents=True, exist_ok=True)
-    with (CACHE.parent / f"{CACHE.name}.lock").open("w") as lock:
+    cache = CACHE / f"bookkeeper-{version}"
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    with (cache.parent / f"{cache.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also when this process dies
-        if not _is_complete():
-            _resolve()
-    assert _is_complete(), f"{CACHE} is still not complete after Maven ran: remove it and run again"
-    return CACHE / "lib"
+        if not _is_complete(cache):
+            _resolve(cache, version)
+    assert _is_complete(cache), f"{cache} is still not complete after Maven ran: remove it and run again"
+    return cache / "lib"
 
 
-def _inventory() -> dict[str, object]:
-    jars = {jar.name: jar.stat().st_size for jar in sorted((CACHE / "lib").glob("*.jar"))}
+def _inventory(cache: Path) -> dict[str, object]:
+    jars = {jar.name: jar.stat().st_size for jar in sorted((cache / "lib").glob("*.jar"))}
     return {"pom_sha256": hashlib.sha256(POM.read_bytes()).hexdigest(), "jars": jars}
 
 
-def _is_complete() -> bool:
-    stamp = CACHE / STAMP
-    return stamp.is_file() and json.loads(stamp.read_text()) == _inventory()
+def _is_complete(cache: Path) -> bool:
+    stamp = cache / STAMP
+    return stamp.is_file() and json.loads(stamp.read_text()) == _inventory(cache)
 
 
-def _resolve() -> None:
-    shutil.rmtree(CACHE, ignore_errors=True)
-    CACHE.mkdir()
-    command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={CACHE / 'lib'}"]
+def _resolve(cache: Path, version: str) -> None:
+    shutil.rmtree(cache, ignore_errors=True)
+    cache.mkdir()
+    options = [f"-Dbookkeeper.version={version}", f"-DoutputDirectory={cache / 'lib'}"]
+    command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False)
     if done.returncode != 0:
         raise RuntimeError(
             f"Maven could not fetch BookKeeper's jars (exit {done.returncode}): {(done.stdout + done.stderr)[-2000:]}"
         )
-    (CACHE / STAMP).write_text(json.dumps(_inventory(), indent=1))
+    (cache / STAMP).write_text(json.dumps(_inventory(cache), indent=1))
