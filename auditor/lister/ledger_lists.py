@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,8 +16,6 @@ from auditor.wire.missing_logs import LOGS_MAX, RANGES_MAX
 LOG_VIEWS_MAX = 4
 """Fresh views in which an entry log is looked for. Its entries are left out of a list once it is
 missing in two views in a row: one view may name a log that garbage collection has just removed."""
-PACE_KEYS = 4_096
-"""Keys read between two looks at the rate."""
 BURST_S = 1.0
 """Keys that may be read at once after a pause, in seconds of the rate."""
 
@@ -39,12 +37,12 @@ class _LostEntries:
     entries: int = 0
     runs: list[list[int]] = field(default_factory=list)
 
-    def add(self, entry: int) -> None:
-        self.entries += 1
-        if self.runs and self.runs[-1][1] == entry - 1:
-            self.runs[-1][1] = entry
+    def add(self, first: int, last: int) -> None:
+        self.entries += last - first + 1
+        if self.runs and self.runs[-1][1] == first - 1:
+            self.runs[-1][1] = last
         elif len(self.runs) < RANGES_MAX:
-            self.runs.append([entry, entry])
+            self.runs.append([first, last])
 
     def of(self, path: Path) -> MissingLog:
         return MissingLog(str(path), self.entries, tuple((first, last) for first, last in self.runs))
@@ -105,9 +103,9 @@ class LedgerLists:
     def _without_logs(self, ledger_id: int, missing: frozenset[int]) -> LedgerList:
         """Return the list without the entries in these logs, and what is left out."""
         lost = {log: _LostEntries() for log in sorted(missing)[:LOGS_MAX]}
-        for entry, log in self._read_at_rate(ledger_id):
+        for first, size, log in self.view.runs_of(ledger_id, self._pay):
             if log in lost:
-                lost[log].add(entry)
+                lost[log].add(first, first + size - 1)
         told = tuple(entries.of(self.logs / f"{log:x}.log") for log, entries in lost.items())
         return LedgerList(self._scan(ledger_id, missing)[0], told)
 
@@ -122,12 +120,12 @@ class LedgerLists:
         runs: Runs = []
         named: set[int] = set()
         first = next_id = -1
-        for entry, log in self._read_at_rate(ledger_id):
+        for entry, size, log in self.view.runs_of(ledger_id, self._pay):
             named.add(log)
             if log in without:
                 continue
             if entry == next_id:
-                next_id += 1
+                next_id += size
                 continue
             if entry < next_id:
                 raise IndexInDoubt(f"entry {entry} of ledger {ledger_id} is behind entry {next_id - 1}")
@@ -136,22 +134,11 @@ class LedgerLists:
                 if len(runs) >= PENDING_MAX:
                     encoder.add_runs(runs)
                     runs.clear()
-            first, next_id = entry, entry + 1
+            first, next_id = entry, entry + size
         if next_id >= 0:
             runs.append((first, next_id - first))
         encoder.add_runs(runs)
         return encoder.payload(), frozenset(named)
-
-    def _read_at_rate(self, ledger_id: int) -> Iterator[tuple[int, int]]:
-        """Yield what `locations_of` yields, at most `keys_per_second`."""
-        unpaid = 0
-        for location in self.view.locations_of(ledger_id):
-            yield location
-            unpaid += 1
-            if unpaid >= PACE_KEYS:
-                self._pay(unpaid)
-                unpaid = 0
-        self._pay(unpaid)
 
     def _pay(self, keys: int) -> None:
         self.keys_read += keys
