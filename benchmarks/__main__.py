@@ -14,6 +14,7 @@ from benchmarks import (
     damaged_run,
     driver_memory,
     judging,
+    listers,
     metadata_load,
     second_checker,
     single_ledger,
@@ -34,6 +35,8 @@ def main() -> int:
         scratch = Path(directory)
         found += _said([single_ledger.target(scratch / "single"), damaged_run.target(scratch / "damage")])
         found += _said([warm_run.target(scratch / "warm")])
+        print(f"a lister of {listers.LEDGERS:,} ledgers of {listers.ENTRIES} entries ...", file=sys.stderr)
+        found += _said(listers.targets(scratch / "listers"))
         with RealCluster(scratch / "cluster", bookies=whole_run.BOOKIES) as cluster:
             seed(cluster, whole_run.LEDGERS)
             found += _said(_bookie_requests(cluster))

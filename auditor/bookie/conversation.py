@@ -45,6 +45,7 @@ class Conversation:
         self._dialler = Dialler(address, limits)
         self._limits, self._evidence = limits, evidence
         self._timeout_s = limits.rpc_timeout_ms / 1000
+        self._answer_timeout_ms = limits.rpc_timeout_ms
         self._left_s = limits.deadline_ms / 1000
         self._exchange = Exchange(limits, evidence, 0.0, proof)
         self._late = late
@@ -198,7 +199,7 @@ class Conversation:
         self._info_due = False
         exchange = self._exchange
         overdue = exchange.overdue(link.heard_at, self._due_s, link.busy_at)
-        exchange.give_up(overdue, link.wire)
+        exchange.give_up(overdue, link.wire, self._answer_timeout_ms)
         self._late.keep_awaiting(overdue)
         self._judge_listing()
         self._resolve_hello()
@@ -272,7 +273,7 @@ class Conversation:
             return
         can_list = self._exchange.proof.listed > 0 or not overdue[0].ask.is_list
         if can_list and link.heard_at > overdue[-1].ask.sent_at:
-            self._exchange.give_up(overdue, link.wire)
+            self._exchange.give_up(overdue, link.wire, self._answer_timeout_ms)
             self._wake.set()
         else:
             self._send_info(link)

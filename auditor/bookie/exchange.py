@@ -230,13 +230,13 @@ class Exchange:
             found.append(Overdue(txn_id, ask))
         return found
 
-    def give_up(self, overdue: Sequence[Overdue], wire: BookieConnection) -> None:
+    def give_up(self, overdue: Sequence[Overdue], wire: BookieConnection, timeout_ms: int) -> None:
         """Stop waiting for these questions. The connection still recognises late responses."""
         for txn_id, ask in overdue:
             wire.abandon(txn_id)
             del self._outstanding[txn_id]
             self._outstanding_bytes -= ask.expected_bytes
-            ask.trouble = f"no answer within {self._limits.rpc_timeout_ms} ms, while the bookie answered other requests"
+            ask.trouble = f"no answer within {timeout_ms} ms, while the bookie answered other requests"
             self._give_up(ask)
 
     def _give_up_lost(self, ask: Ask) -> None:

@@ -114,7 +114,7 @@ class LaneWithLister(AsyncLane):
         if answer.status is not AnswerStatus.HELD:
             said = LISTER_IN_DOUBT if answer.status is AnswerStatus.REFUSED else answer.detail or answer.status.value
             why = f"the bookie cannot list, and its lister at {self._where} did not: {said}"
-            return replace(answer, status=AnswerStatus.UNSUPPORTED, groups=b"", detail=why)
+            return _without_list(answer, AnswerStatus.UNSUPPORTED, why)
         listed = held_entries(answer.groups)
         answer = replace(
             answer,
@@ -123,9 +123,15 @@ class LaneWithLister(AsyncLane):
             detail=f"{LISTED_BY_LISTER}{self._where}",
         )
         unlisted = [read for read in reads if read.entry_id not in listed]
-        if unlisted and all(read.status in _THERE for read in unlisted):
-            why = f"{len(unlisted)} entries that the lister at {self._where} does not list were read: not yet in the index"
-            return replace(answer, status=AnswerStatus.UNSUPPORTED, groups=b"", detail=why)
+        sent = tuple(read.entry_id for read in unlisted if read.status in _THERE)
+        answer = replace(answer, read_unlisted=sent)
+        if unlisted and len(sent) == len(unlisted):
+            if answer.missing_logs:
+                why = f"{len(sent)} entries in logs that the lister at {self._where} does not find were read"
+                answer = replace(answer, read_unlisted=())  # they are in the index
+            else:
+                why = f"{len(sent)} entries that the lister at {self._where} does not list were read: not in the index"
+            return _without_list(answer, AnswerStatus.UNSUPPORTED, why)
         return next((self._contradict(answer, read) for read in reads if read.entry_id in listed), answer)
 
     def _contradict(self, answer: Answer, read: EntryRead) -> Answer:
@@ -135,17 +141,17 @@ class LaneWithLister(AsyncLane):
         listed = f"the lister at {self._where} lists entry {read.entry_id} of ledger {read.ledger_id}"
         if read.status is ReadStatus.NO_LEDGER:
             why = f"{listed}, but the bookie has no such ledger"
-            return replace(answer, status=AnswerStatus.NO_SUCH_LEDGER, groups=b"", detail=why)
+            return _without_list(answer, AnswerStatus.NO_SUCH_LEDGER, why)
         if read.status in _CONTRADICTIONS:
             self.contradiction = f"{LISTER_CONTRADICTED}{listed}, but the bookie does not have it ({read.status.value})"
             return answer
-        return replace(answer, status=AnswerStatus(read.status.value), groups=b"", detail=f"{listed}; read: {read.detail}")
+        return _without_list(answer, AnswerStatus(read.status.value), f"{listed}; read: {read.detail}")
 
     def unless_contradicted(self, answer: Answer) -> Answer:
         """Return the answer, or INVALID if it is a list of a lister that the bookie contradicts."""
         if not self.contradiction or answer.status is not AnswerStatus.HELD:
             return answer
-        return replace(answer, status=AnswerStatus.INVALID, groups=b"", detail=self.contradiction)
+        return _without_list(answer, AnswerStatus.INVALID, self.contradiction)
 
     @property
     def has_late_lists(self) -> bool:
@@ -176,6 +182,11 @@ class LaneWithLister(AsyncLane):
     async def close(self) -> None:
         await self._lister.close()
         await self._bookie.close()
+
+
+def _without_list(answer: Answer, status: AnswerStatus, why: str) -> Answer:
+    """Return the answer without its list. What was read unlisted stays: the bookie itself sent it."""
+    return replace(answer, status=status, groups=b"", detail=why, missing_logs=())
 
 
 def reads_of(question: ListQuestion, answer: Answer) -> tuple[EntryId, ...]:

@@ -11,18 +11,24 @@ from auditor.bookie.late_lists import LateLists
 from auditor.bookie.link import Link
 from auditor.bookie.listing import ListingProof
 from auditor.bookie.patient_conversation import PatientConversation
+from auditor.bookie.questions import Ask
 from auditor.config import BookieLimits
 from auditor.config.access import IN_CLEAR
-from auditor.model.availability import Greeting
+from auditor.errors import MalformedAvailability
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting
 from auditor.model.identity import BookieId
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Operation, Status, status_name
 from auditor.wire.lister_identity import ListerIdentity, decode_identity
+from auditor.wire.missing_logs import decode_missing_logs
 
 CONNECT_TIMEOUT_MS = 2_000
 """How long a lister may take to accept a connection. It is beside the bookie, which was reached; a
 firewall that drops what goes to its port must not cost more."""
 
+LIST_TIMEOUT_MS = 65_000
+"""How long a lister may be silent while it makes a list: longer than it gives its own reader of the
+index, and time for 30 million keys at its default rate."""
 NAME_MAX = 200
 """Characters kept of the names that a lister of somebody else gives."""
 
@@ -36,11 +42,14 @@ def of_lister(limits: BookieLimits) -> BookieLimits:
 class ListerConversation(PatientConversation):
     """A conversation that ends as refused if GET_BOOKIE_INFO is not answered by the expected lister."""
 
-    def expect(self, identity: ListerIdentity) -> None:
-        """Set who must answer. Call before anything is asked."""
+    def expect(self, identity: ListerIdentity, list_timeout_ms: int) -> None:
+        """Set who must answer, and how long a list may take. Call before anything is asked."""
         self._expected = identity
+        self._answer_timeout_ms = list_timeout_ms
 
     def on_answers(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
+        """Take responses. A lister makes lists one after another: with each the time starts anew."""
+        link.busy_at = link.heard_at
         for event in events:
             if isinstance(event, Answered) and event.operation == Operation.GET_BOOKIE_INFO:
                 problem = self._problem(event)
@@ -53,13 +62,28 @@ class ListerConversation(PatientConversation):
         """Return why this is not the expected lister at work, or ""."""
         if event.status != Status.EOK:
             return f"{status_name(event.status)}: its lister says that the bookie does not serve"
-        found, expected = decode_identity(event.payload), self._expected
+        found, expected = decode_identity(event.extra), self._expected
         if found is None:
             return "what answers there is not a lister"
         if (found.bookie_id, found.instance_id) != (expected.bookie_id, expected.instance_id):
             owner = f"bookie {found.bookie_id[:NAME_MAX]} in cluster {(found.instance_id or 'without an id')[:NAME_MAX]}"
             return f"it is the lister of {owner}"
         return ""
+
+
+class ListerEvidence(Evidence):
+    """Makes the evidence of a lister's answers: also which entry logs it says are missing."""
+
+    def from_event(self, ask: Ask, event: Answered | AnswerTooLarge) -> Answer | EntryRead:
+        outcome = super().from_event(ask, event)
+        if not isinstance(event, Answered) or not event.extra or not isinstance(outcome, Answer):
+            return outcome
+        if outcome.status is not AnswerStatus.HELD:
+            return outcome
+        try:
+            return replace(outcome, missing_logs=decode_missing_logs(event.extra))
+        except MalformedAvailability as error:
+            return replace(outcome, status=AnswerStatus.INVALID, groups=b"", detail=str(error))
 
 
 class ListerLane(AsyncLane):
@@ -75,9 +99,10 @@ class ListerLane(AsyncLane):
     ) -> None:
         bookie_id: BookieId = identity.bookie_id
         bounds = of_lister(limits)
-        evidence = Evidence(bookie_id, look, bounds.groups_max, bounds.frame_bytes_max, now_ms)
+        evidence = ListerEvidence(bookie_id, look, bounds.groups_max, bounds.frame_bytes_max, now_ms)
         proof = ListingProof(has_listed=True)
-        late = LateLists(None, evidence, proof, bounds.rpc_timeout_ms / 1000)
+        list_timeout_ms = max(bounds.rpc_timeout_ms, LIST_TIMEOUT_MS)
+        late = LateLists(None, evidence, proof, list_timeout_ms / 1000)
         conversation = ListerConversation(address, bounds, evidence, proof, late)
-        conversation.expect(identity)
+        conversation.expect(identity, list_timeout_ms)
         self._conversation = conversation

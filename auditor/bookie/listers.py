@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +32,18 @@ class Listers:
         """Return where the lister of a bookie on this host should be, None if there should be none."""
         beside = None if self.port is None else (host, self.port)
         return self.addresses.get(bookie_id, beside)
+
+
+def strangers_in(listers: Listers | None, known: Iterable[BookieId]) -> list[str]:
+    """Return a sentence for each bookie of the map that is none of the `known` ones, sorted.
+
+    Nothing is asked there: a slip in the id leaves the bookie that was meant without its lister.
+    """
+    named = set(listers.addresses if listers is not None else ()) - set(known)
+    return [
+        f"the map of listers names {bookie}, which is no bookie that the metadata service knows: its lister is not asked"
+        for bookie in sorted(named)
+    ]
 
 
 def read_listers(port: int, map_file: str | None, instance_id: str | None) -> Listers | None:

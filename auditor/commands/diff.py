@@ -122,7 +122,9 @@ def _known_of(run: StoredRun, others: Iterable[Mapping[str, Any]]) -> Judged:
         keep = pc.field("ledger_id").isin(ledgers[start : start + LEDGERS_AT_ONCE])
         table = run.directory.read_table("verdicts", VERDICTS, keep, ["ledger_id", "exempt", "unknowns"])
         rows |= {row["ledger_id"]: Row(row["exempt"], tuple(row["unknowns"])) for row in table.to_pylist()}
-    return Judged(bool(run.summary["partial"]), bool(run.summary["withheld"]), rows, _bookies(run.directory))
+    references = run.summary.get("references") or {}
+    are_known = bool(references) and not references["unreadable"] and not references["unknown"]
+    return Judged(bool(run.summary["partial"]), bool(run.summary["withheld"]), are_known, rows, _bookies(run.directory))
 
 
 def _bookies(run: Place) -> dict[BookieId, tuple[Registration, bool]]:

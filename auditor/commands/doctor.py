@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from auditor.bookie.lane_with_lister import open_lane
-from auditor.bookie.listers import Listers, read_listers
+from auditor.bookie.listers import Listers, read_listers, strangers_in
 from auditor.clock import now_ms
 from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
 from auditor.config import Layers, Origin, origins, shown_values
@@ -89,8 +89,11 @@ def _cluster(context: Context) -> Iterator[str]:
             facts = store.cluster_facts()
             yield f"{GOOD} zookeeper {', '.join(facts.hosts)}, root {facts.root}, layout {facts.layout}"
             yield f"        instance id {facts.instance_id or 'none'}; auto-recovery {_recovery(facts.replication_disabled)}"
-            bookies = [b for b in store.bookies(1, now_ms) if b.registration is not Registration.NONE]
+            known = store.bookies(1, now_ms)
+            bookies = [b for b in known if b.registration is not Registration.NONE]
             listers = read_listers(context.settings.lister_port, context.settings.lister_map, facts.instance_id)
+            for problem in strangers_in(listers, (one.bookie_id for one in known)):
+                yield f"{BAD} listers   {problem}"
     except AuditorError as error:
         yield f"{BAD} zookeeper {error}"
         return

@@ -12,6 +12,7 @@ from auditor.commands.context import Context
 from auditor.evidence.newest_run import NewestRun
 from auditor.judging.copies import copies_of_ledgers, counts_json
 from auditor.judging.settle import Step
+from auditor.judging.unindexed import unindexed_on
 from auditor.model.availability import LISTED_BY_LISTER, AnswerStatus
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
@@ -128,6 +129,7 @@ def _ledger(evidence: LedgerEvidence, step: Step, set_aside: Mapping[int, str]) 
         "looks": [ledger_look(look) for look in evidence.looks],
         "listing_false_negatives": verdict.listing_false_negatives,
         "listed_by": _listed_by(evidence),
+        "unindexed": unindexed_on(evidence),
         "assurance": assurance(verdict.probes),
         "probes": verdict.probes.read if verdict.probes else 0,
         "random_probes": verdict.probes.random if verdict.probes else 0,

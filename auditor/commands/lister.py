@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import signal
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from auditor import __version__
 from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
 from auditor.config import Settings
 from auditor.errors import ConfigError, StoreUnavailable
@@ -19,6 +22,7 @@ from auditor.lister.ledger_lists import ListLimits
 from auditor.lister.server import ListerServer, ServerLimits, report_to
 from auditor.lister.serving import ServingCheck
 from auditor.model.address import split_host_port
+from auditor.telemetry.lister_metrics import ListerMetrics
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import open_store
 
@@ -27,7 +31,7 @@ ROCKSDICT = "0.3.29"
 
 
 def lister(context: Context) -> int:
-    """Serve until SIGTERM or SIGINT. Returns 0, or 5 if the address cannot be listened on.
+    """Serve until SIGTERM or SIGINT. Returns 0, or 5 if an address cannot be listened on.
 
     Raises ConfigError if the directories are not those of the bookie that is configured.
     """
@@ -37,15 +41,37 @@ def lister(context: Context) -> int:
     cookie = check_cookie(configured)
     _require_indexes(configured)
     address = bookie_address(settings, configured, cookie)
-    host, port = _host_port("listen", settings.listen or "", is_listening=True)
+    where = _host_port("listen", settings.listen or "", is_listening=True)
+    scraped = settings.metrics_listen and _host_port("metrics_listen", settings.metrics_listen, is_listening=True)
     try:
         _check_instance(settings, cookie)
     except StoreUnavailable as error:
         context.note(f"auditor: {error}")
         return EXIT_UNREACHABLE
+    metrics = ListerMetrics(cookie.bookie_id, __version__)
     with tempfile.TemporaryDirectory(prefix="auditor-lister-") as scratch:
-        server = _server(context, configured, cookie, address, Path(scratch))
-        return asyncio.run(_serve(context, server, host, port))
+        server = _server(context, configured, cookie, address, Path(scratch), metrics)
+        with _metrics_served(context, metrics, scraped or None) as is_served:
+            return asyncio.run(_serve(context, server, *where)) if is_served else EXIT_UNREACHABLE
+
+
+@contextmanager
+def _metrics_served(context: Context, metrics: ListerMetrics, where: tuple[str, int] | None) -> Iterator[bool]:
+    """Serve metrics at this address, if there is one. Yields False if it cannot be listened on."""
+    if where is None:
+        yield True
+        return
+    try:
+        port, stop = metrics.serve(*where)
+    except OSError as error:
+        context.note(f"auditor: cannot serve metrics on {where[0]}:{where[1]}: {error.strerror}")
+        yield False
+        return
+    context.logger.info("lister_metrics_served", host=where[0], port=port)
+    try:
+        yield True
+    finally:
+        stop()
 
 
 def configuration(settings: Settings) -> BookieConfiguration:
@@ -121,7 +147,12 @@ def _require_rocksdict() -> None:
 
 
 def _server(
-    context: Context, configured: BookieConfiguration, cookie: Cookie, address: tuple[str, int], scratch: Path
+    context: Context,
+    configured: BookieConfiguration,
+    cookie: Cookie,
+    address: tuple[str, int],
+    scratch: Path,
+    metrics: ListerMetrics,
 ) -> ListerServer:
     settings = context.settings
     limits = ListLimits(
@@ -133,12 +164,13 @@ def _server(
             ledger / "current",
             scratch / f"links-{number}",
             limits,
-            report_to(context.logger, str(ledger)),
+            report_to(context.logger, metrics, str(ledger)),
         )
         for number, (ledger, index) in enumerate(zip(configured.ledger_directories, configured.index_directories, strict=True))
     ]
     bounds = ServerLimits(settings.lister_connections, settings.lister_ledgers_in_work)
-    return ListerServer(configured, cookie, readers, ServingCheck(address, configured, cookie), bounds, context.logger)
+    serving = ServingCheck(address, configured, cookie)
+    return ListerServer(configured, cookie, readers, serving, bounds, context.logger, metrics)
 
 
 async def _serve(context: Context, server: ListerServer, host: str, port: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
+from auditor.bookie.listers import read_listers, strangers_in
 from auditor.commands.context import Context, terms_of
 from auditor.config import Settings
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
@@ -45,9 +46,13 @@ def cluster_and_terms(
 ) -> tuple[ClusterFacts, Terms]:
     """Return the facts of the cluster and the terms of judgement for an audit that starts now.
 
-    Problems with the locations of bookies are logged. Raises StoreUnavailable.
+    Problems with the locations of bookies, and with the map of listers, are logged. Raises
+    StoreUnavailable, and ConfigError for a map that cannot be read.
     """
     facts = store.cluster_facts()
+    listers = read_listers(context.settings.lister_port, context.settings.lister_map, facts.instance_id)
+    for problem in strangers_in(listers, (one.bookie_id for one in bookies)):
+        context.logger.warning("listers", problem=problem)
     surroundings, problems = around(store, facts, bookies, sources, context.settings)
     for problem in problems:
         context.logger.warning("topology", problem=problem)

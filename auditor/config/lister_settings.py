@@ -62,6 +62,13 @@ LISTER_SETTINGS = (
         commands=_SERVING, required=frozenset({"lister"}),
     ),
     Setting(
+        "metrics_listen", _LISTER, TEXT, None,
+        "HOST:PORT on which /metrics is served for Prometheus over HTTP; port 0: any free port, which "
+        "is logged.",
+        "Not set: no metrics are served.",
+        commands=_SERVING,
+    ),
+    Setting(
         "lister_connections", _LISTER, COUNT, "16",
         "Most connections at once. A further one is closed.",
         "An audit has one connection a bookie. The bound limits what slow clients can hold in memory.",

@@ -98,6 +98,7 @@ class Settings:
     bookie_id: str | None
     bookie_address: str | None
     listen: str | None
+    metrics_listen: str | None
     lister_connections: int
     lister_ledgers_in_work: int
     lister_answer_bytes_max: int

@@ -5,13 +5,14 @@ Whole columns are decoded at once, because decoding cell by cell is ten times sl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, MissingLog, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Look
 from auditor.model.ledger import (
     DigestType,
@@ -96,7 +97,19 @@ def _answers(rows: pa.StructArray) -> list[Answer]:
         *("bookie_id", "ledger_id", "look", "asked_at_ms", "status", "groups"),
         *("detail", "requests", "retries", "received_bytes", "non_canonical"),
     )
-    return [Answer(b, i, k, at, _ANSWER_STATUS[s], *rest) for b, i, k, at, s, *rest in columns]
+    found = [Answer(b, i, k, at, _ANSWER_STATUS[s], *rest) for b, i, k, at, s, *rest in columns]
+    logs, unlisted = rows.field("missing_logs"), rows.field("read_unlisted")
+    if logs.null_count == unlisted.null_count == len(rows):
+        return found  # almost always: no lister, or nothing amiss with its index
+    told = zip(found, logs.to_pylist(), unlisted.to_pylist(), strict=True)
+    return [replace(one, missing_logs=missing_logs(lost), read_unlisted=tuple(entries or ())) for one, lost, entries in told]
+
+
+def missing_logs(cells: Sequence[Mapping[str, Any]] | None) -> tuple[MissingLog, ...]:
+    """Return a cell of the column `missing_logs` as values."""
+    return tuple(
+        MissingLog(one["path"], one["entries"], tuple((first, last) for first, last in one["ranges"])) for one in cells or ()
+    )
 
 
 def _entry_reads(rows: pa.StructArray) -> list[EntryRead]:

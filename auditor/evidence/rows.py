@@ -76,6 +76,8 @@ def answer_row(answer: Answer) -> Row:
         answer.retries,
         answer.received_bytes,
         answer.non_canonical,
+        [(one.path, one.entries, one.ranges) for one in answer.missing_logs] or None,
+        answer.read_unlisted or None,
     )
 
 
@@ -84,7 +86,7 @@ def greeting_row(bookie_id: str, look: int, at_ms: int, greeting: Greeting, deta
 
     `requests`: GET_BOOKIE_INFO requests sent; 0 if the bookie could not be connected.
     """
-    return (bookie_id, None, look, at_ms, greeting.value, b"", detail, requests, 0, 0, False)
+    return (bookie_id, None, look, at_ms, greeting.value, b"", detail, requests, 0, 0, False, None, None)
 
 
 def read_row(read: EntryRead) -> Row:

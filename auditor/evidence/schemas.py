@@ -140,6 +140,9 @@ LEDGERS = pa.schema(
 )
 """A ledger as ZooKeeper had it at one look. Key: (ledger_id, look)."""
 
+MISSING_LOG = pa.struct([("path", pa.string()), ("entries", pa.int64()), ("ranges", pa.list_(pa.list_(pa.int64())))])
+"""An entry log that a lister's list leaves out: `entries` of the ledger are indexed in it, `ranges`
+are the first of them."""
 ANSWERS = pa.schema(
     [
         ("bookie_id", pa.string()),
@@ -153,11 +156,14 @@ ANSWERS = pa.schema(
         ("retries", pa.int32()),
         ("received_bytes", pa.int64()),
         ("non_canonical", pa.bool_()),
+        ("missing_logs", pa.list_(MISSING_LOG)),
+        ("read_unlisted", pa.list_(pa.int64())),
     ]
 )
 """What a bookie answered about a ledger; `groups` is canonical. Key: (bookie_id, ledger_id, look).
 
-A row without ledger_id is the bookie's greeting, and its `status` is a value of `Greeting`."""
+`missing_logs` and `read_unlisted` are null but in some answers of listers (`Answer` says which). A
+row without ledger_id is the bookie's greeting, and its `status` is a value of `Greeting`."""
 
 READS = pa.schema(
     [

@@ -6,27 +6,46 @@ import asyncio
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Timer
 from typing import Any, BinaryIO, cast
 
-from auditor.lister.ledger_lists import ListLimits
+from auditor.lister.ledger_lists import LedgerList, ListLimits
 from auditor.lister.reader_process import encode_message, read_exactly, receive
+from auditor.model.availability import MissingLog
 
 READ_TIMEOUT_S = 60.0
 """How long one request to a reader process may take: a disk that hangs, or an index read at less
 than any useful rate. The process is then killed."""
+Lists = list[LedgerList | None]
+"""The lists of some ledgers in their order; None where nothing may be said of one."""
 COMMAND = (sys.executable, "-m", "auditor.lister.reader_process")
 
 
-class DirectoryReader:
-    """The reader of one directory. `lists` may be called from many tasks of one event loop.
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one request to a reader process came to, beside its lists.
 
-    `on_report` is told what each request reports beside lists: `reasons`, `view_age_ms`,
-    `missing_logs`.
+    `reasons` says why nothing is said of some ledgers. `missing_logs` counts by path the entries
+    that lists left out. `was_lost`: the process did not answer and was ended.
+    """
+
+    lists: int = 0
+    keys: int = 0
+    reasons: tuple[str, ...] = ()
+    missing_logs: Mapping[str, int] = field(default_factory=dict)
+    was_lost: bool = False
+
+
+class DirectoryReader:
+    """The reader of one directory. May be called from many tasks of one event loop.
+
+    `on_report` is called with what each request came to, from a thread of the reader's own.
     """
 
     def __init__(
@@ -35,7 +54,7 @@ class DirectoryReader:
         logs: Path,
         links: Path,
         limits: ListLimits,
-        on_report: Callable[[Mapping[str, Any]], None],
+        on_report: Callable[[Report], None],
         command: Sequence[str] = COMMAND,
         timeout_s: float = READ_TIMEOUT_S,
     ) -> None:
@@ -60,15 +79,14 @@ class DirectoryReader:
         """The age of the view from which lists were last made; None before the first, or in doubt."""
         return None if self._view_at is None else int((time.monotonic() - self._view_at) * 1000)
 
-    async def lists(self, ledgers: Sequence[int]) -> list[bytes | None]:
-        """Return each ledger's encoded list; None where nothing may be said of it."""
-        loop = asyncio.get_running_loop()
-        found: list[bytes | None] = []
-        while len(found) < len(ledgers):
-            found += await loop.run_in_executor(self._thread, self._ask, list(ledgers[len(found) :]))
-        return found
+    async def first_lists(self, ledgers: Sequence[int]) -> Lists:
+        """Return the lists of the first of these ledgers, at least one; None: nothing may be said.
 
-    def _ask(self, ledgers: list[int]) -> list[bytes | None]:
+        As many as are made within REPLY_S. They have at most REPLY_BYTES_MAX and one longest list.
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._ask, list(ledgers))
+
+    def _ask(self, ledgers: list[int]) -> Lists:
         """Return the lists of the first of these ledgers, at least one; all None if reading failed."""
         try:
             process = self._start_if_needed()
@@ -83,30 +101,31 @@ class DirectoryReader:
         finally:
             watchdog.cancel()
 
-    def _give_up(self, ledgers: list[int], why: str) -> list[bytes | None]:
+    def _give_up(self, ledgers: list[int], why: str) -> Lists:
         self._end()
         self._view_at = None
-        self._on_report({"reasons": [f"the reader process was lost, {why}"], "view_age_ms": None, "missing_logs": {}})
+        self._on_report(Report(reasons=(f"the reader process was lost, {why}",), was_lost=True))
         return [None] * len(ledgers)
 
-    def _exchange(self, process: subprocess.Popen[bytes], ledgers: list[int]) -> list[bytes | None]:
+    def _exchange(self, process: subprocess.Popen[bytes], ledgers: list[int]) -> Lists:
         requests, answers = cast(BinaryIO, process.stdin), cast(BinaryIO, process.stdout)
         requests.write(encode_message({"ledgers": ledgers}))
         requests.flush()
         head = receive(answers)
         if head is None:
             raise EOFError(f"exit code {process.poll()}")
-        found: list[bytes | None] = []
-        for size in head["sizes"]:
+        found: Lists = []
+        for number, size in enumerate(head["sizes"]):
             payload = read_exactly(answers, size) if size >= 0 else None
             if size >= 0 and payload is None:
                 raise EOFError("in the middle of an answer")
-            found.append(payload)
+            lost = tuple(MissingLog(*words) for words in head["missing"].get(str(number), ()))
+            found.append(None if payload is None else LedgerList(payload, lost))
         if not 1 <= len(found) <= len(ledgers):
             raise ValueError(f"{len(found)} answers to {len(ledgers)} questions")
         age_ms = head["view_age_ms"]
         self._view_at = None if age_ms is None else time.monotonic() - age_ms / 1000
-        self._on_report(head)
+        self._on_report(_report(found, head))
         return found
 
     def _start_if_needed(self) -> subprocess.Popen[bytes]:
@@ -134,3 +153,10 @@ class DirectoryReader:
             self._process.kill()
         self._thread.shutdown(wait=True)
         self._end()
+
+
+def _report(lists: Lists, head: Mapping[str, Any]) -> Report:
+    missing = Counter[str]()
+    for one in lists:
+        missing.update({log.path: log.entries for log in (one.missing_logs if one else ())})
+    return Report(len(lists), int(head["keys"]), tuple(head["reasons"]), missing)

@@ -29,6 +29,8 @@ TABLE_AGE_S = 600.0
 """Age from which a table file on disk must be part of the view: younger ones may still be written."""
 TABLE_CHECK_S = 60.0
 """How often the table files are compared while the index does not change."""
+PACE_KEYS = 4_096
+"""Keys read between two looks at the rate."""
 KEY_BYTES, VALUE_BYTES = 16, 8
 DB_PATH_BYTES = 2**50
 """Target size of the only data path: larger than any disk, so that RocksDB looks nowhere else."""
@@ -187,27 +189,46 @@ class IndexView:
             log.unlink()  # 20 KB at each opening; a secondary itself removes none of them
         return Rdict(str(self._links), options, access_type=AccessType.secondary(str(secondary)))
 
-    def locations_of(self, ledger_id: int) -> Iterator[tuple[int, int]]:
-        """Yield (entry id, log id) of each entry indexed, ascending.
+    def runs_of(self, ledger_id: int, on_keys: Callable[[int], None]) -> Iterator[tuple[int, int, int]]:
+        """Yield (first entry, entries, log id) of what is indexed, ascending: entries that follow each
+        other, in one log. `on_keys` is called with the number of keys, each PACE_KEYS and at the end.
 
         Raises IndexInDoubt for an error of the iteration, and for a key or value of another size.
-        Call `refresh` first. Costs about a microsecond an entry.
+        Call `refresh` first. Costs half a microsecond an entry.
         """
         assert self._db is not None, "refresh the view first"
-        prefix = _KEY.pack(ledger_id, 0)[:8]
-        entry_of = int.from_bytes
+        start = _KEY.pack(ledger_id, 0)
+        prefix, number_of = start[:8], int.from_bytes
+        first, size, log, expected, unpaid = -1, 0, b"", -1, 0
         try:
             it = self._db.iter()
-            it.seek(_KEY.pack(ledger_id, 0))
+            it.seek(start)
             while it.valid():
-                key = it.key()
-                if not key.startswith(prefix):
-                    break
-                value = it.value()
+                key, value = it.key(), it.value()
+                # A whole key as a number: the next entry of the same ledger is one more.
+                number = number_of(key, "big")
                 if len(key) != KEY_BYTES or len(value) != VALUE_BYTES:
+                    if not key.startswith(prefix):
+                        break
                     raise IndexInDoubt(f"a key of {len(key)} bytes with a value of {len(value)} is no location")
-                yield entry_of(key[8:], "big"), entry_of(value[:4], "big")
+                if number == expected and value.startswith(log):
+                    size += 1
+                else:
+                    if size:
+                        yield first, size, number_of(log, "big")
+                        size = 0
+                    if not key.startswith(prefix):
+                        break
+                    first, size, log = number_of(key[8:], "big"), 1, value[:4]
+                expected = number + 1
+                unpaid += 1
+                if unpaid >= PACE_KEYS:
+                    on_keys(unpaid)
+                    unpaid = 0
                 it.next()
+            if size:
+                yield first, size, number_of(log, "big")
+            on_keys(unpaid)
             it.status()
         except IndexInDoubt:
             raise

@@ -3,23 +3,49 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from auditor.lister.index_view import IndexInDoubt, IndexView
 from auditor.lister.list_encoder import PENDING_MAX, ListEncoder
+from auditor.model.availability import MissingLog
 from auditor.pace import TokenBucket
+from auditor.wire.missing_logs import LOGS_MAX, RANGES_MAX
 
 LOG_VIEWS_MAX = 4
 """Fresh views in which an entry log is looked for. Its entries are left out of a list once it is
 missing in two views in a row: one view may name a log that garbage collection has just removed."""
-PACE_KEYS = 4_096
-"""Keys read between two looks at the rate."""
 BURST_S = 1.0
 """Keys that may be read at once after a pause, in seconds of the rate."""
 
 Runs = list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerList:
+    """The encoded list of one ledger, without the entries in `missing_logs`, LOGS_MAX at most."""
+
+    payload: bytes
+    missing_logs: tuple[MissingLog, ...] = ()
+
+
+@dataclass(slots=True)
+class _LostEntries:
+    """The entries of one ledger in one missing log: all are counted, the first runs are kept."""
+
+    entries: int = 0
+    runs: list[list[int]] = field(default_factory=list)
+
+    def add(self, first: int, last: int) -> None:
+        self.entries += last - first + 1
+        if self.runs and self.runs[-1][1] == first - 1:
+            self.runs[-1][1] = last
+        elif len(self.runs) < RANGES_MAX:
+            self.runs.append([first, last])
+
+    def of(self, path: Path) -> MissingLog:
+        return MissingLog(str(path), self.entries, tuple((first, last) for first, last in self.runs))
 
 
 @dataclass(slots=True)
@@ -33,10 +59,9 @@ class ListLimits:
 
 @dataclass(slots=True)
 class LedgerLists:
-    """The lists of one directory's ledgers. For one thread.
+    """The lists of one directory's ledgers. For one thread. `logs`: directory of the entry logs.
 
-    `logs` is the directory of the entry logs. `missing_logs` counts, by log id, the entries that
-    were left out because their log is not on disk.
+    `keys_read` counts the keys read from the index.
     """
 
     view: IndexView
@@ -44,14 +69,16 @@ class LedgerLists:
     limits: ListLimits
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    missing_logs: dict[int, int] = field(default_factory=dict)
+    keys_read: int = 0
     _bucket: TokenBucket = field(init=False)
+    _logs: frozenset[int] = field(default=frozenset(), init=False)
+    _logs_at: float | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._bucket = TokenBucket(self.limits.keys_per_second, self.monotonic(), BURST_S)
 
-    def list_ledger(self, ledger_id: int) -> bytes:
-        """Return the encoded list of what is indexed of a ledger; no entries make an empty list.
+    def list_ledger(self, ledger_id: int) -> LedgerList:
+        """Return the list of what is indexed of a ledger; no entries make an empty list.
 
         Raises IndexInDoubt, or AnswerTooLong: then nothing may be said of the ledger.
         """
@@ -59,26 +86,28 @@ class LedgerLists:
             raise IndexInDoubt(f"{ledger_id} is no ledger id")
         self._refresh_if_old()
         payload, named = self._scan(ledger_id, frozenset())
-        if not named or named <= self._logs_on_disk():
-            return payload
+        if not named or named <= self._recent_logs():
+            return LedgerList(payload)
         before: frozenset[int] | None = None
         for _ in range(LOG_VIEWS_MAX):
             self.view.refresh()
             payload, named = self._scan(ledger_id, frozenset())
             missing = named - self._logs_on_disk()
             if not missing:
-                return payload
+                return LedgerList(payload)
             if before is not None and missing <= before:
                 return self._without_logs(ledger_id, missing)
             before = missing
         raise IndexInDoubt(f"the index names other entry logs that are not in {self.logs} at each view")
 
-    def _without_logs(self, ledger_id: int, missing: frozenset[int]) -> bytes:
-        """Return the list without the entries in these logs, and count what is left out."""
-        for _, log in self._read_at_rate(ledger_id):
-            if log in missing:
-                self.missing_logs[log] = self.missing_logs.get(log, 0) + 1
-        return self._scan(ledger_id, missing)[0]
+    def _without_logs(self, ledger_id: int, missing: frozenset[int]) -> LedgerList:
+        """Return the list without the entries in these logs, and what is left out."""
+        lost = {log: _LostEntries() for log in sorted(missing)[:LOGS_MAX]}
+        for first, size, log in self.view.runs_of(ledger_id, self._pay):
+            if log in lost:
+                lost[log].add(first, first + size - 1)
+        told = tuple(entries.of(self.logs / f"{log:x}.log") for log, entries in lost.items())
+        return LedgerList(self._scan(ledger_id, missing)[0], told)
 
     def _refresh_if_old(self) -> None:
         seen_at = self.view.seen_at
@@ -91,12 +120,12 @@ class LedgerLists:
         runs: Runs = []
         named: set[int] = set()
         first = next_id = -1
-        for entry, log in self._read_at_rate(ledger_id):
+        for entry, size, log in self.view.runs_of(ledger_id, self._pay):
             named.add(log)
             if log in without:
                 continue
             if entry == next_id:
-                next_id += 1
+                next_id += size
                 continue
             if entry < next_id:
                 raise IndexInDoubt(f"entry {entry} of ledger {ledger_id} is behind entry {next_id - 1}")
@@ -105,29 +134,27 @@ class LedgerLists:
                 if len(runs) >= PENDING_MAX:
                     encoder.add_runs(runs)
                     runs.clear()
-            first, next_id = entry, entry + 1
+            first, next_id = entry, entry + size
         if next_id >= 0:
             runs.append((first, next_id - first))
         encoder.add_runs(runs)
         return encoder.payload(), frozenset(named)
 
-    def _read_at_rate(self, ledger_id: int) -> Iterator[tuple[int, int]]:
-        """Yield what `locations_of` yields, at most `keys_per_second`."""
-        unpaid = 0
-        for location in self.view.locations_of(ledger_id):
-            yield location
-            unpaid += 1
-            if unpaid >= PACE_KEYS:
-                self._pay(unpaid)
-                unpaid = 0
-        self._pay(unpaid)
-
     def _pay(self, keys: int) -> None:
+        self.keys_read += keys
         if self.limits.keys_per_second > 0 and keys:
             self._bucket.spend(keys, self.monotonic())
             owed_s = self._bucket.debt_s(self.monotonic())
             if owed_s > 0:
                 self.sleep(owed_s)
+
+    def _recent_logs(self) -> frozenset[int]:
+        """Return the ids of the entry logs as they were listed lately: names of thousands of files
+        take as long as many small ledgers. They are no older than a view may be."""
+        now = self.monotonic()
+        if self._logs_at is None or now - self._logs_at >= self.limits.view_age_max_s:
+            self._logs, self._logs_at = self._logs_on_disk(), now
+        return self._logs
 
     def _logs_on_disk(self) -> frozenset[int]:
         """Return the ids of the entry logs. Raises IndexInDoubt if they cannot be listed."""

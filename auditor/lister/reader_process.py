@@ -23,9 +23,12 @@ from auditor.lister.list_encoder import AnswerTooLong
 
 IDLE_S = 30.0
 """After this long without a request the view is closed: an open one keeps deleted files on disk."""
-REQUEST_S = 5.0
-"""After this long no further ledger of a request is begun: the lister asks again for those that are
-left. Each request has a time-out, which many long ledgers together would exceed."""
+REPLY_S = 0.05
+"""After this long no further ledger of a request is begun: the lister sends what is finished to its
+client, and asks again for the ledgers that are left."""
+REPLY_BYTES_MAX = 2**20
+"""Bytes of lists after which no further ledger of a request is begun. With the list that exceeds it
+(`answer_bytes_max`) this bounds what a lister holds of one reply."""
 
 _LENGTH = struct.Struct(">i")
 
@@ -46,17 +49,19 @@ def serve(lists: LedgerLists, requests: BinaryIO, answers: BinaryIO) -> None:
 def answer_bytes(lists: LedgerLists, ledgers: list[int]) -> bytes:
     """Return the answer to one request: a head, and the lists of the first ledgers.
 
-    The answer ends early when it has as many bytes as one list may have, or took REQUEST_S; at
-    least one ledger is answered. A ledger of which nothing may be said has size -1 and a reason.
-    Without a whole view that is so of all of them: the view is not tried again for each.
+    The answer ends early when it has REPLY_BYTES_MAX or took REPLY_S; at least one ledger is
+    answered. A ledger of which nothing may be said has size -1 and a reason. Without a whole view
+    that is so of all of them: the view is not tried again for each. `missing` has the logs that a
+    list leaves out, by the number of its ledger in the answer.
     """
-    began = lists.monotonic()
+    began, keys_before = lists.monotonic(), lists.keys_read
     sizes: list[int] = []
     reasons: list[str] = []
+    missing: dict[int, list[tuple[Any, ...]]] = {}
     body = bytearray()
     for ledger_id in ledgers:
         try:
-            payload = lists.list_ledger(ledger_id)
+            found = lists.list_ledger(ledger_id)
         except NoWholeView as error:
             sizes += [-1] * (len(ledgers) - len(sizes))
             reasons.append(str(error))
@@ -65,15 +70,22 @@ def answer_bytes(lists: LedgerLists, ledgers: list[int]) -> bytes:
             sizes.append(-1)
             reasons.append(f"ledger {ledger_id}: {error}")
         else:
-            sizes.append(len(payload))
-            body += payload
-        if len(body) >= lists.limits.answer_bytes_max or lists.monotonic() - began >= REQUEST_S:
+            if found.missing_logs:
+                missing[len(sizes)] = [(one.path, one.entries, one.ranges) for one in found.missing_logs]
+            sizes.append(len(found.payload))
+            body += found.payload
+        if len(body) >= REPLY_BYTES_MAX or lists.monotonic() - began >= REPLY_S:
             break
     seen_at = lists.view.seen_at
     age_ms = None if seen_at is None else int((lists.monotonic() - seen_at) * 1000)
-    missing = {f"{log:x}": count for log, count in sorted(lists.missing_logs.items())}
-    lists.missing_logs.clear()
-    return encode_message({"sizes": sizes, "reasons": reasons, "view_age_ms": age_ms, "missing_logs": missing}) + bytes(body)
+    head = {
+        "sizes": sizes,
+        "reasons": reasons,
+        "missing": missing,
+        "keys": lists.keys_read - keys_before,
+        "view_age_ms": age_ms,
+    }
+    return encode_message(head) + bytes(body)
 
 
 def encode_message(message: dict[str, Any]) -> bytes:

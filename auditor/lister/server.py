@@ -10,27 +10,29 @@ from __future__ import annotations
 import asyncio
 import shutil
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 from structlog.stdlib import BoundLogger
 
 from auditor.errors import PeerProtocolError
 from auditor.lister.bookie_configuration import BookieConfiguration
+from auditor.lister.connection import READ_BYTES, Connection
 from auditor.lister.cookie import Cookie
-from auditor.lister.directory_reader import DirectoryReader
-from auditor.lister.serving import ServingCheck
+from auditor.lister.directory_reader import DirectoryReader, Report
+from auditor.lister.ledger_lists import LedgerList
+from auditor.lister.serving import ServingCheck, off_the_loop
+from auditor.telemetry.lister_metrics import IN_DOUBT, LISTED, NOT_SERVING, ListerMetrics
 from auditor.wire import bookie_server as wire
 from auditor.wire.frames import Status
 from auditor.wire.lister_identity import ListerIdentity, with_identity
+from auditor.wire.missing_logs import with_missing_logs
 
-READ_BYTES = 64 * 2**10
-"""Bytes read from a connection at a time: some thousand requests."""
-REQUEST_BYTES_MAX = 64 * 2**10
-"""Longest request accepted. Those a lister answers have a few dozen bytes."""
-SEND_TIMEOUT_S = 60.0
-"""How long a client may take to accept what it asked for. Then the connection is closed."""
+REPLIES_HELD_MAX = 4
+"""Replies of reader processes that are held at once, over all connections, until their clients have
+taken them. Each has at most REPLY_BYTES_MAX (1 MiB) and one list (--lister-answer-bytes-max, 64
+MiB): 260 MiB in all, whatever clients do, and some copies of the lists being sent."""
 REASONS_LOGGED_MAX = 5
 """Ledgers named in the log for one request to a reader process."""
 
@@ -54,12 +56,15 @@ class ListerServer:
         serving: ServingCheck,
         limits: ServerLimits,
         logger: BoundLogger,
+        metrics: ListerMetrics,
     ) -> None:
         self._configured, self._cookie = configured, cookie
         self._readers, self._serving = readers, serving
-        self._limits, self._logger = limits, logger
+        self._limits, self._logger, self._metrics = limits, logger, metrics
         self._connections: set[asyncio.Task[None]] = set()
+        self._held = asyncio.Semaphore(REPLIES_HELD_MAX)
         self._server: asyncio.Server | None = None
+        metrics.follow_view_age(self._oldest_view_ms)
 
     async def start(self, host: str, port: int) -> int:
         """Listen, and return the port. Raises OSError if that fails."""
@@ -83,93 +88,117 @@ class ListerServer:
         try:
             if len(self._connections) > self._limits.connections_max:
                 self._logger.warning("lister_connection_refused", connections_max=self._limits.connections_max)
+                self._metrics.count_refused_connection()
                 return
+            self._metrics.set_connections(len(self._connections))
             _keep_alive(writer)
-            await self._converse(reader, writer)
+            await self._converse(Connection(reader, writer, self, self._limits.ledgers_in_work_max))
         except asyncio.CancelledError:
             pass  # the lister ends; asyncio would report a cancelled handler as unforeseen
-        except (PeerProtocolError, OSError) as error:
-            self._logger.info("lister_connection_lost", reason=str(error))
         finally:
             self._connections.discard(task)
+            self._metrics.set_connections(len(self._connections))
             writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer what one client asks. While it does not read, nothing more of it is read."""
-        buffer = wire.RequestBuffer(REQUEST_BYTES_MAX)
-        most = self._limits.ledgers_in_work_max
-        while data := await reader.read(READ_BYTES):
-            requests = [wire.decode_request(body) for body in buffer.feed(data)]
-            for start in range(0, len(requests), most):
-                for frame in await self._answers(requests[start : start + most]):
-                    writer.write(frame)
-                async with asyncio.timeout(SEND_TIMEOUT_S):
-                    await writer.drain()
+    async def _converse(self, connection: Connection) -> None:
+        try:
+            await connection.converse()
+        except* (PeerProtocolError, OSError) as errors:
+            self._logger.info("lister_connection_lost", reason="; ".join(map(str, errors.exceptions)))
 
-    async def _answers(self, requests: Sequence[wire.Request | wire.WrongVersion]) -> list[bytes]:
-        """Return the response to each request, in their order."""
+    # What connections ask for (`connection.Desk`)
+
+    @property
+    def directories(self) -> int:
+        return len(self._readers)
+
+    async def send_first_lists(self, directory: int, requests: Sequence[wire.ListEntries], client: Connection) -> int:
+        async with self._held:
+            frames = await self._first_lists(directory, requests)
+            await client.send(frames)
+        return len(frames)
+
+    async def _first_lists(self, directory: int, requests: Sequence[wire.ListEntries]) -> list[bytes]:
+        """Return the responses to the first of these requests, at least one."""
+        if await self._problem():
+            return self._refuse(requests)
+        lists = await self._readers[directory].first_lists([one.ledger_id for one in requests])
+        asked = requests[: len(lists)]
+        if await self._problem():  # it may have ended while they were made
+            return self._refuse(asked)
+        listed = sum(one is not None for one in lists)
+        self._metrics.count_lists(LISTED, listed)
+        self._metrics.count_lists(IN_DOUBT, len(lists) - listed)
+        return [_list_frame(request, found) for request, found in zip(asked, lists, strict=True)]
+
+    def _refuse(self, requests: Sequence[wire.ListEntries]) -> list[bytes]:
+        self._metrics.count_lists(NOT_SERVING, len(requests))
+        return [wire.encode_list(one, Status.EIO) for one in requests]
+
+    async def _problem(self) -> str:
+        """Return why nothing may be said now, or ""; it is logged."""
         problem = await self._serving.problem()
+        self._metrics.set_serving(is_serving=not problem)
         if problem:
             self._logger.warning("lister_bookie_not_serving", reason=problem)
-        ledgers = [] if problem else [one.ledger_id for one in requests if isinstance(one, wire.ListEntries)]
-        lists = await self._lists(ledgers)
-        if ledgers and (problem := await self._serving.problem()):  # it may have ended while they were made
-            lists = {}
-        return [self._answer(request, lists, problem) for request in requests]
+        return problem
 
-    async def _lists(self, ledgers: Sequence[int]) -> dict[int, bytes | None]:
-        """Return what each directory's reader says. A ledger lives in directory `id mod n`."""
-        count = len(self._readers)
-        shares: dict[int, list[int]] = {}
-        for ledger_id in dict.fromkeys(ledgers):
-            shares.setdefault(ledger_id % count, []).append(ledger_id)
-        payloads_by_share = await asyncio.gather(*(self._readers[number].lists(share) for number, share in shares.items()))
-        return {
-            ledger_id: payload
-            for share, payloads in zip(shares.values(), payloads_by_share, strict=True)
-            for ledger_id, payload in zip(share, payloads, strict=True)
-        }
-
-    def _answer(self, request: wire.Request | wire.WrongVersion, lists: Mapping[int, bytes | None], problem: str) -> bytes:
+    async def answer(self, request: wire.Request | wire.WrongVersion) -> bytes:
         match request:
             case wire.WrongVersion():
                 return wire.encode_wrong_version(request)
-            case wire.ListEntries():
-                payload = lists.get(request.ledger_id)
-                return wire.encode_list(request, Status.EIO if payload is None else Status.EOK, payload)
             case wire.BookieInfo():
-                return self._info(request, problem)
+                return await self._info(request)
             case wire.Authenticate():
                 return wire.encode_auth(request, Status.EOK)
             case wire.ReadEntry():
                 return wire.encode_read(request, Status.EBADREQ)
             case wire.AddEntry():
                 return wire.encode_add(request, Status.EBADREQ)
-            case wire.OtherRequest():
+            case wire.ListEntries() | wire.OtherRequest():
                 return wire.encode_status(request, Status.EBADREQ)
 
-    def _info(self, request: wire.BookieInfo, problem: str) -> bytes:
+    async def _info(self, request: wire.BookieInfo) -> bytes:
         """Say whose lists these are, and how full the disks are. EIO where the bookie does not serve."""
-        if problem:
+        if await self._problem():
             return wire.encode_info(request, Status.EIO)
         try:
-            usages = [shutil.disk_usage(path) for path in self._configured.ledger_directories]
-        except OSError:
+            total, free = await off_the_loop(_disk_usage, self._configured.ledger_directories)
+        except OSError as error:
+            self._logger.warning("lister_disk_unknown", reason=str(error))
             return wire.encode_info(request, Status.EIO)
-        frame = wire.encode_info(request, Status.EOK, sum(u.total for u in usages), sum(u.free for u in usages))
+        frame = wire.encode_info(request, Status.EOK, total, free)
+        identity = ListerIdentity(self._cookie.bookie_id, self._cookie.instance_id, self._oldest_view_ms())
+        return with_identity(frame, identity)
+
+    def _oldest_view_ms(self) -> int | None:
         ages = [age for reader in self._readers if (age := reader.view_age_ms) is not None]
-        return with_identity(frame, ListerIdentity(self._cookie.bookie_id, self._cookie.instance_id, max(ages, default=None)))
+        return max(ages, default=None)
 
 
-def report_to(logger: BoundLogger, directory: str) -> Any:
-    """Return what logs the reports of one directory's reader."""
+def _list_frame(request: wire.ListEntries, found: LedgerList | None) -> bytes:
+    if found is None:
+        return wire.encode_list(request, Status.EIO)
+    frame = wire.encode_list(request, Status.EOK, found.payload)
+    return with_missing_logs(frame, found.missing_logs) if found.missing_logs else frame
 
-    def on_report(report: Mapping[str, Any]) -> None:
-        for reason in report["reasons"][:REASONS_LOGGED_MAX]:
+
+def _disk_usage(directories: Sequence[Path]) -> tuple[int, int]:
+    """Return the total and the free bytes of these directories. Raises OSError."""
+    usages = [shutil.disk_usage(path) for path in directories]
+    return sum(one.total for one in usages), sum(one.free for one in usages)
+
+
+def report_to(logger: BoundLogger, metrics: ListerMetrics, directory: str) -> Callable[[Report], None]:
+    """Return what logs and counts the reports of one directory's reader."""
+
+    def on_report(report: Report) -> None:
+        for reason in report.reasons[:REASONS_LOGGED_MAX]:
             logger.warning("lister_in_doubt", directory=directory, reason=reason)
-        if report["missing_logs"]:
-            logger.error("lister_entry_log_missing", directory=directory, entries_by_log=report["missing_logs"])
-        logger.debug("lister_lists", directory=directory, view_age_ms=report["view_age_ms"])
+        if report.missing_logs:
+            logger.error("lister_entry_log_missing", directory=directory, entries_by_log=dict(report.missing_logs))
+        left_out = sum(report.missing_logs.values())
+        metrics.count_reading(report.keys, left_out, was_lost=report.was_lost)
 
     return on_report
 

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar, TypeVarTuple
 
 from auditor.bookie.client import AsyncLane
 from auditor.clock import now_ms
@@ -19,16 +20,33 @@ from auditor.lister.bookie_configuration import BookieConfiguration
 from auditor.lister.cookie import Cookie, check_cookie
 from auditor.model.availability import Greeting
 
+DISK_TIMEOUT_S = 5.0
+"""How long the bookie's directories may take to answer. A disk that hangs must not stop the lister
+from saying so."""
 CHECK_AGE_S = 1.0
 """How long one greeting holds: a bookie is greeted at most once a second, while lists are wanted."""
 GREETING_TIMEOUT_MS = 2_000
 """How long the bookie may take to accept the connection, and to answer."""
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
 LIMITS = BookieLimits(
     connect_attempts_max=1,
     connect_timeout_ms=GREETING_TIMEOUT_MS,
     rpc_timeout_ms=GREETING_TIMEOUT_MS,
     deadline_ms=3 * GREETING_TIMEOUT_MS,
 )
+
+
+async def off_the_loop(function: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+    """Return what a function that reads the bookie's disks returns, from a thread.
+
+    Raises what it raises, and TimeoutError after DISK_TIMEOUT_S; the thread then waits on alone.
+    """
+    try:
+        async with asyncio.timeout(DISK_TIMEOUT_S):
+            return await asyncio.to_thread(function, *arguments)
+    except TimeoutError:
+        raise TimeoutError(f"the bookie's disks did not answer within {DISK_TIMEOUT_S:g} s") from None
 
 
 @dataclass(slots=True)
@@ -50,9 +68,15 @@ class ServingCheck:
         """
         async with self._turn:
             if self._checked_at is None or self.monotonic() - self._checked_at > CHECK_AGE_S:
-                self._problem = self._cookie_problem() or await self._greeting_problem()
+                self._problem = await self._disk_problem() or await self._greeting_problem()
                 self._checked_at = self.monotonic()
             return self._problem
+
+    async def _disk_problem(self) -> str:
+        try:
+            return await off_the_loop(self._cookie_problem)
+        except TimeoutError as error:
+            return str(error)
 
     def _cookie_problem(self) -> str:
         try:

@@ -60,12 +60,29 @@ LISTER_CONTRADICTED = "its lister is not believed: "
 
 
 @dataclass(frozen=True, slots=True)
+class MissingLog:
+    """An entry log that a bookie's index names and that is not on the bookie's disk.
+
+    `path` is the file that the lister looked for. The index places `entries` entries of the ledger
+    in it, and `ranges` are the first of them: inclusive, ascending, disjoint.
+    """
+
+    path: str
+    entries: int
+    ranges: tuple[tuple[EntryId, EntryId], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """One bookie's answer about one ledger at one look.
 
     `groups` is the canonical form (contract section 5): 24 bytes a group, big-endian, without the
     64-byte header. It is empty unless HELD. `requests` counts every frame sent for this answer,
     `retries` those beyond the first.
+
+    Only a lister's answer has the last two. `missing_logs`: entry logs whose entries its list
+    leaves out. `read_unlisted`: entries that the list lacks, and that the bookie sent all the same
+    when they were read behind it.
     """
 
     bookie_id: BookieId
@@ -79,6 +96,8 @@ class Answer:
     retries: int = 0
     received_bytes: int = 0
     non_canonical: bool = False
+    missing_logs: tuple[MissingLog, ...] = ()
+    read_unlisted: tuple[EntryId, ...] = ()
 
     @property
     def is_from_lister(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from auditor.model.identity import BookieId, LedgerId
+from auditor.model.identity import BookieId, EntryId, LedgerId
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +82,36 @@ class LostContentFacts:
     absent: int
     expected: int
     some_ledgers: tuple[LedgerId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LostLog:
+    """An entry log of ENTRY_LOG_LOST. Lists left its entries out at two looks or more.
+
+    `ledgers` are those whose lists did, and `entries` their entries in it by their newest lists.
+    `some`: the first of these ledgers, each with the first range of its entries in the log.
+    `reads_failed`: reads of these entries that ended in EIO, over all looks.
+    """
+
+    path: str
+    ledgers: int
+    entries: int
+    some: tuple[tuple[LedgerId, EntryId, EntryId], ...]
+    reads_failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class EntryLogLostFacts:
+    """ENTRY_LOG_LOST. `lister` is the address of the bookie's lister.
+
+    `logs`, `ledgers` (each once) and `entries` count over all lost logs; `some_logs` are the first
+    of these by path.
+    """
+
+    registration: str
+    address: str
+    lister: str
+    logs: int
+    ledgers: int
+    entries: int
+    some_logs: tuple[LostLog, ...]

@@ -61,6 +61,7 @@ class Kind(StrEnum):
     MARK_WITHOUT_LEDGER = "MARK_WITHOUT_LEDGER"
     BOOKIE_LOST_UNNOTICED = "BOOKIE_LOST_UNNOTICED"
     BOOKIE_LOST_CONTENT = "BOOKIE_LOST_CONTENT"
+    ENTRY_LOG_LOST = "ENTRY_LOG_LOST"
     BOOKIE_SILENT_YET_REGISTERED = "BOOKIE_SILENT_YET_REGISTERED"
     BOOKIE_FAILING_REQUESTS = "BOOKIE_FAILING_REQUESTS"
     LEDGER_POPULATION_DROPPED = "LEDGER_POPULATION_DROPPED"
@@ -160,6 +161,12 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Family.BOOKIE,
         Subject.BOOKIE,
         "answers, and lacks most of what it should hold",
+    ),
+    Kind.ENTRY_LOG_LOST: KindFacts(
+        Severity.CRITICAL,
+        Family.BOOKIE,
+        Subject.BOOKIE,
+        "its index names an entry log that is not on its disk, in two fresh views at each of two looks",
     ),
     Kind.BOOKIE_SILENT_YET_REGISTERED: KindFacts(
         Severity.WARNING,

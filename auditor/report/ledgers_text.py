@@ -9,7 +9,7 @@ from auditor.model.ledger import LedgerState
 from auditor.model.verdict import Exempt, Unknown
 from auditor.report.findings_text import FindingRow, matrix, next_section, one_line, owner_text
 from auditor.report.layout import count, duration, of, paint, printable, wrap
-from auditor.report.surroundings_text import first_screen, name_some
+from auditor.report.surroundings_text import first_screen, name_some, unindexed_sentence
 from auditor.report.text import assemble, cluster_name, fit
 from auditor.report.unjudged_text import bookies_behind, in_maintenance, unheard_at, what_to_do
 from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line, sampled_words
@@ -119,6 +119,8 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
     if listed_by := ledger.get("listed_by"):
         where = ", ".join(f"{printable(bookie, 60)} ({printable(at, 60)})" for bookie, at in listed_by.items())
         yield from wrap(f"listed by the listers of {where}", width, "  ")
+    for bookie, entry in (ledger.get("unindexed") or {}).items():
+        yield from wrap(unindexed_sentence(bookie, f"entry {entry}"), width, "  ")
     yield from wrap(_copies(ledger.get("copies") or {}), width, "  ")
     if ledger.get("detail"):
         yield from wrap(printable(ledger["detail"], 1_000), width, "  ")

@@ -19,6 +19,8 @@ BOOKIES_NAMED_MAX = 10
 SENTENCE_LINES_MAX = 6
 LISTER_DETAIL_MAX = 400
 """Characters shown of what a lister said, which may be anything."""
+UNINDEXED_SHOWN_MAX = 3
+"""Bookies with an index that lost entries that get a sentence each; summary.json has more."""
 RENAMED_SHOWN_MAX = 3
 """Renamed bookies that get a sentence each; summary.json has all of them."""
 
@@ -56,6 +58,23 @@ def lister_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
         more = f", and {len(silent) - 1} more" if len(silent) > 1 else ""
         named = f"bookie {printable(first['bookie_id'])} ({printable(first['detail'], LISTER_DETAIL_MAX)}){more}"
         yield f"No list came from the lister of {named}: the bookie was asked as without one."
+    for one in (listers.get("unindexed") or ())[:UNINDEXED_SHOWN_MAX]:
+        ledger, entry = one["some"][0]
+        more = f" (and entries of {of(one['ledgers'] - 1, 'ledger')} more)" if one["ledgers"] > 1 else ""
+        yield unindexed_sentence(one["bookie_id"], f"entry {entry} of ledger {ledger}{more}")
+
+
+REBUILD = "bookkeeper shell rebuild-db-ledger-locations-index"
+
+
+def unindexed_sentence(bookie: str, entries: str) -> str:
+    """Return what is known of entries that a bookie's index lost, and how they are indexed again."""
+    return (
+        f"Bookie {printable(bookie)} sends {entries} although its index does not have it, long after it was "
+        "written: the index lost it, the bytes exist. While the bookie is STOPPED, "
+        f"{REBUILD} indexes it again. Never run that while the bookie is up: it says Done, and from its next "
+        "start the bookie finds none of its entries."
+    )
 
 
 def assurance_sentence(summary: Mapping[str, Any]) -> str:

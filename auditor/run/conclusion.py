@@ -15,6 +15,7 @@ from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, RENAMES
 from auditor.evidence.table_scan import TableScan
 from auditor.first_checker.content import judge_content, withheld_content
 from auditor.first_checker.failing import Refusals, judge_failing, withheld_failing
+from auditor.first_checker.lost_logs import Logs, judge_lost_logs, withheld_lost_logs
 from auditor.first_checker.reachability import BookieLook, Missed, judge_bookies, nobody_answered, withheld
 from auditor.first_checker.renaming import Renamed
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Greeting, ReadStatus
@@ -43,6 +44,7 @@ from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
 from auditor.summary.grouping import Heard, causes, gather_heard
 from auditor.summary.last_words import Ids
 from auditor.summary.ledgers import account
+from auditor.summary.lost_logs import lost_logs
 from auditor.summary.mark_counts import stale_ledgers
 from auditor.summary.on_cluster import findings_on_cluster
 from auditor.summary.refusals import refusals_of
@@ -50,6 +52,7 @@ from auditor.summary.renames import NAME as RENAMES_NAME
 from auditor.summary.renames import renames
 from auditor.summary.run_summary import Previous, RunFacts, findings_of, summarise
 from auditor.summary.topic_hits import topic_hits
+from auditor.summary.unindexed_entries import add_unindexed
 from auditor.witness.finding_lines import bookie_testimony, finding_line
 
 
@@ -95,9 +98,10 @@ def conclude(
         **_facts_of(about),
     )
     why = causes(run, about, verdicts, seen.looks, hits.findings, seen.held, seen.renamed)
-    summary = summarise(facts, verdicts, bookies, _costs(run), hits.findings, previous, _copies(run, about)) | why.as_json()
+    summary = summarise(facts, verdicts, bookies, _costs(run), hits.findings, previous, _copies(run, about))
     files = {**why.files, **_stale_marks_file(verdicts), **clustered.files}
-    return Conclusion(summary, list(hits.findings), files, None if clustered.referenced.counts is None else hits.lines)
+    topics = None if clustered.referenced.counts is None else hits.lines
+    return Conclusion(add_unindexed(summary, run) | why.as_json(), list(hits.findings), files, topics)
 
 
 def _facts_of(about: About) -> dict[str, Any]:
@@ -135,6 +139,7 @@ class _Bookies:
     renamed: Mapping[BookieId, Renamed]
     held: Heard
     refused: Mapping[BookieId, Refusals]
+    logs: Mapping[BookieId, Logs]
 
 
 def _bookies(run: Place, about: About, records: Sequence[BookieRecord], verdicts: TableScan) -> _Bookies:
@@ -143,7 +148,8 @@ def _bookies(run: Place, about: About, records: Sequence[BookieRecord], verdicts
     renamed = renames(run)
     refused = {} if nobody_answered(looks) else refusals_of(run)
     missed = _missed_bookies(run, since, renamed)
-    return _Bookies(records, looks, since, missed, renamed, gather_heard(run, verdicts, records), refused)
+    held, logs = gather_heard(run, verdicts, records), lost_logs(run)
+    return _Bookies(records, looks, since, missed, renamed, held, refused, logs)
 
 
 def _missed_bookies(run: Place, since: Mapping[BookieId, int], renamed: Mapping[BookieId, Renamed]) -> dict[BookieId, Missed]:
@@ -169,7 +175,8 @@ def _on_bookies(seen: _Bookies, about: About) -> list[Finding]:
     if not about.partial:
         contents = {b: one for b, one in seen.held.contents.items() if b not in away}
         found += [*judge_content(seen.looks, contents), *judge_failing(seen.looks, seen.refused, away)]
-    return found
+    accused = {one.bookie_id for one in found if one.bookie_id is not None}
+    return found + judge_lost_logs(seen.looks, seen.logs, away | accused)
 
 
 def _lines(agreed: Agreed, seen: _Bookies, about: About) -> list[str]:
@@ -184,7 +191,9 @@ def _lines(agreed: Agreed, seen: _Bookies, about: About) -> list[str]:
 def _of_bookies(seen: _Bookies, about: About) -> list[str]:
     """What could not be said of bookies."""
     alone = [*withheld_content(seen.held.contents), *withheld_failing(seen.refused)] if about.partial else []
-    return [*withheld(seen.looks, seen.missed, about.facts, _bookies_in_maintenance(about)), *alone]
+    away = _bookies_in_maintenance(about)
+    lost = withheld_lost_logs(seen.logs, _on_bookies(seen, about), away)
+    return [*withheld(seen.looks, seen.missed, about.facts, away), *alone, *lost]
 
 
 def _bookies_in_maintenance(about: About) -> frozenset[BookieId]:

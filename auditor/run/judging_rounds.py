@@ -16,10 +16,12 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.shards import Shard
 from auditor.judging.settle import Todo
+from auditor.judging.spoiled_rows import spoil_rows
 from auditor.model.identity import LedgerId
 from auditor.spark.store import keep_all
 from auditor.spark.verdicts import STEPS, steps_name
 from auditor.summary.poisoned import HAS_DETAIL, disputed_ledgers
+from auditor.summary.spoiled_lists import spoiled_ledgers
 from auditor.suspects.by_size import StagesBySize
 
 DIFFERING_MAX = 100
@@ -99,12 +101,16 @@ class Judgings:
         self.journal.once("verdicts", lambda: keep_all(self._settled_rows(), VERDICTS, f"{self.run.uri}/verdicts"))
 
     def _settled_rows(self) -> Iterator[pa.RecordBatch]:
-        """The rows of all judgings with nothing left to do, batch by batch."""
+        """The rows of all judgings with nothing left to do, batch by batch.
+
+        Some may rest on lists that a bookie contradicted in a later shard: those count no more.
+        """
+        spoiled = spoiled_ledgers(self.run)
         for one in self.done:
             for batch in self.run.stream(steps_name(one.look, one.number), STEPS, VERDICTS.names):
                 settled = batch.filter(pc.equal(batch["todo"], Todo.NOTHING.value))
                 if settled.num_rows:
-                    yield settled
+                    yield spoil_rows(settled, spoiled)
 
     def _count(self, judging: Judging, keep: ds.Expression) -> int:
         return self.run.count(steps_name(judging.look, judging.number), STEPS, keep)

@@ -16,9 +16,11 @@ from auditor.evidence.schemas import LISTING, VERDICTS
 from auditor.evidence.seen import read_seen_rows
 from auditor.judging.judge import Judge
 from auditor.judging.judged_rows import judge_to_row, set_aside
+from auditor.judging.spoiled_rows import spoil_rows
 from auditor.model.evidence import LedgerEvidence
 from auditor.run.poison_evidence import stopped_ledgers
 from auditor.summary.about import About
+from auditor.summary.spoiled_lists import spoiled_ledgers
 
 LEDGERS_AT_ONCE = 100_000
 """Ledgers gathered in memory at a time: some hundred bytes each."""
@@ -34,7 +36,8 @@ def judge_again(run: Place, about: About, limits: JudgingLimits = DEFAULT_LIMITS
     is set aside again in the same words; a new one is found in a child, which may die of it. Costs one scan of each table for
     every LEDGERS_AT_ONCE ledgers. Raises TooManyPoisoned.
     """
-    batches = [table(VERDICTS, rows) for rows in _rows(run, about, limits)]
+    spoiled = spoiled_ledgers(run)
+    batches = [spoil_rows(table(VERDICTS, rows), spoiled) for rows in _rows(run, about, limits)]
     return pa.Table.from_batches(batches, schema=VERDICTS)
 
 

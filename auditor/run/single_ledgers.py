@@ -21,6 +21,7 @@ from auditor.first_checker.schedule import expected_list
 from auditor.judging.judge import Judge
 from auditor.judging.set_aside import poison_step
 from auditor.judging.settle import Step, Todo, reading_rounds_max, settle_and_check
+from auditor.judging.spoiled import spoil_verdict
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.identity import BookieId, EntryId, LedgerId
@@ -97,7 +98,16 @@ def audit_ledgers(asker: Asker, ids: Sequence[LedgerId], terms: Terms) -> list[t
         if not open_ids:
             break
     assert not open_ids, f"ledgers {open_ids[:5]} did not settle within {terms.looks_max} looks"
-    return [(looks[i].evidence(), steps[i]) for i in looks]
+    return [_spoil((looks[i].evidence(), steps[i]), frozenset(denied)) for i in looks]
+
+
+def _spoil(judged: tuple[LedgerEvidence, Step], denied: frozenset[BookieId]) -> tuple[LedgerEvidence, Step]:
+    """Take back what rests on lists that a bookie contradicted since."""
+    evidence, step = judged
+    answers = (answer for look in evidence.looks for bookie, answer in look.answers.items() if bookie in denied)
+    if any(one.is_from_lister and one.status is AnswerStatus.HELD for one in answers):
+        return evidence, replace(step, verdict=spoil_verdict(step.verdict))
+    return judged
 
 
 def _settle_all(asker: Asker, ledgers: Sequence[LedgerEvidence], terms: Terms) -> dict[LedgerId, Step]:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, LISTINGS, MARKS, READS
 from auditor.evidence.table_scan import TableScan
-from auditor.model.availability import NOT_ADMITTED, VALID_ANSWERS, AnswerStatus, ReadStatus
+from auditor.model.availability import LISTED_BY_LISTER, NOT_ADMITTED, VALID_ANSWERS, AnswerStatus, ReadStatus
 from auditor.model.cluster import BookieRecord
 from auditor.model.facts import Facts
 from auditor.model.finding import Finding, Kind
@@ -38,6 +38,7 @@ from auditor.second_checker.bookies import (
 from auditor.second_checker.cluster import Earlier, MarkSeen, marks_without_ledger, population_dropped
 from auditor.second_checker.finding_comparison import Agreed, Subject, agree_on
 from auditor.second_checker.lost_ledgers import Need, State, naming_ledgers
+from auditor.second_checker.lost_logs import LeftOut, Tried, entry_log_lost_facts
 from auditor.summary.about import About
 from auditor.summary.listings import WHERE as LISTED_AT
 from auditor.summary.rename_check import new_name_of
@@ -61,7 +62,8 @@ def bookies_agreed(
     seconds |= _lost_facts(run, about, seen)
     if not about.partial:
         seconds |= {**_lost_content_facts(run, seen, verdicts), **_failing_facts(run, seen)}
-    return agree_on(findings, seconds)
+    accused = {subject for _, subject in seconds if isinstance(subject, str)}
+    return agree_on(findings, seconds | _entry_log_lost_facts(run, seen, accused))
 
 
 def marks_agreed(run: Place, about: About, finding: Finding | None) -> Agreed:
@@ -191,6 +193,32 @@ def _refusals(run: Place, bookie: BookieId) -> list[Refusal]:
                 return []
             found.append(Refusal(row["ledger_id"], row["look"], row["detail"], is_list))
     return found
+
+
+def _entry_log_lost_facts(run: Place, seen: Attendance, accused: set[BookieId]) -> dict[Subject, Facts]:
+    """Return the facts of lost entry logs. A bookie with a stronger finding has that one only."""
+    columns = ["bookie_id", "ledger_id", "look", "asked_at_ms", "detail", "missing_logs", "read_unlisted"]
+    told = run.read_table(_ANSWERS, ANSWERS, pc.is_valid(pc.field("missing_logs")), columns)
+    facts: dict[Subject, Facts] = {}
+    for bookie in sorted(set(told["bookie_id"].to_pylist()) - accused - seen.away):
+        if not seen.is_anyone_serving():
+            break
+        rows = told.filter(pc.field("bookie_id") == bookie).to_pylist()
+        rows.sort(key=lambda row: (row["look"], row["asked_at_ms"], row["ledger_id"]))
+        left_out = [_left_out(row, log) for row in rows for log in row["missing_logs"]]
+        mine = (pc.field("bookie_id") == bookie) & _NO_SEARCH
+        mine &= pc.field("ledger_id").isin(pa.array([row["ledger_id"] for row in rows], pa.int64()))
+        read = run.read_table(_READS, READS, mine, list(Tried._fields))
+        lister = rows[-1]["detail"].removeprefix(LISTED_BY_LISTER)
+        found = entry_log_lost_facts(seen.of.get(bookie, ()), lister, left_out, (Tried(**one) for one in _rows(read)))
+        if found is not None:
+            facts[Kind.ENTRY_LOG_LOST, bookie] = found
+    return facts
+
+
+def _left_out(row: Row, log: Row) -> LeftOut:
+    unlisted = row["read_unlisted"] or ()
+    return LeftOut(log["path"], row["ledger_id"], row["look"], log["entries"], log["ranges"], unlisted)
 
 
 def _rows(table: pa.Table) -> Iterator[Row]:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from auditor.model.cluster import Registration
-from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
+from auditor.model.finding import CATALOGUE, Family, Kind, Severity, Subject
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.verdict import Exempt
 
@@ -70,11 +70,13 @@ class Judged:
 
     `rows` has those ledgers that the run listed. `bookies` has the bookies that it saw, each with
     its registration and whether it answered, as of the last look. `withholds`: the run left
-    something unsaid about bookies or the cluster.
+    something unsaid about bookies or the cluster. `are_references_known`: it read all that Pulsar's
+    topics reference.
     """
 
     is_partial: bool
     withholds: bool
+    are_references_known: bool
     rows: Mapping[LedgerId, Row]
     bookies: Mapping[BookieId, tuple[Registration, bool]]
 
@@ -154,7 +156,7 @@ def _direction(before: Side, after: Side) -> Change:
 
 def _why_new(subjects: Subjects, earlier: Judged) -> str:
     """Return why the earlier run could not have this finding; "" where it could."""
-    if subjects.ledger_id is None:
+    if subjects.ledger_id is None or subjects.family == Family.REFERENCE:
         return "the earlier run was of named ledgers" if earlier.is_partial else ""
     row = earlier.rows.get(subjects.ledger_id)
     if row is None:
@@ -166,7 +168,7 @@ def _why_new(subjects: Subjects, earlier: Judged) -> str:
 
 def _why_unchecked(subjects: Subjects, kind: Kind, later: Judged) -> str:
     """Return why the later run says nothing for or against the finding; "" where it was checked."""
-    if CATALOGUE[kind].subject is not Subject.LEDGER:
+    if CATALOGUE[kind].subject is not Subject.LEDGER or CATALOGUE[kind].family is Family.REFERENCE:
         return _why_unchecked_around(subjects, kind, later)
     assert subjects.ledger_id is not None, subjects
     row = later.rows.get(subjects.ledger_id)
@@ -181,11 +183,16 @@ def _why_unchecked(subjects: Subjects, kind: Kind, later: Judged) -> str:
 
 
 def _why_unchecked_around(subjects: Subjects, kind: Kind, later: Judged) -> str:
-    """Return the same for a finding on a bookie or the cluster."""
+    """Return the same for a finding on a bookie, the cluster, or a ledger that topics reference.
+
+    A ledger without metadata is listed by no run, so its row says nothing.
+    """
     if later.is_partial:
         return "the later run was of named ledgers"
     if later.withholds:
         return "the later run withheld something about bookies or the cluster; see its report"
+    if subjects.family == Family.REFERENCE:
+        return "" if later.are_references_known else "the later run could not read everything that topics reference"
     if subjects.bookie_id is None:
         return ""
     registration, has_answered = later.bookies.get(subjects.bookie_id, (Registration.NONE, False))

@@ -25,6 +25,7 @@ def listers_json(records: Iterable[BookieRecord]) -> Json:
 
     `silent` names bookies whose lister gave no list at the last look, `not_believed` those that
     denied what it listed at any look, each with the reason; at most BOOKIES_NAMED_MAX of each.
+    `unindexed` is filled from the answers (`unindexed_entries`).
     """
     seen = list(records)
     denied: dict[BookieId, str] = {}
@@ -35,6 +36,7 @@ def listers_json(records: Iterable[BookieRecord]) -> Json:
         "listed": len(listed_by_lister(seen)),
         "silent": _name_some(_last_details(seen, LISTER_SILENT)),
         "not_believed": _name_some(denied),
+        "unindexed": [],
     }
 
 

@@ -55,7 +55,8 @@ class Answered(NamedTuple):
     """A whole response to one of our requests.
 
     `status` is BookKeeper's number. `payload` is the list or the stored entry. `received_bytes`
-    counts the frame with its length. `abandoned`: it came after we had given up waiting.
+    counts the frame with its length. `abandoned`: it came after we had given up waiting. `extra`:
+    what a lister says beside.
     """
 
     txn_id: TxnId
@@ -64,6 +65,7 @@ class Answered(NamedTuple):
     payload: bytes
     received_bytes: int
     abandoned: bool
+    extra: bytes = b""
 
 
 class AnswerTooLarge(NamedTuple):
@@ -234,7 +236,7 @@ class BookieConnection:
 
     def _answer(self, frame: bytes) -> Answered | None:
         """Return the response in a frame, None for a second one to START_TLS."""
-        operation, txn_id, status, ledger_id, entry_id, payload = decode_response(frame)
+        operation, txn_id, status, ledger_id, entry_id, payload, extra = decode_response(frame)
         question = self._questions.pop(txn_id, None)
         if question is None and (operation, txn_id, status) == (_START_TLS, self._start_tls_txn_id, Status.EIO):
             self._start_tls_txn_id = 0
@@ -249,7 +251,7 @@ class BookieConnection:
                 f"transaction {txn_id} asked about {_name_request(asked_ledger_id, asked_entry_id)}, "
                 f"the answer is about {_name_request(ledger_id, entry_id)}"
             )
-        return Answered(txn_id, operation, status, payload, len(frame) + LENGTH_BYTES, abandoned)
+        return Answered(txn_id, operation, status, payload, len(frame) + LENGTH_BYTES, abandoned, extra)
 
     def _too_large(self, frame: Oversized) -> AnswerTooLarge:
         operation, txn_id = frame.addressee()

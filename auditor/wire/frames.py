@@ -149,8 +149,8 @@ def encode_start_tls(txn_id: int) -> bytes:
 class Response(NamedTuple):
     """A decoded response. `ledger_id` and `entry_id` are None where it names none.
 
-    `payload` is the list, the stored entry, the plugin's bytes (AUTH) or a lister's identity (INFO).
-    `operation` and `status` are the numbers as sent, which may be newer than the enums.
+    `payload` is the list, the stored entry or the plugin's bytes (AUTH), `extra` what a lister says
+    beside. `operation` and `status` are the numbers as sent, which may be newer than the enums.
     """
 
     operation: int
@@ -159,14 +159,14 @@ class Response(NamedTuple):
     ledger_id: int | None
     entry_id: int | None
     payload: bytes
+    extra: bytes = b""
 
 
 def decode_response(body: bytes) -> Response:
     """Decode the body of one frame. Raises PeerProtocolError for bytes that are not a response.
 
     A response has two status fields: the outer one counts unless it is EOK (wire-protocol
-    reference, section 3). EOK without the operation's sub-message is not a response. Cost: some
-    microseconds, and a copy of the payload.
+    reference, section 3). EOK without the operation's sub-message is not a response.
     """
     try:
         message = pb.Response.FromString(body)
@@ -180,13 +180,14 @@ def decode_response(body: bytes) -> Response:
         status = _status_beyond_enum(message)
     if operation == 11 and message.HasField("getListOfEntriesOfLedgerResponse"):
         listed = message.getListOfEntriesOfLedgerResponse
-        return Response(11, txn_id, status or listed.status, listed.ledgerId, None, listed.availabilityOfEntriesOfLedger)
+        payload, more = listed.availabilityOfEntriesOfLedger, unknown_bytes(message, LISTER_FIELD)
+        return Response(11, txn_id, status or listed.status, listed.ledgerId, None, payload, more)
     if operation == 1 and message.HasField("readResponse"):
         read = message.readResponse
         return Response(1, txn_id, status or read.status, read.ledgerId, read.entryId, read.body)
     if operation == 8 and message.HasField("getBookieInfoResponse"):
-        who = unknown_bytes(message, LISTER_FIELD)
-        return Response(8, txn_id, status or message.getBookieInfoResponse.status, None, None, who)
+        status = status or message.getBookieInfoResponse.status
+        return Response(8, txn_id, status, None, None, b"", unknown_bytes(message, LISTER_FIELD))
     if operation == 5 and message.HasField("authResponse"):
         return Response(5, txn_id, status, None, None, message.authResponse.payload)
     if status == Status.EOK and not (operation == Operation.START_TLS and message.HasField("startTLSResponse")):

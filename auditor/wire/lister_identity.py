@@ -41,8 +41,12 @@ def with_identity(frame: bytes, identity: ListerIdentity) -> bytes:
         "instance_id": identity.instance_id,
         "view_age_ms": identity.view_age_ms,
     }
-    encoded = json.dumps(words).encode()
-    body = frame[_LENGTH.size :] + varint(LISTER_FIELD << 3 | _LENGTH_DELIMITED) + varint(len(encoded)) + encoded
+    return with_lister_field(frame, json.dumps(words).encode())
+
+
+def with_lister_field(frame: bytes, told: bytes) -> bytes:
+    """Return an encoded response (with its length) that has this in the field of listers too."""
+    body = frame[_LENGTH.size :] + varint(LISTER_FIELD << 3 | _LENGTH_DELIMITED) + varint(len(told)) + told
     return _LENGTH.pack(len(body)) + body
 
 

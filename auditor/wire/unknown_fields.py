@@ -6,7 +6,8 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 LISTER_FIELD = 31_820
-"""Field of Response in which a lister says who it is (`auditor.wire.lister_identity`)."""
+"""Field of Response in which a lister says more than a bookie: who it is (`lister_identity`), and
+which entry logs are missing (`missing_logs`)."""
 
 
 def unknown_bytes(message: Message, number: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import NamedTuple
 
-from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts
+from auditor.model.bookie_facts import EntryLogLostFacts, FailingFacts, LostContentFacts, LostFacts
 from auditor.model.finding import Finding
 from auditor.witness.pulsar_commands import PulsarLedger
 
@@ -68,6 +68,28 @@ def failing_bookie_steps(finding: Finding, _topic_of: PulsarLedger | None) -> St
     look = ["listbookies -a -h", f"endpointinfo -b {bookie}", *read]
     again = [f"auditor ledger {ledger}" for ledger in finding.facts.some_ledgers[:LEDGERS_MAX]]
     return Steps([*(shell(command) for command in look), *again], [])
+
+
+def entry_log_lost_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+    """Return commands that show the missing file and what the other copies are worth.
+
+    The first change is to put the file back, which the bookie notices without a restart. Copying
+    from other bookies reads each of them: `auditor ledger` says before whether they have the entries.
+    """
+    facts = finding.facts
+    assert isinstance(facts, EntryLogLostFacts), finding
+    bookie = shlex.quote(str(finding.bookie_id))
+    log = facts.some_logs[0]
+    ledgers = sorted({ledger for one in facts.some_logs for ledger, _, _ in one.some})[:LEDGERS_MAX]
+    ledger, first, _ = log.some[0]
+    look = [
+        f"ls -l {shlex.quote(log.path)}",
+        shell(f"endpointinfo -b {bookie}"),
+        shell(f"readledger -l {ledger} -fe {first} -le {first + 1} -b {bookie}"),
+        *(f"auditor ledger {one}" for one in ledgers),
+    ]
+    copies = [shell(f"recover -l {one} {bookie}") for one in ledgers]
+    return Steps(look, [f"put the file back: {shlex.quote(log.path)}", *copies])
 
 
 def population_steps(_finding: Finding, _topic_of: PulsarLedger | None) -> Steps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
+from auditor.model.bookie_facts import EntryLogLostFacts, FailingFacts, LostContentFacts, LostFacts, LostLog, SilentFacts
 from auditor.model.finding import Finding, Kind
 from auditor.witness.phrases import name_some, span
 from auditor.witness.sentences import TellOther
@@ -81,9 +81,42 @@ def _failing_bookie_sentences(finding: Finding, facts: FailingFacts) -> str:
     )
 
 
+LOGS_SPELLED_MAX = 3
+"""Entry logs that a witness spells out; the facts name more."""
+
+
+def _entry_log_lost_sentences(finding: Finding, facts: EntryLogLostFacts) -> str:
+    logs = "1 entry log" if facts.logs == 1 else f"{facts.logs} entry logs"
+    spelled = " ".join(_log_sentence(one) for one in facts.some_logs[:LOGS_SPELLED_MAX])
+    left = facts.logs - len(facts.some_logs[:LOGS_SPELLED_MAX])
+    more = f" {left} more {'is' if left == 1 else 'are'} missing too." if left else ""
+    return (
+        f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address}. Its index names {logs} that "
+        f"its lister at {facts.lister} did not find on its disk, in two fresh views at each of two looks or more. {spelled}"
+        f"{more} At least {_of(facts.entries, 'entry', 'entries')} of {_of(facts.ledgers, 'ledger', 'ledgers')} lie in what "
+        "is missing."
+    )
+
+
+def _log_sentence(log: LostLog) -> str:
+    ledger, first, last = log.some[0]
+    entries = f"entry {first}" if first == last else f"entries {first} to {last}"
+    others = f", and entries of {_of(log.ledgers - 1, 'ledger', 'ledgers')} more" if log.ledgers > 1 else ""
+    reads = "1 read of them ended" if log.reads_failed == 1 else f"{log.reads_failed} reads of them ended"
+    return (
+        f"{log.path}: at least {_of(log.entries, 'entry', 'entries')} are indexed there, such as {entries} of ledger "
+        f"{ledger}{others}; {reads} in EIO and none brought one."
+    )
+
+
+def _of(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
 TELL: dict[Kind, TellOther] = {
     Kind.BOOKIE_SILENT_YET_REGISTERED: _silent_bookie_sentences,
     Kind.BOOKIE_LOST_UNNOTICED: _lost_bookie_sentences,
     Kind.BOOKIE_LOST_CONTENT: _lost_content_sentences,
     Kind.BOOKIE_FAILING_REQUESTS: _failing_bookie_sentences,
+    Kind.ENTRY_LOG_LOST: _entry_log_lost_sentences,
 }

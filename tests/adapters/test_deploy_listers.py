@@ -15,6 +15,7 @@ from auditor.config import CONFIG_FILE, SETTINGS, Layers, parse
 
 SERVICE = DEPLOY / "systemd/bookkeeper-lister.service"
 SIDECAR = DEPLOY / "kubernetes/lister-sidecar.yaml"
+IMAGE = DEPLOY / "docker/lister.Dockerfile"
 FLAGS = {setting.flag: setting.key for setting in (*SETTINGS, CONFIG_FILE) if "lister" in setting.commands}
 
 
@@ -54,6 +55,19 @@ def test_the_sidecar_calls_the_lister_as_it_can_be_called() -> None:
     assert settings.ledger_dirs is not None
     mounted = re.findall(r"mountPath: (\S+)\n +readOnly: true", SIDECAR.read_text())
     assert list(settings.ledger_dirs) == mounted
+
+
+def test_the_image_is_the_one_that_the_sidecar_names() -> None:
+    """It has the extra, copies what is there, and runs as the sidecar's user."""
+    text = IMAGE.read_text()
+    tag = re.search(r"--tag (\S+) \.$", text, re.MULTILINE)
+    assert tag is not None and f"image: {tag[1]}\n" in SIDECAR.read_text()
+    copied = [path for line in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE) for path in line.split()]
+    assert {"pyproject.toml", "auditor"} <= set(copied) and all((DEPLOY.parent / path).exists() for path in copied)
+    assert "'/src[lister]'" in text and "lister = [" in (DEPLOY.parent / "pyproject.toml").read_text()
+    user = re.search(r"^USER (\d+)$", text, re.MULTILINE)
+    assert user is not None and f"runAsUser: {user[1]}\n" in SIDECAR.read_text()
+    assert 'CMD ["auditor", "lister"]' in text
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from support.listers import SandboxListers, listers_of_sandbox
 
 from auditor.model.finding import Kind
 from auditor.sandbox import notation
+from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.cluster import SandboxCluster
 
 LEDGER, OTHER = 7, 8
@@ -120,3 +121,29 @@ def test_without_an_answer_bookies_are_probed(cluster: SandboxCluster, listers: 
     assert ["sound"] == said.standings(LEDGER)
     assert ["b1", "b3"] == sorted(said.verdicts[LEDGER].told["listed_by"])
     assert ["b2"] == said.summary["assurance"]["bookies_unable"]
+
+
+def test_a_lister_that_lies_at_the_second_look_takes_back_the_first(cluster: SandboxCluster, listers: SandboxListers) -> None:
+    """What it listed before counts no more: a ledger that was sound by it is unknown."""
+    place(cluster, listers, LEDGER, {"b1": "150"})
+    place(cluster, listers, OTHER)
+    said = audit_ledgers(
+        cluster,
+        [LEDGER, OTHER],
+        lister_map=str(listers.map),
+        between=lambda _: cluster.bookie("b2").hold(LEDGER, [(1000, 1000)]),
+    )
+    assert "indeterminate: answer_invalid" == said.standings(OTHER)[0]
+    assert "sound" not in said.standings(LEDGER)
+
+
+def test_copies_in_a_missing_entry_log_are_unknown(cluster: SandboxCluster, listers: SandboxListers) -> None:
+    """The lister leaves them out, and the bookie ends their reads in EIO: that is no proof of absence."""
+    place(cluster, listers, LEDGER)
+    place(cluster, listers, OTHER)
+    listers.index["b2"].put(LEDGER, range(100, 150), log=5)
+    (listers.index["b2"].logs / "5.log").unlink()
+    cluster.fault("b2", LEDGER, LedgerFault.EIO)
+    said = audit_ledgers(cluster, [LEDGER, OTHER], lister_map=str(listers.map))
+    assert ["indeterminate: bookie_refused", "sound"] == said.standings(LEDGER, OTHER)
+    assert [] == said.findings

@@ -43,6 +43,7 @@ ELSEWHERE = {
     Kind.ENTRY_CORRUPT: "test_findings_probed.py::test_a_wrong_digest_is_read_at_two_looks_before_it_accuses",
     Kind.PLACEMENT_SOFT: "test_findings_placement.py::test_zones_softly",
     Kind.BOOKIE_LOST_CONTENT: "test_findings_bookies.py::test_a_bookie_that_lost_its_content_is_found",
+    Kind.ENTRY_LOG_LOST: "test_findings_entry_log_lost.py::test_a_lost_entry_log_is_found_on_its_bookie_and_nothing_else_is",
     Kind.BOOKIE_FAILING_REQUESTS: "test_findings_failing_bookie.py::test_a_bookie_whose_every_answer_is_an_error_is_found",
     Kind.LEDGER_POPULATION_DROPPED: "test_findings_population.py::test_ledgers_that_vanished_are_found_and_a_few_are_not",
     Kind.MARK_WITHOUT_LEDGER: "test_findings_marks.py::test_the_mark_of_a_deleted_ledger_is_found",

@@ -5,15 +5,13 @@ A bookie of this storage lists nothing, and probes would find what is in the mid
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.audits import Outcome, accounted, audit, audit_ledgers
 from support.command_line import command
-from support.listers import lister_command, listers_of
-from support.raw_bookie import RawBookie, list_request, status_name
+from support.listers import await_listed, lister_command, listers_of
 from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
@@ -23,14 +21,12 @@ pytestmark = pytest.mark.real
 DB = "DbLedgerStorage"
 FIRST_ID = 470_000
 LEDGERS = 12
+LAST_ID = FIRST_ID + LEDGERS - 1
 ENTRIES = 300
 METADATA = f"e3 w2 a2 0:[b1 b2 b3] closed {ENTRIES - 1}"
 LOST = {FIRST_ID + 3: {"b1": "150", "b2": "150", "b3": "150"}, FIRST_ID + 7: {"b2": "201"}}
 """Single entries in the middle of ledgers: without any copy, and without one of two."""
 KINDS = {FIRST_ID + 3: (Kind.ENTRY_WITHOUT_REPLICA, [[150, 150]]), FIRST_ID + 7: (Kind.ENTRY_BELOW_ACK_QUORUM, [[201, 201]])}
-FLUSH_TIMEOUT_S = 60.0
-POLL_S = 0.2
-EMPTY_LIST_BYTES = 64
 
 
 @pytest.fixture(scope="module")
@@ -47,21 +43,8 @@ def listers(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> I
     """The map of a lister beside each bookie, once the bookies have flushed what was written."""
     with listers_of(cluster, tmp_path_factory.mktemp("map")) as found:
         for line in found.read_text().splitlines():
-            await_listed(*line.split()[1].split(":"))
+            await_listed(line.split()[1], LAST_ID)
         yield found
-
-
-def await_listed(host: str, port: str) -> None:
-    """Wait until the lister lists the ledger written last: a bookie flushes all ledgers at once."""
-    deadline = time.monotonic() + FLUSH_TIMEOUT_S
-    with RawBookie(host, int(port)) as connection:
-        while True:
-            response = connection.ask(list_request(FIRST_ID + LEDGERS - 1, connection.next_txn_id()))
-            payload = response.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger
-            if len(payload) > EMPTY_LIST_BYTES:
-                return
-            assert time.monotonic() < deadline, f"not flushed: {status_name(response.status)}"
-            time.sleep(POLL_S)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +65,7 @@ def test_a_run_says_that_listers_listed(outcome: Outcome) -> None:
     """Each ledger is listed, each bookie is counted, and no copy is assumed."""
     summary = outcome.summary
     assert (3, 0) == (summary["bookies"]["listed_by_lister"], summary["bookies"]["unsupported"])
-    assert {"listed": 3, "silent": [], "not_believed": []} == summary["listers"]
+    assert {"listed": 3, "silent": [], "not_believed": [], "unindexed": []} == summary["listers"]
     assert (LEDGERS, 0) == (summary["assurance"]["listed"], summary["assurance"]["probed"])
     assert 0 == summary["copies"]["assumed"]
     assert "listed by their listers" in " ".join(outcome.stdout.split())
@@ -131,7 +114,7 @@ def test_a_lister_can_be_told_all_by_flags(cluster: RealCluster) -> None:
     host, port = cluster.address("b1")
     flags = ("--ledger-dirs", str(directory), "--bookie-id", "b1", "--bookie-address", f"{host}:{port}")
     with lister_command(*flags, "--metadata-service-uri", cluster.metadata_service_uri) as where:
-        await_listed(*where.split(":"))
+        await_listed(where, LAST_ID)
 
 
 def test_doctor_says_which_lister_answers(cluster: RealCluster, listers: Path) -> None:

@@ -19,7 +19,7 @@ from support.real_cluster import RealCluster
 from support.real_jars import PROJECT, bookkeeper_jars
 from support.real_processes import java_command
 
-from auditor.model.bookie_facts import FailingFacts
+from auditor.model.bookie_facts import EntryLogLostFacts, FailingFacts
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts
 from auditor.model.facts import CorruptFacts, EntryFacts, Facts, LostContentFacts, MarkFacts, Search, UnrecoverableFacts
 from auditor.model.finding import CATALOGUE, Finding, Kind, Subject
@@ -32,6 +32,8 @@ pytestmark = pytest.mark.real
 SHELL = "bookkeeper shell "
 LEDGER, WORST = 7, 4
 FAILING, WITHOUT_LEDGER = EXAMPLES[FailingFacts], EXAMPLES[MarkWithoutLedgerFacts]
+LOST_LOG = EXAMPLES[EntryLogLostFacts]
+assert isinstance(LOST_LOG, EntryLogLostFacts)
 assert isinstance(FAILING, FailingFacts) and isinstance(WITHOUT_LEDGER, MarkWithoutLedgerFacts)
 GONE = {str(ledger_id) for ledger_id in WITHOUT_LEDGER.some_ledgers}
 """Ledgers that the cluster below does not have."""
@@ -58,6 +60,7 @@ def finding(kind: Kind) -> Finding:
     of_kind: dict[type, Facts] = {
         CorruptFacts: CorruptFacts(WORST, ("b2",), (("b2", (WORST,)),)),
         EntryFacts: entry,
+        EntryLogLostFacts: replace(LOST_LOG, some_logs=(replace(LOST_LOG.some_logs[0], some=((LEDGER, WORST, WORST),)),)),
         FailingFacts: replace(FAILING, some_ledgers=(LEDGER,)),
         LostContentFacts: LostContentFacts("writable", "h:3181", 4, False, 3, 29, 30, (LEDGER,)),
         MarkFacts: mark,

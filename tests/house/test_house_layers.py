@@ -36,7 +36,7 @@ HOMES = {
     "socket": ("auditor/bookie/", "auditor/lister/server.py", "auditor/sandbox/", "auditor/topology/host_names.py"),
     "ssl": ("auditor/bookie/", "auditor/credentials/", "auditor/zookeeper/"),
     "pyspark": ("auditor/spark/",),
-    "prometheus_client": ("auditor/telemetry/metrics.py",),
+    "prometheus_client": ("auditor/telemetry/",),
     "google": ("auditor/wire/",),
     "subprocess": (
         "auditor/credentials/secret_reading.py",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, get_args
 
-from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
+from auditor.model.bookie_facts import EntryLogLostFacts, FailingFacts, LostContentFacts, LostFacts, LostLog, SilentFacts
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
 from auditor.model.facts import (
     BeyondEndFacts,
@@ -112,6 +112,15 @@ _FACTS: tuple[Facts, ...] = (
         absent=29,
         expected=30,
         some_ledgers=(5, 6, 9),
+    ),
+    EntryLogLostFacts(
+        registration="writable",
+        address="h:3181",
+        lister="h:3182",
+        logs=1,
+        ledgers=2,
+        entries=70,
+        some_logs=(LostLog("/data/current/1f.log", 2, 70, ((5, 0, 39), (6, 10, 39)), 8),),
     ),
     PopulationFacts("run-1", "2026-01-01T03:00:00Z", 900, 400, 399, 60_000, 50, (7,), "id"),
     MarkWithoutLedgerFacts(

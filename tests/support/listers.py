@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import structlog
 from support.location_index import LocationIndex, write_cookie
+from support.raw_bookie import RawBookie, list_request, status_name
 from support.real_cluster import RealCluster
 
+from auditor import __version__
 from auditor.lister.bookie_configuration import BookieConfiguration
 from auditor.lister.cookie import check_cookie
 from auditor.lister.directory_reader import DirectoryReader
@@ -25,10 +28,14 @@ from auditor.sandbox.bookie import Behaviour, Bookie, Storage
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.listener import HOST, Listener
 from auditor.sandbox.loop_thread import LoopThread
+from auditor.telemetry.lister_metrics import ListerMetrics
 
 INSTANCE = "the-instance"
 LIMITS = ListLimits(answer_bytes_max=64 * 2**20, keys_per_second=0, view_age_max_s=0)
 END_TIMEOUT_S = 30.0
+FLUSH_TIMEOUT_S = 60.0
+POLL_S = 0.2
+EMPTY_LIST_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,7 @@ class ListerUnderTest:
     thread: LoopThread = field(repr=False)
     reader: DirectoryReader = field(repr=False)
     server: ListerServer = field(repr=False)
+    metrics: ListerMetrics = field(repr=False)
 
     def hold(self, ledger_id: int, *runs: tuple[int, int]) -> None:
         self.bookie.hold(ledger_id, runs)
@@ -77,13 +85,16 @@ def lister_in_process(
         cookie = check_cookie(configured)
         logger = structlog.get_logger("auditor")
         links = workdir / "links"
-        reader = DirectoryReader(index.locations, index.logs, links, limits, report_to(logger, str(directory)))
+        metrics = ListerMetrics(bookie_id, __version__)
+        report = report_to(logger, metrics, str(directory))
+        reader = DirectoryReader(index.locations, index.logs, links, limits, report)
         serving = ServingCheck((HOST, listener.port), configured, cookie)
-        server = ListerServer(configured, cookie, [reader], serving, bounds or ServerLimits(16, 64), logger)
+        limits_of_server = bounds or ServerLimits(16, 64)
+        server = ListerServer(configured, cookie, [reader], serving, limits_of_server, logger, metrics)
         port = thread.call(server.start(HOST, 0))
         stack.callback(lambda: thread.call(server.stop()))
         yield ListerUnderTest(
-            "lister", "LocationIndex", HOST, port, bookie_id, listener.bookie, listener, index, thread, reader, server
+            "lister", "LocationIndex", HOST, port, bookie_id, listener.bookie, listener, index, thread, reader, server, metrics
         )
 
 
@@ -103,6 +114,20 @@ def lister_command(*flags: str) -> Iterator[str]:
         if process.stdout is not None:
             process.stdout.close()
         assert code == 0, f"the lister ended with {code}"
+
+
+def await_listed(where: str, ledger_id: int) -> None:
+    """Wait until the lister at HOST:PORT lists the ledger written last: a bookie flushes all ledgers at once."""
+    host, port = where.rsplit(":", 1)
+    deadline = time.monotonic() + FLUSH_TIMEOUT_S
+    with RawBookie(host, int(port)) as connection:
+        while True:
+            response = connection.ask(list_request(ledger_id, connection.next_txn_id()))
+            payload = response.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger
+            if len(payload) > EMPTY_LIST_BYTES:
+                return
+            assert time.monotonic() < deadline, f"not flushed: {status_name(response.status)}"
+            time.sleep(POLL_S)
 
 
 @contextmanager
@@ -144,9 +169,11 @@ class SandboxListers:
             logger = structlog.get_logger("auditor")
             links = workdir / f"links-{bookie}"
             index = self.index[bookie]
-            reader = DirectoryReader(index.locations, index.logs, links, LIMITS, report_to(logger, bookie))
+            metrics = ListerMetrics(bookie, __version__)
+            report = report_to(logger, metrics, bookie)
+            reader = DirectoryReader(index.locations, index.logs, links, LIMITS, report)
             serving = ServingCheck(cluster.address(bookie), configured, cookie)
-            server = ListerServer(configured, cookie, [reader], serving, ServerLimits(16, 64), logger)
+            server = ListerServer(configured, cookie, [reader], serving, ServerLimits(16, 64), logger, metrics)
             self.servers[bookie] = server
             lines.append(f"{bookie} {HOST}:{self.thread.call(server.start(HOST, 0))}\n")
             stack.callback(lambda one=server: self.thread.call(one.stop()))

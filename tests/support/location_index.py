@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from rocksdict import Options, Rdict
+from rocksdict import Options, Rdict, WriteBatch
 
 COOKIE = (
     '5\nbookieHost: "{bookie}"\njournalDir: "/journal"\nledgerDirs: "{dirs}"\ninstanceId: "{instance}"\nindexDirs: "{dirs}"\n'
@@ -50,6 +50,17 @@ class LocationIndex:
         """Write any key."""
         assert self._db is not None, "the index is closed"
         self._db[key] = value
+
+    def write(self, batch: WriteBatch) -> None:
+        """Write a batch, as a bookie does at a flush."""
+        assert self._db is not None, "the index is closed"
+        self._db.write(batch)
+
+    def delete_and_compact(self, first: bytes, behind: bytes) -> None:
+        """Delete the keys from `first` to before `behind`, and compact all tables."""
+        assert self._db is not None, "the index is closed"
+        self._db.delete_range(first, behind)
+        self._db.compact_range(None, None)
 
     def flush(self) -> None:
         """Write the memtable to a file and start a new log."""

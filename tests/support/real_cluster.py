@@ -10,13 +10,15 @@
         cluster.shell("ledgermetadata", "-ledgerid", "7")                      # BookKeeper's own reading of it
         cluster.metadata_service_uri                                           # what `auditor run` is given
 
-Methods are named as in `auditor.sandbox.cluster.SandboxCluster` where they mean the same, so that a story runs on both; a
-sandbox made with `named=True` has the same bookie ids, `b1` ... `bN` (BookKeeper's `bookieId` setting). What differs: here
-`hold` adds to what the bookie holds, one entry can't be deleted (`wipe` the bookie and `hold` all but that one, or never send
-it), and registrations are the bookies' own. `storage` is one class name for all, or one a bookie: SortedLedgerStorage,
-InterleavedLedgerStorage, DbLedgerStorage. `settings` go into each bookie's configuration. Entries carry a right digest of the
-ledger's digest type (CRC32C where its znode was not written before), so they read back sound. Entries of a ledger without a
-znode are collected after an hour, not before.
+Methods are named as in `auditor.sandbox.cluster.SandboxCluster` where they mean the same, so that a
+story runs on both; a sandbox made with `named=True` has the same bookie ids, `b1` ... `bN`
+(BookKeeper's `bookieId` setting). What differs: here `hold` adds to what the bookie holds, one
+entry can't be deleted (`wipe` the bookie and `hold` all but that one, or never send it), and
+registrations are the bookies' own. `storage` is one class name for all, or one a bookie:
+SortedLedgerStorage, InterleavedLedgerStorage, DbLedgerStorage; `settings` go into each bookie's
+configuration; `bookie_version` is the bookies' release, all else is of the newest one. Entries
+carry a right digest of the ledger's digest type (CRC32C where its znode was not written before), so
+they read back sound. Entries of a ledger without a znode are collected after an hour, not before.
 
 What a test can do to a bookie: `stop_bookie` (killed, its registration stays: registered, yet silent), `kill_bookie` (killed;
 its registration goes by itself after the session time-out, 4 s), `lose_bookie` (killed, unregistered, no cookie unless
@@ -41,7 +43,7 @@ from types import TracebackType
 from kazoo.client import KazooClient
 from support.real_archive import make_archive
 from support.real_bookkeeper import RealBookie, run_client, run_shell, start_zookeeper
-from support.real_jars import bookkeeper_jars
+from support.real_jars import NEWEST, bookkeeper_jars
 from support.real_ledgers import RealLedgers
 from support.real_new_cluster import copy_new_cluster, renew_instance_id
 from support.real_processes import JavaProcess, free_port
@@ -71,10 +73,11 @@ class RealCluster(RealLedgers):
         settings: Mapping[str, object] | None = None,
         zookeeper: Mapping[str, object] | None = None,
         zookeeper_flag: str = "",
+        bookie_version: str = NEWEST,
     ) -> None:
         storages = [storage] * bookies if isinstance(storage, str) else list(storage)
         assert len(storages) == bookies, f"{bookies} bookies and {len(storages)} storages"
-        self._jars = bookkeeper_jars()
+        self._jars, self._bookie_jars = bookkeeper_jars(), bookkeeper_jars(bookie_version)
         make_archive(self._jars)
         port = free_port()
         self.zookeeper_hosts = f"127.0.0.1:{port}"
@@ -182,7 +185,7 @@ class RealCluster(RealLedgers):
     def start_bookie(self, bookie_id: BookieId, *, read_only: bool = False) -> None:
         """Start a stopped bookie with what it stored, and wait until it is registered. 1-4 s."""
         self.unregister(bookie_id)
-        self._bookies[bookie_id].start(self._jars, read_only=read_only)
+        self._bookies[bookie_id].start(self._bookie_jars, read_only=read_only)
         self._await_registered({bookie_id}, read_only)
 
     def readonly(self, bookie_id: BookieId) -> None:
@@ -219,7 +222,7 @@ class RealCluster(RealLedgers):
 
     def _start_bookies(self) -> None:
         for bookie in self._bookies.values():
-            bookie.start(self._jars)
+            bookie.start(self._bookie_jars)
         self._await_registered(set(self._bookies), read_only=False)
 
     def _process(self, bookie_id: BookieId) -> JavaProcess:

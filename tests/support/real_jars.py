@@ -15,9 +15,11 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 POM = PROJECT / "tests" / "cluster" / "bookkeeper" / "pom.xml"
-CACHE = PROJECT / ".cache" / "bookkeeper-4.17.2"
+NEWEST = "4.17.2"
+"""The version that the pom names: that of all tests but those that say otherwise."""
+CACHE = PROJECT / ".cache"
 PULSAR_POM = PROJECT / "tests" / "cluster" / "pulsar" / "pom.xml"
-PULSAR_CACHE = PROJECT / ".cache" / "pulsar-4.0.7"
+PULSAR_CACHE = CACHE / "pulsar-4.0.7"
 STAMP = "complete.json"
 MAVEN_TIMEOUT_S = 600
 """How long Maven may take to fetch 100 MB (BookKeeper) or 220 MB (Pulsar), in seconds."""
@@ -31,9 +33,9 @@ def missing_tools() -> str | None:
     return f"real BookKeeper needs {' and '.join(missing)} on the PATH: install a JDK (17 or newer) and Maven"
 
 
-def bookkeeper_jars() -> Path:
+def bookkeeper_jars(version: str = NEWEST) -> Path:
     """The folder of BookKeeper's jars, filled by Maven when it is not complete: 20-60 s, once."""
-    return _complete(CACHE, POM)
+    return _complete(CACHE / f"bookkeeper-{version}", POM, f"-Dbookkeeper.version={version}")
 
 
 def pulsar_jars() -> Path:
@@ -41,12 +43,12 @@ def pulsar_jars() -> Path:
     return _complete(PULSAR_CACHE, PULSAR_POM)
 
 
-def _complete(cache: Path, pom: Path) -> Path:
+def _complete(cache: Path, pom: Path, *options: str) -> Path:
     cache.parent.mkdir(parents=True, exist_ok=True)
     with (cache.parent / f"{cache.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also when this process dies
         if not _is_complete(cache, pom):
-            _resolve(cache, pom)
+            _resolve(cache, pom, *options)
     assert _is_complete(cache, pom), f"{cache} is still not complete after Maven ran: remove it and run again"
     return cache / "lib"
 
@@ -61,10 +63,11 @@ def _is_complete(cache: Path, pom: Path) -> bool:
     return stamp.is_file() and json.loads(stamp.read_text()) == _inventory(cache, pom)
 
 
-def _resolve(cache: Path, pom: Path) -> None:
+def _resolve(cache: Path, pom: Path, *more: str) -> None:
     shutil.rmtree(cache, ignore_errors=True)
     cache.mkdir()
-    command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={cache / 'lib'}"]
+    options = [*more, f"-DoutputDirectory={cache / 'lib'}"]
+    command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False)
     if done.returncode != 0:
         raise RuntimeError(

@@ -228,7 +228,7 @@ def test_what_is_outstanding_no_more_takes_no_bytes(how: str) -> None:
     elif how == "lost":
         talk.on_lost("gone", breach=False)
     elif how == "given up":
-        talk.give_up(talk.overdue(9.0, 1.0, 0.0), wire)
+        talk.give_up(talk.overdue(9.0, 1.0, 0.0), wire, 1_000)
     else:
         talk.drop()
         assert talk.done
@@ -431,7 +431,7 @@ def test_what_is_given_up_is_counted_and_known_again() -> None:
         assert frames(talk.send(wire, now)[0]) == 2
     overdue = talk.overdue(1.5, 1.5, 0.0)
     assert [Overdue(1, questions[0]), Overdue(2, questions[1])] == overdue
-    talk.give_up(overdue, wire)
+    talk.give_up(overdue, wire, 1_000)
     assert ([True, True, False, False], 2, 2) == (
         [one.unanswered for one in questions],
         talk.proof.unanswered,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,13 +11,23 @@ from pathlib import Path
 import pytest
 from support.listers import INSTANCE, ListerUnderTest, lister_in_process
 
+from auditor.bookie import lister_conversation
 from auditor.bookie.client import Lane
 from auditor.bookie.lane_with_lister import LaneWithLister, open_lane
-from auditor.bookie.listers import Listers, parse_map
+from auditor.bookie.listers import Listers, parse_map, strangers_in
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.errors import ConfigError
-from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, LISTER_SILENT, Answer, AnswerStatus, Greeting
+from auditor.lister.directory_reader import Lists
+from auditor.model.availability import (
+    LISTED_BY_LISTER,
+    LISTER_CONTRADICTED,
+    LISTER_SILENT,
+    Answer,
+    AnswerStatus,
+    Greeting,
+    MissingLog,
+)
 from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.listener import HOST
 from auditor.wire.entry_availability import HEADER_BYTES, encode_runs
@@ -78,7 +89,50 @@ def test_entries_that_are_not_flushed_yet_make_no_list(lister: ListerUnderTest) 
     with lane_of(lister) as lane:
         (answer,) = ask(lane, 1)
     assert AnswerStatus.UNSUPPORTED == answer.status
-    assert "not yet in the index" in answer.detail
+    assert "not in the index" in answer.detail
+    assert {*answer.read_unlisted} <= {*range(5, 10)} and {5, 9} <= {*answer.read_unlisted}
+
+
+def test_a_bookie_of_the_map_that_nobody_knows_is_said() -> None:
+    """A slip in an id would leave a bookie without its lister, and nobody would know."""
+    listers = Listers(INSTANCE, addresses={"b1": (HOST, 1), "bi": (HOST, 2), "b9": (HOST, 3)})
+    problems = strangers_in(listers, ["b1", "b2"])
+    assert ["b9", "bi"] == [sentence.split()[5].rstrip(",") for sentence in problems]
+    assert [] == strangers_in(None, []) == strangers_in(Listers(INSTANCE, 3182), ["b1"])
+
+
+def test_lists_that_come_one_after_another_are_awaited(lister: ListerUnderTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Together they take longer than one may: with each the time starts anew, because a lister makes them in turn."""
+    monkeypatch.setattr(lister_conversation, "LIST_TIMEOUT_MS", 2_000)
+    real = lister.reader.first_lists
+
+    async def first_lists(ledgers: Sequence[int]) -> Lists:
+        await asyncio.sleep(0.1)
+        return await real(ledgers[:1])
+
+    monkeypatch.setattr(lister.reader, "first_lists", first_lists)
+    ids = range(1, 26)
+    for ledger_id in ids:
+        lister.hold(ledger_id, (0, 9))
+    with lane_of(lister) as lane:
+        assert {AnswerStatus.HELD} == {*statuses(ask(lane, *ids))}
+
+
+def test_entry_logs_that_are_missing_come_with_the_list(lister: ListerUnderTest) -> None:
+    """What the list leaves out stands beside it, and stays with it alone."""
+    lister.hold(1, (0, 9))
+    lister.index.put(1, range(4, 8), log=5)
+    (lister.index.logs / "5.log").unlink()
+    lister.bookie.hold(1, [(0, 3), (8, 9)])
+    with lane_of(lister) as lane:
+        (answer,) = ask(lane, 1)
+    expected = encode_runs([(0, 4), (8, 2)])[HEADER_BYTES:]
+    assert (AnswerStatus.HELD, expected) == (answer.status, answer.groups)
+    assert (MissingLog(str(lister.index.logs / "5.log"), 4, ((4, 7),)),) == answer.missing_logs
+    lister.bookie.hold(1, [(0, 9)])
+    with lane_of(lister) as lane:
+        (answer,) = ask(lane, 1)
+    assert (AnswerStatus.UNSUPPORTED, ()) == (answer.status, answer.missing_logs)
 
 
 def test_a_list_of_which_some_lacking_entries_can_be_read_stays(lister: ListerUnderTest) -> None:

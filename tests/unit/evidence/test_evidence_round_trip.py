@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from auditor.evidence.gathered import evidence_by_ledger, evidence_of, ledger_records
 from auditor.evidence.rows import answer_row, bookie_records, bookie_row, greeting_row, ledger_row, read_row, table
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, READS, SEEN
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, MissingLog, ReadStatus
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.evidence import LedgerEvidence, Look
 from auditor.model.ledger import (
@@ -55,6 +55,8 @@ METADATA = st.builds(
 )
 LOCK = st.builds(ReplicationLock, TEXT, INT64)
 MARK = st.builds(Mark, INT64, st.none() | INT64, st.lists(BOOKIE, max_size=3).map(tuple), st.none() | TEXT, st.none() | LOCK)
+RANGES = st.lists(st.tuples(INT64, INT64), max_size=3).map(tuple)
+MISSING_LOGS = st.just(()) | st.lists(st.builds(MissingLog, TEXT, INT64, RANGES), max_size=3).map(tuple)
 MALFORMED = st.builds(Malformed, TEXT, COUNT, COUNT, TEXT)
 
 
@@ -87,6 +89,8 @@ def seen(draw: st.DrawFn, ledger_id: int) -> LedgerEvidence:
                 draw(COUNT),
                 draw(INT64),
                 draw(st.booleans()),
+                draw(MISSING_LOGS),
+                draw(st.lists(INT64, max_size=3).map(tuple)),
             )
             for bookie in draw(st.lists(BOOKIE, unique=True, max_size=3))
         }
@@ -246,7 +250,7 @@ def test_a_greeting_is_a_row_without_a_ledger() -> None:
     identity = {"bookie_id": "b", "ledger_id": None, "look": 1, "asked_at_ms": 5}
     said = {"status": "unsupported", "groups": b"", "detail": "cannot list"}
     cost = {"requests": 1, "retries": 0, "received_bytes": 0, "non_canonical": False}
-    assert {**identity, **said, **cost} == row
+    assert {**identity, **said, **cost, "missing_logs": None, "read_unlisted": None} == row
 
 
 @pytest.mark.parametrize("at", [0, 1, 5])

@@ -14,9 +14,11 @@ from support.location_index import LocationIndex
 
 from auditor.lister import index_view, ledger_lists
 from auditor.lister.index_view import IndexInDoubt, IndexView, Stamp, stamp_of
-from auditor.lister.ledger_lists import LedgerLists, ListLimits
+from auditor.lister.ledger_lists import LedgerList, LedgerLists, ListLimits
 from auditor.lister.list_encoder import AnswerTooLong
+from auditor.model.availability import MissingLog
 from auditor.wire.entry_availability import decode, groups_of
+from auditor.wire.missing_logs import LOGS_MAX, RANGES_MAX
 
 GROUPS_MAX = 10**6
 
@@ -36,11 +38,11 @@ def lists(index: LocationIndex, tmp_path: Path) -> Iterator[LedgerLists]:
     view.close()
 
 
-def entries(payload: bytes) -> list[int]:
-    """The entries in an encoded list."""
+def entries(listed: LedgerList) -> list[int]:
+    """The entries in a list."""
     return [
         start + offset
-        for first, last, size, period in groups_of(decode(payload, GROUPS_MAX).groups)
+        for first, last, size, period in groups_of(decode(listed.payload, GROUPS_MAX).groups)
         for start in range(first, last + 1, period or 1)
         for offset in range(size)
     ]
@@ -57,7 +59,7 @@ def test_a_list_has_the_entries_of_its_ledger_alone(index: LocationIndex, lists:
 def test_a_ledger_without_an_entry_has_an_empty_list(index: LocationIndex, lists: LedgerLists) -> None:
     """Never "no such ledger": the index of ledgers is not opened."""
     index.put(7, [0])
-    assert bytes(64) == lists.list_ledger(5)
+    assert LedgerList(bytes(64)) == lists.list_ledger(5)
 
 
 def test_a_view_follows_the_bookie(index: LocationIndex, lists: LedgerLists) -> None:
@@ -208,13 +210,29 @@ def test_a_negative_ledger_id_makes_no_list(lists: LedgerLists) -> None:
 
 
 def test_entries_in_a_lost_entry_log_are_left_out(index: LocationIndex, lists: LedgerLists) -> None:
-    """The confirming read then decides. The others stay, and what is left out is counted by log."""
+    """The confirming read then decides. The others stay, and what is left out is said by log."""
     index.put(7, range(10), log=0)
     index.put(7, range(10, 15), log=0x1F)
     index.put(7, range(15, 20), log=2)
     (index.logs / "1f.log").unlink()
-    assert [*range(10), *range(15, 20)] == entries(lists.list_ledger(7))
-    assert {0x1F: 5} == lists.missing_logs
+    found = lists.list_ledger(7)
+    assert [*range(10), *range(15, 20)] == entries(found)
+    assert (MissingLog(str(index.logs / "1f.log"), 5, ((10, 14),)),) == found.missing_logs
+
+
+def test_what_is_said_of_lost_entry_logs_is_bounded(index: LocationIndex, lists: LedgerLists) -> None:
+    """All entries are left out and counted; the first ranges of the first logs are named."""
+    index.put(7, range(0, 100, 2), log=1)
+    index.put(7, range(1, 100, 2), log=2)
+    for log in range(3, 3 + LOGS_MAX):
+        index.put(7, [200 + log], log=log)
+        (index.logs / f"{log:x}.log").unlink()
+    (index.logs / "2.log").unlink()
+    found = lists.list_ledger(7)
+    assert [*range(0, 100, 2)] == entries(found)
+    first, *others = found.missing_logs
+    assert MissingLog(str(index.logs / "2.log"), 50, tuple((n, n) for n in range(1, 2 * RANGES_MAX, 2))) == first
+    assert [(1, ((200 + log, 200 + log),)) for log in range(3, 2 + LOGS_MAX)] == [(o.entries, o.ranges) for o in others]
 
 
 def test_an_entry_log_that_compaction_removed_loses_nothing(index: LocationIndex, lists: LedgerLists) -> None:
@@ -224,8 +242,8 @@ def test_an_entry_log_that_compaction_removed_loses_nothing(index: LocationIndex
     lists.limits.view_age_max_s = 1e9
     index.put(7, range(10), log=2)
     (index.logs / "1.log").unlink()
-    assert [*range(10)] == entries(lists.list_ledger(7))
-    assert {} == lists.missing_logs
+    found = lists.list_ledger(7)
+    assert ([*range(10)], ()) == (entries(found), found.missing_logs)
 
 
 def test_one_fresh_view_is_not_enough_to_call_a_log_lost(
@@ -235,8 +253,8 @@ def test_one_fresh_view_is_not_enough_to_call_a_log_lost(
     index.put(7, range(10), log=1)
     views = iter([frozenset[int](), frozenset[int](), frozenset({1})])
     monkeypatch.setattr(LedgerLists, "_logs_on_disk", lambda _: next(views))
-    assert [*range(10)] == entries(lists.list_ledger(7))
-    assert {} == lists.missing_logs
+    found = lists.list_ledger(7)
+    assert ([*range(10)], ()) == (entries(found), found.missing_logs)
 
 
 def test_logs_that_are_lost_one_after_another_make_no_list(
@@ -288,6 +306,26 @@ def test_a_view_is_used_until_it_is_too_old(index: LocationIndex, lists: LedgerL
     view.close()
 
 
+def test_the_names_of_entry_logs_are_listed_as_often_as_a_view_is_renewed(
+    index: LocationIndex, lists: LedgerLists, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bookie has thousands of them. A log that is missing then is looked for at once, in fresh views."""
+    now, listed = [0.0], []
+    view = IndexView(index.locations, lists.view._links, lambda: now[0])
+    aged = LedgerLists(view, index.logs, ListLimits(2**20, 0, 1.0), lambda: now[0])
+    real = LedgerLists._logs_on_disk
+    monkeypatch.setattr(LedgerLists, "_logs_on_disk", lambda self: (listed.append(now[0]), real(self))[1])
+    index.put(7, range(5))
+    for moment in (0.0, 0.5, 1.0):
+        now[0] = moment
+        assert [*range(5)] == entries(aged.list_ledger(7))
+    assert [0.0, 1.0] == listed
+    (index.logs / "0.log").unlink()
+    now[0] = 2.0
+    assert ([], 5) == (entries(found := aged.list_ledger(7)), found.missing_logs[0].entries)
+    view.close()
+
+
 def test_a_list_longer_than_an_answer_is_none(index: LocationIndex, lists: LedgerLists) -> None:
     """It is refused, never cut."""
     seed = 5
@@ -324,5 +362,5 @@ def test_the_location_is_read_as_the_bookie_writes_it(index: LocationIndex, list
     """log id << 32 | position, big-endian; ids are those of the files' names, in hex."""
     (index.logs / "7fffffff.log").touch()
     index.put_raw(struct.pack(">qq", 7, 3), struct.pack(">q", 0x7FFFFFFF << 32 | 1028))
-    assert [3] == entries(lists.list_ledger(7))
-    assert {} == lists.missing_logs
+    found = lists.list_ledger(7)
+    assert ([3], ()) == (entries(found), found.missing_logs)

@@ -11,7 +11,7 @@ from support.location_index import LocationIndex
 
 from auditor.lister import reader_process
 from auditor.lister.index_view import IndexInDoubt, IndexView, NoWholeView
-from auditor.lister.ledger_lists import LedgerLists, ListLimits
+from auditor.lister.ledger_lists import LedgerList, LedgerLists, ListLimits
 from auditor.lister.reader_process import answer_bytes, receive
 
 
@@ -33,17 +33,23 @@ def sizes(answer: bytes) -> list[int]:
     return [int(size) for size in head["sizes"]]
 
 
-def test_a_request_ends_before_its_time_out(lists: LedgerLists, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many long ledgers together take longer: those that are left are asked for again, none is given up."""
+def test_what_is_finished_is_sent_before_the_rest_is_made(lists: LedgerLists, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledgers that are left are asked for again: nobody waits for all of them."""
     now = [0.0]
     real = LedgerLists.list_ledger
 
-    def list_ledger(self: LedgerLists, ledger_id: int) -> bytes:
-        now[0] += reader_process.REQUEST_S / 2
+    def list_ledger(self: LedgerLists, ledger_id: int) -> LedgerList:
+        now[0] += reader_process.REPLY_S / 2
         return real(self, ledger_id)
 
     monkeypatch.setattr(LedgerLists, "list_ledger", list_ledger)
     lists.monotonic = lambda: now[0]
+    assert [88, 64] == sizes(answer_bytes(lists, [7, 8, 9, 10]))
+
+
+def test_a_reply_is_bounded_in_bytes(lists: LedgerLists, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is asked for together, a lister holds little more than one list."""
+    monkeypatch.setattr(reader_process, "REPLY_BYTES_MAX", 100)
     assert [88, 64] == sizes(answer_bytes(lists, [7, 8, 9, 10]))
 
 
@@ -64,7 +70,7 @@ def test_a_doubt_about_one_ledger_is_not_about_the_next(lists: LedgerLists, monk
     """Only without a whole view is nothing said of all of them."""
     real = LedgerLists.list_ledger
 
-    def list_ledger(self: LedgerLists, ledger_id: int) -> bytes:
+    def list_ledger(self: LedgerLists, ledger_id: int) -> LedgerList:
         if ledger_id == 8:
             raise IndexInDoubt("a bad key")
         return real(self, ledger_id)

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from support import contract_of_connections, contract_of_ledgers
 from support.bookie_contract import CASES, connect, groups, listing, reading, statuses
 from support.listers import INSTANCE, ListerUnderTest, lister_in_process
 from support.location_index import write_cookie
 from support.raw_bookie import add_request, entry_body, info_request, list_request, master_key, status_name
 
+from auditor.lister import connection as lister_connection
 from auditor.lister import serving
 from auditor.lister.bookie_configuration import BookieConfiguration
 from auditor.lister.cookie import check_cookie
-from auditor.lister.server import ServerLimits
+from auditor.lister.directory_reader import Lists
+from auditor.lister.server import REPLIES_HELD_MAX, ServerLimits
 from auditor.sandbox.listener import HOST
 from auditor.wire.lister_identity import decode_identity
 from auditor.wire.unknown_fields import LISTER_FIELD, unknown_bytes
@@ -116,15 +122,137 @@ def test_a_list_made_while_the_bookie_ended_is_not_said(tmp_path: Path, monkeypa
     monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)
     with lister_in_process(tmp_path) as lister:
         lister.hold(7, (0, 9))
-        real = lister.reader.lists
+        real = lister.reader.first_lists
 
-        async def lists(ledgers: Sequence[int]) -> list[bytes | None]:
+        async def first_lists(ledgers: Sequence[int]) -> Lists:
             found = await real(ledgers)
             await lister.bookie_listener.stop(keeps_port=True)
             return found
 
-        monkeypatch.setattr(lister.reader, "lists", lists)
+        monkeypatch.setattr(lister.reader, "first_lists", first_lists)
         assert REFUSED == listing(lister, 7)
+
+
+def test_a_list_leaves_when_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for the longest ledger of what was asked together, and GET_BOOKIE_INFO is answered meanwhile."""
+    with lister_in_process(tmp_path) as lister:
+        lister.hold(7, (0, 9))
+        gate = asyncio.Event()
+        real = lister.reader.first_lists
+
+        async def first_lists(ledgers: Sequence[int]) -> Lists:
+            if ledgers[0] == 8:
+                await gate.wait()
+            return await real(ledgers[:1])
+
+        monkeypatch.setattr(lister.reader, "first_lists", first_lists)
+        with connect(lister) as connection:
+            connection.send(list_request(7, 1), list_request(8, 2), list_request(7, 3))
+            assert 1 == connection.receive().header.txnId
+            assert 4 == connection.ask(info_request(3, 4)).header.txnId
+            lister.thread.call(release(gate))
+            assert [2, 3] == [connection.receive().header.txnId for _ in range(2)]
+
+
+async def release(gate: asyncio.Event) -> None:
+    gate.set()
+
+
+def test_a_client_that_asks_nothing_is_hung_up_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds one of few connections. One that waits for an answer is not idle."""
+    monkeypatch.setattr(lister_connection, "CLIENT_IDLE_S", 0.05)
+    with lister_in_process(tmp_path) as lister:
+        gate = asyncio.Event()
+        real = lister.reader.first_lists
+
+        async def first_lists(ledgers: Sequence[int]) -> Lists:
+            await gate.wait()
+            return await real(ledgers)
+
+        monkeypatch.setattr(lister.reader, "first_lists", first_lists)
+        with connect(lister) as idle, connect(lister) as waiting:
+            waiting.send(list_request(7, 1))
+            assert idle.is_closed_by_peer()
+            lister.thread.call(release(gate))
+            assert 1 == waiting.receive().header.txnId
+            assert waiting.is_closed_by_peer()
+
+
+def test_few_replies_are_held_however_many_clients_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So memory is bounded: the reader is asked for no more before a client has taken what was made for it."""
+    with lister_in_process(tmp_path) as lister:
+        gate, asked = asyncio.Event(), []
+        real = lister.reader.first_lists
+
+        async def first_lists(ledgers: Sequence[int]) -> Lists:
+            asked.append(len(ledgers))
+            await gate.wait()
+            return await real(ledgers)
+
+        monkeypatch.setattr(lister.reader, "first_lists", first_lists)
+        with ExitStack() as stack:
+            clients = [stack.enter_context(connect(lister)) for _ in range(REPLIES_HELD_MAX + 3)]
+            for client in clients:
+                client.send(list_request(7, 1))
+                client.ask(info_request(3, 2))
+            assert REPLIES_HELD_MAX == len(asked)
+            lister.thread.call(release(gate))
+            assert [1] * len(clients) == [client.receive().header.txnId for client in clients]
+
+
+def test_a_disk_that_hangs_is_eio_and_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bookie's directories are read beside the event loop, for a bounded time."""
+    monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)
+    monkeypatch.setattr(serving, "DISK_TIMEOUT_S", 0.1)
+    hangs = threading.Event()
+    with lister_in_process(tmp_path) as lister:
+        lister.hold(7, (0, 9))
+        with monkeypatch.context() as hanging:
+            hanging.setattr(serving.ServingCheck, "_cookie_problem", lambda _: hangs.wait(30) and "")
+            assert REFUSED == listing(lister, 7)
+            hangs.set()
+        monkeypatch.setattr(serving, "DISK_TIMEOUT_S", 30.0)
+        assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
+
+
+def test_what_is_answered_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over HTTP, as Prometheus reads it; ends with the lister."""
+    monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)
+    with lister_in_process(tmp_path) as lister:
+        port, stop = lister.metrics.serve(HOST, 0)
+        lister.hold(7, (0, 9))
+        lister.index.put(8, range(5), log=3)
+        (lister.index.logs / "3.log").unlink()
+        lister.index.put_raw(bytes(7) + b"\x09" + bytes(9), bytes(8))
+        answers = [listing(lister, ledger_id) for ledger_id in (7, 8, 9)]
+        assert ["EOK", "EOK", "EIO"] == [answer[0] for answer in answers]
+        kill_reader(lister)
+        assert REFUSED == listing(lister, 7)
+        lister.thread.call(lister.bookie_listener.stop(keeps_port=True))
+        assert REFUSED == listing(lister, 7)
+        try:
+            with urlopen(f"http://{HOST}:{port}/metrics") as response:
+                said = samples(response.read().decode())
+        finally:
+            stop()
+    expected = {
+        "lists_total listed": 2, "lists_total in_doubt": 2, "lists_total not_serving": 1,
+        "entries_left_out_total": 5, "readers_lost_total": 1, "bookie_serves": 0, "connections_refused_total": 0,
+        "view_age_seconds": -1, "build_info": 1,
+    }  # fmt: skip
+    assert expected == {name: said[name] for name in expected}
+    assert said["keys_total"] >= 15
+
+
+def samples(text: str) -> dict[str, float]:
+    """The metrics of a lister by name without its prefix, and outcome; each has the bookie's id."""
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            assert "b1" == sample.labels["bookie"]
+            name = f"{sample.name.removeprefix('bookkeeper_lister_')} {sample.labels.get('outcome', '')}"
+            found[name.strip()] = sample.value
+    return found
 
 
 def test_many_clients_together_greet_the_bookie_once(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from auditor.summary.differences import Change, Difference, Judged, Row, compare
 
 EARLIER = ComparedRun("run-a", "2026-01-01T03:14:46.500Z", "SOUND", "0.1.0", is_complete=True)
 LATER = ComparedRun("run-b", "2026-01-02T03:14:46.500Z", "VIOLATED", "0.1.0", is_complete=True)
-KNOWN = Judged(False, False, {n: Row(None, ()) for n in range(100)}, {})
+KNOWN = Judged(False, False, True, {n: Row(None, ()) for n in range(100)}, {})
 
 
 def differences(before: list[object], after: list[object]) -> list[Difference]:

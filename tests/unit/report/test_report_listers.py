@@ -20,6 +20,16 @@ def test_silent_listers_are_one_sentence() -> None:
     assert [expected] == list(lister_sentences({"listers": {"silent": silent}}))
 
 
+def test_an_entry_that_an_index_lost_is_said_with_what_to_do() -> None:
+    """The command and its danger; the bytes exist."""
+    one = {"bookie_id": "b2", "ledgers": 3, "some": [[7, 151], [8, 0]]}
+    (sentence,) = lister_sentences({"listers": {"unindexed": [one]}})
+    assert "Bookie b2 sends entry 151 of ledger 7 (and entries of 2 ledgers more) although" in sentence
+    assert "the index lost it, the bytes exist" in sentence
+    assert "While the bookie is STOPPED, bookkeeper shell rebuild-db-ledger-locations-index" in sentence
+    assert "Never run that while the bookie is up" in sentence
+
+
 def test_a_stored_run_without_the_field_has_no_sentence() -> None:
     """It was made by an earlier version, or by `auditor ledger`."""
     assert [] == list(lister_sentences({}))

@@ -15,7 +15,17 @@ from auditor.evidence.rows import answer_row, greeting_row, ledger_row, read_row
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, MARKS, READS, RENAMES, VERDICTS
 from auditor.evidence.table_scan import scan_rows
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus, SequenceGroup
+from auditor.first_checker import lost_logs
+from auditor.model.availability import (
+    LISTED_BY_LISTER,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    Greeting,
+    MissingLog,
+    ReadStatus,
+    SequenceGroup,
+)
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
 from auditor.model.finding import Finding, Kind
@@ -217,6 +227,55 @@ def test_a_bookie_that_fails_every_request_is_found(run: Place, ledgers: int, fo
     assert found == [json.loads(line)["kind"] for line in done.findings]
     part = concluded(run, BOTH, bookies=[*served, *records], about=replace(ABOUT, partial=True))
     assert ([], len(found)) == (part.findings, sum("bookie b9 refused" in sentence for sentence in part.summary["withheld"]))
+
+
+def lose_log(run: Place) -> list[BookieRecord]:
+    """b9's lister leaves a log out at two looks, and b9 fails to read from it."""
+    lost = (MissingLog("/d/current/1.log", 5, ((0, 4),)),)
+    where = f"{LISTED_BY_LISTER}h:2"
+    held = [Answer("b9", 2, look, 0, AnswerStatus.HELD, detail=where, missing_logs=lost) for look in (1, 2)]
+    failed = [EntryRead("b9", 2, 4, look, 0, ReadStatus.REFUSED, "EIO: x") for look in (1, 2)]
+    run.write_table("evidence/answers", table(ANSWERS, map(answer_row, held)), "listed")
+    run.write_table("evidence/reads", table(READS, map(read_row, failed)), "failed")
+    up = [BookieRecord("b9", k, 0, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED) for k in (1, 2)]
+    return [*(one for one in bookies() if one.bookie_id == "b1"), *up]
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "logs", "found"),
+    [
+        (600_000, (), [{"bookie_id": "b9", "ledgers": 1, "some": [[2, 4]]}]),
+        (599_999, (), []),
+        (600_000, (MissingLog("/d/1.log", 1, ((4, 4),)),), []),
+    ],
+)
+def test_entries_that_only_an_index_lost_are_said(
+    run: Place, age_ms: int, logs: tuple[MissingLog, ...], found: list[dict[str, Any]]
+):
+    """Once the bookie must have flushed them; those in a missing log are in the index. No finding: the copy is there."""
+    said = Answer("b9", 2, 1, age_ms, AnswerStatus.HELD, missing_logs=logs, read_unlisted=(7, 4))
+    run.write_table("evidence/answers", table(ANSWERS, [answer_row(said)]), "unlisted")
+    done = concluded(run, {1: ("sound", []), 2: ("sound", [])}, bookies=bookies()[::2])
+    assert (found, []) == (done.summary["listers"]["unindexed"], done.findings)
+
+
+@pytest.mark.parametrize("is_partial", [False, True])
+def test_a_bookie_that_lost_an_entry_log_is_found(run: Place, is_partial: bool):
+    """Also in a run over named ledgers: one file that is gone says so whatever else was asked."""
+    done = concluded(run, BOTH, bookies=lose_log(run), about=replace(ABOUT, partial=is_partial))
+    (line,) = done.findings
+    assert ("ENTRY_LOG_LOST", "b9", "critical") == tuple(json.loads(line)[k] for k in ("kind", "bookie_id", "severity"))
+    assert {"ledgers": 0, "bookies": 1, "findings": 1} == done.summary["findings"]["ENTRY_LOG_LOST"]
+    assert [] == [one for one in done.summary["withheld"] if "ENTRY_LOG_LOST" in one]
+
+
+def test_a_lost_entry_log_on_which_the_checkers_differ_is_withheld(run: Place, monkeypatch: pytest.MonkeyPatch):
+    """Exit code 4, and what each says."""
+    records = lose_log(run)
+    monkeypatch.setattr(lost_logs, "LOOKS_MIN", 3)
+    done = concluded(run, BOTH, bookies=records)
+    assert ([], 4) == (done.findings, done.summary["exit_code"])
+    assert [("ENTRY_LOG_LOST", "b9")] == [(one["kind"], one["bookie_id"]) for one in done.summary["findings_differ"]]
 
 
 def test_a_bookie_that_serves_nobody_else_s_request_is_not_outdone_by_itself(tmp_path: Path):

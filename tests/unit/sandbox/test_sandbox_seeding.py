@@ -87,7 +87,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 def test_every_kind_of_the_catalogue_is_told(demo: Demo) -> None:
     """One story a kind, on what the catalogue says the kind is on, in its order, with those on the cluster last."""
-    assert set(Kind) - {Kind.LEDGER_POPULATION_DROPPED} == set(demo.stories), "it takes two runs"
+    untold = {Kind.LEDGER_POPULATION_DROPPED: "takes two runs", Kind.ENTRY_LOG_LOST: "takes a lister"}
+    assert set(Kind) - untold.keys() == set(demo.stories)
     assert seeding.story_kinds() == list(demo.stories)
     for kind, story in demo.stories.items():
         on = str if CATALOGUE[kind].subject is Subject.BOOKIE else LedgerId

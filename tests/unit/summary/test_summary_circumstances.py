@@ -184,7 +184,7 @@ def test_the_fields_of_the_summary_have_their_names():
     records, table = [AWAY, FORGOTTEN, SILENT, UNABLE], rows({}, probed(5, 3))
     assert {
         "bookies": bookie_counts(records, 7),
-        "listers": {"listed": 0, "silent": [], "not_believed": []},
+        "listers": {"listed": 0, "silent": [], "not_believed": [], "unindexed": []},
         "bookies_unheard": unheard(records),
         "bookies_away": ["away"],
         "bookies_gone": ["forgotten"],

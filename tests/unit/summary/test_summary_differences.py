@@ -20,7 +20,8 @@ ANSWERED = (Registration.WRITABLE, True)
 def judged(
     rows: Mapping[int, Row] | None = None, bookies: Mapping[str, tuple[Registration, bool]] | None = None, **changes: bool
 ) -> Judged:
-    return Judged(changes.get("is_partial", False), changes.get("withholds", False), rows or {}, bookies or {})
+    known = changes.get("are_references_known", True)
+    return Judged(changes.get("is_partial", False), changes.get("withholds", False), known, rows or {}, bookies or {})
 
 
 def compared(before: list[Any], after: list[Any], earlier: Judged | None = None, later: Judged | None = None) -> Difference:
@@ -140,6 +141,15 @@ def test_a_finding_on_the_cluster_needs_a_whole_run():
     before = [finding(Kind.MARK_WITHOUT_LEDGER, "cluster")]
     assert Change.RESOLVED is compared(before, []).change
     assert Change.NOT_CHECKED_AGAIN is compared(before, [], later=judged(is_partial=True)).change
+
+
+def test_a_missing_ledger_is_resolved_only_where_references_were_read():
+    """No run lists it, so that it is not listed says nothing."""
+    before = [finding(Kind.REFERENCED_LEDGER_MISSING, 70)]
+    assert Change.RESOLVED is compared(before, []).change
+    assert Change.NOT_CHECKED_AGAIN is compared(before, [], later=judged(are_references_known=False)).change
+    assert Change.NOT_CHECKED_AGAIN is compared(before, [], later=judged(is_partial=True)).change
+    assert "" == compared([], before).why
 
 
 def test_the_most_severe_comes_first_then_the_kind_then_the_ledger():

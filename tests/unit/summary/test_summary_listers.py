@@ -19,7 +19,7 @@ def test_a_bookie_that_was_listed_at_any_look_counts() -> None:
     """At a later look it may be asked about no ledger."""
     records = [bookie("b1", LISTED), bookie("b1", "its lister at h:3182 answers", 2), bookie("b2", "")]
     assert {"b1": "h:3182"} == listed_by_lister(records)
-    assert {"listed": 1, "silent": [], "not_believed": []} == listers_json(records)
+    assert {"listed": 1, "silent": [], "not_believed": [], "unindexed": []} == listers_json(records)
 
 
 def test_a_lister_that_is_silent_at_the_last_look_is_named() -> None:

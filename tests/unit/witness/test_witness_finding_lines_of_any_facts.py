@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support.findings_by_kind import FACTS_TYPES, facts_types, finding_of
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.bookie_facts import EntryLogLostFacts, LostLog
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
 from auditor.model.evidence import Look
@@ -189,6 +190,20 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
         counts,
         counts,
         some(numbers, 3, 10),
+    ),
+    EntryLogLostFacts: st.builds(
+        EntryLogLostFacts,
+        st.just("writable"),
+        st.just("h:3181"),
+        st.just("h:3182"),
+        st.integers(10, 99),
+        counts,
+        counts,
+        st.lists(
+            st.builds(LostLog, words, st.integers(1, 99), counts, some(st.tuples(numbers, numbers, numbers), 1, 10), counts),
+            min_size=1,
+            max_size=10,
+        ).map(tuple),
     ),
     PopulationFacts: st.builds(
         PopulationFacts,

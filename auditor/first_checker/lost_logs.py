@@ -1,0 +1,163 @@
+"""An entry log that a bookie's index names and that is not on its disk: more than BP-34 asks for.
+
+Verified: at two looks or more a lister left entries out of lists because their entry log was not on
+the bookie's disk in two fresh views of the index, and at each of these looks the bookie answered a
+read of such an entry with EIO. No read of such an entry brought it.
+
+Not verified: why the file is gone; whether the copies on other bookies are there (the kinds of the
+entry family are about that); ledgers that were not listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from auditor.first_checker.reachability import BookieLook, nobody_answered
+from auditor.model.availability import LISTED_BY_LISTER, Answer, EntryRead, MissingLog, ReadStatus
+from auditor.model.bookie_facts import EntryLogLostFacts, LostLog
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import BookieId, EntryId, LedgerId
+
+LOOKS_MIN = 2
+"""Looks at which a read must have failed behind a list that leaves the log out."""
+LOGS_NAMED_MAX = 10
+"""Entry logs named in a finding; the rest is counted."""
+LEDGERS_NAMED_MAX = 10
+"""Ledgers named for each log; the rest is counted."""
+IO_ERROR = "EIO"
+"""How the detail of a read begins that ended in this status."""
+
+_SENT = frozenset({ReadStatus.PRESENT, ReadStatus.CORRUPT, ReadStatus.TOO_LARGE})
+"""Results of a read that brought the entry, or began to."""
+
+
+@dataclass(slots=True)
+class _Log:
+    """What is known of one entry log. `newest` has the newest word on each ledger in it."""
+
+    looks_of: dict[LedgerId, set[int]] = field(default_factory=dict)
+    newest: dict[LedgerId, tuple[int, MissingLog]] = field(default_factory=dict)
+    failed_looks: set[int] = field(default_factory=set)
+    failed: int = 0
+    sent: int = 0
+
+    def add(self, answer: Answer, log: MissingLog, reads: Mapping[EntryId, EntryRead]) -> None:
+        ledger, look = answer.ledger_id, answer.look
+        self.looks_of.setdefault(ledger, set()).add(look)
+        if ledger not in self.newest or self.newest[ledger][0] < look:
+            self.newest[ledger] = look, log
+        self.sent += sum(_is_in(entry, log) for entry in answer.read_unlisted)
+        for entry, read in reads.items():
+            if _is_in(entry, log):
+                self.sent += read.status in _SENT
+                is_failed = read.status is ReadStatus.REFUSED and read.detail.split(":")[0] == IO_ERROR
+                self.failed += is_failed
+                if is_failed:
+                    self.failed_looks.add(look)
+
+    @property
+    def is_lost(self) -> bool:
+        return len(self.failed_looks) >= LOOKS_MIN and not self.sent and bool(self.ledgers())
+
+    def ledgers(self) -> list[LedgerId]:
+        """Return the ledgers whose lists left entries of it out at two looks, ascending."""
+        return sorted(ledger for ledger, looks in self.looks_of.items() if len(looks) >= LOOKS_MIN)
+
+    def told(self, path: str) -> LostLog:
+        ledgers = self.ledgers()
+        newest = {ledger: self.newest[ledger][1] for ledger in ledgers}
+        some = tuple((ledger, *newest[ledger].ranges[0]) for ledger in ledgers[:LEDGERS_NAMED_MAX])
+        return LostLog(path, len(ledgers), sum(one.entries for one in newest.values()), some, self.failed)
+
+
+def _is_in(entry: EntryId, log: MissingLog) -> bool:
+    return any(first <= entry <= last for first, last in log.ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """The entry logs that one bookie's lister left out of lists, by path. `lister`: its address."""
+
+    by_path: Mapping[str, _Log]
+    lister: str
+
+
+def logs_of(answers: Iterable[Answer], reads: Iterable[EntryRead]) -> dict[BookieId, Logs]:
+    """Return what is known of missing entry logs, by bookie.
+
+    `answers` are those with missing logs, `reads` the reads of their ledgers but for searches.
+    """
+    read: dict[tuple[BookieId, LedgerId, int], dict[EntryId, EntryRead]] = {}
+    for one in reads:
+        read.setdefault((one.bookie_id, one.ledger_id, one.look), {})[one.entry_id] = one
+    logs: dict[BookieId, dict[str, _Log]] = {}
+    listers: dict[BookieId, str] = {}
+    for answer in sorted(answers, key=lambda one: (one.look, one.asked_at_ms, one.ledger_id)):
+        listers[answer.bookie_id] = answer.detail.removeprefix(LISTED_BY_LISTER)
+        mine = read.get((answer.bookie_id, answer.ledger_id, answer.look), {})
+        for log in answer.missing_logs:
+            logs.setdefault(answer.bookie_id, {}).setdefault(log.path, _Log()).add(answer, log, mine)
+    return {bookie: Logs(by_path, listers[bookie]) for bookie, by_path in logs.items()}
+
+
+def judge_lost_logs(
+    looks: Sequence[BookieLook], logs: Mapping[BookieId, Logs], passed_over: frozenset[BookieId] = frozenset()
+) -> list[Finding]:
+    """Return the findings on bookies that lost entry logs, in order of bookie id.
+
+    Bookies in `passed_over` get none: they are in maintenance, or have a stronger finding.
+    """
+    if nobody_answered(looks):
+        return []
+    found = []
+    for bookie in sorted(logs.keys() - passed_over):
+        records = [look[bookie] for look in looks if bookie in look]
+        lost = {path: log for path, log in sorted(logs[bookie].by_path.items()) if log.is_lost}
+        if lost and records and records[-1].registration is not Registration.NONE:
+            found.append(_lost_logs_finding(records[-1], logs[bookie].lister, lost))
+    return found
+
+
+def withheld_lost_logs(
+    logs: Mapping[BookieId, Logs], findings: Iterable[Finding], away: frozenset[BookieId] = frozenset()
+) -> list[str]:
+    """Return a sentence for each bookie whose missing logs are not reported, and why.
+
+    `findings` are those on bookies; bookies in `away` are in planned maintenance. Where no entry of
+    a log was read, or each was no more there, nothing is said: ledgers that are deleted leave keys
+    in the index for a while after their log.
+    """
+    kinds = {(one.bookie_id, one.kind) for one in findings}
+    told = []
+    for bookie in sorted(logs.keys() - away):
+        was_read = any(log.failed or log.sent for log in logs[bookie].by_path.values())
+        if (bookie, Kind.ENTRY_LOG_LOST) in kinds or not was_read:
+            continue
+        stronger = sorted(kind.value for on, kind in kinds if on == bookie)
+        if stronger:
+            why = f"{stronger[0]} says more of it"
+        elif any(log.sent for log in logs[bookie].by_path.values()):
+            why = "entries in them could be read"
+        else:
+            why = "it was not confirmed at two looks by reads that end in EIO"
+        told.append(
+            f"the lister of bookie {bookie} says that {len(logs[bookie].by_path)} of its entry logs are not on its disk "
+            f"(such as {min(logs[bookie].by_path)}); that is not reported as ENTRY_LOG_LOST: {why}"
+        )
+    return told
+
+
+def _lost_logs_finding(last: BookieRecord, lister: str, lost: Mapping[str, _Log]) -> Finding:
+    told = [log.told(path) for path, log in lost.items()]
+    facts = EntryLogLostFacts(
+        registration=last.registration.value,
+        address=f"{last.host}:{last.port}",
+        lister=lister,
+        logs=len(told),
+        ledgers=len({ledger for log in lost.values() for ledger in log.ledgers()}),
+        entries=sum(one.entries for one in told),
+        some_logs=tuple(told[:LOGS_NAMED_MAX]),
+    )
+    return Finding(Kind.ENTRY_LOG_LOST, facts, bookie_id=last.bookie_id)

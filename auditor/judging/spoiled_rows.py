@@ -1,0 +1,38 @@
+"""`spoiled`, for verdicts as rows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.schemas import VERDICTS
+from auditor.model.verdict import Exempt, Standing, Unknown
+
+_ORDER = {unknown.value: number for number, unknown in enumerate(Unknown)}
+
+
+def spoil_rows(rows: pa.RecordBatch, ledger_ids: pa.Array) -> pa.RecordBatch:
+    """Return VERDICTS rows in which those of these ledgers are as `spoil_verdict` has them.
+
+    A mark on such a ledger is not stale: nobody knows that every copy is there.
+    """
+    hit = pc.and_(
+        pc.is_in(rows["ledger_id"], ledger_ids),
+        pc.invert(pc.fill_null(pc.equal(rows["exempt"], Exempt.DELETED.value), False)),
+    )
+    if not pc.any(hit).as_py():
+        return rows
+    columns = {name: rows[name] for name in rows.schema.names}
+    weaker = pc.is_in(rows["standing"], pa.array([Standing.SOUND.word, Standing.EXEMPT.word]))
+    unknown = pa.scalar(Standing.INDETERMINATE.word)
+    columns["standing"] = pc.if_else(pc.and_(hit, weaker), unknown, rows["standing"])
+    columns["unknowns"] = pa.array(
+        [
+            sorted({*(told or ()), Unknown.ANSWER_INVALID.value}, key=_ORDER.__getitem__) if is_hit else told
+            for told, is_hit in zip(rows["unknowns"].to_pylist(), hit.to_pylist(), strict=True)
+        ],
+        VERDICTS.field("unknowns").type,
+    )
+    for name in ("is_mark_stale", "only_maintenance"):
+        columns[name] = pc.if_else(hit, False, rows[name])
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=rows.schema)

@@ -1,0 +1,35 @@
+"""Entries of one ledger that a bookie sends although its index lacks them: see
+`summary.unindexed_entries`.
+
+This module does not load Arrow, because `auditor ledger` uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from auditor.model.availability import Answer
+from auditor.model.evidence import LedgerEvidence
+from auditor.model.identity import BookieId, EntryId
+
+FLUSHED_AFTER_MS = 600_000
+"""Time after which a bookie must have flushed: ten times the flushInterval of Pulsar's file."""
+
+
+def unindexed_on(evidence: LedgerEvidence) -> dict[BookieId, EntryId]:
+    """Return the bookies whose index lost entries of this ledger, each with the lowest that was sent."""
+    stamps = [look.record.stamp for look in evidence.looks if look.record.stamp is not None]
+    if not stamps:
+        return {}
+    written_ms = max(stamp.mtime_ms for stamp in stamps)
+    answers = (answer for look in evidence.looks for answer in look.answers.values())
+    found = {one.bookie_id: min(one.read_unlisted) for one in _flushed_before(answers, written_ms)}
+    return dict(sorted(found.items()))
+
+
+def _flushed_before(answers: Iterable[Answer], written_ms: int) -> Iterable[Answer]:
+    return (
+        one
+        for one in answers
+        if one.read_unlisted and not one.missing_logs and one.asked_at_ms - written_ms >= FLUSHED_AFTER_MS
+    )

@@ -1,0 +1,112 @@
+"""One client of a lister: its requests are read while lists are made, and each list leaves when it is made.
+
+So a client that waits for long lists hears of the short ones before, and GET_BOOKIE_INFO is answered
+at any time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from auditor.wire import bookie_server as wire
+
+READ_BYTES = 64 * 2**10
+"""Bytes read from a connection at a time: some thousand requests."""
+REQUEST_BYTES_MAX = 64 * 2**10
+"""Longest request accepted. Those a lister answers have a few dozen bytes."""
+SEND_TIMEOUT_S = 60.0
+"""How long a client may take to accept what it asked for. Then the connection is closed."""
+CLIENT_IDLE_S = 600.0
+"""How long a client may ask nothing while nothing is owed to it. Then the connection is closed: an
+audit connects again when it needs to."""
+
+
+class Desk(Protocol):
+    """Who makes the answers."""
+
+    @property
+    def directories(self) -> int:
+        """The number of index directories. A ledger lives in directory `id mod n`."""
+
+    async def answer(self, request: wire.Request | wire.WrongVersion) -> bytes:
+        """Return the response to a request that is not for a list."""
+
+    async def send_first_lists(self, directory: int, requests: Sequence[wire.ListEntries], client: Connection) -> int:
+        """Answer the first of these requests, at least one, and return how many."""
+
+
+class Connection:
+    """The conversation with one client. `in_work_max` lists are in work at once.
+
+    Further requests wait unread: all that is kept of a request is its ids.
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, desk: Desk, in_work_max: int) -> None:
+        self._reader, self._writer = reader, writer
+        self._desk = desk
+        self._in_work_max = in_work_max
+        self._in_work = 0
+        self._has_room = asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._waiting = [asyncio.Queue[wire.ListEntries]() for _ in range(desk.directories)]
+
+    async def converse(self) -> None:
+        """Answer what the client asks until it closes, breaks the protocol, or is idle for too long.
+
+        Raises an ExceptionGroup of PeerProtocolError and OSError.
+        """
+        async with asyncio.TaskGroup() as group:
+            workers = [group.create_task(self._work(number)) for number in range(len(self._waiting))]
+            await self._read_requests()
+            for waiting in self._waiting:
+                await waiting.join()
+            for worker in workers:
+                worker.cancel()
+
+    async def send(self, frames: Sequence[bytes]) -> None:
+        """Send frames, and wait until the client has taken nearly all. Raises OSError (TimeoutError too)."""
+        async with self._turn:
+            self._writer.writelines(frames)
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                await self._writer.drain()
+
+    async def _read_requests(self) -> None:
+        buffer = wire.RequestBuffer(REQUEST_BYTES_MAX)
+        while data := await self._read_some():
+            for body in buffer.feed(data):
+                request = wire.decode_request(body)
+                if isinstance(request, wire.ListEntries):
+                    self._in_work += 1
+                    self._waiting[request.ledger_id % len(self._waiting)].put_nowait(request)
+                else:
+                    await self.send([await self._desk.answer(request)])
+            while self._in_work > self._in_work_max:
+                self._has_room.clear()
+                await self._has_room.wait()
+
+    async def _read_some(self) -> bytes:
+        """Return the next bytes; none if the client closed, or was idle for too long."""
+        while True:
+            try:
+                async with asyncio.timeout(CLIENT_IDLE_S):
+                    return await self._reader.read(READ_BYTES)
+            except TimeoutError:
+                if not self._in_work:
+                    return b""
+
+    async def _work(self, directory: int) -> None:
+        """Answer requests for lists of one directory, in their order."""
+        waiting = self._waiting[directory]
+        while True:
+            requests = [await waiting.get()]
+            while len(requests) < self._in_work_max and not waiting.empty():
+                requests.append(waiting.get_nowait())
+            while requests:
+                done = await self._desk.send_first_lists(directory, requests, self)
+                del requests[:done]
+                self._in_work -= done
+                self._has_room.set()
+                for _ in range(done):
+                    waiting.task_done()

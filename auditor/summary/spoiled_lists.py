@@ -1,0 +1,24 @@
+"""Which ledgers rest on lists of a lister that its bookie contradicted at any time of the run."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import ANSWERS
+from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, AnswerStatus
+
+
+def spoiled_ledgers(run: Place) -> pa.Array:
+    """Return the ids of these ledgers, from the written answers. Costs a scan of the greetings.
+
+    Lists of such a lister that were given after the contradiction are `answer_invalid` already.
+    """
+    contradicted = pc.is_null(pc.field("ledger_id")) & pc.starts_with(pc.field("detail"), LISTER_CONTRADICTED)
+    bookies = pc.unique(run.read_table("evidence/answers", ANSWERS, contradicted, ["bookie_id"])["bookie_id"])
+    if not len(bookies):
+        return pa.array([], pa.int64())
+    listed = pc.starts_with(pc.field("detail"), LISTED_BY_LISTER) & (pc.field("status") == AnswerStatus.HELD.value)
+    theirs = pc.field("bookie_id").isin(bookies) & pc.is_valid(pc.field("ledger_id")) & listed
+    return pc.unique(run.read_table("evidence/answers", ANSWERS, theirs, ["ledger_id"])["ledger_id"])

@@ -1,0 +1,64 @@
+"""Entries that a bookie sends although its index lacks them: the index lost them, the bytes exist.
+
+Only a list of a lister shows that. Such an entry is a copy all the same: nothing is accused. A
+bookie indexes what it holds at each flush, so only ledgers count whose metadata was last written
+long before the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import ANSWERS, LEDGERS
+from auditor.judging.unindexed import FLUSHED_AFTER_MS
+from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.summary.assurance import BOOKIES_NAMED_MAX
+
+LEDGERS_NAMED_MAX = 10
+"""Ledgers named for each bookie; the rest is counted."""
+
+Json = dict[str, Any]
+
+
+def add_unindexed(summary: Json, run: Place) -> Json:
+    """Return the summary with the field `unindexed` of its `listers`."""
+    return summary | {"listers": summary["listers"] | {"unindexed": unindexed_json(run)}}
+
+
+def unindexed_json(run: Place) -> list[Json]:
+    """Return the field `unindexed` of a summary's `listers`: one object a bookie, ten at most.
+
+    Costs a scan of one column, mostly null, and the metadata's times of the ledgers in it.
+    """
+    said = pc.is_valid(pc.field("read_unlisted")) & pc.is_null(pc.field("missing_logs"))
+    answers = run.read_table("evidence/answers", ANSWERS, said, ["bookie_id", "ledger_id", "asked_at_ms", "read_unlisted"])
+    if not answers.num_rows:
+        return []
+    mine = pc.field("ledger_id").isin(pc.unique(answers["ledger_id"]))
+    times = run.read_table("evidence/ledgers", LEDGERS, mine, ["ledger_id", "znode_mtime_ms"]).filter(
+        pc.is_valid(pc.field("znode_mtime_ms"))
+    )
+    newest = times.group_by("ledger_id").aggregate([("znode_mtime_ms", "max")])
+    written = dict(zip(newest["ledger_id"].to_pylist(), newest["znode_mtime_ms_max"].to_pylist(), strict=True))
+    return _by_bookie(answers, written)
+
+
+def _by_bookie(answers: pa.Table, written: Mapping[LedgerId, int]) -> list[Json]:
+    found: dict[BookieId, dict[LedgerId, EntryId]] = {}
+    for row in answers.to_pylist():
+        ledger = row["ledger_id"]
+        if ledger in written and row["asked_at_ms"] - written[ledger] >= FLUSHED_AFTER_MS:
+            found.setdefault(row["bookie_id"], {})[ledger] = min(row["read_unlisted"])
+    return [
+        {
+            "bookie_id": bookie,
+            "ledgers": len(found[bookie]),
+            "some": [[ledger, found[bookie][ledger]] for ledger in sorted(found[bookie])[:LEDGERS_NAMED_MAX]],
+        }
+        for bookie in sorted(found)[:BOOKIES_NAMED_MAX]
+    ]

@@ -1,0 +1,212 @@
+"""A lister beside a real DbLedgerStorage bookie: its rate, and what it costs the bookie.
+
+    .venv/bin/python -m benchmarks.listers [--ledgers 10000] [--rounds 5]
+
+Three ratios, the two sides of each measured one right after the other. *Bare* is the iterator of
+the library that the lister reads with, over all keys of the same index in one go. The lists of the
+lister are beside those of a SortedLedgerStorage bookie that holds the same entries, both asked by
+the client that only counts frames (`bookie_requests`). Adds are sent to the bookie one by one,
+while nobody lists and while its lister, with the default limits, is asked without pause.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import multiprocessing
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median, quantiles
+
+from support.listers import await_listed, lister_command
+from support.raw_bookie import ADDS_INFLIGHT_MAX, add_request, entry_body, master_key
+from support.real_cluster import RealCluster
+
+from auditor.config import BookieLimits
+from auditor.lister.index_view import IndexView
+from benchmarks.bookie_requests import floor_round
+from benchmarks.targets import Target
+
+LEDGERS, ENTRIES, ROUNDS = 10_000, 100, 5
+BARE_RATIO_MIN = SORTED_RATIO_MIN = 0.5
+ADD_RATIO_MAX = 1.2
+ADDS = 2_000
+"""Adds of one side of a round: 20 of them are beyond the 99th percentile."""
+ADD_LEDGER = 10_000_000
+"""The ledger of the adds; each round has one of its own behind it."""
+WINDOW = BookieLimits().inflight_max
+DB, SORTED = "b1", "b2"
+
+
+def targets(scratch: Path, ledgers: int = LEDGERS, rounds: int = ROUNDS) -> Iterator[Target]:
+    """Measure on a cluster of two bookies that hold the same; some minutes, most of them to write."""
+    storages = ["DbLedgerStorage", "SortedLedgerStorage"]
+    with RealCluster(scratch / "cluster", bookies=2, storage=storages) as cluster:
+        for bookie in (DB, SORTED):
+            store(cluster, bookie, ledgers)
+        configuration = ("--bookkeeper-conf", str(cluster.directory(DB) / "bookie.conf"))
+        with lister_command(*configuration, "--lister-keys-per-second", "0") as where:
+            await_listed(where, ledgers - 1)
+            yield compare_bare(cluster, scratch, where, ledgers, rounds)
+            yield compare_sorted(cluster, where, ledgers, rounds)
+        with lister_command(*configuration) as where:
+            yield compare_adds(cluster, where, ledgers, rounds)
+
+
+def store(cluster: RealCluster, bookie: str, ledgers: int) -> None:
+    """Add all entries, some of them at a time unanswered."""
+    key = master_key()
+    with cluster.connect(bookie) as connection:
+        waiting = 0
+        for ledger_id in range(ledgers):
+            if waiting + ENTRIES > ADDS_INFLIGHT_MAX:
+                for _ in range(waiting):
+                    assert connection.receive().status == 0, "an entry was not added"
+                waiting = 0
+            connection.send(
+                *(
+                    add_request(ledger_id, entry, entry_body(ledger_id, entry), key, connection.next_txn_id())
+                    for entry in range(ENTRIES)
+                )
+            )
+            waiting += ENTRIES
+        for _ in range(waiting):
+            assert connection.receive().status == 0, "an entry was not added"
+
+
+def listed_per_s(where: tuple[str, int], ledgers: int) -> float:
+    """Ledgers listed a second, each once."""
+    return asyncio.run(floor_round(*where, range(ledgers), WINDOW))
+
+
+def bare_per_s(locations: Path, links: Path) -> float:
+    """Keys a second of one iterator over the index, opened as the lister opens it."""
+    links.mkdir(parents=True, exist_ok=True)
+    view = IndexView(locations, links)
+    view.refresh()
+    began, keys = time.perf_counter(), 0
+    iterator = view._db.iter()
+    iterator.seek_to_first()
+    while iterator.valid():
+        iterator.key()
+        keys += 1
+        iterator.next()
+    rate = keys / (time.perf_counter() - began)
+    view.close()
+    return rate
+
+
+def compare_bare(cluster: RealCluster, scratch: Path, where: str, ledgers: int, rounds: int) -> Target:
+    """Keys that the lister lists beside keys that the library iterates."""
+    locations = cluster.directory(DB) / "ledgers" / "current" / "locations"
+    bare, listed = [], []
+    for _ in range(rounds):
+        bare.append(bare_per_s(locations, scratch / "links"))
+        listed.append(ENTRIES * listed_per_s(address(where), ledgers))
+    ratio = median(a / b for a, b in zip(listed, bare, strict=True))
+    return Target(
+        f"lister: lists at {BARE_RATIO_MIN:g} of the rate of a bare iterator at least",
+        ratio >= BARE_RATIO_MIN,
+        (
+            f"{ledgers:,} ledgers of {ENTRIES} entries, median ratio {ratio:.2f}",
+            f"bare  {per_s(bare)} keys/s",
+            f"lists {per_s(listed)} keys/s",
+        ),
+    )
+
+
+def compare_sorted(cluster: RealCluster, where: str, ledgers: int, rounds: int) -> Target:
+    """Ledgers that the lister lists beside those that a SortedLedgerStorage bookie lists."""
+    listed_per_s(cluster.address(SORTED), ledgers)  # nobody finds it cold
+    bookie, lister = [], []
+    for _ in range(rounds):
+        bookie.append(listed_per_s(cluster.address(SORTED), ledgers))
+        lister.append(listed_per_s(address(where), ledgers))
+    ratio = median(a / b for a, b in zip(lister, bookie, strict=True))
+    return Target(
+        f"lister: lists at {SORTED_RATIO_MIN:g} of the rate of a SortedLedgerStorage bookie at least",
+        ratio >= SORTED_RATIO_MIN,
+        (
+            f"{ledgers:,} ledgers of {ENTRIES} entries, median ratio {ratio:.2f}",
+            f"bookie {per_s(bookie)} ledgers/s",
+            f"lister {per_s(lister)} ledgers/s",
+        ),
+    )
+
+
+def compare_adds(cluster: RealCluster, where: str, ledgers: int, rounds: int) -> Target:
+    """The 99th percentile of adds while the bookie is listed beside that while it is not."""
+    alone, listed = [], []
+    add_p99_ms(cluster, ADD_LEDGER)  # nobody finds it cold
+    for number in range(1, rounds + 1):
+        alone.append(add_p99_ms(cluster, ADD_LEDGER + 2 * number))
+        with asked_without_pause(where, ledgers):
+            listed.append(add_p99_ms(cluster, ADD_LEDGER + 2 * number + 1))
+    ratio = median(a / b for a, b in zip(listed, alone, strict=True))
+    shown = [" ".join(f"{ms:6.2f}" for ms in side) for side in (alone, listed)]
+    return Target(
+        f"lister: the p99 of adds to its bookie is at most {ADD_RATIO_MAX:g} times as long while it lists",
+        ratio <= ADD_RATIO_MAX,
+        (f"median ratio {ratio:.2f}", f"alone  {shown[0]} ms", f"listed {shown[1]} ms"),
+    )
+
+
+def add_p99_ms(cluster: RealCluster, ledger_id: int) -> float:
+    """The 99th percentile of the times of adds, one after another."""
+    key, times = master_key(), []
+    with cluster.connect(DB) as connection:
+        for entry in range(ADDS):
+            request = add_request(ledger_id, entry, entry_body(ledger_id, entry), key, connection.next_txn_id())
+            began = time.perf_counter()
+            assert connection.ask(request).status == 0, "an entry was not added"
+            times.append(1_000 * (time.perf_counter() - began))
+    return quantiles(times, n=100)[98]
+
+
+@contextmanager
+def asked_without_pause(where: str, ledgers: int) -> Iterator[None]:
+    """Another process asks the lister for all ledgers, over and over."""
+    process = multiprocessing.get_context("spawn").Process(target=ask_for_ever, args=(*address(where), ledgers))
+    process.start()
+    try:
+        time.sleep(1)  # it imports for half a second
+        yield
+    finally:
+        process.kill()
+        process.join()
+
+
+def ask_for_ever(host: str, port: int, ledgers: int) -> None:
+    """Until it is killed."""
+    while True:
+        asyncio.run(floor_round(host, port, range(ledgers), WINDOW))
+
+
+def address(where: str) -> tuple[str, int]:
+    host, port = where.rsplit(":", 1)
+    return host, int(port)
+
+
+def per_s(rates: Sequence[float]) -> str:
+    return " ".join(f"{rate:10,.0f}" for rate in rates)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ledgers", type=int, default=LEDGERS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    chosen = parser.parse_args()
+    missed = 0
+    with tempfile.TemporaryDirectory() as directory:
+        for target in targets(Path(directory), chosen.ledgers, chosen.rounds):
+            print(target, flush=True)
+            missed += not target.met
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

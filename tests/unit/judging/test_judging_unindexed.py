@@ -1,0 +1,38 @@
+"""Entries that a bookie sends although its index lacks them."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.judging.unindexed import FLUSHED_AFTER_MS, unindexed_on
+from auditor.model.availability import Answer, AnswerStatus, MissingLog
+from auditor.model.evidence import LedgerEvidence, Look
+from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (Answer("b1", 7, 1, FLUSHED_AFTER_MS + 5, AnswerStatus.HELD, read_unlisted=(9, 4)), {"b1": 4}),
+        (Answer("b1", 7, 1, FLUSHED_AFTER_MS + 4, AnswerStatus.HELD, read_unlisted=(9, 4)), {}),
+        (Answer("b1", 7, 1, FLUSHED_AFTER_MS + 5, AnswerStatus.HELD), {}),
+        (
+            Answer(
+                "b1", 7, 1, FLUSHED_AFTER_MS + 5, AnswerStatus.HELD,
+                missing_logs=(MissingLog("x", 1, ((4, 4),)),), read_unlisted=(4,),
+            ),
+            {},
+        ),
+    ],
+)  # fmt: skip
+def test_they_are_said_once_the_bookie_must_have_flushed(answer: Answer, found: dict[str, int]) -> None:
+    """Counted from the last write of the metadata; what lies in a missing log is indexed."""
+    record = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 5))
+    assert found == unindexed_on(LedgerEvidence(7, (Look(record, {"b1": answer}, {}),)))
+
+
+def test_without_metadata_nothing_is_known_of_its_age() -> None:
+    """Nothing is said."""
+    answer = Answer("b1", 7, 1, 10 * FLUSHED_AFTER_MS, AnswerStatus.HELD, read_unlisted=(4,))
+    record = LedgerRecord(7, 1, 0, RecordStatus.GONE)
+    assert {} == unindexed_on(LedgerEvidence(7, (Look(record, {"b1": answer}, {}),)))
