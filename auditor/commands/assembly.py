@@ -60,9 +60,7 @@ def assemble(
         suspects_max=settings.suspects_in_process_max,
         ledgers_max=settings.ledgers_in_process_max,
     )
-    away, resumptions = about.terms.around.maintenance, len(about.resumed_at)
-    bookies = BookieRegister(store, at.run, at.journal, about.facts, away, settings.search_reads_max, resumptions)
-    bookies.listers = read_listers(settings.lister_port, settings.lister_map, about.facts.instance_id)
+    bookies = _bookie_register(context, about, store, at)
     return AuditRun(
         stages=stages,
         store=store,
@@ -82,6 +80,14 @@ def assemble(
         waits_ms=about.waits_ms,
         shard_ledgers=settings.shard_ledgers,
     )
+
+
+def _bookie_register(context: Context, about: About, store: MetadataStore, at: Written) -> BookieRegister:
+    settings = context.settings
+    away, resumptions = about.terms.around.maintenance, len(about.resumed_at)
+    bookies = BookieRegister(store, at.run, at.journal, about.facts, away, settings.search_reads_max, resumptions)
+    bookies.listers = read_listers(settings.lister_port, settings.lister_map, about.facts.instance_id)
+    return bookies
 
 
 def _on_spark(context: Context, about: About, store: MetadataStore, spark: Session, at: Written, watch: Watch) -> Stages:

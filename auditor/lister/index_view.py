@@ -197,39 +197,8 @@ class IndexView:
         Call `refresh` first. Costs half a microsecond an entry.
         """
         assert self._db is not None, "refresh the view first"
-        start = _KEY.pack(ledger_id, 0)
-        prefix, number_of = start[:8], int.from_bytes
-        first, size, log, expected, unpaid = -1, 0, b"", -1, 0
         try:
-            it = self._db.iter()
-            it.seek(start)
-            while it.valid():
-                key, value = it.key(), it.value()
-                # A whole key as a number: the next entry of the same ledger is one more.
-                number = number_of(key, "big")
-                if len(key) != KEY_BYTES or len(value) != VALUE_BYTES:
-                    if not key.startswith(prefix):
-                        break
-                    raise IndexInDoubt(f"a key of {len(key)} bytes with a value of {len(value)} is no location")
-                if number == expected and value.startswith(log):
-                    size += 1
-                else:
-                    if size:
-                        yield first, size, number_of(log, "big")
-                        size = 0
-                    if not key.startswith(prefix):
-                        break
-                    first, size, log = number_of(key[8:], "big"), 1, value[:4]
-                expected = number + 1
-                unpaid += 1
-                if unpaid >= PACE_KEYS:
-                    on_keys(unpaid)
-                    unpaid = 0
-                it.next()
-            if size:
-                yield first, size, number_of(log, "big")
-            on_keys(unpaid)
-            it.status()
+            yield from _read_runs(self._db, _KEY.pack(ledger_id, 0), on_keys)
         except IndexInDoubt:
             raise
         except Exception as error:  # rocksdict raises Exception itself
@@ -245,3 +214,38 @@ class IndexView:
         for link in self._links.iterdir():
             if link.is_symlink():
                 link.unlink()
+
+
+def _read_runs(db: Any, start: bytes, on_keys: Callable[[int], None]) -> Iterator[tuple[int, int, int]]:
+    """Yield the runs from the key `start` on, of its ledger. One loop: it runs once an entry."""
+    prefix, number_of = start[:8], int.from_bytes
+    first, size, log, expected, unpaid = -1, 0, b"", -1, 0
+    it = db.iter()
+    it.seek(start)
+    while it.valid():
+        key, value = it.key(), it.value()
+        # A whole key as a number: the next entry of the same ledger is one more.
+        number = number_of(key, "big")
+        if len(key) != KEY_BYTES or len(value) != VALUE_BYTES:
+            if not key.startswith(prefix):
+                break
+            raise IndexInDoubt(f"a key of {len(key)} bytes with a value of {len(value)} is no location")
+        if number == expected and value.startswith(log):
+            size += 1
+        else:
+            if size:
+                yield first, size, number_of(log, "big")
+                size = 0
+            if not key.startswith(prefix):
+                break
+            first, size, log = number_of(key[8:], "big"), 1, value[:4]
+        expected = number + 1
+        unpaid += 1
+        if unpaid >= PACE_KEYS:
+            on_keys(unpaid)
+            unpaid = 0
+        it.next()
+    if size:
+        yield first, size, number_of(log, "big")
+    on_keys(unpaid)
+    it.status()
