@@ -116,7 +116,7 @@ def sampling_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
     if alone and alone["1"] < 1.0 and int(together.get("runs") or 0) > 1:
         yield (
             f"If it was lost before {together['since']}, with {_chances(together['bounds'])} in the "
-            f"{count(together['runs'])} runs since then, in ledgers that did not change and that each "
+            f"{count(together['runs'])} counted runs since then, in ledgers that did not change and that each "
             "of these runs judged so."
         )
 

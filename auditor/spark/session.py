@@ -88,6 +88,7 @@ def _start(
 ) -> SparkSession:
     """`spoken` takes what the JVM says, which is of no use to an operator unless it fails to start."""
     settings = dict(_SETTINGS)
+    settings["spark.hadoop.fs.permissions.umask-mode"] = f"{_own_umask():03o}"  # Hadoop sets modes itself
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master or not is_submitted():
         settings["spark.master"] = master or f"local[{max(2, min(bookie_count, LANES_AT_ONCE_MAX))},2]"
@@ -110,6 +111,13 @@ def _start(
         end_jvm()
         said = _last_words(spoken)
         raise SparkUnavailable(f"Spark could not be started ({error}){said}; `auditor doctor` says what is missing") from error
+
+
+def _own_umask() -> int:
+    """Return the umask of this process. It can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _with_our_signals(start: Callable[[], T]) -> T:
@@ -195,7 +203,7 @@ def run_job(
             stop.check()
             stages, finished = _progress(spark)
             tick(finished)
-            if watch.is_stalled((stages, finished)):
+            if watch.is_stalled((stages, finished)) and thread.is_alive():
                 raise SparkStalled(_STALLED.format(stall_max_s))
     except (Interrupted, SparkStalled):
         spark.sparkContext.cancelJobGroup(JOB_GROUP)

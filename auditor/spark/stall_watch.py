@@ -5,21 +5,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable
 
+PAUSE_MAX_S = 1.0
+"""Seconds between two calls that count as time in which the job made no progress."""
+
 
 class StallWatch:
     """Watches the progress of one job. `max_s`: seconds a job may go on without any progress.
 
     The bound is on the time between two tasks that finish, not on the whole job: a large cluster
-    takes long, and each of its lanes ends within `--bookie-deadline`.
+    takes long, and each of its lanes ends within `--bookie-deadline`. Call `is_stalled` every moment:
+    a longer pause between two calls is one of this process, which a shell stopped, and counts
+    PAUSE_MAX_S only.
     """
 
     def __init__(self, max_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._max_s, self._clock = max_s, clock
         self._last: Hashable = None
-        self._since_s = clock()
+        self._called_s, self._spent_s = clock(), 0.0
 
     def is_stalled(self, progress: Hashable) -> bool:
         """Record how far the job is, in any form; return whether it was there `max_s` ago too."""
+        now = self._clock()
+        self._spent_s += min(now - self._called_s, PAUSE_MAX_S)
+        self._called_s = now
         if progress != self._last:
-            self._last, self._since_s = progress, self._clock()
-        return self._clock() - self._since_s >= self._max_s
+            self._last, self._spent_s = progress, 0.0
+        return self._spent_s >= self._max_s

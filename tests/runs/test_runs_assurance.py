@@ -87,7 +87,7 @@ def test_runs_go_on_where_earlier_ones_stopped(cluster: SandboxCluster, tmp_path
     assert (1, 2) == (first["accumulated"]["runs"], second["accumulated"]["runs"])
     assert {"1": 0.125, "10": 1.0, "100": 1.0, "1000": 1.0} == second["accumulated"]["bounds"]
     assert first["series"]["seed"] == second["series"]["seed"]
-    assert "in the 2 runs since then, in ledgers that did not change" in flat(nights[1])
+    assert "in the 2 counted runs since then, in ledgers that did not change" in flat(nights[1])
 
 
 def test_without_probing_the_first_screen_says_what_is_not_judged(cluster: SandboxCluster, tmp_path: Path):

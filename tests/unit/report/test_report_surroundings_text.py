@@ -60,7 +60,9 @@ def test_how_sure_a_loss_was_found_is_on_the_first_screen():
     together = {"runs": 12, "since": "2026-03-01T02:00:00Z", "bounds": BOUNDS | {"1000": 1.0}}
     said = flat(assurance=PROBED, sampling=SAMPLING | {"accumulated": together})
     assert "If it was lost before 2026-03-01T02:00:00Z, with 0.02 % (1 entry), 0.24 % (10 entries), 2.44 % (100" in said
-    assert "and 100.00 % (1,000 entries) in the 12 runs since then, in ledgers that did not change and that each" in said
+    assert (
+        "and 100.00 % (1,000 entries) in the 12 counted runs since then, in ledgers that did not change and that each" in said
+    )
 
 
 def test_where_every_entry_was_read_no_chance_is_given():
