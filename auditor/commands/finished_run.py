@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,6 +13,7 @@ from auditor.errors import ConfigError, OutputError
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import VERDICTS
 from auditor.report.layout import of
+from auditor.summary.about import About
 from auditor.summary.previous_run import read_findings, read_summary
 
 Json = Mapping[str, Any]
@@ -69,3 +71,11 @@ def read_all_findings(directory: Place, summary: Json) -> list[dict[str, Any]]:
             f"{sum(counted.values())}, or of other kinds: a part of what the run stored is lost; use another run"
         )
     return findings
+
+
+def read_about(directory: Place) -> About:
+    """Return run.json of a run. Raises OutputError if it is damaged."""
+    try:
+        return About.from_json(json.loads(directory.read_text("run.json") or "null"))
+    except ValueError as error:
+        raise OutputError(f"{directory.uri}/run.json is not JSON: {error}") from None

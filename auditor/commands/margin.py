@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from auditor.clock import utc_now
 from auditor.commands.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
-from auditor.commands.finished_run import open_finished_run, require_fields, require_verdicts, time_of
+from auditor.commands.finished_run import open_finished_run, read_about, require_fields, require_verdicts, time_of
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place
@@ -93,14 +93,7 @@ def _read(run_dir: str) -> StoredRun:
     records = sorted(bookie_records(directory.read_table("evidence/bookies", BOOKIES)), key=lambda record: record.look)
     bookies = {record.bookie_id: record for record in records}
     started = time_of(directory, summary, "started_at")
-    return StoredRun(summary, started, _about(directory), bookies, _copies(directory))
-
-
-def _about(directory: Place) -> About:
-    try:
-        return About.from_json(json.loads(directory.read_text("run.json") or "null"))
-    except ValueError as error:
-        raise OutputError(f"{directory.uri}/run.json is not JSON: {error}") from None
+    return StoredRun(summary, started, read_about(directory), bookies, _copies(directory))
 
 
 def _copies(directory: Place) -> StoredCopies:
