@@ -19,15 +19,15 @@ from auditor.summary.previous_run import read_findings, read_summary
 Json = Mapping[str, Any]
 
 
-def open_finished_run(run_dir: str) -> tuple[Place, Json]:
+def open_finished_run(run_dir: str | Place) -> tuple[Place, Json]:
     """Return the directory and the summary of a run. Raises ConfigError if it is not a finished run.
 
     A table that is not there is an error, unless the run found no ledger.
     """
-    directory = place(run_dir)
+    directory = place(run_dir) if isinstance(run_dir, str) else run_dir
     summary = read_summary(directory)
     if summary is None:
-        raise ConfigError(f"{run_dir} holds no summary.json: it is not the directory of a finished run")
+        raise ConfigError(f"{directory.path} holds no summary.json: it is not the directory of a finished run")
     is_empty = (summary.get("ledgers") or {}).get("listed") == 0
     return replace(directory, missing_is_empty=is_empty), summary
 
