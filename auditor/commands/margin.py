@@ -51,7 +51,7 @@ class StoredRun:
         found = {bookie: around.location_of(bookie) for bookie in {*self.copies.bookies, *self.bookies}}
         return {bookie: location for bookie, location in found.items() if location is not None}
 
-    def unlocated(self) -> int:
+    def count_unlocated(self) -> int:
         """Return how many bookies that ledgers name have no known location."""
         return len(set(self.copies.bookies) - self.locations().keys())
 
@@ -137,7 +137,7 @@ def _basis(run: StoredRun, age_max_s: float) -> MarginBasis:
 
 def _without(run: StoredRun, named: Sequence[str]) -> Without:
     bookies = sorted({bookie for name in named for bookie in _bookies_meant(run, name)})
-    unlocated = run.unlocated() if any(name.startswith("/") for name in named) else 0
+    unlocated = run.count_unlocated() if any(name.startswith("/") for name in named) else 0
     return Without(tuple(named), tuple(bookies), losses_without(run.copies, bookies), unlocated)
 
 
@@ -164,5 +164,5 @@ def _whole_cluster(run: StoredRun) -> Cluster:
         rack: losses_without(run.copies, [bookie for bookie, location in locations.items() if location == rack])
         for rack in sorted(set(locations.values()))
     }
-    unlocated = run.unlocated() if racks else 0
+    unlocated = run.count_unlocated() if racks else 0
     return Cluster(copies_of_worst_entry(run.copies), exposure_by_bookie(run.copies), racks, unlocated)

@@ -83,7 +83,7 @@ def margin_json(basis: MarginBasis, answer: Without | Cluster, exit_code: int) -
         return known | {"without": list(answer.named), "bookies": list(answer.bookies), **_losses_json(answer.losses)}
     return known | {
         "ledgers_by_copies": {str(copies): ledgers for copies, ledgers in sorted(answer.by_copies.items())},
-        "bookies": {bookie: _row_json(row) for bookie, *row in _exposed(answer.exposure)},
+        "bookies": {bookie: _row_json(row) for bookie, *row in _rank_exposure(answer.exposure)},
         "racks": {rack: _losses_json(losses) for rack, losses in answer.by_rack.items()},
     }
 
@@ -107,7 +107,7 @@ def margin_text(basis: MarginBasis, answer: Without | Cluster, exit_code: int, w
     last = f"auditor: MARGIN run={printable(basis.run_id)} exit={exit_code}"
     if isinstance(answer, Without):
         last += f" no_copy={answer.losses.no_copy.ledgers} may_have_no_copy={answer.losses.may_have_no_copy.ledgers}"
-    return "\n".join([*body, "", *_basis(basis, _unlocated(answer), width), "", last, ""])
+    return "\n".join([*body, "", *_basis(basis, _location_note(answer), width), "", last, ""])
 
 
 def _without(answer: Without, width: int) -> Iterator[str]:
@@ -135,7 +135,7 @@ def _cluster(answer: Cluster, width: int) -> Iterator[str]:
     yield from table([[of(copies, "copy", "copies"), of(n, "ledger")] for copies, n in sorted(answer.by_copies.items())], "  ")
     yield ""
     yield "If one bookie failed"
-    yield from _lines_by_harm("bookie", list(_exposed(answer.exposure)))
+    yield from _lines_by_harm("bookie", list(_rank_exposure(answer.exposure)))
     if answer.by_rack:
         yield ""
         yield "If all bookies of one location failed"
@@ -155,7 +155,7 @@ def _by_harm(row: Row) -> tuple[Any, ...]:
     return *(-number for number in numbers), name
 
 
-def _exposed(exposure: Exposure) -> Iterator[Row]:
+def _rank_exposure(exposure: Exposure) -> Iterator[Row]:
     """Yield the bookies whose failure alone would or may harm a ledger, the most harmful first."""
     sorts = (exposure.no_copy, exposure.may_have_no_copy, exposure.below_ack, exposure.may_be_below_ack)
     bookies = {bookie for sort in sorts for bookie in sort}
@@ -176,7 +176,7 @@ def _lines_by_harm(what: str, rows: Sequence[Row]) -> Iterator[str]:
         yield f"  ... and {len(rows) - SHOWN_MAX:,} more (--format json has all)"
 
 
-def _unlocated(answer: Without | Cluster) -> str:
+def _location_note(answer: Without | Cluster) -> str:
     """Return a sentence on bookies that may be at a location without anybody knowing, or ""."""
     if not answer.unlocated:
         return ""

@@ -72,7 +72,7 @@ def losses_without(copies: StoredCopies, down: Collection[BookieId]) -> Losses:
     flags = np.zeros((4, len(copies.ledger_ids)), bool)
     for block in copies.segments:
         before, after = _count_copies(block, np.zeros(len(is_down), bool)), _count_copies(block, is_down)
-        takes = block.used & (after.possible < before.possible)
+        takes = block.is_used & (after.possible < before.possible)
         for number, hit in enumerate(_harms(block, after)):
             flags[number, block.ledgers[(hit & takes).any(axis=1)]] = True
     no_copy, may_no_copy, below, may_below = flags
@@ -93,7 +93,7 @@ def exposure_by_bookie(copies: StoredCopies) -> Exposure:
             takes = is_first & ~block.absent[:, columns]
             after = _Counts(now.sure - (takes & ~block.doubtful[:, columns]), now.possible - takes)
             for keys, hit in zip(found, _harms(block, after), strict=True):
-                rows, positions = np.nonzero(hit & takes & block.used)
+                rows, positions = np.nonzero(hit & takes & block.is_used)
                 bookies = block.ensembles[rows, columns[positions]]
                 keys.append(np.unique(block.ledgers[rows] * len(copies.bookies) + bookies))
     no_copy, may_no_copy, below, may_below = (np.unique(np.concatenate([_NONE, *keys])) for keys in found)
@@ -127,7 +127,7 @@ def _fewest_sure(copies: StoredCopies) -> Ints:
     fewest = np.full(len(copies.ledger_ids), np.iinfo(np.int64).max)
     for block in copies.segments:
         sure = _count_copies(block, np.zeros(len(copies.bookies), bool)).sure
-        np.minimum.at(fewest, block.ledgers, np.where(block.used, sure, np.iinfo(np.int64).max).min(axis=1))
+        np.minimum.at(fewest, block.ledgers, np.where(block.is_used, sure, np.iinfo(np.int64).max).min(axis=1))
     return np.where(fewest == np.iinfo(np.int64).max, 0, fewest)
 
 

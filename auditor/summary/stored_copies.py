@@ -43,7 +43,7 @@ class Segments:
     absent: Flags
 
     @property
-    def used(self) -> Flags:
+    def is_used(self) -> Flags:
         """(n, E): whether some entry begins its write set at this position."""
         return self.begun > 0
 

@@ -55,10 +55,10 @@ def with_doubts(copies: StoredCopies, verdicts: pa.Table, answers: pa.Table) -> 
     explained = [np.bincount(ledger, lost, len(known.gaps)) + pairs.second_copies for lost in (few, many)]
     is_few, is_many = (known.gaps <= total for total in explained)
     doubtful = pairs.keys[np.where(is_few[ledger], few > 0, many > 0)]
-    return _marked(copies, known.all_of | ~is_many, doubtful, pairs.keys[pairs.absent])
+    return _apply_doubts(copies, known.all_of | ~is_many, doubtful, pairs.keys[pairs.absent])
 
 
-def _marked(copies: StoredCopies, all_of: Flags, doubtful: Ints, absent: Ints) -> StoredCopies:
+def _apply_doubts(copies: StoredCopies, all_of: Flags, doubtful: Ints, absent: Ints) -> StoredCopies:
     """Return the copies with these doubts. `doubtful` and `absent` are keys of pairs."""
     touched = np.zeros(len(copies.ledger_ids), bool)
     touched[np.concatenate([doubtful, absent]) // max(1, len(copies.bookies))] = True
@@ -139,15 +139,15 @@ def _pairs_of(copies: StoredCopies, is_open: Flags, verdicts: pa.Table, answers:
     found, where = np.unique(np.concatenate(keys), return_inverse=True)
     promised = np.zeros(len(found), np.int64)
     np.add.at(promised, where.ravel(), np.concatenate(amounts))
-    heard, unlisted = _answered(copies, answers)
-    lacking, entries, is_all = _lacking(copies, verdicts)
+    heard, unlisted = _find_answers(copies, answers)
+    lacking, entries, is_all = _find_lacks(copies, verdicts)
     lacks, absent = np.zeros(len(found), np.int64), np.isin(found, lacking[is_all])
     lacks[np.searchsorted(found, lacking[np.isin(lacking, found)])] = entries[np.isin(lacking, found)]
     is_unlisted = np.isin(found, unlisted)
     return _Pairs(found, promised, ~np.isin(found, heard) & ~is_unlisted, is_unlisted, lacks, absent, second)
 
 
-def _answered(copies: StoredCopies, answers: pa.Table) -> tuple[Ints, Ints]:
+def _find_answers(copies: StoredCopies, answers: pa.Table) -> tuple[Ints, Ints]:
     """Return the pairs whose newest answer is valid, and those where the bookie cannot list."""
     keys, is_known = _pair_keys(copies, _one(answers["ledger_id"]).to_numpy(), _one(answers["bookie_id"]))
     looks, statuses = answers["look"].to_numpy()[is_known], np.array(answers["status"].to_pylist(), object)[is_known]
@@ -158,7 +158,7 @@ def _answered(copies: StoredCopies, answers: pa.Table) -> tuple[Ints, Ints]:
     return keys[is_last & is_heard], keys[is_last & (statuses == AnswerStatus.UNSUPPORTED.value)]
 
 
-def _lacking(copies: StoredCopies, verdicts: pa.Table) -> tuple[Ints, Ints, Flags]:
+def _find_lacks(copies: StoredCopies, verdicts: pa.Table) -> tuple[Ints, Ints, Flags]:
     """Return the pairs that surely lack entries, how many, and whether these are all they should hold."""
     lacks = _one(verdicts["lacks"])
     items = lacks.flatten()
