@@ -134,11 +134,11 @@ def _cluster(answer: Cluster, width: int) -> Iterator[str]:
     yield "Ledgers by the confirmed copies of their worst entry"
     yield from table([[of(copies, "copy", "copies"), of(n, "ledger")] for copies, n in sorted(answer.by_copies.items())], "  ")
     yield ""
-    yield "If one bookie failed"
+    yield "Ledgers with such an entry if one bookie failed"
     yield from _lines_by_harm("bookie", list(_rank_exposure(answer.exposure)))
     if answer.by_rack:
         yield ""
-        yield "If all bookies of one location failed"
+        yield "Ledgers with such an entry if all bookies of one location failed"
         rows = [
             (rack, one.no_copy.ledgers, one.may_have_no_copy.ledgers, one.below_ack.ledgers, one.may_be_below_ack.ledgers)
             for rack, one in answer.by_rack.items()
@@ -170,7 +170,7 @@ def _lines_by_harm(what: str, rows: Sequence[Row]) -> Iterator[str]:
         yield "  no ledger would have fewer copies than the ack quorum"
         return
     cells = [[printable(name), *(f"{number:,}" for number in numbers)] for name, *numbers in rows[:SHOWN_MAX]]
-    heads = [what, f"ledgers with {NO_COPY}", "not ruled out for", f"with {BELOW_ACK}", "not ruled out for"]
+    heads = [what, "without a copy", "not ruled out", "below ack quorum", "not ruled out"]
     yield from table([heads, *cells], "  ")
     if len(rows) > SHOWN_MAX:
         yield f"  ... and {len(rows) - SHOWN_MAX:,} more (--format json has all)"
