@@ -4,26 +4,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pyarrow.compute as pc
 
 from auditor.commands.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
+from auditor.commands.finished_run import (
+    open_finished_run,
+    read_about,
+    read_all_findings,
+    require_fields,
+    require_verdicts,
+    time_of,
+)
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.rows import bookie_records
-from auditor.evidence.run_directory import Place, place
+from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import BOOKIES, VERDICTS
-from auditor.model.availability import Greeting
-from auditor.model.cluster import ClusterFacts, Registration
+from auditor.model.availability import LISTED_BY_LISTER, Greeting
+from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Severity
-from auditor.model.identity import BookieId, LedgerId
+from auditor.model.identity import LedgerId
 from auditor.report.differences_text import ComparedRun, differences_json, differences_text
-from auditor.summary.differences import Change, Difference, Judged, Row, compare_findings
-from auditor.summary.previous_run import read_findings, read_summary
+from auditor.report.layout import printable
+from auditor.summary.about import About
+from auditor.summary.differences import Change, Difference, compare_findings
+from auditor.summary.outcome import OUTCOME_SOUND, OUTCOME_VIOLATED
+from auditor.summary.rechecks import Judged, Row
 
 LEDGERS_AT_ONCE = 10_000
 """Ledgers looked up in a table of verdicts at once: bounds the expression that filters them."""
+
+COMPARED_TERMS = (
+    "placement", "underreplication_grace_ms", "stuck_after_ms", "orphan_age_ms", "probe_entries", "maintenance",
+)  # fmt: skip
+"""The terms of judgement on which findings depend, by their names in run.json."""
+HEARD = (Greeting.ANSWERED, Greeting.UNSUPPORTED)
+"""The greetings of bookies that answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +51,9 @@ class StoredRun:
 
     directory: Place
     summary: Mapping[str, Any]
+    finished: datetime
     findings: list[dict[str, Any]]
+    about: About
 
     def as_compared(self) -> ComparedRun:
         """Return what the text says of the run."""
@@ -44,12 +65,17 @@ class StoredRun:
             is_complete=bool(self.summary["complete"]),
         )
 
+    def terms(self) -> dict[str, Any]:
+        """Return the terms of judgement as JSON, with those in maintenance."""
+        terms = self.about.as_json()["terms"]
+        return {**terms, "maintenance": terms["around"]["maintenance"]}
+
 
 def diff(context: Context, earlier_dir: str, later_dir: str) -> int:
     """Print what became of each finding, and return the exit code.
 
     1: something of warning or above is new or worse. 3: nothing is, but the later run left ledgers
-    unjudged, or did not check again what the earlier one had found. Raises ConfigError if a run
+    unjudged, was of named ledgers, or did not check again what the earlier one had found. Raises ConfigError if a run
     cannot be read, or if the two are of different clusters.
     """
     try:
@@ -65,26 +91,28 @@ def diff(context: Context, earlier_dir: str, later_dir: str) -> int:
         context.say(json.dumps(differences_json(*compared, notes, differences)) + "\n")
     else:
         context.say(differences_text(*compared, notes, differences, context.width, context.color))
-    return _exit_code(differences, is_complete=bool(later.summary["complete"]))
+    return _exit_code(differences, is_whole=_is_whole(later.summary))
 
 
-def _exit_code(differences: Iterable[Difference], *, is_complete: bool) -> int:
+def _is_whole(summary: Mapping[str, Any]) -> bool:
+    """Return whether a run looked at everything, so that it has every finding that there is."""
+    return bool(summary["complete"]) and not summary["partial"] and summary["outcome"] in (OUTCOME_SOUND, OUTCOME_VIOLATED)
+
+
+def _exit_code(differences: Iterable[Difference], *, is_whole: bool) -> int:
     changes = {one.change for one in differences if one.severity >= Severity.WARNING}
     if changes & {Change.NEW, Change.WORSE}:
         return EXIT_FINDINGS
-    return EXIT_SOUND if is_complete and Change.NOT_CHECKED_AGAIN not in changes else EXIT_UNKNOWN
+    return EXIT_SOUND if is_whole and Change.NOT_CHECKED_AGAIN not in changes else EXIT_UNKNOWN
 
 
 def _open(run_dir: str) -> StoredRun:
-    directory = replace(place(run_dir), missing_is_empty=True)
-    summary = read_summary(directory)
-    if summary is None:
-        raise ConfigError(f"{run_dir} holds no summary.json: it is not the directory of a finished run")
-    required = ("run_id", "finished_at", "outcome", "auditor_version", "complete", "partial", "withheld", "cluster")
-    missing = [name for name in required if name not in summary]
-    if missing:
-        raise ConfigError(f"{run_dir}/summary.json lacks {', '.join(missing)}: it was not written by this version")
-    return StoredRun(directory, summary, read_findings(directory))
+    directory, summary = open_finished_run(run_dir)
+    names = ("run_id", "finished_at", "outcome", "auditor_version", "complete", "partial", "withheld", "cluster", "findings")
+    require_fields(directory, summary, *names)
+    require_verdicts(directory, summary)
+    finished = time_of(directory, summary, "finished_at")
+    return StoredRun(directory, summary, finished, read_all_findings(directory, summary), read_about(directory))
 
 
 def _refuse_other_cluster(earlier: StoredRun, later: StoredRun) -> None:
@@ -96,17 +124,21 @@ def _refuse_other_cluster(earlier: StoredRun, later: StoredRun) -> None:
     if not facts.is_of(other.get("instance_id"), other.get("root"), other.get("hosts", ())):
         raise ConfigError(
             f"{earlier.directory.path} and {later.directory.path} are runs of different clusters "
-            f"({one.get('instance_id') or one.get('root')} and {other.get('instance_id') or other.get('root')})"
+            f"({printable(one.get('instance_id') or one.get('root'))} and "
+            f"{printable(other.get('instance_id') or other.get('root'))})"
         )
 
 
 def _notes(earlier: StoredRun, later: StoredRun) -> list[str]:
     """Return what limits the comparison, a sentence each."""
     notes = []
-    if str(earlier.summary["finished_at"]) > str(later.summary["finished_at"]):
+    if earlier.finished > later.finished:
         notes.append("The run given first finished after the other one: give the earlier run first.")
     if earlier.summary["auditor_version"] != later.summary["auditor_version"]:
         notes.append("The runs are of different versions of the auditor: some differences may come from how it judges.")
+    settings = [name for name in COMPARED_TERMS if earlier.terms()[name] != later.terms()[name]]
+    if settings:
+        notes.append(f"The runs had different settings ({', '.join(settings)}): some differences may come from them.")
     if later.summary["partial"]:
         notes.append("The later run was of named ledgers only.")
     if not later.summary["complete"]:
@@ -120,14 +152,20 @@ def _known_of(run: StoredRun, others: Iterable[Mapping[str, Any]]) -> Judged:
     rows: dict[LedgerId, Row] = {}
     for start in range(0, len(ledgers), LEDGERS_AT_ONCE):
         keep = pc.field("ledger_id").isin(ledgers[start : start + LEDGERS_AT_ONCE])
-        table = run.directory.read_table("verdicts", VERDICTS, keep, ["ledger_id", "exempt", "unknowns"])
-        rows |= {row["ledger_id"]: Row(row["exempt"], tuple(row["unknowns"])) for row in table.to_pylist()}
+        table = run.directory.read_table("verdicts", VERDICTS, keep, ["ledger_id", "exempt", "unknowns", "assurance"])
+        rows |= {row["ledger_id"]: Row(row["exempt"], tuple(row["unknowns"]), row["assurance"]) for row in table.to_pylist()}
     references = run.summary.get("references") or {}
-    are_known = bool(references) and not references["unreadable"] and not references["unknown"]
-    return Judged(bool(run.summary["partial"]), bool(run.summary["withheld"]), are_known, rows, _bookies(run.directory))
-
-
-def _bookies(run: Place) -> dict[BookieId, tuple[Registration, bool]]:
-    records = sorted(bookie_records(run.read_table("evidence/bookies", BOOKIES)), key=lambda record: record.look)
-    heard = (Greeting.ANSWERED, Greeting.UNSUPPORTED)
-    return {one.bookie_id: (one.registration, one.greeting in heard) for one in records}
+    records = sorted(bookie_records(run.directory.read_table("evidence/bookies", BOOKIES)), key=lambda record: record.look)
+    last = {record.bookie_id: record for record in records}
+    baseline = run.about.previous_population
+    return Judged(
+        is_partial=bool(run.summary["partial"]),
+        withholds=bool(run.summary["withheld"]),
+        are_references_known=bool(references) and not references["unreadable"] and not references["unknown"],
+        rows=rows,
+        bookies={one.bookie_id: (one.registration, one.greeting in HEARD) for one in last.values()},
+        listers=frozenset(one.bookie_id for one in last.values() if one.greeting_detail.startswith(LISTED_BY_LISTER)),
+        maintenance=run.about.terms.around.maintenance,
+        terms=run.terms(),
+        baseline=None if baseline is None else baseline.run_id,
+    )

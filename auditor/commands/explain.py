@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from auditor.commands.context import EXIT_SOUND, Context
+from auditor.commands.finished_run import open_finished_run, read_all_findings
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.run_directory import Output, Place, place
 from auditor.report.finding_text import render_finding
 from auditor.report.layout import of
-from auditor.summary.previous_run import read_findings
 
 SHOWN_MAX = 20
 """Findings shown by one call: those of one ledger or bookie are a handful."""
@@ -24,11 +23,11 @@ def explain(context: Context, name: str, run_dir: str | None) -> int:
     """Print the finding with this id, or all findings on a ledger or a bookie. Returns 0.
 
     `run_dir` is by default the newest finished run in --output. Raises ConfigError if the run cannot
-    be read or has no such finding.
+    be read, has lost findings, or has no such finding.
     """
     try:
-        run = _run(context, run_dir)
-        findings = read_findings(run)
+        run, summary = open_finished_run(run_dir or _newest(context))
+        findings = read_all_findings(run, summary)
     except OutputError as error:
         raise ConfigError(str(error)) from error
     chosen = choose_findings(findings, name)
@@ -50,22 +49,19 @@ def choose_findings(findings: Sequence[Mapping[str, Any]], name: str) -> list[Ma
     """Return the findings that a name means, in their order.
 
     An id of a finding comes first, then a ledger or bookie id, then the beginning of one finding's
-    id. A beginning that several ids share means none of them.
+    id. A beginning that several ids share means none of them, and digits alone are a ledger id: a
+    mistyped one must not show another ledger.
     """
     same = [finding for finding in findings if finding["id"] == name]
     on = [finding for finding in findings if name in (str(finding["ledger_id"]), str(finding["bookie_id"]))]
-    begun = [finding for finding in findings if len(name) >= PREFIX_CHARS_MIN and str(finding["id"]).startswith(name)]
+    can_begin = len(name) >= PREFIX_CHARS_MIN and not name.isdigit()
+    begun = [finding for finding in findings if can_begin and str(finding["id"]).startswith(name)]
     return same or ([] if name == "None" else on) or (begun if len({finding["id"] for finding in begun}) == 1 else [])
 
 
-def _run(context: Context, run_dir: str | None) -> Place:
-    """Return the directory of the run. Raises ConfigError if there is none."""
-    if run_dir is None:
-        newest = Output(place(context.settings.output)).latest()
-        if newest is None:
-            raise ConfigError(f"{context.settings.output} has no finished run: give the directory of a run")
-        return replace(newest, missing_is_empty=True)
-    run = replace(place(run_dir), missing_is_empty=True)
-    if run.read_text("summary.json") is None:
-        raise ConfigError(f"{run_dir} holds no summary.json: it is not the directory of a finished run")
-    return run
+def _newest(context: Context) -> Place:
+    """Return the directory of the newest finished run. Raises ConfigError if there is none."""
+    newest = Output(place(context.settings.output)).latest()
+    if newest is None:
+        raise ConfigError(f"{context.settings.output} has no finished run: give the directory of a run")
+    return newest

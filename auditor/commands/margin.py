@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from auditor.clock import utc_now
 from auditor.commands.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
+from auditor.commands.finished_run import open_finished_run, read_about, require_fields, require_verdicts, time_of
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.rows import bookie_records
-from auditor.evidence.run_directory import Place, place
-from auditor.evidence.schemas import BOOKIES, LEDGERS, VERDICTS
-from auditor.model.availability import Greeting
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, VERDICTS
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId
+from auditor.report.layout import of
 from auditor.report.margin_text import Cluster, MarginBasis, Without, margin_json, margin_text
 from auditor.summary.about import About
 from auditor.summary.margin import copies_of_worst_entry, exposure_by_bookie, ledgers_in_order, losses_without
-from auditor.summary.previous_run import read_summary
-from auditor.summary.stored_copies import LEDGER_COLUMNS, VERDICT_COLUMNS, StoredCopies, copies_of_run
+from auditor.summary.stored_copies import LEDGER_COLUMNS, StoredCopies, promised_copies
+from auditor.summary.stored_doubts import ANSWER_COLUMNS, VERDICT_COLUMNS, ledgers_in_doubt, with_doubts
 from auditor.wire.location import is_within
+
+LEDGERS_AT_ONCE = 10_000
+"""Ledgers looked up in a table of answers at once: bounds the expression that filters them."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
     """What the answer needs of a finished run."""
 
-    summary: dict[str, Any]
+    summary: Mapping[str, Any]
+    started: datetime
     about: About
     bookies: dict[BookieId, BookieRecord]
     """As of the last look."""
@@ -42,13 +51,18 @@ class StoredRun:
         found = {bookie: around.location_of(bookie) for bookie in {*self.copies.bookies, *self.bookies}}
         return {bookie: location for bookie, location in found.items() if location is not None}
 
+    def count_unlocated(self) -> int:
+        """Return how many bookies that ledgers name have no known location."""
+        return len(set(self.copies.bookies) - self.locations().keys())
+
 
 def margin(context: Context, run_dir: str, without: Sequence[str]) -> int:
     """Print what would be lost, and return the exit code.
 
     With `without`: 1 if some ledger would surely have an entry without a copy; 3 if that is not
-    ruled out, or if the evidence is older than --evidence-age-max; else 0. Without it: 3 if the
-    evidence is too old, else 0. Raises ConfigError if the run cannot be read or a name is unknown.
+    ruled out. With and without it: 3 if the evidence is older than --evidence-age-max, or if the
+    run was of named ledgers; else 0. Raises ConfigError if the run cannot be read, if a part of it
+    is lost, or if a name is unknown.
     """
     try:
         run = _read(run_dir)
@@ -68,43 +82,51 @@ def margin(context: Context, run_dir: str, without: Sequence[str]) -> int:
 def _exit_code(basis: MarginBasis, answer: Without | Cluster) -> int:
     if isinstance(answer, Without) and answer.losses.no_copy.ledgers:
         return EXIT_FINDINGS
-    is_open = isinstance(answer, Without) and answer.losses.may_have_no_copy.ledgers > 0
-    return EXIT_UNKNOWN if is_open or basis.is_too_old else EXIT_SOUND
+    is_open = isinstance(answer, Without) and (answer.losses.may_have_no_copy.ledgers > 0 or answer.unlocated > 0)
+    return EXIT_UNKNOWN if is_open or basis.is_too_old or basis.is_partial else EXIT_SOUND
 
 
 def _read(run_dir: str) -> StoredRun:
-    directory = replace(place(run_dir), missing_is_empty=True)
-    summary = read_summary(directory)
-    if summary is None:
-        raise ConfigError(f"{run_dir} holds no summary.json: it is not the directory of a finished run")
+    directory, summary = open_finished_run(run_dir)
+    require_fields(directory, summary, "run_id", "started_at", "ledgers")
+    require_verdicts(directory, summary)
     records = sorted(bookie_records(directory.read_table("evidence/bookies", BOOKIES)), key=lambda record: record.look)
     bookies = {record.bookie_id: record for record in records}
-    return StoredRun(summary, _about(directory), bookies, _copies(directory, bookies.values()))
+    started = time_of(directory, summary, "started_at")
+    return StoredRun(summary, started, read_about(directory), bookies, _copies(directory))
 
 
-def _about(directory: Place) -> About:
-    try:
-        return About.from_json(json.loads(directory.read_text("run.json") or "null"))
-    except ValueError as error:
-        raise OutputError(f"{directory.uri}/run.json is not JSON: {error}") from None
-
-
-def _copies(directory: Place, bookies: Iterable[BookieRecord]) -> StoredCopies:
-    heard = (Greeting.ANSWERED, Greeting.UNSUPPORTED)
-    unheard = [record.bookie_id for record in bookies if record.greeting not in heard]
+def _copies(directory: Place) -> StoredCopies:
+    """Return the copies of the run. Raises OutputError if the evidence lacks a ledger with a verdict."""
     ledgers = directory.read_table("evidence/ledgers", LEDGERS, columns=LEDGER_COLUMNS)
-    return copies_of_run(ledgers, directory.read_table("verdicts", VERDICTS, columns=VERDICT_COLUMNS), unheard)
+    verdicts = directory.read_table("verdicts", VERDICTS, columns=VERDICT_COLUMNS)
+    lost = int((~np.isin(verdicts["ledger_id"].to_numpy(), ledgers["ledger_id"].to_numpy())).sum())
+    if lost:
+        raise OutputError(
+            f"{directory.path}/evidence/ledgers lacks {of(lost, 'ledger')} that the run judged: "
+            "a part of what the run stored is lost; use another run"
+        )
+    return with_doubts(promised_copies(ledgers), verdicts, _answers(directory, ledgers_in_doubt(verdicts)))
+
+
+def _answers(directory: Place, ledgers: pa.Array) -> pa.Table:
+    """Return every answer about these ledgers."""
+    parts = [pa.schema([ANSWERS.field(name) for name in ANSWER_COLUMNS]).empty_table()]
+    for start in range(0, len(ledgers), LEDGERS_AT_ONCE):
+        keep = pc.field("ledger_id").isin(ledgers[start : start + LEDGERS_AT_ONCE])
+        parts.append(directory.read_table("evidence/answers", ANSWERS, keep, ANSWER_COLUMNS))
+    return pa.concat_tables(parts)
 
 
 def _basis(run: StoredRun, age_max_s: float) -> MarginBasis:
-    finished = datetime.fromisoformat(str(run.summary["finished_at"]))
-    age_s = max(0.0, (utc_now() - finished).total_seconds())
+    """Return what the answer rests on. A run of the future has a wrong clock: its age is not known."""
+    age_s = (utc_now() - run.started).total_seconds()
     in_order, closed = int(ledgers_in_order(run.copies).sum()), len(run.copies.ledger_ids)
     return MarginBasis(
         run_id=str(run.summary["run_id"]),
-        finished_at=str(run.summary["finished_at"]),
+        started_at=str(run.summary["started_at"]),
         age_s=age_s,
-        is_too_old=age_s > age_max_s,
+        is_too_old=not 0 <= age_s <= age_max_s,
         is_partial=run.about.partial,
         in_order=in_order,
         unconfirmed=closed - in_order,
@@ -115,7 +137,8 @@ def _basis(run: StoredRun, age_max_s: float) -> MarginBasis:
 
 def _without(run: StoredRun, named: Sequence[str]) -> Without:
     bookies = sorted({bookie for name in named for bookie in _bookies_meant(run, name)})
-    return Without(tuple(named), tuple(bookies), losses_without(run.copies, bookies))
+    unlocated = run.count_unlocated() if any(name.startswith("/") for name in named) else 0
+    return Without(tuple(named), tuple(bookies), losses_without(run.copies, bookies), unlocated)
 
 
 def _bookies_meant(run: StoredRun, name: str) -> list[BookieId]:
@@ -141,4 +164,5 @@ def _whole_cluster(run: StoredRun) -> Cluster:
         rack: losses_without(run.copies, [bookie for bookie, location in locations.items() if location == rack])
         for rack in sorted(set(locations.values()))
     }
-    return Cluster(copies_of_worst_entry(run.copies), exposure_by_bookie(run.copies), racks)
+    unlocated = run.count_unlocated() if racks else 0
+    return Cluster(copies_of_worst_entry(run.copies), exposure_by_bookie(run.copies), racks, unlocated)

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from auditor.model.finding import Family, Kind
 from auditor.report.findings_text import owner_text
 from auditor.report.layout import of, paint, printable, table, wrap
 from auditor.summary.differences import Change, Difference, Side
+from auditor.summary.rechecks import Subjects
 
 SHOWN_MAX = 20
 """Findings shown of each change; all of them are in the JSON form."""
@@ -55,7 +57,7 @@ def differences_json(
 
 
 def _as_json(one: Difference) -> dict[str, Any]:
-    ledger_id, bookie_id, family = one.subjects
+    ledger_id, bookie_id, family, _ = one.subjects
     return {
         "change": _key(one.change),
         "severity": one.severity.word,
@@ -83,7 +85,10 @@ def differences_text(
     """Return the text form. Its last line is for machines, as that of a report."""
     counts = count_changes(differences)
     lines = [", ".join(f"{count:,} {change.value}" for change, count in counts.items())]
-    runs = [[name, run.run_id, run.finished_at, run.outcome] for name, run in (("earlier", earlier), ("later", later))]
+    runs = [
+        [name, *map(printable, (run.run_id, run.finished_at, run.outcome))]
+        for name, run in (("earlier", earlier), ("later", later))
+    ]
     lines += list(table(runs, "  "))
     for note in notes:
         lines += wrap(note, width)
@@ -91,7 +96,7 @@ def differences_text(
     for change in Change:
         lines += _section(change, [one for one in differences if one.change is change], width, color)
     words = " ".join(f"{_key(change)}={count}" for change, count in counts.items())
-    return "\n".join([*lines, f"auditor: DIFF earlier={earlier.run_id} later={later.run_id} {words}", ""])
+    return "\n".join([*lines, f"auditor: DIFF earlier={printable(earlier.run_id)} later={printable(later.run_id)} {words}", ""])
 
 
 def _section(change: Change, differences: Sequence[Difference], width: int, color: bool) -> Iterator[str]:
@@ -123,7 +128,7 @@ def _kinds(one: Difference) -> str:
 
 
 def _subject(one: Difference, side: Side) -> str:
-    ledger_id, bookie_id, _ = one.subjects
+    ledger_id, bookie_id, *_ = one.subjects
     if ledger_id is not None:
         return f"ledger {ledger_id}" + (f" of {owner_text(side.owner)}" if isinstance(side.owner, Mapping) else "")
     return "the cluster" if bookie_id is None else f"bookie {printable(bookie_id)}"
@@ -131,12 +136,21 @@ def _subject(one: Difference, side: Side) -> str:
 
 def _extent(one: Difference) -> str:
     """Return how many entries or segments are hit: before and after, if they are of one kind."""
-    noun, many = ("segment", "segments") if one.subjects.family == "placement" else ("entry", "entries")
+    noun, many = _nouns(one.subjects)
     sides = [side for side in (one.before, one.after) if side is not None]
     extents = list(dict.fromkeys(side.extent for side in sides if side.kind is sides[-1].kind))
     if not any(extents):
         return ""
     return of(extents[0], noun, many) if len(extents) == 1 else f"{extents[0]:,} -> {of(extents[1], noun, many)}"
+
+
+def _nouns(subjects: Subjects) -> tuple[str, str]:
+    """Return what the extent of a finding counts."""
+    if subjects.kind == Kind.MARK_WITHOUT_LEDGER:
+        return "mark", "marks"
+    if subjects.kind is not None:
+        return "ledger", "ledgers"
+    return ("segment", "segments") if subjects.family == Family.PLACEMENT else ("entry", "entries")
 
 
 def _key(change: Change) -> str:

@@ -14,19 +14,21 @@ SHOWN_MAX = 20
 """Bookies and racks shown, those that hold up most ledgers first; all of them are in the JSON form."""
 NO_COPY = "no copy of some entry"
 BELOW_ACK = "fewer copies than the ack quorum"
+_SORTS = ("no_copy", "may_have_no_copy", "below_ack_quorum", "may_be_below_ack_quorum")
+"""The sorts of loss as fields, in the order of `Losses`."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarginBasis:
-    """What the answer rests on. `age_s`: seconds since the run finished.
+    """What the answer rests on. `age_s`: seconds since the run started; negative: its clock is wrong.
 
-    `in_order`: ledgers whose every entry has a confirmed copy. The other numbers are ledgers that
-    the answer leaves out: `unconfirmed` (closed, and some entry has no confirmed copy), and `others`
-    (still written, in recovery, empty, gone or unreadable).
+    `in_order`: closed ledgers whose every entry has a confirmed copy. `unconfirmed`: those with some
+    entry that has none. The answer leaves out `others`: still written, in recovery, empty, gone or
+    unreadable.
     """
 
     run_id: str
-    finished_at: str
+    started_at: str
     age_s: float
     is_too_old: bool
     is_partial: bool
@@ -38,11 +40,16 @@ class MarginBasis:
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """The question of `--without`: what was named, and which bookies that is."""
+    """The question of `--without`: what was named, and which bookies that is.
+
+    `unlocated`: bookies that ledgers name and whose location is not known, if a location was named:
+    they may be there too.
+    """
 
     named: tuple[str, ...]
     bookies: tuple[BookieId, ...]
     losses: Losses
+    unlocated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,46 +57,46 @@ class Cluster:
     """The answer for the whole cluster.
 
     `by_copies`: ledgers by the confirmed copies of their worst entry. `by_rack`: what losing a whole
-    location would do.
+    location would do. `unlocated`: as in `Without`, if the run knows any location.
     """
 
     by_copies: Mapping[int, int]
     exposure: Exposure
     by_rack: Mapping[str, Losses]
+    unlocated: int = 0
 
 
 def margin_json(basis: MarginBasis, answer: Without | Cluster, exit_code: int) -> dict[str, Any]:
     """Return the JSON form."""
     known = {
         "run_id": basis.run_id,
-        "finished_at": basis.finished_at,
+        "started_at": basis.started_at,
         "age_s": round(basis.age_s),
         "too_old": basis.is_too_old,
         "partial": basis.is_partial,
         "ledgers": {"in_order": basis.in_order, "unconfirmed": basis.unconfirmed, "others": basis.others},
         "copies_assumed": basis.assumed_copies,
+        "bookies_without_location": answer.unlocated,
         "exit_code": exit_code,
     }
     if isinstance(answer, Without):
         return known | {"without": list(answer.named), "bookies": list(answer.bookies), **_losses_json(answer.losses)}
     return known | {
         "ledgers_by_copies": {str(copies): ledgers for copies, ledgers in sorted(answer.by_copies.items())},
-        "bookies": {
-            bookie: {"last_copy": answer.exposure.last_copy.get(bookie, 0), "ack_quorum": ledgers}
-            for bookie, ledgers in answer.exposure.ack_quorum.items()
-        },
+        "bookies": {bookie: _row_json(row) for bookie, *row in _rank_exposure(answer.exposure)},
         "racks": {rack: _losses_json(losses) for rack, losses in answer.by_rack.items()},
     }
+
+
+def _row_json(numbers: Sequence[Any]) -> dict[str, int]:
+    return dict(zip(_SORTS, numbers, strict=True))
 
 
 def _losses_json(losses: Losses) -> dict[str, Any]:
     return {
         name: {"ledgers": sort.ledgers, "ids": list(sort.ids)}
-        for name, sort in (
-            ("no_copy", losses.no_copy),
-            ("may_have_no_copy", losses.may_have_no_copy),
-            ("below_ack_quorum", losses.below_ack),
-            ("may_be_below_ack_quorum", losses.may_be_below_ack),
+        for name, sort in zip(
+            _SORTS, (losses.no_copy, losses.may_have_no_copy, losses.below_ack, losses.may_be_below_ack), strict=True
         )
     }
 
@@ -97,10 +104,10 @@ def _losses_json(losses: Losses) -> dict[str, Any]:
 def margin_text(basis: MarginBasis, answer: Without | Cluster, exit_code: int, width: int) -> str:
     """Return the text form. Its last line is for machines."""
     body = _without(answer, width) if isinstance(answer, Without) else _cluster(answer, width)
-    last = f"auditor: MARGIN run={basis.run_id} exit={exit_code}"
+    last = f"auditor: MARGIN run={printable(basis.run_id)} exit={exit_code}"
     if isinstance(answer, Without):
         last += f" no_copy={answer.losses.no_copy.ledgers} may_have_no_copy={answer.losses.may_have_no_copy.ledgers}"
-    return "\n".join([*body, "", *_basis(basis, width), "", last, ""])
+    return "\n".join([*body, "", *_basis(basis, _location_note(answer), width), "", last, ""])
 
 
 def _without(answer: Without, width: int) -> Iterator[str]:
@@ -127,48 +134,76 @@ def _cluster(answer: Cluster, width: int) -> Iterator[str]:
     yield "Ledgers by the confirmed copies of their worst entry"
     yield from table([[of(copies, "copy", "copies"), of(n, "ledger")] for copies, n in sorted(answer.by_copies.items())], "  ")
     yield ""
-    exposure = answer.exposure
-    bookies = sorted(exposure.ack_quorum.keys() | exposure.last_copy.keys(), key=lambda b: (_weight(exposure, b), b))
-    yield "If one bookie failed"
-    yield from _lines_by_harm(
-        "bookie", [(bookie, exposure.last_copy.get(bookie, 0), exposure.ack_quorum.get(bookie, 0)) for bookie in bookies]
-    )
+    yield "Ledgers with such an entry if one bookie failed"
+    yield from _lines_by_harm("bookie", list(_rank_exposure(answer.exposure)))
     if answer.by_rack:
         yield ""
-        yield "If all bookies of one location failed"
-        rows = [(rack, losses.no_copy.ledgers, losses.below_ack.ledgers) for rack, losses in answer.by_rack.items()]
-        yield from _lines_by_harm("location", sorted(rows, key=lambda row: (-row[1], -row[2], row[0])))
+        yield "Ledgers with such an entry if all bookies of one location failed"
+        rows = [
+            (rack, one.no_copy.ledgers, one.may_have_no_copy.ledgers, one.below_ack.ledgers, one.may_be_below_ack.ledgers)
+            for rack, one in answer.by_rack.items()
+        ]
+        yield from _lines_by_harm("location", sorted(rows, key=_by_harm))
 
 
-def _weight(exposure: Exposure, bookie: BookieId) -> tuple[int, int]:
-    return -exposure.last_copy.get(bookie, 0), -exposure.ack_quorum.get(bookie, 0)
+Row = tuple[str, int, int, int, int]
+"""A bookie or location, and the four numbers of ledgers in the order of `Losses`."""
 
 
-def _lines_by_harm(what: str, rows: Sequence[tuple[str, int, int]]) -> Iterator[str]:
+def _by_harm(row: Row) -> tuple[Any, ...]:
+    name, *numbers = row
+    return *(-number for number in numbers), name
+
+
+def _rank_exposure(exposure: Exposure) -> Iterator[Row]:
+    """Yield the bookies whose failure alone would or may harm a ledger, the most harmful first."""
+    sorts = (exposure.no_copy, exposure.may_have_no_copy, exposure.below_ack, exposure.may_be_below_ack)
+    bookies = {bookie for sort in sorts for bookie in sort}
+    no_copy, may_no_copy, below, may_below = sorts
+    rows = [(b, no_copy.get(b, 0), may_no_copy.get(b, 0), below.get(b, 0), may_below.get(b, 0)) for b in bookies]
+    yield from sorted(rows, key=_by_harm)
+
+
+def _lines_by_harm(what: str, rows: Sequence[Row]) -> Iterator[str]:
     """Yield one line for each bookie or location: its name, and how many ledgers it would harm."""
-    if not any(lost or below for _, lost, below in rows):
+    if not any(any(numbers) for _, *numbers in rows):
         yield "  no ledger would have fewer copies than the ack quorum"
         return
-    cells = [[printable(name), f"{lost:,}", f"{below:,}"] for name, lost, below in rows[:SHOWN_MAX]]
-    yield from table([[what, f"ledgers with {NO_COPY}", f"with {BELOW_ACK}"], *cells], "  ")
+    cells = [[printable(name), *(f"{number:,}" for number in numbers)] for name, *numbers in rows[:SHOWN_MAX]]
+    heads = [what, "without a copy", "not ruled out", "below ack quorum", "not ruled out"]
+    yield from table([heads, *cells], "  ")
     if len(rows) > SHOWN_MAX:
         yield f"  ... and {len(rows) - SHOWN_MAX:,} more (--format json has all)"
 
 
-def _basis(basis: MarginBasis, width: int) -> Iterator[str]:
+def _location_note(answer: Without | Cluster) -> str:
+    """Return a sentence on bookies that may be at a location without anybody knowing, or ""."""
+    if not answer.unlocated:
+        return ""
+    return f"The location of {of(answer.unlocated, 'bookie')} that ledgers name is not known: locations may have more bookies."
+
+
+def _basis(basis: MarginBasis, unlocated: str, width: int) -> Iterator[str]:
     """Yield what the answer rests on, and what it leaves out."""
     of_what = "the ledgers that the run was told to audit" if basis.is_partial else "the cluster"
     sentences = [
-        f"From the evidence of run {basis.run_id}, {duration(basis.age_s)} old, on {of(basis.in_order, 'ledger')} of {of_what}."
+        f"From the evidence of run {printable(basis.run_id)}, {_age(basis)}, "
+        f"on {of(basis.in_order + basis.unconfirmed, 'closed ledger')} of {of_what}."
     ]
-    if basis.is_too_old:
+    if basis.is_too_old and basis.age_s >= 0:
         sentences.append("That is older than --evidence-age-max: run the audit again before you rely on it.")
     if basis.unconfirmed:
         closed = of(basis.unconfirmed, "closed ledger")
-        sentences.append(f"Left out: {closed} with an entry of which no copy is confirmed now.")
+        sentences.append(f"Of some entry of {closed}, no copy is confirmed now: see the report of the run.")
     if basis.others:
         sentences.append(f"Left out because they are not closed, or have no entry: {of(basis.others, 'ledger')}.")
     if basis.assumed_copies:
         copies = of(basis.assumed_copies, "copy", "copies")
         sentences.append(f"Of the cluster's copies, {copies} rest on a sample of other entries.")
-    yield from wrap(" ".join(sentences), width)
+    yield from wrap(" ".join([*sentences, unlocated]).strip(), width)
+
+
+def _age(basis: MarginBasis) -> str:
+    if basis.age_s < 0:
+        return "which started in the future: a clock is wrong, so its age is not known"
+    return f"{duration(basis.age_s)} old"

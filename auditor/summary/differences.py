@@ -10,12 +10,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
-from auditor.model.cluster import Registration
-from auditor.model.finding import CATALOGUE, Family, Kind, Severity, Subject
-from auditor.model.identity import BookieId, LedgerId
-from auditor.model.verdict import Exempt
+from auditor.model.finding import CATALOGUE, Family, Kind, Severity
+from auditor.summary.rechecks import (
+    Judged,
+    Subjects,
+    is_judged_otherwise,
+    why_new,
+    why_no_better,
+    why_unchecked,
+)
 
 Json = Mapping[str, Any]
 
@@ -31,54 +36,24 @@ class Change(StrEnum):
     NOT_CHECKED_AGAIN = "not checked again"
 
 
-class Subjects(NamedTuple):
-    """What findings are matched by. Both ids are None for a finding on the cluster."""
-
-    ledger_id: LedgerId | None
-    bookie_id: BookieId | None
-    family: str
-
-
 @dataclass(frozen=True, slots=True)
 class Side:
     """What one run says of a subject in one family: its strongest kind, and how far it reaches.
 
-    `extent`: entries hit. In the placement family it is the number of segments.
+    `extent`: entries hit. In the placement family it is the number of segments, of a finding on the
+    cluster what its facts count: ledgers or marks. `baseline`: the run that the number of ledgers
+    was compared with.
     """
 
     kind: Kind
     extent: int
     ids: tuple[str, ...]
     owner: Json | None
+    baseline: str | None = None
 
     @property
     def severity(self) -> Severity:
         return CATALOGUE[self.kind].severity
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A VERDICTS row, as far as it tells whether a ledger was judged."""
-
-    exempt: str | None
-    unknowns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What a run knows of the subjects of the other run's findings.
-
-    `rows` has those ledgers that the run listed. `bookies` has the bookies that it saw, each with
-    its registration and whether it answered, as of the last look. `withholds`: the run left
-    something unsaid about bookies or the cluster. `are_references_known`: it read all that Pulsar's
-    topics reference.
-    """
-
-    is_partial: bool
-    withholds: bool
-    are_references_known: bool
-    rows: Mapping[LedgerId, Row]
-    bookies: Mapping[BookieId, tuple[Registration, bool]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +87,15 @@ def compare_findings(before: Iterable[Json], after: Iterable[Json], earlier: Jud
 def _rank(difference: Difference) -> tuple[Any, ...]:
     side = difference.after or difference.before
     assert side is not None, difference
-    ledger, bookie, family = difference.subjects
+    ledger, bookie, family, _ = difference.subjects
     return -side.severity, list(Kind).index(side.kind), -1 if ledger is None else ledger, bookie or "", family
 
 
 def _sides(findings: Iterable[Json]) -> dict[Subjects, Side]:
     grouped = defaultdict[Subjects, list[Json]](list)
     for found in findings:
-        grouped[Subjects(found["ledger_id"], found["bookie_id"], found["family"])].append(found)
+        kind = found["kind"] if found["ledger_id"] is None else None
+        grouped[Subjects(found["ledger_id"], found["bookie_id"], found["family"], kind)].append(found)
     return {subjects: _side(group) for subjects, group in grouped.items()}
 
 
@@ -127,86 +103,72 @@ def _side(group: Sequence[Json]) -> Side:
     """Return one side. Only placement has several findings of one subject: one a segment."""
     strongest = min((Kind(found["kind"]) for found in group), key=list(Kind).index)
     alike = [found for found in group if found["kind"] == strongest]
-    extent = len(alike) if alike[0]["family"] == "placement" else int(alike[0]["entries_total"])
-    return Side(strongest, extent, tuple(str(found["id"]) for found in group), alike[0]["owner"])
+    facts = alike[0].get("facts") or {}
+    extent = len(alike) if alike[0]["family"] == Family.PLACEMENT else _extent(strongest, alike[0], facts)
+    ids = tuple(str(found["id"]) for found in group)
+    return Side(strongest, extent, ids, alike[0]["owner"], facts.get("previous_run"))
+
+
+def _extent(kind: Kind, found: Json, facts: Json) -> int:
+    """Return how far a finding reaches. One on the cluster has the number among its facts."""
+    if kind is Kind.MARK_WITHOUT_LEDGER:
+        return int(facts["marks"])
+    if kind is Kind.LEDGER_ORPHANED:
+        return int(facts["ledgers"])
+    if kind is Kind.LEDGER_POPULATION_DROPPED:
+        return int(facts["previous_ledgers"]) - int(facts["ledgers"])
+    return int(found["entries_total"])
 
 
 def _compare(
     subjects: Subjects, before: Side | None, after: Side | None, earlier: Judged, later: Judged, new: Mapping[Subjects, Side]
 ) -> Difference:
     if before is not None and after is not None:
-        return Difference(_direction(before, after), subjects, before, after)
+        change, why = _direction(subjects, before, after, earlier, later)
+        return Difference(change, subjects, before, after, why)
     if after is not None:
-        return Difference(Change.NEW, subjects, None, after, _why_new(subjects, earlier))
+        return Difference(Change.NEW, subjects, None, after, why_new(subjects, after.kind, earlier, later))
     assert before is not None, subjects
-    why = _why_unchecked(subjects, before.kind, later)
+    now = frozenset(side.kind for other, side in new.items() if other[:2] == subjects[:2] and any(_ids(other)))
+    why = why_unchecked(subjects, before.kind, earlier, later, now)
     if why:
-        return Difference(Change.NOT_CHECKED_AGAIN, subjects, before, None, why)
-    return Difference(Change.RESOLVED, subjects, before, None, _why_resolved(subjects, later, new))
+        is_there = subjects.family == Family.ENTRY and Kind.UNDERREPLICATED_UNRECOVERABLE in now
+        return Difference(Change.STILL if is_there else Change.NOT_CHECKED_AGAIN, subjects, before, None, why)
+    return Difference(Change.RESOLVED, subjects, before, None, _why_resolved(subjects, before, later, now))
 
 
-def _direction(before: Side, after: Side) -> Change:
-    """Return the change between two sides. The kind counts first, then how far it reaches."""
-    order = list(Kind)
-    then, now = (-order.index(before.kind), before.extent), (-order.index(after.kind), after.extent)
-    if now == then:
-        return Change.STILL
-    return Change.WORSE if now > then else Change.BETTER
+def _ids(subjects: Subjects) -> tuple[bool, bool]:
+    return subjects.ledger_id is not None, subjects.bookie_id is not None
 
 
-def _why_new(subjects: Subjects, earlier: Judged) -> str:
-    """Return why the earlier run could not have this finding; "" where it could."""
-    if subjects.ledger_id is None or subjects.family == Family.REFERENCE:
-        return "the earlier run was of named ledgers" if earlier.is_partial else ""
-    row = earlier.rows.get(subjects.ledger_id)
-    if row is None:
-        return "the earlier run did not name this ledger" if earlier.is_partial else "the earlier run did not list this ledger"
-    if row.unknowns:
-        return f"the earlier run could not judge it ({', '.join(row.unknowns)})"
-    return f"the earlier run exempted it ({row.exempt})" if row.exempt else ""
+def _direction(subjects: Subjects, before: Side, after: Side, earlier: Judged, later: Judged) -> tuple[Change, str]:
+    """Return the change between two sides, and why it is not what the numbers say.
 
-
-def _why_unchecked(subjects: Subjects, kind: Kind, later: Judged) -> str:
-    """Return why the later run says nothing for or against the finding; "" where it was checked."""
-    if CATALOGUE[kind].subject is not Subject.LEDGER or CATALOGUE[kind].family is Family.REFERENCE:
-        return _why_unchecked_around(subjects, kind, later)
-    assert subjects.ledger_id is not None, subjects
-    row = later.rows.get(subjects.ledger_id)
-    if row is None:
-        return "the later run did not name this ledger" if later.is_partial else "the later run did not list this ledger"
-    if row.exempt == Exempt.DELETED:
-        return "the ledger was deleted while the later run looked"
-    if row.unknowns:
-        return f"the later run could not judge it ({', '.join(row.unknowns)})"
-    is_excused = row.exempt == Exempt.MARKED_UNDERREPLICATED and subjects.family != "metadata"
-    return "its under-replication mark, within grace, excuses it now" if is_excused else ""
-
-
-def _why_unchecked_around(subjects: Subjects, kind: Kind, later: Judged) -> str:
-    """Return the same for a finding on a bookie, the cluster, or a ledger that topics reference.
-
-    A ledger without metadata is listed by no run, so its row says nothing.
+    The kind counts first, then how far it reaches. A sample shows no extent, and what a run could
+    not see is not better.
     """
-    if later.is_partial:
-        return "the later run was of named ledgers"
-    if later.withholds:
-        return "the later run withheld something about bookies or the cluster; see its report"
-    if subjects.family == Family.REFERENCE:
-        return "" if later.are_references_known else "the later run could not read everything that topics reference"
-    if subjects.bookie_id is None:
-        return ""
-    registration, has_answered = later.bookies.get(subjects.bookie_id, (Registration.NONE, False))
-    if has_answered:
-        return ""
-    if registration is not Registration.NONE:
-        return "the bookie gave the later run no answer"
-    return "" if kind is Kind.BOOKIE_LOST_UNNOTICED else "the bookie is not registered any more"
+    if setting := is_judged_otherwise(after.kind, earlier, later):
+        return Change.STILL, f"the runs had different settings ({setting})"
+    if before.baseline != after.baseline:
+        return Change.STILL, "the runs were compared with different earlier runs"
+    order = list(Kind)
+    kinds, extents = order.index(before.kind) - order.index(after.kind), after.extent - before.extent
+    rows = [run.rows.get(subjects.ledger_id) for run in (earlier, later) if subjects.ledger_id is not None]
+    is_sample = subjects.family == Family.ENTRY and any(row is not None and row.is_probed for row in rows)
+    change = kinds or (0 if is_sample else extents)
+    if change > 0:
+        return Change.WORSE, ""
+    if is_sample:
+        return Change.STILL, "a run that only reads a sample of the entries does not show that it is better" if change else ""
+    why = why_no_better(subjects, later) if change else ""
+    return (Change.BETTER if change and not why else Change.STILL), why
 
 
-def _why_resolved(subjects: Subjects, later: Judged, new: Mapping[Subjects, Side]) -> str:
+def _why_resolved(subjects: Subjects, before: Side, later: Judged, now: frozenset[Kind]) -> str:
     """Return what else the later run says of the subject: resolved does not mean sound."""
-    same = [side for other, side in new.items() if other[:2] == subjects[:2] and any(other[:2])]
-    if same:
-        return f"it has {', '.join(sorted(side.kind for side in same))} now"
+    if before.kind is Kind.LEDGER_POPULATION_DROPPED and before.baseline != later.baseline:
+        return f"the number of ledgers is not compared with that of {before.baseline} any more: the lower number was accepted"
+    if now:
+        return f"it has {', '.join(sorted(now))} now"
     row = None if subjects.ledger_id is None else later.rows.get(subjects.ledger_id)
     return f"exempt now: {row.exempt}" if row is not None and row.exempt else ""

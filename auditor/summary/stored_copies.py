@@ -1,4 +1,4 @@
-"""The copies that a stored run vouches for, as arrays: one row a segment, one column a bookie.
+"""The copies that the metadata in a stored run promises, as arrays: a row a segment, a column a bookie.
 
 Built from the tables of a run in time and memory linear in the number of segments, without a Python
 object for a ledger that is in order. Only closed ledgers with entries are in it.
@@ -6,7 +6,7 @@ object for a ledger that is in order. Only closed ledgers with entries are in it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,35 +16,51 @@ import pyarrow.compute as pc
 
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerState, RecordStatus
-from auditor.model.verdict import Unknown
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 LEDGER_COLUMNS = ["ledger_id", "look", "status", "state", "last_entry_id", "write_quorum", "ack_quorum", "segments"]
 """The columns of evidence/ledgers that are needed."""
-VERDICT_COLUMNS = ["ledger_id", "unknowns", "lacks"]
-"""The columns of verdicts that are needed."""
-
-_ABOUT_SILENT = [Unknown.BOOKIE_SILENT.value, Unknown.BOOKIE_REFUSED.value]
-"""Reasons that are about bookies the run did not hear; any other makes all copies doubtful."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segments:
     """Segments with one ensemble size E and one write quorum. `n` rows.
 
-    ledgers: (n,) index into `StoredCopies.ledger_ids`. ensembles: (n, E) codes of bookies. used:
-    (n, E) whether some entry of the segment begins its write set at this position. doubtful: (n, E)
-    whether the run does not vouch for the copies of this ledger on this bookie.
+    ledgers: (n,) index into `StoredCopies.ledger_ids`. ensembles: (n, E) codes of bookies. begun:
+    (n, E) entries of the segment whose write set begins at this position. doubtful: (n, E) whether
+    the run does not vouch for the copies of this ledger on this bookie. absent: (n, E) whether the
+    bookie surely holds no entry of this ledger.
     """
 
     write_quorum: int
     ack_quorums: Ints
     ledgers: Ints
     ensembles: Ints
-    used: Flags
+    begun: Ints
     doubtful: Flags
+    absent: Flags
+
+    @property
+    def is_used(self) -> Flags:
+        """(n, E): whether some entry begins its write set at this position."""
+        return self.begun > 0
+
+    def write_sets(self) -> Iterator[tuple[Ints, Flags]]:
+        """Yield for each place in a write set the columns of the ensemble that take this place.
+
+        The columns are (E,), by the position at which the write set begins. Beside them (n, E):
+        whether the bookie has no earlier place. A bookie twice in a write set holds one copy.
+        """
+        size = self.ensembles.shape[1]
+        for place in range(self.write_quorum):
+            columns = (np.arange(size) + place) % size
+            bookies = self.ensembles[:, columns]
+            is_first = np.ones(bookies.shape, bool)
+            for before in range(place):
+                is_first &= bookies != self.ensembles[:, (np.arange(size) + before) % size]
+            yield columns, is_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +72,14 @@ class StoredCopies:
     segments: tuple[Segments, ...]
 
 
-def copies_of_run(ledgers: pa.Table, verdicts: pa.Table, unheard: Collection[BookieId]) -> StoredCopies:
-    """Return the copies of a run.
+def promised_copies(ledgers: pa.Table) -> StoredCopies:
+    """Return the copies that metadata promises, none of them doubtful.
 
-    `ledgers` has LEDGER_COLUMNS at every look, `verdicts` VERDICT_COLUMNS. `unheard` are the bookies
-    that gave the run no answer. Metadata that contradicts itself has no copies that count.
+    `ledgers` has LEDGER_COLUMNS at every look. Metadata that contradicts itself has no copies that
+    count.
     """
-    newest = _newest_closed(ledgers)
-    flat = _flatten(newest)
-    doubts = _doubts(flat.ledger_ids, verdicts, flat.bookies, unheard)
-    return StoredCopies(flat.ledger_ids, flat.bookies, tuple(_by_shape(flat, doubts)))
+    flat = _flatten(_newest_closed(ledgers))
+    return StoredCopies(flat.ledger_ids, flat.bookies, tuple(_by_shape(flat)))
 
 
 def _newest_closed(ledgers: pa.Table) -> pa.Table:
@@ -126,53 +140,15 @@ def _one_array(column: pa.ChunkedArray) -> pa.ListArray:
     return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else pa.array([], column.type)
 
 
-@dataclass(frozen=True, slots=True)
-class _Doubts:
-    """Whom the run does not vouch for. `pairs`: codes of (ledger, bookie), sorted."""
-
-    all_of: Flags
-    unheard_of: Flags
-    unheard: Flags
-    pairs: Ints
-
-
-def _doubts(ledger_ids: Ints, verdicts: pa.Table, bookies: tuple[BookieId, ...], unheard: Collection[BookieId]) -> _Doubts:
-    """Return the doubts about ledgers. One without a verdict is doubtful altogether."""
-    code = {bookie: number for number, bookie in enumerate(bookies)}
-    troubled = _rows_with_doubts(verdicts)
-    rows = np.flatnonzero(np.isin(ledger_ids, troubled["ledger_id"].to_numpy()))
-    row_of = dict(zip(ledger_ids[rows].tolist(), rows.tolist(), strict=True))
-    all_of = ~np.isin(ledger_ids, verdicts["ledger_id"].to_numpy())
-    unheard_of, pairs = np.zeros(len(ledger_ids), bool), list[int]()
-    for verdict in troubled.to_pylist():
-        row = row_of.get(verdict["ledger_id"])
-        if row is None:
-            continue
-        all_of[row] |= any(reason not in _ABOUT_SILENT for reason in verdict["unknowns"])
-        unheard_of[row] = bool(verdict["unknowns"])
-        lacking = [lack["bookie_id"] for lack in verdict["lacks"] or ()]
-        pairs += [row * len(bookies) + code[bookie] for bookie in lacking if bookie in code]
-    is_unheard = np.isin(np.array(bookies, dtype=object), list(unheard))
-    return _Doubts(all_of, unheard_of, is_unheard, np.unique(np.array(pairs, np.int64)))
-
-
-def _rows_with_doubts(verdicts: pa.Table) -> pa.Table:
-    """Return the verdicts with a reason to be unknown, or with a bookie that lacks entries."""
-    unknown = pc.fill_null(pc.list_value_length(verdicts["unknowns"]), 0)
-    lacking = pc.fill_null(pc.list_value_length(verdicts["lacks"]), 0)
-    return verdicts.filter(pc.greater(pc.add(unknown, lacking), 0))
-
-
-def _by_shape(flat: _Flat, doubts: _Doubts) -> Iterator[Segments]:
+def _by_shape(flat: _Flat) -> Iterator[Segments]:
     """Yield the segments with entries, those of one ensemble size and write quorum together."""
     is_sane = (flat.counts > 0) & (flat.sizes > 0) & (flat.write_quorums > 0) & (flat.write_quorums <= flat.sizes)
     shapes = np.stack([flat.sizes, flat.write_quorums], axis=1)[is_sane]
     for size, quorum in np.unique(shapes, axis=0).tolist() if len(shapes) else []:
         rows = np.flatnonzero(is_sane & (flat.sizes == size) & (flat.write_quorums == quorum))
-        ledgers = flat.ledgers[rows]
         ensembles = flat.codes[flat.starts[rows][:, None] + np.arange(size)]
         offsets = (np.arange(size) - flat.firsts[rows][:, None]) % size
-        doubtful = doubts.all_of[ledgers][:, None] | (doubts.unheard_of[ledgers][:, None] & doubts.unheard[ensembles])
-        doubtful |= np.isin(ledgers[:, None] * len(flat.bookies) + ensembles, doubts.pairs)
-        used = offsets < flat.counts[rows][:, None]
-        yield Segments(int(quorum), flat.ack_quorums[rows], ledgers, ensembles, used, doubtful)
+        counts = flat.counts[rows][:, None]
+        begun = np.where(counts > offsets, (counts - offsets - 1) // size + 1, 0)
+        nobody = np.zeros(ensembles.shape, bool)
+        yield Segments(int(quorum), flat.ack_quorums[rows], flat.ledgers[rows], ensembles, begun, nobody, nobody)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,14 @@ from auditor.commands.diff import diff
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
 from auditor.evidence.run_directory import place
-from auditor.evidence.schemas import VERDICTS
+from auditor.evidence.schemas import BOOKIES, VERDICTS
+from auditor.model.cluster import ClusterFacts, Surroundings
+from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
+from auditor.model.placement import PlacementRule, Policy
 from auditor.stop import StopRequest
+from auditor.summary.about import About
+from auditor.summary.outcome import findings_by_kind
 from auditor.telemetry import log
 from auditor.telemetry.progress import Silent
 
@@ -26,16 +32,27 @@ CLUSTER = {"metadata_service_uri": "zk://h:1/ledgers", "instance_id": "inst", "r
 
 
 def stored(home: Path, name: str, findings: list[Any], unknowns: dict[int, list[str]] | None = None, **changes: Any) -> str:
-    """The directory of a run that judged ledgers 1 to 9; `unknowns` are why it could not judge some."""
+    """The directory of a run that judged ledgers 1 to 9; `unknowns` are why it could not judge some.
+
+    `changes` are of the summary, and `terms` and `detail` (of the greeting of b1) are not in it.
+    """
     directory = home / name
     directory.mkdir()
-    summary = report_stories.summary() | {"run_id": name, "partial": False, "withheld": [], "cluster": CLUSTER} | changes
+    facts = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "flat", "inst", False, None)
+    terms, detail = changes.pop("terms", Terms(1, 2, 3, 4)), changes.pop("detail", "")
+    about = About(name, "2026-01-01T03:00:00Z", facts, terms, "warning", False)
+    (directory / "run.json").write_text(json.dumps(about.as_json()))
+    summary = report_stories.summary() | {"run_id": name, "partial": False, "withheld": [], "cluster": CLUSTER}
+    summary |= {"ledgers": summary["ledgers"] | {"listed": 9}, "findings": findings_by_kind(findings)} | changes
     (directory / "summary.json").write_text(json.dumps(summary))
     (directory / "findings.jsonl").write_text("".join(json.dumps(found) + "\n" for found in findings))
     columns = {field.name: pa.nulls(9, field.type) for field in VERDICTS}
     columns["ledger_id"] = pa.array(range(1, 10), pa.int64())
     columns["unknowns"] = pa.array([(unknowns or {}).get(n, []) for n in range(1, 10)], pa.list_(pa.string()))
     place(str(directory)).write_table("verdicts", pa.table(columns, schema=VERDICTS), "all")
+    bookie = {"bookie_id": "b1", "look": 1, "registration": "writable", "greeting": "answered", "greeting_detail": detail}
+    rows = pa.Table.from_pylist([dict.fromkeys(BOOKIES.names) | bookie], schema=BOOKIES)
+    place(str(directory)).write_table("evidence/bookies", rows, "all")
     return str(directory)
 
 
@@ -101,6 +118,68 @@ def test_runs_of_two_clusters_are_refused(tmp_path: Path):
     with pytest.raises(ConfigError) as refused:
         said(stored(tmp_path, "run-a", []), other)
     assert "different clusters (inst and other)" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({}, 0),
+        ({"partial": True}, 3),
+        ({"outcome": "INCOMPLETE"}, 3),
+        ({"outcome": "AUDITOR_FAULT"}, 3),
+        ({"outcome": "VIOLATED"}, 0),
+    ],
+)
+def test_only_a_whole_later_run_is_exit_code_0(tmp_path: Path, changes: dict[str, Any], code: int):
+    """What is new may be where it did not look."""
+    assert code == said(stored(tmp_path, "run-a", []), stored(tmp_path, "run-b", [], **changes))[0]
+
+
+def test_other_settings_are_said(tmp_path: Path):
+    """And the placement that the later run had no rule for was not checked again."""
+    bad = [report_stories.finding(Kind.PLACEMENT_FAILED, 7)]
+    rack = replace(Terms(1, 2, 3, 4), placement=PlacementRule(Policy.RACK))
+    away = replace(Terms(1, 2, 3, 4), around=Surroundings(maintenance=frozenset({"b9"})))
+    code, text = said(stored(tmp_path, "run-a", bad, terms=rack), stored(tmp_path, "run-b", [], terms=away))
+    assert 3 == code
+    assert "The runs had different settings (placement, maintenance)" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(("detail", "code"), [("", 3), ("listed by its lister at h:1", 0)])
+def test_a_lost_entry_log_is_resolved_where_the_lister_listed(tmp_path: Path, detail: str, code: int):
+    """As its greeting says."""
+    before = stored(tmp_path, "run-a", [report_stories.finding(Kind.ENTRY_LOG_LOST, "b1")])
+    assert code == said(before, stored(tmp_path, "run-b", [], detail=detail))[0]
+
+
+def test_runs_that_lost_a_part_are_refused(tmp_path: Path, loss: list[Any]):
+    """Findings that are lost are not resolved, and verdicts that are lost are not unlisted ledgers."""
+    run = stored(tmp_path, "run-a", loss)
+    few = stored(tmp_path, "run-b", loss)
+    (Path(few) / "findings.jsonl").unlink()
+    with pytest.raises(ConfigError, match=r"findings\.jsonl has 0 findings, and summary\.json counts 1"):
+        said(run, few)
+    with pytest.raises(ConfigError, match="has 9 verdicts, and its summary counts 10 ledgers"):
+        said(run, stored(tmp_path, "run-c", [], ledgers={"listed": 10}))
+    gone = stored(tmp_path, "run-d", [])
+    place(gone).remove("evidence/bookies")
+    with pytest.raises(ConfigError, match="evidence/bookies is not there"):
+        said(run, gone)
+
+
+def test_stored_words_cannot_forge_the_last_line(tmp_path: Path):
+    """They come from a file."""
+    hostile = stored(tmp_path, "run-b", [], run_id="x\nauditor: DIFF", outcome="SOUND\x1b[2J")
+    _, text = said(stored(tmp_path, "run-a", []), hostile)
+    assert "\x1b" not in text and text.splitlines()[-1].startswith("auditor: DIFF earlier=run-a later=x\\n")
+
+
+@pytest.mark.parametrize("finished_at", ["2026-01-01T03:00:00", "soon", None])
+def test_an_end_that_is_no_time_is_a_sentence(tmp_path: Path, finished_at: str | None):
+    """Naive times cannot be compared."""
+    run = stored(tmp_path, "run-a", [])
+    with pytest.raises(ConfigError, match="finished_at is not a time with an offset"):
+        said(run, stored(tmp_path, "run-b", [], finished_at=finished_at))
 
 
 def test_what_is_not_a_finished_run_is_a_sentence(tmp_path: Path):

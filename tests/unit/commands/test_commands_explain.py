@@ -16,6 +16,7 @@ from auditor.config import Layers, parse
 from auditor.errors import ConfigError
 from auditor.model.finding import Kind
 from auditor.stop import StopRequest
+from auditor.summary.outcome import findings_by_kind
 from auditor.telemetry import log
 from auditor.telemetry.progress import Silent
 
@@ -31,6 +32,7 @@ FINDINGS = [
     found(Kind.PLACEMENT_FAILED, 7, "abcd000000000002"),
     found(Kind.BOOKIE_LOST_CONTENT, "b1", "1234000000000003"),
     found(Kind.MARK_WITHOUT_LEDGER, "cluster", "7777000000000004"),
+    found(Kind.BOOKIE_LOST_CONTENT, "b2", "fee1000000000005"),
 ]
 
 
@@ -40,7 +42,9 @@ FINDINGS = [
         ("abcd000000000002", [1]),
         ("7", [0, 1]),
         ("b1", [2]),
-        ("1234", [2]),
+        ("1234", []),
+        ("1234000000000003", [2]),
+        ("fee1", [4]),
         ("abcd00000000000", []),
         ("777", []),
         ("None", []),
@@ -48,17 +52,23 @@ FINDINGS = [
     ],
 )
 def test_a_name_is_an_id_a_subject_or_the_beginning_of_one_id(name: str, expected: list[int]):
-    """Never a guess: a beginning that two ids share, or that is too short, means none."""
+    """Never a guess: a beginning that two ids share, that is too short, or that may be a ledger id, means none."""
     assert [FINDINGS[n] for n in expected] == choose_findings(FINDINGS, name)
+
+
+def write(run: Path, findings: list[dict[str, Any]]) -> None:
+    """The summary and the findings of a run."""
+    (run / "summary.json").write_text(json.dumps(report_stories.summary(findings=findings_by_kind(findings))))
+    (run / "findings.jsonl").write_text("".join(json.dumps(finding) + "\n" for finding in findings))
 
 
 @pytest.fixture
 def output(tmp_path: Path) -> Path:
-    """An OUTPUT with one finished run."""
+    """An OUTPUT with one finished run; its name has a blank and a sign of URIs."""
+    tmp_path = tmp_path / "my audits %20"
     run = tmp_path / RUN
-    run.mkdir()
-    (run / "summary.json").write_text(json.dumps(report_stories.summary()))
-    (run / "findings.jsonl").write_text("".join(json.dumps(finding) + "\n" for finding in FINDINGS))
+    run.mkdir(parents=True)
+    write(run, FINDINGS)
     (tmp_path / "latest.json").write_text(json.dumps({"run": RUN}))
     return tmp_path
 
@@ -100,15 +110,22 @@ def test_the_json_form_has_each_finding_as_it_is_stored(output: Path):
 def test_entries_beyond_the_stored_ranges_are_counted(output: Path):
     """A finding stores 20 ranges at most."""
     many = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7, entries=[[0, 9]], entries_total=100)
-    (output / RUN / "findings.jsonl").write_text(json.dumps(many) + "\n")
+    write(output / RUN, [many])
     assert "Entries 0-9, and 90 more entries" in said("7", output / RUN)
 
 
 def test_what_cannot_be_shown_is_a_sentence(output: Path, tmp_path: Path):
     """No such finding, no such run, no run at all."""
-    with pytest.raises(ConfigError, match=r"has no finding 99: .* has 4 findings"):
+    with pytest.raises(ConfigError, match=r"has no finding 99: .* has 5 findings"):
         said("99", output / RUN)
     with pytest.raises(ConfigError, match="not the directory of a finished run"):
         said("7", tmp_path / "elsewhere")
     with pytest.raises(ConfigError, match="has no finished run"):
         said("7", output=str(tmp_path / "empty"))
+
+
+def test_findings_that_are_lost_are_not_none(output: Path):
+    """The summary counts them."""
+    (output / RUN / "findings.jsonl").unlink()
+    with pytest.raises(ConfigError, match=r"has 0 findings, and summary\.json counts 5"):
+        said("7", output / RUN)

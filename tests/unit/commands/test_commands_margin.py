@@ -19,7 +19,7 @@ from auditor.commands.margin import margin
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
 from auditor.evidence.run_directory import place
-from auditor.evidence.schemas import BOOKIES, LEDGERS, VERDICTS
+from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, VERDICTS
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import Terms
 from auditor.stop import StopRequest
@@ -35,18 +35,29 @@ def filled(schema: pa.Schema, rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([dict.fromkeys(schema.names) | row for row in rows], schema=schema)
 
 
-def stored(home: Path, age: timedelta = timedelta(hours=1), unknowns: dict[int, list[str]] | None = None) -> str:
-    """A run of three closed ledgers on four bookies, and an open one; b4 was silent."""
+def stored(
+    home: Path,
+    age: timedelta = timedelta(hours=1),
+    silent: bool = False,
+    partial: bool = False,
+    locations: dict[str, str] = LOCATIONS,
+    **changes: Any,
+) -> str:
+    """A run of three closed ledgers on four bookies, and an open one. `silent`: b4 did not answer about ledger 3.
+
+    `changes` are of the summary.
+    """
     directory = home / "run-20260101T030000Z-000001"
     directory.mkdir()
     run = place(str(directory))
-    finished = rfc3339(utc_now() - age)
-    summary = report_stories.summary(finished_at=finished) | {"run_id": "the-run"}
+    started = rfc3339(utc_now() - age)
+    summary = report_stories.summary(started_at=started) | {"run_id": "the-run"}
     summary["ledgers"] |= {"listed": 4}
+    summary |= changes
     (directory / "summary.json").write_text(json.dumps(summary))
     facts = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "flat", None, False, None)
-    terms = replace(Terms(1, 2, 3, 4), around=Surroundings(locations=LOCATIONS))
-    about = About("the-run", finished, facts, terms, "warning", False)
+    terms = replace(Terms(1, 2, 3, 4), around=Surroundings(locations=locations))
+    about = About("the-run", started, facts, terms, "warning", False, partial)
     (directory / "run.json").write_text(json.dumps(about.as_json()))
     common = {"look": 1, "status": "found", "write_quorum": 2, "ack_quorum": 1, "last_entry_id": 9}
     ledgers = [
@@ -55,12 +66,18 @@ def stored(home: Path, age: timedelta = timedelta(hours=1), unknowns: dict[int, 
     ]
     ledgers.append(ledgers[0] | {"ledger_id": 4, "state": "OPEN", "last_entry_id": None})
     run.write_table("evidence/ledgers", filled(LEDGERS, ledgers), "all")
-    verdicts = [{"ledger_id": n, "unknowns": (unknowns or {}).get(n, []), "lacks": []} for n in range(1, 5)]
+    counts = {"copies_expected": 20, "copies_listed": 20, "copies_read": 0, "copies_assumed": 0}
+    verdicts = [{"ledger_id": n, "unknowns": [], "lacks": [], **counts} for n in range(1, 5)]
+    if silent:
+        verdicts[2] |= {"unknowns": ["bookie_silent"], "copies_listed": 10}
     run.write_table("verdicts", filled(VERDICTS, verdicts), "all")
-    bookies = [
-        {"bookie_id": b, "look": 1, "registration": "writable", "greeting": "silent" if b == "b4" else "answered"}
-        for b in LOCATIONS
+    answers = [
+        {"bookie_id": b, "ledger_id": n, "look": 1, "status": "silent" if silent and b == "b4" else "held"}
+        for n, ensemble in ENSEMBLES.items()
+        for b in ensemble
     ]
+    run.write_table("evidence/answers", filled(ANSWERS, answers), "all")
+    bookies = [{"bookie_id": b, "look": 1, "registration": "writable", "greeting": "answered"} for b in LOCATIONS]
     run.write_table("evidence/bookies", filled(BOOKIES, bookies), "all")
     return str(directory)
 
@@ -88,7 +105,7 @@ def test_a_bookie_that_may_go_is_exit_code_0(tmp_path: Path):
 
 def test_a_loss_that_is_not_ruled_out_is_exit_code_3(tmp_path: Path):
     """Ledger 3 has its other copy on b4, which was silent."""
-    code, text = said(stored(tmp_path, unknowns={3: ["bookie_silent"]}), "b3")
+    code, text = said(stored(tmp_path, silent=True), "b3")
     assert 3 == code and "not ruled out for 1 more ledger 3" in " ".join(text.split())
 
 
@@ -114,7 +131,7 @@ def test_without_a_question_every_bookie_and_location_is_shown(tmp_path: Path):
     code, text = said(stored(tmp_path))
     words = [line.split() for line in text.splitlines()]
     assert 0 == code
-    assert ["2", "copies", "3", "ledgers"] in words and ["/r1", "1", "1"] in words
+    assert ["2", "copies", "3", "ledgers"] in words and ["/r1", "1", "0", "1", "0"] in words
     assert "no ledger would have fewer copies than the ack quorum" in text
     assert "Left out because they are not closed, or have no entry: 1 ledger." in " ".join(text.split())
 
@@ -128,6 +145,72 @@ def test_a_name_that_nobody_knows_is_refused(tmp_path: Path, name: str, says: st
     with pytest.raises(ConfigError) as refused:
         said(stored(tmp_path), name)
     assert says in str(refused.value)
+
+
+def test_the_table_by_bookie_says_what_is_not_ruled_out(tmp_path: Path):
+    """b3 holds the only sure copy of ledger 3, and b4 was silent: that is no sure loss."""
+    run = stored(tmp_path, silent=True)
+    document = json.loads(said(run, format="json")[1])
+    row = {"no_copy": 0, "may_have_no_copy": 1, "below_ack_quorum": 0, "may_be_below_ack_quorum": 1}
+    assert {"b3": row} == document["bookies"]
+
+
+def test_the_age_counts_from_the_start_of_the_run(tmp_path: Path):
+    """What was read first is that old, however long the run took."""
+    run = stored(tmp_path, timedelta(hours=30), finished_at=rfc3339(utc_now()))
+    assert 3 == said(run, "b1")[0]
+
+
+def test_a_run_of_the_future_is_too_old(tmp_path: Path):
+    """A clock is wrong, so nobody knows its age."""
+    code, text = said(stored(tmp_path, timedelta(hours=-1)), "b1")
+    assert 3 == code and "started in the future" in " ".join(text.split())
+
+
+def test_a_run_of_named_ledgers_is_never_exit_code_0(tmp_path: Path):
+    """Other ledgers may be on that bookie."""
+    run = stored(tmp_path, partial=True)
+    assert (3, 3, 1) == (said(run, "b1")[0], said(run)[0], said(run, "b1,b2")[0])
+
+
+def test_a_location_is_no_gate_while_bookies_have_none(tmp_path: Path):
+    """b4 may be in that rack too."""
+    run = stored(tmp_path, locations={"b1": "/r1", "b2": "/r2", "b3": "/r3"})
+    code, text = said(run, "/r3")
+    assert 3 == code and "The location of 1 bookie that ledgers name is not known" in " ".join(text.split())
+    assert 0 == said(run, "b3")[0]
+
+
+@pytest.mark.parametrize("table", ["verdicts", "evidence/ledgers", "evidence/bookies", "evidence/answers"])
+def test_a_run_that_lost_a_table_is_refused(tmp_path: Path, table: str):
+    """Nothing stored is not nothing to lose."""
+    run = stored(tmp_path, silent=True)
+    place(run).remove(table)
+    with pytest.raises(ConfigError, match=table):
+        said(run, "b1")
+
+
+@pytest.mark.parametrize(("table", "schema"), [("verdicts", VERDICTS), ("evidence/ledgers", LEDGERS)])
+def test_a_run_that_lost_rows_is_refused(tmp_path: Path, table: str, schema: pa.Schema):
+    """A file of a table may be gone while others are there."""
+    run = stored(tmp_path)
+    rows = place(run).read_table(table, schema)
+    place(run).write_table(table, rows.slice(0, 3), "all")
+    with pytest.raises(ConfigError, match="a part of what the run stored is lost"):
+        said(run, "b1")
+
+
+@pytest.mark.parametrize("started_at", ["2026-01-01T03:00:00", "yesterday", None])
+def test_a_start_that_is_no_time_is_a_sentence(tmp_path: Path, started_at: str | None):
+    """A summary may have been edited."""
+    with pytest.raises(ConfigError, match="started_at is not a time with an offset"):
+        said(stored(tmp_path, started_at=started_at), "b1")
+
+
+def test_a_run_id_cannot_forge_the_last_line(tmp_path: Path):
+    """It comes from a file."""
+    _, text = said(stored(tmp_path, run_id="x\nauditor: MARGIN run=x exit=0"), "b1", "b2")
+    assert text.splitlines()[-1].startswith("auditor: MARGIN run=x\\n")
 
 
 def test_what_is_not_a_finished_run_is_a_sentence(tmp_path: Path):

@@ -6,7 +6,8 @@ from support.report_stories import finding
 
 from auditor.model.finding import Kind
 from auditor.report.differences_text import SHOWN_MAX, ComparedRun, differences_json, differences_text
-from auditor.summary.differences import Change, Difference, Judged, Row, compare_findings
+from auditor.summary.differences import Change, Difference, compare_findings
+from auditor.summary.rechecks import Judged, Row
 
 EARLIER = ComparedRun("run-a", "2026-01-01T03:14:46.500Z", "SOUND", "0.1.0", is_complete=True)
 LATER = ComparedRun("run-b", "2026-01-02T03:14:46.500Z", "VIOLATED", "0.1.0", is_complete=True)

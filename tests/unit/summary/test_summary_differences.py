@@ -11,17 +11,19 @@ from support.report_stories import finding
 from auditor.model.cluster import Registration
 from auditor.model.finding import Kind, Severity
 from auditor.model.verdict import Unknown
-from auditor.summary.differences import Change, Difference, Judged, Row, compare_findings
+from auditor.summary.differences import Change, Difference, compare_findings
+from auditor.summary.rechecks import Judged, Row
 
 SOUND = Row(None, ())
 ANSWERED = (Registration.WRITABLE, True)
 
 
 def judged(
-    rows: Mapping[int, Row] | None = None, bookies: Mapping[str, tuple[Registration, bool]] | None = None, **changes: bool
+    rows: Mapping[int, Row] | None = None, bookies: Mapping[str, tuple[Registration, bool]] | None = None, **changes: Any
 ) -> Judged:
-    known = changes.get("are_references_known", True)
-    return Judged(changes.get("is_partial", False), changes.get("withholds", False), known, rows or {}, bookies or {})
+    """A whole run that judged these ledgers and saw these bookies."""
+    given = {"is_partial": False, "withholds": False, "are_references_known": True} | changes
+    return Judged(rows=rows or {}, bookies=bookies or {}, **given)
 
 
 def compared(before: list[Any], after: list[Any], earlier: Judged | None = None, later: Judged | None = None) -> Difference:
@@ -150,6 +152,122 @@ def test_a_missing_ledger_is_resolved_only_where_references_were_read():
     assert Change.NOT_CHECKED_AGAIN is compared(before, [], later=judged(are_references_known=False)).change
     assert Change.NOT_CHECKED_AGAIN is compared(before, [], later=judged(is_partial=True)).change
     assert "" == compared([], before).why
+
+
+PROBED = Row(None, (), "probed")
+
+
+def test_a_sample_without_the_finding_resolves_nothing():
+    """The lost entry may not have been among those that were read."""
+    for kind in (Kind.ENTRY_WITHOUT_REPLICA, Kind.UNDERREPLICATED_UNRECOVERABLE, Kind.ENTRIES_BEYOND_END):
+        found = compared([finding(kind, 7)], [], later=judged({7: PROBED}))
+        assert (Change.NOT_CHECKED_AGAIN, "the later run only read a sample of its entries") == (found.change, found.why)
+    assert Change.RESOLVED is compared([finding(Kind.PLACEMENT_FAILED, 7)], [], later=judged({7: PROBED})).change
+
+
+@pytest.mark.parametrize("sides", [(PROBED, SOUND), (SOUND, PROBED)])
+@pytest.mark.parametrize(
+    ("kind", "entries", "change"),
+    [
+        (Kind.ENTRY_BELOW_ACK_QUORUM, 1, Change.STILL),
+        (Kind.ENTRY_BELOW_ACK_QUORUM, 9000, Change.STILL),
+        (Kind.ENTRY_BELOW_WRITE_QUORUM, 1, Change.STILL),
+        (Kind.ENTRY_WITHOUT_REPLICA, 1, Change.WORSE),
+    ],
+)
+def test_a_sample_shows_kinds_and_no_extent(sides: tuple[Row, Row], kind: Kind, entries: int, change: Change):
+    """Two samples are of other entries, and a weaker kind in one is not better."""
+    before = finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7, entries_total=2000)
+    earlier, later = (judged({7: row}) for row in sides)
+    assert change is compared([before], [finding(kind, 7, entries_total=entries)], earlier, later).change
+
+
+@pytest.mark.parametrize("row", [Row(None, (Unknown.BOOKIE_SILENT,)), Row("marked_underreplicated", ())])
+def test_what_could_not_be_seen_is_not_better(row: Row):
+    """A silent bookie or a mark may hide the rest; what is worse is worse all the same."""
+    lost, fewer = finding(Kind.ENTRY_WITHOUT_REPLICA, 7), finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7)
+    found = compared([lost], [fewer], later=judged({7: row}))
+    assert Change.STILL is found.change and found.why
+    assert Change.WORSE is compared([fewer], [lost], later=judged({7: row})).change
+
+
+def test_kinds_of_one_bookie_are_not_stronger_or_weaker():
+    """A bookie that came back empty is no longer lost unnoticed: another problem, not a better one."""
+    before, after = finding(Kind.BOOKIE_LOST_UNNOTICED, "b1"), finding(Kind.BOOKIE_LOST_CONTENT, "b1")
+    found = compare_findings([before], [after], judged(), judged(bookies={"b1": ANSWERED}))
+    assert [(Change.RESOLVED, "it has BOOKIE_LOST_CONTENT now"), (Change.NEW, "")] == [(one.change, one.why) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("kind", "term"),
+    [(Kind.PLACEMENT_FAILED, "placement"), (Kind.UNDERREPLICATED_BEYOND_GRACE, "underreplication_grace_ms")],
+)
+def test_a_run_with_another_setting_checks_nothing_again(kind: Kind, term: str):
+    """No rule finds no violation of it."""
+    earlier, later = judged({7: SOUND}, terms={term: 1}), judged({7: SOUND}, terms={term: 2})
+    found = finding(kind, 7)
+    assert Change.NOT_CHECKED_AGAIN is compared([found], [], earlier, later).change
+    assert "another setting" in compared([], [found], earlier, later).why
+    assert Change.STILL is compared([found, found], [found], earlier, later).change
+    assert Change.RESOLVED is compared([finding(Kind.ENTRY_CORRUPT, 7)], [], earlier, later).change
+
+
+def test_a_bookie_in_maintenance_is_not_resolved():
+    """The later run does not page for it."""
+    before = [finding(Kind.BOOKIE_LOST_UNNOTICED, "b1")]
+    found = compared(before, [], later=judged(maintenance=frozenset({"b1"})))
+    assert (Change.NOT_CHECKED_AGAIN, "the bookie is in planned maintenance in the later run") == (found.change, found.why)
+
+
+def test_a_lost_entry_log_needs_a_lister():
+    """Without one nobody looks for the file."""
+    before = [finding(Kind.ENTRY_LOG_LOST, "b1")]
+    assert Change.NOT_CHECKED_AGAIN is compared(before, [], later=judged(bookies={"b1": ANSWERED})).change
+    listed = judged(bookies={"b1": ANSWERED}, listers=frozenset({"b1"}))
+    assert Change.RESOLVED is compared(before, [], later=listed).change
+
+
+def test_a_bookie_that_refuses_everything_has_not_shown_its_content():
+    """It accepts connections, so its greeting counts as an answer."""
+    after = [finding(Kind.BOOKIE_FAILING_REQUESTS, "b1")]
+    later = judged(bookies={"b1": ANSWERED})
+    found = compare_findings([finding(Kind.BOOKIE_LOST_CONTENT, "b1")], after, judged(), later)
+    assert {Change.NOT_CHECKED_AGAIN, Change.NEW} == {one.change for one in found}
+
+
+@pytest.mark.parametrize(
+    ("mark", "change", "says"),
+    [
+        (Kind.UNDERREPLICATED_UNRECOVERABLE, Change.STILL, "which stands alone"),
+        (Kind.UNDERREPLICATED_BEYOND_GRACE, Change.NOT_CHECKED_AGAIN, "beyond grace now"),
+    ],
+)
+def test_a_mark_with_a_finding_is_not_within_grace(mark: Kind, change: Change, says: str):
+    """It excuses nothing, and a loss that is told with the mark is still there."""
+    later = judged({7: Row("marked_underreplicated", ())})
+    found = compare_findings([finding(Kind.ENTRY_WITHOUT_REPLICA, 7)], [finding(mark, 7)], judged({7: SOUND}), later)
+    (entry,) = [one for one in found if one.subjects.family == "entry"]
+    assert change is entry.change and says in entry.why
+
+
+def test_findings_on_the_cluster_are_counted_by_their_facts():
+    """They hit no entries: marks, orphans, and ledgers that are gone."""
+    for kind, name, step in (
+        (Kind.MARK_WITHOUT_LEDGER, "marks", 1),
+        (Kind.LEDGER_ORPHANED, "ledgers", 1),
+        (Kind.LEDGER_POPULATION_DROPPED, "ledgers", -1),
+    ):
+        before = finding(kind, "cluster")
+        after = before | {"facts": before["facts"] | {name: before["facts"][name] + step}}
+        assert [Change.WORSE, Change.BETTER] == [compared([before], [after]).change, compared([after], [before]).change], kind
+
+
+def test_a_drop_that_was_accepted_is_said():
+    """The ledgers did not come back."""
+    before = [finding(Kind.LEDGER_POPULATION_DROPPED, "cluster")]
+    assert "the lower number was accepted" in compared(before, []).why
+    again = compared(before, [], later=judged(baseline="run-1"))
+    assert (Change.RESOLVED, "") == (again.change, again.why)
 
 
 def test_the_most_severe_comes_first_then_the_kind_then_the_ledger():

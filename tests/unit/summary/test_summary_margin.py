@@ -7,18 +7,25 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from auditor.evidence.schemas import LEDGERS, VERDICTS
+from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
 from auditor.summary.margin import SHOWN_IDS_MAX, copies_of_worst_entry, exposure_by_bookie, losses_without
-from auditor.summary.stored_copies import LEDGER_COLUMNS, VERDICT_COLUMNS, StoredCopies, copies_of_run
+from auditor.summary.stored_copies import LEDGER_COLUMNS, StoredCopies, promised_copies
+from auditor.summary.stored_doubts import ANSWER_COLUMNS, VERDICT_COLUMNS, ledgers_in_doubt, with_doubts
 
 BOOKIES = [f"b{n}" for n in range(1, 7)]
 
 
 @dataclass
 class Ledger:
-    """A closed ledger: its segments as (first entry, ensemble), and what the run says of it."""
+    """A closed ledger: its segments as (first entry, ensemble), and what the run says of it.
+
+    `answers` has the status of bookies that did not list. `lacks` has the entries that a bookie
+    surely lacks. `unexplained` copies are not confirmed, and no bookie says why. `doubts`: all
+    copies are doubtful.
+    """
 
     id: int
     segments: list[tuple[int, list[str]]]
@@ -28,18 +35,45 @@ class Ledger:
     state: str = "CLOSED"
     status: str = "found"
     unknowns: list[str] = field(default_factory=list)
-    lacks: list[str] = field(default_factory=list)
+    answers: dict[str, str] = field(default_factory=dict)
+    lacks: dict[str, set[int]] = field(default_factory=dict)
+    unexplained: int = 0
     has_verdict: bool = True
+    has_counts: bool = True
     look: int = 1
+
+    def write_sets(self) -> dict[int, list[str]]:
+        """The write set of each entry, as the metadata says."""
+        ends = [first - 1 for first, _ in self.segments[1:]] + [self.last]
+        return {
+            entry: [ensemble[(entry + n) % len(ensemble)] for n in range(self.write_quorum)]
+            for (first, ensemble), end in zip(self.segments, ends, strict=True)
+            for entry in range(first, end + 1)
+        }
+
+    def verdict(self) -> dict[str, object]:
+        """Its row of verdicts: copies counted one by one."""
+        sets = self.write_sets()
+        wanted = {bookie: {e for e, held in sets.items() if bookie in held} for bookie in BOOKIES}
+        lacks = {bookie: wanted[bookie] & missing for bookie, missing in self.lacks.items() if wanted[bookie] & missing}
+        listed = sum(len(wanted[b] - lacks.get(b, set())) for b in BOOKIES if b not in self.answers)
+        counts = {"copies_expected": len(sets) * self.write_quorum, "copies_listed": max(0, listed - self.unexplained)}
+        return {
+            "ledger_id": self.id,
+            "unknowns": self.unknowns,
+            "lacks": [{"bookie_id": b, "expected": len(wanted[b]), "absent": len(lack)} for b, lack in lacks.items()],
+            **({**counts, "copies_read": 0, "copies_assumed": 0} if self.has_counts else {}),
+        }
 
 
 def rows(schema: pa.Schema, names: list[str], cells: list[dict[str, object]]) -> pa.Table:
+    cells = [dict.fromkeys(names) | row for row in cells]
     return pa.Table.from_pylist(cells, schema=pa.schema([schema.field(name) for name in names]))
 
 
-def stored(ledgers: list[Ledger], unheard: tuple[str, ...] = ()) -> StoredCopies:
-    """The copies of a run that stored these ledgers, in no particular order."""
-    metadata = [
+def stored(ledgers: list[Ledger], older: list[dict[str, object]] | None = None) -> StoredCopies:
+    """The copies of a run that stored these ledgers. `older` are more rows of answers."""
+    metadata: list[dict[str, object]] = [
         {
             "ledger_id": one.id,
             "look": one.look,
@@ -52,35 +86,33 @@ def stored(ledgers: list[Ledger], unheard: tuple[str, ...] = ()) -> StoredCopies
         }
         for one in ledgers
     ]
-    verdicts = {
-        one.id: {
-            "ledger_id": one.id,
-            "unknowns": one.unknowns,
-            "lacks": [{"bookie_id": bookie, "expected": 9, "absent": 1} for bookie in one.lacks],
-        }
+    verdicts = rows(VERDICTS, VERDICT_COLUMNS, list({one.id: one.verdict() for one in ledgers if one.has_verdict}.values()))
+    said: list[dict[str, object]] = [
+        {"ledger_id": one.id, "bookie_id": bookie, "look": 2, "status": one.answers.get(bookie, "held")}
         for one in ledgers
-        if one.has_verdict
-    }
-    return copies_of_run(
-        rows(LEDGERS, LEDGER_COLUMNS, metadata), rows(VERDICTS, VERDICT_COLUMNS, list(verdicts.values())), unheard
-    )
+        for bookie in {bookie for _, ensemble in one.segments for bookie in ensemble}
+    ]
+    answers = rows(ANSWERS, ANSWER_COLUMNS, [*said, *(older or [])])
+    answers = answers.filter(pc.is_in(answers["ledger_id"], ledgers_in_doubt(verdicts)))
+    return with_doubts(promised_copies(rows(LEDGERS, LEDGER_COLUMNS, metadata)), verdicts, answers)
 
 
-def worst(ledger: Ledger, down: set[str], unheard: tuple[str, ...]) -> tuple[int, int]:
-    """The fewest sure and the fewest possible copies of any entry, each entry counted by itself."""
-    sure, possible = [], []
-    ends = [first - 1 for first, _ in ledger.segments[1:]] + [ledger.last]
-    for (first, ensemble), end in zip(ledger.segments, ends, strict=True):
-        for entry in range(first, end + 1):
-            held = {ensemble[(entry + n) % len(ensemble)] for n in range(ledger.write_quorum)}
-            doubted = set(ledger.lacks)
-            if not ledger.has_verdict or set(ledger.unknowns) - {"bookie_silent", "bookie_refused"}:
-                doubted |= held
-            elif ledger.unknowns:
-                doubted |= set(unheard)
-            possible.append(len(held - down))
-            sure.append(len(held - down - doubted))
-    return min(sure), min(possible)
+def expected_harms(ledger: Ledger, down: set[str]) -> list[bool]:
+    """The sorts of harm in the order of Losses, each entry counted by itself."""
+    sets = ledger.write_sets()
+    wanted = {bookie: {e for e, held in sets.items() if bookie in held} for bookie in BOOKIES}
+    nothing = {b for b in BOOKIES if wanted[b] and wanted[b] <= ledger.lacks.get(b, set())}
+    doubted = {b for b in BOOKIES if b in ledger.answers or wanted[b] & ledger.lacks.get(b, set())}
+    if not ledger.has_verdict or not ledger.has_counts or "checkers_disagree" in ledger.unknowns:
+        doubted, nothing = set(BOOKIES), set()
+    found = [False] * 4
+    for held in ({*write_set} - nothing for write_set in sets.values()):
+        if held & down:
+            possible, sure = len(held - down), len(held - down - doubted)
+            now = (possible == 0, sure == 0, possible < ledger.ack_quorum, sure < ledger.ack_quorum)
+            found = [one or other for one, other in zip(found, now, strict=True)]
+    no_copy, may_no_copy, below, may_below = found
+    return [no_copy, may_no_copy and not no_copy, below, may_below and not below]
 
 
 def drawn(draw: random.Random, ledger_id: int) -> Ledger:
@@ -88,15 +120,20 @@ def drawn(draw: random.Random, ledger_id: int) -> Ledger:
     size = draw.randint(1, 4)
     firsts = sorted({0, *(draw.randrange(1, 9) for _ in range(draw.randrange(3)))})
     quorum = draw.randint(1, size)
+    last = firsts[-1] + draw.randrange(6)
+    silent = draw.sample(BOOKIES, draw.choice([0, 0, 0, 1, 2]))
+    lacking = [b for b in draw.sample(BOOKIES, draw.choice([0, 0, 0, 1, 2])) if b not in silent]
     return Ledger(
         ledger_id,
         [(first, draw.choices(BOOKIES, k=size) if draw.random() < 0.2 else draw.sample(BOOKIES, size)) for first in firsts],
-        firsts[-1] + draw.randrange(6),
+        last,
         quorum,
         draw.randint(1, quorum),
-        unknowns=draw.choice([[], [], [], ["bookie_silent"], ["bookie_refused"], ["answer_timeout"]]),
-        lacks=draw.sample(BOOKIES, draw.choice([0, 0, 0, 1, 2])),
+        unknowns=draw.choice([[], [], [], ["topology_unknown"], ["checkers_disagree"]]),
+        answers={bookie: draw.choice(["silent", "refused", "unregistered", "unsupported"]) for bookie in silent},
+        lacks={b: set(range(last + 1)) if draw.random() < 0.5 else {draw.randrange(last + 1)} for b in lacking},
         has_verdict=draw.random() < 0.95,
+        has_counts=draw.random() < 0.95,
     )
 
 
@@ -105,37 +142,26 @@ def test_losses_are_those_of_every_entry_counted_by_itself(seed: int):
     """Sure and possible, of the last copy and of the ack quorum, for every set of bookies drawn."""
     draw = random.Random(seed)
     ledgers = [drawn(draw, n) for n in draw.sample(range(1000), 60)]
-    unheard = tuple(draw.sample(BOOKIES, 1))
-    copies = stored(ledgers, unheard)
+    copies = stored(ledgers)
     for _ in range(6):
         down = set(draw.sample(BOOKIES, draw.randint(0, 3)))
         found = losses_without(copies, down)
-        now, then = ({one.id: worst(one, gone, unheard) for one in ledgers} for gone in (set(), down))
-        in_order = [one for one in ledgers if now[one.id][0] > 0]
-        with_ack = [one for one in in_order if now[one.id][0] >= one.ack_quorum]
-        expected = (
-            sum(then[one.id][1] == 0 for one in in_order),
-            sum(then[one.id][0] == 0 < then[one.id][1] for one in in_order),
-            sum(then[one.id][1] < one.ack_quorum for one in with_ack),
-            sum(then[one.id][0] < one.ack_quorum <= then[one.id][1] for one in with_ack),
-        )
+        harms = [expected_harms(one, down) for one in ledgers]
+        expected = tuple(sum(harm[sort] for harm in harms) for sort in range(4))
         sorts = (found.no_copy, found.may_have_no_copy, found.below_ack, found.may_be_below_ack)
         assert expected == tuple(sort.ledgers for sort in sorts), f"seed {seed}, down {sorted(down)}"
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_each_bookie_alone_is_as_bad_as_losing_it(seed: int):
-    """The table by bookie says of each what `--without` says of it, where nothing is doubtful."""
+    """The table by bookie says of each what `--without` says of it, doubtful copies included."""
     draw = random.Random(seed)
-    ledgers = [drawn(draw, n) for n in range(60)]
-    for one in ledgers:
-        one.unknowns, one.lacks, one.has_verdict = [], [], True
-    copies = stored(ledgers)
+    copies = stored([drawn(draw, n) for n in range(60)])
     exposure = exposure_by_bookie(copies)
     for bookie in BOOKIES:
         found = losses_without(copies, {bookie})
-        assert found.no_copy.ledgers == exposure.last_copy.get(bookie, 0), f"seed {seed}, {bookie}"
-        assert found.below_ack.ledgers == exposure.ack_quorum.get(bookie, 0), f"seed {seed}, {bookie}"
+        for name in ("no_copy", "may_have_no_copy", "below_ack", "may_be_below_ack"):
+            assert getattr(found, name).ledgers == getattr(exposure, name).get(bookie, 0), f"seed {seed}, {bookie}, {name}"
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -143,8 +169,77 @@ def test_ledgers_are_counted_by_the_copies_of_their_worst_entry(seed: int):
     """Each ledger once."""
     draw = random.Random(seed)
     ledgers = [drawn(draw, n) for n in range(60)]
-    expected = Counter(worst(one, set(), ())[0] for one in ledgers)
+    for one in ledgers:
+        one.unknowns, one.answers, one.lacks, one.has_verdict, one.has_counts = [], {}, {}, True, True
+    expected = Counter(min(len(set(held)) for held in one.write_sets().values()) for one in ledgers)
     assert dict(expected) == copies_of_worst_entry(stored(ledgers)), f"seed {seed}"
+
+
+def harms(ledger: Ledger, *down: str) -> tuple[int, int]:
+    """How many ledgers would surely, and may, have an entry without a copy."""
+    found = losses_without(stored([ledger]), down)
+    return found.no_copy.ledgers, found.may_have_no_copy.ledgers
+
+
+def test_a_ledger_that_was_not_judged_still_counts():
+    """No bookie answered. Both down: no copy is left. One down: the other may have none."""
+    ledger = Ledger(1, [(0, ["b1", "b2"])], 9, unknowns=["bookie_silent"], answers={"b1": "silent", "b2": "silent"})
+    assert ((1, 0), (0, 1), (0, 0)) == (harms(ledger, "b1", "b2"), harms(ledger, "b1"), harms(ledger, "b3"))
+
+
+def test_an_unknown_topology_doubts_no_copy():
+    """It is about placement."""
+    ledger = Ledger(1, [(0, ["b1", "b2"])], 9, unknowns=["topology_unknown"])
+    assert ((0, 0), (1, 0)) == (harms(ledger, "b1"), harms(ledger, "b1", "b2"))
+
+
+def test_the_dead_bookie_of_a_marked_ledger_has_no_sure_copy():
+    """A mark within grace excuses it, so the verdict has no reason to be unknown."""
+    ledger = Ledger(1, [(0, ["b1", "b2"])], 9, answers={"b2": "unregistered"})
+    assert (0, 1) == harms(ledger, "b1")
+
+
+def test_a_marked_ledger_that_nobody_was_asked_about_is_doubtful():
+    """Its verdict counts no copies."""
+    assert (0, 1) == harms(Ledger(1, [(0, ["b1", "b2"])], 9, has_counts=False), "b1")
+
+
+def test_a_bookie_that_refuses_one_ledger_has_no_sure_copy_of_it():
+    """Its greeting is that of a bookie that answers."""
+    ledger = Ledger(1, [(0, ["b1", "b2"])], 9, unknowns=["bookie_refused"], answers={"b2": "refused"})
+    assert ((0, 1), (0, 0)) == (harms(ledger, "b1"), harms(ledger, "b2"))
+
+
+def test_a_bookie_that_lacks_everything_leaves_no_possible_copy():
+    """It answered: the other bookie has the last copy."""
+    assert (1, 0) == harms(Ledger(1, [(0, ["b1", "b2"])], 9, lacks={"b2": set(range(10))}), "b1")
+
+
+def test_copies_that_nothing_explains_make_all_doubtful():
+    """A wrong digest on a bookie that listed, for example."""
+    ledger = Ledger(1, [(0, ["b1", "b2", "b3"])], 9, 3, unknowns=["answer_invalid"], unexplained=1)
+    assert ((0, 1), (0, 1)) == (harms(ledger, "b1"), harms(ledger, "b1", "b2"))
+
+
+def test_the_newest_answer_of_a_bookie_counts():
+    """It was silent first, and listed at the second look; the other one the other way round."""
+    ledger = Ledger(1, [(0, ["b1", "b2"])], 9, answers={"b2": "timed_out"})
+    older: list[dict[str, object]] = [
+        {"ledger_id": 1, "bookie_id": "b1", "look": 1, "status": "silent"},
+        {"ledger_id": 1, "bookie_id": "b2", "look": 1, "status": "held"},
+    ]
+    copies = stored([ledger], older)
+    assert [0, 1] == [losses_without(copies, {bookie}).may_have_no_copy.ledgers for bookie in ("b2", "b1")]
+
+
+def test_a_bookie_that_cannot_list_is_doubtful_only_if_nothing_else_explains_the_gap():
+    """b3 was silent, and its copies are all that is missing: the sample vouches for b2."""
+    ledger = Ledger(1, [(0, ["b1", "b2", "b3"])], 9, 3, answers={"b3": "silent"})
+    (row,) = ({"ledger_id": 1, "bookie_id": "b2", "look": 3, "status": "unsupported"},)
+    copies = stored([ledger], [row])
+    assert 0 == losses_without(copies, {"b1", "b3"}).may_have_no_copy.ledgers
+    unprobed = stored([Ledger(1, [(0, ["b1", "b2", "b3"])], 9, 3, answers={"b2": "unsupported", "b3": "silent"})])
+    assert 1 == losses_without(unprobed, {"b1", "b3"}).may_have_no_copy.ledgers
 
 
 def test_a_short_segment_counts_only_the_write_sets_it_uses():
@@ -182,4 +277,4 @@ def test_a_run_without_ledgers_has_nothing_to_lose():
     """Empty tables are no error."""
     copies = stored([])
     assert 0 == losses_without(copies, {"b1"}).no_copy.ledgers
-    assert {} == exposure_by_bookie(copies).last_copy == copies_of_worst_entry(copies)
+    assert {} == exposure_by_bookie(copies).no_copy == copies_of_worst_entry(copies)

@@ -1,0 +1,81 @@
+"""Opens the directory of a finished run, and refuses one that has lost a part of what it stored."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from auditor.errors import ConfigError, OutputError
+from auditor.evidence.run_directory import Place, place
+from auditor.evidence.schemas import VERDICTS
+from auditor.report.layout import of
+from auditor.summary.about import About
+from auditor.summary.previous_run import read_findings, read_summary
+
+Json = Mapping[str, Any]
+
+
+def open_finished_run(run_dir: str | Place) -> tuple[Place, Json]:
+    """Return the directory and the summary of a run. Raises ConfigError if it is not a finished run.
+
+    A table that is not there is an error, unless the run found no ledger.
+    """
+    directory = place(run_dir) if isinstance(run_dir, str) else run_dir
+    summary = read_summary(directory)
+    if summary is None:
+        raise ConfigError(f"{directory.path} holds no summary.json: it is not the directory of a finished run")
+    is_empty = (summary.get("ledgers") or {}).get("listed") == 0
+    return replace(directory, missing_is_empty=is_empty), summary
+
+
+def require_fields(directory: Place, summary: Json, *names: str) -> None:
+    """Raise ConfigError unless the summary has all these fields."""
+    missing = [name for name in names if name not in summary]
+    if missing:
+        raise ConfigError(f"{directory.path}/summary.json lacks {', '.join(missing)}: it was not written by this version")
+
+
+def time_of(directory: Place, summary: Json, name: str) -> datetime:
+    """Return a time of the summary. Raises ConfigError unless it is RFC 3339 with an offset."""
+    try:
+        found = datetime.fromisoformat(str(summary.get(name)))
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise ConfigError(f"{directory.path}/summary.json: {name} is not a time with an offset: the run's directory is damaged")
+    return found
+
+
+def require_verdicts(directory: Place, summary: Json) -> None:
+    """Raise OutputError unless the run has the verdict on every ledger that its summary counts."""
+    stored, listed = directory.count("verdicts", VERDICTS), (summary.get("ledgers") or {}).get("listed")
+    if stored != listed:
+        raise OutputError(
+            f"{directory.path} has {of(stored, 'verdict')}, and its summary counts {listed} ledgers: "
+            "a part of what the run stored is lost; use another run"
+        )
+
+
+def read_all_findings(directory: Place, summary: Json) -> list[dict[str, Any]]:
+    """Return the findings of a run. Raises OutputError unless they are those that its summary counts."""
+    findings = read_findings(directory)
+    stored = Counter(str(found["kind"]) for found in findings)
+    counted = {kind: counts["findings"] for kind, counts in (summary.get("findings") or {}).items() if counts["findings"]}
+    if dict(stored) != counted:
+        raise OutputError(
+            f"{directory.path}/findings.jsonl has {of(len(findings), 'finding')}, and summary.json counts "
+            f"{sum(counted.values())}, or of other kinds: a part of what the run stored is lost; use another run"
+        )
+    return findings
+
+
+def read_about(directory: Place) -> About:
+    """Return run.json of a run. Raises OutputError if it is damaged."""
+    try:
+        return About.from_json(json.loads(directory.read_text("run.json") or "null"))
+    except ValueError as error:
+        raise OutputError(f"{directory.uri}/run.json is not JSON: {error}") from None
