@@ -32,6 +32,11 @@ NONCE_BYTES = 16
 SERVICE = "bookkeeper/bookkeeper"
 """The digest-uri of every bookie (SaslConstants)."""
 
+NO_LOGIN_PLUGIN = b"AuthDisabledPlugin"
+"""The plug-in that answers AUTH where a bookie has no authentication provider. Its answer is empty."""
+PLUGIN_BYTES_SHOWN = 60
+"""How much of another plug-in's name is shown, in bytes."""
+
 NO_TLS = (
     "the bookie offers no TLS, and with --bookie-tls on it is not asked in clear: give it tlsProviderFactoryClass, "
     "or set --bookie-tls off"
@@ -84,6 +89,7 @@ class Dialler:
             link.abort()
             raise
         link.listener = listener
+        self._failures = 0
         return link
 
     def _unless_too_often(self, error: BookieUnreachable, replies: _Replies) -> BookieUnreachable | BookieRefused:
@@ -147,21 +153,26 @@ class Dialler:
         try:
             challenge = await replies.next()
         except BookieUnreachable:
-            await self._ask_info(link, replies)  # Silent to everything, or to AUTH alone?
+            answer = await self._ask_info(link, replies)  # Silent to everything, or to AUTH alone?
+            if answer.operation != Operation.GET_BOOKIE_INFO:
+                raise BookieUnreachable("the bookie was slow to answer AUTH") from None
             raise BookieRefused(f"{NO_DIGEST}: it did not answer AUTH") from None
         if challenge.status == Status.EUA:
             raise BookieRefused(f"{NO_DIGEST} (EUA to AUTH)")
         _require_ok(challenge)
-        if not challenge.payload:  # It has no authentication provider (AuthDisabledPlugin).
+        if not challenge.payload:
+            if challenge.extra != NO_LOGIN_PLUGIN:
+                plugin = challenge.extra[:PLUGIN_BYTES_SHOWN].decode("utf-8", "replace")
+                raise BookieRefused(f"{NO_DIGEST}: it wants no login by the name of {plugin!a}")
             await self._check_admitted(link, replies)
             return
         if not is_challenge(challenge.payload):
             raise BookieRefused(f"{NO_DIGEST}: its challenge is of another mechanism")
         try:
-            answer = answer_challenge(challenge.payload, user, secrets.token_hex(NONCE_BYTES))
+            proof = answer_challenge(challenge.payload, user, secrets.token_hex(NONCE_BYTES))
         except PeerProtocolError as error:
             raise BookieRefused(f"{NO_DIGEST} as we speak it: {error}") from None
-        await self._prove(link, replies, answer)
+        await self._prove(link, replies, proof)
 
     async def _prove(self, link: Link, replies: _Replies, answer: DigestAnswer) -> None:
         """Send the answer to the challenge, and behind it a request that tells a silent refusal."""

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.guarded_bookie import CHALLENGE, START_TLS, USER, GuardedBookie
+from support.guarded_bookie import AUTH, CHALLENGE, START_TLS, USER, GuardedBookie
 from support.pki import Pki
 from support.scripted_bookie import INFO, Connection, info_answer
 
 from auditor.bookie.client import AsyncLane, Lane, ListQuestion
-from auditor.bookie.dialling import AUTH_TIMEOUT_MAX_S, LOST_AFTER_HANDSHAKE
+from auditor.bookie.dialling import AUTH_TIMEOUT_MAX_S, LOST_AFTER_HANDSHAKE, Dialler
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles
+from auditor.errors import BookieUnreachable
 from auditor.model.availability import NOT_ADMITTED, AnswerStatus, Greeting
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 PASSWORD = "pässword"
 QUICK = BookieLimits(rpc_timeout_ms=400, connect_timeout_ms=2_000, deadline_ms=20_000)
+
+
+class Unused:
+    """A listener of links on which nothing is asked."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given, **named: None
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +188,67 @@ def test_another_mechanism_is_told(login: SaslLogin, challenge: bytes | None) ->
     """Of Kerberos, or of a plug-in that does not know SASL and stays silent."""
     bookie = GuardedBookie(password=PASSWORD, challenge=challenge)
     assert "does not offer SASL DIGEST-MD5" in refusal(bookie, BookieAccess(sasl=login))
+
+
+@pytest.mark.parametrize("plugin", ["", "sasl", "com.example.Other"])
+def test_an_empty_challenge_is_no_proof_of_the_password(login: SaslLogin, plugin: str) -> None:
+    """Only AuthDisabledPlugin says that no login is wanted."""
+    bookie = GuardedBookie(password=PASSWORD)
+
+    def say_nothing(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation != AUTH:
+            return False
+        bookie._say(connection, request.header.txnId, b"", plugin)
+        return True
+
+    bookie.act = say_nothing
+    detail = refusal(bookie, BookieAccess(sasl=login))
+    assert "does not offer SASL DIGEST-MD5: it wants no login by the name of" in detail
+
+
+def test_a_challenge_that_comes_late_is_no_refusal(login: SaslLogin) -> None:
+    """A bookie in a pause of its garbage collection is slow. The next connection may find it quicker."""
+    bookie = GuardedBookie(password=PASSWORD)
+    guard = bookie.act
+    late: list[pb.Request] = []
+
+    def be_slow_at_first(connection: Connection, request: pb.Request) -> bool:
+        if connection.number == bookie.connections[0].number:
+            if request.header.operation == AUTH:
+                late.append(request)
+                return True
+            return guard(connection, late.pop()) and guard(connection, request)
+        return guard(connection, request)
+
+    bookie.act = be_slow_at_first
+    assert greet(bookie, BookieAccess(sasl=login)) == (Greeting.ANSWERED, "")
+    assert len(bookie.connections) == 2
+
+
+def test_failures_before_a_success_do_not_count(pki: Pki, login: SaslLogin) -> None:
+    """A bookie that is restarted now and then is not refused for good after a day."""
+    bookie = GuardedBookie(password=PASSWORD)
+    guard = bookie.act
+    lost = [True]
+
+    def lose_answers(connection: Connection, request: pb.Request) -> bool:
+        if lost[0] and request.header.operation == AUTH and request.authRequest.payload:
+            connection.reset()
+            return True
+        return guard(connection, request)
+
+    async def dial_by_turns() -> None:
+        dialler = Dialler(("127.0.0.1", bookie.port), replace(QUICK, access=BookieAccess(sasl=login)))
+        for _ in range(QUICK.connect_attempts_max):
+            lost[0] = True
+            with pytest.raises(BookieUnreachable):
+                await dialler.open(Unused())
+            lost[0] = False
+            (await dialler.open(Unused())).abort()
+
+    bookie.act = lose_answers
+    with bookie:
+        asyncio.run(dial_by_turns())
 
 
 @pytest.mark.parametrize("in_tls", [False, True])
