@@ -75,7 +75,8 @@ class Dialler:
         if not access.is_secured:
             return await open_link(listener, self._host, self._port, self._limits.frame_bytes_max, timeout_s)
         try:
-            self._read_credentials(access.tls, access.sasl)
+            if self._needs_credentials:  # In a thread: a command may take COMMAND_TIMEOUT_S.
+                await asyncio.to_thread(self._read_credentials, access.tls, access.sasl)
         except ConfigError as error:
             raise BookieRefused(f"we could not read our own credentials: {error}") from None
         replies = _Replies(min(AUTH_TIMEOUT_MAX_S, self._limits.rpc_timeout_ms / 1000))
@@ -101,6 +102,12 @@ class Dialler:
         if self._failures < self._limits.connect_attempts_max:
             return error
         return BookieRefused(f"{error} ({self._failures} attempts)")
+
+    @property
+    def _needs_credentials(self) -> bool:
+        access = self._limits.access
+        needs_context = access.tls is not None and self._context is None
+        return needs_context or (access.sasl is not None and self._user is None)
 
     def _read_credentials(self, tls: TlsFiles | None, sasl: SaslLogin | None) -> None:
         if tls is not None and self._context is None:

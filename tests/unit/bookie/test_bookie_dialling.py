@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import ssl
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from auditor.bookie.client import AsyncLane, Lane, ListQuestion
 from auditor.bookie.dialling import AUTH_TIMEOUT_MAX_S, LOST_AFTER_HANDSHAKE, Dialler
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles
+from auditor.credentials import secret_reading
 from auditor.errors import BookieUnreachable
 from auditor.model.availability import NOT_ADMITTED, AnswerStatus, Greeting
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
@@ -289,6 +292,32 @@ def test_our_own_files_are_read_when_the_bookie_is_dialled(pki: Pki, tmp_path: P
     bookie = GuardedBookie(tls=pki.issue("b"))
     assert "none.pem cannot be read" in refusal(bookie, BookieAccess(tls(pki, ca=str(tmp_path / "none.pem"))))
     assert not bookie.connections
+
+
+def test_a_command_for_a_secret_does_not_hold_up_other_conversations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends when another task of the loop has done its part, so it must not stop the loop."""
+    monkeypatch.setattr(secret_reading, "COMMAND_TIMEOUT_S", 5.0)
+    there, wanted = tmp_path / "there", tmp_path / "wanted"
+    program = (
+        f"import pathlib, time\npathlib.Path({str(wanted)!r}).touch()\n"
+        f"while not pathlib.Path({str(there)!r}).exists(): time.sleep(0.01)\nprint({PASSWORD!r})"
+    )
+    command = shlex.join([sys.executable, "-X", "utf8", "-c", program])
+    login = SaslLogin(USER, SecretSource("the password", "AUDITOR_X", command=command))
+    bookie = GuardedBookie(password=PASSWORD)
+
+    async def answer_the_command() -> None:
+        while not wanted.exists():
+            await asyncio.sleep(0.01)
+        there.touch()
+
+    async def dial() -> None:
+        dialler = Dialler(("127.0.0.1", bookie.port), replace(QUICK, access=BookieAccess(sasl=login)))
+        link, _ = await asyncio.gather(dialler.open(Unused()), answer_the_command())
+        link.abort()
+
+    with bookie:
+        asyncio.run(dial())
 
 
 def test_the_challenge_is_waited_for_a_few_seconds_at_most() -> None:
