@@ -11,7 +11,9 @@ from typing import Any
 
 import click
 
-from auditor.config import CONFIG_FILE, SETTINGS, Setting, parse, read_layers
+from auditor.config import CONFIG_FILE, SETTINGS, Setting, Settings, parse, read_layers
+from auditor.config.access import BookieAccess, ZooKeeperAccess
+from auditor.config.secured_settings import ASK_BOOKIES, READ_ZOOKEEPER
 from auditor.errors import ConfigError
 
 WIDTH_WITHOUT_TERMINAL = 100
@@ -40,18 +42,28 @@ def _option(setting: Setting, command: str) -> Callable[[Command], Command]:
     return click.option(setting.flag, setting.key, default=None, metavar=setting.metavar, help=text)
 
 
+def check_needed_credentials(command: str, settings: Settings) -> None:
+    """Raise ConfigError if a certificate, key or secret cannot be read that this command needs.
+
+    `doctor` calls itself `config`: both show what there is, good or bad.
+    """
+    from auditor.credentials.checking import check_credentials
+
+    bookie = settings.bookie_limits().access if command in ASK_BOOKIES else BookieAccess()
+    zookeeper = settings.zookeeper_limits(1).access if command in READ_ZOOKEEPER else ZooKeeperAccess()
+    check_credentials(bookie, zookeeper)
+
+
 def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> None:
     """Parse the settings, run the command and exit with its code. Every command ends here."""
     from auditor.commands.context import EXIT_FAULT, SIGNAL_EXIT_BASE, Context
-    from auditor.credentials.checking import check_credentials
     from auditor.stop import Interrupted, StopRequest
     from auditor.telemetry import log
     from auditor.telemetry.progress import progress_for
 
     try:
         settings = parse(read_layers(flags, os.environ), command=command)
-        if command != "config":  # `config` and `doctor` show what there is, good or bad.
-            check_credentials(settings.bookie_limits().access, settings.zookeeper_limits(1).access)
+        check_needed_credentials(command, settings)
         logger = log.setup(log_format=settings.log_format, verbose=settings.verbose, quiet=settings.quiet)
         stop = StopRequest()
         stop.install()
