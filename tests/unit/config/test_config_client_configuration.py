@@ -156,3 +156,51 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     """Before anything is contacted."""
     with pytest.raises(ConfigError, match=r"bookkeeper_client_conf .*none cannot be read"):
         read_layers({"bookkeeper_client_conf": str(tmp_path / "none")}, {})
+
+
+OURS = {"bookie_tls_certificate", "bookie_tls_key", "bookie_tls_key_password_file", "bookie_tls_key_password_command"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "left"),
+    [
+        ({"bookie_tls_certificate": "mine.pem"}, {}, {"bookie_tls_certificate": "mine.pem"}),
+        (
+            {"bookie_tls_certificate": "mine.pem", "bookie_tls_key": "mine.key"},
+            {},
+            {"bookie_tls_certificate": "mine.pem", "bookie_tls_key": "mine.key"},
+        ),
+        (
+            {"bookie_tls_key_password_command": "vault read"},
+            {},
+            {
+                "bookie_tls_certificate": "/etc/bk/cert.pem",
+                "bookie_tls_key": "/etc/bk/key.pem",
+                "bookie_tls_key_password_command": "vault read",
+            },
+        ),
+        (
+            {},
+            {"AUDITOR_BOOKIE_TLS_KEY_PASSWORD": "canary"},
+            {"bookie_tls_certificate": "/etc/bk/cert.pem", "bookie_tls_key": "/etc/bk/key.pem"},
+        ),
+        ({"bookie_tls": "off"}, {}, {}),
+        ({}, {"AUDITOR_BOOKIE_TLS": "off"}, {}),
+    ],
+)
+def test_what_belongs_together_gives_way_together(
+    tmp_path: Path, flags: dict[str, str], environment: dict[str, str], left: dict[str, str]
+) -> None:
+    """A certificate of ours with a key of theirs is no pair, a password from two places none, and `off` needs no files."""
+    path = tmp_path / "client.conf"
+    path.write_text(CLIENT)
+    layers = read_layers({**flags, "bookkeeper_client_conf": str(path)}, environment)
+    settings = parse(layers)
+    assert {key: getattr(settings, key) for key in OURS if getattr(settings, key)} == left
+    assert settings.bookie_tls == ("off" not in {**flags, **environment}.values())
+    assert {key for key in OURS if origins(layers)[key].layer != "default"} == left.keys()
+
+
+def test_a_brokers_keys_behind_the_prefix_win() -> None:
+    """Pulsar applies them last."""
+    assert of(BROKER + "bookkeeper_tlsTrustStore=/other.pem\n")["bookie_tls_ca"] == "/other.pem"
