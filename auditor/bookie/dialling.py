@@ -17,7 +17,7 @@ from auditor.bookie.link import Link, Listener, open_link
 from auditor.config import BookieLimits
 from auditor.config.access import SaslLogin, TlsFiles
 from auditor.credentials.secret_reading import read_secret
-from auditor.credentials.tls_context import client_context
+from auditor.credentials.tls_context import shared_context
 from auditor.credentials.tls_failures import explain_tls_failure
 from auditor.errors import BookieRefused, BookieUnreachable, ConfigError, PeerProtocolError
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
@@ -111,7 +111,7 @@ class Dialler:
 
     def _read_credentials(self, tls: TlsFiles | None, sasl: SaslLogin | None) -> None:
         if tls is not None and self._context is None:
-            self._context = client_context(tls)
+            self._context = shared_context(tls)
         if sasl is not None and self._user is None:
             self._user = DigestUser(sasl.username, read_secret(sasl.password), SERVICE)
 
