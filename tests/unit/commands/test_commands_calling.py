@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import structlog
+from structlog.testing import capture_logs
 
 from auditor.cli import cli
-from auditor.commands.calling import check_needed_credentials
+from auditor.commands.calling import check_needed_credentials, warn_of_open_secrets
 from auditor.commands.demo import in_clear
 from auditor.config import Layers, Settings, parse
 from auditor.config.access import BookieAccess, ZooKeeperAccess
@@ -50,3 +54,18 @@ def test_the_demo_speaks_with_its_own_cluster_in_clear() -> None:
     plain = in_clear(given)
     assert plain.bookie_limits().access == BookieAccess()
     assert plain.zookeeper_limits(1).access == ZooKeeperAccess()
+
+
+def test_a_secret_that_all_may_read_is_a_warning_of_a_command_that_needs_it(tmp_path: Path) -> None:
+    """It names the file, and never what is in it."""
+    secret = tmp_path / "pw"
+    secret.write_text("canary")
+    secret.chmod(0o644)
+    login = {"bookie_sasl": "digest-md5", "bookie_sasl_username": "u", "bookie_sasl_password_file": str(secret)}
+    settings = parse(Layers(flags=login))
+    with capture_logs() as logged:
+        warn_of_open_secrets("run", settings, structlog.get_logger())
+        warn_of_open_secrets("report", settings, structlog.get_logger())
+    [one] = logged
+    assert (one["event"], one["log_level"], one["file"]) == ("secret_open_to_all", "warning", str(secret))
+    assert "canary" not in str(one)
