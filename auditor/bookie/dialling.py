@@ -170,7 +170,7 @@ class Dialler:
         if not challenge.payload:
             if challenge.extra != NO_LOGIN_PLUGIN:
                 plugin = challenge.extra[:PLUGIN_BYTES_SHOWN].decode("utf-8", "replace")
-                raise BookieRefused(f"{NO_DIGEST}: it wants no login by the name of {plugin!a}")
+                raise BookieRefused(f"{NO_DIGEST}: its plug-in {plugin!a} answered AUTH without a challenge")
             await self._check_admitted(link, replies)
             return
         if not is_challenge(challenge.payload):

@@ -6,6 +6,7 @@ What is used there is used here: the keys below, under BookKeeper's names, or un
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from auditor.errors import ConfigError
@@ -14,8 +15,8 @@ SASL_PROVIDER = "SASLClientProviderFactory"
 """The end of the class name that means SASL (org.apache.bookkeeper.sasl)."""
 TLS_PROVIDER = "org.apache.bookkeeper.tls.TLSContextFactory"
 PEM = "PEM"
-BROKER_START = "bookkeeper"
-"""How a broker's keys about bookies start, and no key of BookKeeper's client."""
+BROKER_KEY = re.compile(r"bookkeeper[A-Z_]")
+"""How a broker's keys about bookies start. A client's own start with `bookkeeper.`, if at all."""
 PULSAR_PREFIX = "bookkeeper_"
 
 _BROKER_NAMES = {
@@ -51,7 +52,7 @@ def settings_of_client(properties: Mapping[str, str], name: str, *, is_tls_decid
     elsewhere. A key store of Java becomes a setting too: it is refused where it is read, with the
     lines that convert it.
     """
-    is_broker = any(key.startswith(BROKER_START) for key in properties)
+    is_broker = any(BROKER_KEY.match(key) for key in properties)
     known = _known_to_broker(properties) if is_broker else _known_to_client(properties)
     settings = _tls_settings(known)
     if not settings and not is_tls_decided:
@@ -100,7 +101,7 @@ def _refuse_idle_tls(properties: Mapping[str, str], known: Mapping[str, str], na
     needed = "bookkeeperTLSClientAuthentication=true"
     if not idle and (_FILES & known.keys() or _is_true(known, "tlsClientAuthentication")):
         prefix = PULSAR_PREFIX if is_broker else ""
-        idle = prefix + min((_FILES | {"tlsClientAuthentication"}) & known.keys())
+        idle = prefix + min(_FILES & known.keys(), default="tlsClientAuthentication")
         needed = f"{prefix}tlsProviderFactoryClass={TLS_PROVIDER}"
     if idle:
         raise ConfigError(

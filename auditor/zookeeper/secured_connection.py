@@ -160,6 +160,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
             raise
         except _ProofDropped:
             self.refusals.note_drop(server)
+            self._end_if_all_refused()
             raise
         except Exception as error:
             self._note(server, error)
@@ -170,8 +171,12 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
     def _note_refusal(self, server: Server, error: Exception) -> None:
         """Note that a server refused our login. Raises AuthFailedError if all have done so."""
         self.refusals.note(server, str(error) or WRONG_LOGIN)
+        self._end_if_all_refused()
+
+    def _end_if_all_refused(self) -> None:
+        """Raise AuthFailedError, which ends kazoo's attempts, if every server refused us for good."""
         if self.refusals.has_all(self.client.hosts):
-            raise AuthFailedError(str(error)) from None
+            raise AuthFailedError(self.refusals.last) from None
 
     def _note(self, server: Server, error: BaseException) -> None:
         """Note why TLS failed, if that is why the connection was dropped."""

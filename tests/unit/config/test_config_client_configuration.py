@@ -50,6 +50,7 @@ def test_a_clients_tls_is_ours() -> None:
     """The name check is as there, if it is set there; else ours stays on."""
     assert of(CLIENT) == {**TLS, "bookie_tls_hostname_verification": "false"}
     assert "bookie_tls_hostname_verification" not in of(CLIENT.replace("tlsHostnameVerificationEnabled", "x"))
+    assert of("bookkeeper.metadata.client.drivers=D\n" + CLIENT) == of(CLIENT)
 
 
 def test_a_brokers_tls_is_ours() -> None:

@@ -181,6 +181,10 @@ def test_a_server_that_drops_the_second_message_twice_refuses_the_login(login: L
         login.attempt(ONE, FIRST, DROP)
     assert login.refusals.has_all([ONE])
     assert login.refusals.last == WRONG_LOGIN
+    with pytest.raises(ConnectionDropped):
+        login.attempt(TWO, FIRST, DROP)
+    with pytest.raises(AuthFailedError):
+        login.attempt(TWO, FIRST, DROP)
 
 
 def test_bytes_that_tls_has_decrypted_are_not_waited_for(tmp_path: Path) -> None:
