@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 
 from auditor.bookie.client import AsyncLane
@@ -9,27 +10,36 @@ from auditor.config import BookieLimits
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord
 
+GREETED_AT_ONCE = 16
+"""How many bookies are asked at a time, as number of connections: hundreds that refuse take seconds
+and not minutes, and a file descriptor each is no burden."""
+
 
 async def refusal_of_all(bookies: Iterable[BookieRecord], limits: BookieLimits, now_ms: Callable[[], int]) -> str:
     """Return a sentence if every bookie that can be dialled refuses us, and at least one does; else "".
 
-    Asks one bookie after the other, until one does not refuse. Costs one connection if all is well.
+    Asks one bookie, and GREETED_AT_ONCE at a time after it, until one does not refuse. Costs one
+    connection if all is well.
     """
-    refused = 0
-    first = ""
-    for bookie in bookies:
-        if bookie.host is None or bookie.port is None:
-            continue
-        lane = AsyncLane(bookie.bookie_id, bookie.host, bookie.port, limits, 0, now_ms)
-        try:
-            greeting, detail = await lane.greet()
-        finally:
-            await lane.close()
-        if greeting is not Greeting.REFUSED:
-            return ""
-        refused += 1
-        first = first or f"{bookie.bookie_id}: {detail}"
-    if not refused:
+    known = [bookie for bookie in bookies if bookie.host is not None and bookie.port is not None]
+    if not known:
         return ""
-    every = f"all {refused} bookies refuse" if refused > 1 else "the only bookie refuses"
+    first = ""
+    later = [known[at : at + GREETED_AT_ONCE] for at in range(1, len(known), GREETED_AT_ONCE)]
+    for group in (known[:1], *later):
+        greeted = await asyncio.gather(*(_greet(bookie, limits, now_ms) for bookie in group))
+        if any(greeting is not Greeting.REFUSED for greeting, _ in greeted):
+            return ""
+        first = first or f"{group[0].bookie_id}: {greeted[0][1]}"
+    every = f"all {len(known)} bookies refuse" if len(known) > 1 else "the only bookie refuses"
     return f"{every} this client, so that nothing can be audited ({first}). `auditor doctor` asks each of them"
+
+
+async def _greet(bookie: BookieRecord, limits: BookieLimits, now_ms: Callable[[], int]) -> tuple[Greeting, str]:
+    assert bookie.host is not None, "only bookies that can be dialled are asked"
+    assert bookie.port is not None
+    lane = AsyncLane(bookie.bookie_id, bookie.host, bookie.port, limits, 0, now_ms)
+    try:
+        return await lane.greet()
+    finally:
+        await lane.close()

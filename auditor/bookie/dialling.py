@@ -17,7 +17,7 @@ from auditor.bookie.link import Link, Listener, open_link
 from auditor.config import BookieLimits
 from auditor.config.access import SaslLogin, TlsFiles
 from auditor.credentials.secret_reading import read_secret
-from auditor.credentials.tls_context import client_context
+from auditor.credentials.tls_context import shared_context
 from auditor.credentials.tls_failures import explain_tls_failure
 from auditor.errors import BookieRefused, BookieUnreachable, ConfigError, PeerProtocolError
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
@@ -31,6 +31,11 @@ NONCE_BYTES = 16
 """Random bytes in our half of a DIGEST-MD5 exchange."""
 SERVICE = "bookkeeper/bookkeeper"
 """The digest-uri of every bookie (SaslConstants)."""
+
+NO_LOGIN_PLUGIN = b"AuthDisabledPlugin"
+"""The plug-in that answers AUTH where a bookie has no authentication provider. Its answer is empty."""
+PLUGIN_BYTES_SHOWN = 60
+"""How much of another plug-in's name is shown, in bytes."""
 
 NO_TLS = (
     "the bookie offers no TLS, and with --bookie-tls on it is not asked in clear: give it tlsProviderFactoryClass, "
@@ -70,7 +75,8 @@ class Dialler:
         if not access.is_secured:
             return await open_link(listener, self._host, self._port, self._limits.frame_bytes_max, timeout_s)
         try:
-            self._read_credentials(access.tls, access.sasl)
+            if self._needs_credentials:  # In a thread: a command may take COMMAND_TIMEOUT_S.
+                await asyncio.to_thread(self._read_credentials, access.tls, access.sasl)
         except ConfigError as error:
             raise BookieRefused(f"we could not read our own credentials: {error}") from None
         replies = _Replies(min(AUTH_TIMEOUT_MAX_S, self._limits.rpc_timeout_ms / 1000))
@@ -84,6 +90,7 @@ class Dialler:
             link.abort()
             raise
         link.listener = listener
+        self._failures = 0
         return link
 
     def _unless_too_often(self, error: BookieUnreachable, replies: _Replies) -> BookieUnreachable | BookieRefused:
@@ -96,9 +103,15 @@ class Dialler:
             return error
         return BookieRefused(f"{error} ({self._failures} attempts)")
 
+    @property
+    def _needs_credentials(self) -> bool:
+        access = self._limits.access
+        needs_context = access.tls is not None and self._context is None
+        return needs_context or (access.sasl is not None and self._user is None)
+
     def _read_credentials(self, tls: TlsFiles | None, sasl: SaslLogin | None) -> None:
         if tls is not None and self._context is None:
-            self._context = client_context(tls)
+            self._context = shared_context(tls)
         if sasl is not None and self._user is None:
             self._user = DigestUser(sasl.username, read_secret(sasl.password), SERVICE)
 
@@ -147,21 +160,26 @@ class Dialler:
         try:
             challenge = await replies.next()
         except BookieUnreachable:
-            await self._ask_info(link, replies)  # Silent to everything, or to AUTH alone?
+            answer = await self._ask_info(link, replies)  # Silent to everything, or to AUTH alone?
+            if answer.operation != Operation.GET_BOOKIE_INFO:
+                raise BookieUnreachable("the bookie was slow to answer AUTH") from None
             raise BookieRefused(f"{NO_DIGEST}: it did not answer AUTH") from None
         if challenge.status == Status.EUA:
             raise BookieRefused(f"{NO_DIGEST} (EUA to AUTH)")
         _require_ok(challenge)
-        if not challenge.payload:  # It has no authentication provider (AuthDisabledPlugin).
+        if not challenge.payload:
+            if challenge.extra != NO_LOGIN_PLUGIN:
+                plugin = challenge.extra[:PLUGIN_BYTES_SHOWN].decode("utf-8", "replace")
+                raise BookieRefused(f"{NO_DIGEST}: its plug-in {plugin!a} answered AUTH without a challenge")
             await self._check_admitted(link, replies)
             return
         if not is_challenge(challenge.payload):
             raise BookieRefused(f"{NO_DIGEST}: its challenge is of another mechanism")
         try:
-            answer = answer_challenge(challenge.payload, user, secrets.token_hex(NONCE_BYTES))
+            proof = answer_challenge(challenge.payload, user, secrets.token_hex(NONCE_BYTES))
         except PeerProtocolError as error:
             raise BookieRefused(f"{NO_DIGEST} as we speak it: {error}") from None
-        await self._prove(link, replies, answer)
+        await self._prove(link, replies, proof)
 
     async def _prove(self, link: Link, replies: _Replies, answer: DigestAnswer) -> None:
         """Send the answer to the challenge, and behind it a request that tells a silent refusal."""

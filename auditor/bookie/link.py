@@ -111,6 +111,7 @@ class Link(asyncio.Protocol):
         # On a closed transport asyncio would wait for ever (Python 3.11).
         if transport is None or transport.is_closing() or self._ended:
             raise ConnectionResetError("the connection was lost before the TLS handshake")
+        self.wire.ignore_second_start_tls()
         try:
             async with asyncio.timeout(timeout_s):
                 self._transport = await self._loop.start_tls(transport, self, context, server_hostname=host)

@@ -7,12 +7,17 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from auditor.config import CONFIG_FILE, SETTINGS, Setting, parse, read_layers
+from auditor.config import CONFIG_FILE, SETTINGS, Setting, Settings, parse, read_layers
+from auditor.config.access import BookieAccess, ZooKeeperAccess
+from auditor.config.secured_settings import ASK_BOOKIES, READ_ZOOKEEPER
 from auditor.errors import ConfigError
+
+if TYPE_CHECKING:
+    from structlog.stdlib import BoundLogger
 
 WIDTH_WITHOUT_TERMINAL = 100
 """Columns of the report if the width of the screen is unknown."""
@@ -40,19 +45,42 @@ def _option(setting: Setting, command: str) -> Callable[[Command], Command]:
     return click.option(setting.flag, setting.key, default=None, metavar=setting.metavar, help=text)
 
 
+def check_needed_credentials(command: str, settings: Settings) -> None:
+    """Raise ConfigError if a certificate, key or secret cannot be read that this command needs.
+
+    `doctor` calls itself `config`: both show what there is, good or bad.
+    """
+    from auditor.credentials.checking import check_credentials
+
+    check_credentials(*_needed_access(command, settings))
+
+
+def warn_of_open_secrets(command: str, settings: Settings, logger: BoundLogger) -> None:
+    """Log each file with a secret of this command that every user of the machine may read."""
+    from auditor.credentials.checking import secrets_open_to_all
+
+    for path in secrets_open_to_all(*_needed_access(command, settings)):
+        logger.warning("secret_open_to_all", file=path, advice="chmod o-r, or defaultMode 0440 of a Kubernetes Secret")
+
+
+def _needed_access(command: str, settings: Settings) -> tuple[BookieAccess, ZooKeeperAccess]:
+    """Return how those are reached whom the command contacts."""
+    bookie = settings.bookie_limits().access if command in ASK_BOOKIES else BookieAccess()
+    return bookie, settings.zookeeper_limits(1).access if command in READ_ZOOKEEPER else ZooKeeperAccess()
+
+
 def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> None:
     """Parse the settings, run the command and exit with its code. Every command ends here."""
     from auditor.commands.context import EXIT_FAULT, SIGNAL_EXIT_BASE, Context
-    from auditor.credentials.checking import check_credentials
     from auditor.stop import Interrupted, StopRequest
     from auditor.telemetry import log
     from auditor.telemetry.progress import progress_for
 
     try:
         settings = parse(read_layers(flags, os.environ), command=command)
-        if command != "config":  # `config` and `doctor` show what there is, good or bad.
-            check_credentials(settings.bookie_limits().access, settings.zookeeper_limits(1).access)
+        check_needed_credentials(command, settings)
         logger = log.setup(log_format=settings.log_format, verbose=settings.verbose, quiet=settings.quiet)
+        warn_of_open_secrets(command, settings, logger)
         stop = StopRequest()
         stop.install()
         progress = progress_for(quiet=settings.quiet)

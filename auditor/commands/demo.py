@@ -28,7 +28,7 @@ def demo(context: Context) -> int:
 
 
 def _audit_cluster(context: Context, workdir: Path) -> int:
-    settings = context.settings
+    settings = in_clear(context.settings)
     context.progress.stage("set up")
     with demo_cluster(workdir) as (cluster, stories):
         context.stop.check()
@@ -37,6 +37,20 @@ def _audit_cluster(context: Context, workdir: Path) -> int:
         table.write_text(topology_table())
         uri, sources = cluster.metadata_service_uri, settings.topology or (f"file:{table}",)
         return run(replace(context, settings=replace(settings, metadata_service_uri=uri, topology=sources)), lasting=False)
+
+
+def in_clear(settings: Settings) -> Settings:
+    """Return the settings without TLS and logins, which are for another cluster than the demo's."""
+    return replace(
+        settings,
+        bookie_tls=False,
+        bookie_sasl="none",
+        zookeeper_tls=False,
+        zookeeper_sasl="none",
+        zookeeper_digest_file=None,
+        zookeeper_digest_command=None,
+        secrets_in_environment=frozenset(),
+    )
 
 
 def _introduction(stories: list[Story], settings: Settings) -> str:

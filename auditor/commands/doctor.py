@@ -19,12 +19,15 @@ from auditor.errors import AuditorError
 from auditor.java import find_java
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
+from auditor.report.layout import printable
 from auditor.spark.class_archive import archive_path
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import open_store
 
 PACKAGES = ("pyspark", "pyarrow", "pandas", "protobuf", "kazoo", "prometheus-client", "structlog", "google-crc32c")
 BOOKIES_SHOWN_MAX = 50
+LINE_CHARS_MAX = 2_000
+"""Longest line about the cluster that is printed, in characters."""
 GOOD, BAD = "ok     ", "MISSING"
 
 
@@ -80,6 +83,12 @@ def _machine() -> Iterator[str]:
 
 
 def _cluster(context: Context) -> Iterator[str]:
+    """Yield a line for each check of the cluster. What others say in it cannot reach the terminal."""
+    for line in _checks_of_cluster(context):
+        yield printable(line, LINE_CHARS_MAX)
+
+
+def _checks_of_cluster(context: Context) -> Iterator[str]:
     uri = context.settings.metadata_service_uri
     if not uri:
         yield "        cluster   not looked at: give --metadata-service-uri to check ZooKeeper and the bookies too"

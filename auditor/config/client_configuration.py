@@ -6,13 +6,17 @@ What is used there is used here: the keys below, under BookKeeper's names, or un
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from auditor.errors import ConfigError
 
 SASL_PROVIDER = "SASLClientProviderFactory"
 """The end of the class name that means SASL (org.apache.bookkeeper.sasl)."""
+TLS_PROVIDER = "org.apache.bookkeeper.tls.TLSContextFactory"
 PEM = "PEM"
+BROKER_KEY = re.compile(r"bookkeeper[A-Z_]")
+"""How a broker's keys about bookies start. A client's own start with `bookkeeper.`, if at all."""
 PULSAR_PREFIX = "bookkeeper_"
 
 _BROKER_NAMES = {
@@ -34,15 +38,25 @@ _OLD_NAMES = {
 """BookKeeper's names before 4.9 or so; the new ones go before them."""
 
 
-def settings_of_client(properties: Mapping[str, str], name: str) -> dict[str, str]:
+_BROKER_DEFAULTS = {"tlsProviderFactoryClass": TLS_PROVIDER, "tlsKeyStoreType": PEM}
+"""What a broker takes where its own key is missing or empty (ServiceConfiguration)."""
+_FILES = frozenset({"tlsKeyStore", "tlsCertificatePath", "tlsTrustStore", "tlsKeyStorePasswordPath"})
+"""The keys that name files: whoever sets one means to speak TLS."""
+
+
+def settings_of_client(properties: Mapping[str, str], name: str, *, is_tls_decided: bool = False) -> dict[str, str]:
     """Return our settings, by key, that these properties of a client amount to. Pure.
 
     `name` is the file, for messages. Raises ConfigError for an authentication plug-in that is not
-    SASL. A key store of Java becomes a setting too: it is refused where it is read, with the lines
-    that convert it.
+    SASL, and for properties that prepare TLS without switching it on, unless `is_tls_decided`
+    elsewhere. A key store of Java becomes a setting too: it is refused where it is read, with the
+    lines that convert it.
     """
-    known = _under_client_names(properties)
+    is_broker = any(BROKER_KEY.match(key) for key in properties)
+    known = _known_to_broker(properties) if is_broker else _known_to_client(properties)
     settings = _tls_settings(known)
+    if not settings and not is_tls_decided:
+        _refuse_idle_tls(properties, known, name, is_broker=is_broker)
     provider = known.get("clientAuthProviderFactoryClass", "")
     if provider.endswith(SASL_PROVIDER):
         settings["bookie_sasl"] = "digest-md5"
@@ -51,17 +65,49 @@ def settings_of_client(properties: Mapping[str, str], name: str) -> dict[str, st
     return settings
 
 
-def _under_client_names(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the values that are set, under the names that BookKeeper's client has for them."""
-    found: dict[str, str] = {}
-    broker = {ours: properties.get(theirs, "") for theirs, ours in _BROKER_NAMES.items()}
-    if broker["tlsProviderFactoryClass"] and broker["tlsClientAuthentication"].lower() != "true":
-        broker = {"clientAuthProviderFactoryClass": broker["clientAuthProviderFactoryClass"]}  # As a broker does.
+def _known_to_client(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the values that are set in a client's file, the old names under the new ones."""
     old = {new: properties.get(before, "") for before, new in _OLD_NAMES.items()}
+    return _set_values(old) | _set_values(properties)
+
+
+def _known_to_broker(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return what a broker sets of its client for bookies, under the client's names.
+
+    Keys without prefix are not read: a broker's `tlsTrustStore` is for Pulsar's own clients. Keys
+    behind the prefix go before the others.
+    """
+    given = _set_values({ours: properties.get(theirs, "") for theirs, ours in _BROKER_NAMES.items()})
+    if not _is_true(given, "tlsClientAuthentication"):  # Then a broker applies none of them.
+        given = {key: value for key, value in given.items() if key == "clientAuthProviderFactoryClass"}
+    else:
+        given = _BROKER_DEFAULTS | given
     prefixed = {key.removeprefix(PULSAR_PREFIX): value for key, value in properties.items() if key.startswith(PULSAR_PREFIX)}
-    for layer in (old, properties, prefixed, broker):
-        found.update({key: value.strip() for key, value in layer.items() if value.strip()})
-    return found
+    return given | _known_to_client(prefixed)
+
+
+def _set_values(properties: Mapping[str, str]) -> dict[str, str]:
+    return {key: value.strip() for key, value in properties.items() if value.strip()}
+
+
+def _is_true(known: Mapping[str, str], key: str) -> bool:
+    return known.get(key, "").lower() == "true"
+
+
+def _refuse_idle_tls(properties: Mapping[str, str], known: Mapping[str, str], name: str, *, is_broker: bool) -> None:
+    """Raise ConfigError if these properties prepare a TLS that nothing in them switches on."""
+    brokers = {theirs for theirs, ours in _BROKER_NAMES.items() if ours in _FILES} if is_broker else set()
+    idle = next((key for key in properties if key in brokers and properties[key].strip()), "")
+    needed = "bookkeeperTLSClientAuthentication=true"
+    if not idle and (_FILES & known.keys() or _is_true(known, "tlsClientAuthentication")):
+        prefix = PULSAR_PREFIX if is_broker else ""
+        idle = prefix + min(_FILES & known.keys(), default="tlsClientAuthentication")
+        needed = f"{prefix}tlsProviderFactoryClass={TLS_PROVIDER}"
+    if idle:
+        raise ConfigError(
+            f"{name}: {idle} is set, and yet such a client asks bookies in clear: add {needed}, or set --bookie-tls on "
+            "with the files that it needs, or --bookie-tls off"
+        )
 
 
 def _tls_settings(known: Mapping[str, str]) -> dict[str, str]:
@@ -72,7 +118,7 @@ def _tls_settings(known: Mapping[str, str]) -> dict[str, str]:
         settings["bookie_tls_ca"] = known["tlsTrustStore"]
     if "tlsHostnameVerificationEnabled" in known:
         settings["bookie_tls_hostname_verification"] = known["tlsHostnameVerificationEnabled"].lower()
-    if known.get("tlsClientAuthentication", "").lower() == "true" and "tlsKeyStore" in known:
+    if _is_true(known, "tlsClientAuthentication") and "tlsKeyStore" in known:
         settings |= _certificate_settings(known)
     return settings
 

@@ -13,7 +13,7 @@ from auditor.config.output_settings import ENGINE_SETTINGS, OUTPUT_SETTINGS
 from auditor.config.placement_settings import PLACEMENT_SETTINGS
 from auditor.config.pulsar_settings import PULSAR_SETTINGS
 from auditor.config.run_settings import CLUSTER_SETTINGS, CONFIG_FILE, JUDGEMENT_SETTINGS
-from auditor.config.secured_combinations import refuse_half_secured
+from auditor.config.secured_combinations import drop_overridden, refuse_half_secured
 from auditor.config.secured_settings import SECRET_VARIABLES, SECRETS, SECURED_SETTINGS
 from auditor.config.setting import ENVIRONMENT_PREFIX, Setting
 from auditor.config.settings import Settings
@@ -97,7 +97,8 @@ def shown_values(settings: Settings) -> dict[str, str]:
 
 def _raw_values(layers: Layers) -> dict[str, _Raw]:
     """Return the value of each key from the strongest layer that sets it."""
-    return {**_from_client(layers), **_from_file(layers), **_from_environment(layers.environment), **_from_flags(layers.flags)}
+    given = {**_from_file(layers), **_from_environment(layers.environment), **_from_flags(layers.flags)}
+    return {**_from_client(layers, given), **given}
 
 
 def _from_flags(flags: Mapping[str, object]) -> dict[str, _Raw]:
@@ -143,8 +144,10 @@ def _from_file(layers: Layers) -> dict[str, _Raw]:
     return found
 
 
-def _from_client(layers: Layers) -> dict[str, _Raw]:
-    return {key: _Raw(Origin("file", f"{key} in {layers.client_name}"), value) for key, value in layers.client.items()}
+def _from_client(layers: Layers, given: Mapping[str, _Raw]) -> dict[str, _Raw]:
+    variables = [variable for variable, value in layers.environment.items() if value]
+    left = drop_overridden(layers.client, {key: raw.value for key, raw in given.items()}, variables)
+    return {key: _Raw(Origin("file", f"{key} in {layers.client_name}"), value) for key, value in left.items()}
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:

@@ -2,9 +2,39 @@
 
 from __future__ import annotations
 
-from auditor.config.secured_settings import SECRETS
+from collections.abc import Collection, Mapping
+
+from auditor.config.secured_settings import SECRET_OF, SECRETS
 from auditor.config.settings import Settings, secret_source
+from auditor.config.units import ON_OFF
 from auditor.errors import ConfigError
+
+_PASSWORD = frozenset({"bookie_tls_key_password_file", "bookie_tls_key_password_command"})
+_PAIR = frozenset({"bookie_tls_certificate", "bookie_tls_key"})
+_VARIABLE = SECRET_OF["bookie_tls_key_password"].variable
+
+
+def drop_overridden(client: Mapping[str, str], given: Mapping[str, object], variables: Collection[str]) -> dict[str, str]:
+    """Return what counts of a client's own configuration beside the settings that are `given`.
+
+    What belongs together gives way together: a certificate with its key and password, the two
+    places of a password, and all of TLS where it is off. `variables` are those that are set. Pure.
+    """
+    dropped: set[str] = set()
+    if _PAIR & given.keys():
+        dropped |= _PAIR | _PASSWORD
+    if _PASSWORD & given.keys() or _VARIABLE in variables:
+        dropped |= _PASSWORD
+    if "bookie_tls" in given and _is_off(given["bookie_tls"]):
+        dropped |= {key for key in client if key.startswith("bookie_tls")}
+    return {key: value for key, value in client.items() if key not in dropped}
+
+
+def _is_off(raw: object) -> bool:
+    try:
+        return ON_OFF.parse(raw) is False
+    except ValueError:
+        return False  # Refused where it is parsed, with its origin.
 
 
 def refuse_half_secured(settings: Settings) -> None:

@@ -13,8 +13,12 @@ from auditor.config.units import FILE, ON_OFF, TEXT, one_of
 
 _BOOKIES = "Secured bookies"
 _ZOOKEEPER = "Secured ZooKeeper"
-_ASKING = frozenset({"run", "ledger", "topic", "config"})
-_READING = _ASKING | {"topology", "lister"}
+ASK_BOOKIES = frozenset({"run", "ledger", "topic"})
+"""The commands that need the credentials for bookies."""
+READ_ZOOKEEPER = ASK_BOOKIES | {"topology", "lister"}
+"""The commands that need those for ZooKeeper."""
+_ASKING = ASK_BOOKIES | {"config"}
+_READING = READ_ZOOKEEPER | {"config"}
 
 _SASL = one_of("none", "digest-md5", refused={"gssapi": "is not supported in this version: digest-md5 is"})
 _FROM_ENVIRONMENT = "Not set: its environment variable is used, if that is set."

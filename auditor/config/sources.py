@@ -17,6 +17,8 @@ from auditor.errors import ConfigError
 
 CLIENT_CONF = "bookkeeper_client_conf"
 CLIENT_CONF_VARIABLE = ENVIRONMENT_PREFIX + CLIENT_CONF.upper()
+BOOKIE_TLS = "bookie_tls"
+BOOKIE_TLS_VARIABLE = ENVIRONMENT_PREFIX + BOOKIE_TLS.upper()
 CONFIG_FILE_BYTES_MAX = 2**20
 """Largest configuration file read."""
 
@@ -38,7 +40,10 @@ def read_layers(flags: Mapping[str, object], environment: Mapping[str, str]) -> 
 def _with_client(layers: Layers, name: str) -> Layers:
     content = read_small_file(Path(name), CONFIG_FILE_BYTES_MAX, CLIENT_CONF)
     properties = parse_properties(content.decode("utf-8", "replace"))
-    return replace(layers, client=settings_of_client(properties, name), client_name=name)
+    is_decided = layers.flags.get(BOOKIE_TLS) is not None or BOOKIE_TLS in layers.file
+    is_decided = is_decided or BOOKIE_TLS_VARIABLE in layers.environment
+    client = settings_of_client(properties, name, is_tls_decided=is_decided)
+    return replace(layers, client=client, client_name=name)
 
 
 def read_file(path: Path) -> dict[str, object]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
 from auditor.config.access import BookieAccess, SaslLogin, TlsFiles, ZooKeeperAccess
 from auditor.credentials.secret_reading import read_digest, read_secret
 from auditor.credentials.tls_context import client_context
@@ -20,3 +24,27 @@ def _check(tls: TlsFiles | None, sasl: SaslLogin | None) -> None:
         client_context(tls)
     if sasl is not None:
         read_secret(sasl.password)
+
+
+def secrets_open_to_all(bookie: BookieAccess, zookeeper: ZooKeeperAccess) -> list[str]:
+    """Return the files with secrets and private keys that every user of this machine may read, sorted."""
+    paths = {path for access in (bookie, zookeeper) for path in _secret_files(access.tls, access.sasl)}
+    if zookeeper.digest is not None and zookeeper.digest.file is not None:
+        paths.add(zookeeper.digest.file)
+    return sorted(path for path in paths if _is_open_to_all(path))
+
+
+def _secret_files(tls: TlsFiles | None, sasl: SaslLogin | None) -> Iterator[str]:
+    if tls is not None:
+        password = None if tls.key_password is None else tls.key_password.file
+        # Without a file of its own the key is beside the certificate.
+        yield from filter(None, (tls.key or tls.certificate, password))
+    if sasl is not None and sasl.password.file is not None:
+        yield sasl.password.file
+
+
+def _is_open_to_all(path: str) -> bool:
+    try:
+        return bool(Path(path).stat().st_mode & stat.S_IROTH)
+    except OSError:
+        return False  # It was read a moment ago: whoever took it away has closed it.

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import selectors
 import shlex
+import signal
 import subprocess
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from auditor.config.access import SecretSource
@@ -20,8 +24,20 @@ COMMAND_KEPT_S = 300.0
 """How long what a command printed is used, in seconds. A process that asks many bookies runs it once;
 a password that changed is noticed within this time."""
 
+FAILURE_KEPT_S = 30.0
+"""How long a command that failed is not run again, in seconds: many bookies must not hammer a vault
+that is down, and one that is back is noticed within this time."""
+
 _printed: dict[str, tuple[float, bytes]] = {}
 """What each command printed, and when, by time.monotonic()."""
+_failed: dict[str, tuple[float, str]] = {}
+"""When each command failed, and how, as the end of a sentence."""
+_one_at_a_time = threading.Lock()
+"""Held while a command runs: who wants the same secret waits for it."""
+
+
+class _CommandFailed(Exception):
+    """A command did not print a secret: the end of a sentence, never with what it printed."""
 
 
 def read_secret(source: SecretSource) -> str:
@@ -56,27 +72,63 @@ def _read(source: SecretSource) -> bytes:
 
 
 def _run_command(command: str, what: str) -> bytes:
-    """Return what the command printed on stdout. It runs without a shell and without input."""
-    kept = _printed.get(command)
-    if kept is not None and time.monotonic() - kept[0] < COMMAND_KEPT_S:
-        return kept[1]
+    """Return what the command printed on stdout, now or a while ago."""
+    with _one_at_a_time:
+        now = time.monotonic()
+        printed, failed = _printed.get(command), _failed.get(command)
+        if printed is not None and now - printed[0] < COMMAND_KEPT_S:
+            return printed[1]
+        if failed is not None and now - failed[0] < FAILURE_KEPT_S:
+            raise ConfigError(f"the command for {what} {failed[1]}")
+        try:
+            _printed[command] = time.monotonic(), _output_of(command)
+        except _CommandFailed as error:
+            _failed[command] = time.monotonic(), str(error)
+            raise ConfigError(f"the command for {what} {error}") from None
+        return _printed[command][1]
+
+
+def _output_of(command: str) -> bytes:
+    """Return the output of a command that runs without a shell and without input. Raises _CommandFailed."""
     try:
         words = shlex.split(command)
-        done = subprocess.run(  # noqa: S603 - the operator's own command
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=COMMAND_TIMEOUT_S,
-            check=False,
+        process = subprocess.Popen(  # noqa: S603 - the operator's own command
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
         )
     except (OSError, ValueError, IndexError) as error:
-        raise ConfigError(f"the command for {what} cannot be run: {error}") from None
+        raise _CommandFailed(f"cannot be run: {error}") from None
+    with process:
+        try:
+            output = _read_bounded(process, time.monotonic() + COMMAND_TIMEOUT_S)
+        finally:
+            _kill(process)
+    if process.returncode != 0:
+        raise _CommandFailed(f"exited with {process.returncode}: run it by hand to see why")
+    return output
+
+
+def _read_bounded(process: subprocess.Popen[bytes], until: float) -> bytes:
+    """Return all that the process prints until it ends. Raises _CommandFailed if it is too much or too late."""
+    assert process.stdout is not None
+    output = bytearray()
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while selector.select(max(0.0, until - time.monotonic())):
+            piece = os.read(process.stdout.fileno(), SECRET_BYTES_MAX + 1)
+            output += piece
+            if len(output) > SECRET_BYTES_MAX:
+                raise _CommandFailed(f"printed more than {SECRET_BYTES_MAX} bytes")
+            if not piece:
+                break
+    try:
+        process.wait(max(0.0, until - time.monotonic()))
     except subprocess.TimeoutExpired:
-        raise ConfigError(f"the command for {what} took longer than {COMMAND_TIMEOUT_S:g} s") from None
-    if done.returncode != 0:
-        raise ConfigError(f"the command for {what} exited with {done.returncode}: run it by hand to see why")
-    if len(done.stdout) > SECRET_BYTES_MAX:
-        raise ConfigError(f"the command for {what} printed more than {SECRET_BYTES_MAX} bytes")
-    _printed[command] = time.monotonic(), done.stdout
-    return done.stdout
+        raise _CommandFailed(f"took longer than {COMMAND_TIMEOUT_S:g} s") from None
+    return bytes(output)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End the process, and what it started, if it has not ended."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

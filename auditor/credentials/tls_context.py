@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import threading
 from pathlib import Path
 
 from auditor.config.access import TlsFiles
@@ -17,6 +18,9 @@ HEAD_BYTES = 4
 PEM_BYTES_MAX = 2**20
 """Largest PEM file read, in bytes. A bundle of all public CAs has a quarter of it."""
 
+CONTEXTS_KEPT_MAX = 8
+"""How many contexts a process keeps: one for each peer, and some whose files have changed since."""
+
 CONVERT_CA = ("keytool -exportcert -rfc -alias ALIAS -keystore {path} > ca.pem",)
 """Makes PEM of the certificate of a CA in a key store of Java, JKS or PKCS12."""
 CONVERT_KEY = ("openssl pkcs12 -in {path} -nodes -out keys.pem",)
@@ -26,6 +30,28 @@ CONVERT_JKS_KEY = (
     "openssl pkcs12 -in keys.p12 -nodes -out keys.pem",
 )
 """The same for a JKS key store."""
+
+
+_contexts: dict[tuple[TlsFiles, tuple[tuple[int, int, int], ...]], ssl.SSLContext] = {}
+"""The contexts made, by their files and what identifies the content of each."""
+_one_at_a_time = threading.Lock()
+
+
+def shared_context(files: TlsFiles) -> ssl.SSLContext:
+    """Return the context of `files`, the same one until a file changes. Raises ConfigError."""
+    paths = [Path(path) for path in (files.ca, files.certificate, files.key) if path is not None]
+    with _one_at_a_time:
+        try:
+            state = [path.stat() for path in paths]
+        except OSError:
+            return client_context(files)  # It says what is wrong.
+        key = files, tuple((one.st_ino, one.st_size, one.st_mtime_ns) for one in state)
+        if key not in _contexts:
+            context = client_context(files)
+            if len(_contexts) >= CONTEXTS_KEPT_MAX:
+                del _contexts[next(iter(_contexts))]
+            _contexts[key] = context
+        return _contexts[key]
 
 
 def client_context(files: TlsFiles) -> ssl.SSLContext:

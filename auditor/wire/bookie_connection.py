@@ -56,7 +56,7 @@ class Answered(NamedTuple):
 
     `status` is BookKeeper's number. `payload` is the list or the stored entry. `received_bytes`
     counts the frame with its length. `abandoned`: it came after we had given up waiting. `extra`:
-    what a lister says beside.
+    what a lister says beside, or of an answer to AUTH the name of the plug-in.
     """
 
     txn_id: TxnId
@@ -88,7 +88,8 @@ class BookieConnection:
         self._reader = FrameReader(frame_bytes_max)
         self._questions: dict[TxnId, _Question] = {}
         self._last_txn_id = 0
-        self._start_tls_txn_id = 0
+        self._asked_start_tls: TxnId | None = None
+        self._ignored_start_tls: TxnId | None = None
         self._closed = False
         self._fault: PeerProtocolError | None = None
 
@@ -125,13 +126,16 @@ class BookieConnection:
     def ask_start_tls(self) -> tuple[TxnId, bytes]:
         """Return the transaction id and frame of a START_TLS request. Raises LocalProtocolError.
 
-        A bookie that wants authentication answers it again with EIO after the handshake. That
-        second response is ignored.
+        A bookie that wants authentication answers it again with EIO after the handshake.
         """
         txn_id = self._next_txn_id()
-        self._start_tls_txn_id = txn_id
+        self._asked_start_tls = txn_id
         self._questions[txn_id] = (_START_TLS, None, None, _NOT_PLAIN, False)
         return txn_id, encode_start_tls(txn_id)
+
+    def ignore_second_start_tls(self) -> None:
+        """Ignore one more EIO to START_TLS. To be called when all further bytes come inside TLS."""
+        self._ignored_start_tls, self._asked_start_tls = self._asked_start_tls, None
 
     def ask_auth(self, payload: bytes) -> tuple[TxnId, bytes]:
         """Return the transaction id and frame of an AUTH request for SASL. Raises LocalProtocolError."""
@@ -238,8 +242,8 @@ class BookieConnection:
         """Return the response in a frame, None for a second one to START_TLS."""
         operation, txn_id, status, ledger_id, entry_id, payload, extra = decode_response(frame)
         question = self._questions.pop(txn_id, None)
-        if question is None and (operation, txn_id, status) == (_START_TLS, self._start_tls_txn_id, Status.EIO):
-            self._start_tls_txn_id = 0
+        if question is None and (operation, txn_id, status) == (_START_TLS, self._ignored_start_tls, Status.EIO):
+            self._ignored_start_tls = None
             return None
         if question is None:
             raise PeerProtocolError(f"an answer to transaction {txn_id}, which awaits none")

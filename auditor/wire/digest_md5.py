@@ -57,8 +57,8 @@ def answer_challenge(challenge: bytes, user: DigestUser, client_nonce: str) -> D
     directives = _parse(challenge)
     if "nonce" not in directives:
         raise PeerProtocolError("a challenge of DIGEST-MD5 without a nonce")
-    if "auth" not in directives.get("qop", "auth").split(","):
-        raise PeerProtocolError(f"DIGEST-MD5 with qop={directives['qop'][:40]}, and only auth is supported")
+    if "auth" not in (quality.strip() for quality in directives.get("qop", "auth").split(",")):
+        raise PeerProtocolError(f"DIGEST-MD5 with qop={directives['qop'][:40]!a}, and only auth is supported")
     realm, nonce = directives.get("realm", ""), directives["nonce"]
     secret = _md5(b":".join(_secret_bytes(part) for part in (user.username, realm, user.password)))
     key = _md5(secret + f":{nonce}:{client_nonce}".encode()).hex()

@@ -149,8 +149,8 @@ def encode_start_tls(txn_id: int) -> bytes:
 class Response(NamedTuple):
     """A decoded response. `ledger_id` and `entry_id` are None where it names none.
 
-    `payload` is the list, the stored entry or the plugin's bytes (AUTH), `extra` what a lister says
-    beside. `operation` and `status` are the numbers as sent, which may be newer than the enums.
+    `payload`: the list, the stored entry, or the plugin's bytes (AUTH). `extra`: the plugin's name,
+    or what a lister says. `operation` and `status` are as sent, and may be newer than the enums.
     """
 
     operation: int
@@ -171,9 +171,8 @@ def decode_response(body: bytes) -> Response:
     try:
         message = pb.Response.FromString(body)
     except DecodeError:
-        raise PeerProtocolError(
-            f"a frame of {len(body)} bytes is no answer of BookKeeper's protocol: {body[:16].hex()}"
-        ) from None
+        why = f"a frame of {len(body)} bytes is no answer of BookKeeper's protocol: {body[:16].hex()}"
+        raise PeerProtocolError(why) from None
     header = message.header
     operation, txn_id, status = int(header.operation), header.txnId, int(message.status)
     if not message.IsInitialized():
@@ -189,7 +188,8 @@ def decode_response(body: bytes) -> Response:
         status = status or message.getBookieInfoResponse.status
         return Response(8, txn_id, status, None, None, b"", unknown_bytes(message, LISTER_FIELD))
     if operation == 5 and message.HasField("authResponse"):
-        return Response(5, txn_id, status, None, None, message.authResponse.payload)
+        auth = message.authResponse
+        return Response(5, txn_id, status, None, None, auth.payload, auth.authPluginName.encode())
     if status == Status.EOK and not (operation == Operation.START_TLS and message.HasField("startTLSResponse")):
         raise PeerProtocolError(f"an answer to operation {operation}, transaction {txn_id}, says EOK and nothing else")
     return Response(operation, txn_id, status, None, None, b"")

@@ -42,6 +42,11 @@ NO_DIGEST = "it does not offer SASL DIGEST-MD5"
 NO_PROOF = "it could not prove that it knows the password: it may be another server in its place"
 NOT_TLS = "it closed the connection in the TLS handshake: is this its secureClientPort, and does it accept our certificate?"
 
+LOST_LOGIN = (
+    "it ended the login, or did not answer it in time: it may be restarting, have SASL switched off, "
+    "or refuse the user name or password"
+)
+
 Server = tuple[str, int]
 
 
@@ -54,6 +59,7 @@ class Refusals:
 
     def __init__(self) -> None:
         self._final: dict[Server, str] = {}
+        self._dropped: set[Server] = set()
         self._last = ""
         self.loss_code = CONNECTION_LOSS
 
@@ -65,6 +71,14 @@ class Refusals:
         """Note what may be a refusal, and may pass."""
         self._last = why
 
+    def note_drop(self, server: Server) -> None:
+        """Note that a server dropped our proof of the password: once may pass, twice is a refusal."""
+        if server in self._dropped:
+            self.note(server, WRONG_LOGIN)
+        else:
+            self._dropped.add(server)
+            self.suspect(LOST_LOGIN)
+
     def note_error(self, error: Exception) -> None:
         """Note an error of a request if it says that the session as a whole is refused."""
         if isinstance(error, SessionClosedRequireSaslError):
@@ -74,6 +88,7 @@ class Refusals:
 
     def clear(self) -> None:
         self._final.clear()
+        self._dropped.clear()
         self._last = ""
         self.loss_code = CONNECTION_LOSS
 
@@ -122,6 +137,14 @@ def _user(sasl: SaslLogin) -> DigestUser:
     return DigestUser(sasl.username, read_secret(sasl.password), SERVICE)
 
 
+class _LoginRefused(ConnectionDropped):  # type: ignore[misc]  # kazoo has no types
+    """One server refused our login: kazoo goes on to the next one."""
+
+
+class _ProofDropped(ConnectionDropped):  # type: ignore[misc]
+    """One server dropped the connection instead of answering our proof of the password."""
+
+
 class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no types
     """kazoo's connection, with a SASL login of ours and with refusals noted."""
 
@@ -132,14 +155,28 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
         server = host, int(port)
         try:
             timeouts = super()._connect(host, hostip, port)
-        except AuthFailedError as error:
-            self.refusals.note(server, str(error) or WRONG_LOGIN)
+        except (AuthFailedError, _LoginRefused) as error:
+            self._note_refusal(server, error)
+            raise
+        except _ProofDropped:
+            self.refusals.note_drop(server)
+            self._end_if_all_refused()
             raise
         except Exception as error:
             self._note(server, error)
             raise
         self.refusals.clear()
         return timeouts
+
+    def _note_refusal(self, server: Server, error: Exception) -> None:
+        """Note that a server refused our login. Raises AuthFailedError if all have done so."""
+        self.refusals.note(server, str(error) or WRONG_LOGIN)
+        self._end_if_all_refused()
+
+    def _end_if_all_refused(self) -> None:
+        """Raise AuthFailedError, which ends kazoo's attempts, if every server refused us for good."""
+        if self.refusals.has_all(self.client.hosts):
+            raise AuthFailedError(self.refusals.last) from None
 
     def _note(self, server: Server, error: BaseException) -> None:
         """Note why TLS failed, if that is why the connection was dropped."""
@@ -154,28 +191,38 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
             self.refusals.note(server, why)
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
-        """Log in with DIGEST-MD5. Raises AuthFailedError, which ends kazoo's attempts."""
+        """Log in with DIGEST-MD5. Raises _LoginRefused, or what ended the connection."""
         user = self.credentials.user
         assert user is not None, "sasl_options are set only with a user"
         challenge = self._exchange(b"", 1, timeout)
         if not is_challenge(challenge):
-            raise AuthFailedError(NO_DIGEST)
+            raise _LoginRefused(NO_DIGEST)
         try:
             answer = answer_challenge(challenge, user, secrets.token_hex(NONCE_BYTES))
         except PeerProtocolError as error:
-            raise AuthFailedError(f"{NO_DIGEST}: {error}") from None
-        if not proves_password(self._exchange(answer.response, 2, timeout), answer):
-            raise AuthFailedError(NO_PROOF)
+            raise _LoginRefused(f"{NO_DIGEST}: {error}") from None
+        try:
+            reply = self._exchange(answer.response, 2, timeout)
+        except _LoginRefused:
+            raise
+        except ConnectionDropped as error:
+            raise _ProofDropped(str(error)) from None
+        if not proves_password(reply, answer):
+            raise _LoginRefused(NO_PROOF)
 
     def _exchange(self, token: bytes, xid: int, timeout: float) -> bytes:
-        """Send one SASL message and return the server's. A server drops those that it refuses."""
-        self._submit(SASL(token), timeout, xid)
+        """Send one SASL message and return the server's. A server answers what it refuses with an error."""
         try:
+            self._submit(SASL(token), timeout, xid)
             header, buffer, offset = self._read_header(timeout)
         except (ConnectionDropped, self.handler.timeout_exception):
-            raise AuthFailedError(WRONG_LOGIN) from None
-        if header.err or header.xid != xid:
-            raise AuthFailedError(WRONG_LOGIN)
+            self.refusals.suspect(LOST_LOGIN)
+            raise
+        if header.err:
+            raise _LoginRefused(WRONG_LOGIN)
+        if header.xid != xid:
+            self.refusals.suspect(LOST_LOGIN)
+            raise ConnectionDropped(f"a reply to request {header.xid} during the login")
         reply, _ = SASL.deserialize(buffer, offset)
         return reply or b""
 

@@ -10,8 +10,10 @@ from support.guarded_bookie import GuardedBookie
 from support.real_processes import free_port
 from support.scripted_bookie import ScriptedBookie
 
-from auditor.bookie.admission import refusal_of_all
+from auditor.bookie import admission
+from auditor.bookie.admission import GREETED_AT_ONCE, refusal_of_all
 from auditor.config import BookieLimits
+from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
 
 LIMITS = BookieLimits(rpc_timeout_ms=400, connect_timeout_ms=400, connect_attempts_max=1)
@@ -45,10 +47,41 @@ def test_bookies_that_all_refuse_are_told_with_the_first_reason(refusing: list[G
 def test_nobody_is_asked_after_one_that_does_not_refuse(refusing: list[GuardedBookie]) -> None:
     """One that answers, and one that is silent: it may accept us when it is back."""
     with ScriptedBookie() as open_to_all:
-        assert said(record("b1", refusing[0].port), record("b2", open_to_all.port), record("b3", refusing[1].port)) == ""
-    assert not refusing[1].connections
+        assert said(record("b1", open_to_all.port), record("b2", refusing[0].port)) == ""
+    assert not refusing[0].connections
     assert said(record("b1", free_port()), record("b2", refusing[1].port)) == ""
     assert not refusing[1].connections
+    with ScriptedBookie() as open_to_all:
+        ports = [refusing[0].port, *[open_to_all.port] * GREETED_AT_ONCE, refusing[1].port]
+        assert said(*(record(f"b{n}", port) for n, port in enumerate(ports))) == ""
+    assert not refusing[1].connections
+
+
+def test_many_bookies_that_refuse_are_asked_several_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster of hundreds whose bookies refuse slowly is not asked one by one. Each is asked once."""
+    now, most, asked = 0, 0, []
+
+    class Lane:
+        def __init__(self, bookie_id: str, *given: object) -> None:
+            self.bookie_id = bookie_id
+
+        async def greet(self) -> tuple[Greeting, str]:
+            nonlocal now, most
+            now, most = now + 1, max(most, now + 1)
+            asked.append(self.bookie_id)
+            await asyncio.sleep(0)
+            now -= 1
+            return Greeting.REFUSED, f"no {self.bookie_id}"
+
+        async def close(self) -> None:
+            """Nothing is open."""
+
+    monkeypatch.setattr(admission, "AsyncLane", Lane)
+    names = [f"b{n}" for n in range(3 * GREETED_AT_ONCE)]
+    sentence = said(*(record(name, 1) for name in names))
+    assert (most, asked) == (GREETED_AT_ONCE, names)
+    assert f"all {len(names)} bookies refuse" in sentence
+    assert "(b0: no b0)" in sentence
 
 
 def test_a_cluster_without_bookies_refuses_nobody() -> None:

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
+import shlex
 import ssl
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.guarded_bookie import CHALLENGE, START_TLS, USER, GuardedBookie
+from support.guarded_bookie import AUTH, CHALLENGE, START_TLS, USER, GuardedBookie
 from support.pki import Pki
 from support.scripted_bookie import INFO, Connection, info_answer
 
 from auditor.bookie.client import AsyncLane, Lane, ListQuestion
-from auditor.bookie.dialling import AUTH_TIMEOUT_MAX_S, LOST_AFTER_HANDSHAKE
+from auditor.bookie.dialling import AUTH_TIMEOUT_MAX_S, LOST_AFTER_HANDSHAKE, Dialler
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles
+from auditor.credentials import secret_reading
+from auditor.errors import BookieUnreachable
 from auditor.model.availability import NOT_ADMITTED, AnswerStatus, Greeting
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 PASSWORD = "pässword"
 QUICK = BookieLimits(rpc_timeout_ms=400, connect_timeout_ms=2_000, deadline_ms=20_000)
+
+
+class Unused:
+    """A listener of links on which nothing is asked."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given, **named: None
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +193,67 @@ def test_another_mechanism_is_told(login: SaslLogin, challenge: bytes | None) ->
     assert "does not offer SASL DIGEST-MD5" in refusal(bookie, BookieAccess(sasl=login))
 
 
+@pytest.mark.parametrize("plugin", ["", "sasl", "com.example.Other"])
+def test_an_empty_challenge_is_no_proof_of_the_password(login: SaslLogin, plugin: str) -> None:
+    """Only AuthDisabledPlugin says that no login is wanted."""
+    bookie = GuardedBookie(password=PASSWORD)
+
+    def say_nothing(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation != AUTH:
+            return False
+        bookie._say(connection, request.header.txnId, b"", plugin)
+        return True
+
+    bookie.act = say_nothing
+    detail = refusal(bookie, BookieAccess(sasl=login))
+    assert f"does not offer SASL DIGEST-MD5: its plug-in {plugin!r} answered AUTH without a challenge" in detail
+
+
+def test_a_challenge_that_comes_late_is_no_refusal(login: SaslLogin) -> None:
+    """A bookie in a pause of its garbage collection is slow. The next connection may find it quicker."""
+    bookie = GuardedBookie(password=PASSWORD)
+    guard = bookie.act
+    late: list[pb.Request] = []
+
+    def be_slow_at_first(connection: Connection, request: pb.Request) -> bool:
+        if connection.number == bookie.connections[0].number:
+            if request.header.operation == AUTH:
+                late.append(request)
+                return True
+            return guard(connection, late.pop()) and guard(connection, request)
+        return guard(connection, request)
+
+    bookie.act = be_slow_at_first
+    assert greet(bookie, BookieAccess(sasl=login)) == (Greeting.ANSWERED, "")
+    assert len(bookie.connections) == 2
+
+
+def test_failures_before_a_success_do_not_count(pki: Pki, login: SaslLogin) -> None:
+    """A bookie that is restarted now and then is not refused for good after a day."""
+    bookie = GuardedBookie(password=PASSWORD)
+    guard = bookie.act
+    lost = [True]
+
+    def lose_answers(connection: Connection, request: pb.Request) -> bool:
+        if lost[0] and request.header.operation == AUTH and request.authRequest.payload:
+            connection.reset()
+            return True
+        return guard(connection, request)
+
+    async def dial_by_turns() -> None:
+        dialler = Dialler(("127.0.0.1", bookie.port), replace(QUICK, access=BookieAccess(sasl=login)))
+        for _ in range(QUICK.connect_attempts_max):
+            lost[0] = True
+            with pytest.raises(BookieUnreachable):
+                await dialler.open(Unused())
+            lost[0] = False
+            (await dialler.open(Unused())).abort()
+
+    bookie.act = lose_answers
+    with bookie:
+        asyncio.run(dial_by_turns())
+
+
 @pytest.mark.parametrize("in_tls", [False, True])
 def test_a_bookie_that_says_nothing_at_all_is_silent_and_not_refusing(pki: Pki, login: SaslLogin, in_tls: bool) -> None:
     """A paused process accepts connections and answers nothing: that is a finding, and no fault of ours."""
@@ -219,6 +292,28 @@ def test_our_own_files_are_read_when_the_bookie_is_dialled(pki: Pki, tmp_path: P
     bookie = GuardedBookie(tls=pki.issue("b"))
     assert "none.pem cannot be read" in refusal(bookie, BookieAccess(tls(pki, ca=str(tmp_path / "none.pem"))))
     assert not bookie.connections
+
+
+def test_a_command_for_a_secret_does_not_hold_up_other_conversations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends when another task of the loop has done its part, so it must not stop the loop."""
+    monkeypatch.setattr(secret_reading, "COMMAND_TIMEOUT_S", 5.0)
+    there = tmp_path / "there"
+    wait = f"import pathlib, time\nwhile not pathlib.Path({str(there)!r}).exists(): time.sleep(0.01)"
+    program = f"{wait}\nprint({PASSWORD!r})"
+    command = shlex.join([sys.executable, "-X", "utf8", "-c", program])
+    login = SaslLogin(USER, SecretSource("the password", "AUDITOR_X", command=command))
+    bookie = GuardedBookie(password=PASSWORD)
+
+    async def answer_the_command() -> None:
+        there.touch()
+
+    async def dial() -> None:
+        dialler = Dialler(("127.0.0.1", bookie.port), replace(QUICK, access=BookieAccess(sasl=login)))
+        link, _ = await asyncio.gather(dialler.open(Unused()), answer_the_command())
+        link.abort()
+
+    with bookie:
+        asyncio.run(dial())
 
 
 def test_the_challenge_is_waited_for_a_few_seconds_at_most() -> None:

@@ -50,6 +50,7 @@ def test_a_clients_tls_is_ours() -> None:
     """The name check is as there, if it is set there; else ours stays on."""
     assert of(CLIENT) == {**TLS, "bookie_tls_hostname_verification": "false"}
     assert "bookie_tls_hostname_verification" not in of(CLIENT.replace("tlsHostnameVerificationEnabled", "x"))
+    assert of("bookkeeper.metadata.client.drivers=D\n" + CLIENT) == of(CLIENT)
 
 
 def test_a_brokers_tls_is_ours() -> None:
@@ -58,16 +59,65 @@ def test_a_brokers_tls_is_ours() -> None:
     assert of("\n".join(f"bookkeeper_{line}" for line in CLIENT.splitlines()[1:-1])) == TLS
 
 
-def test_a_broker_without_client_certificate_speaks_no_tls_to_bookies() -> None:
-    """It applies its settings of TLS only with bookkeeperTLSClientAuthentication=true."""
-    assert of(BROKER.replace("Authentication=true", "Authentication=false")) == {}
+def test_a_broker_has_the_defaults_of_pulsar() -> None:
+    """With client authentication alone it speaks TLS: the provider and PEM are its defaults, also where a line is empty."""
+    lines = [line for line in BROKER.splitlines() if "ProviderFactory" not in line and "FileType" not in line]
+    assert of("\n".join(lines)) == TLS
+    assert of("\n".join([*lines, "bookkeeperTLSProviderFactoryClass=", "bookkeeperTLSKeyFileType="])) == TLS
+    assert of("bookkeeperTLSClientAuthentication=TRUE") == {"bookie_tls": "on"}
+
+
+def test_what_a_broker_serves_with_is_not_what_it_asks_bookies_with() -> None:
+    """broker.conf has tlsTrustStore and others for Pulsar's own clients."""
+    served = "tlsTrustStore=/pulsar.jks\ntlsKeyStoreType=JKS\ntlsHostnameVerificationEnabled=false\ntlsKeyStore=/p.jks\n"
+    assert of(BROKER + served) == TLS
+    assert of("bookkeeperTLSClientAuthentication=false\n" + served) == {}
+
+
+def test_a_brokers_file_as_it_is_shipped_is_in_clear() -> None:
+    """It names no file for bookies, so nobody can believe in TLS."""
+    shipped = f"bookkeeperTLSProviderFactoryClass={PROVIDER}\nbookkeeperTLSClientAuthentication=false\n"
+    assert of(shipped + "bookkeeperTLSKeyFileType=PEM\nbookkeeperTLSTrustCertsFilePath=\n") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (BROKER.replace("Authentication=true", "Authentication=false"), "bookkeeperTLSClientAuthentication=true"),
+        (BROKER.replace("bookkeeperTLSClientAuthentication=true\n", ""), "bookkeeperTLSClientAuthentication=true"),
+        (CLIENT.replace(PROVIDER, ""), "tlsProviderFactoryClass"),
+        ("tlsClientAuthentication=true", "tlsProviderFactoryClass"),
+        ("clientTrustStore=/t.jks", "tlsProviderFactoryClass"),
+        ("bookkeeper_tlsTrustStore=/t.pem", "bookkeeper_tlsProviderFactoryClass"),
+    ],
+)
+def test_a_file_that_names_what_tls_needs_and_yields_no_tls_is_refused(text: str, why: str) -> None:
+    """Its author believes in TLS; an audit in clear would be a surprise. Whoever decides on TLS elsewhere is not asked."""
+    with pytest.raises(ConfigError, match=rf"client\.conf: .* in clear.*{why}.*--bookie-tls off"):
+        of(text)
+    assert settings_of_client(parse_properties(text), "client.conf", is_tls_decided=True) == {}
+
+
+def test_a_switch_beside_the_file_decides_on_tls(tmp_path: Path) -> None:
+    """A flag, a variable or the TOML file can say that the audit is in clear."""
+    path, toml = tmp_path / "client.conf", tmp_path / "a.toml"
+    path.write_text(CLIENT.replace(PROVIDER, ""))
+    toml.write_text(f'bookkeeper_client_conf = "{path}"\nbookie_tls = false\n')
+    named = {"AUDITOR_BOOKKEEPER_CLIENT_CONF": str(path)}
+    with pytest.raises(ConfigError, match="in clear"):
+        read_layers({}, named)
+    for layers in (
+        read_layers({"bookie_tls": "off"}, named),
+        read_layers({}, {**named, "AUDITOR_BOOKIE_TLS": "off"}),
+        read_layers({"config": str(toml)}, {}),
+    ):
+        assert not parse(layers).bookie_tls
 
 
 def test_a_client_without_certificate_sends_none() -> None:
-    """And without a provider there is no TLS at all, whatever files are named."""
+    """Its files stay unread."""
     plain = of(CLIENT.replace("Authentication=true", "Authentication=false"))
     assert set(plain) == {"bookie_tls", "bookie_tls_ca", "bookie_tls_hostname_verification"}
-    assert of(CLIENT.replace(PROVIDER, "")) == {}
 
 
 def test_key_stores_of_java_are_passed_on_to_be_refused_with_what_converts_them() -> None:
@@ -107,3 +157,51 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     """Before anything is contacted."""
     with pytest.raises(ConfigError, match=r"bookkeeper_client_conf .*none cannot be read"):
         read_layers({"bookkeeper_client_conf": str(tmp_path / "none")}, {})
+
+
+OURS = {"bookie_tls_certificate", "bookie_tls_key", "bookie_tls_key_password_file", "bookie_tls_key_password_command"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "left"),
+    [
+        ({"bookie_tls_certificate": "mine.pem"}, {}, {"bookie_tls_certificate": "mine.pem"}),
+        (
+            {"bookie_tls_certificate": "mine.pem", "bookie_tls_key": "mine.key"},
+            {},
+            {"bookie_tls_certificate": "mine.pem", "bookie_tls_key": "mine.key"},
+        ),
+        (
+            {"bookie_tls_key_password_command": "vault read"},
+            {},
+            {
+                "bookie_tls_certificate": "/etc/bk/cert.pem",
+                "bookie_tls_key": "/etc/bk/key.pem",
+                "bookie_tls_key_password_command": "vault read",
+            },
+        ),
+        (
+            {},
+            {"AUDITOR_BOOKIE_TLS_KEY_PASSWORD": "canary"},
+            {"bookie_tls_certificate": "/etc/bk/cert.pem", "bookie_tls_key": "/etc/bk/key.pem"},
+        ),
+        ({"bookie_tls": "off"}, {}, {}),
+        ({}, {"AUDITOR_BOOKIE_TLS": "off"}, {}),
+    ],
+)
+def test_what_belongs_together_gives_way_together(
+    tmp_path: Path, flags: dict[str, str], environment: dict[str, str], left: dict[str, str]
+) -> None:
+    """A certificate of ours with a key of theirs is no pair, a password from two places none, and `off` needs no files."""
+    path = tmp_path / "client.conf"
+    path.write_text(CLIENT)
+    layers = read_layers({**flags, "bookkeeper_client_conf": str(path)}, environment)
+    settings = parse(layers)
+    assert {key: getattr(settings, key) for key in OURS if getattr(settings, key)} == left
+    assert settings.bookie_tls == ("off" not in {**flags, **environment}.values())
+    assert {key for key in OURS if origins(layers)[key].layer != "default"} == left.keys()
+
+
+def test_a_brokers_keys_behind_the_prefix_win() -> None:
+    """Pulsar applies them last."""
+    assert of(BROKER + "bookkeeper_tlsTrustStore=/other.pem\n")["bookie_tls_ca"] == "/other.pem"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ WHAT, VARIABLE = "the password of X", "AUDITOR_X"
 @pytest.fixture(autouse=True)
 def nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secret_reading, "_printed", {})
+    monkeypatch.setattr(secret_reading, "_failed", {})
 
 
 def in_file(tmp_path: Path, content: bytes) -> SecretSource:
@@ -81,6 +83,44 @@ def test_a_command_runs_once_until_its_secret_is_old(tmp_path: Path, monkeypatch
     now += secret_reading.COMMAND_KEPT_S
     read_secret(source)
     assert count.read_text() == "xx"
+
+
+def test_a_command_that_failed_is_not_run_again_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand bookies must not ask a vault that is down a thousand times, each for as long as a command may take."""
+    count = tmp_path / "count"
+    source = printed_by(f"open({str(count)!r}, 'a').write('x'); raise SystemExit(3)")
+    now = 1_000.0
+    monkeypatch.setattr(secret_reading.time, "monotonic", lambda: now)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=f"{WHAT} exited with 3"):
+            read_secret(source)
+    assert count.read_text() == "x"
+    now += secret_reading.FAILURE_KEPT_S
+    with pytest.raises(ConfigError):
+        read_secret(source)
+    assert count.read_text() == "xx"
+
+
+def test_many_threads_run_a_command_once(tmp_path: Path) -> None:
+    """The others wait for it."""
+    count = tmp_path / "count"
+    source = printed_by(f"import time; open({str(count)!r}, 'a').write('x'); time.sleep(0.2); print('s')")
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(read_secret, [source] * 8)) == ["s"] * 8
+    assert count.read_text() == "x"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_command_that_prints_without_end_is_ended(stream: str) -> None:
+    """What it prints is read up to the longest secret, and no byte more is kept."""
+    program = f"import sys\nwhile True: sys.{stream}.write('canary' * 1000)"
+    if stream == "stderr":  # It is thrown away; the command ends by itself.
+        program = "import sys\nfor _ in range(1000): sys.stderr.write('canary' * 1000)\nprint('s')"
+        assert read_secret(printed_by(program)) == "s"
+        return
+    with pytest.raises(ConfigError, match="printed more than"):
+        read_secret(printed_by(program))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 from support.pki import PASSWORD, Pki
 
 from auditor.config.access import SecretSource, TlsFiles
-from auditor.credentials.tls_context import client_context
+from auditor.credentials import tls_context
+from auditor.credentials.tls_context import CONTEXTS_KEPT_MAX, client_context, shared_context
 from auditor.errors import ConfigError
 
 
@@ -30,6 +32,32 @@ def test_the_chain_is_always_checked_and_the_name_unless_switched_off(pki: Pki) 
         assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, is_verified)
         assert context.minimum_version == ssl.TLSVersion.TLSv1_2
         assert not context.verify_flags & ssl.VERIFY_X509_STRICT
+
+
+def test_conversations_share_a_context_until_a_file_changes(pki: Pki, tmp_path: Path) -> None:
+    """Hundreds of bookies do not cost hundreds of readings of the same CAs; a renewed certificate is noticed."""
+    ca = tmp_path / "ca.pem"
+    ca.write_bytes(pki.ca().read_bytes())
+    files = TlsFiles("bookie", ca=str(ca))
+    first = shared_context(files)
+    assert shared_context(TlsFiles("bookie", ca=str(ca))) is first
+    assert shared_context(TlsFiles("bookie", ca=str(ca), is_hostname_verified=False)) is not first
+    os.utime(ca, ns=(1, 1))
+    assert shared_context(files) is not first
+    ca.unlink()
+    with pytest.raises(ConfigError, match="cannot be read"):
+        shared_context(files)
+
+
+def test_few_contexts_are_kept(pki: Pki, tmp_path: Path) -> None:
+    """A process whose files are renewed for months does not keep them all."""
+    ca = tmp_path / "ca.pem"
+    ca.write_bytes(pki.ca().read_bytes())
+    files = TlsFiles("bookie", ca=str(ca))
+    for at in range(CONTEXTS_KEPT_MAX + 2):
+        os.utime(ca, ns=(at, at))
+        shared_context(files)
+    assert len(tls_context._contexts) <= CONTEXTS_KEPT_MAX
 
 
 def test_only_the_cas_of_the_file_are_trusted(pki: Pki) -> None:

@@ -16,6 +16,7 @@ from auditor.wire.frames import encode_get_info, encode_get_list, encode_read
 
 FRAME_BYTES_MAX = 4096
 LIST, READ, INFO = 11, 1, 8
+AUTH, START_TLS, EIO = 5, 9, 501
 
 
 def asked() -> BookieConnection:
@@ -46,6 +47,45 @@ def test_answers_in_any_order_find_their_questions() -> None:
     connection = asked()
     assert EVENTS == connection.receive(STREAM)
     assert 0 == connection.awaited_count
+
+
+def start_tls_answer(txn_id: int, status: int = 0) -> bytes:
+    message = answer(START_TLS, txn_id, status)
+    message.startTLSResponse.SetInParent()
+    return frame(message)
+
+
+def test_a_second_answer_to_start_tls_is_ignored_once_and_only_inside_tls() -> None:
+    """It is an EIO. In clear, or without a question, it is a breach, also for the transaction 0."""
+    for before_tls in ([], [start_tls_answer(1)]):
+        connection = BookieConnection(FRAME_BYTES_MAX)
+        if before_tls:
+            connection.ask_start_tls()
+            connection.receive(before_tls[0])
+        for txn_id in (0, 1):
+            with pytest.raises(PeerProtocolError):
+                BookieConnection(FRAME_BYTES_MAX).receive(start_tls_answer(txn_id, EIO))
+        with pytest.raises(PeerProtocolError):
+            connection.receive(start_tls_answer(int(bool(before_tls)), EIO))
+    inside = BookieConnection(FRAME_BYTES_MAX)
+    inside.ask_start_tls()
+    inside.receive(start_tls_answer(1))
+    inside.ignore_second_start_tls()
+    assert inside.receive(start_tls_answer(1, EIO)) == []
+    for txn_id in (0, 1):
+        with pytest.raises(PeerProtocolError):
+            inside.receive(start_tls_answer(txn_id, EIO))
+
+
+def test_an_answer_to_auth_has_the_name_of_the_plugin() -> None:
+    """Beside its bytes: an empty answer may be AuthDisabledPlugin's or a refusal to prove anything."""
+    connection = BookieConnection(FRAME_BYTES_MAX)
+    connection.ask_auth(b"")
+    message = answer(AUTH, 1)
+    message.authResponse.authPluginName, message.authResponse.payload = "AuthDisabledPlugin", b""
+    [said] = connection.receive(frame(message))
+    assert isinstance(said, Answered)
+    assert (said.payload, said.extra) == (b"", b"AuthDisabledPlugin")
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -118,7 +118,7 @@ def test_without_a_realm_none_is_sent() -> None:
         (b"\x60\x82\x01", "not UTF-8"),
         (b"realm", "not of DIGEST-MD5"),
         (b'realm="r"', "without a nonce"),
-        (b'nonce="n",qop="auth-int,auth-conf"', "qop=auth-int"),
+        (b'nonce="n",qop="auth-int,auth-conf"', "qop='auth-int"),
         (b'nonce="' + b"n" * CHALLENGE_BYTES_MAX + b'"', "bytes"),
     ],
 )
@@ -126,6 +126,19 @@ def test_what_is_no_challenge_of_ours_is_refused(challenge: bytes, why: str) -> 
     """Each with its reason."""
     with pytest.raises(PeerProtocolError, match=why):
         answer_challenge(challenge, CHRIS, "c")
+
+
+def test_a_server_cannot_write_to_the_terminal_by_its_challenge() -> None:
+    """What it offers is quoted in the message, with every control character escaped."""
+    with pytest.raises(PeerProtocolError) as raised:
+        answer_challenge(b'nonce="n",qop="\x1b[2Jall is well\nok"', CHRIS, "c")
+    assert str(raised.value).isprintable()
+    assert str(raised.value).isascii()
+
+
+def test_spaces_in_a_list_of_qualities_do_not_matter() -> None:
+    """RFC 2831 allows them around each element (7.1)."""
+    assert b"qop=auth," in answer_challenge(b'nonce="abc",qop="auth-int , auth"', CHRIS, "n").response + b","
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,10 @@ def response(operation: int, status: int = 0, txn_id: int = 7) -> pb.Response:
         ("0a060803100b1801 10 9203 e206 06 08 9203 10 e707", Response(11, 1, 402, 999, None, b"")),
         ("0a060803100b1801 10 f603", Response(11, 1, 502, None, None, b"")),
         ("0a06080310091801 1000 d206 00", Response(9, 1, 0, None, None, b"")),
-        ("0a06080310051801 1000 b206 16 0a12 4175746844697361626c6564506c7567696e 1200", Response(5, 1, 0, None, None, b"")),
+        (
+            "0a06080310051801 1000 b206 16 0a12 4175746844697361626c6564506c7567696e 1200",
+            Response(5, 1, 0, None, None, b"", b"AuthDisabledPlugin"),
+        ),
         ("0a0f080310081801ffffffffffffffff01 10f603", None),
     ],
 )

@@ -1,0 +1,71 @@
+"""Which secrets a command needs before it does anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from auditor.cli import cli
+from auditor.commands.calling import check_needed_credentials, warn_of_open_secrets
+from auditor.commands.demo import in_clear
+from auditor.config import Layers, Settings, parse
+from auditor.config.access import BookieAccess, ZooKeeperAccess
+from auditor.errors import ConfigError
+
+LOCAL = ("report", "diff", "explain", "margin", "replay", "config", "demo")
+
+
+def with_missing_secret(peer: str) -> Settings:
+    login = {f"{peer}_sasl": "digest-md5", f"{peer}_sasl_username": "u", f"{peer}_sasl_password_file": "/no/such/file"}
+    return parse(Layers(flags=login))
+
+
+@pytest.mark.parametrize("peer", ["bookie", "zookeeper"])
+@pytest.mark.parametrize("command", LOCAL)
+def test_a_command_that_contacts_nothing_needs_no_secret(command: str, peer: str) -> None:
+    """The report of last night can be read where no secret is."""
+    check_needed_credentials(command, with_missing_secret(peer))
+
+
+def test_each_command_needs_the_secrets_of_whom_it_contacts() -> None:
+    """A lister and `topology` ask ZooKeeper, and no bookie for entries."""
+    for command in ("run", "ledger", "topic", "topology", "lister"):
+        with pytest.raises(ConfigError, match="cannot be read"):
+            check_needed_credentials(command, with_missing_secret("zookeeper"))
+    for command in ("run", "ledger", "topic"):
+        with pytest.raises(ConfigError, match="cannot be read"):
+            check_needed_credentials(command, with_missing_secret("bookie"))
+    for command in ("topology", "lister"):
+        check_needed_credentials(command, with_missing_secret("bookie"))
+
+
+def test_every_command_of_the_command_line_is_one_of_these() -> None:
+    """A new command has to say whom it contacts; `doctor` says of each secret what is wrong with it."""
+    assert set(cli.commands) == {*LOCAL, "run", "ledger", "topic", "topology", "lister", "doctor"}
+
+
+def test_the_demo_speaks_with_its_own_cluster_in_clear() -> None:
+    """Whatever the environment has for the real one."""
+    flags = {"bookie_tls": "on", "bookie_tls_ca": "ca", "zookeeper_tls": "on", "zookeeper_digest_file": "d"}
+    given = parse(Layers(flags=flags, environment={"AUDITOR_ZOOKEEPER_DIGEST": "u:p"}))
+    plain = in_clear(given)
+    assert plain.bookie_limits().access == BookieAccess()
+    assert plain.zookeeper_limits(1).access == ZooKeeperAccess()
+
+
+def test_a_secret_that_all_may_read_is_a_warning_of_a_command_that_needs_it(tmp_path: Path) -> None:
+    """It names the file, and never what is in it."""
+    secret = tmp_path / "pw"
+    secret.write_text("canary")
+    secret.chmod(0o644)
+    login = {"bookie_sasl": "digest-md5", "bookie_sasl_username": "u", "bookie_sasl_password_file": str(secret)}
+    settings = parse(Layers(flags=login))
+    with capture_logs() as logged:
+        warn_of_open_secrets("run", settings, structlog.get_logger())
+        warn_of_open_secrets("report", settings, structlog.get_logger())
+    [one] = logged
+    assert (one["event"], one["log_level"], one["file"]) == ("secret_open_to_all", "warning", str(secret))
+    assert "canary" not in str(one)
