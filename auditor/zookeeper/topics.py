@@ -54,6 +54,10 @@ class TopicStore:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the session."""
         self._session.close()
 
     @property
@@ -170,8 +174,12 @@ def find_topics(
 
 
 def prefixes_of(uri: ServiceUri, root: str) -> tuple[str, ...]:
-    """Return where Pulsar's znodes may be: its chroot, beside ROOT (inside a chroot), the top."""
-    return tuple(dict.fromkeys((uri.chroot, root.rpartition("/")[0], "")))
+    """Return where the Pulsar of these ledgers may keep its znodes: the chroot of its URI, beside ROOT.
+
+    Never above: topics at the top would be another Pulsar's if ROOT is not directly below it, and
+    all that they reference would seem to be missing.
+    """
+    return tuple(dict.fromkeys((*filter(None, (uri.chroot,)), root.rpartition("/")[0])))
 
 
 def _record(
