@@ -1,7 +1,8 @@
 """Looking at what Pulsar's topics reference: before the ledgers are listed, and again at the end of the run.
 
-A broker creates a ledger before it references it, and removes the reference before it deletes the ledger. So at each look the
-references are read first and the ledgers after them, each after a sync. What was seen is written to evidence/references and
+A broker creates a ledger before it references it, and removes the reference before it deletes the ledger, except when it
+deletes a topic: then the ledgers go first. So at each look the references are read first and the ledgers after them, each after
+a sync, and the looks are LOOKS_APART_MIN_MS apart at least. What was seen is written to evidence/references and
 evidence/referenced_ledgers; `summary.reference_findings` concludes from it.
 """
 
@@ -24,6 +25,7 @@ from auditor.first_checker.orphans import can_decide, topic_named_by
 from auditor.model.evidence import Terms
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord
+from auditor.model.reference_facts import LOOKS_APART_MIN_MS
 from auditor.model.topic import TopicName
 from auditor.spark.stages import Stages
 from auditor.stop import StopRequest
@@ -91,7 +93,7 @@ class ReferenceLooks:
     def look_again(self, delay_ms: int, wait: Callable[[float], None]) -> StageResult | None:
         """Read the suspects and their topics again, `delay_ms` after the first look at the earliest.
 
-        Suspects are ledgers that are missing or cut short, and those that no topic references. Returns a problem where that
+        Suspects are ledgers not found or cut short, and those that no topic references. Returns a problem where that
         failed: what was not read twice is unknown.
         """
         if not were_references_read(self.run):
@@ -100,7 +102,7 @@ class ReferenceLooks:
         if not len(suspects) and not orphans:
             return None
         first = [*records_at(self.run, FIRST, suspects).values(), *orphans]
-        wait(max(0, max(record.read_at_ms for record in first) + delay_ms - now_ms()) / 1000)
+        wait(max(0, max(record.read_at_ms for record in first) + max(delay_ms, LOOKS_APART_MIN_MS) - now_ms()) / 1000)
         named = {topic_named_by(one.metadata) for one in orphans if one.metadata is not None}
         topics = {*topics_naming(self.run, suspects), *filter(None, named)}
         try:

@@ -28,6 +28,7 @@ from auditor.summary.reference_tables import (
     AT_FIRST,
     FIRST,
     WHERE,
+    counted_ids,
     known_topics,
     looks_at,
     records_at,
@@ -37,6 +38,7 @@ from auditor.summary.reference_tables import (
     unreferenced_ledgers,
     were_references_read,
 )
+from auditor.summary.reference_words import withheld_sentences
 from auditor.witness.finding_lines import ClusterLook, cluster_testimony, finding_line, reference_testimony
 from auditor.witness.owner import owner_by_use, owner_of
 
@@ -68,6 +70,7 @@ class _Judgement:
     findings: list[Finding] = field(default_factory=list)
     seen: dict[LedgerId, SeenReference] = field(default_factory=dict)
     unknown: list[LedgerId] = field(default_factory=list)
+    outdated: list[LedgerId] = field(default_factory=list)
 
 
 def reference_findings(run: Place, about: About) -> ReferenceFindings:
@@ -84,8 +87,8 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
     unreadable = _unreadable(run)
     return ReferenceFindings(
         findings=tuple(lines),
-        withheld=tuple(_withheld(judged.unknown, unreadable, kept.undecided)),
-        counts=_counts(run, agreed.findings, judged.unknown, unreadable, kept),
+        withheld=tuple(withheld_sentences(judged.unknown, judged.outdated, unreadable, kept.undecided)),
+        counts=_counts(run, agreed.findings, judged, unreadable, kept),
         is_complete=not judged.unknown and not unreadable,
         orphaned=kept.ledger_ids,
         differ=(*agreed.differ, *cluster.differ),
@@ -103,8 +106,10 @@ def _judge_references(run: Place) -> _Judgement:
         for ledger_id in pairs.keys() & wanted:
             naming.setdefault(ledger_id, []).append(pairs[ledger_id])
     judgement = _Judgement()
+    counted = counted_ids(run, ids)
     for ledger_id in ids.tolist():
-        seen = SeenReference(ledger_id, first[ledger_id], again.get(ledger_id), tuple(naming.get(ledger_id, ())))
+        uses = tuple(naming.get(ledger_id, ()))
+        seen = SeenReference(ledger_id, first[ledger_id], again.get(ledger_id), uses, ledger_id in counted)
         _add(judgement, seen, judge_reference(seen))
     return judgement
 
@@ -113,6 +118,7 @@ def _add(judgement: _Judgement, seen: SeenReference, judged: Judged) -> None:
     judgement.seen[seen.ledger_id] = seen
     judgement.findings += [judged.finding] if judged.finding else []
     judgement.unknown += [seen.ledger_id] if judged.is_unknown else []
+    judgement.outdated += [seen.ledger_id] if judged.is_outdated else []
 
 
 def _by_topic(looks: Iterable[TopicLook]) -> dict[TopicName, dict[int, TopicRecord]]:
@@ -168,7 +174,7 @@ def _unreadable(run: Place) -> list[str | None]:
 
 
 def _counts(
-    run: Place, findings: Sequence[Finding], unknown: Sequence[LedgerId], unreadable: Sequence[str | None], orphans: Orphans
+    run: Place, findings: Sequence[Finding], judged: _Judgement, unreadable: Sequence[str | None], orphans: Orphans
 ) -> Json:
     rows = run.read_table(WHERE, REFERENCES, AT_FIRST, ["row", "status", "position"])
     found = (pc.field("row") == RowOf.TOPIC.value) & (pc.field("status") == TopicStatus.FOUND.value)
@@ -182,33 +188,7 @@ def _counts(
         "truncated": sum(one.kind is Kind.LEDGER_TRUNCATED for one in findings),
         "orphaned": len(orphans.ledger_ids),
         "unreadable": len(unreadable),
-        "unknown": len(unknown),
+        "unknown": len(judged.unknown),
+        "outdated": len(judged.outdated),
         "orphaned_unknown": orphans.undecided,
     }
-
-
-_NAMED_MAX = 5
-"""Topics or ledgers named in a sentence."""
-
-
-def _withheld(unknown: Sequence[LedgerId], unreadable: Sequence[str | None], undecided: int) -> Iterable[str]:
-    topics = sorted(one for one in unreadable if one is not None)
-    if topics:
-        some = ", ".join(topics[:_NAMED_MAX])
-        yield (
-            f"reference_unreadable: of {len(topics)} topics something could not be read or decoded (such as {some}): what they "
-            "reference is not known in full, and nothing is said of orphans in their namespaces"
-        )
-    if None in unreadable:
-        yield "reference_unreadable: not all of Pulsar's topics could be listed: nothing is said of orphans"
-    if unknown:
-        some = ", ".join(map(str, unknown[:_NAMED_MAX]))
-        yield (
-            f"{len(unknown)} ledgers that topics reference (such as {some}) were missing or cut short at the first look, and "
-            "the second look did not show whether they are lost"
-        )
-    if undecided:
-        yield (
-            f"{undecided} ledgers of Pulsar without a known reference are not called orphans: something that is not decoded, "
-            "could not be read, or belongs to another Pulsar may reference them"
-        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS, LISTING, READ_COUNTS
 from auditor.model.evidence import Terms
+from auditor.model.reference_facts import LOOKS_APART_MIN_MS
 from auditor.model.topic import TopicName
 from auditor.run.reference_looks import PulsarTopics, ReferenceLooks
 from auditor.sandbox.cluster import SandboxCluster
@@ -78,6 +80,7 @@ class Scene:
 
         def wait(seconds: float) -> None:
             self.waits_s.append(seconds)
+            time.sleep(LOOKS_APART_MIN_MS / 1000)
             meanwhile()
 
         self.problems = self.looks.look_again(DELAY_MS, wait)
