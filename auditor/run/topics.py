@@ -50,7 +50,8 @@ def audit_topics(asker: Asker, topics: TopicStore, named: Iterable[TopicName], t
     """Return what can be read of each topic.
 
     A broker that trims removes a reference before it deletes the ledger; one that deletes the topic
-    does not. A ledger counts as missing or truncated if it is so at two looks, and the topic references it at both. Raises StoreUnavailable.
+    does not. A ledger counts as missing or truncated if it is so at two looks, and the topic
+    references it at both. Raises StoreUnavailable.
     """
     topics.sync()
     records = find_topics(topics, named, asker)

@@ -173,6 +173,12 @@ def _unreadable(run: Place) -> list[str | None]:
     return topics
 
 
+def _not_listed(run: Place) -> int:
+    """Return of how many places not all topics could be listed."""
+    problems = run.read_table(WHERE, REFERENCES, pc.field("row") == RowOf.PROBLEM.value, ["topic"])["topic"]
+    return int(problems.null_count)
+
+
 def _counts(
     run: Place, findings: Sequence[Finding], judged: _Judgement, unreadable: Sequence[str | None], orphans: Orphans
 ) -> Json:
@@ -187,7 +193,8 @@ def _counts(
         "missing": sum(one.kind is Kind.REFERENCED_LEDGER_MISSING for one in findings),
         "truncated": sum(one.kind is Kind.LEDGER_TRUNCATED for one in findings),
         "orphaned": len(orphans.ledger_ids),
-        "unreadable": len(unreadable),
+        "unreadable": sum(topic is not None for topic in unreadable),
+        "not_listed": _not_listed(run),
         "unknown": len(judged.unknown),
         "outdated": len(judged.outdated),
         "orphaned_unknown": orphans.undecided,

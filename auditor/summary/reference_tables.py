@@ -138,11 +138,10 @@ def looks_at(run: Place, topics: Iterable[TopicName]) -> list[TopicLook]:
 
 
 def known_topics(run: Place) -> KnownTopics:
-    """Return which namespaces were read at the first look, and of which something was not."""
-    columns = ["namespace", "topic", "row"]
-    rows = run.read_table(WHERE, REFERENCES, AT_FIRST & pc.field("row").isin([RowOf.TOPIC.value, RowOf.PROBLEM.value]), columns)
-    problems = rows.filter(pc.field("row") == RowOf.PROBLEM.value)["namespace"]
-    known = rows.filter(pc.field("row") == RowOf.TOPIC.value)["namespace"]
+    """Return which namespaces were read at the first look, and of which something was not at either look."""
+    columns = ["namespace"]
+    problems = run.read_table(WHERE, REFERENCES, pc.field("row") == RowOf.PROBLEM.value, columns)["namespace"]
+    known = run.read_table(WHERE, REFERENCES, AT_FIRST & (pc.field("row") == RowOf.TOPIC.value), columns)["namespace"]
     return KnownTopics(_namespaces(known), _namespaces(problems.drop_null()), problems.null_count > 0)
 
 

@@ -339,6 +339,13 @@ NOT_ORPHANS: dict[str, tuple[dict[str, Any], int]] = {
         {"first": (TOPIC, TopicRecord(parse_topic("public/default/u"), 5, TopicStatus.UNREADABLE, problems=("shut",)))},
         1,
     ),
+    "another topic of its namespace cannot be read again": (
+        {
+            "first": (TOPIC, topic(topic=parse_topic("public/default/u"))),
+            "again": (TOPIC, topic(topic=parse_topic("public/default/u"), problems=("shut",))),
+        },
+        1,
+    ),
     "topics could not all be listed": ({"problems": (listing_problem_row(1, 5, "shut"),)}, 1),
     "its namespace has no topic": ({"first": (topic(topic=parse_topic("public/other/t")),)}, 1),
 }
@@ -378,7 +385,8 @@ def test_what_could_not_be_read_is_counted_and_makes_the_run_incomplete(scene: S
     scene.problems, scene.read = (listing_problem_row(1, 5, "shut"),), ()
     told, found = scene.found()
     assert ([], False) == (found, told.is_complete)
-    assert told.counts is not None and 2 == told.counts["unreadable"]
+    assert told.counts is not None and (1, 1) == (told.counts["unreadable"], told.counts["not_listed"])
+    assert any("of 1 topic something" in sentence for sentence in told.withheld)
     assert 2 == sum("reference_unreadable" in sentence for sentence in told.withheld)
 
 
@@ -405,6 +413,18 @@ def test_subscriptions_before_a_loss_are_blocked(scene: Scene) -> None:
     assert (1, 1, 1) == tuple(
         hits.summary["topics_worst"][name] for name in ("with_loss", "subscriptions_blocked", "namespaces")
     )
+
+
+def test_no_topic_that_is_hit_is_a_number(scene: Scene) -> None:
+    """All were listed."""
+    scene.first, scene.read = (), ()
+    assert 0 == hits_of(scene).summary["topics_hit"]
+
+
+def test_how_many_unlisted_topics_are_hit_is_not_known(scene: Scene) -> None:
+    """Null, not 0."""
+    scene.first, scene.read, scene.problems = (), (), (listing_problem_row(1, 5, "shut"),)
+    assert {"topics_hit": None, "topics_worst": None} == hits_of(scene).summary
 
 
 def finding(ledger_id: int, kind: str, entries: list[list[int]]) -> dict[str, Any]:
