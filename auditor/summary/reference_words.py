@@ -21,7 +21,7 @@ def withheld_sentences(
             f"{_some(topics)}): what they reference is not known in full, and nothing is said of orphans in their namespaces"
         )
     if None in unreadable:
-        yield "reference_unreadable: not all of Pulsar's topics could be listed: nothing is said of orphans"
+        yield "reference_unreadable: not all of Pulsar's topics could be listed: nothing is said of orphans where they may be"
     if unknown:
         yield (
             f"{_count(unknown, 'ledger')} that topics reference (such as {_some(unknown)}) could not be read at some look, or "

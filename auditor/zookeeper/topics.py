@@ -87,6 +87,22 @@ class TopicStore:
         """Yield the topics below these znodes, sorted within each. Raises StoreUnavailable."""
         yield from filter(None, map(topic_paths.topic_at, self._children(namespaces)))
 
+    def list_namespace(self, namespace: str) -> tuple[list[TopicName], list[str]]:
+        """Return the topics below this znode, and the znodes whose names Pulsar does not write.
+
+        Such a znode cannot be read as the topic that its name decodes to. Raises StoreUnavailable.
+        """
+        paths = list(self._children([namespace]))
+        odd = [path for path in paths if not topic_paths.is_canonical(path)]
+        return [*filter(None, map(topic_paths.topic_at, (path for path in paths if topic_paths.is_canonical(path))))], odd
+
+    def is_there(self) -> bool:
+        """Return whether there are topics still. Costs one list. Raises StoreUnavailable."""
+        (children,) = children_of_many(self._session, [self.prefix + topic_paths.MANAGED_LEDGERS])
+        if children.error not in (OK, NO_NODE):
+            raise unavailable_error(children.path, children.error)
+        return children.error == OK
+
     def _children(self, paths: Iterable[str]) -> Iterator[str]:
         """Yield the paths of the children of each path, below `prefix`, sorted within each."""
         for children in children_of_many(self._session, (self.prefix + path for path in paths)):

@@ -65,7 +65,7 @@ class HasCluster(Protocol):
 
 
 class Pauses(StopRequest):
-    """Remembers the seconds it was asked for, waits LOOKS_APART_MIN_MS of them, and lets a test act.
+    """Remembers the seconds it was asked for, waits a little more than LOOKS_APART_MIN_MS of them, and lets a test act.
 
     Hand one in as `stop` to share it.
     """
@@ -78,7 +78,7 @@ class Pauses(StopRequest):
     def wait(self, seconds: float) -> None:
         self.check()
         self.seconds.append(seconds)
-        time.sleep(min(seconds, LOOKS_APART_MIN_MS / 1000))
+        time.sleep(min(seconds, 1.05 * LOOKS_APART_MIN_MS / 1000))
         if self._between is not None:
             self._between(len(self.seconds))
 
