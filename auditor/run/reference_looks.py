@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,7 @@ from auditor.summary.reference_tables import (
     AGAIN,
     FIRST,
     LEDGERS_WHERE,
+    SUSPECTS_MAX,
     WHERE,
     known_topics,
     records_at,
@@ -109,7 +111,7 @@ class ReferenceLooks:
         """
         if not were_references_read(self.run):
             return None
-        suspects, orphans = suspect_ids(self.run), self._orphans()
+        suspects, orphans = suspect_ids(self.run)[:SUSPECTS_MAX], self._orphans()
         if not len(suspects) and not orphans:
             return None
         first = [*records_at(self.run, FIRST, suspects).values(), *orphans]
@@ -136,9 +138,12 @@ class ReferenceLooks:
                 raise StoreUnavailable(_NO_TOPICS)
 
     def _orphans(self) -> list[LedgerRecord]:
-        """The ledgers without a reference that a second look may show to be orphans."""
+        """The first ledgers without a reference that a second look may show to be orphans."""
         known = known_topics(self.run)
-        return [one for one in unreferenced_ledgers(self.run, self.terms) if can_decide(one, known)]
+        if known.is_blind:
+            return []
+        decided = (one for one in unreferenced_ledgers(self.run, self.terms) if can_decide(one, known))
+        return list(islice(decided, SUSPECTS_MAX))
 
     def _list_topics(self, pulsar: PulsarTopics) -> tuple[list[TopicName], list[_Problem]]:
         """List all topics. Return also why some could not be listed, with their namespace if only it is in doubt."""

@@ -27,8 +27,10 @@ from auditor.summary.reference_tables import (
     AGAIN,
     AT_FIRST,
     FIRST,
+    SUSPECTS_MAX,
     WHERE,
     counted_ids,
+    ids_read_again,
     known_topics,
     looks_at,
     records_at,
@@ -38,7 +40,7 @@ from auditor.summary.reference_tables import (
     unreferenced_ledgers,
     were_references_read,
 )
-from auditor.summary.reference_words import withheld_sentences
+from auditor.summary.reference_words import unjudged_sentences, withheld_sentences
 from auditor.witness.finding_lines import ClusterLook, cluster_testimony, finding_line, reference_testimony
 from auditor.witness.owner import owner_by_use, owner_of
 
@@ -71,6 +73,8 @@ class _Judgement:
     seen: dict[LedgerId, SeenReference] = field(default_factory=dict)
     unknown: list[LedgerId] = field(default_factory=list)
     outdated: list[LedgerId] = field(default_factory=list)
+    more: int = 0
+    """Further ledgers in question, which were not judged."""
 
 
 def reference_findings(run: Place, about: About) -> ReferenceFindings:
@@ -87,16 +91,19 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
     unreadable = _unreadable(run)
     return ReferenceFindings(
         findings=tuple(lines),
-        withheld=tuple(withheld_sentences(judged.unknown, judged.outdated, unreadable, kept.undecided)),
+        withheld=(
+            *withheld_sentences(judged.unknown, judged.outdated, unreadable, kept.undecided),
+            *unjudged_sentences(judged.more, SUSPECTS_MAX),
+        ),
         counts=_counts(run, agreed.findings, judged, unreadable, kept),
-        is_complete=not judged.unknown and not unreadable,
+        is_complete=not judged.unknown and not judged.more and not unreadable,
         orphaned=kept.ledger_ids,
         differ=(*agreed.differ, *cluster.differ),
     )
 
 
 def _judge_references(run: Place) -> _Judgement:
-    ids = suspect_ids(run)
+    ids, more = np.split(suspect_ids(run), [SUSPECTS_MAX])
     first, again = records_at(run, FIRST, ids), records_at(run, AGAIN, ids)
     looks = _by_topic(looks_at(run, topics_naming(run, ids)))
     naming: dict[LedgerId, list[UsesOfTopic]] = {}
@@ -105,7 +112,7 @@ def _judge_references(run: Place) -> _Judgement:
         pairs = pair_uses(looks[topic][FIRST], looks[topic].get(AGAIN))
         for ledger_id in pairs.keys() & wanted:
             naming.setdefault(ledger_id, []).append(pairs[ledger_id])
-    judgement = _Judgement()
+    judgement = _Judgement(more=len(more))
     counted = counted_ids(run, ids)
     for ledger_id in ids.tolist():
         uses = tuple(naming.get(ledger_id, ()))
@@ -129,15 +136,20 @@ def _by_topic(looks: Iterable[TopicLook]) -> dict[TopicName, dict[int, TopicReco
 
 
 def _judge_orphans(run: Place, about: About) -> Orphans:
-    known = known_topics(run)
-    candidates = list(unreferenced_ledgers(run, about.terms))
-    decided = [one for one in candidates if can_decide(one, known)]
+    known, read_again = known_topics(run), frozenset(ids_read_again(run).tolist())
+    decided: list[LedgerRecord] = []
+    undecided = 0
+    for one in unreferenced_ledgers(run, about.terms):
+        if one.ledger_id in read_again and can_decide(one, known):
+            decided.append(one)
+        else:
+            undecided += 1
     ids = np.array([one.ledger_id for one in decided], np.int64)
     again = records_at(run, AGAIN, ids)
     named = {one.ledger_id: topic_named_by(one.metadata) for one in decided if one.metadata is not None}
     looks = _by_topic(looks_at(run, filter(None, named.values())))
-    seen = (SeenOrphan(one, again.get(one.ledger_id), _at_second(looks, named.get(one.ledger_id))) for one in candidates)
-    return judge_orphans(seen, known, about.terms.judged_at_ms, about.terms.orphan_age_ms)
+    seen = (SeenOrphan(one, again.get(one.ledger_id), _at_second(looks, named.get(one.ledger_id))) for one in decided)
+    return judge_orphans(seen, known, about.terms.judged_at_ms, about.terms.orphan_age_ms, undecided)
 
 
 def _at_second(looks: Looks, topic: TopicName | None) -> TopicRecord | None:
@@ -195,7 +207,7 @@ def _counts(
         "orphaned": len(orphans.ledger_ids),
         "unreadable": sum(topic is not None for topic in unreadable),
         "not_listed": _not_listed(run),
-        "unknown": len(judged.unknown),
+        "unknown": len(judged.unknown) + judged.more,
         "outdated": len(judged.outdated),
         "orphaned_unknown": orphans.undecided,
     }

@@ -26,6 +26,9 @@ from auditor.summary.last_words import Ids
 WHERE, LEDGERS_WHERE = "evidence/references", "evidence/referenced_ledgers"
 """What topics reference, and ledgers that were read for it, both at the looks FIRST and AGAIN."""
 FIRST, AGAIN = 1, 2
+SUSPECTS_MAX = 100_000
+"""Ledgers that a run looks at again and judges for their references, and as many orphans. Memory holds
+their metadata. More than that is another disaster, and counted as unknown."""
 LEDGERS_AT_ONCE = 50_000
 """Ledgers whose metadata is in memory at a time."""
 
@@ -105,6 +108,13 @@ def unreferenced_ledgers(run: Place, terms: Terms) -> Iterator[LedgerRecord]:
         for record in _sorted_records(run.read_table("evidence/ledgers", LEDGERS, AT_FIRST & portion)):
             if is_pulsars(record.metadata) and is_old(record, terms.judged_at_ms, terms.orphan_age_ms):
                 yield record
+
+
+def ids_read_again(run: Place) -> Ids:
+    """Return the ledgers that the second look at references read, ascending."""
+    if not run.has_table(LEDGERS_WHERE):
+        return np.empty(0, np.int64)
+    return _unique(run.read_table(LEDGERS_WHERE, LEDGERS, pc.field("look") == AGAIN, ["ledger_id"])["ledger_id"])
 
 
 def records_at(run: Place, look: int, ids: Ids) -> dict[int, LedgerRecord]:

@@ -37,7 +37,16 @@ def withheld_sentences(
         call, them = ("is not called an orphan", "it") if undecided == 1 else ("are not called orphans", "them")
         yield (
             f"{_count(range(undecided), 'ledger')} of Pulsar without a known reference {call}: something that is not decoded, "
-            f"could not be read, or belongs to another Pulsar may reference {them}"
+            f"could not be read, or belongs to another Pulsar may reference {them}, or a run cannot look at so many again"
+        )
+
+
+def unjudged_sentences(more: int, suspects_max: int) -> Iterator[str]:
+    """Yield how many referenced ledgers were too many to judge."""
+    if more:
+        yield (
+            f"{_count(range(more), 'more ledger')} that topics reference could not be read at some look, or seemed missing "
+            f"or cut short, and nothing was found out about them: a run judges the first {suspects_max:,}"
         )
 
 

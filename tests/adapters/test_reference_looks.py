@@ -19,6 +19,7 @@ from auditor.evidence.schemas import LEDGERS, LISTING, READ_COUNTS
 from auditor.model.evidence import Terms
 from auditor.model.reference_facts import LOOKS_APART_MIN_MS
 from auditor.model.topic import TopicName
+from auditor.run import reference_looks
 from auditor.run.reference_looks import TOPICS_AT, PulsarTopics, ReferenceLooks
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.telling import with_owner
@@ -145,6 +146,13 @@ def test_a_second_look_without_orphans_reads_the_same_ledgers(scene: Scene, clus
     """Of ledgers that came back nothing is found; the ids are whole numbers, whatever else is looked at."""
     scene.first(listed=(1, 2))
     assert (1, 1, 0, 0) == counted(scene.again())
+
+
+def test_no_more_suspects_than_fit_are_read_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ones, and as many orphans; the others are unknown."""
+    monkeypatch.setattr(reference_looks, "SUSPECTS_MAX", 1)
+    scene.first()
+    assert (0, 1, 1, 1) == counted(scene.again())
 
 
 def test_a_topic_that_may_not_be_read_any_more_leaves_unknown(scene: Scene, cluster: SandboxCluster) -> None:

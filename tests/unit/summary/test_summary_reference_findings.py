@@ -28,6 +28,7 @@ from auditor.model.topic import (
     TopicStatus,
 )
 from auditor.sandbox.telling import with_owner
+from auditor.summary import reference_findings as reference_findings_module
 from auditor.summary.about import About
 from auditor.summary.reference_findings import ReferenceFindings, reference_findings
 from auditor.summary.topic_hits import TopicHits, topic_hits
@@ -235,6 +236,16 @@ def test_two_looks_that_are_too_close_show_no_truncation(scene: Scene) -> None:
     scene.ledgers, scene.read = (ledger(7, WHOLE),), (replace(ledger(7, WHOLE, 2), read_at_ms=1_999),)
     told, found = scene.found()
     assert ([], False) == (found, told.is_complete)
+
+
+def test_what_is_too_much_to_judge_is_unknown(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ledgers are judged, the rest is counted, and a sentence gives the bound."""
+    monkeypatch.setattr(reference_findings_module, "SUSPECTS_MAX", 1)
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(7), closed(8), closed(9)))),)
+    scene.read = (ledger(7, None), ledger(7, None, 2), ledger(8, None), ledger(9, None))
+    told, (found,) = scene.found()
+    assert told.counts is not None and (7, 2, False) == (found["ledger_id"], told.counts["unknown"], told.is_complete)
+    assert any(one.startswith("2 more ledgers") and one.endswith("judges the first 1") for one in told.withheld)
 
 
 def test_the_newest_ledger_of_a_terminated_topic_has_its_end(scene: Scene) -> None:
