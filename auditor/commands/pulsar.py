@@ -10,6 +10,10 @@ from auditor.zookeeper.metadata_store import MetadataStore
 from auditor.zookeeper.topics import TopicsAddress, TopicStore, find_topics, open_topics, prefixes_of
 
 OFF = "off"
+OTHER_TOPICS = (
+    "there are Pulsar topics in /managed-ledgers at the top of ZooKeeper, but none beside the ledgers: they were not read, "
+    "because they may be another Pulsar's. If they reference these ledgers, give --pulsar-metadata-uri; if not, --pulsar off"
+)
 
 
 def open_pulsar(context: Context, store: MetadataStore) -> TopicStore:
@@ -35,7 +39,23 @@ def pulsar_of_run(context: Context, store: MetadataStore) -> PulsarTopics | None
             topics = find_topics(uri, prefixes, limits, store.counts)
         except StoreUnavailable as error:
             return PulsarTopics(None, None, f"Pulsar's topics could not be read: {error}")
-    return None if topics is None else PulsarTopics(topics, TopicsAddress(uri, topics.prefix, limits))
+    if topics is None:
+        _warn_of_topics_at_the_top(context, uri, prefixes, store)
+        return None
+    return PulsarTopics(topics, TopicsAddress(uri, topics.prefix, limits))
+
+
+def _warn_of_topics_at_the_top(context: Context, uri: ServiceUri, prefixes: tuple[str, ...], store: MetadataStore) -> None:
+    """Log where topics are that may belong to these ledgers, or to another Pulsar."""
+    if "" in prefixes:
+        return
+    try:
+        other = find_topics(uri, ("",), context.settings.zookeeper_limits(2), store.counts)
+    except StoreUnavailable:
+        return
+    if other is not None:
+        other.close()
+        context.logger.warning("pulsar", problem=OTHER_TOPICS)
 
 
 def _place(context: Context, store: MetadataStore) -> tuple[ServiceUri, tuple[str, ...]]:

@@ -54,9 +54,9 @@ def topic_of(namespace: str, topic: str) -> TopicName:
     return TopicName(tenant, cluster[0] if cluster else "", local_namespace, local_name)
 
 
-def listing_problem_row(look: int, read_at_ms: int, problem: str) -> Row:
-    """Return the row that says why not all topics were listed."""
-    return (None, None, look, read_at_ms, RowOf.PROBLEM.value, *(None,) * 10, problem)
+def listing_problem_row(look: int, read_at_ms: int, problem: str, namespace: str | None = None) -> Row:
+    """Return the row that says why not all topics were listed: of a namespace, or of all."""
+    return (namespace, None, look, read_at_ms, RowOf.PROBLEM.value, *(None,) * 10, problem)
 
 
 def reference_rows(record: TopicRecord, look: int) -> Iterator[Row]:

@@ -1,9 +1,10 @@
 """Ledgers that Pulsar's topics reference: missing, or cut short.
 
 Verified: at two looks a topic referenced the ledger, and the znode of the ledger, read after the
-reference, was missing or ended too early. A broker removes a reference before it deletes the
-ledger, so what was trimmed meanwhile has no reference at the second look. Not verified: who deleted
-or cut the ledger, and what long-term storage holds.
+reference, was missing or ended too early. What a broker trimmed meanwhile has no reference at the
+second look: it removes the reference first. What a broker deleted with its topic has none either if
+the deletion was over by then: it deletes the ledgers first. Not verified: who deleted or cut the
+ledger, and what long-term storage holds.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from typing import NamedTuple
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
-from auditor.model.reference_facts import USES_SHOWN_MAX, MissingLedgerFacts, TruncatedLedgerFacts, UseFacts
+from auditor.model.reference_facts import (
+    LOOKS_APART_MIN_MS,
+    USES_SHOWN_MAX,
+    MissingLedgerFacts,
+    TruncatedLedgerFacts,
+    UseFacts,
+)
 from auditor.model.topic import DataLedger, Position, Role, TopicName, TopicRecord, TopicStatus, schema_ledgers
 
 
@@ -50,13 +57,15 @@ class Use(NamedTuple):
 class SeenReference:
     """A ledger that topics reference, and those topics, at both looks.
 
-    `again` is None where the second look was not taken.
+    `again` is None where the second look was not taken. `is_counted`: the ledger's verdict says
+    already that its metadata could not be read.
     """
 
     ledger_id: LedgerId
     first: LedgerRecord
     again: LedgerRecord | None
     topics: tuple[UsesOfTopic, ...]
+    is_counted: bool = False
 
 
 class UsesOfTopic(NamedTuple):
@@ -72,13 +81,18 @@ class UsesOfTopic(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A finding on a referenced ledger, or that it is not known whether there is one."""
+    """A finding on a referenced ledger, or that it is not known whether there is one.
+
+    `is_outdated`: only compacted ledgers of cursors in use are in question, as every compaction
+    leaves them behind.
+    """
 
     finding: Finding | None = None
     is_unknown: bool = False
+    is_outdated: bool = False
 
 
-NOTHING, UNKNOWN = Judged(), Judged(is_unknown=True)
+NOTHING, UNKNOWN, OUTDATED = Judged(), Judged(is_unknown=True), Judged(is_outdated=True)
 
 
 def uses_by_ledger(record: TopicRecord) -> dict[LedgerId, list[Use]]:
@@ -136,11 +150,39 @@ def _use_of_data(topic: str, ledger: DataLedger, *, is_newest: bool) -> Use:
 
 def judge_reference(seen: SeenReference) -> Judged:
     """Return the finding on a referenced ledger, by both looks."""
+    judged = _judge_all_uses(seen)
+    uses = [use for topic in seen.topics for use in (*topic.first, *topic.again) if use.can_be_lost]
+    is_outdated = bool(uses) and all(use.role is Role.COMPACTED and use.is_unsure for use in uses)
+    return OUTDATED if judged.is_unknown and is_outdated else judged
+
+
+def _judge_all_uses(seen: SeenReference) -> Judged:
     if seen.first.status is RecordStatus.GONE:
         return _judge_missing(seen)
-    if _closed_metadata(seen.first) is not None:
-        return _judge_truncated(seen)
-    return NOTHING
+    judged = NOTHING if _closed_metadata(seen.first) is None else _judge_truncated(seen)
+    return _judge_once(seen) if judged is NOTHING else judged
+
+
+def _judge_once(seen: SeenReference) -> Judged:
+    """Return whether something is unknown of a ledger that the first look did not find missing."""
+    again = seen.again
+    if again is None or again.status is RecordStatus.GONE:
+        return _unknown_if_used(seen, lambda use: use.can_be_lost)
+    if again.status is not RecordStatus.FOUND:
+        return NOTHING if seen.is_counted else _unknown_if_used(seen, lambda use: use.can_be_lost)
+    end = last_entry(again)
+    if seen.first.status is RecordStatus.FOUND or end is None:
+        return NOTHING
+    return _unknown_if_used(seen, lambda use: use.can_be_lost and (use.entries or 0) > end + 1)
+
+
+def _unknown_if_used(seen: SeenReference, loses: Callable[[Use], bool]) -> Judged:
+    uses, is_unsure = _confirmed_uses(seen, loses)
+    return UNKNOWN if uses or is_unsure else NOTHING
+
+
+def _are_far_apart(first: LedgerRecord, again: LedgerRecord) -> bool:
+    return again.read_at_ms - first.read_at_ms >= LOOKS_APART_MIN_MS
 
 
 def last_entry(record: LedgerRecord) -> EntryId | None:
@@ -163,6 +205,8 @@ def _judge_missing(seen: SeenReference) -> Judged:
         return NOTHING
     if seen.again is None or seen.again.status is not RecordStatus.GONE or not lost:
         assert lost or unsure or is_unsure
+        return UNKNOWN
+    if not _are_far_apart(seen.first, seen.again):
         return UNKNOWN
     entries = [use.entries for use in lost if use.role is Role.DATA and use.entries is not None]
     sizes = [use.size_bytes for use in lost if use.size_bytes is not None]
@@ -195,6 +239,8 @@ def _judge_truncated(seen: SeenReference) -> Judged:
     if not uses and not is_unsure:
         return NOTHING
     if seen.again is None or again is None or again.last_entry_id != before or not uses:
+        return UNKNOWN
+    if not _are_far_apart(seen.first, seen.again):
         return UNKNOWN
     entries = max(use.entries or 0 for use in uses)
     lost = [use._replace(position=Position(seen.ledger_id, first_lost)) if use.role is Role.DATA else use for use in uses]

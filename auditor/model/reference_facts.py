@@ -10,6 +10,13 @@ from auditor.model.topic import Position, Role
 USES_SHOWN_MAX = 20
 """Uses of a ledger that a finding names; the rest is counted."""
 
+LOOKS_APART_MIN_MS = 1_000
+"""Least time between the looks at a ledger, and at its references, that a finding rests on.
+
+A broker that deletes a topic deletes the ledgers first and the references after them. Each takes it
+milliseconds, so a second lets a small topic vanish; the default delay of five minutes a large one.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class UseFacts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from auditor.model.finding import Kind
 from auditor.report.layout import count, of, paint, printable, wrap
 
 TOPICS_SHOWN_MAX = 5
@@ -22,7 +23,9 @@ def references_section(summary: Mapping[str, Any], width: int, color: bool) -> I
         yield from wrap(sentence, width, "  ")
     worst = summary.get("topics_worst") or {}
     if summary.get("topics_hit"):
-        yield from wrap(_hit_words(int(summary["topics_hit"]), worst), width, "  ")
+        yield from wrap(
+            _hit_words(int(summary["topics_hit"]), worst, has_truncated=bool(references.get("truncated"))), width, "  "
+        )
         yield from _worst(worst, width)
     yield ""
 
@@ -31,7 +34,8 @@ def _read_words(references: Mapping[str, Any]) -> str:
     parts = [of(references["topics"], "topic"), of(references["cursors"], "cursor"), of(references["schemas"], "schema")]
     told = f"{', '.join(parts)} were read; they reference {of(references['ledgers_referenced'], 'ledger')}"
     unread = int(references["unreadable"])
-    return f"{told}; of {of(unread, 'topic')} something could not be read" if unread else told
+    told = f"{told}; of {of(unread, 'topic')} something could not be read" if unread else told
+    return f"{told}; not all topics could be listed" if references.get("not_listed") else told
 
 
 def _lost_words(references: Mapping[str, Any]) -> Iterator[str]:
@@ -39,6 +43,8 @@ def _lost_words(references: Mapping[str, Any]) -> Iterator[str]:
     if missing or cut:
         ends = "1 ends before what its topic" if cut == 1 else f"{count(cut)} end before what their topics"
         yield f"{of(missing, 'referenced ledger has', 'referenced ledgers have')} no metadata, and {ends} recorded"
+    if outdated := int(references.get("outdated") or 0):
+        yield f"{of(outdated, 'outdated compacted ledger')} of subscriptions in use could not be found, which is usual"
     if unknown:
         yield f"of {of(unknown, 'referenced ledger')} it is not known whether {'it is' if unknown == 1 else 'they are'} lost"
 
@@ -52,23 +58,27 @@ def _orphan_words(references: Mapping[str, Any]) -> Iterator[str]:
         yield f"{count(undecided)}{beside} without a known reference may be needed by something that is not decoded"
 
 
-def _hit_words(hit: int, worst: Mapping[str, Any]) -> str:
+def _hit_words(hit: int, worst: Mapping[str, Any], *, has_truncated: bool) -> str:
     lost, blocked = int(worst.get("with_loss") or 0), int(worst.get("subscriptions_blocked") or 0)
     possibly = int(worst.get("subscriptions_possibly_blocked") or 0)
     namespaces = of(int(worst.get("namespaces") or 0), "namespace")
     told = f"{of(hit, 'topic is', 'topics are')} hit, in {namespaces}: {count(lost)} with a loss"
-    return f"{told}, {_blocked_words(blocked, possibly)}; worst first:"
+    return f"{told}, {_blocked_words(blocked, possibly, may_skip=has_truncated)}; worst first:"
 
 
-def _blocked_words(blocked: int, possibly: int) -> str:
-    return f"{of(blocked, 'subscription')} blocked and {count(possibly)} possibly"
+def _blocked_words(blocked: int, possibly: int, *, may_skip: bool) -> str:
+    """Return how many subscriptions a loss hits. A broker may go past the end of a truncated ledger."""
+    word = "blocked (or skipping the lost entries without an error)" if may_skip else "blocked"
+    return f"{of(blocked, 'subscription')} {word} and {count(possibly)} possibly"
 
 
 def _worst(worst: Mapping[str, Any], width: int) -> Iterator[str]:
     topics = worst.get("worst_topics") or []
     for one in topics[:TOPICS_SHOWN_MAX]:
         loss = "a loss" if one["has_loss"] else "no loss of entries"
-        blocked = _blocked_words(int(one["subscriptions_blocked"]), int(one["subscriptions_possibly_blocked"]))
+        may_skip = Kind.LEDGER_TRUNCATED.value in one["kinds"]
+        numbers = int(one["subscriptions_blocked"]), int(one["subscriptions_possibly_blocked"])
+        blocked = _blocked_words(*numbers, may_skip=may_skip)
         ledgers = f"{of(int(one['ledgers']), 'ledger')} ({', '.join(one['kinds'])})"
         yield from wrap(f"{printable(one['topic'], 300)}: {loss}, {ledgers}, {blocked}", width, "    ", hang="  ")
     namespaces = worst.get("worst_namespaces") or []

@@ -22,7 +22,7 @@ from auditor.run.judging_rounds import Judgings
 from auditor.run.mark_looks import MarkLooks
 from auditor.run.poison_evidence import keep_poison
 from auditor.run.read_counts import count_silent_parents
-from auditor.run.reference_looks import ReferenceLooks
+from auditor.run.reference_looks import TOPICS_AT, ReferenceLooks
 from auditor.run.relisting import Relisting
 from auditor.run.rename_search import RenameSearch
 from auditor.run.sweep_planner import SweepPlanner
@@ -67,14 +67,14 @@ def audit(run: AuditRun, ledger_ids: Sequence[int] | None) -> list[BookieRecord]
     Raises StoreUnavailable, SparkJobFailed, OutputError, Interrupted.
     """
     run.progress.stage("load")
-    run.journal.once(REFERENCES, run.reference_looks.record_first)
+    topics_at = run.journal.once(REFERENCES, run.reference_looks.record_first).get(TOPICS_AT)
     shards = list_ledgers(run, ledger_ids)
     run.journal.once("referenced ledgers", run.reference_looks.read_unlisted)
     take_first_look(run, shards)
     run.progress.stage("second look")
     take_further_looks(run, shards)
     run.journal.once("marks again", _look_at_marks_again, run)
-    run.journal.once("references again", run.reference_looks.look_again, run.waits_ms[0], run.stop.wait)
+    run.journal.once("references again", run.reference_looks.look_again, run.waits_ms[0], run.stop.wait, topics_at)
     run.journal.once("listing again", _relist, run)
     run.journal.once("renames", run.rename_search.ask, run.bookies.silent())
     run.judgings.commit()

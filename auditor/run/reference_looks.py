@@ -1,7 +1,8 @@
 """Looking at what Pulsar's topics reference: before the ledgers are listed, and again at the end of the run.
 
-A broker creates a ledger before it references it, and removes the reference before it deletes the ledger. So at each look the
-references are read first and the ledgers after them, each after a sync. What was seen is written to evidence/references and
+A broker creates a ledger before it references it, and removes the reference before it deletes the ledger, except when it
+deletes a topic: then the ledgers go first. So at each look the references are read first and the ledgers after them, each after
+a sync, and the looks are LOOKS_APART_MIN_MS apart at least. What was seen is written to evidence/references and
 evidence/referenced_ledgers; `summary.reference_findings` concludes from it.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +18,7 @@ import pyarrow as pa
 from auditor.clock import now_ms
 from auditor.errors import StoreUnavailable
 from auditor.evidence.journal import PROBLEMS, StageResult
-from auditor.evidence.reference_rows import listing_problem_row, reference_rows
+from auditor.evidence.reference_rows import listing_problem_row, namespace_of, reference_rows
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, REFERENCES
@@ -24,6 +26,7 @@ from auditor.first_checker.orphans import can_decide, topic_named_by
 from auditor.model.evidence import Terms
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord
+from auditor.model.reference_facts import LOOKS_APART_MIN_MS
 from auditor.model.topic import TopicName
 from auditor.spark.stages import Stages
 from auditor.stop import StopRequest
@@ -31,6 +34,7 @@ from auditor.summary.reference_tables import (
     AGAIN,
     FIRST,
     LEDGERS_WHERE,
+    SUSPECTS_MAX,
     WHERE,
     known_topics,
     records_at,
@@ -40,12 +44,18 @@ from auditor.summary.reference_tables import (
     unreferenced_ledgers,
     were_references_read,
 )
+from auditor.wire.topic_paths import topic_at
 from auditor.zookeeper.metadata_store import MetadataStore
 from auditor.zookeeper.session import ReadCounts
 from auditor.zookeeper.topics import TopicsAddress, TopicStore
 
 TOPICS_IN_PROCESS_MAX = 2_000
 """Topics that this process reads itself: it takes less time than a Spark job, which costs a second or two."""
+TOPICS_AT = "topics_at"
+"""The field of the journal that says where the first look read topics."""
+_NO_TOPICS = "no Pulsar topics were found any more"
+_Problem = tuple[str | None, str]
+"""The namespace of which topics may be missed (None: any), and why."""
 ROWS_AT_ONCE = 10_000
 """Topics, or ledgers, read between two files of a table. Memory holds their rows."""
 
@@ -57,6 +67,11 @@ class PulsarTopics:
     store: TopicStore | None
     address: TopicsAddress | None
     problem: str = ""
+
+    @property
+    def place(self) -> str | None:
+        """Where the topics are, without secrets."""
+        return None if self.address is None else f"{self.address.uri.text_without_secrets} {self.address.prefix}"
 
 
 @dataclass(slots=True)
@@ -78,66 +93,81 @@ class ReferenceLooks:
         if self.pulsar is None:
             return None
         names, problems = self._list_topics(self.pulsar)
-        rows = [listing_problem_row(FIRST, now_ms(), problem) for problem in problems]
+        rows = [listing_problem_row(FIRST, now_ms(), problem, namespace) for namespace, problem in problems]
         self.run.write_table(WHERE, table(REFERENCES, rows), f"look-{FIRST}-listing")
         self._read_topics(FIRST, names)
-        return {PROBLEMS: problems}
+        return {PROBLEMS: [problem for _, problem in problems], TOPICS_AT: self.pulsar.place}
 
     def read_unlisted(self) -> None:
         """Read the referenced ledgers that the listing did not name -> evidence/referenced_ledgers. Raises StoreUnavailable."""
         if were_references_read(self.run):
             self._read_ledgers(FIRST, unlisted_ids(self.run).tolist())
 
-    def look_again(self, delay_ms: int, wait: Callable[[float], None]) -> StageResult | None:
+    def look_again(self, delay_ms: int, wait: Callable[[float], None], topics_at: str | None = None) -> StageResult | None:
         """Read the suspects and their topics again, `delay_ms` after the first look at the earliest.
 
-        Suspects are ledgers that are missing or cut short, and those that no topic references. Returns a problem where that
-        failed: what was not read twice is unknown.
+        Suspects are ledgers not found or cut short, and those that no topic references. Returns a problem where that
+        failed: what was not read twice is unknown. `topics_at` is where the first look read topics.
         """
         if not were_references_read(self.run):
             return None
-        suspects, orphans = suspect_ids(self.run), self._orphans()
+        suspects, orphans = suspect_ids(self.run)[:SUSPECTS_MAX], self._orphans()
         if not len(suspects) and not orphans:
             return None
         first = [*records_at(self.run, FIRST, suspects).values(), *orphans]
-        wait(max(0, max(record.read_at_ms for record in first) + delay_ms - now_ms()) / 1000)
+        wait(max(0, max(record.read_at_ms for record in first) + max(delay_ms, LOOKS_APART_MIN_MS) - now_ms()) / 1000)
         named = {topic_named_by(one.metadata) for one in orphans if one.metadata is not None}
         topics = {*topics_naming(self.run, suspects), *filter(None, named)}
         try:
-            if self.pulsar is None or self.pulsar.store is None:
-                raise StoreUnavailable(self.pulsar.problem if self.pulsar else "no Pulsar topics were found any more")
-            with _Counted(self.pulsar.store, self.store.counts):
-                self.pulsar.store.sync()
+            self._check_topics(topics_at)
             self._read_topics(AGAIN, sorted(topics))
-            self._read_ledgers(AGAIN, np.union1d(suspects, [one.ledger_id for one in orphans]).tolist())
+            self._read_ledgers(AGAIN, np.union1d(suspects, np.array([one.ledger_id for one in orphans], np.int64)).tolist())
         except StoreUnavailable as error:
             return {PROBLEMS: [f"what Pulsar's topics reference could not be read again: {error}"]}
         return None
 
-    def _orphans(self) -> list[LedgerRecord]:
-        """The ledgers without a reference that a second look may show to be orphans."""
-        known = known_topics(self.run)
-        return [one for one in unreferenced_ledgers(self.run, self.terms) if can_decide(one, known)]
+    def _check_topics(self, topics_at: str | None) -> None:
+        """Make sure that the topics are those of the first look. Raises StoreUnavailable."""
+        if self.pulsar is None or self.pulsar.store is None:
+            raise StoreUnavailable(self.pulsar.problem if self.pulsar else _NO_TOPICS)
+        if topics_at not in (None, self.pulsar.place):
+            raise StoreUnavailable(f"they were read at {topics_at} before, and are looked for at {self.pulsar.place} now")
+        with _Counted(self.pulsar.store, self.store.counts):
+            self.pulsar.store.sync()
+            if not self.pulsar.store.is_there():
+                raise StoreUnavailable(_NO_TOPICS)
 
-    def _list_topics(self, pulsar: PulsarTopics) -> tuple[list[TopicName], list[str]]:
-        """List all topics. Return also why some could not be listed."""
+    def _orphans(self) -> list[LedgerRecord]:
+        """The first ledgers without a reference that a second look may show to be orphans."""
+        known = known_topics(self.run)
+        if known.is_blind:
+            return []
+        decided = (one for one in unreferenced_ledgers(self.run, self.terms) if can_decide(one, known))
+        return list(islice(decided, SUSPECTS_MAX))
+
+    def _list_topics(self, pulsar: PulsarTopics) -> tuple[list[TopicName], list[_Problem]]:
+        """List all topics. Return also why some could not be listed, with their namespace if only it is in doubt."""
         if pulsar.store is None:
-            return [], [pulsar.problem]
+            return [], [(None, pulsar.problem)]
         names: list[TopicName] = []
-        problems = []
+        problems: list[_Problem] = []
         with _Counted(pulsar.store, self.store.counts):
             try:
                 pulsar.store.sync()
+                if not pulsar.store.is_there():
+                    return [], [(None, _NO_TOPICS)]
                 namespaces = pulsar.store.namespaces()
             except StoreUnavailable as error:
-                return [], [f"Pulsar's topics could not be listed: {error}"]
+                return [], [(None, f"Pulsar's topics could not be listed: {error}")]
             for namespace in namespaces:
                 self.stop.check()
                 try:
-                    names += pulsar.store.topics_in([namespace])
+                    listed, odd = pulsar.store.list_namespace(namespace)
+                    names += listed
+                    problems += _odd_names(odd)
                 except StoreUnavailable as error:
-                    problems.append(f"the topics of a namespace could not be listed: {error}")
-        return list(dict.fromkeys(names)), problems  # two znodes may be the name of one topic
+                    problems.append((None, f"the topics of a namespace could not be listed: {error}"))
+        return list(dict.fromkeys(names)), problems
 
     def _read_topics(self, look: int, names: Sequence[TopicName]) -> None:
         """Read topics in this process, or in Spark tasks where they are many."""
@@ -166,6 +196,15 @@ class ReferenceLooks:
 
 def _portions(ids: Sequence[LedgerId]) -> Iterable[Sequence[LedgerId]]:
     return (ids[start : start + ROWS_AT_ONCE] for start in range(0, len(ids), ROWS_AT_ONCE))
+
+
+def _odd_names(paths: Sequence[str]) -> Iterable[_Problem]:
+    """Yield a problem for each znode whose name Pulsar does not write: its topic is not read."""
+    for path in paths:
+        topic = topic_at(path)
+        if topic is not None:
+            problem = f"znode {path} has a name that Pulsar does not write: what it references was not read"
+            yield namespace_of(topic), problem
 
 
 class _Counted:

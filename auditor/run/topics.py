@@ -49,8 +49,9 @@ def find_topics(topics: TopicStore, named: Iterable[TopicName], asker: Asker) ->
 def audit_topics(asker: Asker, topics: TopicStore, named: Iterable[TopicName], terms: Terms) -> AuditedTopics:
     """Return what can be read of each topic.
 
-    A broker removes a reference before it deletes the ledger. A ledger counts as missing or
-    truncated if it is so at two looks, and the topic references it at both. Raises StoreUnavailable.
+    A broker that trims removes a reference before it deletes the ledger; one that deletes the topic
+    does not. A ledger counts as missing or truncated if it is so at two looks, and the topic
+    references it at both. Raises StoreUnavailable.
     """
     topics.sync()
     records = find_topics(topics, named, asker)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerState, RecordStatus
-from auditor.model.reference_facts import MissingLedgerFacts, TruncatedLedgerFacts, UseFacts
+from auditor.model.reference_facts import LOOKS_APART_MIN_MS, MissingLedgerFacts, TruncatedLedgerFacts, UseFacts
 from auditor.model.topic import Position, Role
 
 USES_TOLD = 20
@@ -69,6 +69,8 @@ def reference_facts(ledger: LedgerId, rows: Iterable[TopicRow], looks: Mapping[i
     if set(looks) != {FIRST, AGAIN}:
         return None
     first, again = looks[FIRST], looks[AGAIN]
+    if again.read_at_ms < first.read_at_ms + LOOKS_APART_MIN_MS:
+        return None
     by_topic: dict[tuple[str, int], list[TopicRow]] = {}
     for row in rows:
         by_topic.setdefault((row.topic, row.look), []).append(row)

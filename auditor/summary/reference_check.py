@@ -91,14 +91,14 @@ def _only_again(looks: Looks) -> Looks:
 
 
 def _topics(run: Place) -> Topics:
-    """Return which namespaces were read and which not, from the rows of the first look."""
+    """Return which namespaces have topics at the first look, and which have a problem at any look."""
     read: set[str] = set()
     unread: set[str | None] = set()
-    rows = run.read_table(_REFERENCES, REFERENCES, pc.field("look") == FIRST, ["namespace", "row"])
-    for row in _rows(rows.group_by(["namespace", "row"]).aggregate([])):
+    rows = run.read_table(_REFERENCES, REFERENCES, None, ["namespace", "row", "look"])
+    for row in _rows(rows.group_by(["namespace", "row", "look"]).aggregate([])):
         if row["row"] == "problem":
             unread.add(row["namespace"])
-        elif row["row"] == "topic":
+        elif row["row"] == "topic" and row["look"] == FIRST:
             read.add(row["namespace"])
     return Topics(frozenset(read), frozenset(one for one in unread if one is not None), None not in unread)
 

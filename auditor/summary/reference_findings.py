@@ -27,7 +27,10 @@ from auditor.summary.reference_tables import (
     AGAIN,
     AT_FIRST,
     FIRST,
+    SUSPECTS_MAX,
     WHERE,
+    counted_ids,
+    ids_read_again,
     known_topics,
     looks_at,
     records_at,
@@ -37,6 +40,7 @@ from auditor.summary.reference_tables import (
     unreferenced_ledgers,
     were_references_read,
 )
+from auditor.summary.reference_words import unjudged_sentences, withheld_sentences
 from auditor.witness.finding_lines import ClusterLook, cluster_testimony, finding_line, reference_testimony
 from auditor.witness.owner import owner_by_use, owner_of
 
@@ -68,6 +72,9 @@ class _Judgement:
     findings: list[Finding] = field(default_factory=list)
     seen: dict[LedgerId, SeenReference] = field(default_factory=dict)
     unknown: list[LedgerId] = field(default_factory=list)
+    outdated: list[LedgerId] = field(default_factory=list)
+    more: int = 0
+    """Further ledgers in question, which were not judged."""
 
 
 def reference_findings(run: Place, about: About) -> ReferenceFindings:
@@ -84,16 +91,19 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
     unreadable = _unreadable(run)
     return ReferenceFindings(
         findings=tuple(lines),
-        withheld=tuple(_withheld(judged.unknown, unreadable, kept.undecided)),
-        counts=_counts(run, agreed.findings, judged.unknown, unreadable, kept),
-        is_complete=not judged.unknown and not unreadable,
+        withheld=(
+            *withheld_sentences(judged.unknown, judged.outdated, unreadable, kept.undecided),
+            *unjudged_sentences(judged.more, SUSPECTS_MAX),
+        ),
+        counts=_counts(run, agreed.findings, judged, unreadable, kept),
+        is_complete=not judged.unknown and not judged.more and not unreadable,
         orphaned=kept.ledger_ids,
         differ=(*agreed.differ, *cluster.differ),
     )
 
 
 def _judge_references(run: Place) -> _Judgement:
-    ids = suspect_ids(run)
+    ids, more = np.split(suspect_ids(run), [SUSPECTS_MAX])
     first, again = records_at(run, FIRST, ids), records_at(run, AGAIN, ids)
     looks = _by_topic(looks_at(run, topics_naming(run, ids)))
     naming: dict[LedgerId, list[UsesOfTopic]] = {}
@@ -102,9 +112,11 @@ def _judge_references(run: Place) -> _Judgement:
         pairs = pair_uses(looks[topic][FIRST], looks[topic].get(AGAIN))
         for ledger_id in pairs.keys() & wanted:
             naming.setdefault(ledger_id, []).append(pairs[ledger_id])
-    judgement = _Judgement()
+    judgement = _Judgement(more=len(more))
+    counted = counted_ids(run, ids)
     for ledger_id in ids.tolist():
-        seen = SeenReference(ledger_id, first[ledger_id], again.get(ledger_id), tuple(naming.get(ledger_id, ())))
+        uses = tuple(naming.get(ledger_id, ()))
+        seen = SeenReference(ledger_id, first[ledger_id], again.get(ledger_id), uses, ledger_id in counted)
         _add(judgement, seen, judge_reference(seen))
     return judgement
 
@@ -113,6 +125,7 @@ def _add(judgement: _Judgement, seen: SeenReference, judged: Judged) -> None:
     judgement.seen[seen.ledger_id] = seen
     judgement.findings += [judged.finding] if judged.finding else []
     judgement.unknown += [seen.ledger_id] if judged.is_unknown else []
+    judgement.outdated += [seen.ledger_id] if judged.is_outdated else []
 
 
 def _by_topic(looks: Iterable[TopicLook]) -> dict[TopicName, dict[int, TopicRecord]]:
@@ -123,15 +136,20 @@ def _by_topic(looks: Iterable[TopicLook]) -> dict[TopicName, dict[int, TopicReco
 
 
 def _judge_orphans(run: Place, about: About) -> Orphans:
-    known = known_topics(run)
-    candidates = list(unreferenced_ledgers(run, about.terms))
-    decided = [one for one in candidates if can_decide(one, known)]
+    known, read_again = known_topics(run), frozenset(ids_read_again(run).tolist())
+    decided: list[LedgerRecord] = []
+    undecided = 0
+    for one in unreferenced_ledgers(run, about.terms):
+        if one.ledger_id in read_again and can_decide(one, known):
+            decided.append(one)
+        else:
+            undecided += 1
     ids = np.array([one.ledger_id for one in decided], np.int64)
     again = records_at(run, AGAIN, ids)
     named = {one.ledger_id: topic_named_by(one.metadata) for one in decided if one.metadata is not None}
     looks = _by_topic(looks_at(run, filter(None, named.values())))
-    seen = (SeenOrphan(one, again.get(one.ledger_id), _at_second(looks, named.get(one.ledger_id))) for one in candidates)
-    return judge_orphans(seen, known, about.terms.judged_at_ms, about.terms.orphan_age_ms)
+    seen = (SeenOrphan(one, again.get(one.ledger_id), _at_second(looks, named.get(one.ledger_id))) for one in decided)
+    return judge_orphans(seen, known, about.terms.judged_at_ms, about.terms.orphan_age_ms, undecided)
 
 
 def _at_second(looks: Looks, topic: TopicName | None) -> TopicRecord | None:
@@ -167,8 +185,14 @@ def _unreadable(run: Place) -> list[str | None]:
     return topics
 
 
+def _not_listed(run: Place) -> int:
+    """Return of how many places not all topics could be listed."""
+    problems = run.read_table(WHERE, REFERENCES, pc.field("row") == RowOf.PROBLEM.value, ["topic"])["topic"]
+    return int(problems.null_count)
+
+
 def _counts(
-    run: Place, findings: Sequence[Finding], unknown: Sequence[LedgerId], unreadable: Sequence[str | None], orphans: Orphans
+    run: Place, findings: Sequence[Finding], judged: _Judgement, unreadable: Sequence[str | None], orphans: Orphans
 ) -> Json:
     rows = run.read_table(WHERE, REFERENCES, AT_FIRST, ["row", "status", "position"])
     found = (pc.field("row") == RowOf.TOPIC.value) & (pc.field("status") == TopicStatus.FOUND.value)
@@ -181,34 +205,9 @@ def _counts(
         "missing": sum(one.kind is Kind.REFERENCED_LEDGER_MISSING for one in findings),
         "truncated": sum(one.kind is Kind.LEDGER_TRUNCATED for one in findings),
         "orphaned": len(orphans.ledger_ids),
-        "unreadable": len(unreadable),
-        "unknown": len(unknown),
+        "unreadable": sum(topic is not None for topic in unreadable),
+        "not_listed": _not_listed(run),
+        "unknown": len(judged.unknown) + judged.more,
+        "outdated": len(judged.outdated),
         "orphaned_unknown": orphans.undecided,
     }
-
-
-_NAMED_MAX = 5
-"""Topics or ledgers named in a sentence."""
-
-
-def _withheld(unknown: Sequence[LedgerId], unreadable: Sequence[str | None], undecided: int) -> Iterable[str]:
-    topics = sorted(one for one in unreadable if one is not None)
-    if topics:
-        some = ", ".join(topics[:_NAMED_MAX])
-        yield (
-            f"reference_unreadable: of {len(topics)} topics something could not be read or decoded (such as {some}): what they "
-            "reference is not known in full, and nothing is said of orphans in their namespaces"
-        )
-    if None in unreadable:
-        yield "reference_unreadable: not all of Pulsar's topics could be listed: nothing is said of orphans"
-    if unknown:
-        some = ", ".join(map(str, unknown[:_NAMED_MAX]))
-        yield (
-            f"{len(unknown)} ledgers that topics reference (such as {some}) were missing or cut short at the first look, and "
-            "the second look did not show whether they are lost"
-        )
-    if undecided:
-        yield (
-            f"{undecided} ledgers of Pulsar without a known reference are not called orphans: something that is not decoded, "
-            "could not be read, or belongs to another Pulsar may reference them"
-        )

@@ -18,6 +18,7 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, LISTING, REFERENCES
 from auditor.first_checker.orphans import KnownTopics, is_old, is_pulsars
 from auditor.model.evidence import Terms
+from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, LedgerState, RecordStatus
 from auditor.model.topic import TopicName
 from auditor.summary.last_words import Ids
@@ -25,6 +26,9 @@ from auditor.summary.last_words import Ids
 WHERE, LEDGERS_WHERE = "evidence/references", "evidence/referenced_ledgers"
 """What topics reference, and ledgers that were read for it, both at the looks FIRST and AGAIN."""
 FIRST, AGAIN = 1, 2
+SUSPECTS_MAX = 100_000
+"""Ledgers that a run looks at again and judges for their references, and as many orphans. Memory holds
+their metadata. More than that is another disaster, and counted as unknown."""
 LEDGERS_AT_ONCE = 50_000
 """Ledgers whose metadata is in memory at a time."""
 
@@ -50,15 +54,16 @@ def unlisted_ids(run: Place) -> Ids:
 
 
 def suspect_ids(run: Place) -> Ids:
-    """Return the referenced ledgers that the first look found missing or cut short, ascending.
+    """Return the referenced ledgers that some look did not find, or the first found cut short, ascending.
 
-    Costs a scan of four columns of the ledgers.
+    Costs a scan of five columns of the ledgers.
     """
     referenced, (ids, entries) = referenced_ids(run), _recorded_entries(run)
     found = [np.empty(0, np.int64)]
-    for batch in _first_ledgers(run, ["ledger_id", "look", "status", "state", "last_entry_id"]):
-        gone = batch.filter(pc.equal(batch["status"], RecordStatus.GONE.value))["ledger_id"].to_numpy()
-        found.append(np.intersect1d(gone, referenced))
+    for batch in _ledgers(run, ["ledger_id", "look", "status", "state", "last_entry_id"]):
+        lacking = batch.filter(pc.not_equal(batch["status"], RecordStatus.FOUND.value))["ledger_id"].to_numpy()
+        found.append(np.intersect1d(lacking, referenced))
+        batch = batch.filter(pc.equal(batch["look"], FIRST))
         closed = pc.and_(pc.equal(batch["state"], LedgerState.CLOSED.value), pc.is_valid(batch["last_entry_id"]))
         batch = batch.filter(closed)
         mine, ends = batch["ledger_id"].to_numpy(), batch["last_entry_id"].to_numpy()
@@ -105,12 +110,28 @@ def unreferenced_ledgers(run: Place, terms: Terms) -> Iterator[LedgerRecord]:
                 yield record
 
 
+def ids_read_again(run: Place) -> Ids:
+    """Return the ledgers that the second look at references read, ascending."""
+    if not run.has_table(LEDGERS_WHERE):
+        return np.empty(0, np.int64)
+    return _unique(run.read_table(LEDGERS_WHERE, LEDGERS, pc.field("look") == AGAIN, ["ledger_id"])["ledger_id"])
+
+
 def records_at(run: Place, look: int, ids: Ids) -> dict[int, LedgerRecord]:
     """Return these ledgers as one look read them. The first look is also that of the run."""
     mine = (pc.field("look") == look) & pc.field("ledger_id").isin(pa.array(ids, pa.int64()))
     names = (LEDGERS_WHERE, "evidence/ledgers") if look == FIRST else (LEDGERS_WHERE,)
     tables = [run.read_table(name, LEDGERS, mine) for name in names if run.has_table(name)]
     return {record.ledger_id: record for rows in tables for record in ledger_records(rows)}
+
+
+def counted_ids(run: Place, ids: Ids) -> frozenset[LedgerId]:
+    """Return which of these ledgers have a verdict that says that their metadata could not be read."""
+    mine = pc.field("ledger_id").isin(pa.array(ids, pa.int64()))
+    rows = run.read_table("evidence/ledgers", LEDGERS, mine, ["ledger_id", "look", "status"]).sort_by("look")
+    newest = dict(zip(rows["ledger_id"].to_pylist(), rows["status"].to_pylist(), strict=True))
+    known = (RecordStatus.FOUND.value, RecordStatus.GONE.value)
+    return frozenset(ledger_id for ledger_id, status in newest.items() if status not in known)
 
 
 def topics_naming(run: Place, ids: Ids) -> list[TopicName]:
@@ -127,11 +148,10 @@ def looks_at(run: Place, topics: Iterable[TopicName]) -> list[TopicLook]:
 
 
 def known_topics(run: Place) -> KnownTopics:
-    """Return which namespaces were read at the first look, and of which something was not."""
-    columns = ["namespace", "topic", "row"]
-    rows = run.read_table(WHERE, REFERENCES, AT_FIRST & pc.field("row").isin([RowOf.TOPIC.value, RowOf.PROBLEM.value]), columns)
-    problems = rows.filter(pc.field("row") == RowOf.PROBLEM.value)["namespace"]
-    known = rows.filter(pc.field("row") == RowOf.TOPIC.value)["namespace"]
+    """Return which namespaces were read at the first look, and of which something was not at either look."""
+    columns = ["namespace"]
+    problems = run.read_table(WHERE, REFERENCES, pc.field("row") == RowOf.PROBLEM.value, columns)["namespace"]
+    known = run.read_table(WHERE, REFERENCES, AT_FIRST & (pc.field("row") == RowOf.TOPIC.value), columns)["namespace"]
     return KnownTopics(_namespaces(known), _namespaces(problems.drop_null()), problems.null_count > 0)
 
 
@@ -139,11 +159,10 @@ def _namespaces(column: pa.ChunkedArray) -> frozenset[tuple[str, ...]]:
     return frozenset(topic_of(one, "")[:-1] for one in pc.unique(column).to_pylist())
 
 
-def _first_ledgers(run: Place, columns: list[str]) -> Iterator[pa.RecordBatch]:
+def _ledgers(run: Place, columns: list[str]) -> Iterator[pa.RecordBatch]:
     for name in ("evidence/ledgers", LEDGERS_WHERE):
         if run.has_table(name):
-            for batch in run.stream(name, LEDGERS, columns):
-                yield batch.filter(pc.equal(batch["look"], FIRST))
+            yield from run.stream(name, LEDGERS, columns)
 
 
 def _sorted_records(rows: pa.Table) -> list[LedgerRecord]:

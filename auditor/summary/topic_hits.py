@@ -18,7 +18,7 @@ from auditor.model.finding import CATALOGUE, Kind, Ranges, Severity
 from auditor.model.identity import ENTRY_ID_MAX, LedgerId
 from auditor.model.readability import Answer, Condition, LedgerCondition
 from auditor.model.topic import DataLedger, Role, TopicRecord, TopicStatus
-from auditor.summary.reference_tables import FIRST, looks_at, topics_naming, were_references_read
+from auditor.summary.reference_tables import FIRST, known_topics, looks_at, topics_naming, were_references_read
 from auditor.witness.next_commands import CHANGES
 from auditor.witness.owner import owner_by_use
 from auditor.witness.pulsar_commands import look_commands, pulsar_ledger
@@ -77,6 +77,8 @@ class TopicHits:
 def topic_hits(run: Place, findings: Sequence[str]) -> TopicHits:
     """Return which topics the findings on ledgers hit, of severity warning and worse.
 
+    How many is None where none is known to be hit but not all topics could be listed.
+
     Costs one scan of the references, and memory for the topics that are hit.
     """
     if not were_references_read(run):
@@ -90,7 +92,10 @@ def topic_hits(run: Place, findings: Sequence[str]) -> TopicHits:
             hits.setdefault(one["ledger_id"], _LedgerHit()).add(one)
     topics = sorted(filter(None, (_topic(record, hits) for record in records)), key=_badness)
     lines = tuple(json.dumps(one, ensure_ascii=True, separators=(",", ":")) for one in topics)
-    return TopicHits(_with_owners(findings, told, records), lines, _summary(topics))
+    owned = _with_owners(findings, told, records)
+    if not topics and known_topics(run).is_blind:
+        return TopicHits(owned)
+    return TopicHits(owned, lines, _summary(topics))
 
 
 def _newest_records(run: Place, ledgers: set[LedgerId]) -> list[TopicRecord]:

@@ -88,6 +88,12 @@ def topic_at(path: str) -> TopicName | None:
     return TopicName(tenant, cluster[0] if cluster else "", namespace, decode_name(parts[-1]))
 
 
+def is_canonical(path: str) -> bool:
+    """Return whether Pulsar itself would give the topic's znode this name, so that it is read there."""
+    name = path.rpartition("/")[2]
+    return encode_name(decode_name(name)) == name
+
+
 def encode_name(name: str) -> str:
     """Return a name as Pulsar writes it into a path: as Java's URLEncoder does."""
     return quote_plus(name).replace("%2A", "*").replace("~", "%7E")

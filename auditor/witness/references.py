@@ -67,11 +67,14 @@ def _orphaned_sentences(_finding: Finding, facts: OrphanedFacts) -> str:
     it, names = ("it", "it names") if one else ("them", "they name")
     closed = facts.ledgers - facts.without_length
     held = f" Closed among them: {closed}, with {facts.length_bytes} bytes before replication." if closed else ""
-    rest = (
-        f" {facts.undecided} more ledgers of Pulsar have no known reference; it is not known whether something needs them."
-        if facts.undecided
-        else ""
-    )
+    rest = ""
+    if facts.undecided:
+        more, needed = (
+            ("1 more ledger of Pulsar has", "it")
+            if facts.undecided == 1
+            else (f"{facts.undecided} more ledgers of Pulsar have", "them")
+        )
+        rest = f" {more} no known reference; it is not known whether something needs {needed}."
     return (
         f"{which} written by Pulsar more than {span(facts.orphan_age_ms)} ago, and no topic referenced {it}, nor did the topic "
         f"that {names} when it was read again. The looks were {span(facts.apart_ms)} apart; the oldest ledger is "

@@ -54,6 +54,10 @@ class TopicStore:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the session."""
         self._session.close()
 
     @property
@@ -82,6 +86,22 @@ class TopicStore:
     def topics_in(self, namespaces: Iterable[str]) -> Iterator[TopicName]:
         """Yield the topics below these znodes, sorted within each. Raises StoreUnavailable."""
         yield from filter(None, map(topic_paths.topic_at, self._children(namespaces)))
+
+    def list_namespace(self, namespace: str) -> tuple[list[TopicName], list[str]]:
+        """Return the topics below this znode, and the znodes whose names Pulsar does not write.
+
+        Such a znode cannot be read as the topic that its name decodes to. Raises StoreUnavailable.
+        """
+        paths = list(self._children([namespace]))
+        odd = [path for path in paths if not topic_paths.is_canonical(path)]
+        return [*filter(None, map(topic_paths.topic_at, (path for path in paths if topic_paths.is_canonical(path))))], odd
+
+    def is_there(self) -> bool:
+        """Return whether there are topics still. Costs one list. Raises StoreUnavailable."""
+        (children,) = children_of_many(self._session, [self.prefix + topic_paths.MANAGED_LEDGERS])
+        if children.error not in (OK, NO_NODE):
+            raise unavailable_error(children.path, children.error)
+        return children.error == OK
 
     def _children(self, paths: Iterable[str]) -> Iterator[str]:
         """Yield the paths of the children of each path, below `prefix`, sorted within each."""
@@ -170,8 +190,12 @@ def find_topics(
 
 
 def prefixes_of(uri: ServiceUri, root: str) -> tuple[str, ...]:
-    """Return where Pulsar's znodes may be: its chroot, beside ROOT (inside a chroot), the top."""
-    return tuple(dict.fromkeys((uri.chroot, root.rpartition("/")[0], "")))
+    """Return where the Pulsar of these ledgers may keep its znodes: the chroot of its URI, beside ROOT.
+
+    Never above: topics at the top would be another Pulsar's if ROOT is not directly below it, and
+    all that they reference would seem to be missing.
+    """
+    return tuple(dict.fromkeys((*filter(None, (uri.chroot,)), root.rpartition("/")[0])))
 
 
 def _record(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +17,10 @@ from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS, LISTING, READ_COUNTS
 from auditor.model.evidence import Terms
+from auditor.model.reference_facts import LOOKS_APART_MIN_MS
 from auditor.model.topic import TopicName
-from auditor.run.reference_looks import PulsarTopics, ReferenceLooks
+from auditor.run import reference_looks
+from auditor.run.reference_looks import TOPICS_AT, PulsarTopics, ReferenceLooks
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.telling import with_owner
 from auditor.spark.stages import Stages
@@ -67,20 +70,21 @@ class Scene:
 
     def first(self, listed: tuple[int, ...] = (1, 2, 3)) -> None:
         """The references, the listing, the unlisted ledgers, and the metadata of the listed ones."""
-        self.looks.record_first()
+        self.told = self.looks.record_first() or {}
         self.run.write_table("evidence/listing", table(LISTING, [(ledger_id,) for ledger_id in listed]), "all")
         self.looks.read_unlisted()
         records = self.store.read_ledgers(listed, 1, now_ms, with_marks=False)
         self.run.write_table("evidence/ledgers", table(LEDGERS, map(ledger_row, records)), "all")
 
-    def again(self, meanwhile: Callable[[], object] = lambda: None) -> ReferenceFindings:
+    def again(self, meanwhile: Callable[[], object] = lambda: None, topics_at: str | None = None) -> ReferenceFindings:
         """The second look; what happens while it waits."""
 
         def wait(seconds: float) -> None:
             self.waits_s.append(seconds)
+            time.sleep(1.05 * LOOKS_APART_MIN_MS / 1000)
             meanwhile()
 
-        self.problems = self.looks.look_again(DELAY_MS, wait)
+        self.problems = self.looks.look_again(DELAY_MS, wait, self.told.get(TOPICS_AT) if topics_at is None else topics_at)
         found = reference_findings(self.run, self.about)
         assert () == found.differ
         return found
@@ -138,6 +142,19 @@ def test_a_ledger_that_the_listing_lacks_is_read_by_itself(scene: Scene) -> None
     assert (1, 1, 1, 0) == counted(scene.again())
 
 
+def test_a_second_look_without_orphans_reads_the_same_ledgers(scene: Scene, cluster: SandboxCluster) -> None:
+    """Of ledgers that came back nothing is found; the ids are whole numbers, whatever else is looked at."""
+    scene.first(listed=(1, 2))
+    assert (1, 1, 0, 0) == counted(scene.again())
+
+
+def test_no_more_suspects_than_fit_are_read_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ones, and as many orphans; the others are unknown."""
+    monkeypatch.setattr(reference_looks, "SUSPECTS_MAX", 1)
+    scene.first()
+    assert (0, 1, 1, 1) == counted(scene.again())
+
+
 def test_a_topic_that_may_not_be_read_any_more_leaves_unknown(scene: Scene, cluster: SandboxCluster) -> None:
     """What it references by then is not known."""
     scene.first()
@@ -165,12 +182,14 @@ def test_topics_that_cannot_be_listed_are_unreadable(scene: Scene) -> None:
     scene.looks.pulsar = PulsarTopics(None, None, "znode /managed-ledgers may not be read")
     scene.first()
     found = scene.again()
-    assert found.counts is not None and (1, 0) == (found.counts["unreadable"], found.counts["topics"])
+    assert found.counts is not None and (0, 1, 0) == tuple(
+        found.counts[name] for name in ("unreadable", "not_listed", "topics")
+    )
     assert not found.is_complete
 
 
-def test_two_znodes_of_one_name_are_one_topic(scene: Scene, cluster: SandboxCluster) -> None:
-    """A name that nobody encodes so decodes to another's: the topic is read once."""
+def test_a_znode_with_a_name_that_pulsar_does_not_write_is_a_problem(scene: Scene, cluster: SandboxCluster) -> None:
+    """It decodes to another's name, so what it references is not read: the run is not complete, and no orphan is near it."""
     path = "/managed-ledgers/public/default/persistent/%74"
     cluster.set_raw(path, b"")
     try:
@@ -178,7 +197,33 @@ def test_two_znodes_of_one_name_are_one_topic(scene: Scene, cluster: SandboxClus
         found = scene.again()
     finally:
         cluster.delete_raw(path)
-    assert found.counts is not None and 1 == found.counts["topics"]
+    assert found.counts is not None and (1, 1) == (found.counts["topics"], found.counts["not_listed"])
+    assert ((1, 1, 0, 0), False) == (counted(found), found.is_complete)
+
+
+def test_topics_of_another_place_clear_nobody(scene: Scene) -> None:
+    """A run that goes on with another --pulsar-metadata-uri: its suspects are unknown, not cleared."""
+    scene.first()
+    found = scene.again(topics_at="zk:elsewhere:2181 ")
+    assert ((0, 0, 0, 2), False) == (counted(found), found.is_complete)
+    assert scene.problems is not None and "zk:elsewhere:2181" in str(scene.problems)
+
+
+def test_topics_that_are_all_gone_clear_nobody(scene: Scene) -> None:
+    """Somebody took away Pulsar's metadata in mid-run: nothing shows that the references were dropped."""
+    scene.first()
+    assert scene.looks.pulsar is not None
+    scene.topics.prefix = "/nowhere"
+    found = scene.again()
+    assert ((0, 0, 0, 2), False) == (counted(found), found.is_complete)
+
+
+def test_topics_that_vanish_before_they_are_listed_are_a_problem(scene: Scene) -> None:
+    """Not a cluster without topics."""
+    scene.topics.prefix = "/nowhere"
+    scene.first()
+    found = scene.again()
+    assert found.counts is not None and (1, False) == (found.counts["not_listed"], found.is_complete)
 
 
 def test_a_task_reads_what_the_driver_reads(scene: Scene, cluster: SandboxCluster) -> None:

@@ -85,7 +85,7 @@ def test_a_topic_that_may_not_be_read_says_so_of_its_list_and_of_itself(server: 
     (record,) = read(server, "/secret", "t/n/x")
     assert (TopicStatus.UNREADABLE, ()) == (record.status, record.subscriptions)
     why = f"znode {path} may not be read by this session: give it read permission in the znode's ACL"
-    assert (why, why) == record.problems
+    assert 2 == sum(problem.startswith(why) for problem in record.problems) == len(record.problems)
 
 
 def test_the_partitions_of_a_topic_are_listed(server: Server, tree: Znodes) -> None:
@@ -129,10 +129,10 @@ def test_another_process_opens_the_same_topics(server: Server, tree: Znodes) -> 
     assert ManagedLedger((closed(3),)) == record.managed_ledger
 
 
-def test_pulsars_znodes_may_be_in_a_chroot_beside_the_ledgers_or_at_the_top():
-    """Each place once."""
+def test_pulsars_znodes_are_beside_the_ledgers():
+    """Not above them: what is at the top there is another Pulsar's, and seems to have lost all its ledgers here."""
     assert ("",) == prefixes_of(parse("zk://h/ledgers"), "/ledgers")
-    assert ("", "/p") == prefixes_of(parse("zk://h/p/ledgers"), "/p/ledgers")
+    assert ("/cluster-b",) == prefixes_of(parse("zk://h/cluster-b/ledgers"), "/cluster-b/ledgers")
     assert ("/c", "") == prefixes_of(parse_pulsar("zk:h/c"), "/ledgers")
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,7 @@ from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
+from auditor.model.reference_facts import LOOKS_APART_MIN_MS
 from auditor.run.replay import judge_again
 from auditor.stop import StopRequest
 from auditor.summary.about import About
@@ -63,7 +65,10 @@ class HasCluster(Protocol):
 
 
 class Pauses(StopRequest):
-    """Waits for nothing: remembers the seconds it was asked for, and lets a test act. Hand one in as `stop` to share it."""
+    """Remembers the seconds it was asked for, waits a little more than LOOKS_APART_MIN_MS of them, and lets a test act.
+
+    Hand one in as `stop` to share it.
+    """
 
     def __init__(self, between: Callable[[int], object] | None = None) -> None:
         super().__init__()
@@ -73,6 +78,7 @@ class Pauses(StopRequest):
     def wait(self, seconds: float) -> None:
         self.check()
         self.seconds.append(seconds)
+        time.sleep(min(seconds, 1.05 * LOOKS_APART_MIN_MS / 1000))
         if self._between is not None:
             self._between(len(self.seconds))
 

@@ -128,7 +128,7 @@ class Referenced:
 
     def _record(self, ledger: int, look: int, metadata: LedgerMetadata | None) -> LedgerRecord:
         draw = self.draw
-        at_ms = look * 200 + draw.randrange(50)
+        at_ms = look * draw.choice((2_000, 2_000, 2_000, 800)) + draw.randrange(50)
         if metadata is None and draw.random() < 0.9:
             return LedgerRecord(ledger, look, at_ms, RecordStatus.GONE)
         if draw.random() < 0.05:

@@ -35,7 +35,7 @@ TOPIC = TopicRecord(
 
 
 def gone(look: int) -> LedgerRecord:
-    return LedgerRecord(5, look, 100 * look, RecordStatus.GONE)
+    return LedgerRecord(5, look, 1_000 * look, RecordStatus.GONE)
 
 
 def test_every_use_of_a_ledger_is_told() -> None:

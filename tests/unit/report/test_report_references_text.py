@@ -52,12 +52,29 @@ def test_topics_that_are_hit_are_named_worst_first_and_bounded() -> None:
         "worst_namespaces": [{"namespace": "public/default", "topics": 7}, {"namespace": "t/n", "topics": 1}],
         "worst_topics": [topic(number) for number in range(8)],
     }  # fmt: skip
-    said = section(topics_hit=8, topics_worst=worst)
+    said = section(references={**REFERENCES, "truncated": 0}, topics_hit=8, topics_worst=worst)
     assert "8 topics are hit, in 2 namespaces: 1 with a loss, 8 subscriptions blocked and 0 possibly; worst first:" in said
     assert "public/default/t0: a loss, 1 ledger (REFERENCED_LEDGER_MISSING), 1 subscription blocked and 0 possibly" in said
     assert "public/default/t1: no loss of entries" in said
     assert TOPICS_SHOWN_MAX == said.count("persistent://")
     assert said.endswith("by namespace: public/default 7, t/n 1")
+
+
+def test_subscriptions_of_a_truncated_ledger_may_skip_what_is_lost() -> None:
+    """A broker goes past the end of a truncated ledger and says nothing."""
+    cut = {**topic(0), "kinds": ["LEDGER_TRUNCATED"]}
+    worst = {"with_loss": 1, "subscriptions_blocked": 1, "namespaces": 1, "worst_topics": [cut, topic(1)]}
+    said = section(topics_hit=2, topics_worst=worst)
+    word = "1 subscription blocked (or skipping the lost entries without an error) and 0 possibly"
+    assert 2 == said.count(word) and f"(LEDGER_TRUNCATED), {word}" in said
+    assert "(REFERENCED_LEDGER_MISSING), 1 subscription blocked and 0 possibly" in said
+
+
+def test_topics_that_were_not_listed_are_no_number() -> None:
+    """Nor do they count as topics that could not be read."""
+    said = section(references={**REFERENCES, "unreadable": 0, "not_listed": 1, "outdated": 1})
+    assert "they reference 9 ledgers; not all topics could be listed" in said
+    assert "1 outdated compacted ledger of subscriptions in use could not be found" in said
 
 
 def test_a_run_with_nothing_but_a_missing_ledger_says_so_first() -> None:

@@ -10,7 +10,7 @@ from auditor.second_checker.references import AGAIN, FIRST, LedgerLook, TopicRow
 
 TOPIC = "persistent://t/n/x"
 USE = UseFacts(TOPIC, Role.DATA, "", Position(7, 0))
-GONE = {FIRST: LedgerLook(100, "gone"), AGAIN: LedgerLook(350, "gone")}
+GONE = {FIRST: LedgerLook(100, "gone"), AGAIN: LedgerLook(1_350, "gone")}
 
 
 def rows(*looks: int, **changes: object) -> list[TopicRow]:
@@ -29,7 +29,14 @@ def closed(last: int, at_ms: int) -> LedgerLook:
 
 def test_a_ledger_that_is_gone_and_needed_at_both_looks_is_missing() -> None:
     """With the time between the looks at it."""
-    assert MissingLedgerFacts(1, 1, (USE,), 10, None, 250) == reference_facts(7, rows(FIRST, AGAIN), GONE)
+    assert MissingLedgerFacts(1, 1, (USE,), 10, None, 1_250) == reference_facts(7, rows(FIRST, AGAIN), GONE)
+
+
+def test_looks_that_are_too_close_prove_nothing() -> None:
+    """A second apart at least."""
+    close = {FIRST: GONE[FIRST], AGAIN: GONE[AGAIN]._replace(read_at_ms=1_099)}
+    assert reference_facts(7, rows(FIRST, AGAIN), close) is None
+    assert reference_facts(7, rows(FIRST, AGAIN), close | {AGAIN: GONE[AGAIN]._replace(read_at_ms=1_100)}) is not None
 
 
 @pytest.mark.parametrize("looks", [(FIRST,), (AGAIN,)])
@@ -53,12 +60,12 @@ def test_a_ledger_without_a_record_is_missing_if_a_newer_one_follows() -> None:
     """The broker has rolled over: it was in use."""
     newer = [TopicRow(TOPIC, look, "data", ledger_id=8) for look in (FIRST, AGAIN)]
     facts = reference_facts(7, [*rows(FIRST, AGAIN, entries=None), *newer], GONE)
-    assert MissingLedgerFacts(1, 1, (USE,), None, None, 250) == facts
+    assert MissingLedgerFacts(1, 1, (USE,), None, None, 1_250) == facts
 
 
 def test_a_closed_ledger_that_ends_too_early_at_both_looks_is_truncated() -> None:
     """With the same end; another end at the second look proves nothing."""
-    told = TruncatedLedgerFacts(8, 10, 1, 1, (USE.__class__(TOPIC, Role.DATA, "", Position(7, 9)),), 90, None, 250)
-    assert told == reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(8, 100), AGAIN: closed(8, 350)})
-    assert reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(8, 100), AGAIN: closed(7, 350)}) is None
-    assert reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(9, 100), AGAIN: closed(9, 350)}) is None
+    told = TruncatedLedgerFacts(8, 10, 1, 1, (USE.__class__(TOPIC, Role.DATA, "", Position(7, 9)),), 90, None, 1_250)
+    assert told == reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(8, 100), AGAIN: closed(8, 1_350)})
+    assert reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(8, 100), AGAIN: closed(7, 1_350)}) is None
+    assert reference_facts(7, rows(FIRST, AGAIN), {FIRST: closed(9, 100), AGAIN: closed(9, 1_350)}) is None

@@ -28,6 +28,7 @@ from auditor.model.topic import (
     TopicStatus,
 )
 from auditor.sandbox.telling import with_owner
+from auditor.summary import reference_findings as reference_findings_module
 from auditor.summary.about import About
 from auditor.summary.reference_findings import ReferenceFindings, reference_findings
 from auditor.summary.topic_hits import TopicHits, topic_hits
@@ -44,8 +45,13 @@ TOPIC = TopicRecord(parse_topic("public/default/t"), 5, TopicStatus.FOUND, Manag
 def ledger(ledger_id: int, metadata: LedgerMetadata | None, look: int = 1) -> LedgerRecord:
     """A ledger at one look; gone without metadata."""
     if metadata is None:
-        return LedgerRecord(ledger_id, look, 100 * look, RecordStatus.GONE)
-    return LedgerRecord(ledger_id, look, 100 * look, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata)
+        return LedgerRecord(ledger_id, look, 1_000 * look, RecordStatus.GONE)
+    return LedgerRecord(ledger_id, look, 1_000 * look, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata)
+
+
+def shut(ledger_id: int, look: int = 1) -> LedgerRecord:
+    """A ledger that could not be read."""
+    return LedgerRecord(ledger_id, look, 1_000 * look, RecordStatus.UNREADABLE)
 
 
 @dataclass
@@ -103,7 +109,7 @@ def test_a_referenced_ledger_that_is_gone_at_both_looks_is_missing(scene: Scene)
     assert ("REFERENCED_LEDGER_MISSING", 7, None) == (found["kind"], found["ledger_id"], found["bookie_id"])
     use = {"topic": "persistent://public/default/t", "role": "data", "name": "", "position": [7, 0]}
     assert {
-        "topics": 1, "uses": 1, "some_uses": [use], "entries": 10, "size_bytes": 1_000, "apart_ms": 100,
+        "topics": 1, "uses": 1, "some_uses": [use], "entries": 10, "size_bytes": 1_000, "apart_ms": 1_000,
     } == found["facts"]  # fmt: skip
     assert ([[0, 9]], 10) == (found["entries"], found["entries_total"])
     owner = {"application": "pulsar", "component": "managed-ledger", "name": "public/default/persistent/t"}
@@ -139,7 +145,6 @@ def test_what_is_no_loss_is_no_finding(scene: Scene, name: str) -> None:
 COMPACTED = Subscription("__compaction", Cursor(9, Position(7, 9), compacted_ledger_id=7))
 UNKNOWN = {
     "the newest ledger without a record": ((topic(managed_ledger=ManagedLedger((DataLedger(7),))),) * 2, None),
-    "a compacted ledger of a cursor in use": ((topic(managed_ledger=ManagedLedger(), subscriptions=(COMPACTED,)),) * 2, None),
     "the topic is not read again": ((TOPIC, None), None),
     "the topic cannot be read again": ((TOPIC, TopicRecord(TOPIC.topic, 5, TopicStatus.UNREADABLE, problems=("shut",))), None),
     "the ledger is not read again": ((TOPIC, TOPIC), (ledger(7, None),)),
@@ -148,6 +153,14 @@ UNKNOWN = {
         (ledger(7, None), LedgerRecord(7, 2, 200, RecordStatus.UNREADABLE)),
     ),
     "the ledger is there at the second look": ((TOPIC, TOPIC), (ledger(7, None), ledger(7, WHOLE, 2))),
+    "the looks are too close": ((TOPIC, TOPIC), (ledger(7, None), replace(ledger(7, None, 2), read_at_ms=1_999))),
+    "the ledger could not be read at first": ((TOPIC, TOPIC), (shut(7), ledger(7, None, 2))),
+    "the ledger could not be read at all": ((TOPIC, TOPIC), (shut(7), shut(7, 2))),
+    "it could not be read at first and is cut short": (
+        (topic(managed_ledger=ManagedLedger((closed(7, 11),))),) * 2,
+        (shut(7), ledger(7, WHOLE, 2)),
+    ),
+    "it could not be read and was not read again": ((TOPIC, TOPIC), (shut(7),)),
 }
 
 
@@ -161,6 +174,78 @@ def test_what_two_looks_do_not_show_is_unknown(scene: Scene, name: str) -> None:
     assert ([], False) == (found, told.is_complete)
     assert told.counts is not None and 1 == told.counts["unknown"]
     assert any("did not show whether" in sentence for sentence in told.withheld)
+
+
+@pytest.mark.parametrize("status", [one for one in RecordStatus if one not in (RecordStatus.FOUND, RecordStatus.GONE)])
+def test_a_referenced_ledger_that_cannot_be_read_is_not_known_to_be_there(scene: Scene, status: RecordStatus) -> None:
+    """Whatever the reason: no listed ledger stands for it."""
+    scene.read = tuple(replace(shut(7, look), status=status) for look in (1, 2))
+    told, found = scene.found()
+    assert ([], False) == (found, told.is_complete)
+    assert told.counts is not None and 1 == told.counts["unknown"]
+
+
+def test_a_listed_ledger_that_vanishes_after_it_could_not_be_read_is_unknown(scene: Scene) -> None:
+    """Its verdict says that it was deleted; the topic references it still."""
+    scene.ledgers, scene.read = (shut(7), ledger(7, None, 2)), (replace(ledger(7, None, 2), read_at_ms=3_000),)
+    told, found = scene.found()
+    assert ([], False) == (found, told.is_complete)
+
+
+def test_a_listed_ledger_that_vanishes_during_the_run_is_unknown(scene: Scene) -> None:
+    """Unless nothing references it any more."""
+    scene.ledgers, scene.read = (ledger(7, WHOLE), ledger(7, None, 2)), (replace(ledger(7, None, 2), read_at_ms=3_000),)
+    told, found = scene.found()
+    assert ([], False) == (found, told.is_complete)
+
+
+def test_a_ledger_that_is_trimmed_during_the_run_is_nothing(scene: Scene) -> None:
+    """Its reference went with it."""
+    scene.again = (topic(managed_ledger=ManagedLedger((closed(8),))),)
+    scene.ledgers, scene.read = (ledger(7, WHOLE), ledger(7, None, 2)), (ledger(7, None, 2),)
+    told, found = scene.found()
+    assert ([], True) == (found, told.is_complete)
+
+
+def test_what_its_verdict_counts_as_unknown_is_not_counted_twice(scene: Scene) -> None:
+    """A listed ledger that could not be read at any look."""
+    scene.ledgers, scene.read = (shut(7), shut(7, 2)), (shut(7, 2),)
+    told, found = scene.found()
+    assert ([], True) == (found, told.is_complete)
+
+
+def test_a_ledger_that_could_be_read_in_the_end_is_sound(scene: Scene) -> None:
+    """It has all that the topic recorded."""
+    scene.read = (shut(7), ledger(7, WHOLE, 2))
+    told, found = scene.found()
+    assert ([], True) == (found, told.is_complete)
+
+
+def test_a_compacted_ledger_of_a_cursor_in_use_is_outdated(scene: Scene) -> None:
+    """Every compaction leaves one behind, so it says nothing of the cluster and the run is complete; a sentence counts it."""
+    scene.first = (topic(managed_ledger=ManagedLedger(), subscriptions=(COMPACTED,)),)
+    told, found = scene.found()
+    assert ([], True) == (found, told.is_complete)
+    assert told.counts is not None and (0, 1) == (told.counts["unknown"], told.counts["outdated"])
+    assert any(sentence.startswith("1 compacted ledger (such as 7)") for sentence in told.withheld)
+
+
+def test_two_looks_that_are_too_close_show_no_truncation(scene: Scene) -> None:
+    """It is unknown."""
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(7, 11),))),)
+    scene.ledgers, scene.read = (ledger(7, WHOLE),), (replace(ledger(7, WHOLE, 2), read_at_ms=1_999),)
+    told, found = scene.found()
+    assert ([], False) == (found, told.is_complete)
+
+
+def test_what_is_too_much_to_judge_is_unknown(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ledgers are judged, the rest is counted, and a sentence gives the bound."""
+    monkeypatch.setattr(reference_findings_module, "SUSPECTS_MAX", 1)
+    scene.first = (topic(managed_ledger=ManagedLedger((closed(7), closed(8), closed(9)))),)
+    scene.read = (ledger(7, None), ledger(7, None, 2), ledger(8, None), ledger(9, None))
+    told, (found,) = scene.found()
+    assert told.counts is not None and (7, 2, False) == (found["ledger_id"], told.counts["unknown"], told.is_complete)
+    assert any(one.startswith("2 more ledgers") and one.endswith("judges the first 1") for one in told.withheld)
 
 
 def test_the_newest_ledger_of_a_terminated_topic_has_its_end(scene: Scene) -> None:
@@ -246,7 +331,7 @@ def test_an_old_ledger_that_its_topic_does_not_name_is_an_orphan(scene: Scene) -
     assert ("LEDGER_ORPHANED", None, "info") == (found["kind"], found["ledger_id"], found["severity"])
     assert {
         "ledgers": 2, "some_ledgers": [2, 3], "length_bytes": 100, "without_length": 1, "oldest_age_ms": NOW_MS - 1,
-        "orphan_age_ms": AGE_MS, "undecided": 0, "apart_ms": 100,
+        "orphan_age_ms": AGE_MS, "undecided": 0, "apart_ms": 1_000,
     } == found["facts"]  # fmt: skip
     assert (2, 3) == told.orphaned
     assert told.is_complete
@@ -263,6 +348,13 @@ NOT_ORPHANS: dict[str, tuple[dict[str, Any], int]] = {
     "its topic cannot be read again": ({"again": (topic(problems=("a cursor is shut",)),)}, 1),
     "its namespace has a topic that cannot be read": (
         {"first": (TOPIC, TopicRecord(parse_topic("public/default/u"), 5, TopicStatus.UNREADABLE, problems=("shut",)))},
+        1,
+    ),
+    "another topic of its namespace cannot be read again": (
+        {
+            "first": (TOPIC, topic(topic=parse_topic("public/default/u"))),
+            "again": (TOPIC, topic(topic=parse_topic("public/default/u"), problems=("shut",))),
+        },
         1,
     ),
     "topics could not all be listed": ({"problems": (listing_problem_row(1, 5, "shut"),)}, 1),
@@ -304,7 +396,8 @@ def test_what_could_not_be_read_is_counted_and_makes_the_run_incomplete(scene: S
     scene.problems, scene.read = (listing_problem_row(1, 5, "shut"),), ()
     told, found = scene.found()
     assert ([], False) == (found, told.is_complete)
-    assert told.counts is not None and 2 == told.counts["unreadable"]
+    assert told.counts is not None and (1, 1) == (told.counts["unreadable"], told.counts["not_listed"])
+    assert any("of 1 topic something" in sentence for sentence in told.withheld)
     assert 2 == sum("reference_unreadable" in sentence for sentence in told.withheld)
 
 
@@ -331,6 +424,18 @@ def test_subscriptions_before_a_loss_are_blocked(scene: Scene) -> None:
     assert (1, 1, 1) == tuple(
         hits.summary["topics_worst"][name] for name in ("with_loss", "subscriptions_blocked", "namespaces")
     )
+
+
+def test_no_topic_that_is_hit_is_a_number(scene: Scene) -> None:
+    """All were listed."""
+    scene.first, scene.read = (), ()
+    assert 0 == hits_of(scene).summary["topics_hit"]
+
+
+def test_how_many_unlisted_topics_are_hit_is_not_known(scene: Scene) -> None:
+    """Null, not 0."""
+    scene.first, scene.read, scene.problems = (), (), (listing_problem_row(1, 5, "shut"),)
+    assert {"topics_hit": None, "topics_worst": None} == hits_of(scene).summary
 
 
 def finding(ledger_id: int, kind: str, entries: list[list[int]]) -> dict[str, Any]:
