@@ -73,9 +73,7 @@ def assemble(
         relisting=Relisting(stages, store, at.run, about.previous_population, at.baseline),
         mark_looks=MarkLooks(store, at.run, about.terms, is_partial=about.partial),
         reference_looks=ReferenceLooks(pulsar, store, at.run, about.terms, stages.on_spark, context.stop),
-        rename_search=RenameSearch(
-            store, at.run, settings.bookie_limits(), bookies.directory_behind, can_read=about.terms.probe_entries > 0
-        ),
+        rename_search=_rename_search(context, about, store, at, bookies),
         sweep_planner=SweepPlanner(at.run, about),
         waits_ms=about.waits_ms,
         shard_ledgers=settings.shard_ledgers,
@@ -88,6 +86,11 @@ def _bookie_register(context: Context, about: About, store: MetadataStore, at: W
     bookies = BookieRegister(store, at.run, at.journal, about.facts, away, settings.search_reads_max, resumptions)
     bookies.listers = read_listers(settings.lister_port, settings.lister_map, about.facts.instance_id)
     return bookies
+
+
+def _rename_search(context: Context, about: About, store: MetadataStore, at: Written, bookies: BookieRegister) -> RenameSearch:
+    can_read = about.terms.probe_entries > 0
+    return RenameSearch(store, at.run, context.settings.bookie_limits(), bookies.directory_behind, can_read=can_read)
 
 
 def _on_spark(context: Context, about: About, store: MetadataStore, spark: Session, at: Written, watch: Watch) -> Stages:

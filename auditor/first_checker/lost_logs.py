@@ -65,7 +65,8 @@ class _Log:
         """Return the ledgers whose lists left entries of it out at two looks, ascending."""
         return sorted(ledger for ledger, looks in self.looks_of.items() if len(looks) >= LOOKS_MIN)
 
-    def told(self, path: str) -> LostLog:
+    def as_facts(self, path: str) -> LostLog:
+        """Return the facts of the entry log at `path`."""
         ledgers = self.ledgers()
         newest = {ledger: self.newest[ledger][1] for ledger in ledgers}
         some = tuple((ledger, *newest[ledger].ranges[0]) for ledger in ledgers[:LEDGERS_NAMED_MAX])
@@ -150,7 +151,7 @@ def withheld_lost_logs(
 
 
 def _lost_logs_finding(last: BookieRecord, lister: str, lost: Mapping[str, _Log]) -> Finding:
-    told = [log.told(path) for path, log in lost.items()]
+    told = [log.as_facts(path) for path, log in lost.items()]
     facts = EntryLogLostFacts(
         registration=last.registration.value,
         address=f"{last.host}:{last.port}",

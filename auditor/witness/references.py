@@ -19,8 +19,13 @@ _ROLES = {
 
 
 def _use_words(use: UseFacts) -> str:
-    name = f" {use.name}" if use.name else ""
+    name = f" {_name_of(use)}" if use.name else ""
     return f"{use.topic} {_ROLES[use.role]}{name}"
+
+
+def _name_of(use: UseFacts) -> str:
+    """Return the name of a subscription. Any client chooses it."""
+    return use.name.strip() or "without a name"
 
 
 def _uses_words(some: tuple[UseFacts, ...], total: int) -> str:
@@ -39,7 +44,7 @@ def _missing_sentences(finding: Finding, facts: MissingLedgerFacts) -> str:
     cursors = [use for use in facts.some_uses if use.role is Role.CURSOR]
     falls_back = ""
     if cursors and cursors[0].position is not None:
-        falls_back = f" ZooKeeper has position {cursors[0].position} for subscription {cursors[0].name}."
+        falls_back = f" ZooKeeper has position {cursors[0].position} for subscription {_name_of(cursors[0])}."
     return (
         f"Ledger {finding.ledger_id} is referenced by {_uses_words(facts.some_uses, facts.uses)}. It has no metadata "
         f"(NONODE after a sync): BookKeeper does not know it. Both were so at two looks, {span(facts.apart_ms)} apart; each "
