@@ -19,7 +19,7 @@ _ROLES = {
 
 
 def _use_words(use: UseFacts) -> str:
-    name = f" {_name_of(use)}" if use.name else ""
+    name = f" {_name_of(use)}" if use.role in (Role.CURSOR, Role.COMPACTED) else ""
     return f"{use.topic} {_ROLES[use.role]}{name}"
 
 
