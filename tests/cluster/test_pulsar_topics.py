@@ -184,16 +184,21 @@ def test_an_entry_with_one_copy_left_blocks_nobody(topics: dict[str, Json], told
 
 
 def test_a_run_finds_each_damaged_ledger_and_nothing_else(pulsar: RealPulsar, outcome: Outcome, told: Told) -> None:
-    """The very entries, among all ledgers of all topics."""
-    lost = [[LOST_ENTRY, LOST_ENTRY]]
-    expected = {
-        told.first(told.without_copy): (Kind.ENTRY_WITHOUT_REPLICA, lost),
-        told.first(told.in_use_without_copy): (Kind.ENTRY_WITHOUT_REPLICA, lost),
-        told.first(told.one_copy): (Kind.ENTRY_BELOW_ACK_QUORUM, lost),
+    """The very entries, among all ledgers of all topics, and what only the topics' references show."""
+    lost = {
+        told.first(told.without_copy): Kind.ENTRY_WITHOUT_REPLICA,
+        told.first(told.in_use_without_copy): Kind.ENTRY_WITHOUT_REPLICA,
+        told.first(told.one_copy): Kind.ENTRY_BELOW_ACK_QUORUM,
     }
-    found = {one["ledger_id"]: (Kind(one["kind"]), one["entries"]) for one in outcome.findings if one["severity"] != "info"}
-    assert expected == found
-    assert {"violated": len(expected), "indeterminate": 0} == {
+    referenced = {
+        told.first(told.missing): Kind.REFERENCED_LEDGER_MISSING,
+        told.first(told.short): Kind.LEDGER_TRUNCATED,
+    }
+    found = {one["ledger_id"]: Kind(one["kind"]) for one in outcome.findings if one["severity"] != "info"}
+    assert lost | referenced == found
+    entries = {one["ledger_id"]: one["entries"] for one in outcome.findings if one["ledger_id"] in lost}
+    assert {ledger_id: [[LOST_ENTRY, LOST_ENTRY]] for ledger_id in lost} == entries
+    assert {"violated": len(lost), "indeterminate": 0} == {
         word: outcome.summary["ledgers"][word] for word in ("violated", "indeterminate")
     }
 
@@ -209,9 +214,9 @@ def test_a_run_names_the_topic_of_each_damaged_ledger(outcome: Outcome, told: To
 
 
 def test_entries_behind_a_cut_are_seen(outcome: Outcome, told: Told) -> None:
-    """Without the topic, BookKeeper has this one trace of the cut: bookies hold entries beyond the end."""
-    found = outcome.one(told.first(told.short))
-    assert (Kind.ENTRIES_BEYOND_END, "info") == (Kind(found["kind"]), found["severity"])
+    """BookKeeper has this one trace of the cut, bookies hold entries beyond the end; the topic has the proof."""
+    found = {Kind(one["kind"]): one["severity"] for one in outcome.of(told.first(told.short))}
+    assert {Kind.ENTRIES_BEYOND_END: "info", Kind.LEDGER_TRUNCATED: "critical"} == found
 
 
 def test_without_listers_no_sound_ledger_is_accused(pulsar: RealPulsar, told: Told, topics: dict[str, Json]) -> None:
