@@ -253,7 +253,7 @@ def test_a_list_that_is_too_early_is_no_list(status: ReadStatus) -> None:
     """All that it lacks is there."""
     (answer,) = ask(both(Words(entry=lambda *_: status), Words(says={1: held(1, (0, 4))})), 1)
     assert (AnswerStatus.UNSUPPORTED, b"") == (answer.status, answer.groups)
-    assert "entries that the lister at h:3182 does not list were read: not yet in the index" in answer.detail
+    assert "entries that the lister at h:3182 does not list were read: not in the index" in answer.detail
 
 
 @pytest.mark.parametrize("status", [NO_ENTRY, ReadStatus.TIMED_OUT, ReadStatus.INVALID])

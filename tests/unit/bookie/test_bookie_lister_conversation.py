@@ -10,6 +10,7 @@ import pytest
 from support.scripted_bookie import INFO, LIST, Connection, ScriptedBookie, frame, info_answer, list_answer
 from support.scripted_bookie import answer as header_of
 
+from auditor.bookie import lister_conversation
 from auditor.bookie.client import Lane
 from auditor.bookie.lister_conversation import CONNECT_TIMEOUT_MS, NAME_MAX, ListerLane, of_lister
 from auditor.bookie.questions import ListQuestion
@@ -140,8 +141,9 @@ def test_what_is_behind_a_strangers_greeting_in_one_packet_does_not_count() -> N
         assert [AnswerStatus.REFUSED] == [one.status for one in lists(lane, 1)]
 
 
-def test_a_list_that_stays_away_does_not_make_a_lister_unable() -> None:
+def test_a_list_that_stays_away_does_not_make_a_lister_unable(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lister can list: it is not asked only because of that. The other lists count."""
+    monkeypatch.setattr(lister_conversation, "LIST_TIMEOUT_MS", 300)
     lister = Lister(MINE)
     plain = lister.act
 
