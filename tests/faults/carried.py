@@ -160,26 +160,36 @@ def _sweep(run: Path) -> Json:
     return told
 
 
-def _series(run: Path) -> Json:
-    """The series of sweeps as a run left it."""
-    told: Json = summary_of(run)["sampling"]["series"]
+def _series(run: Path) -> Json | None:
+    """The series of sweeps as a run left it; None where no run so far was one of a series."""
+    told: Json | None = summary_of(run)["sampling"]["series"]
     return told
 
 
+def _is_of_series(run: Path) -> bool:
+    """Whether it read by rank, and all that it should: only then may later runs build on it."""
+    summary = summary_of(run)
+    return _sweep(run)["step"] > 0 and summary["assurance"]["probed"] > 0 and not summary["partial"]
+
+
 def _next_turn(one: Finished) -> object:
-    """The turn behind that of the run that was the newest one when this one began."""
-    return 0 if one.baseline is None else _sweep(one.baseline)["turn"] + 1
+    """The turn behind that of the run that was the newest one when this one began, or the same where that one has no part."""
+    if one.baseline is None or _series(one.baseline) is None:
+        return 0
+    return _sweep(one.baseline)["turn"] + _is_of_series(one.baseline)
 
 
 def _runs(run: Path) -> int:
     """How many runs stand behind what a run promises."""
-    return sum(span["runs"] for span in _series(run)["spans"])
+    series = _series(run)
+    return sum(span["runs"] for span in series["spans"]) if series is not None else 0
 
 
 def _runs_due(one: Finished) -> object:
-    """One more than the run before it, unless that is of another series."""
-    is_same = one.before is not None and _series(one.before)["seed"] == _sweep(one.directory)["seed"]
-    return 1 + (_runs(one.before) if one.before is not None and is_same else 0)
+    """One more than the run before it where it has a part, unless that is of another series."""
+    series = _series(one.before) if one.before is not None else None
+    is_same = series is not None and series["seed"] == _sweep(one.directory)["seed"]
+    return _is_of_series(one.directory) + (_runs(one.before) if one.before is not None and is_same else 0)
 
 
 def _ms(moment: str) -> int:

@@ -137,7 +137,9 @@ READ = ("read", 0, 1)
 STAGE = ("stage", 1, 14)
 """In a run of some two dozen."""
 NEXT_STAGE = ("stage", 1, 5)
-"""The JVM is killed first where there are several: behind the first look, few suspects are finished without it."""
+JVM_STAGE, NEXT_JVM_STAGE = ("stage", 4, 14), ("stage", 4, 5)
+"""The first three stages of a run, `references` to `referenced ledgers`, are done before there is a JVM, and behind the first
+look few suspects are finished without it. So it is killed first where there are several ends."""
 PLANS: Mapping[str, LivesPlan] = {
     plan.name: plan
     for plan in (
@@ -146,7 +148,7 @@ PLANS: Mapping[str, LivesPlan] = {
         LivesPlan("SIGKILL of the driver, at a read", [_killed(*READ)]),
         LivesPlan("SIGKILL of the driver, behind a stage", [_killed(*STAGE)]),
         LivesPlan("SIGKILL of the JVM, at a list", [_jvm_killed(*LIST)]),
-        LivesPlan("SIGKILL of the JVM, behind a stage", [_jvm_killed(*STAGE)]),
+        LivesPlan("SIGKILL of the JVM, behind a stage", [_jvm_killed(*JVM_STAGE)]),
         LivesPlan("SIGTERM, at a list", [_terminated(*LIST)]),
         LivesPlan("SIGTERM, behind a stage", [_terminated(*STAGE)]),
         LivesPlan("SIGTERM of all processes, at a list", [_terminated(*LIST, _terminate_all)]),
@@ -155,10 +157,10 @@ PLANS: Mapping[str, LivesPlan] = {
         LivesPlan("ZooKeeper lost, at a list", [_lost(*LIST)]),
         LivesPlan("ZooKeeper lost, behind a stage", [_lost(*STAGE)]),
         LivesPlan("SIGKILL of the driver, and again when it has gone on", [_killed(*LIST), _killed(*NEXT_STAGE)]),
-        LivesPlan("SIGTERM, then SIGKILL of the JVM", [_terminated(*STAGE), _jvm_killed(*NEXT_STAGE)]),
+        LivesPlan("SIGTERM, then SIGKILL of the JVM", [_terminated(*STAGE), _jvm_killed(*NEXT_JVM_STAGE)]),
         LivesPlan(
             "each of them, one after another",
-            [end(*NEXT_STAGE) for end in (_jvm_killed, _terminated, _lost, _full, _killed)],
+            [_jvm_killed(*NEXT_JVM_STAGE), *(end(*NEXT_STAGE) for end in (_terminated, _lost, _full, _killed))],
         ),
         LivesPlan("ZooKeeper lost, then a full disk", [_lost(*LIST), _full(*NEXT_STAGE)]),
         LivesPlan("SIGSTOP of the driver beyond its session, at a list", [], stops=[_stopped(*LIST)]),
