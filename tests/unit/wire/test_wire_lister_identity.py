@@ -52,9 +52,12 @@ def test_the_field_is_that_of_the_protocol() -> None:
         said(bookie_id=3),
         said(instance_id=3),
         said(view_age_ms="5"),
+        said(bookie_id="b\udcff"),
+        said(instance_id="\udcff"),
+        said(bookie_id="b\x1b[2J"),
         b'{"lister": 1}',
     ],
 )
 def test_what_is_no_identity_is_none(data: bytes) -> None:
-    """Whatever answers at the port of a lister, the audit does not fail."""
+    """Whatever answers at the port of a lister, the audit does not fail, and can write down what it was told."""
     assert decode_identity(data) is None
