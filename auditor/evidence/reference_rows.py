@@ -93,10 +93,9 @@ def _subscription_rows(head: Row, one: Subscription) -> Iterator[Row]:
 def topic_looks(rows: pa.Table) -> list[TopicLook]:
     """Return all rows of some topics as values, sorted by topic and look."""
     found: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
-    for batch in rows.to_batches(max_chunksize=10_000):
-        for row in batch.to_pylist():
-            if row["topic"] is not None:
-                found.setdefault((row["topic"], row["look"]), []).append(row)
+    for row in rows.to_pylist():
+        if row["topic"] is not None:
+            found.setdefault((row["topic"], row["look"]), []).append(row)
     return [TopicLook(key[1], _record(found[key])) for key in sorted(found)]
 
 
