@@ -109,7 +109,7 @@ def _record(rows: list[Mapping[str, Any]]) -> TopicRecord:
     managed = ManagedLedger(tuple(sorted(ledgers, key=lambda one: one.ledger_id)), _position(topic["position"]))
     compacted = {row["name"]: row["ledger_id"] for row in of[RowOf.COMPACTED]}
     cursors = sorted(of[RowOf.CURSOR], key=lambda row: str(row["name"]))
-    schemas = (SchemaVersion(row["entries"], _position(row["position"]) or Position(-1, -1)) for row in of[RowOf.SCHEMA])
+    schemas = (SchemaVersion(row["entries"], _at(row["position"])) for row in of[RowOf.SCHEMA])
     return TopicRecord(
         topic=topic_of(topic["namespace"], topic["topic"]),
         read_at_ms=topic["read_at_ms"],
