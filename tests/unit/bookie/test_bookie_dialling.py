@@ -15,6 +15,7 @@ from support.guarded_bookie import AUTH, CHALLENGE, START_TLS, USER, GuardedBook
 from support.pki import Pki
 from support.scripted_bookie import INFO, Connection, info_answer
 
+from auditor.bookie import dialling
 from auditor.bookie.client import AsyncLane, Lane, ListQuestion
 from auditor.bookie.dialling import AUTH_TIMEOUT_MAX_S, LOST_AFTER_HANDSHAKE, Dialler
 from auditor.config import BookieLimits
@@ -314,6 +315,31 @@ def test_a_command_for_a_secret_does_not_hold_up_other_conversations(tmp_path: P
 
     with bookie:
         asyncio.run(dial())
+
+
+@pytest.mark.parametrize(("rpc_timeout_ms", "answer_s"), [(400, 0.4), (60_000, AUTH_TIMEOUT_MAX_S)])
+def test_a_connection_is_opened_and_secured_in_the_time_that_is_set(
+    monkeypatch: pytest.MonkeyPatch, login: SaslLogin, rpc_timeout_ms: int, answer_s: float
+) -> None:
+    """Secured or not. Nobody waits for AUTH as long as for a list."""
+    asked: list[tuple[Any, ...]] = []
+
+    async def open_link(*given: Any) -> None:
+        asked.append(given)
+        raise BookieUnreachable("nobody is there")
+
+    async def dial(access: BookieAccess) -> None:
+        limits = BookieLimits(rpc_timeout_ms=rpc_timeout_ms, connect_timeout_ms=2_500, access=access)
+        with pytest.raises(BookieUnreachable, match="nobody is there"):
+            await Dialler(("b1.example", 3181), limits).open(listener)
+
+    listener = Unused()
+    monkeypatch.setattr(dialling, "open_link", open_link)
+    for access in (BookieAccess(), BookieAccess(sasl=login)):
+        asyncio.run(dial(access))
+    (plain, *where), (replies, *same) = asked
+    assert ["b1.example", 3181, BookieLimits().frame_bytes_max, 2.5] == where == same
+    assert (listener, answer_s) == (plain, replies._timeout_s)
 
 
 def test_the_challenge_is_waited_for_a_few_seconds_at_most() -> None:
