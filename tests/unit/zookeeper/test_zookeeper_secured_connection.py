@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import ssl
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,14 +12,11 @@ from kazoo.exceptions import AuthFailedError, ConnectionDropped, NoAuthError, Se
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.connection import ConnectionHandler, ReplyHeader
 from kazoo.protocol.serialization import write_buffer
-from support.pki import Pki
 
-from auditor.config.access import SaslLogin, SecretSource, TlsFiles, ZooKeeperAccess
-from auditor.credentials.tls_context import client_context
+from auditor.config.access import SaslLogin, SecretSource, ZooKeeperAccess
 from auditor.errors import StoreUnavailable
 from auditor.wire.digest_md5 import DigestUser, answer_challenge
 from auditor.zookeeper import secured_connection
-from auditor.zookeeper.kazoo_threads import KazooThreads
 from auditor.zookeeper.multi_read import AUTH_FAILED, CONNECTION_LOSS, SASL_REQUIRED
 from auditor.zookeeper.secured_connection import (
     NO_DIGEST,
@@ -36,7 +31,6 @@ from auditor.zookeeper.secured_connection import (
 )
 
 ONE, TWO = ("h1", 2281), ("h2", 2281)
-WAIT_S = 10.0
 
 
 def test_only_refusals_of_every_server_end_the_wait() -> None:
@@ -185,30 +179,3 @@ def test_a_server_that_drops_the_second_message_twice_refuses_the_login(login: L
         login.attempt(TWO, FIRST, DROP)
     with pytest.raises(AuthFailedError):
         login.attempt(TWO, FIRST, DROP)
-
-
-def test_bytes_that_tls_has_decrypted_are_not_waited_for(tmp_path: Path) -> None:
-    """A server may put several replies into one record: the second is here, and nothing more comes from the network."""
-    pki = Pki(tmp_path / "pki")
-    issued = pki.issue("server")
-    ours, theirs = socket.socketpair()
-    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    serving.load_cert_chain(issued.certificate, issued.key)
-
-    def serve() -> None:
-        with serving.wrap_socket(theirs, server_side=True) as server:
-            server.sendall(b"firstsecond")
-            over.wait(WAIT_S)
-
-    over = threading.Event()
-    thread = threading.Thread(target=serve)
-    thread.start()
-    context = client_context(TlsFiles("zookeeper", ca=str(pki.ca()), is_hostname_verified=False))
-    handler = KazooThreads(context)
-    with context.wrap_socket(ours) as client:
-        assert client.recv(5) == b"first"
-        assert handler.select([client], [], [], 0.0) == ([client], [], [])
-        assert client.recv(6) == b"second"
-        assert handler.select([client], [], [], 0.0) == ([], [], [])
-        over.set()
-    thread.join()
