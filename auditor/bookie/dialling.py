@@ -75,7 +75,7 @@ class Dialler:
         if not access.is_secured:
             return await open_link(listener, self._host, self._port, self._limits.frame_bytes_max, timeout_s)
         try:
-            if self._needs_credentials:  # In a thread: a command may take COMMAND_TIMEOUT_S.
+            if self._context is None and self._user is None:  # In a thread: a command may take COMMAND_TIMEOUT_S.
                 await asyncio.to_thread(self._read_credentials, access.tls, access.sasl)
         except ConfigError as error:
             raise BookieRefused(f"we could not read our own credentials: {error}") from None
@@ -103,17 +103,10 @@ class Dialler:
             return error
         return BookieRefused(f"{error} ({self._failures} attempts)")
 
-    @property
-    def _needs_credentials(self) -> bool:
-        access = self._limits.access
-        needs_context = access.tls is not None and self._context is None
-        return needs_context or (access.sasl is not None and self._user is None)
-
     def _read_credentials(self, tls: TlsFiles | None, sasl: SaslLogin | None) -> None:
-        if tls is not None and self._context is None:
-            self._context = shared_context(tls)
-        if sasl is not None and self._user is None:
-            self._user = DigestUser(sasl.username, read_secret(sasl.password), SERVICE)
+        context = None if tls is None else shared_context(tls)
+        user = None if sasl is None else DigestUser(sasl.username, read_secret(sasl.password), SERVICE)
+        self._context, self._user = context, user
 
     async def _secure(self, link: Link, replies: _Replies, timeout_s: float) -> None:
         try:

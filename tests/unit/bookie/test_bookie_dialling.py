@@ -18,10 +18,12 @@ from support.scripted_bookie import INFO, Connection, info_answer
 from auditor.bookie import dialling
 from auditor.bookie.client import AsyncLane, Lane, ListQuestion
 from auditor.bookie.dialling import AUTH_TIMEOUT_MAX_S, LOST_AFTER_HANDSHAKE, Dialler
+from auditor.bookie.link import Link
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles
 from auditor.credentials import secret_reading
-from auditor.errors import BookieUnreachable
+from auditor.credentials.tls_context import shared_context
+from auditor.errors import BookieRefused, BookieUnreachable, ConfigError
 from auditor.model.availability import NOT_ADMITTED, AnswerStatus, Greeting
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
@@ -243,10 +245,11 @@ def test_failures_before_a_success_do_not_count(pki: Pki, login: SaslLogin) -> N
 
     async def dial_by_turns() -> None:
         dialler = Dialler(("127.0.0.1", bookie.port), replace(QUICK, access=BookieAccess(sasl=login)))
-        for _ in range(QUICK.connect_attempts_max):
+        for _ in range(3):
             lost[0] = True
-            with pytest.raises(BookieUnreachable):
-                await dialler.open(Unused())
+            for _ in range(QUICK.connect_attempts_max - 1):
+                with pytest.raises(BookieUnreachable):
+                    await dialler.open(Unused())
             lost[0] = False
             (await dialler.open(Unused())).abort()
 
@@ -315,6 +318,67 @@ def test_a_command_for_a_secret_does_not_hold_up_other_conversations(tmp_path: P
 
     with bookie:
         asyncio.run(dial())
+
+
+def test_credentials_are_read_once_for_a_bookie(pki: Pki, login: SaslLogin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command for a secret may take seconds, and a bookie is dialled again after each loss. What fails is tried again."""
+    read: list[str] = []
+    faults = [ConfigError("the vault is sealed")]
+
+    def read_secret(source: SecretSource) -> str:
+        read.append(source.what)
+        if faults:
+            raise faults.pop()
+        return secret_reading.read_secret(source)
+
+    async def dial(access: BookieAccess) -> None:
+        dialler = Dialler(("127.0.0.1", bookie.port), replace(QUICK, access=access))
+        if faults:
+            with pytest.raises(BookieRefused, match="the vault is sealed"):
+                await dialler.open(Unused())
+        for _ in range(2):
+            (await dialler.open(Unused())).abort()
+
+    monkeypatch.setattr(dialling, "read_secret", read_secret)
+    monkeypatch.setattr(dialling, "shared_context", lambda files: (read.append("tls"), shared_context(files))[1])
+    with GuardedBookie(tls=pki.issue("b"), password=PASSWORD) as bookie:
+        asyncio.run(dial(BookieAccess(tls(pki), login)))
+    assert read == ["tls", login.password.what] * 2
+    read.clear()
+    with GuardedBookie(tls=pki.issue("b")) as bookie:
+        asyncio.run(dial(BookieAccess(tls(pki))))
+    assert read == ["tls"]
+
+
+def test_the_handshake_of_tls_has_the_time_for_connecting(pki: Pki, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing more is read in clear once the bookie agreed to it."""
+    asked: list[Any] = []
+    stop_reading = Link.stop_reading
+
+    async def start_tls(self: Link, context: ssl.SSLContext, host: str, timeout_s: float) -> None:
+        asked.append((host, timeout_s))
+        raise OSError("no handshake")
+
+    async def dial() -> None:
+        with pytest.raises(BookieUnreachable, match="no handshake"):
+            await Dialler(("127.0.0.1", bookie.port), replace(QUICK, access=BookieAccess(tls(pki)))).open(Unused())
+
+    monkeypatch.setattr(Link, "start_tls", start_tls)
+    monkeypatch.setattr(Link, "stop_reading", lambda self: (asked.append("stopped"), stop_reading(self))[1])
+    with GuardedBookie(tls=pki.issue("b")) as bookie:
+        asyncio.run(dial())
+    assert asked == ["stopped", ("127.0.0.1", QUICK.connect_timeout_ms / 1000)]
+
+
+def test_a_refused_certificate_is_not_a_missing_one(pki: Pki) -> None:
+    """What to do differs: give one, or give another one."""
+    alert = ssl.SSLError(1, "BAD_CERTIFICATE")
+    alert.reason = "BAD_CERTIFICATE"
+    ours = pki.issue("ours")
+    given = {"certificate": str(ours.certificate), "key": str(ours.key)}
+    for files, word in (({}, "wants a client certificate"), (given, "refused our certificate")):
+        limits = replace(QUICK, access=BookieAccess(tls(pki, **files)))
+        assert word in str(Dialler(("b1.example", 3181), limits)._after_loss(alert))
 
 
 @pytest.mark.parametrize(("rpc_timeout_ms", "answer_s"), [(400, 0.4), (60_000, AUTH_TIMEOUT_MAX_S)])
