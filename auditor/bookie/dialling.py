@@ -130,7 +130,7 @@ class Dialler:
         if answer.status == Status.EBADREQ:
             raise BookieRefused(NO_TLS)
         _require_ok(answer)
-        if replies.has_more or replies.failure or link.wire.unfinished_bytes:
+        if replies.failure or link.wire.unfinished_bytes:
             raise PeerProtocolError(f"it sent more behind its answer to START_TLS ({replies.failure or 'in clear'})")
         try:
             await link.start_tls(context, self._host, timeout_s)
@@ -232,8 +232,7 @@ class _Replies:
             async with asyncio.timeout(self._timeout_s):
                 return await self._take()
         except TimeoutError:
-            waited = f"no answer within {self._timeout_s:g} s while the connection was secured"
-            raise BookieUnreachable(waited) from None
+            raise BookieUnreachable(f"no answer within {self._timeout_s:g} s while the connection was secured") from None
 
     async def _take(self) -> Answered:
         while not self._answers:
@@ -246,10 +245,6 @@ class _Replies:
         """Raise what ended the link, if anything did: PeerProtocolError or _Lost."""
         if self.failure is not None:
             raise self.failure
-
-    @property
-    def has_more(self) -> bool:
-        return bool(self._answers)
 
     def on_answers(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
         self.has_answered = True

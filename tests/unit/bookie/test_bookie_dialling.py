@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 import ssl
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +25,10 @@ from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles
 from auditor.credentials import secret_reading
 from auditor.credentials.tls_context import shared_context
-from auditor.errors import BookieRefused, BookieUnreachable, ConfigError
+from auditor.errors import BookieRefused, BookieUnreachable, ConfigError, PeerProtocolError
 from auditor.model.availability import NOT_ADMITTED, AnswerStatus, Greeting
+from auditor.wire.bookie_connection import Answered, AnswerTooLarge
+from auditor.wire.frames import Operation, Status
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 PASSWORD = "pässword"
@@ -196,7 +200,7 @@ def test_another_mechanism_is_told(login: SaslLogin, challenge: bytes | None) ->
     assert "does not offer SASL DIGEST-MD5" in refusal(bookie, BookieAccess(sasl=login))
 
 
-@pytest.mark.parametrize("plugin", ["", "sasl", "com.example.Other"])
+@pytest.mark.parametrize("plugin", ["", "sasl", "com.example.Other", "a" + "é" * 40])
 def test_an_empty_challenge_is_no_proof_of_the_password(login: SaslLogin, plugin: str) -> None:
     """Only AuthDisabledPlugin says that no login is wanted."""
     bookie = GuardedBookie(password=PASSWORD)
@@ -209,7 +213,8 @@ def test_an_empty_challenge_is_no_proof_of_the_password(login: SaslLogin, plugin
 
     bookie.act = say_nothing
     detail = refusal(bookie, BookieAccess(sasl=login))
-    assert f"does not offer SASL DIGEST-MD5: its plug-in {plugin!r} answered AUTH without a challenge" in detail
+    shown = plugin.encode()[:60].decode(errors="replace")
+    assert f"does not offer SASL DIGEST-MD5: its plug-in {shown!a} answered AUTH without a challenge" in detail
 
 
 def test_a_challenge_that_comes_late_is_no_refusal(login: SaslLogin) -> None:
@@ -368,6 +373,58 @@ def test_the_handshake_of_tls_has_the_time_for_connecting(pki: Pki, monkeypatch:
     with GuardedBookie(tls=pki.issue("b")) as bookie:
         asyncio.run(dial())
     assert asked == ["stopped", ("127.0.0.1", QUICK.connect_timeout_ms / 1000)]
+
+
+def test_each_login_has_a_nonce_of_its_own(login: SaslLogin) -> None:
+    """32 hex digits, at random: with one that can be foreseen a proof could be prepared."""
+    bookie = GuardedBookie(password=PASSWORD)
+    guard, nonces = bookie.act, []
+
+    def note_nonces(connection: Connection, request: pb.Request) -> bool:
+        nonces.extend(re.findall(rb'cnonce="([0-9a-f]{32})"', request.authRequest.payload))
+        return guard(connection, request)
+
+    bookie.act = note_nonces
+    with bookie:
+        for _ in range(2):
+            with lane(bookie, BookieAccess(sasl=login)) as one:
+                assert one.greet() == (Greeting.ANSWERED, "")
+    assert len(set(nonces)) == 2
+
+
+@pytest.mark.parametrize(("operation", "name"), [(Operation.START_TLS, "START_TLS"), (Operation.AUTH, "AUTH")])
+def test_a_status_that_is_no_refusal_is_told_with_what_it_answers(operation: Operation, name: str) -> None:
+    """The bookie may be starting: it is worth trying again."""
+    with pytest.raises(BookieUnreachable, match=f"^the bookie answered EIO to {name}$"):
+        dialling._require_ok(Answered(1, operation, Status.EIO, b"", 0, False))
+
+
+@pytest.mark.parametrize(
+    ("happen", "raised", "says"),
+    [
+        (lambda replies: replies.on_answers(None, [AnswerTooLarge(1, 9, 10**7, False)]), PeerProtocolError, "10000000 bytes"),
+        (lambda replies: replies.on_lost(None, "garbage", breach=True), PeerProtocolError, "garbage"),
+        (lambda replies: replies.on_lost(None, "reset", breach=False), dialling._Lost, "reset"),
+        (lambda replies: replies.on_failed(KeyError("ours")), KeyError, "ours"),
+    ],
+)
+def test_what_ends_a_connection_that_is_secured_ends_the_wait(
+    happen: Callable[[Any], None], raised: type[Exception], says: str
+) -> None:
+    """With its own reason, whether it came before the wait or during it. What came first counts."""
+
+    async def wait(*, has_happened: bool) -> None:
+        replies = dialling._Replies(30.0)
+        if has_happened:
+            happen(replies)
+            replies.on_lost(None, "later", breach=True)  # type: ignore[arg-type]
+        else:
+            asyncio.get_running_loop().call_soon(happen, replies)
+        with pytest.raises(raised, match=says):
+            await replies.next()
+
+    for has_happened in (True, False):
+        asyncio.run(wait(has_happened=has_happened))
 
 
 def test_a_refused_certificate_is_not_a_missing_one(pki: Pki) -> None:
