@@ -240,6 +240,9 @@ def test_a_handshake_that_fails_has_its_reason(login: Login, port: Any) -> None:
     with pytest.raises(ConnectionDropped):
         login.attempt((ONE[0], port), required)
     assert "give --zookeeper-tls-certificate" in login.refusals.last
+    login.connection.credentials.has_certificate = True
+    login.connection._note(ONE, required)
+    assert "it refused our certificate" in login.refusals.last
     assert (login.refusals.has_all([ONE]), login.refusals.has_all([TWO])) == (True, False)
     with pytest.raises(ConnectionDropped):
         login.attempt(TWO, ssl.SSLEOFError())
