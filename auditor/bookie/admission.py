@@ -24,15 +24,15 @@ async def refusal_of_all(bookies: Iterable[BookieRecord], limits: BookieLimits, 
     known = [bookie for bookie in bookies if bookie.host is not None and bookie.port is not None]
     if not known:
         return ""
-    first = ""
+    reasons: list[str] = []
     later = [known[at : at + GREETED_AT_ONCE] for at in range(1, len(known), GREETED_AT_ONCE)]
     for group in (known[:1], *later):
         greeted = await asyncio.gather(*(_greet(bookie, limits, now_ms) for bookie in group))
         if any(greeting is not Greeting.REFUSED for greeting, _ in greeted):
             return ""
-        first = first or f"{group[0].bookie_id}: {greeted[0][1]}"
+        reasons += [f"{bookie.bookie_id}: {why}" for bookie, (_, why) in zip(group, greeted, strict=True)]
     every = f"all {len(known)} bookies refuse" if len(known) > 1 else "the only bookie refuses"
-    return f"{every} this client, so that nothing can be audited ({first}). `auditor doctor` asks each of them"
+    return f"{every} this client, so that nothing can be audited ({reasons[0]}). `auditor doctor` asks each of them"
 
 
 async def _greet(bookie: BookieRecord, limits: BookieLimits, now_ms: Callable[[], int]) -> tuple[Greeting, str]:

@@ -75,7 +75,7 @@ class Dialler:
         if not access.is_secured:
             return await open_link(listener, self._host, self._port, self._limits.frame_bytes_max, timeout_s)
         try:
-            if self._needs_credentials:  # In a thread: a command may take COMMAND_TIMEOUT_S.
+            if self._context is None and self._user is None:  # In a thread: a command may take COMMAND_TIMEOUT_S.
                 await asyncio.to_thread(self._read_credentials, access.tls, access.sasl)
         except ConfigError as error:
             raise BookieRefused(f"we could not read our own credentials: {error}") from None
@@ -103,17 +103,10 @@ class Dialler:
             return error
         return BookieRefused(f"{error} ({self._failures} attempts)")
 
-    @property
-    def _needs_credentials(self) -> bool:
-        access = self._limits.access
-        needs_context = access.tls is not None and self._context is None
-        return needs_context or (access.sasl is not None and self._user is None)
-
     def _read_credentials(self, tls: TlsFiles | None, sasl: SaslLogin | None) -> None:
-        if tls is not None and self._context is None:
-            self._context = shared_context(tls)
-        if sasl is not None and self._user is None:
-            self._user = DigestUser(sasl.username, read_secret(sasl.password), SERVICE)
+        context = None if tls is None else shared_context(tls)
+        user = None if sasl is None else DigestUser(sasl.username, read_secret(sasl.password), SERVICE)
+        self._context, self._user = context, user
 
     async def _secure(self, link: Link, replies: _Replies, timeout_s: float) -> None:
         try:
@@ -137,7 +130,7 @@ class Dialler:
         if answer.status == Status.EBADREQ:
             raise BookieRefused(NO_TLS)
         _require_ok(answer)
-        if replies.has_more or replies.failure or link.wire.unfinished_bytes:
+        if replies.failure or link.wire.unfinished_bytes:
             raise PeerProtocolError(f"it sent more behind its answer to START_TLS ({replies.failure or 'in clear'})")
         try:
             await link.start_tls(context, self._host, timeout_s)
@@ -239,8 +232,7 @@ class _Replies:
             async with asyncio.timeout(self._timeout_s):
                 return await self._take()
         except TimeoutError:
-            waited = f"no answer within {self._timeout_s:g} s while the connection was secured"
-            raise BookieUnreachable(waited) from None
+            raise BookieUnreachable(f"no answer within {self._timeout_s:g} s while the connection was secured") from None
 
     async def _take(self) -> Answered:
         while not self._answers:
@@ -253,10 +245,6 @@ class _Replies:
         """Raise what ended the link, if anything did: PeerProtocolError or _Lost."""
         if self.failure is not None:
             raise self.failure
-
-    @property
-    def has_more(self) -> bool:
-        return bool(self._answers)
 
     def on_answers(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
         self.has_answered = True

@@ -93,10 +93,9 @@ def _subscription_rows(head: Row, one: Subscription) -> Iterator[Row]:
 def topic_looks(rows: pa.Table) -> list[TopicLook]:
     """Return all rows of some topics as values, sorted by topic and look."""
     found: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
-    for batch in rows.to_batches(max_chunksize=10_000):
-        for row in batch.to_pylist():
-            if row["topic"] is not None:
-                found.setdefault((row["topic"], row["look"]), []).append(row)
+    for row in rows.to_pylist():
+        if row["topic"] is not None:
+            found.setdefault((row["topic"], row["look"]), []).append(row)
     return [TopicLook(key[1], _record(found[key])) for key in sorted(found)]
 
 
@@ -110,7 +109,7 @@ def _record(rows: list[Mapping[str, Any]]) -> TopicRecord:
     managed = ManagedLedger(tuple(sorted(ledgers, key=lambda one: one.ledger_id)), _position(topic["position"]))
     compacted = {row["name"]: row["ledger_id"] for row in of[RowOf.COMPACTED]}
     cursors = sorted(of[RowOf.CURSOR], key=lambda row: str(row["name"]))
-    schemas = (SchemaVersion(row["entries"], _position(row["position"]) or Position(-1, -1)) for row in of[RowOf.SCHEMA])
+    schemas = (SchemaVersion(row["entries"], _at(row["position"])) for row in of[RowOf.SCHEMA])
     return TopicRecord(
         topic=topic_of(topic["namespace"], topic["topic"]),
         read_at_ms=topic["read_at_ms"],

@@ -35,17 +35,15 @@ class _LostEntries:
     """The entries of one ledger in one missing log: all are counted, the first runs are kept."""
 
     entries: int = 0
-    runs: list[list[int]] = field(default_factory=list)
+    runs: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, first: int, last: int) -> None:
         self.entries += last - first + 1
-        if self.runs and self.runs[-1][1] == first - 1:
-            self.runs[-1][1] = last
-        elif len(self.runs) < RANGES_MAX:
-            self.runs.append([first, last])
+        if len(self.runs) < RANGES_MAX:
+            self.runs.append((first, last))
 
     def of(self, path: Path) -> MissingLog:
-        return MissingLog(str(path), self.entries, tuple((first, last) for first, last in self.runs))
+        return MissingLog(str(path), self.entries, tuple(self.runs))
 
 
 @dataclass(slots=True)

@@ -13,7 +13,6 @@ import select
 import signal
 import struct
 import sys
-import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -112,20 +111,19 @@ def read_exactly(stream: BinaryIO, size: int) -> bytes | None:
     return bytes(data)
 
 
-def main() -> None:
+def main(requests: BinaryIO, answers: BinaryIO) -> None:
     """Read the first message, which says what to read, and serve. Signals are the parent's affair."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a view keeps every table open
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    requests = open(0, "rb", buffering=0)  # noqa: SIM115 - ends with the process
     terms = receive(requests)
     if terms is None:
         return
     view = IndexView(Path(terms["locations"]), Path(terms["links"]))
     limits = ListLimits(terms["answer_bytes_max"], terms["keys_per_second"], terms["view_age_max_s"])
-    serve(LedgerLists(view, Path(terms["logs"]), limits, time.monotonic), requests, sys.stdout.buffer)
+    serve(LedgerLists(view, Path(terms["logs"]), limits), requests, answers)
 
 
 if __name__ == "__main__":
-    main()
+    main(open(0, "rb", buffering=0), sys.stdout.buffer)  # noqa: SIM115 - ends with the process

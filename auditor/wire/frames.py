@@ -173,8 +173,7 @@ def decode_response(body: bytes) -> Response:
     except DecodeError:
         why = f"a frame of {len(body)} bytes is no answer of BookKeeper's protocol: {body[:16].hex()}"
         raise PeerProtocolError(why) from None
-    header = message.header
-    operation, txn_id, status = int(header.operation), header.txnId, int(message.status)
+    operation, txn_id, status = int(message.header.operation), message.header.txnId, int(message.status)
     if not message.IsInitialized():
         status = _status_beyond_enum(message)
     if operation == 11 and message.HasField("getListOfEntriesOfLedgerResponse"):
@@ -188,8 +187,9 @@ def decode_response(body: bytes) -> Response:
         status = status or message.getBookieInfoResponse.status
         return Response(8, txn_id, status, None, None, b"", unknown_bytes(message, LISTER_FIELD))
     if operation == 5 and message.HasField("authResponse"):
-        auth = message.authResponse
-        return Response(5, txn_id, status, None, None, auth.payload, auth.authPluginName.encode())
+        payload, name = message.authResponse.payload, message.authResponse.authPluginName
+        more = name.encode() if isinstance(name, str) else name  # protobuf gives what is not UTF-8 as bytes
+        return Response(5, txn_id, status, None, None, payload, more)
     if status == Status.EOK and not (operation == Operation.START_TLS and message.HasField("startTLSResponse")):
         raise PeerProtocolError(f"an answer to operation {operation}, transaction {txn_id}, says EOK and nothing else")
     return Response(operation, txn_id, status, None, None, b"")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from auditor.wire.frames import varint
 from auditor.wire.unknown_fields import LISTER_FIELD
@@ -59,6 +59,12 @@ def decode_identity(data: bytes) -> ListerIdentity | None:
     if not isinstance(identity, dict) or identity.get("lister") != VERSION:
         return None
     bookie_id, instance_id, age_ms = identity.get("bookie_id"), identity.get("instance_id"), identity.get("view_age_ms")
-    if not isinstance(bookie_id, str) or not isinstance(instance_id, str | None) or not isinstance(age_ms, int | None):
+    has_instance_or_none = instance_id is None or _is_name(instance_id)
+    if not _is_name(bookie_id) or not has_instance_or_none or not isinstance(age_ms, int | None):
         return None
     return ListerIdentity(bookie_id, instance_id, age_ms)
+
+
+def _is_name(name: object) -> TypeGuard[str]:
+    """Return whether this is text that can be written down. JSON can name half of a character."""
+    return isinstance(name, str) and name.isprintable()

@@ -172,6 +172,9 @@ def _compiled(mutant: Mutant, function: FunctionType) -> FunctionType:
     """The changed function, in a scope with the names that the original is closed over: `__class__`, where it calls super()."""
     (changed,) = ast.parse(mutant.source).body
     closed_over = function.__code__.co_freevars
+    assert isinstance(changed, ast.FunctionDef | ast.AsyncFunctionDef)
+    if closed_over:  # a mutant without its super() is closed over `__class__` all the same
+        changed.body[:0] = ast.parse(f"if False:\n    {', '.join(closed_over)}").body
     name = function.__name__
     tree = ast.parse(f"from __future__ import annotations\ndef around({', '.join(closed_over)}):\n    return {name}")
     around = tree.body[1]

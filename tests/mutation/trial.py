@@ -35,7 +35,9 @@ FREE_CPU_S = 2.0
 SLOWER = 5
 WALL_S = 1800
 """After so long without a word from a child it is ended, whatever it does; one that waits is ended by `Patience`."""
-TIMED = ("auditor/bookie/", "auditor/zookeeper/", "auditor/judging/")
+WITH_THREADS = tuple(os.environ.get("MUTATION_WITH_THREADS", "").split())
+"""Files of tests that start threads which a fork does not copy: no test of theirs runs in this process."""
+TIMED = ("auditor/bookie/", "auditor/zookeeper/", "auditor/judging/", "auditor/lister/")
 """Modules whose tests have time-outs, which may run out on a busy machine: there a test must fail twice."""
 MEMORY_BYTES = 2 * 2**30
 """What a mutant may take beyond what is there when it is forked."""
@@ -77,7 +79,11 @@ class Watch:
         self.cost_s: dict[str, float] = {}
         self.seen: dict[str, Any] = {}
 
-    def run(self, item: pytest.Item, following: pytest.Item | None) -> None:
+    def run_all(self, items: list[pytest.Item]) -> None:
+        for item, following in zip(items, [*items[1:], None][: len(items)], strict=True):  # all may be known
+            self._run(item, following)
+
+    def _run(self, item: pytest.Item, following: pytest.Item | None) -> None:
         self.called.clear()
         began = time.process_time()
         threading.settrace(self._saw)
@@ -100,6 +106,13 @@ class Watch:
         self.seen[item.nodeid] = seen[item.nodeid]
         self._know(item)
         return True
+
+    def learn(self, items: list[pytest.Item], seen: dict[str, Any]) -> None:
+        """Take over what another process saw of these tests."""
+        for item in items:
+            if item.nodeid in seen:
+                self.seen[item.nodeid] = seen[item.nodeid]
+                self._know(item)
 
     def reaching(self, file: str, function: str) -> list[pytest.Item]:
         """Return the tests that call the function; where none is seen to, those that call anything of its module.
@@ -155,8 +168,8 @@ class Trial:
         watch = Watch(root, self.files)
         seen = json.loads(self.seen.read_text()) if self.again and self.seen.exists() else {}
         new = [item for item in session.items if not watch.recall(item, seen)]
-        for item, following in zip(new, [*new[1:], None][: len(new)], strict=True):  # all may be known
-            watch.run(item, following)
+        self._watch_in_child(session, watch, [item for item in new if item.nodeid.startswith(WITH_THREADS)])
+        watch.run_all([item for item in new if not item.nodeid.startswith(WITH_THREADS)])
         if self.failed:
             pytest.exit(f"without any mutant these fail: {' '.join(self.failed)}", 1)
         mutants = [one for file in self.files for one in mutants_of(file, (root / file).read_text())]
@@ -177,6 +190,29 @@ class Trial:
             told.writelines(f"{json.dumps([*one.identity, 'killed', by])}\n" for one, by in killed)
             self._all(mutants, watch, told)
         return True
+
+    def _watch_in_child(self, session: pytest.Session, watch: Watch, items: list[pytest.Item]) -> None:
+        """Watch tests that start threads in a child of their own, so that this process has none to miss in the others."""
+        session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # made once, for all children
+        sys.stdout.flush()
+        told, tell = os.pipe()
+        pid = os.fork() if items else 0
+        if pid:
+            os.close(tell)
+            with os.fdopen(told) as answers:
+                found = json.loads(answers.read() or '{"seen": {}, "failed": ["the process that watches the tests"]}')
+            os.waitpid(pid, 0)
+            watch.learn(items, found["seen"])
+            self.failed += found["failed"]
+        elif items:
+            try:
+                watch.run_all(items)
+                session.config.pluginmanager.get_plugin("terminalreporter").summary_failures()  # type: ignore[union-attr]
+                sys.stdout.flush()
+                with os.fdopen(tell, "w") as answer:
+                    json.dump({"seen": watch.seen, "failed": self.failed}, answer)
+            finally:
+                os._exit(0)
 
     def _all(self, mutants: list[Mutant], watch: Watch, told: TextIO) -> None:
         """Tell each mutant's outcome, a line each, as soon as it is known; CHILDREN at a time."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.bookie.address_table import AddressTable
 from auditor.bookie.questions import ListQuestion, ReadQuestion
-from auditor.model.availability import NO_COOKIE, AnswerStatus, ReadStatus
+from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import BookieRecord, Registration
 
 LIST, READ = ListQuestion(7), ReadQuestion(7, 3, None, None)
@@ -38,10 +38,8 @@ def test_a_registered_bookie_whose_address_is_unreadable_is_not_gone() -> None:
     table = AddressTable({"b1": None}, frozenset({"b2"}))
     (answer,) = table.undialled_answers("b1", [LIST], 2, lambda: 5) or ()
     (read,) = table.undialled_reads("b1", [READ], 2, lambda: 5) or ()
-    assert (AnswerStatus.ADDRESS_UNKNOWN, "", 7, 2, 5) == (
-        answer.status, answer.detail, answer.ledger_id, answer.look, answer.asked_at_ms,
-    )  # fmt: skip
-    assert (ReadStatus.ADDRESS_UNKNOWN, 7, 3, 2, 5) == (read.status, read.ledger_id, read.entry_id, read.look, read.asked_at_ms)
+    assert Answer("b1", 7, 2, 5, AnswerStatus.ADDRESS_UNKNOWN) == answer
+    assert EntryRead("b1", 7, 3, 2, 5, ReadStatus.ADDRESS_UNKNOWN) == read
 
 
 def test_a_bookie_with_an_address_is_dialled() -> None:

@@ -24,8 +24,12 @@ def record(name: str, port: int | None) -> BookieRecord:
     return BookieRecord(name, 0, 0, Registration.WRITABLE, host, port)
 
 
+def clock() -> int:
+    return 1
+
+
 def said(*bookies: BookieRecord) -> str:
-    return asyncio.run(refusal_of_all(bookies, LIMITS, lambda: 1))
+    return asyncio.run(refusal_of_all(bookies, LIMITS, clock))
 
 
 @pytest.fixture
@@ -60,10 +64,12 @@ def test_nobody_is_asked_after_one_that_does_not_refuse(refusing: list[GuardedBo
 def test_many_bookies_that_refuse_are_asked_several_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cluster of hundreds whose bookies refuse slowly is not asked one by one. Each is asked once."""
     now, most, asked = 0, 0, []
+    lanes: list[tuple[object, ...]] = []
 
     class Lane:
         def __init__(self, bookie_id: str, *given: object) -> None:
             self.bookie_id = bookie_id
+            lanes.append((bookie_id, *given))
 
         async def greet(self) -> tuple[Greeting, str]:
             nonlocal now, most
@@ -78,8 +84,9 @@ def test_many_bookies_that_refuse_are_asked_several_at_a_time(monkeypatch: pytes
 
     monkeypatch.setattr(admission, "AsyncLane", Lane)
     names = [f"b{n}" for n in range(3 * GREETED_AT_ONCE)]
-    sentence = said(*(record(name, 1) for name in names))
+    sentence = asyncio.run(refusal_of_all([record(name, 1) for name in names], LIMITS, clock))
     assert (most, asked) == (GREETED_AT_ONCE, names)
+    assert [(name, "127.0.0.1", 1, LIMITS, 0, clock) for name in names] == lanes
     assert f"all {len(names)} bookies refuse" in sentence
     assert "(b0: no b0)" in sentence
 
@@ -88,3 +95,4 @@ def test_a_cluster_without_bookies_refuses_nobody() -> None:
     """That is for the run to say."""
     assert said() == ""
     assert said(record("lost", None)) == ""
+    assert said(BookieRecord("half", 0, 0, Registration.WRITABLE, "127.0.0.1", None)) == ""

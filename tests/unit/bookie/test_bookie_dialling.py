@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 import ssl
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +17,18 @@ from support.guarded_bookie import AUTH, CHALLENGE, START_TLS, USER, GuardedBook
 from support.pki import Pki
 from support.scripted_bookie import INFO, Connection, info_answer
 
+from auditor.bookie import dialling
 from auditor.bookie.client import AsyncLane, Lane, ListQuestion
 from auditor.bookie.dialling import AUTH_TIMEOUT_MAX_S, LOST_AFTER_HANDSHAKE, Dialler
+from auditor.bookie.link import Link
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles
 from auditor.credentials import secret_reading
-from auditor.errors import BookieUnreachable
+from auditor.credentials.tls_context import shared_context
+from auditor.errors import BookieRefused, BookieUnreachable, ConfigError, PeerProtocolError
 from auditor.model.availability import NOT_ADMITTED, AnswerStatus, Greeting
+from auditor.wire.bookie_connection import Answered, AnswerTooLarge
+from auditor.wire.frames import Operation, Status
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 PASSWORD = "pässword"
@@ -193,7 +200,7 @@ def test_another_mechanism_is_told(login: SaslLogin, challenge: bytes | None) ->
     assert "does not offer SASL DIGEST-MD5" in refusal(bookie, BookieAccess(sasl=login))
 
 
-@pytest.mark.parametrize("plugin", ["", "sasl", "com.example.Other"])
+@pytest.mark.parametrize("plugin", ["", "sasl", "com.example.Other", "a" + "é" * 40])
 def test_an_empty_challenge_is_no_proof_of_the_password(login: SaslLogin, plugin: str) -> None:
     """Only AuthDisabledPlugin says that no login is wanted."""
     bookie = GuardedBookie(password=PASSWORD)
@@ -206,7 +213,8 @@ def test_an_empty_challenge_is_no_proof_of_the_password(login: SaslLogin, plugin
 
     bookie.act = say_nothing
     detail = refusal(bookie, BookieAccess(sasl=login))
-    assert f"does not offer SASL DIGEST-MD5: its plug-in {plugin!r} answered AUTH without a challenge" in detail
+    shown = plugin.encode()[:60].decode(errors="replace")
+    assert f"does not offer SASL DIGEST-MD5: its plug-in {shown!a} answered AUTH without a challenge" in detail
 
 
 def test_a_challenge_that_comes_late_is_no_refusal(login: SaslLogin) -> None:
@@ -242,10 +250,11 @@ def test_failures_before_a_success_do_not_count(pki: Pki, login: SaslLogin) -> N
 
     async def dial_by_turns() -> None:
         dialler = Dialler(("127.0.0.1", bookie.port), replace(QUICK, access=BookieAccess(sasl=login)))
-        for _ in range(QUICK.connect_attempts_max):
+        for _ in range(3):
             lost[0] = True
-            with pytest.raises(BookieUnreachable):
-                await dialler.open(Unused())
+            for _ in range(QUICK.connect_attempts_max - 1):
+                with pytest.raises(BookieUnreachable):
+                    await dialler.open(Unused())
             lost[0] = False
             (await dialler.open(Unused())).abort()
 
@@ -314,6 +323,144 @@ def test_a_command_for_a_secret_does_not_hold_up_other_conversations(tmp_path: P
 
     with bookie:
         asyncio.run(dial())
+
+
+def test_credentials_are_read_once_for_a_bookie(pki: Pki, login: SaslLogin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command for a secret may take seconds, and a bookie is dialled again after each loss. What fails is tried again."""
+    read: list[str] = []
+    faults = [ConfigError("the vault is sealed")]
+
+    def read_secret(source: SecretSource) -> str:
+        read.append(source.what)
+        if faults:
+            raise faults.pop()
+        return secret_reading.read_secret(source)
+
+    async def dial(access: BookieAccess) -> None:
+        dialler = Dialler(("127.0.0.1", bookie.port), replace(QUICK, access=access))
+        if faults:
+            with pytest.raises(BookieRefused, match="the vault is sealed"):
+                await dialler.open(Unused())
+        for _ in range(2):
+            (await dialler.open(Unused())).abort()
+
+    monkeypatch.setattr(dialling, "read_secret", read_secret)
+    monkeypatch.setattr(dialling, "shared_context", lambda files: (read.append("tls"), shared_context(files))[1])
+    with GuardedBookie(tls=pki.issue("b"), password=PASSWORD) as bookie:
+        asyncio.run(dial(BookieAccess(tls(pki), login)))
+    assert read == ["tls", login.password.what] * 2
+    read.clear()
+    with GuardedBookie(tls=pki.issue("b")) as bookie:
+        asyncio.run(dial(BookieAccess(tls(pki))))
+    assert read == ["tls"]
+
+
+def test_the_handshake_of_tls_has_the_time_for_connecting(pki: Pki, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing more is read in clear once the bookie agreed to it."""
+    asked: list[Any] = []
+    stop_reading = Link.stop_reading
+
+    async def start_tls(self: Link, context: ssl.SSLContext, host: str, timeout_s: float) -> None:
+        asked.append((host, timeout_s))
+        raise OSError("no handshake")
+
+    async def dial() -> None:
+        with pytest.raises(BookieUnreachable, match="no handshake"):
+            await Dialler(("127.0.0.1", bookie.port), replace(QUICK, access=BookieAccess(tls(pki)))).open(Unused())
+
+    monkeypatch.setattr(Link, "start_tls", start_tls)
+    monkeypatch.setattr(Link, "stop_reading", lambda self: (asked.append("stopped"), stop_reading(self))[1])
+    with GuardedBookie(tls=pki.issue("b")) as bookie:
+        asyncio.run(dial())
+    assert asked == ["stopped", ("127.0.0.1", QUICK.connect_timeout_ms / 1000)]
+
+
+def test_each_login_has_a_nonce_of_its_own(login: SaslLogin) -> None:
+    """32 hex digits, at random: with one that can be foreseen a proof could be prepared."""
+    bookie = GuardedBookie(password=PASSWORD)
+    guard, nonces = bookie.act, []
+
+    def note_nonces(connection: Connection, request: pb.Request) -> bool:
+        nonces.extend(re.findall(rb'cnonce="([0-9a-f]{32})"', request.authRequest.payload))
+        return guard(connection, request)
+
+    bookie.act = note_nonces
+    with bookie:
+        for _ in range(2):
+            with lane(bookie, BookieAccess(sasl=login)) as one:
+                assert one.greet() == (Greeting.ANSWERED, "")
+    assert len(set(nonces)) == 2
+
+
+@pytest.mark.parametrize(("operation", "name"), [(Operation.START_TLS, "START_TLS"), (Operation.AUTH, "AUTH")])
+def test_a_status_that_is_no_refusal_is_told_with_what_it_answers(operation: Operation, name: str) -> None:
+    """The bookie may be starting: it is worth trying again."""
+    with pytest.raises(BookieUnreachable, match=f"^the bookie answered EIO to {name}$"):
+        dialling._require_ok(Answered(1, operation, Status.EIO, b"", 0, False))
+
+
+@pytest.mark.parametrize(
+    ("happen", "raised", "says"),
+    [
+        (lambda replies: replies.on_answers(None, [AnswerTooLarge(1, 9, 10**7, False)]), PeerProtocolError, "10000000 bytes"),
+        (lambda replies: replies.on_lost(None, "garbage", breach=True), PeerProtocolError, "garbage"),
+        (lambda replies: replies.on_lost(None, "reset", breach=False), dialling._Lost, "reset"),
+        (lambda replies: replies.on_failed(KeyError("ours")), KeyError, "ours"),
+    ],
+)
+def test_what_ends_a_connection_that_is_secured_ends_the_wait(
+    happen: Callable[[Any], None], raised: type[Exception], says: str
+) -> None:
+    """With its own reason, whether it came before the wait or during it. What came first counts."""
+
+    async def wait(*, has_happened: bool) -> None:
+        replies = dialling._Replies(30.0)
+        if has_happened:
+            happen(replies)
+            replies.on_lost(None, "later", breach=True)  # type: ignore[arg-type]
+        else:
+            asyncio.get_running_loop().call_soon(happen, replies)
+        with pytest.raises(raised, match=says):
+            await replies.next()
+
+    for has_happened in (True, False):
+        asyncio.run(wait(has_happened=has_happened))
+
+
+def test_a_refused_certificate_is_not_a_missing_one(pki: Pki) -> None:
+    """What to do differs: give one, or give another one."""
+    alert = ssl.SSLError(1, "BAD_CERTIFICATE")
+    alert.reason = "BAD_CERTIFICATE"
+    ours = pki.issue("ours")
+    given = {"certificate": str(ours.certificate), "key": str(ours.key)}
+    for files, word in (({}, "wants a client certificate"), (given, "refused our certificate")):
+        limits = replace(QUICK, access=BookieAccess(tls(pki, **files)))
+        assert word in str(Dialler(("b1.example", 3181), limits)._after_loss(alert))
+
+
+@pytest.mark.parametrize(("rpc_timeout_ms", "answer_s"), [(400, 0.4), (60_000, AUTH_TIMEOUT_MAX_S)])
+def test_a_connection_is_opened_and_secured_in_the_time_that_is_set(
+    monkeypatch: pytest.MonkeyPatch, login: SaslLogin, rpc_timeout_ms: int, answer_s: float
+) -> None:
+    """Secured or not. Nobody waits for AUTH as long as for a list."""
+    asked: list[tuple[Any, ...]] = []
+
+    async def open_link(*given: Any) -> None:
+        asked.append(given)
+        raise BookieUnreachable("nobody is there")
+
+    async def dial(access: BookieAccess) -> None:
+        limits = BookieLimits(rpc_timeout_ms=rpc_timeout_ms, connect_timeout_ms=2_500, access=access)
+        with pytest.raises(BookieUnreachable, match="nobody is there"):
+            await Dialler(("b1.example", 3181), limits).open(listener)
+
+    listener = Unused()
+    monkeypatch.setattr(dialling, "open_link", open_link)
+    for access in (BookieAccess(), BookieAccess(sasl=login)):
+        asyncio.run(dial(access))
+    (plain, *where), (replies, *same) = asked
+    assert ["b1.example", 3181, BookieLimits().frame_bytes_max, 2.5] == where == same
+    assert (listener, answer_s) == (plain, replies._timeout_s)
 
 
 def test_the_challenge_is_waited_for_a_few_seconds_at_most() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -50,6 +52,19 @@ def read_back(*records: TopicRecord, look: int = 1) -> list[TopicLook]:
 def test_a_topic_is_read_as_it_was_written(record: TopicRecord) -> None:
     """With all that it references, and what could not be read of it."""
     assert [TopicLook(2, record)] == read_back(record, look=2)
+
+
+def test_rows_come_in_any_order() -> None:
+    """Files of several tasks are read as they are found. Problems of one topic keep the order of its rows."""
+    rows = list(reference_rows(FULL, 1))
+    assert [TopicLook(1, FULL)] == topic_looks(pa.Table.from_batches([table(REFERENCES, rows[::-1])]))
+
+
+def test_the_looks_at_a_topic_are_told_apart() -> None:
+    """In the order of the looks, each with what it read."""
+    gone = replace(FULL, read_at_ms=9, status=TopicStatus.MISSING, managed_ledger=None, subscriptions=(), schemas=())
+    rows = [*reference_rows(gone, 2), *reference_rows(FULL, 1)]
+    assert [TopicLook(1, FULL), TopicLook(2, gone)] == topic_looks(pa.Table.from_batches([table(REFERENCES, rows)]))
 
 
 def test_topics_are_told_apart_and_a_problem_of_the_listing_is_of_none() -> None:

@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -186,6 +187,18 @@ def test_a_null_list_with_hidden_values_is_empty() -> None:
     again = list(evidence_by_ledger(pa.RecordBatch.from_arrays(columns, schema=SEEN)))
     assert {} == again[3].looks[0].answers == again[6].looks[0].answers
     assert ledgers[7] == again[7]
+
+
+LOST, UNLISTED = {"missing_logs": (MissingLog("/1.log", 1, ((0, 0),)),)}, {"read_unlisted": (5,)}
+
+
+@pytest.mark.parametrize("said", [[{}, {}], [LOST, {}], [UNLISTED, {}], [LOST, UNLISTED], [LOST, LOST], [{**LOST, **UNLISTED}]])
+def test_what_listers_say_beside_their_lists_comes_back(said: list[dict[str, Any]]) -> None:
+    """Some answers have one of the two, or both, and most have neither."""
+    (one,) = sample(1)
+    answers = {f"b{n}": Answer(f"b{n}", 0, 0, n, AnswerStatus.HELD, **words) for n, words in enumerate(said)}
+    ledger = replace(one, looks=(replace(one.looks[0], answers=answers),))
+    assert [ledger] == list(evidence_by_ledger(seen_batch([ledger])))
 
 
 def test_custom_metadata_that_is_null_is_empty() -> None:

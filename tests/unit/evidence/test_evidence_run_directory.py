@@ -84,6 +84,35 @@ def test_rows_that_end_too_early_leave_no_file(root: Place):
     assert set() == root.files_in("numbers")
 
 
+@pytest.mark.parametrize("error", [OSError, pa.ArrowInvalid])
+def test_rows_that_end_too_early_say_why_before_all(root: Place, monkeypatch: pytest.MonkeyPatch, error: type[Exception]):
+    """A writer that cannot even be closed, and a file that is not there, hide nothing of it."""
+
+    class Writer:
+        def __init__(self, *_: object, **__: object) -> None:
+            """Write nothing."""
+
+        def close(self) -> None:
+            raise error("the disk is gone")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        raise KeyboardInterrupt("stop")
+        yield
+
+    monkeypatch.setattr(run_directory.pq, "ParquetWriter", Writer)
+    with pytest.raises(KeyboardInterrupt, match="stop"):
+        root.write_stream("numbers", batches(), NUMBERS, "some")
+
+
+def test_rows_go_to_the_file_system_of_the_output(tmp_path: Path):
+    """Also where that is no local directory: an object store, for one."""
+    elsewhere = Place(fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()), "audits", "test://audits")
+    elsewhere.write_table("numbers", rows(1), "a")
+    elsewhere.write_stream("numbers", rows(2).to_batches(), NUMBERS, "b")
+    assert {"a.parquet", "b.parquet"} == {path.name for path in (tmp_path / "audits" / "numbers").iterdir()}
+    assert rows(1, 2) == elsewhere.read_table("numbers", NUMBERS).sort_by("n")
+
+
 def test_a_file_is_written_whole_and_leaves_nothing_beside_it(root: Place, tmp_path: Path):
     """The old one or the new one: never half of it, and no leftovers."""
     root.write_text("a.txt", "old")
@@ -184,8 +213,9 @@ def test_only_the_columns_asked_for_are_read(root: Place):
 def test_tables_are_compressed(root: Place):
     """With zstd, which halves the evidence against the default of Parquet's writers."""
     root.write_table("numbers", rows(1), "a")
-    metadata = pq.read_metadata(f"{root.path}/numbers/a.parquet")
-    assert "ZSTD" == metadata.row_group(0).column(0).compression
+    root.write_stream("numbers", rows(1).to_batches(), NUMBERS, "b")
+    files = [pq.read_metadata(f"{root.path}/numbers/{name}.parquet") for name in ("a", "b")]
+    assert ["ZSTD", "ZSTD"] == [metadata.row_group(0).column(0).compression for metadata in files]
 
 
 def test_what_spark_had_not_committed_is_not_read(root: Place, tmp_path: Path):

@@ -93,6 +93,18 @@ def test_the_ledgers_of_a_run_that_a_filter_keeps_are_read(tmp_path: Path) -> No
     assert LEDGERS_SEEN[1:] == [one for batch in batches for one in evidence_by_ledger(batch)]
 
 
+def test_metadata_alone_costs_one_scan(tmp_path: Path) -> None:
+    """Before bookies are asked there is nothing else: the other tables are not even opened."""
+    run = place(str(tmp_path))
+    records, _, _ = rows_of(LEDGERS_SEEN)
+    run.write_table("evidence/ledgers", table(LEDGERS, records), "a")
+    batches = read_seen_rows(run, pc.field("ledger_id") > 0, with_answers=False)
+    found = [one for batch in batches for one in evidence_by_ledger(batch)]
+    assert [(one.ledger_id, [(look.record, {}, {}) for look in one.looks]) for one in LEDGERS_SEEN] == [
+        (one.ledger_id, [(look.record, look.answers, look.reads) for look in one.looks]) for one in found
+    ]
+
+
 def test_a_column_that_a_file_lacks_is_null(tmp_path: Path) -> None:
     """Its evidence is judged again all the same, and what other files have in it counts."""
     run = place(str(tmp_path))

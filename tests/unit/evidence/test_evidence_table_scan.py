@@ -40,6 +40,20 @@ def test_no_batch_is_larger_than_the_bound(scan: TableScan) -> None:
     assert list(range(ROWS)) == sorted(i for batch in batches for i in batch["ledger_id"].to_pylist())
 
 
+def test_few_batches_and_files_are_read_ahead() -> None:
+    """What is read ahead is held in memory, and pyarrow's own bounds are those of a large machine."""
+    asked: list[dict[str, object]] = []
+
+    class Rows:
+        def to_batches(self, **options: object) -> list[pa.RecordBatch]:
+            asked.append(options)
+            return []
+
+    assert [] == list(TableScan("rows", Rows()).batches(("a", "b"), ODD))  # type: ignore[arg-type]
+    bounds = {"batch_size": 16_384, "batch_readahead": 2, "fragment_readahead": 2}
+    assert [{"columns": ["a", "b"], "filter": ODD, **bounds}] == asked
+
+
 def test_a_condition_holds_for_rows_batches_and_counts_alike(scan: TableScan) -> None:
     """The three ways to read keep the same rows."""
     expected = list(range(1, ROWS, 2))

@@ -17,7 +17,7 @@ from auditor.lister.index_view import IndexInDoubt, IndexView, Stamp, stamp_of
 from auditor.lister.ledger_lists import LedgerList, LedgerLists, ListLimits
 from auditor.lister.list_encoder import AnswerTooLong
 from auditor.model.availability import MissingLog
-from auditor.wire.entry_availability import decode, groups_of
+from auditor.wire.entry_availability import decode, encode_runs, groups_of
 from auditor.wire.missing_logs import LOGS_MAX, RANGES_MAX
 
 GROUPS_MAX = 10**6
@@ -220,6 +220,24 @@ def test_entries_in_a_lost_entry_log_are_left_out(index: LocationIndex, lists: L
     assert (MissingLog(str(index.logs / "1f.log"), 5, ((10, 14),)),) == found.missing_logs
 
 
+def test_a_ledger_that_goes_on_in_another_log_is_one_run(index: LocationIndex, lists: LedgerLists) -> None:
+    """Nobody who reads the list sees the bookie's files in it."""
+    for first, log in ((0, 5), (10, 7), (20, 1), (30, 5)):
+        index.put(7, range(first, first + 10), log=log)
+    found = lists.list_ledger(7)
+    assert encode_runs([(0, 40)]) == found.payload
+    (index.logs / "5.log").unlink()
+    found = lists.list_ledger(7)
+    assert [*range(10, 30)] == entries(found)
+    assert (MissingLog(str(index.logs / "5.log"), 20, ((0, 9), (30, 39))),) == found.missing_logs
+
+
+def test_the_first_ledger_of_a_cluster_is_listed(index: LocationIndex, lists: LedgerLists) -> None:
+    """Its id is 0."""
+    index.put(0, range(3))
+    assert [0, 1, 2] == entries(lists.list_ledger(0))
+
+
 def test_what_is_said_of_lost_entry_logs_is_bounded(index: LocationIndex, lists: LedgerLists) -> None:
     """All entries are left out and counted; the first ranges of the first logs are named."""
     index.put(7, range(0, 100, 2), log=1)
@@ -294,14 +312,14 @@ def test_keys_are_read_at_the_rate(index: LocationIndex, lists: LedgerLists) -> 
 
 def test_a_view_is_used_until_it_is_too_old(index: LocationIndex, lists: LedgerLists) -> None:
     """Its age is bounded: what was written before is then listed."""
-    now = [0.0]
+    now = [5.0]
     view = IndexView(index.locations, lists.view._links, lambda: now[0])
     aged = LedgerLists(view, index.logs, ListLimits(2**20, 0, 1.0), lambda: now[0])
     assert [] == entries(aged.list_ledger(7))
     index.put(7, [0])
-    now[0] = 1.0
+    now[0] = 6.0
     assert [] == entries(aged.list_ledger(7))
-    now[0] = 1.1
+    now[0] = 6.1
     assert [0] == entries(aged.list_ledger(7))
     view.close()
 

@@ -88,6 +88,19 @@ def test_an_answer_to_auth_has_the_name_of_the_plugin() -> None:
     assert (said.payload, said.extra) == (b"", b"AuthDisabledPlugin")
 
 
+def test_answers_that_secure_a_connection_are_awaited() -> None:
+    """As those to any question, until they come."""
+    connection = BookieConnection(FRAME_BYTES_MAX)
+    connection.ask_start_tls()
+    connection.ask_auth(b"")
+    assert 2 == connection.awaited_count
+    auth = answer(AUTH, 2)
+    auth.authResponse.authPluginName, auth.authResponse.payload = "sasl", b""
+    events = connection.receive(start_tls_answer(1) + frame(auth))
+    assert [False, False] == [event.abandoned for event in events]
+    assert 0 == connection.awaited_count
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_same_answers_come_out_however_the_bytes_are_cut(seed: int) -> None:
     """Byte by byte (seed 0) or in random pieces: the same events."""

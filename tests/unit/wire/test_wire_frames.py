@@ -256,6 +256,20 @@ def test_what_is_no_answer_is_a_breach(body: str) -> None:
         decode_response(unspaced(body))
 
 
+def test_the_name_of_a_plugin_may_be_any_bytes() -> None:
+    """Whoever answers AUTH writes it. What is no UTF-8 decodes all the same, as protobuf leaves it."""
+    auth = response(5)
+    auth.authResponse.authPluginName, auth.authResponse.payload = "name", b"p"
+    body = auth.SerializeToString().replace(b"name", b"\xff\xfe\xfd\xfc")
+    assert Response(5, 7, 0, None, None, b"p", b"\xff\xfe\xfd\xfc") == decode_response(body)
+
+
+def test_a_frame_of_another_protocol_is_shown_by_its_beginning() -> None:
+    """Whoever reads it sees what answered: here HTTP."""
+    with pytest.raises(PeerProtocolError, match=r"a frame of 22 bytes is no answer .*: 485454502f312e312034303020426164$"):
+        decode_response(b"HTTP/1.1 400 Bad" + b"\x20\xff" * 3)
+
+
 @given(st.binary(max_size=120))
 def test_no_bytes_at_all_do_harm(body: bytes) -> None:
     """Any frame decodes or is a breach; nothing else is raised."""

@@ -9,6 +9,7 @@ import pytest
 
 from auditor.errors import MalformedAvailability
 from auditor.model.availability import MissingLog
+from auditor.model.identity import ENTRY_ID_MAX
 from auditor.wire import bookie_server
 from auditor.wire.frames import Status, decode_response
 from auditor.wire.missing_logs import (
@@ -67,6 +68,9 @@ def told(*logs: object, **more: object) -> bytes:
         told(["a", 9, [[0, 2**63]]]),
         told(["a", 9, [[0, 2], [2, 3]]]),
         told(["a", 9, [[0, 2.5]]]),
+        told(["a", True, [[0, 0]]]),
+        told(["a", 2, [[0, True]]]),
+        told(["a", 2, [[False, 1]]]),
         told(["a", 99, [[n, n] for n in range(0, 2 * RANGES_MAX + 2, 2)]]),
         told(["a" * (PATH_CHARACTERS_MAX + 1), 1, [[0, 0]]]),
     ],
@@ -75,6 +79,20 @@ def test_what_is_no_word_on_logs_is_malformed(data: bytes) -> None:
     """Nothing of it is kept: the whole answer is invalid then."""
     with pytest.raises(MalformedAvailability):
         decode_missing_logs(data)
+
+
+@pytest.mark.parametrize(
+    "logs",
+    [
+        [MissingLog("a", 1, ((0, 0),))] * LOGS_MAX,
+        [MissingLog("a" * PATH_CHARACTERS_MAX, 1, ((0, 0),))],
+        [MissingLog("a", RANGES_MAX, tuple((2 * n, 2 * n) for n in range(RANGES_MAX)))],
+        [MissingLog("a", ENTRY_ID_MAX, ((ENTRY_ID_MAX, ENTRY_ID_MAX),))],
+    ],
+)
+def test_each_bound_itself_is_taken(logs: list[MissingLog]) -> None:
+    """What a lister may say is read; one more of anything is not."""
+    assert tuple(logs) == decode_missing_logs(decode_response(response(tuple(logs))).extra)
 
 
 def test_a_path_that_is_no_text_is_kept_as_text() -> None:

@@ -12,6 +12,7 @@ from auditor.wire.topic_paths import (
     decode_name,
     encode_name,
     holds_topics,
+    is_canonical,
     parse_topic,
     partitions_among,
     schema_path,
@@ -113,3 +114,12 @@ def test_an_encoded_name_decodes_to_itself(name: str):
     name = name.encode("utf-8", "replace").decode()
     assert name == decode_name(encode_name(name))
     assert "/" not in encode_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_read"),
+    [("orders", True), ("a%2Fb+c", True), ("a%2fb", False), ("a%20b", False), ("%6Frders", False), ("a~b", False)],
+)
+def test_pulsar_reads_a_topic_at_its_own_encoding_alone(name: str, is_read: bool) -> None:
+    """Another spelling of the same name is a znode that nobody reads. Only the last part of the path counts."""
+    assert is_read is is_canonical(f"/managed-ledgers/a%2f/n/persistent/{name}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 import threading
 from pathlib import Path
@@ -13,19 +12,21 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, ConnectionDropped, NoAuthError, SessionClosedRequireSaslError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.connection import ConnectionHandler, ReplyHeader
-from kazoo.protocol.serialization import write_buffer
+from kazoo.protocol.serialization import SASL, write_buffer
+from kazoo.retry import KazooRetry
 from support.pki import Pki
 
 from auditor.config.access import SaslLogin, SecretSource, TlsFiles, ZooKeeperAccess
-from auditor.credentials.tls_context import client_context
 from auditor.errors import StoreUnavailable
 from auditor.wire.digest_md5 import DigestUser, answer_challenge
 from auditor.zookeeper import secured_connection
-from auditor.zookeeper.kazoo_threads import KazooThreads
 from auditor.zookeeper.multi_read import AUTH_FAILED, CONNECTION_LOSS, SASL_REQUIRED
 from auditor.zookeeper.secured_connection import (
+    LOST_LOGIN,
     NO_DIGEST,
     NO_PROOF,
+    NONCE_BYTES,
+    NOT_TLS,
     SERVICE,
     WANTS_SASL,
     WRONG_LOGIN,
@@ -36,7 +37,6 @@ from auditor.zookeeper.secured_connection import (
 )
 
 ONE, TWO = ("h1", 2281), ("h2", 2281)
-WAIT_S = 10.0
 
 
 def test_only_refusals_of_every_server_end_the_wait() -> None:
@@ -85,6 +85,33 @@ def test_credentials_that_cannot_be_read_make_the_store_unavailable() -> None:
         Credentials(ZooKeeperAccess(digest=missing))
 
 
+def test_credentials_are_read_once_and_given_to_each_client(tmp_path: Path) -> None:
+    """A client without a login has no SASL options, so kazoo does not log in."""
+    pki = Pki(tmp_path / "pki")
+    ours = pki.issue("ours")
+    (tmp_path / "digest").write_text("super:secret")
+    (tmp_path / "pw").write_text("pw")
+    digest = SecretSource("the digest", "AUDITOR_X", file=str(tmp_path / "digest"))
+    tls = TlsFiles("zookeeper", ca=str(pki.ca()), certificate=str(ours.certificate), key=str(ours.key))
+    with_tls = Credentials(ZooKeeperAccess(tls=tls, digest=digest))
+    assert isinstance(with_tls.context, ssl.SSLContext)
+    assert (with_tls.auth_data, with_tls.user, with_tls.has_certificate) == ([("digest", "super:secret")], None, True)
+    assert not Credentials(ZooKeeperAccess(tls=TlsFiles("zookeeper", ca=str(pki.ca())))).has_certificate
+    with_login = Credentials(
+        ZooKeeperAccess(sasl=SaslLogin("u", SecretSource("the password", "AUDITOR_X", file=str(tmp_path / "pw"))))
+    )
+    assert (with_login.context, with_login.auth_data, with_login.has_certificate) == (None, [], False)
+    assert with_login.user == DigestUser("u", "pw", "zookeeper/zk-sasl-md5")
+    for credentials, options in ((with_tls, None), (with_login, {})):
+        client, refusals = KazooClient(hosts="h1:2281"), Refusals()
+        credentials.apply(client, refusals)
+        connection: Any = client._connection
+        assert (connection.client, connection.logger, connection.sasl_options) == (client, client.logger, options)
+        assert (connection.credentials, connection.refusals) == (credentials, refusals)
+        assert isinstance(connection.retry_sleeper, KazooRetry)
+        assert connection.retry_sleeper is not client._conn_retry
+
+
 CHALLENGE = b'realm="r",nonce="n",algorithm=md5-sess'
 DROP = ConnectionDropped("gone")
 REFUSAL = ReplyHeader(2, 0, -115)
@@ -102,25 +129,35 @@ class Login:
         Credentials(access).apply(client, self.refusals)
         self.connection: Any = client._connection
         self._replies: list[Any] = []
-        self._sent = b""
+        self.submitted: list[tuple[Any, ...]] = []
+        self.connected: list[tuple[Any, ...]] = []
+        self.nonce_sizes: list[int] = []
         monkeypatch.setattr(ConnectionHandler, "_connect", self._connect)
-        monkeypatch.setattr(secured_connection.secrets, "token_hex", lambda size: "c")
-        self.connection._submit = lambda request, timeout, xid: None
+        monkeypatch.setattr(secured_connection.secrets, "token_hex", self._token_hex)
+        self.connection._submit = lambda *given: self.submitted.append(given)
         self.connection._read_header = self._read_header
 
+    def _token_hex(self, size: int) -> str:
+        self.nonce_sizes.append(size)
+        return "c"
+
     def _connect(self, host: str, hostip: str, port: int) -> tuple[int, int]:
-        self.connection._authenticate_with_sasl(host, 1.0)
-        return 1, 1
+        self.connected.append((host, hostip, port))
+        if self._replies and isinstance(self._replies[0], ssl.SSLError):
+            raise ConnectionDropped("socket error") from self._replies[0]
+        self.connection._authenticate_with_sasl(host, 1.5)
+        return 1, 2
 
     def _read_header(self, timeout: float) -> tuple[ReplyHeader, bytes, int]:
+        assert timeout == 1.5
         reply = self._replies.pop(0)
         if isinstance(reply, Exception):
             raise reply
         return (reply, b"", 0) if isinstance(reply, ReplyHeader) else (ReplyHeader(*reply[:3]), write_buffer(reply[3]), 0)
 
-    def attempt(self, server: tuple[str, int], *replies: Any) -> None:
+    def attempt(self, server: tuple[str, int], *replies: Any) -> Any:
         self._replies = list(replies)
-        self.connection._connect(server[0], "127.0.0.1", server[1])
+        return self.connection._connect(server[0], "127.0.0.1", server[1])
 
 
 FIRST = (1, 0, 0, CHALLENGE)
@@ -141,6 +178,91 @@ def test_a_connection_lost_at_the_first_message_is_no_refusal(login: Login, loss
     assert not login.refusals.has_all([ONE, TWO])
     assert "SASL switched off" in login.refusals.last
     login.attempt(ONE, FIRST, (2, 0, 0, PROOF))
+    assert login.refusals.last == ""
+
+
+def test_a_login_is_two_messages_and_their_answers(login: Login) -> None:
+    """Nothing at first, then the answer to the challenge; each with its own number. kazoo goes on as it would."""
+    assert login.attempt(ONE, FIRST, (2, 0, 0, PROOF)) == (1, 2)
+    answer = answer_challenge(CHALLENGE, DigestUser("u", "pw", SERVICE), "c").response
+    assert login.submitted == [(SASL(b""), 1.5, 1), (SASL(answer), 1.5, 2)]
+    assert (login.connected, login.nonce_sizes) == ([(ONE[0], "127.0.0.1", ONE[1])], [NONCE_BYTES])
+
+
+def test_a_reply_to_something_else_is_a_lost_login(login: Login) -> None:
+    """Not a refusal: the connection is of no use any more, and the next one may be."""
+    with pytest.raises(ConnectionDropped, match="a reply to request 7 during the login"):
+        login.attempt(ONE, (7, 0, 0, CHALLENGE))
+    assert (login.refusals.last, login.refusals.has_all([ONE])) == (LOST_LOGIN, False)
+
+
+@pytest.mark.parametrize("challenge", [None, CHALLENGE + b',qop="auth-conf"'])
+def test_a_challenge_that_we_cannot_answer_is_a_refusal(login: Login, challenge: bytes | None) -> None:
+    """Nothing at all, or a protection that we do not speak."""
+    with pytest.raises(ConnectionDropped):
+        login.attempt(ONE, (1, 0, 0, challenge))
+    assert login.refusals.last.startswith(NO_DIGEST)
+    assert login.refusals.has_all([ONE])
+
+
+def test_a_login_in_between_clears_what_was_dropped_before(login: Login) -> None:
+    """Two restarts of one server in a long run are no refusal."""
+    for _ in range(3):
+        with pytest.raises(ConnectionDropped):
+            login.attempt(ONE, FIRST, DROP)
+        assert (login.refusals.last, login.refusals.has_all([ONE])) == (LOST_LOGIN, False)
+        login.attempt(ONE, FIRST, (2, 0, 0, PROOF))
+
+
+def test_an_authentication_that_fails_without_a_word_is_a_wrong_login(login: Login, monkeypatch: pytest.MonkeyPatch) -> None:
+    """kazoo raises it so where a server refuses digest credentials."""
+
+    def refuse(*_: object) -> None:
+        raise AuthFailedError
+
+    monkeypatch.setattr(ConnectionHandler, "_connect", refuse)
+    with pytest.raises(AuthFailedError):
+        login.attempt(ONE)
+    assert (login.refusals.last, login.refusals.has_all([ONE])) == (WRONG_LOGIN, True)
+
+
+def alert(reason: str) -> ssl.SSLError:
+    """What OpenSSL raises for an alert of the peer."""
+    error = ssl.SSLError(1, reason)
+    error.reason = reason
+    return error
+
+
+@pytest.mark.parametrize("port", [2281, "2281"])
+def test_a_handshake_that_fails_has_its_reason(login: Login, port: Any) -> None:
+    """Each server once: it will be the same. An end without a word may pass, and is no TLS port perhaps."""
+    required = alert("CERTIFICATE_REQUIRED")
+    with pytest.raises(ConnectionDropped):
+        login.attempt((ONE[0], port), required)
+    assert "give --zookeeper-tls-certificate" in login.refusals.last
+    login.connection.credentials.has_certificate = True
+    login.connection._note(ONE, required)
+    assert "it refused our certificate" in login.refusals.last
+    assert (login.refusals.has_all([ONE]), login.refusals.has_all([TWO])) == (True, False)
+    with pytest.raises(ConnectionDropped):
+        login.attempt(TWO, ssl.SSLEOFError())
+    assert (login.refusals.last, login.refusals.has_all([ONE, TWO])) == (NOT_TLS, False)
+    with pytest.raises(ConnectionDropped):
+        login.attempt(TWO, ssl.SSLZeroReturnError())
+    assert (login.refusals.last, login.refusals.has_all([ONE, TWO])) == (NOT_TLS, False)
+
+
+def test_a_failure_of_tls_is_found_behind_others(login: Login) -> None:
+    """kazoo raises its own error while it handles that of the socket."""
+    for chain in ("cause", "context"):
+        error, behind = ConnectionDropped("outer"), OSError("between")
+        setattr(error, f"__{chain}__", behind)
+        setattr(behind, f"__{chain}__", alert("UNKNOWN_CA"))
+        login.refusals.clear()
+        login.connection._note(ONE, error)
+        assert "UNKNOWN_CA" in login.refusals.last, chain
+    login.refusals.clear()
+    login.connection._note(ONE, ConnectionDropped("reset"))
     assert login.refusals.last == ""
 
 
@@ -185,30 +307,3 @@ def test_a_server_that_drops_the_second_message_twice_refuses_the_login(login: L
         login.attempt(TWO, FIRST, DROP)
     with pytest.raises(AuthFailedError):
         login.attempt(TWO, FIRST, DROP)
-
-
-def test_bytes_that_tls_has_decrypted_are_not_waited_for(tmp_path: Path) -> None:
-    """A server may put several replies into one record: the second is here, and nothing more comes from the network."""
-    pki = Pki(tmp_path / "pki")
-    issued = pki.issue("server")
-    ours, theirs = socket.socketpair()
-    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    serving.load_cert_chain(issued.certificate, issued.key)
-
-    def serve() -> None:
-        with serving.wrap_socket(theirs, server_side=True) as server:
-            server.sendall(b"firstsecond")
-            over.wait(WAIT_S)
-
-    over = threading.Event()
-    thread = threading.Thread(target=serve)
-    thread.start()
-    context = client_context(TlsFiles("zookeeper", ca=str(pki.ca()), is_hostname_verified=False))
-    handler = KazooThreads(context)
-    with context.wrap_socket(ours) as client:
-        assert client.recv(5) == b"first"
-        assert handler.select([client], [], [], 0.0) == ([client], [], [])
-        assert client.recv(6) == b"second"
-        assert handler.select([client], [], [], 0.0) == ([], [], [])
-        over.set()
-    thread.join()
