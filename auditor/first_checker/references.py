@@ -152,7 +152,7 @@ def judge_reference(seen: SeenReference) -> Judged:
     """Return the finding on a referenced ledger, by both looks."""
     judged = _judge_all_uses(seen)
     uses = [use for topic in seen.topics for use in (*topic.first, *topic.again) if use.can_be_lost]
-    is_outdated = bool(uses) and all(use.role is Role.COMPACTED and use.is_unsure for use in uses)
+    is_outdated = all(use.role is Role.COMPACTED and use.is_unsure for use in uses)
     return OUTDATED if judged.is_unknown and is_outdated else judged
 
 
@@ -171,7 +171,7 @@ def _judge_once(seen: SeenReference) -> Judged:
     if again.status is not RecordStatus.FOUND:
         return NOTHING if seen.is_counted else _unknown_if_used(seen, lambda use: use.can_be_lost)
     end = last_entry(again)
-    if seen.first.status is RecordStatus.FOUND or end is None:
+    if end is None:
         return NOTHING
     return _unknown_if_used(seen, lambda use: use.can_be_lost and (use.entries or 0) > end + 1)
 
@@ -199,12 +199,10 @@ def _closed_metadata(record: LedgerRecord) -> LedgerMetadata | None:
 
 def _judge_missing(seen: SeenReference) -> Judged:
     uses, is_unsure = _confirmed_uses(seen, lambda use: use.can_be_lost)
-    unsure = [use for use in uses if use.is_unsure]
     lost = [use for use in uses if not use.is_unsure]
     if not uses and not is_unsure:
         return NOTHING
     if seen.again is None or seen.again.status is not RecordStatus.GONE or not lost:
-        assert lost or unsure or is_unsure
         return UNKNOWN
     if not _are_far_apart(seen.first, seen.again):
         return UNKNOWN
@@ -242,7 +240,7 @@ def _judge_truncated(seen: SeenReference) -> Judged:
         return UNKNOWN
     if not _are_far_apart(seen.first, seen.again):
         return UNKNOWN
-    entries = max(use.entries or 0 for use in uses)
+    entries = max(use.entries for use in uses if use.entries is not None)
     lost = [use._replace(position=Position(seen.ledger_id, first_lost)) if use.role is Role.DATA else use for use in uses]
     facts = TruncatedLedgerFacts(
         last_entry_id=before,

@@ -89,14 +89,15 @@ IN_MEMORY = tuple(
     for name in ("bookies", "cluster", "election", "ledgers", "listing", "marks", "reading", "topics")
 )
 """Tests that a ZooKeeper in memory passes as a real one does; TOO_SLOW leaves out the real one."""
-REFERENCES = ("tests/unit/summary/test_summary_reference_findings.py",)
-"""The laws of findings on references, which hold of both checkers at once."""
+REFERENCES = ("tests/properties/test_properties_references.py",)
+"""Both checkers on what topics reference."""
 TESTS = {
     **{
-        f"auditor/{checker}_checker/{name}.py": (f"tests/unit/{checker}_checker/test_{checker}_checker_{name}.py", *REFERENCES)
+        f"auditor/{checker}_checker/{name}.py": (f"tests/unit/{checker}_checker/test_{checker}_checker_{name}.py", *more)
         for checker in ("first", "second")
-        for name in ("references", "orphans")
+        for name, more in (("references", REFERENCES), ("orphans", ()), ("lost_logs", ()))
     },
+    "auditor/first_checker/sweep.py": ("tests/unit/first_checker/test_first_checker_sweep.py",),
     "auditor/first_checker": ("tests/unit/first_checker", *STORIES),
     "auditor/second_checker": ("tests/unit/second_checker", *STORIES),
     "auditor/witness": ("tests/unit/witness", *STORIES),
@@ -105,6 +106,17 @@ TESTS = {
     "auditor/summary/cross_check.py": ("tests/unit/summary/test_summary_cross_check.py", NIGHTS),
     "auditor/summary/rename_check.py": ("tests/unit/summary/test_summary_rename_check.py", NIGHTS),
     "auditor/summary/renames.py": ("tests/unit/summary/test_summary_renames.py", NIGHTS),
+    **{
+        f"auditor/summary/{name}.py": (f"tests/unit/summary/test_summary_{tests}.py",)
+        for name, tests in (
+            ("due_copies", "due_copies"),
+            ("differences", "differences"),
+            ("rechecks", "differences"),
+            ("margin", "margin"),
+            ("stored_copies", "margin"),
+            ("stored_doubts", "margin"),
+        )
+    },
     "auditor/summary": ("tests/unit/summary",),
     "auditor/evidence": ("tests/unit/evidence",),
     "auditor/judging/isolation.py": (
