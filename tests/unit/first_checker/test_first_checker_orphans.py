@@ -122,7 +122,7 @@ AGAIN = old(3, 2)
 def judged(topic: TopicRecord | None = TOPIC, again: LedgerRecord | None = AGAIN, undecided: int = 0) -> Orphans:
     """Ledger 3 as given, and two sure orphans, 5 and 4."""
     sure = [SeenOrphan(old(5, 1), old(5, 2), TOPIC), SeenOrphan(old(4, 1), replace(old(4, 2), read_at_ms=140), TOPIC)]
-    return judge_orphans([SeenOrphan(old(3, 1), again, topic), *sure], KNOWN, 1_000, 100, undecided)
+    return judge_orphans([SeenOrphan(old(3, 1), again, topic), *sure], 1_000, 100, undecided)
 
 
 def told(ids: tuple[LedgerId, ...], undecided: int) -> Orphans:
@@ -136,7 +136,7 @@ def test_orphans_are_one_finding_with_the_oldest_age_and_the_shortest_time_betwe
     assert told((3, 4, 5), 0) == judged()
     assert told((4, 5), 8) == judged(None, undecided=7)
     assert told((3, 4, 5), 7) == judged(undecided=7)
-    assert Orphans(None, (), 0) == judge_orphans([], KNOWN, 1_000, 100)
+    assert Orphans(None, (), 0) == judge_orphans([], 1_000, 100)
 
 
 @pytest.mark.parametrize(
@@ -183,4 +183,4 @@ def test_the_length_of_ledgers_that_are_not_closed_is_not_known() -> None:
     opened = SeenOrphan(old(6, 1, state=LedgerState.OPEN), old(6, 2), TOPIC)
     unstamped = SeenOrphan(replace(old(7, 1), stamp=None), old(7, 2), TOPIC)
     facts = OrphanedFacts(1, (6,), 0, 1, 990, 100, 1, 60)
-    assert Orphans(Finding(Kind.LEDGER_ORPHANED, facts), (6,), 1) == judge_orphans([opened, unstamped], KNOWN, 1_000, 100)
+    assert Orphans(Finding(Kind.LEDGER_ORPHANED, facts), (6,), 1) == judge_orphans([opened, unstamped], 1_000, 100)
