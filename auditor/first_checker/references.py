@@ -258,8 +258,8 @@ def _judge_truncated(seen: SeenReference) -> Judged:
 
 
 def _first_uses(uses: Iterable[Use]) -> tuple[UseFacts, ...]:
-    ordered = sorted(uses, key=lambda use: use.key)
-    return tuple(UseFacts(use.topic, use.role, use.name, use.position) for use in ordered[:USES_SHOWN_MAX])
+    # By their keys, which come first in them: no two uses have the same.
+    return tuple(UseFacts(use.topic, use.role, use.name, use.position) for use in sorted(uses)[:USES_SHOWN_MAX])
 
 
 def _confirmed_uses(seen: SeenReference, loses: Callable[[Use], bool]) -> tuple[list[Use], bool]:
@@ -268,12 +268,12 @@ def _confirmed_uses(seen: SeenReference, loses: Callable[[Use], bool]) -> tuple[
     Also whether a use may be among them that the second look could not read again.
     """
     found: list[Use] = []
-    is_unsure = False
+    missed: list[bool] = []
     for topic in seen.topics:
         later = {use.key: use for use in topic.again}
         for use in filter(loses, topic.first):
             if use.key in later:
                 found += filter(loses, [later[use.key]])
             else:
-                is_unsure = is_unsure or topic.may_miss
-    return found, is_unsure
+                missed.append(topic.may_miss)
+    return found, any(missed)

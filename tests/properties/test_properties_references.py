@@ -30,7 +30,7 @@ FOUND_MIN = 10
 """Stories of each part with a finding, at least, and as many without one."""
 LEDGER = 7
 OPEN = LedgerMetadata(3, LedgerState.OPEN, 1, 1, 1, None, 0, ())
-ENDS = (-1, 8, 8, 8, 9, 11)
+ENDS = (-1, 0, 8, 8, 8, 9, 11)
 
 
 def drawn_data(draw: random.Random) -> ManagedLedger:
@@ -47,7 +47,7 @@ def drawn_topic(draw: random.Random, name: str) -> TopicRecord:
     subscriptions = tuple(
         Subscription(
             subscription,
-            Cursor(draw.choice((None, 6, LEDGER)), draw.choice((None, Position(5, 3))), (), draw.choice((None, 6, LEDGER))),
+            Cursor(draw.choice((None, 6, LEDGER, 12)), draw.choice((None, Position(5, 3))), (), draw.choice((None, 6, LEDGER))),
         )
         for subscription in draw.sample("stu", draw.randint(0, 2))
     )

@@ -80,6 +80,7 @@ def test_what_a_missing_ledger_held_is_the_most_that_was_recorded() -> None:
     uses = tuple(pair_uses(one, one)[5] for one in (TOPIC, more))
     finding = judge_reference(SeenReference(5, gone(1), gone(2), uses)).finding
     assert finding is not None and isinstance(finding.facts, MissingLedgerFacts)
+    assert (((0, 11),), 12) == (finding.entries, finding.entries_total)
     assert (2, 4, 12, 1_200) == (finding.facts.topics, finding.facts.uses, finding.facts.entries, finding.facts.size_bytes)
 
 

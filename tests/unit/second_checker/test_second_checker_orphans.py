@@ -98,6 +98,8 @@ def test_a_ledger_just_older_than_the_age_is_an_orphan() -> None:
     """By a millisecond; one without a time of creation counts as old."""
     assert OrphanedFacts(2, (3, 4), 140, 0, NOW_MS, AGE_MS, 0, 50) == alone(created_ms=NOW_MS - AGE_MS - 1)
     assert OrphanedFacts(2, (3, 4), 140, 0, NOW_MS, NOW_MS - 1, 0, 50) == alone(NOW_MS - 1, created_ms=None)
+    dated = [UnreferencedLedger(n, {FIRST: look(10, created_ms=n), AGAIN: look(60)}) for n in (30, 20)]
+    assert OrphanedFacts(2, (20, 30), 140, 0, NOW_MS - 20, AGE_MS, 0, 50) == orphaned_facts(dated, KNOWN, ROWS, NOW_MS, AGE_MS)
     sure = UnreferencedLedger(4, {FIRST: look(10, created_ms=None), AGAIN: look(60)})
     assert OrphanedFacts(1, (4,), 70, 0, NOW_MS, NOW_MS - 1, 0, 50) == orphaned_facts([sure], KNOWN, ROWS, NOW_MS, NOW_MS - 1)
 
@@ -110,13 +112,13 @@ def test_only_closed_ledgers_have_a_length() -> None:
 
 def test_namespaces_of_each_form_are_decided_but_that_of_transactions() -> None:
     """Topics named as before Pulsar 2.0 have a cluster in their names."""
-    names = ("t/eu/n", "pulsar/system")
+    names = ("t/eu/n", "t/eu/persistent", "pulsar/system")
     rows = ROWS | {f"persistent://{one}/x": [TopicRow("x", AGAIN, "topic", "found")] for one in names}
     known = KNOWN._replace(read=frozenset({"t/n", *names}))
-    both, one = (
+    *both, one = (
         alone(rows=rows, topics=known, custom=CUSTOM | {NAME: f"{name}/persistent/x".encode()}) for name in names
     )  # fmt: skip
-    assert OrphanedFacts(2, (3, 4), 140, 0, NOW_MS, AGE_MS, 0, 50) == both
+    assert [OrphanedFacts(2, (3, 4), 140, 0, NOW_MS, AGE_MS, 0, 50)] * 2 == both
     assert OrphanedFacts(1, (4,), 70, 0, NOW_MS, AGE_MS, 1, 50) == one
 
 
