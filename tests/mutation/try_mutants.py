@@ -103,7 +103,11 @@ TESTS = {
     "auditor/witness": ("tests/unit/witness",),
     "auditor/wire": ("tests/unit/wire",),
     "auditor/judging/settle.py": ("tests/unit/judging/test_judging_outcomes.py", *STORIES),
-    "auditor/summary/cross_check.py": ("tests/unit/summary/test_summary_cross_check.py", NIGHTS),
+    "auditor/summary/cross_check.py": (
+        "tests/unit/summary/test_summary_lost_logs.py",
+        NIGHTS,
+        "tests/unit/summary/test_summary_cross_check.py",
+    ),
     "auditor/summary/rename_check.py": ("tests/unit/summary/test_summary_rename_check.py", NIGHTS),
     "auditor/summary/renames.py": ("tests/unit/summary/test_summary_renames.py", NIGHTS),
     **{
@@ -116,6 +120,7 @@ TESTS = {
             ("stored_copies", "margin"),
             ("stored_doubts", "margin"),
             ("unindexed_entries", "unindexed_entries"),
+            ("lost_logs", "lost_logs"),
             ("spoiled_lists", "spoiled_lists"),
             ("sweeps", "sweeps"),
         )
