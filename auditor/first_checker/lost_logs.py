@@ -35,31 +35,32 @@ _SENT = frozenset({ReadStatus.PRESENT, ReadStatus.CORRUPT, ReadStatus.TOO_LARGE}
 
 @dataclass(slots=True)
 class _Log:
-    """What is known of one entry log. `newest` has the newest word on each ledger in it."""
+    """What is known of one entry log. `newest` has the newest word on each ledger in it.
+
+    `failed`: reads of its entries that ended in EIO. `is_sent`: whether a read brought one.
+    """
 
     looks_of: dict[LedgerId, set[int]] = field(default_factory=dict)
-    newest: dict[LedgerId, tuple[int, MissingLog]] = field(default_factory=dict)
+    newest: dict[LedgerId, MissingLog] = field(default_factory=dict)
     failed_looks: set[int] = field(default_factory=set)
     failed: int = 0
-    sent: int = 0
+    is_sent: bool = False
 
     def add(self, answer: Answer, log: MissingLog, reads: Mapping[EntryId, EntryRead]) -> None:
-        ledger, look = answer.ledger_id, answer.look
-        self.looks_of.setdefault(ledger, set()).add(look)
-        if ledger not in self.newest or self.newest[ledger][0] < look:
-            self.newest[ledger] = look, log
-        self.sent += sum(_is_in(entry, log) for entry in answer.read_unlisted)
-        for entry, read in reads.items():
-            if _is_in(entry, log):
-                self.sent += read.status in _SENT
-                is_failed = read.status is ReadStatus.REFUSED and read.detail.split(":")[0] == IO_ERROR
-                self.failed += is_failed
-                if is_failed:
-                    self.failed_looks.add(look)
+        """Add one list, with the reads of its ledger at its look. Lists are added look by look."""
+        self.looks_of.setdefault(answer.ledger_id, set()).add(answer.look)
+        self.newest[answer.ledger_id] = log
+        mine = [read for entry, read in reads.items() if _is_in(entry, log)]
+        self.is_sent |= any(_is_in(entry, log) for entry in answer.read_unlisted)
+        self.is_sent |= any(read.status in _SENT for read in mine)
+        failed = sum(_has_failed(read) for read in mine)
+        self.failed += failed
+        if failed:
+            self.failed_looks.add(answer.look)
 
     @property
     def is_lost(self) -> bool:
-        return len(self.failed_looks) >= LOOKS_MIN and not self.sent and bool(self.ledgers())
+        return len(self.failed_looks) >= LOOKS_MIN and not self.is_sent and bool(self.ledgers())
 
     def ledgers(self) -> list[LedgerId]:
         """Return the ledgers whose lists left entries of it out at two looks, ascending."""
@@ -68,9 +69,13 @@ class _Log:
     def as_facts(self, path: str) -> LostLog:
         """Return the facts of the entry log at `path`."""
         ledgers = self.ledgers()
-        newest = {ledger: self.newest[ledger][1] for ledger in ledgers}
+        newest = {ledger: self.newest[ledger] for ledger in ledgers}
         some = tuple((ledger, *newest[ledger].ranges[0]) for ledger in ledgers[:LEDGERS_NAMED_MAX])
         return LostLog(path, len(ledgers), sum(one.entries for one in newest.values()), some, self.failed)
+
+
+def _has_failed(read: EntryRead) -> bool:
+    return read.status is ReadStatus.REFUSED and read.detail.split(":")[0] == IO_ERROR
 
 
 def _is_in(entry: EntryId, log: MissingLog) -> bool:
@@ -133,13 +138,13 @@ def withheld_lost_logs(
     kinds = {(one.bookie_id, one.kind) for one in findings}
     told = []
     for bookie in sorted(logs.keys() - away):
-        was_read = any(log.failed or log.sent for log in logs[bookie].by_path.values())
+        was_read = any(log.failed or log.is_sent for log in logs[bookie].by_path.values())
         if (bookie, Kind.ENTRY_LOG_LOST) in kinds or not was_read:
             continue
         stronger = sorted(kind.value for on, kind in kinds if on == bookie)
         if stronger:
             why = f"{stronger[0]} says more of it"
-        elif any(log.sent for log in logs[bookie].by_path.values()):
+        elif any(log.is_sent for log in logs[bookie].by_path.values()):
             why = "entries in them could be read"
         else:
             why = "it was not confirmed at two looks by reads that end in EIO"

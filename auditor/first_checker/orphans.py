@@ -93,16 +93,16 @@ def can_decide(record: LedgerRecord, known: KnownTopics) -> bool:
     return namespace in known.namespaces - known.doubtful and namespace != _SYSTEM_NAMESPACE
 
 
-def judge_orphans(
-    seen: Iterable[SeenOrphan], known: KnownTopics, now_ms: int, orphan_age_ms: int, undecided: int = 0
-) -> Orphans:
-    """Return the finding on the cluster, if any ledger is an orphan. `seen` are old enough.
+def judge_orphans(seen: Iterable[SeenOrphan], now_ms: int, orphan_age_ms: int, undecided: int = 0) -> Orphans:
+    """Return the finding on the cluster, if any ledger is an orphan.
+
+    `seen` are old enough, and `can_decide` is true of them.
 
     `undecided` is how many more are known to be so.
     """
     orphans: list[SeenOrphan] = []
     for one in seen:
-        verdict = _is_orphan(one) if can_decide(one.first, known) else None
+        verdict = _is_orphan(one)
         undecided += verdict is None
         orphans += [one] if verdict else []
     if not orphans:

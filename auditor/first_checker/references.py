@@ -152,7 +152,7 @@ def judge_reference(seen: SeenReference) -> Judged:
     """Return the finding on a referenced ledger, by both looks."""
     judged = _judge_all_uses(seen)
     uses = [use for topic in seen.topics for use in (*topic.first, *topic.again) if use.can_be_lost]
-    is_outdated = bool(uses) and all(use.role is Role.COMPACTED and use.is_unsure for use in uses)
+    is_outdated = all(use.role is Role.COMPACTED and use.is_unsure for use in uses)
     return OUTDATED if judged.is_unknown and is_outdated else judged
 
 
@@ -171,7 +171,7 @@ def _judge_once(seen: SeenReference) -> Judged:
     if again.status is not RecordStatus.FOUND:
         return NOTHING if seen.is_counted else _unknown_if_used(seen, lambda use: use.can_be_lost)
     end = last_entry(again)
-    if seen.first.status is RecordStatus.FOUND or end is None:
+    if end is None:
         return NOTHING
     return _unknown_if_used(seen, lambda use: use.can_be_lost and (use.entries or 0) > end + 1)
 
@@ -199,12 +199,10 @@ def _closed_metadata(record: LedgerRecord) -> LedgerMetadata | None:
 
 def _judge_missing(seen: SeenReference) -> Judged:
     uses, is_unsure = _confirmed_uses(seen, lambda use: use.can_be_lost)
-    unsure = [use for use in uses if use.is_unsure]
     lost = [use for use in uses if not use.is_unsure]
     if not uses and not is_unsure:
         return NOTHING
     if seen.again is None or seen.again.status is not RecordStatus.GONE or not lost:
-        assert lost or unsure or is_unsure
         return UNKNOWN
     if not _are_far_apart(seen.first, seen.again):
         return UNKNOWN
@@ -242,7 +240,7 @@ def _judge_truncated(seen: SeenReference) -> Judged:
         return UNKNOWN
     if not _are_far_apart(seen.first, seen.again):
         return UNKNOWN
-    entries = max(use.entries or 0 for use in uses)
+    entries = max(use.entries for use in uses if use.entries is not None)
     lost = [use._replace(position=Position(seen.ledger_id, first_lost)) if use.role is Role.DATA else use for use in uses]
     facts = TruncatedLedgerFacts(
         last_entry_id=before,
@@ -260,8 +258,8 @@ def _judge_truncated(seen: SeenReference) -> Judged:
 
 
 def _first_uses(uses: Iterable[Use]) -> tuple[UseFacts, ...]:
-    ordered = sorted(uses, key=lambda use: use.key)
-    return tuple(UseFacts(use.topic, use.role, use.name, use.position) for use in ordered[:USES_SHOWN_MAX])
+    # By their keys, which come first in them: no two uses have the same.
+    return tuple(UseFacts(use.topic, use.role, use.name, use.position) for use in sorted(uses)[:USES_SHOWN_MAX])
 
 
 def _confirmed_uses(seen: SeenReference, loses: Callable[[Use], bool]) -> tuple[list[Use], bool]:
@@ -270,12 +268,12 @@ def _confirmed_uses(seen: SeenReference, loses: Callable[[Use], bool]) -> tuple[
     Also whether a use may be among them that the second look could not read again.
     """
     found: list[Use] = []
-    is_unsure = False
+    missed: list[bool] = []
     for topic in seen.topics:
         later = {use.key: use for use in topic.again}
         for use in filter(loses, topic.first):
             if use.key in later:
                 found += filter(loses, [later[use.key]])
             else:
-                is_unsure = is_unsure or topic.may_miss
-    return found, is_unsure
+                missed.append(topic.may_miss)
+    return found, any(missed)

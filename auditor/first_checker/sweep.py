@@ -55,15 +55,14 @@ def swept_entries(sweep: Sweep, ledger_id: LedgerId, bookie: BookieId, share: En
 def first_rank(sweep: Sweep, ledger_id: LedgerId, bookie: BookieId) -> int:
     """Return the lowest rank that is read: a number below the step, each equally likely."""
     digest = blake2b(f"{sweep.seed}/{ledger_id}/{bookie}/sweep".encode(), digest_size=8).digest()
-    return (int.from_bytes(digest, "big") + place(Draw(sweep.step, sweep.turn))) % sweep.step
+    return (int.from_bytes(digest) + place(Draw(sweep.step, sweep.turn))) % sweep.step
 
 
 def place(draw: Draw) -> int:
     """Return the bits of the turn, as many as the step has, in reverse order."""
-    found, turn, bit = 0, draw.turn, draw.step
-    while bit > 1:
-        bit >>= 1
-        found |= bit * (turn & 1)
+    found, turn = 0, draw.turn
+    for _ in range(draw.step.bit_length() - 1):
+        found = found << 1 | turn & 1
         turn >>= 1
     return found
 
@@ -76,7 +75,7 @@ def step_within(budget: int, copies: float) -> int:
     exp(-EXCESS_NATS). Step 1 reads each entry once. Returns 0 without a budget, without entries,
     and where the step would exceed STEP_MAX.
     """
-    if budget <= 0 or copies <= 0:
+    if copies <= 0:
         return 0
     step = 1
     while step <= STEP_MAX and _at_most(copies / step, is_certain=step == 1) > budget:

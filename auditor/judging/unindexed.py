@@ -23,7 +23,9 @@ def unindexed_on(evidence: LedgerEvidence) -> dict[BookieId, EntryId]:
         return {}
     written_ms = max(stamp.mtime_ms for stamp in stamps)
     answers = (answer for look in evidence.looks for answer in look.answers.values())
-    found = {one.bookie_id: min(one.read_unlisted) for one in _flushed_before(answers, written_ms)}
+    found: dict[BookieId, EntryId] = {}
+    for one in _flushed_before(answers, written_ms):
+        found[one.bookie_id] = min(*one.read_unlisted, found.get(one.bookie_id, one.read_unlisted[0]))
     return dict(sorted(found.items()))
 
 

@@ -52,10 +52,10 @@ def orphaned_facts(
         first = one.looks[FIRST]
         if first.custom.get("application") != b"pulsar" or now_ms - (first.created_ms or 0) <= orphan_age_ms:
             continue
-        fate = _fate(one, topics, rows_again)
-        if fate == "unknown":
+        is_orphan = _is_orphan(one, topics, rows_again)
+        if is_orphan is None:
             undecided += 1
-        elif fate == "orphan":
+        elif is_orphan:
             lonely[one.ledger_id] = first
             apart.append(one.looks[AGAIN].read_at_ms - first.read_at_ms)
     if not lonely:
@@ -73,24 +73,23 @@ def orphaned_facts(
     )
 
 
-def _fate(one: UnreferencedLedger, topics: Topics, rows_again: Mapping[str, Iterable[TopicRow]]) -> str:
-    """Return orphan, needed (or gone), or unknown."""
+def _is_orphan(one: UnreferencedLedger, topics: Topics, rows_again: Mapping[str, Iterable[TopicRow]]) -> bool | None:
+    """Return whether nothing needs the ledger and it is still there; None where that is not known."""
     custom = one.looks[FIRST].custom
     namespace, _, encoded = custom.get("pulsar/managed-ledger", b"").decode("utf-8", "replace").rpartition("/persistent/")
-    levels = namespace.count("/") + 1
-    if custom.get("component") != b"managed-ledger" or "/" in encoded or levels not in (2, 3) or not topics.all_listed:
-        return "unknown"
+    if custom.get("component") != b"managed-ledger" or "/" in encoded or not topics.all_listed:
+        return None
     if namespace not in topics.read or namespace in topics.unread or namespace == "pulsar/system":
-        return "unknown"
+        return None
     rows = list(rows_again.get(f"persistent://{namespace}/{unquote_plus(encoded)}", ()))
     if AGAIN not in one.looks or not rows:
-        return "unknown"
+        return None
     if any(row.row == "problem" or row.status == "unreadable" for row in rows):
-        return "unknown"
+        return None
     again = one.looks[AGAIN]
     if again.status == GONE:
-        return "needed"
+        return False
     if again.czxid is None:
-        return "unknown"
+        return None
     named = any(row.row in _WITH_LEDGERS and one.ledger_id == row.ledger_id for row in rows)
-    return "needed" if named or again.czxid != one.looks[FIRST].czxid else "orphan"
+    return not named and again.czxid == one.looks[FIRST].czxid

@@ -16,6 +16,8 @@ from auditor.model.topic import Position, Role
 USES_TOLD = 20
 """Uses that a finding on a ledger names."""
 FIRST, AGAIN = 1, 2
+NOT_RECORDED = -1
+"""Stands for the entries of a use that does not say how many it needs."""
 CLOSED, GONE, FOUND = LedgerState.CLOSED.value, RecordStatus.GONE.value, RecordStatus.FOUND.value
 
 
@@ -49,7 +51,7 @@ class LedgerLook(NamedTuple):
 
 
 class _Need(NamedTuple):
-    """One use of a ledger: how many entries it needs (-1: not recorded), its bytes, its place."""
+    """One use of a ledger: how many entries it needs (or NOT_RECORDED), its bytes, its place."""
 
     entries: int
     size_bytes: int | None
@@ -92,7 +94,7 @@ def _needs(ledger: LedgerId, rows: Sequence[TopicRow]) -> dict[tuple[str, str], 
     """
     needs: dict[tuple[str, str], _Need] = {}
     data = [row.ledger_id for row in rows if row.row == "data" and row.ledger_id is not None]
-    end = next((row.position for row in rows if row.row == "topic"), None)
+    end = next(row.position for row in rows if row.row == "topic")
     with_ledger = {row.name for row in rows if row.row == "cursor" and row.ledger_id is not None}
     for row in rows:
         if row.ledger_id != ledger:
@@ -101,13 +103,14 @@ def _needs(ledger: LedgerId, rows: Sequence[TopicRow]) -> dict[tuple[str, str], 
         if row.row == "data" and not row.offloaded and not row.bookkeeper_deleted:
             entries = _recorded_entries(row, end)
             if entries != 0:
-                needs["data", ""] = _Need(entries, row.size_bytes, (ledger, 0), entries > 0 or ledger < max(data))
+                needs["data", ""] = _Need(entries, row.size_bytes, (ledger, 0), entries != NOT_RECORDED or ledger < max(data))
         elif row.row == "cursor":
-            needs["cursor", name] = _Need(-1, None, row.position, True)
+            needs["cursor", name] = _Need(NOT_RECORDED, None, row.position, True)
         elif row.row == "compacted":
-            position = next((one.position for one in rows if one.row == "cursor" and one.name == row.name), None)
-            needs["compacted", name] = _Need(-1, None, position, row.name not in with_ledger)
-        elif row.row == "schema" and row.position is not None:
+            position = next(one.position for one in rows if one.row == "cursor" and one.name == row.name)
+            needs["compacted", name] = _Need(NOT_RECORDED, None, position, row.name not in with_ledger)
+        elif row.row == "schema":
+            assert row.position is not None, row
             known = needs.get(("schema", ""))
             entries = max(row.position[1] + 1, known.entries if known else 0)
             needs["schema", ""] = _Need(entries, None, (ledger, entries - 1), True)
@@ -115,11 +118,11 @@ def _needs(ledger: LedgerId, rows: Sequence[TopicRow]) -> dict[tuple[str, str], 
 
 
 def _recorded_entries(row: TopicRow, end: tuple[int, int] | None) -> int:
-    """Return how many entries a data ledger has by the topic, -1 if it does not say."""
+    """Return how many entries a data ledger has by the topic, NOT_RECORDED if it does not say."""
     if row.entries is not None:
         return row.entries
     if end is None or row.ledger_id is None or row.ledger_id < end[0]:
-        return -1
+        return NOT_RECORDED
     return end[1] + 1 if row.ledger_id == end[0] else 0
 
 
@@ -127,7 +130,7 @@ def _missing_facts(first: Mapping[_Key, _Need], again: Mapping[_Key, _Need], apa
     lost = {key: again[key] for key in first.keys() & again.keys() if again[key].proves_loss}
     if not lost:
         return None
-    recorded = [need.entries for key, need in lost.items() if key[1] == "data" and need.entries > 0]
+    recorded = [need.entries for key, need in lost.items() if key[1] == "data" and need.entries != NOT_RECORDED]
     sizes = [need.size_bytes for need in lost.values() if need.size_bytes is not None]
     told = tuple(_use_facts(key, lost[key].position) for key in sorted(lost))
     return MissingLedgerFacts(

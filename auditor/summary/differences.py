@@ -87,8 +87,8 @@ def compare_findings(before: Iterable[Json], after: Iterable[Json], earlier: Jud
 def _rank(difference: Difference) -> tuple[Any, ...]:
     side = difference.after or difference.before
     assert side is not None, difference
-    ledger, bookie, family, _ = difference.subjects
-    return -side.severity, list(Kind).index(side.kind), -1 if ledger is None else ledger, bookie or "", family
+    ledger, bookie, *_ = difference.subjects
+    return -side.severity, list(Kind).index(side.kind), ledger, bookie
 
 
 def _sides(findings: Iterable[Json]) -> dict[Subjects, Side]:

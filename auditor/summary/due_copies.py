@@ -37,26 +37,24 @@ def fullest_bookie_copies(ledgers: Iterable[pa.RecordBatch]) -> float:
 def _copies_by_bookie(ledgers: pa.RecordBatch) -> dict[str, float]:
     segments = ledgers["segments"].flatten()
     ensembles = segments.field("ensemble")
-    if len(segments) == 0 or len(ensembles.flatten()) == 0:
-        return {}
     of_segment = _copies_of_positions(ledgers, segments)
     named = ensembles.flatten().dictionary_encode()
-    weights = of_segment[pc.list_parent_indices(ensembles).to_numpy(zero_copy_only=False)]
-    sums = np.bincount(named.indices.to_numpy(zero_copy_only=False), weights, len(named.dictionary))
+    weights = of_segment[pc.list_parent_indices(ensembles).to_numpy()]
+    sums = np.bincount(named.indices.to_numpy(), weights)
     return dict(zip(named.dictionary.to_pylist(), sums.tolist(), strict=True))
 
 
 def _copies_of_positions(ledgers: pa.RecordBatch, segments: pa.Array) -> npt.NDArray[np.float64]:
     """Return for each segment how many of its entries one position of its ensemble holds at most."""
-    owners = pc.list_parent_indices(ledgers["segments"]).to_numpy(zero_copy_only=False)
+    owners = pc.list_parent_indices(ledgers["segments"]).to_numpy()
     columns = (ledgers["ensemble_size"], ledgers["write_quorum"], ledgers["last_entry_id"])
-    size, write, last = (pc.fill_null(column, 0).to_numpy(zero_copy_only=False)[owners] for column in columns)
-    firsts = segments.field("first_entry_id").to_numpy(zero_copy_only=False)
+    size, write, last = (column.to_numpy()[owners] for column in columns)
+    firsts = segments.field("first_entry_id").to_numpy()
     ends = last.copy()
     goes_on = owners[:-1] == owners[1:]
     ends[:-1][goes_on] = firsts[1:][goes_on] - 1
     # As floats: metadata may claim 2**63 entries, and an estimate needs no more digits.
-    entries = np.maximum(ends.astype(np.float64) - firsts.astype(np.float64) + 1, 0)
+    entries = np.maximum(np.subtract(ends, firsts, dtype=np.float64) + 1, 0)
     rounds, rest = np.divmod(entries, np.maximum(size, 1))
     copies: npt.NDArray[np.float64] = rounds * np.maximum(write, 0) + np.minimum(rest, np.maximum(write, 0))
     return np.minimum(copies, SWEPT_ENTRIES_MAX)

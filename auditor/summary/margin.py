@@ -12,13 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from auditor.model.identity import BookieId
-from auditor.summary.stored_copies import Flags, Ints, Segments, StoredCopies
+from auditor.summary.stored_copies import Flags, Ints, Segments, StoredCopies, no_flags, zero_counts
 
 SHOWN_IDS_MAX = 20
 """Ledger ids named for each sort of loss; the rest is counted."""
-
-
-_NONE = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +65,11 @@ class _Counts:
 
 def losses_without(copies: StoredCopies, down: Collection[BookieId]) -> Losses:
     """Return what the failure of all of `down` at once would do. Time is linear in the segments."""
-    is_down = np.isin(np.array(copies.bookies, dtype=object), list(down))
-    flags = np.zeros((4, len(copies.ledger_ids)), bool)
+    is_down = no_flags(len(copies.bookies))
+    is_down[[code for code, bookie in enumerate(copies.bookies) if bookie in down]] = True
+    flags = no_flags((4, len(copies.ledger_ids)))
     for block in copies.segments:
-        before, after = _count_copies(block, np.zeros(len(is_down), bool)), _count_copies(block, is_down)
+        before, after = _count_copies(block, no_flags(len(is_down))), _count_copies(block, is_down)
         takes = block.is_used & (after.possible < before.possible)
         for number, hit in enumerate(_harms(block, after)):
             flags[number, block.ledgers[(hit & takes).any(axis=1)]] = True
@@ -88,7 +86,7 @@ def exposure_by_bookie(copies: StoredCopies) -> Exposure:
     """Return what `losses_without` each bookie alone are, in time and memory linear in the segments."""
     found: tuple[list[Ints], ...] = ([], [], [], [])
     for block in copies.segments:
-        now = _count_copies(block, np.zeros(len(copies.bookies), bool))
+        now = _count_copies(block, no_flags(len(copies.bookies)))
         for columns, is_first in block.write_sets():
             takes = is_first & ~block.absent[:, columns]
             after = _Counts(now.sure - (takes & ~block.doubtful[:, columns]), now.possible - takes)
@@ -96,7 +94,7 @@ def exposure_by_bookie(copies: StoredCopies) -> Exposure:
                 rows, positions = np.nonzero(hit & takes & block.is_used)
                 bookies = block.ensembles[rows, columns[positions]]
                 keys.append(np.unique(block.ledgers[rows] * len(copies.bookies) + bookies))
-    no_copy, may_no_copy, below, may_below = (np.unique(np.concatenate([_NONE, *keys])) for keys in found)
+    no_copy, may_no_copy, below, may_below = (np.unique(np.concatenate([zero_counts(0), *keys])) for keys in found)
     return Exposure(
         _ledgers_by_bookie(copies, no_copy),
         _ledgers_by_bookie(copies, np.setdiff1d(may_no_copy, no_copy)),
@@ -126,15 +124,15 @@ def ledgers_in_order(copies: StoredCopies) -> Flags:
 def _fewest_sure(copies: StoredCopies) -> Ints:
     fewest = np.full(len(copies.ledger_ids), np.iinfo(np.int64).max)
     for block in copies.segments:
-        sure = _count_copies(block, np.zeros(len(copies.bookies), bool)).sure
+        sure = _count_copies(block, no_flags(len(copies.bookies))).sure
         np.minimum.at(fewest, block.ledgers, np.where(block.is_used, sure, np.iinfo(np.int64).max).min(axis=1))
     return np.where(fewest == np.iinfo(np.int64).max, 0, fewest)
 
 
 def _count_copies(block: Segments, is_down: Flags) -> _Counts:
     """Count distinct live bookies of each write set: a bookie twice in one holds one copy."""
-    sure = np.zeros(block.ensembles.shape, np.int64)
-    possible = np.zeros(block.ensembles.shape, np.int64)
+    sure = zero_counts(block.ensembles.shape)
+    possible = zero_counts(block.ensembles.shape)
     for columns, is_first in block.write_sets():
         is_live = is_first & ~is_down[block.ensembles[:, columns]] & ~block.absent[:, columns]
         possible += is_live

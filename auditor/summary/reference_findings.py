@@ -149,7 +149,7 @@ def _judge_orphans(run: Place, about: About) -> Orphans:
     named = {one.ledger_id: topic_named_by(one.metadata) for one in decided if one.metadata is not None}
     looks = _by_topic(looks_at(run, filter(None, named.values())))
     seen = (SeenOrphan(one, again.get(one.ledger_id), _at_second(looks, named.get(one.ledger_id))) for one in decided)
-    return judge_orphans(seen, known, about.terms.judged_at_ms, about.terms.orphan_age_ms, undecided)
+    return judge_orphans(seen, about.terms.judged_at_ms, about.terms.orphan_age_ms, undecided)
 
 
 def _at_second(looks: Looks, topic: TopicName | None) -> TopicRecord | None:

@@ -24,6 +24,21 @@ LEDGER_COLUMNS = ["ledger_id", "look", "status", "state", "last_entry_id", "writ
 """The columns of evidence/ledgers that are needed."""
 
 
+def zero_counts(shape: int | tuple[int, ...]) -> Ints:
+    """Return a new array of zeros."""
+    return np.zeros(shape, np.int64)
+
+
+def no_flags(shape: int | tuple[int, ...]) -> Flags:
+    """Return a new array without a flag that is set."""
+    return np.zeros(shape, bool)
+
+
+def last_of_each(values: Ints) -> Flags:
+    """Return which of the sorted values are the last of those that are equal."""
+    return np.append(values[1:] != values[:-1], True)[: len(values)]
+
+
 @dataclass(frozen=True, slots=True)
 class Segments:
     """Segments with one ensemble size E and one write quorum. `n` rows.
@@ -85,14 +100,12 @@ def promised_copies(ledgers: pa.Table) -> StoredCopies:
 def _newest_closed(ledgers: pa.Table) -> pa.Table:
     """Return the row of the last look of each ledger, if that ledger is closed and has entries."""
     order = np.lexsort((ledgers["look"].to_numpy(), ledgers["ledger_id"].to_numpy()))
-    ids = ledgers["ledger_id"].to_numpy()[order]
-    is_last = np.append(ids[1:] != ids[:-1], True) if len(ids) else np.empty(0, bool)
+    is_last = last_of_each(ledgers["ledger_id"].to_numpy()[order])
     rows = ledgers.take(pa.array(order[is_last]))
     is_found = pc.equal(rows["status"], RecordStatus.FOUND.value)
     is_closed = pc.equal(rows["state"], LedgerState.CLOSED.value)
     has_entries = pc.greater_equal(rows["last_entry_id"], 0)
-    keep = pc.and_(pc.and_(is_found, is_closed), has_entries)
-    return rows.filter(pc.fill_null(keep, False)).combine_chunks()
+    return rows.filter(pc.and_(pc.and_(is_found, is_closed), has_entries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,43 +125,36 @@ class _Flat:
 
 
 def _flatten(rows: pa.Table) -> _Flat:
-    segments = _one_array(rows["segments"])
+    segments = rows["segments"].combine_chunks()
     ledgers = pc.list_parent_indices(segments).to_numpy().astype(np.int64)
     flat = segments.flatten()
     ensembles, firsts = flat.field("ensemble"), flat.field("first_entry_id").to_numpy()
     names = pc.dictionary_encode(ensembles.flatten())
-    offsets = ensembles.offsets.to_numpy().astype(np.int64)
-    lasts = rows["last_entry_id"].to_numpy()[ledgers]
-    has_next = np.append(ledgers[1:] == ledgers[:-1], False) if len(ledgers) else np.empty(0, bool)
-    lasts = np.where(has_next, np.append(firsts[1:], 0) - 1, lasts)
+    sizes = pc.list_value_length(ensembles).to_numpy().astype(np.int64)
+    lasts = np.where(last_of_each(ledgers), rows["last_entry_id"].to_numpy()[ledgers], np.roll(firsts, -1) - 1)
     return _Flat(
         ledger_ids=rows["ledger_id"].to_numpy(),
         bookies=tuple(names.dictionary.to_pylist()),
         ledgers=ledgers,
         firsts=firsts,
         counts=lasts - firsts + 1,
-        write_quorums=rows["write_quorum"].to_numpy()[ledgers].astype(np.int64),
-        ack_quorums=rows["ack_quorum"].to_numpy()[ledgers].astype(np.int64),
-        starts=offsets[:-1] - offsets[0],
-        sizes=np.diff(offsets),
+        write_quorums=rows["write_quorum"].to_numpy()[ledgers],
+        ack_quorums=rows["ack_quorum"].to_numpy()[ledgers],
+        starts=np.cumsum(sizes) - sizes,
+        sizes=sizes,
         codes=names.indices.to_numpy().astype(np.int64),
     )
 
 
-def _one_array(column: pa.ChunkedArray) -> pa.ListArray:
-    chunks = column.chunks
-    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else pa.array([], column.type)
-
-
 def _by_shape(flat: _Flat) -> Iterator[Segments]:
     """Yield the segments with entries, those of one ensemble size and write quorum together."""
-    is_sane = (flat.counts > 0) & (flat.sizes > 0) & (flat.write_quorums > 0) & (flat.write_quorums <= flat.sizes)
+    is_sane = (flat.counts > 0) & (flat.write_quorums > 0) & (flat.write_quorums <= flat.sizes)
     shapes = np.stack([flat.sizes, flat.write_quorums], axis=1)[is_sane]
-    for size, quorum in np.unique(shapes, axis=0).tolist() if len(shapes) else []:
+    for size, quorum in np.unique(shapes, axis=0).tolist():
         rows = np.flatnonzero(is_sane & (flat.sizes == size) & (flat.write_quorums == quorum))
         ensembles = flat.codes[flat.starts[rows][:, None] + np.arange(size)]
         offsets = (np.arange(size) - flat.firsts[rows][:, None]) % size
         counts = flat.counts[rows][:, None]
-        begun = np.where(counts > offsets, (counts - offsets - 1) // size + 1, 0)
-        nobody = np.zeros(ensembles.shape, bool)
-        yield Segments(int(quorum), flat.ack_quorums[rows], flat.ledgers[rows], ensembles, begun, nobody, nobody)
+        begun = np.maximum((counts - offsets - 1) // size + 1, 0)
+        nobody = no_flags(ensembles.shape)
+        yield Segments(quorum, flat.ack_quorums[rows], flat.ledgers[rows], ensembles, begun, nobody, nobody)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from auditor.model.availability import VALID_ANSWERS, AnswerStatus
 from auditor.model.verdict import Unknown
-from auditor.summary.stored_copies import Flags, Ints, Segments, StoredCopies
+from auditor.summary.stored_copies import Flags, Ints, Segments, StoredCopies, last_of_each, no_flags, zero_counts
 
 COUNTS = ("copies_expected", "copies_listed", "copies_read", "copies_assumed")
 VERDICT_COLUMNS = ["ledger_id", "unknowns", "lacks", *COUNTS]
@@ -39,7 +39,7 @@ copy. Any other reason makes all copies of a ledger doubtful."""
 
 def ledgers_in_doubt(verdicts: pa.Table) -> pa.Array:
     """Return the ids of the ledgers with fewer confirmed copies than promised."""
-    return _one(verdicts.filter(pc.fill_null(pc.greater(_gaps(verdicts), 0), False))["ledger_id"])
+    return verdicts.filter(pc.greater(_gaps(verdicts), 0))["ledger_id"].combine_chunks()
 
 
 def with_doubts(copies: StoredCopies, verdicts: pa.Table, answers: pa.Table) -> StoredCopies:
@@ -49,7 +49,7 @@ def with_doubts(copies: StoredCopies, verdicts: pa.Table, answers: pa.Table) -> 
     """
     known = _known_of(copies.ledger_ids, verdicts)
     pairs = _pairs_of(copies, known.gaps > 0, verdicts, answers)
-    ledger = pairs.keys // max(1, len(copies.bookies))
+    ledger = pairs.keys // len(copies.bookies)
     few, many = pairs.unheard * pairs.copies, (pairs.unheard | pairs.unlisted) * pairs.copies
     few, many = (np.where(lost > 0, lost, pairs.lacks) for lost in (few, many))
     explained = [np.bincount(ledger, lost, len(known.gaps)) + pairs.second_copies for lost in (few, many)]
@@ -60,12 +60,12 @@ def with_doubts(copies: StoredCopies, verdicts: pa.Table, answers: pa.Table) -> 
 
 def _apply_doubts(copies: StoredCopies, all_of: Flags, doubtful: Ints, absent: Ints) -> StoredCopies:
     """Return the copies with these doubts. `doubtful` and `absent` are keys of pairs."""
-    touched = np.zeros(len(copies.ledger_ids), bool)
-    touched[np.concatenate([doubtful, absent]) // max(1, len(copies.bookies))] = True
+    touched = no_flags(len(copies.ledger_ids))
+    touched[np.concatenate([doubtful, absent]) // len(copies.bookies)] = True
     blocks = []
     for block in copies.segments:
         of_all = np.repeat(all_of[block.ledgers][:, None], block.ensembles.shape[1], axis=1)
-        of_none = np.zeros(block.ensembles.shape, bool)
+        of_none = no_flags(block.ensembles.shape)
         rows = np.flatnonzero(touched[block.ledgers])
         keys = _keys(copies, block, rows)
         of_all[rows] |= np.isin(keys, doubtful)
@@ -84,11 +84,11 @@ class _Known:
 
 def _known_of(ledger_ids: Ints, verdicts: pa.Table) -> _Known:
     """Return what is known of each ledger. One without a verdict or counts is doubtful altogether."""
-    gaps, all_of = np.zeros(len(ledger_ids), np.int64), np.ones(len(ledger_ids), bool)
+    gaps, all_of = zero_counts(len(ledger_ids)), ~no_flags(len(ledger_ids))
     rows, is_closed = _rows_of(ledger_ids, verdicts["ledger_id"].to_numpy())
     counted = _gaps(verdicts)
-    gaps[rows] = _one(pc.fill_null(counted, 0)).to_numpy()[is_closed]
-    all_of[rows] = (_one(pc.is_null(counted)).to_numpy(zero_copy_only=False) | _has_other_reason(verdicts))[is_closed]
+    gaps[rows] = pc.fill_null(counted, 0).to_numpy()[is_closed]
+    all_of[rows] = (pc.is_null(counted).to_numpy() | _has_other_reason(verdicts))[is_closed]
     return _Known(np.where(all_of, 0, gaps), all_of)
 
 
@@ -100,9 +100,9 @@ def _gaps(verdicts: pa.Table) -> pa.ChunkedArray:
 
 def _has_other_reason(verdicts: pa.Table) -> Flags:
     """Return for each verdict whether a reason is not about bookies or placement."""
-    reasons = _one(verdicts["unknowns"])
-    is_other = pc.invert(pc.is_in(reasons.flatten(), pa.array(_ABOUT_SOME, pa.string())))
-    found = np.zeros(len(reasons), bool)
+    reasons = verdicts["unknowns"].combine_chunks()
+    is_other = pc.invert(pc.is_in(reasons.flatten(), pa.array(_ABOUT_SOME)))
+    found = no_flags(len(reasons))
     found[pc.list_parent_indices(reasons).filter(is_other).to_numpy()] = True
     return found
 
@@ -127,7 +127,7 @@ class _Pairs:
 
 def _pairs_of(copies: StoredCopies, is_open: Flags, verdicts: pa.Table, answers: pa.Table) -> _Pairs:
     """Return the pairs of the ledgers that `is_open` marks."""
-    keys, amounts, second = [np.empty(0, np.int64)], [np.empty(0, np.int64)], np.zeros(len(is_open), np.int64)
+    keys, amounts, second = [zero_counts(0)], [zero_counts(0)], zero_counts(len(is_open))
     for block in copies.segments:
         rows = np.flatnonzero(is_open[block.ledgers])
         numbered = _keys(copies, block, rows)
@@ -137,11 +137,11 @@ def _pairs_of(copies: StoredCopies, is_open: Flags, verdicts: pa.Table, answers:
             amounts.append((begun * is_first[rows]).ravel())
             np.add.at(second, block.ledgers[rows], (begun * ~is_first[rows]).sum(axis=1))
     found, where = np.unique(np.concatenate(keys), return_inverse=True)
-    promised = np.zeros(len(found), np.int64)
+    promised = zero_counts(len(found))
     np.add.at(promised, where.ravel(), np.concatenate(amounts))
     heard, unlisted = _find_answers(copies, answers)
     lacking, entries, is_all = _find_lacks(copies, verdicts)
-    lacks, absent = np.zeros(len(found), np.int64), np.isin(found, lacking[is_all])
+    lacks, absent = zero_counts(len(found)), np.isin(found, lacking[is_all])
     lacks[np.searchsorted(found, lacking[np.isin(lacking, found)])] = entries[np.isin(lacking, found)]
     is_unlisted = np.isin(found, unlisted)
     return _Pairs(found, promised, ~np.isin(found, heard) & ~is_unlisted, is_unlisted, lacks, absent, second)
@@ -149,20 +149,20 @@ def _pairs_of(copies: StoredCopies, is_open: Flags, verdicts: pa.Table, answers:
 
 def _find_answers(copies: StoredCopies, answers: pa.Table) -> tuple[Ints, Ints]:
     """Return the pairs whose newest answer is valid, and those where the bookie cannot list."""
-    keys, is_known = _pair_keys(copies, _one(answers["ledger_id"]).to_numpy(), _one(answers["bookie_id"]))
-    looks, statuses = answers["look"].to_numpy()[is_known], np.array(answers["status"].to_pylist(), object)[is_known]
+    keys, is_known = _pair_keys(copies, answers["ledger_id"].to_numpy(), answers["bookie_id"].combine_chunks())
+    looks, statuses = answers["look"].to_numpy()[is_known], answers["status"].to_numpy()[is_known]
     order = np.lexsort((looks, keys))
     keys, statuses = keys[order], statuses[order]
-    is_last = np.append(keys[1:] != keys[:-1], True) if len(keys) else np.empty(0, bool)
+    is_last = last_of_each(keys)
     is_heard = np.isin(statuses, [status.value for status in VALID_ANSWERS])
     return keys[is_last & is_heard], keys[is_last & (statuses == AnswerStatus.UNSUPPORTED.value)]
 
 
 def _find_lacks(copies: StoredCopies, verdicts: pa.Table) -> tuple[Ints, Ints, Flags]:
     """Return the pairs that surely lack entries, how many, and whether these are all they should hold."""
-    lacks = _one(verdicts["lacks"])
+    lacks = verdicts["lacks"].combine_chunks()
     items = lacks.flatten()
-    ids = _one(verdicts["ledger_id"]).to_numpy()[pc.list_parent_indices(lacks).to_numpy()]
+    ids = verdicts["ledger_id"].to_numpy()[pc.list_parent_indices(lacks).to_numpy()]
     keys, is_known = _pair_keys(copies, ids, items.field("bookie_id"))
     expected, absent = (items.field(name).to_numpy()[is_known] for name in ("expected", "absent"))
     return keys, absent, absent >= expected
@@ -170,10 +170,10 @@ def _find_lacks(copies: StoredCopies, verdicts: pa.Table) -> tuple[Ints, Ints, F
 
 def _pair_keys(copies: StoredCopies, ledger_ids: Ints, bookies: pa.Array) -> tuple[Ints, Flags]:
     """Return the keys of pairs of closed ledgers and bookies that they name, and which pairs these are."""
-    codes = pc.fill_null(pc.index_in(bookies, pa.array(copies.bookies, pa.string())), -1).to_numpy()
+    codes = pc.index_in(bookies, pa.array(copies.bookies, pa.string()))
     rows, is_closed = _rows_of(copies.ledger_ids, ledger_ids)
-    is_known = is_closed & (codes >= 0)
-    return rows[is_known[is_closed]] * len(copies.bookies) + codes[is_known], is_known
+    is_known = is_closed & codes.is_valid().to_numpy(zero_copy_only=False)
+    return rows[is_known[is_closed]] * len(copies.bookies) + codes.filter(pa.array(is_known)).to_numpy(), is_known
 
 
 def _rows_of(ledger_ids: Ints, wanted: Ints) -> tuple[Ints, Flags]:
@@ -185,7 +185,3 @@ def _rows_of(ledger_ids: Ints, wanted: Ints) -> tuple[Ints, Flags]:
 
 def _keys(copies: StoredCopies, block: Segments, rows: Ints) -> Ints:
     return block.ledgers[rows][:, None] * len(copies.bookies) + block.ensembles[rows]
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

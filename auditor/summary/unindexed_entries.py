@@ -53,7 +53,8 @@ def _by_bookie(answers: pa.Table, written: Mapping[LedgerId, int]) -> list[Json]
     for row in answers.to_pylist():
         ledger = row["ledger_id"]
         if ledger in written and row["asked_at_ms"] - written[ledger] >= FLUSHED_AFTER_MS:
-            found.setdefault(row["bookie_id"], {})[ledger] = min(row["read_unlisted"])
+            mine, sent = found.setdefault(row["bookie_id"], {}), row["read_unlisted"]
+            mine[ledger] = min(*sent, mine.get(ledger, sent[0]))
     return [
         {
             "bookie_id": bookie,

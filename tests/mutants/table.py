@@ -209,8 +209,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "each run of a series reads what the first one read",
         COVERAGE,
         "first_checker/sweep.py",
-        "found |= bit * (turn & 1)",
-        "found |= bit * (turn & 0)",
+        "found = found << 1 | turn & 1",
+        "found = found << 1 | turn & 0",
         ("tests/unit/first_checker/test_first_checker_sweep.py::test_as_many_turns_as_the_step_read_every_entry",),
     ),
     Mutant(
@@ -1252,8 +1252,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "a topic that names a ledger again does not save it",
         SECOND,
         "second_checker/orphans.py",
-        '"needed" if named or again.czxid',
-        '"needed" if again.czxid',
+        "not named and again.czxid",
+        "again.czxid",
         ("tests/unit/summary/test_summary_reference_findings.py::test_a_doubt_counts_against_an_orphan",),
     ),
     Mutant(

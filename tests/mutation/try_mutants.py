@@ -89,28 +89,51 @@ IN_MEMORY = tuple(
     for name in ("bookies", "cluster", "election", "ledgers", "listing", "marks", "reading", "topics")
 )
 """Tests that a ZooKeeper in memory passes as a real one does; TOO_SLOW leaves out the real one."""
-REFERENCES = ("tests/unit/summary/test_summary_reference_findings.py",)
-"""The laws of findings on references, which hold of both checkers at once."""
+REFERENCES = ("tests/properties/test_properties_references.py",)
+"""Both checkers on what topics reference."""
 TESTS = {
     **{
-        f"auditor/{checker}_checker/{name}.py": (f"tests/unit/{checker}_checker/test_{checker}_checker_{name}.py", *REFERENCES)
+        f"auditor/{checker}_checker/{name}.py": (f"tests/unit/{checker}_checker/test_{checker}_checker_{name}.py", *more)
         for checker in ("first", "second")
-        for name in ("references", "orphans")
+        for name, more in (("references", REFERENCES), ("orphans", ()), ("lost_logs", ()))
     },
+    "auditor/first_checker/sweep.py": ("tests/unit/first_checker/test_first_checker_sweep.py",),
     "auditor/first_checker": ("tests/unit/first_checker", *STORIES),
     "auditor/second_checker": ("tests/unit/second_checker", *STORIES),
-    "auditor/witness": ("tests/unit/witness", *STORIES),
+    "auditor/witness": ("tests/unit/witness",),
     "auditor/wire": ("tests/unit/wire",),
     "auditor/judging/settle.py": ("tests/unit/judging/test_judging_outcomes.py", *STORIES),
-    "auditor/summary/cross_check.py": ("tests/unit/summary/test_summary_cross_check.py", NIGHTS),
+    "auditor/summary/cross_check.py": (
+        "tests/unit/summary/test_summary_lost_logs.py",
+        NIGHTS,
+        "tests/unit/summary/test_summary_cross_check.py",
+    ),
     "auditor/summary/rename_check.py": ("tests/unit/summary/test_summary_rename_check.py", NIGHTS),
     "auditor/summary/renames.py": ("tests/unit/summary/test_summary_renames.py", NIGHTS),
+    **{
+        f"auditor/summary/{name}.py": (f"tests/unit/summary/test_summary_{tests}.py",)
+        for name, tests in (
+            ("due_copies", "due_copies"),
+            ("differences", "differences"),
+            ("rechecks", "differences"),
+            ("margin", "margin"),
+            ("stored_copies", "margin"),
+            ("stored_doubts", "margin"),
+            ("unindexed_entries", "unindexed_entries"),
+            ("lost_logs", "lost_logs"),
+            ("spoiled_lists", "spoiled_lists"),
+            ("sweeps", "sweeps"),
+        )
+    },
     "auditor/summary": ("tests/unit/summary",),
     "auditor/evidence": ("tests/unit/evidence",),
     "auditor/judging/isolation.py": (
         "tests/unit/judging/test_judging_child.py",
         "tests/unit/judging/test_judging_isolation.py",
     ),
+    "auditor/judging/spoiled.py": ("tests/unit/judging/test_judging_spoiled.py",),
+    "auditor/judging/spoiled_rows.py": ("tests/unit/judging/test_judging_spoiled.py",),
+    "auditor/judging/unindexed.py": ("tests/unit/judging/test_judging_unindexed.py",),
     "auditor/judging": ("tests/unit/judging",),
     "auditor/suspects": ("tests/unit/suspects",),
     "auditor/bookie/lane_with_lister.py": ("tests/unit/bookie/test_bookie_lane_with_lister_answers.py",),

@@ -99,6 +99,15 @@ def test_nothing_is_found_on_a_bookie_in_maintenance_or_not_registered() -> None
     assert [] == judge_lost_logs([refusing, refusing], logs)
 
 
+def test_a_bookie_is_told_as_it_was_last_seen() -> None:
+    """Registered then, wherever it is by now; looks that have nothing of it are passed over."""
+    moved = replace(UP, look=3, registration=Registration.READONLY, port=3182)
+    unregistered = replace(UP, look=2, registration=Registration.NONE)
+    (one,) = judge_lost_logs([LOOKS[0], {"b1": unregistered}, {"b1": moved}, {"b2": UP}], logs_of(TWICE, FAILED))
+    assert isinstance(one.facts, EntryLogLostFacts)
+    assert ("readonly", "h:3182") == (one.facts.registration, one.facts.address)
+
+
 @pytest.mark.parametrize(
     ("reads", "why"),
     [
@@ -117,6 +126,14 @@ def test_keys_of_a_deleted_ledger_are_not_worth_a_sentence() -> None:
     gone = replace(EIO, status=ReadStatus.NO_LEDGER, detail="")
     assert [] == withheld_lost_logs(logs_of(TWICE, (gone,)), [])
     assert [] == withheld_lost_logs(logs_of(TWICE, FAILED), found())
+
+
+def test_a_bookie_without_a_sentence_hides_no_other() -> None:
+    """The first was reported, the second has keys of a deleted ledger, the third is not confirmed."""
+    answers = [replace(HELD, bookie_id=bookie) for bookie in ("b1", "b2", "b3")]
+    reads = (EIO, replace(EIO, bookie_id="b3"))
+    (sentence,) = withheld_lost_logs(logs_of(answers, reads), found())
+    assert "bookie b3" in sentence
 
 
 def test_a_stronger_finding_is_named() -> None:

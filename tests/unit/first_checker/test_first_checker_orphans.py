@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from auditor.first_checker.orphans import KnownTopics, can_decide, created_ms, is_old, is_pulsars, topic_named_by
+from auditor.first_checker.orphans import (
+    KnownTopics,
+    Orphans,
+    SeenOrphan,
+    can_decide,
+    created_ms,
+    is_old,
+    is_pulsars,
+    judge_orphans,
+    topic_named_by,
+)
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, ZnodeStamp
-from auditor.model.topic import TopicName
+from auditor.model.reference_facts import OrphanedFacts
+from auditor.model.topic import (
+    Cursor,
+    DataLedger,
+    ManagedLedger,
+    Position,
+    SchemaVersion,
+    Subscription,
+    TopicName,
+    TopicRecord,
+    TopicStatus,
+)
 
+KNOWN = KnownTopics({("t", "", "n")}, frozenset())
 PLAIN = LedgerMetadata(3, LedgerState.CLOSED, 1, 1, 1, 9, 100, ())
 
 
@@ -53,7 +78,7 @@ def test_the_metadata_dates_a_ledger_else_its_znode() -> None:
 @pytest.mark.parametrize(
     ("known", "decides"),
     [
-        (KnownTopics({("t", "", "n")}, frozenset()), True),
+        (KNOWN, True),
         (KnownTopics({("t", "", "n")}, {("t", "", "n")}), False),
         (KnownTopics({("t", "", "n")}, frozenset(), is_blind=True), False),
         (KnownTopics({("t", "eu", "n")}, frozenset()), False),
@@ -64,3 +89,98 @@ def test_only_a_namespace_that_was_read_in_full_is_decided(known: KnownTopics, d
     assert decides is can_decide(record(of_pulsar("t/n/persistent/x")), known)
     system = KnownTopics({("pulsar", "", "system")}, frozenset())
     assert not can_decide(record(of_pulsar("pulsar/system/persistent/x")), system)
+
+
+@pytest.mark.parametrize("name", [b"t/n/persistent/a\xff", None])
+def test_a_name_that_pulsar_did_not_write_raises_nothing(name: bytes | None) -> None:
+    """It names a topic that nobody has, or none."""
+    custom = (("component", b"managed-ledger"), *([] if name is None else [("pulsar/managed-ledger", name)]))
+    topic = topic_named_by(replace(PLAIN, custom_metadata=custom))
+    assert topic == (None if name is None else TopicName("t", "", "n", "a\ufffd"))
+
+
+def test_a_ledger_that_could_not_be_read_has_no_topic_and_no_age() -> None:
+    """Its znode dates it, if that was read; nothing is decided of it."""
+    shut = LedgerRecord(1, 1, 100, RecordStatus.UNREADABLE)
+    assert [50, 0] == [created_ms(replace(shut, stamp=ZnodeStamp(1, 0, 50))), created_ms(shut)]
+    assert not can_decide(shut, KNOWN) and not can_decide(record(PLAIN), KNOWN)
+
+
+TOPIC = TopicRecord(TopicName("t", "", "n", "x"), 5, TopicStatus.FOUND, ManagedLedger((DataLedger(9),)))
+CURSOR = Cursor(3, None, (), 3)
+
+
+def old(ledger_id: int, look: int, **changes: Any) -> LedgerRecord:
+    """A ledger of the topic, made at 10 and read at 100 or 160."""
+    made = replace(of_pulsar("t/n/persistent/x"), ctime_ms=10, **changes)
+    return LedgerRecord(ledger_id, look, 40 + 60 * look, RecordStatus.FOUND, ZnodeStamp(1, 0, 50), made)
+
+
+AGAIN = old(3, 2)
+
+
+def judged(topic: TopicRecord | None = TOPIC, again: LedgerRecord | None = AGAIN, undecided: int = 0) -> Orphans:
+    """Ledger 3 as given, and two sure orphans, 5 and 4."""
+    sure = [SeenOrphan(old(5, 1), old(5, 2), TOPIC), SeenOrphan(old(4, 1), replace(old(4, 2), read_at_ms=140), TOPIC)]
+    return judge_orphans([SeenOrphan(old(3, 1), again, topic), *sure], 1_000, 100, undecided)
+
+
+def told(ids: tuple[LedgerId, ...], undecided: int) -> Orphans:
+    """What is found of closed ledgers of 100 bytes."""
+    facts = OrphanedFacts(len(ids), ids, 100 * len(ids), 0, 990, 100, undecided, 40)
+    return Orphans(Finding(Kind.LEDGER_ORPHANED, facts), ids, undecided)
+
+
+def test_orphans_are_one_finding_with_the_oldest_age_and_the_shortest_time_between_looks() -> None:
+    """Ascending; what was undecided before is added."""
+    assert told((3, 4, 5), 0) == judged()
+    assert told((4, 5), 8) == judged(None, undecided=7)
+    assert told((3, 4, 5), 7) == judged(undecided=7)
+    assert Orphans(None, (), 0) == judge_orphans([], 1_000, 100)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"managed_ledger": ManagedLedger((DataLedger(3, bookkeeper_deleted=True), DataLedger(9)))},
+        {"subscriptions": (Subscription("s", replace(CURSOR, compacted_ledger_id=None)),)},
+        {"subscriptions": (Subscription("s", replace(CURSOR, ledger_id=None)),)},
+        {"managed_ledger": None, "subscriptions": (Subscription("s", CURSOR), Subscription("shut", None))},
+        {"schemas": (SchemaVersion(0, Position(3, 1)),)},
+    ],
+)
+def test_a_reference_of_any_role_saves_a_ledger(changes: dict[str, Any]) -> None:
+    """Also a ledger that was deleted in BookKeeper on purpose: its deletion is under way."""
+    assert told((4, 5), 0) == judged(replace(TOPIC, **changes))
+
+
+@pytest.mark.parametrize(
+    ("again", "topic", "undecided"),
+    [
+        (None, TOPIC, 1),
+        (AGAIN, None, 1),
+        (AGAIN, replace(TOPIC, status=TopicStatus.UNREADABLE), 1),
+        (AGAIN, replace(TOPIC, problems=("shut",)), 1),
+        (LedgerRecord(3, 2, 160, RecordStatus.UNREADABLE), TOPIC, 1),
+        (LedgerRecord(3, 2, 160, RecordStatus.GONE), TOPIC, 0),
+        (replace(AGAIN, stamp=ZnodeStamp(2, 0, 50)), TOPIC, 0),
+    ],
+)
+def test_what_the_second_look_does_not_confirm_is_no_orphan(
+    again: LedgerRecord | None, topic: TopicRecord | None, undecided: int
+) -> None:
+    """Undecided where something could not be read; gone, or another ledger by now, is decided."""
+    assert told((4, 5), undecided) == judged(topic, again)
+
+
+def test_a_topic_that_is_gone_names_nothing() -> None:
+    """Its ledger was left behind."""
+    assert told((3, 4, 5), 0) == judged(TopicRecord(TOPIC.topic, 5, TopicStatus.MISSING))
+
+
+def test_the_length_of_ledgers_that_are_not_closed_is_not_known() -> None:
+    """They are counted apart, and so is one whose first look had no stamp."""
+    opened = SeenOrphan(old(6, 1, state=LedgerState.OPEN), old(6, 2), TOPIC)
+    unstamped = SeenOrphan(replace(old(7, 1), stamp=None), old(7, 2), TOPIC)
+    facts = OrphanedFacts(1, (6,), 0, 1, 990, 100, 1, 60)
+    assert Orphans(Finding(Kind.LEDGER_ORPHANED, facts), (6,), 1) == judge_orphans([opened, unstamped], 1_000, 100)

@@ -113,6 +113,12 @@ def test_counting_starts_everywhere_equally_often():
     assert 16 == len(found) and 57 > sum((count - due) ** 2 / due for count in found.values())
 
 
+def test_an_upgrade_does_not_change_where_counting_starts():
+    """Or the runs of a series would not add up: a bound states what all of them read."""
+    seen = [first_rank(Sweep(11, turn, 100, 1 << 20), LEDGER, BOOKIE) for turn in (0, 1, 6)]
+    assert [550482, 26194, 943698] == seen
+
+
 def test_losses_of_simulated_clusters_are_found_as_often_as_promised():
     """A fixed loss, many series: the share of those that read it in their first three turns, within five sigma."""
     share, step, length, series = EntrySet.span(0, 999), 128, 10, 3_000
@@ -136,7 +142,7 @@ def test_a_ledger_that_claims_too_many_entries_is_not_swept():
     [
         (0, 100, 0), (100, 0, 0), (100, 100, 1), (100, 101, 4), (10_000, 10_000, 1), (10_000, 10_001, 2), (10_000, 18_700, 2),
         (10_000, 20_000, 4), (10_000, 33_000_000, 4096), (10_000, 9_000.0 * STEP_MAX, STEP_MAX),
-        (10_000, 10_000.0 * STEP_MAX, 0), (5, 6, 0), (1, 1, 1),
+        (10_000, 10_000.0 * STEP_MAX, 0), (5, 6, 0), (1, 1, 1), (25, 29.6, 8), (25, 32, 16), (-1, 100, 0),
     ],
 )  # fmt: skip
 def test_the_step_is_the_smallest_that_keeps_the_budget(budget: int, copies: float, step: int):

@@ -31,6 +31,23 @@ def test_they_are_said_once_the_bookie_must_have_flushed(answer: Answer, found: 
     assert found == unindexed_on(LedgerEvidence(7, (Look(record, {"b1": answer}, {}),)))
 
 
+def test_the_lowest_of_all_looks_is_said() -> None:
+    """Bookies in order, whichever look saw more; the newest write of the metadata counts."""
+    sent = {("b2", 1): (4, 9), ("b2", 2): (9,), ("b1", 2): (7,), ("b3", 1): (1,)}
+    looks = []
+    for look, written_ms in ((1, 0), (2, 5)):
+        at_ms = FLUSHED_AFTER_MS + 5
+        answers = {
+            bookie: Answer(bookie, 7, look, at_ms - (bookie == "b3"), AnswerStatus.HELD, read_unlisted=unlisted)
+            for (bookie, seen_at), unlisted in sent.items()
+            if seen_at == look
+        }
+        record = LedgerRecord(7, look, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, written_ms))
+        looks.append(Look(record, answers, {}))
+    found = unindexed_on(LedgerEvidence(7, tuple(looks)))
+    assert [("b1", 7), ("b2", 4)] == list(found.items())
+
+
 def test_without_metadata_nothing_is_known_of_its_age() -> None:
     """Nothing is said."""
     answer = Answer("b1", 7, 1, 10 * FLUSHED_AFTER_MS, AnswerStatus.HELD, read_unlisted=(4,))

@@ -38,6 +38,25 @@ def test_the_same_finding_in_both_runs_is_still_there():
     assert (Change.STILL, "", Severity.WARNING) == (found.change, found.why, found.severity)
 
 
+def test_a_difference_has_what_both_runs_say():
+    """The severity is that of now; each side has the ids of its findings and the owner."""
+    before, after = finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7), finding(Kind.ENTRY_WITHOUT_REPLICA, 7)
+    found = compared([before], [after | {"owner": {"name": "x"}}])
+    assert (Change.WORSE, "", Severity.CRITICAL) == (found.change, found.why, found.severity)
+    assert found.before is not None and found.after is not None
+    assert ((before["id"],), (after["id"],)) == (found.before.ids, found.after.ids)
+    assert (before["owner"], {"name": "x"}) == (found.before.owner, found.after.owner)
+    assert Severity.WARNING is compared([before], []).severity
+
+
+def test_the_strongest_kind_of_a_family_counts():
+    """Strength is the order of the catalogue, not of the alphabet."""
+    weak, strong = finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7), finding(Kind.ENTRY_WITHOUT_REPLICA, 7)
+    found = compared([], [weak, strong])
+    assert found.after is not None
+    assert (Kind.ENTRY_WITHOUT_REPLICA, (weak["id"], strong["id"])) == (found.after.kind, found.after.ids)
+
+
 @pytest.mark.parametrize(
     ("kind", "entries", "change"),
     [
@@ -76,6 +95,8 @@ def test_families_of_one_ledger_are_matched_apart():
         (None, True, "the earlier run did not name this ledger"),
         (Row(None, (Unknown.BOOKIE_SILENT,)), False, "the earlier run could not judge it (bookie_silent)"),
         (Row("open", ()), False, "the earlier run exempted it (open)"),
+        (Row(None, (), "probed"), False, "the earlier run only read a sample of its entries"),
+        (Row(None, (), "listed"), False, ""),
     ],
 )
 def test_a_new_finding_says_whether_the_earlier_run_could_have_had_it(row: Row | None, is_partial: bool, why: str):
@@ -106,6 +127,21 @@ def test_a_finding_is_resolved_when_the_ledger_was_judged_without_it():
     """And only then."""
     found = compared([finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7)], [])
     assert (Change.RESOLVED, "") == (found.change, found.why)
+
+
+def test_resolved_says_that_the_ledger_is_exempt():
+    """It has no writer any more to lose anything, or one that is still at work."""
+    found = compared([finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7)], [], later=judged({7: Row("open", ())}))
+    assert (Change.RESOLVED, "exempt now: open") == (found.change, found.why)
+
+
+def test_what_another_ledger_has_is_not_told_of_this_one():
+    """Nor what another bookie has, or the cluster in another kind."""
+    before = [finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7), finding(Kind.MARK_WITHOUT_LEDGER, "cluster")]
+    after = [finding(Kind.ENTRY_WITHOUT_REPLICA, 8), finding(Kind.LEDGER_ORPHANED, "cluster")]
+    after.append(finding(Kind.BOOKIE_LOST_UNNOTICED, "b1"))
+    found = compare_findings(before, after, judged({7: SOUND, 8: SOUND}), judged({7: SOUND, 8: SOUND}))
+    assert ["", ""] == [one.why for one in found if one.change is Change.RESOLVED]
 
 
 def test_resolved_names_what_the_subject_has_now():
@@ -143,6 +179,8 @@ def test_a_finding_on_the_cluster_needs_a_whole_run():
     before = [finding(Kind.MARK_WITHOUT_LEDGER, "cluster")]
     assert Change.RESOLVED is compared(before, []).change
     assert Change.NOT_CHECKED_AGAIN is compared(before, [], later=judged(is_partial=True)).change
+    assert "" == compared([], before).why
+    assert "the earlier run was of named ledgers" == compared([], before, judged(is_partial=True)).why
 
 
 def test_a_missing_ledger_is_resolved_only_where_references_were_read():
@@ -179,16 +217,29 @@ def test_a_sample_shows_kinds_and_no_extent(sides: tuple[Row, Row], kind: Kind, 
     """Two samples are of other entries, and a weaker kind in one is not better."""
     before = finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7, entries_total=2000)
     earlier, later = (judged({7: row}) for row in sides)
-    assert change is compared([before], [finding(kind, 7, entries_total=entries)], earlier, later).change
+    found = compared([before], [finding(kind, 7, entries_total=entries)], earlier, later)
+    is_weaker = kind is Kind.ENTRY_BELOW_WRITE_QUORUM
+    why = "a run that only reads a sample of the entries does not show that it is better" if is_weaker else ""
+    assert (change, why) == (found.change, found.why)
 
 
-@pytest.mark.parametrize("row", [Row(None, (Unknown.BOOKIE_SILENT,)), Row("marked_underreplicated", ())])
-def test_what_could_not_be_seen_is_not_better(row: Row):
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (None, "the later run could not judge all of it"),
+        (Row(None, (Unknown.BOOKIE_SILENT,)), "the later run could not judge all of it (bookie_silent)"),
+        (Row("marked_underreplicated", ()), "it is marked under-replicated in the later run"),
+    ],
+)
+def test_what_could_not_be_seen_is_not_better(row: Row | None, why: str):
     """A silent bookie or a mark may hide the rest; what is worse is worse all the same."""
     lost, fewer = finding(Kind.ENTRY_WITHOUT_REPLICA, 7), finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7)
-    found = compared([lost], [fewer], later=judged({7: row}))
-    assert Change.STILL is found.change and found.why
-    assert Change.WORSE is compared([fewer], [lost], later=judged({7: row})).change
+    later = judged({7: row} if row else {})
+    found = compared([lost], [fewer], later=later)
+    assert (Change.STILL, why) == (found.change, found.why)
+    assert Change.WORSE is compared([fewer], [lost], later=later).change
+    same = compared([lost], [lost], later=later)
+    assert (Change.STILL, "") == (same.change, same.why)
 
 
 def test_kinds_of_one_bookie_are_not_stronger_or_weaker():
@@ -210,6 +261,7 @@ def test_a_run_with_another_setting_checks_nothing_again(kind: Kind, term: str):
     assert "another setting" in compared([], [found], earlier, later).why
     assert Change.STILL is compared([found, found], [found], earlier, later).change
     assert Change.RESOLVED is compared([finding(Kind.ENTRY_CORRUPT, 7)], [], earlier, later).change
+    assert Change.RESOLVED is compared([found], [], earlier, earlier).change
 
 
 def test_a_bookie_in_maintenance_is_not_resolved():
@@ -281,3 +333,5 @@ def test_the_most_severe_comes_first_then_the_kind_then_the_ledger():
     ]
     found = compare_findings([], after, judged(), judged())
     assert [3, 9, None, 2, 1] == [one.subjects.ledger_id for one in found]
+    bookies = [finding(Kind.BOOKIE_SILENT_YET_REGISTERED, bookie) for bookie in ("b3", "b1", "b2")]
+    assert ["b1", "b2", "b3"] == [one.subjects.bookie_id for one in compare_findings([], bookies, judged(), judged())]

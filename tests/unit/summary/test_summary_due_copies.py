@@ -13,7 +13,7 @@ from support.stories import tell
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.schemas import LEDGERS
 from auditor.first_checker.sweep import SWEPT_ENTRIES_MAX
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment
 from auditor.sandbox.notation import ledger
 from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
 
@@ -31,6 +31,7 @@ def counted(*ledgers: LedgerMetadata, look: int = 1) -> float:
         (68, ["e3 w2 a2 0:[b1 b2 b3] closed 100"]),
         (150, ["e2 w2 a2 0:[b1 b2] 50:[b1 b3] closed 99", "e1 w1 a1 0:[b1] closed 49"]),
         (0, ["e1 w1 a1 0:[b1] open", "e1 w1 a1 0:[b1] closed -1"]),
+        (60, ["e1 w1 a1 0:[b1] closed 9", "e1 w1 a1 0:[b1] 50:[b2] closed 99"]),
     ],
 )
 def test_entries_of_closed_ledgers_are_counted_by_bookie(expected: float, texts: list[str]):
@@ -51,10 +52,20 @@ def test_the_count_is_never_too_low_and_hardly_too_high(seed: int):
     assert 0 <= counted(*found) - max(due.values(), default=0) <= slack
 
 
+@pytest.mark.parametrize("write_quorum", [0, -1])
+def test_metadata_that_contradicts_itself_is_no_error(write_quorum: int):
+    """A write quorum that says nobody holds anything; a segment that ends before it begins; no ensemble."""
+    whole = ledger("e2 w1 a1 0:[b1 b2] closed 4")
+    back = replace(whole, segments=(Segment(5, ("b1", "b1")), Segment(3, ("b1", "b2"))))
+    assert 0 == counted(replace(whole, write_quorum=write_quorum))
+    assert 1 == counted(back)
+    assert 0 == counted(replace(whole, segments=(Segment(0, ()),))) == counted(replace(whole, segments=()))
+
+
 def test_a_later_look_is_not_counted_again():
     assert 0 == counted(ledger("e1 w1 a1 0:[b1] closed 49"), look=2)
 
 
 def test_metadata_that_claims_everything_counts_as_much_as_can_be_swept():
     """And overflows nothing."""
-    assert SWEPT_ENTRIES_MAX == counted(replace(ledger(f"e2 w1 a1 0:[b1 b2] closed {2**63 - 2}"), length=0))
+    assert SWEPT_ENTRIES_MAX == counted(replace(ledger(f"e2 w1 a1 0:[b1 b2] closed {2**63 - 1}"), length=0))

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
-from auditor.summary.margin import SHOWN_IDS_MAX, copies_of_worst_entry, exposure_by_bookie, losses_without
+from auditor.summary.margin import SHOWN_IDS_MAX, copies_of_worst_entry, exposure_by_bookie, ledgers_in_order, losses_without
 from auditor.summary.stored_copies import LEDGER_COLUMNS, StoredCopies, promised_copies
 from auditor.summary.stored_doubts import ANSWER_COLUMNS, VERDICT_COLUMNS, ledgers_in_doubt, with_doubts
 
@@ -71,9 +71,9 @@ def rows(schema: pa.Schema, names: list[str], cells: list[dict[str, object]]) ->
     return pa.Table.from_pylist(cells, schema=pa.schema([schema.field(name) for name in names]))
 
 
-def stored(ledgers: list[Ledger], older: list[dict[str, object]] | None = None) -> StoredCopies:
-    """The copies of a run that stored these ledgers. `older` are more rows of answers."""
-    metadata: list[dict[str, object]] = [
+def metadata_rows(ledgers: list[Ledger]) -> list[dict[str, object]]:
+    """The rows of LEDGERS."""
+    return [
         {
             "ledger_id": one.id,
             "look": one.look,
@@ -86,6 +86,10 @@ def stored(ledgers: list[Ledger], older: list[dict[str, object]] | None = None) 
         }
         for one in ledgers
     ]
+
+
+def stored(ledgers: list[Ledger], older: list[dict[str, object]] | None = None) -> StoredCopies:
+    """The copies of a run that stored these ledgers. `older` are more rows of answers."""
     verdicts = rows(VERDICTS, VERDICT_COLUMNS, list({one.id: one.verdict() for one in ledgers if one.has_verdict}.values()))
     said: list[dict[str, object]] = [
         {"ledger_id": one.id, "bookie_id": bookie, "look": 2, "status": one.answers.get(bookie, "held")}
@@ -94,7 +98,7 @@ def stored(ledgers: list[Ledger], older: list[dict[str, object]] | None = None) 
     ]
     answers = rows(ANSWERS, ANSWER_COLUMNS, [*said, *(older or [])])
     answers = answers.filter(pc.is_in(answers["ledger_id"], ledgers_in_doubt(verdicts)))
-    return with_doubts(promised_copies(rows(LEDGERS, LEDGER_COLUMNS, metadata)), verdicts, answers)
+    return with_doubts(promised_copies(rows(LEDGERS, LEDGER_COLUMNS, metadata_rows(ledgers))), verdicts, answers)
 
 
 def expected_harms(ledger: Ledger, down: set[str]) -> list[bool]:
@@ -250,14 +254,17 @@ def test_a_short_segment_counts_only_the_write_sets_it_uses():
 
 
 def test_the_newest_look_counts():
-    """Auto-recovery moved the ledger between two looks."""
-    before = Ledger(1, [(0, ["b1", "b2"])], 5)
-    after = Ledger(1, [(0, ["b3", "b4"])], 5, look=2)
-    copies = stored([after, before])
-    assert (0, 1) == tuple(losses_without(copies, down).no_copy.ledgers for down in ({"b1", "b2"}, {"b3", "b4"}))
+    """Auto-recovery moved the first ledger between two looks, and all others; each counts once."""
+    moved = [Ledger(n, [(0, ["b3", "b4"])], 5, look=2) for n in (1, 2, 3)]
+    copies = stored([*moved, *(Ledger(n, [(0, ["b1", "b2"])], 5) for n in (2, 3, 1))])
+    assert [1, 2, 3] == copies.ledger_ids.tolist()
+    assert (0, 3) == tuple(losses_without(copies, down).no_copy.ledgers for down in ({"b1", "b2"}, {"b3", "b4"}))
 
 
-@pytest.mark.parametrize("change", [{"state": "OPEN"}, {"status": "gone"}, {"last": -1}, {"status": "malformed"}])
+@pytest.mark.parametrize(
+    "change",
+    [{"state": "OPEN"}, {"status": "gone"}, {"last": -1}, {"status": "malformed"}, {"status": "gone", "state": None}],
+)
 def test_only_closed_ledgers_with_entries_count(change: dict[str, object]):
     """An open one has a writer that replaces bookies; a gone one has nothing to lose."""
     ledger = Ledger(1, [(0, ["b1", "b2"])], 5)
@@ -271,6 +278,78 @@ def test_the_ids_of_a_loss_are_bounded():
     copies = stored([Ledger(n, [(0, ["b1", "b2"])], 5) for n in range(SHOWN_IDS_MAX + 5)])
     lost = losses_without(copies, {"b1", "b2"}).no_copy
     assert (SHOWN_IDS_MAX + 5, tuple(range(SHOWN_IDS_MAX))) == (lost.ledgers, lost.ids)
+
+
+@pytest.mark.parametrize(
+    "ledger",
+    [
+        Ledger(1, [(0, ["b1", "b2"])], 5, write_quorum=0),
+        Ledger(1, [(0, ["b1", "b2"])], 5, write_quorum=3),
+        Ledger(1, [(0, [])], 5),
+        Ledger(1, [(6, ["b1", "b2"])], 5),
+        Ledger(1, [(9, ["b1", "b2"])], 5),
+    ],
+)
+def test_metadata_that_contradicts_itself_has_no_copies(ledger: Ledger):
+    """It is a closed ledger of which no copy counts; the next ledger is not harmed by it."""
+    ledger.has_verdict = False
+    sound = Ledger(2, [(0, ["b1", "b2"]), (4, ["b2", "b3"])], 5)
+    assert () == stored([ledger]).segments
+    assert {0: 1, 2: 1} == copies_of_worst_entry(stored([ledger, sound]))
+    assert [False, True] == ledgers_in_order(stored([ledger, sound])).tolist()
+
+
+def test_promised_copies_are_counted_by_position_and_none_is_doubted():
+    """Of ten entries from 1 on: which position of the ensemble begins how many write sets, with ensembles of two sizes."""
+    ledgers = [Ledger(1, [(1, ["b1", "b2", "b3"])], 10), Ledger(2, [(0, ["b4", "b1"]), (3, ["b4", "b2"])], 3)]
+    blocks = promised_copies(rows(LEDGERS, LEDGER_COLUMNS, metadata_rows(ledgers))).segments
+    assert [[[2, 1], [0, 1]], [[3, 4, 3]]] == [block.begun.tolist() for block in blocks]
+    assert not any(block.doubtful.any() or block.absent.any() for block in blocks)
+
+
+def test_a_ledger_is_in_order_where_each_entry_has_a_sure_copy():
+    """One is enough; a doubtful copy is none, and a copy that is not there is none."""
+    silent = {"b1": "silent", "b2": "silent"}
+    ledgers = [
+        Ledger(1, [(0, ["b1", "b2"])], 5, answers={"b1": "silent"}),
+        Ledger(2, [(0, ["b1", "b2"])], 5, answers=silent),
+        Ledger(3, [(0, ["b1", "b2"])], 5, lacks={"b1": set(range(6)), "b2": set(range(6))}),
+        Ledger(4, [(0, ["b1", "b2"])], 5),
+    ]
+    assert [True, False, False, True] == ledgers_in_order(stored(ledgers)).tolist()
+
+
+def test_bookies_without_a_loss_are_left_out():
+    """Wherever they stand among the others."""
+    exposure = exposure_by_bookie(stored([Ledger(1, [(0, ["b1"])], 5, 1, 1), Ledger(2, [(0, ["b2", "b3"])], 5, 2, 1)]))
+    assert ({"b1": 1}, {"b1": 1}) == (exposure.no_copy, exposure.below_ack)
+
+
+def test_a_cluster_of_one_bookie_loses_everything_with_it():
+    """Each ledger for itself, with doubts of its own."""
+    ledgers = [Ledger(n, [(0, ["b1"])], 5, 1, 1, answers={"b1": "silent"} if n == 2 else {}) for n in (1, 2, 3)]
+    copies = stored(ledgers)
+    assert {"b1": 3} == exposure_by_bookie(copies).no_copy
+    assert [True, False, True] == ledgers_in_order(copies).tolist()
+
+
+def test_what_explains_a_part_of_the_gap_leaves_the_others_in_doubt():
+    """b2 was silent, and one copy more is not confirmed: it may be one of b1 or of b3."""
+    ledger = Ledger(1, [(0, ["b1", "b2", "b3"])], 9, 3, answers={"b2": "silent"}, unexplained=1)
+    assert (0, 1) == harms(ledger, "b3")
+
+
+def test_what_is_said_of_other_ledgers_and_bookies_doubts_no_copy():
+    """An open ledger, and a bookie that only open ledgers name."""
+    opened = Ledger(2, [(0, ["b5", "b6"])], 5, state="OPEN", answers={"b5": "silent"}, lacks={"b6": {1}})
+    gap = Ledger(1, [(0, ["b1", "b2", "b3"])], 9, 3, answers={"b3": "silent"}, lacks={})
+    older: list[dict[str, object]] = [
+        {"ledger_id": 1, "bookie_id": "b6", "look": 3, "status": "silent"},
+        {"ledger_id": 2, "bookie_id": "b2", "look": 3, "status": "silent"},
+    ]
+    copies = stored([gap, opened], older)
+    assert 0 == losses_without(copies, {"b1", "b3"}).may_have_no_copy.ledgers
+    assert {} == exposure_by_bookie(copies).may_have_no_copy
 
 
 def test_a_run_without_ledgers_has_nothing_to_lose():

@@ -1,0 +1,74 @@
+"""Entries that a bookie sends although its index lacks them, as the summary has them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+from support.tables_in_memory import Tables
+
+from auditor.evidence.rows import answer_row, greeting_row, ledger_row, table
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import ANSWERS, LEDGERS
+from auditor.judging.unindexed import FLUSHED_AFTER_MS
+from auditor.model.availability import Answer, AnswerStatus, Greeting, MissingLog
+from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
+from auditor.summary.assurance import BOOKIES_NAMED_MAX
+from auditor.summary.unindexed_entries import LEDGERS_NAMED_MAX, add_unindexed, unindexed_json
+
+SENT = Answer("b1", 7, 1, FLUSHED_AFTER_MS + 5, AnswerStatus.HELD, read_unlisted=(9, 4))
+READ = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 5))
+
+
+def run(*answers: Answer, ledgers: tuple[LedgerRecord, ...] = (READ,)) -> Place:
+    """A run with these answers, a greeting, and these looks at ledgers."""
+    rows = [greeting_row("b1", 1, 0, Greeting.ANSWERED, ""), *map(answer_row, answers)]
+    made = Tables()
+    made.write_table("evidence/answers", table(ANSWERS, rows), "all")
+    made.write_table("evidence/ledgers", table(LEDGERS, list(map(ledger_row, ledgers))), "all")
+    return cast(Place, made)
+
+
+def test_each_bookie_has_its_ledgers_with_the_lowest_entry() -> None:
+    """Of all looks; bookies and ledgers in order."""
+    answers = [replace(SENT, bookie_id="b2"), replace(SENT, look=2, read_unlisted=(5,)), SENT, replace(SENT, ledger_id=3)]
+    told = [
+        {"bookie_id": "b1", "ledgers": 2, "some": [[3, 4], [7, 4]]},
+        {"bookie_id": "b2", "ledgers": 1, "some": [[7, 4]]},
+    ]
+    ledgers = (READ, replace(READ, ledger_id=3))
+    assert told == unindexed_json(run(*answers, ledgers=ledgers))
+    assert told == unindexed_json(run(*reversed(answers), ledgers=ledgers))
+
+
+def test_only_a_bookie_that_must_have_flushed_is_said() -> None:
+    """Counted from the newest write of the metadata; without one nothing is known."""
+    later = replace(READ, look=2, stamp=ZnodeStamp(1, 1, 0, 6))
+    gone = LedgerRecord(7, 3, 0, RecordStatus.GONE)
+    assert [] == unindexed_json(run(replace(SENT, asked_at_ms=FLUSHED_AFTER_MS + 4)))
+    assert [] == unindexed_json(run(SENT, ledgers=(later, READ)))
+    assert [] == unindexed_json(run(SENT, ledgers=(gone,))) == unindexed_json(run(SENT, ledgers=()))
+    assert 1 == len(unindexed_json(run(replace(SENT, asked_at_ms=FLUSHED_AFTER_MS + 6), ledgers=(gone, later, READ))))
+
+
+def test_what_lies_in_a_missing_log_is_indexed() -> None:
+    """And an answer without such entries says nothing."""
+    assert [] == unindexed_json(run(replace(SENT, missing_logs=(MissingLog("x", 1, ((4, 4),)),))))
+    assert [] == unindexed_json(run(replace(SENT, read_unlisted=())))
+
+
+def test_bookies_and_ledgers_are_bounded() -> None:
+    """The first of them, and the number of a bookie's ledgers."""
+    bookies, ledgers = [f"b{n:02}" for n in range(BOOKIES_NAMED_MAX + 1)], range(LEDGERS_NAMED_MAX + 1)
+    answers = [replace(SENT, bookie_id=bookie, ledger_id=n) for bookie in bookies for n in ledgers]
+    told = unindexed_json(run(*answers, ledgers=tuple(replace(READ, ledger_id=n) for n in ledgers)))
+    assert bookies[:BOOKIES_NAMED_MAX] == [one["bookie_id"] for one in told]
+    assert {LEDGERS_NAMED_MAX + 1} == {one["ledgers"] for one in told}
+    assert [[n, 4] for n in range(LEDGERS_NAMED_MAX)] == told[0]["some"]
+
+
+def test_the_field_stands_beside_the_others() -> None:
+    """In `listers` of the summary."""
+    summary = {"run_id": "r", "listers": {"listed": 2}}
+    told = [{"bookie_id": "b1", "ledgers": 1, "some": [[7, 4]]}]
+    assert {"run_id": "r", "listers": {"listed": 2, "unindexed": told}} == add_unindexed(summary, run(SENT))
