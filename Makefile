@@ -43,6 +43,9 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	@$(BIN)/auditor demo --output $(DEMO_OUTPUT); code=$$?; test $$code -eq 1 || exit $$code
 
+# Compiled code is kept, whatever the environment says: tests start some hundred processes, and pytest rewrites 480 modules.
+test test-long test-long-but-faults faults: export PYTHONDONTWRITEBYTECODE =
+
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(TEST_WORKERS)
 

@@ -11,8 +11,8 @@ TESTS = str(Path(__file__).parent)
 if TESTS not in sys.path:
     sys.path.insert(0, TESTS)
 
-TOGETHER = ("cluster",)
-"""Directories whose tests share what is dear to start (real BookKeeper): one process runs all of one."""
+TOGETHER = ("cluster", "spark")
+"""Directories whose tests share what is dear to start (real BookKeeper, a Spark session): one process runs all of one."""
 DEAREST_FIRST = ("cluster", "spark", "runs", "adapters", "model", "properties", "faults")
 """Directories by the time they take. What takes long begins first, so that no process waits long for another at the end."""
 

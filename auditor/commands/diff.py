@@ -8,34 +8,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import pyarrow.compute as pc
-
 from auditor.commands.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.commands.finished_run import (
     open_finished_run,
     read_about,
     read_all_findings,
+    read_newest_bookies,
+    read_rows_of,
     require_fields,
     require_verdicts,
     time_of,
 )
 from auditor.errors import ConfigError, OutputError
-from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import BOOKIES, VERDICTS
+from auditor.evidence.schemas import VERDICTS
 from auditor.model.availability import LISTED_BY_LISTER, Greeting
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Severity
-from auditor.model.identity import LedgerId
 from auditor.report.differences_text import ComparedRun, differences_json, differences_text
 from auditor.report.layout import printable
 from auditor.summary.about import About
 from auditor.summary.differences import Change, Difference, compare_findings
 from auditor.summary.outcome import OUTCOME_SOUND, OUTCOME_VIOLATED
 from auditor.summary.rechecks import Judged, Row
-
-LEDGERS_AT_ONCE = 10_000
-"""Ledgers looked up in a table of verdicts at once: bounds the expression that filters them."""
 
 COMPARED_TERMS = (
     "placement", "underreplication_grace_ms", "stuck_after_ms", "orphan_age_ms", "probe_entries", "maintenance",
@@ -149,22 +144,17 @@ def _notes(earlier: StoredRun, later: StoredRun) -> list[str]:
 def _known_of(run: StoredRun, others: Iterable[Mapping[str, Any]]) -> Judged:
     """Return what a run knows of the subjects of the other run's findings."""
     ledgers = sorted({found["ledger_id"] for found in others if found["ledger_id"] is not None})
-    rows: dict[LedgerId, Row] = {}
-    for start in range(0, len(ledgers), LEDGERS_AT_ONCE):
-        keep = pc.field("ledger_id").isin(ledgers[start : start + LEDGERS_AT_ONCE])
-        table = run.directory.read_table("verdicts", VERDICTS, keep, ["ledger_id", "exempt", "unknowns", "assurance"])
-        rows |= {row["ledger_id"]: Row(row["exempt"], tuple(row["unknowns"]), row["assurance"]) for row in table.to_pylist()}
+    verdicts = read_rows_of(run.directory, "verdicts", VERDICTS, ledgers, ["ledger_id", "exempt", "unknowns", "assurance"])
     references = run.summary.get("references") or {}
-    records = sorted(bookie_records(run.directory.read_table("evidence/bookies", BOOKIES)), key=lambda record: record.look)
-    last = {record.bookie_id: record for record in records}
+    bookies = read_newest_bookies(run.directory)
     baseline = run.about.previous_population
     return Judged(
         is_partial=bool(run.summary["partial"]),
         withholds=bool(run.summary["withheld"]),
         are_references_known=bool(references) and not references["unreadable"] and not references["unknown"],
-        rows=rows,
-        bookies={one.bookie_id: (one.registration, one.greeting in HEARD) for one in last.values()},
-        listers=frozenset(one.bookie_id for one in last.values() if one.greeting_detail.startswith(LISTED_BY_LISTER)),
+        rows={row["ledger_id"]: Row(row["exempt"], tuple(row["unknowns"]), row["assurance"]) for row in verdicts.to_pylist()},
+        bookies={name: (one.registration, one.greeting in HEARD) for name, one in bookies.items()},
+        listers=frozenset(name for name, one in bookies.items() if one.greeting_detail.startswith(LISTED_BY_LISTER)),
         maintenance=run.about.terms.around.maintenance,
         terms=run.terms(),
         baseline=None if baseline is None else baseline.run_id,

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from auditor.errors import ConfigError, OutputError
+from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place, place
-from auditor.evidence.schemas import VERDICTS
+from auditor.evidence.schemas import BOOKIES, VERDICTS
+from auditor.model.cluster import BookieRecord
+from auditor.model.identity import BookieId, LedgerId
 from auditor.report.layout import of
 from auditor.summary.about import About
 from auditor.summary.previous_run import read_findings, read_summary
 
 Json = Mapping[str, Any]
+
+LEDGERS_AT_ONCE = 10_000
+"""Ledgers looked up in a table at once: bounds the expression that filters them."""
 
 
 def open_finished_run(run_dir: str | Place) -> tuple[Place, Json]:
@@ -75,7 +84,25 @@ def read_all_findings(directory: Place, summary: Json) -> list[dict[str, Any]]:
 
 def read_about(directory: Place) -> About:
     """Return run.json of a run. Raises OutputError if it is damaged."""
+    text = directory.read_text("run.json")
     try:
-        return About.from_json(json.loads(directory.read_text("run.json") or "null"))
+        return About.from_json(json.loads("null" if text is None else text))
     except ValueError as error:
         raise OutputError(f"{directory.uri}/run.json is not JSON: {error}") from None
+
+
+def read_rows_of(
+    directory: Place, name: str, schema: pa.Schema, ledger_ids: Sequence[LedgerId] | pa.Array, columns: list[str]
+) -> pa.Table:
+    """Return these columns of a table's rows on these ledgers, which are looked up LEDGERS_AT_ONCE at a time."""
+    parts = [pa.schema([schema.field(column) for column in columns]).empty_table()]
+    for start in range(0, len(ledger_ids), LEDGERS_AT_ONCE):
+        keep = pc.field("ledger_id").isin(ledger_ids[start : start + LEDGERS_AT_ONCE])
+        parts.append(directory.read_table(name, schema, keep, columns))
+    return pa.concat_tables(parts)
+
+
+def read_newest_bookies(directory: Place) -> dict[BookieId, BookieRecord]:
+    """Return each bookie as the last look had it."""
+    records = bookie_records(directory.read_table("evidence/bookies", BOOKIES))
+    return {record.bookie_id: record for record in sorted(records, key=lambda record: record.look)}

@@ -10,16 +10,21 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from auditor.clock import utc_now
 from auditor.commands.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
-from auditor.commands.finished_run import open_finished_run, read_about, require_fields, require_verdicts, time_of
+from auditor.commands.finished_run import (
+    open_finished_run,
+    read_about,
+    read_newest_bookies,
+    read_rows_of,
+    require_fields,
+    require_verdicts,
+    time_of,
+)
 from auditor.errors import ConfigError, OutputError
-from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, VERDICTS
+from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId
 from auditor.report.layout import of
@@ -29,9 +34,6 @@ from auditor.summary.margin import copies_of_worst_entry, exposure_by_bookie, le
 from auditor.summary.stored_copies import LEDGER_COLUMNS, StoredCopies, promised_copies
 from auditor.summary.stored_doubts import ANSWER_COLUMNS, VERDICT_COLUMNS, ledgers_in_doubt, with_doubts
 from auditor.wire.location import is_within
-
-LEDGERS_AT_ONCE = 10_000
-"""Ledgers looked up in a table of answers at once: bounds the expression that filters them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +92,8 @@ def _read(run_dir: str) -> StoredRun:
     directory, summary = open_finished_run(run_dir)
     require_fields(directory, summary, "run_id", "started_at", "ledgers")
     require_verdicts(directory, summary)
-    records = sorted(bookie_records(directory.read_table("evidence/bookies", BOOKIES)), key=lambda record: record.look)
-    bookies = {record.bookie_id: record for record in records}
     started = time_of(directory, summary, "started_at")
-    return StoredRun(summary, started, read_about(directory), bookies, _copies(directory))
+    return StoredRun(summary, started, read_about(directory), read_newest_bookies(directory), _copies(directory))
 
 
 def _copies(directory: Place) -> StoredCopies:
@@ -106,16 +106,8 @@ def _copies(directory: Place) -> StoredCopies:
             f"{directory.path}/evidence/ledgers lacks {of(lost, 'ledger')} that the run judged: "
             "a part of what the run stored is lost; use another run"
         )
-    return with_doubts(promised_copies(ledgers), verdicts, _answers(directory, ledgers_in_doubt(verdicts)))
-
-
-def _answers(directory: Place, ledgers: pa.Array) -> pa.Table:
-    """Return every answer about these ledgers."""
-    parts = [pa.schema([ANSWERS.field(name) for name in ANSWER_COLUMNS]).empty_table()]
-    for start in range(0, len(ledgers), LEDGERS_AT_ONCE):
-        keep = pc.field("ledger_id").isin(ledgers[start : start + LEDGERS_AT_ONCE])
-        parts.append(directory.read_table("evidence/answers", ANSWERS, keep, ANSWER_COLUMNS))
-    return pa.concat_tables(parts)
+    answers = read_rows_of(directory, "evidence/answers", ANSWERS, ledgers_in_doubt(verdicts), ANSWER_COLUMNS)
+    return with_doubts(promised_copies(ledgers), verdicts, answers)
 
 
 def _basis(run: StoredRun, age_max_s: float) -> MarginBasis:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from auditor.commands.context import EXIT_FAULT, Context
+from auditor.commands.finished_run import read_about
 from auditor.commands.run import write_report
 from auditor.errors import AccountingError, ConfigError, OutputError
 from auditor.evidence.rows import bookie_records
@@ -19,7 +20,6 @@ from auditor.judging.judge import TooManyPoisoned
 from auditor.report import text
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.replay import judge_again
-from auditor.summary.about import About
 from auditor.summary.previous_run import read_findings, read_summary
 from auditor.summary.run_summary import NO_PREVIOUS
 
@@ -32,7 +32,7 @@ def replay(context: Context, run_dir: str) -> int:
     """
     try:
         run = _open_run(run_dir)
-        about = _about(run)
+        about = read_about(run)
         summary = read_summary(run)
         if summary is None:
             _refuse_what_died_early(run, run_dir)
@@ -103,10 +103,3 @@ def _open_run(run_dir: str) -> Place:
     if run.read_text("run.json") is None:
         raise ConfigError(f"{run_dir} is no run's directory: it has no run.json")
     return run
-
-
-def _about(run: Place) -> About:
-    try:
-        return About.from_json(json.loads(run.read_text("run.json") or ""))
-    except ValueError as error:
-        raise OutputError(f"{run.uri}/run.json is not JSON: {error}") from None

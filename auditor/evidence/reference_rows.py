@@ -65,7 +65,7 @@ def reference_rows(record: TopicRecord, look: int) -> Iterator[Row]:
     managed = record.managed_ledger or ManagedLedger()
     yield (*head, RowOf.TOPIC.value, record.status.value, *(None,) * 7, managed.terminated, None, None)
     for ledger in managed.ledgers:
-        yield (*head, RowOf.DATA.value, None, None, *_data_cells(ledger), *(None,) * 3)
+        yield (*head, RowOf.DATA.value, None, None, *data_cells(ledger), *(None,) * 3)
     for subscription in record.subscriptions:
         yield from _subscription_rows(head, subscription)
     for schema in record.schemas:
@@ -75,7 +75,8 @@ def reference_rows(record: TopicRecord, look: int) -> Iterator[Row]:
         yield (*head, RowOf.PROBLEM.value, *(None,) * 10, problem)
 
 
-def _data_cells(one: DataLedger) -> Row:
+def data_cells(one: DataLedger) -> Row:
+    """Return the cells of DATA_COLUMNS for a data ledger."""
     return (one.ledger_id, one.entries, one.size_bytes, one.closed_ms, one.offloaded, one.bookkeeper_deleted)
 
 

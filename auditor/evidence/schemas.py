@@ -44,18 +44,22 @@ MARK = pa.struct(
     ]
 )
 """An under-replication mark. `lock` is null where no worker replicates the ledger."""
+DATA_COLUMNS = (
+    ("ledger_id", pa.int64()),
+    ("entries", pa.int64()),
+    ("size_bytes", pa.int64()),
+    ("closed_ms", pa.int64()),
+    ("offloaded", pa.bool_()),
+    ("bookkeeper_deleted", pa.bool_()),
+)
+"""What a topic records of a data ledger."""
 TOPICS = pa.schema(
     [
         ("topic", pa.string()),
         ("read_at_ms", pa.int64()),
         ("role", pa.string()),
         ("name", pa.string()),
-        ("ledger_id", pa.int64()),
-        ("entries", pa.int64()),
-        ("size_bytes", pa.int64()),
-        ("closed_ms", pa.int64()),
-        ("offloaded", pa.bool_()),
-        ("bookkeeper_deleted", pa.bool_()),
+        *DATA_COLUMNS,
         ("problem", pa.string()),
     ]
 )
@@ -77,12 +81,7 @@ REFERENCES = pa.schema(
         ("row", pa.string()),
         ("status", pa.string()),
         ("name", pa.string()),
-        ("ledger_id", pa.int64()),
-        ("entries", pa.int64()),
-        ("size_bytes", pa.int64()),
-        ("closed_ms", pa.int64()),
-        ("offloaded", pa.bool_()),
-        ("bookkeeper_deleted", pa.bool_()),
+        *DATA_COLUMNS,
         ("position", POSITION),
         ("acknowledged", pa.list_(ACKNOWLEDGED)),
         ("problem", pa.string()),

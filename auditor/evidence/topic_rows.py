@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from auditor.evidence.reference_rows import data_cells
 from auditor.evidence.rows import Row
 from auditor.model.topic import Role, TopicRecord, references
 
@@ -15,8 +16,7 @@ def topic_rows(record: TopicRecord) -> Iterator[Row]:
     """
     head = (str(record.topic), record.read_at_ms)
     for one in record.managed_ledger.ledgers if record.managed_ledger else ():
-        facts = (one.entries, one.size_bytes, one.closed_ms, one.offloaded, one.bookkeeper_deleted)
-        yield (*head, Role.DATA.value, None, one.ledger_id, *facts, None)
+        yield (*head, Role.DATA.value, None, *data_cells(one), None)
     for reference in references(record):
         if reference.role is not Role.DATA:
             yield (*head, reference.role.value, reference.name or None, reference.ledger_id, *(None,) * 6)

@@ -69,9 +69,8 @@ def losses_without(copies: StoredCopies, down: Collection[BookieId]) -> Losses:
     is_down[[code for code, bookie in enumerate(copies.bookies) if bookie in down]] = True
     flags = no_flags((4, len(copies.ledger_ids)))
     for block in copies.segments:
-        before, after = _count_copies(block, no_flags(len(is_down))), _count_copies(block, is_down)
-        takes = block.is_used & (after.possible < before.possible)
-        for number, hit in enumerate(_harms(block, after)):
+        takes = block.is_used & _loses_a_copy(block, is_down)
+        for number, hit in enumerate(_harms(block, _count_copies(block, is_down))):
             flags[number, block.ledgers[(hit & takes).any(axis=1)]] = True
     no_copy, may_no_copy, below, may_below = flags
     return Losses(
@@ -138,6 +137,14 @@ def _count_copies(block: Segments, is_down: Flags) -> _Counts:
         possible += is_live
         sure += is_live & ~block.doubtful[:, columns]
     return _Counts(sure, possible)
+
+
+def _loses_a_copy(block: Segments, is_down: Flags) -> Flags:
+    """Return for each write set whether a bookie that is down may hold a copy of it."""
+    loses = np.zeros(block.ensembles.shape, bool)
+    for columns, is_first in block.write_sets():
+        loses |= is_first & is_down[block.ensembles[:, columns]] & ~block.absent[:, columns]
+    return loses
 
 
 def _ledgers_by_bookie(copies: StoredCopies, keys: Ints) -> dict[BookieId, int]:

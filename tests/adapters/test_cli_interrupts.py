@@ -47,8 +47,8 @@ STAGES_OF_A_RUN: dict[str, tuple[signal.Signals, Callable[[Started], bool]]] = {
     "report": (signal.SIGINT, output("run-*/verdicts")),
 }
 """Likewise of `auditor run`, which has more to lose: an earlier result."""
-LIKE_ANOTHER = frozenset({"load", "second look"})
-"""Stages of a run at which a Spark job is at work, as at "ask": the long form stops there too."""
+LIKE_ANOTHER = frozenset({"load", "second look", "report"})
+"""Stages of a run at which it has Spark, as at "ask": the long form stops there too."""
 IN_PROCESS = frozenset({"between the looks"})
 """Stages of a run at which it is stopped without Spark."""
 OF_THE_AUDIT = frozenset({"ask"})
@@ -112,12 +112,18 @@ def test_a_run_that_is_stopped_leaves_earlier_results_as_they_were(cluster: Sand
     assert all(cluster.listener(bookie).is_listening for bookie in cluster.bookie_ids)
 
 
-@pytest.mark.spark
-def test_a_demo_that_is_killed_leaves_no_process(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("words", "running"),
+    [
+        pytest.param((), 2, id="in process"),
+        pytest.param(("--ledgers-in-process-max", "0"), 3, id="on Spark", marks=[pytest.mark.spark, pytest.mark.long]),
+    ],
+)
+def test_a_demo_that_is_killed_leaves_no_process(tmp_path: Path, words: tuple[str, ...], running: int):
     """SIGKILL to the auditor alone: ZooKeeper, the JVM and the workers end by themselves."""
-    with started(tmp_path, "demo", "--second-look-delay", "30s", "--ledgers-in-process-max", "0") as command:
+    with started(tmp_path, "demo", "--second-look-delay", "30s", *words) as command:
         command.reach(output("run-*/evidence/answers"))
-        assert len(in_session(command.pid)) > 2, "ZooKeeper and Spark should be running"
+        assert len(in_session(command.pid)) >= running, "ZooKeeper should be running, and Spark where it is asked for"
         os.kill(command.pid, signal.SIGKILL)
         assert -signal.SIGKILL == command.ended()
         assert [] == command.survivors()

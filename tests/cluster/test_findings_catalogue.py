@@ -27,7 +27,12 @@ from support.real_cluster import RealCluster
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.wire import ledger_metadata
 
-pytestmark = [pytest.mark.real, pytest.mark.spark]
+pytestmark = pytest.mark.real
+WAYS = [
+    pytest.param({}, id="in process"),
+    pytest.param(FIRST_LOOK_ON_SPARK, id="on Spark", marks=[pytest.mark.spark, pytest.mark.long]),
+]
+"""Who looks first: the driver, or Spark as in a large cluster."""
 
 BOOKIES = 7
 SILENT, LOST, LOST_AND_MARKED = "b5", "b6", "b7"
@@ -315,10 +320,14 @@ def racks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"placement_policy": "rack", "topology": str(table)}
 
 
-@pytest.fixture(scope="module")
-def outcome(cluster: RealCluster, racks: dict[str, str], spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+@pytest.fixture(scope="module", params=WAYS)
+def outcome(
+    request: pytest.FixtureRequest, cluster: RealCluster, racks: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Outcome:
     """The one audit of all stories."""
-    return accounted(audit(cluster, tmp_path_factory.mktemp("audit"), **racks, **FIRST_LOOK_ON_SPARK))
+    if request.param:
+        request.getfixturevalue("spark")
+    return accounted(audit(cluster, tmp_path_factory.mktemp("audit"), **racks, **request.param))
 
 
 @pytest.fixture(scope="module")
@@ -339,16 +348,22 @@ def test_every_kind_of_the_catalogue_is_provoked(outcome: Outcome) -> None:
     assert set() == here & set(ELSEWHERE)
 
 
+@pytest.fixture(scope="module")
+def collected() -> str:
+    """The tests on real bookies that pytest finds in the modules of ELSEWHERE."""
+    modules = sorted({where.partition("::")[0] for where in ELSEWHERE.values()})
+    command = [sys.executable, "-m", "pytest", *COLLECT_REAL, *modules]
+    return subprocess.run(command, capture_output=True, text=True, timeout=COLLECT_TIMEOUT_S, cwd=HERE, check=True).stdout
+
+
 @pytest.mark.parametrize("kind", ELSEWHERE)
-def test_what_is_provoked_elsewhere_is_provoked_there(kind: Kind) -> None:
+def test_what_is_provoked_elsewhere_is_provoked_there(kind: Kind, collected: str) -> None:
     """The test runs on real bookies, and fails unless it finds that kind."""
     module, _, name = ELSEWHERE[kind].partition("::")
     tree = ast.parse((HERE / module).read_text())
     (test,) = (one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == name)
     assert kind.name in kinds_found(test)
-    command = [sys.executable, "-m", "pytest", *COLLECT_REAL, module]
-    collected = subprocess.run(command, capture_output=True, text=True, timeout=COLLECT_TIMEOUT_S, cwd=HERE, check=True)
-    assert f"::{name}" in collected.stdout
+    assert f"{module}::{name}" in collected
 
 
 def kinds_found(test: ast.FunctionDef) -> set[str]:

@@ -15,7 +15,7 @@ from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
 
-pytestmark = [pytest.mark.real, pytest.mark.spark]
+pytestmark = pytest.mark.real
 
 ENTRIES = 60
 IN_LOST_LOG, IN_LATER_LOG = (520, 521, 522), (530, 531)
@@ -54,7 +54,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 
 @pytest.fixture(scope="module")
-def outcome(cluster: RealCluster, spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def outcome(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """One run with listers, once the bookies have flushed."""
     workdir = tmp_path_factory.mktemp("run")
     with listers_of(cluster, workdir) as listers:

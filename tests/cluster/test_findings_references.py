@@ -15,7 +15,7 @@ from support.topics import closed, put_topic
 from auditor.model.finding import Kind
 from auditor.sandbox.telling import with_owner
 
-pytestmark = [pytest.mark.real, pytest.mark.spark]
+pytestmark = pytest.mark.real
 
 TEXT = "e2 w2 a2 0:[b1 b2] closed 9"
 SOUND, CUT, ORPHAN, DELETED = 1, 2, 3, 70
@@ -35,7 +35,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
         yield made
 
 
-def test_a_deleted_ledger_a_truncated_one_and_an_orphan_are_found(spark: object, cluster: RealCluster, tmp_path: Path) -> None:
+def test_a_deleted_ledger_a_truncated_one_and_an_orphan_are_found(cluster: RealCluster, tmp_path: Path) -> None:
     """Each by what two looks saw; every listed ledger is sound all the same."""
     outcome = accounted(audit(cluster, tmp_path))
     assert [Kind.REFERENCED_LEDGER_MISSING, Kind.LEDGER_TRUNCATED, Kind.LEDGER_ORPHANED] == outcome.kinds

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.audits import FIRST_LOOK_ON_SPARK, Outcome, accounted, audit, audit_ledgers
+from support.audits import Outcome, accounted, audit, audit_ledgers
 from support.java_auditor import STUCK_S, JavaAuditor, JavaRun
 from support.java_cases import (
     BAD_MARKS,
@@ -60,7 +60,7 @@ from auditor.wire.layout import LedgerLayout
 from auditor.wire.service_uri import parse
 from auditor.zookeeper.metadata_store import open_store
 
-pytestmark = [pytest.mark.real, pytest.mark.spark]
+pytestmark = pytest.mark.real
 
 TABLE = Path(__file__).resolve().parents[2] / "docs" / "java-auditor.md"
 DEFECTS = [case for case in CASES if not case.right]
@@ -124,14 +124,14 @@ def java(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture(scope="module")
-def told(cluster: RealCluster, java: JavaAuditor, spark: object, tmp_path_factory: pytest.TempPathFactory) -> Told:
+def told(cluster: RealCluster, java: JavaAuditor, tmp_path_factory: pytest.TempPathFactory) -> Told:
     """Java asked case by case, ours once for all that leave the cluster as it is."""
     _marks(cluster, java)
     marked_at_s = time.monotonic()
     told = Told({}, {}, {}, {})
     with unparsable_mark(cluster):
         with bad_mark_names(cluster):
-            outcome = accounted(audit(cluster, tmp_path_factory.mktemp("ours"), probe_entries="0", **FIRST_LOOK_ON_SPARK))
+            outcome = accounted(audit(cluster, tmp_path_factory.mktemp("ours"), probe_entries="0"))
         for case in (case for case in CASES if not case.is_alone):
             _keep(told, case, _ask_java(case, cluster, java), outcome)
     time.sleep(max(0.0, marked_at_s + GRACE_S + 0.2 - time.monotonic()))  # marks must be old enough

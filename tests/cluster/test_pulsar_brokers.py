@@ -21,7 +21,7 @@ from support.real_pulsar import RealPulsar
 
 from auditor.model.finding import Kind
 
-pytestmark = [pytest.mark.real, pytest.mark.spark, pytest.mark.long]
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 MAGIC = b"Gx"
 WIPED = "b2"
@@ -52,7 +52,7 @@ def test_a_topic_is_as_its_broker_says(pulsar: RealPulsar, compression: str) -> 
     assert positions == {one["name"]: one["position"] for one in topic["subscriptions"]}
 
 
-def test_a_wiped_bookie_is_found_and_no_topic_is_lost(pulsar: RealPulsar, spark: object, tmp_path: Path) -> None:
+def test_a_wiped_bookie_is_found_and_no_topic_is_lost(pulsar: RealPulsar, tmp_path: Path) -> None:
     """Every entry has its other copy: each ledger with entries there is below its ack quorum, each topic readable."""
     names = [topic_of(f"kept-{number}") for number in range(3)]
     for name in names:

@@ -29,7 +29,7 @@ from support.real_pulsar import RealPulsar
 
 from auditor.model.finding import Kind
 
-pytestmark = [pytest.mark.real, pytest.mark.spark]
+pytestmark = pytest.mark.real
 
 MAGIC = b"Gx"
 """What compressed metadata begins with."""
@@ -66,7 +66,7 @@ def topics(pulsar: RealPulsar, told: Told, listers: Path) -> dict[str, Json]:
 
 
 @pytest.fixture(scope="module")
-def outcome(pulsar: RealPulsar, told: Told, listers: Path, spark: object, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def outcome(pulsar: RealPulsar, told: Told, listers: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """One run with listers."""
     return accounted(audit(pulsar, tmp_path_factory.mktemp("run"), lister_map=str(listers)))
 

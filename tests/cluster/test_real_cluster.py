@@ -131,6 +131,7 @@ def test_entries_lie_where_the_test_put_them(shared_cluster: RealCluster, ledger
     assert listed(shared_cluster, "b3", placed) == list(holds("1-2 4-5 7-8"))
 
 
+@pytest.mark.long
 def test_bookies_come_and_go(real_cluster: Callable[..., RealCluster]) -> None:
     """What a test does to a bookie is seen in its registration and on its port, and a wiped bookie has lost what it held."""
     cluster = real_cluster(bookies=3)

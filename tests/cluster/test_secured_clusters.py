@@ -66,22 +66,23 @@ def finds_the_loss(outcome: Outcome) -> None:
     assert (outcome.exit_code, outcome.summary["complete"]) == (1, True)
 
 
-def test_bookies_with_tls_are_audited(with_tls: Secured, tmp_path: Path, spark: object) -> None:
-    """A client certificate with an encrypted key; in Spark's lanes, in the driver's and in those of `ledger`."""
+@pytest.mark.long
+def test_bookies_with_tls_are_audited(with_tls: Secured, tmp_path: Path) -> None:
+    """A client certificate with an encrypted key; in the lanes of a run and in those of `ledger`."""
     settings = with_tls.tls("bookie")
     finds_the_loss(audit(with_tls.cluster, tmp_path, **settings))
     assert audit_ledgers(with_tls.cluster, [SOUND, LOST], **settings).exit_code == 1
 
 
 @pytest.mark.parametrize("with_tls_too", [False, True])
-def test_bookies_with_logins_are_audited(with_logins: Secured, tmp_path: Path, spark: object, with_tls_too: bool) -> None:
+def test_bookies_with_logins_are_audited(with_logins: Secured, tmp_path: Path, with_tls_too: bool) -> None:
     """With the login in clear, and inside TLS; the znodes are read with the bookies' own user, in clear."""
     settings = with_logins.sasl("bookie") | with_logins.sasl("zookeeper")
     finds_the_loss(audit(with_logins.cluster, tmp_path, **settings, **(with_logins.tls("bookie") if with_tls_too else {})))
 
 
 @pytest.mark.parametrize("way", ["tls and sasl", "digest"])
-def test_a_secured_zookeeper_is_read(with_logins: Secured, tmp_path: Path, spark: object, way: str) -> None:
+def test_a_secured_zookeeper_is_read(with_logins: Secured, tmp_path: Path, way: str) -> None:
     """Over TLS with the bookies' user, and in clear with a digest that may only read."""
     settings = with_logins.sasl("bookie")
     if way == "digest":
@@ -101,6 +102,7 @@ def wrong_for_tls(secured: Secured) -> dict[str, tuple[Settings, str]]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", ["no certificate", "of another CA", "expired", "another CA trusted"])
 def test_certificates_that_no_bookie_accepts_end_a_run_before_the_first_look(
     with_tls: Secured, tmp_path: Path, fault: str
@@ -150,7 +152,8 @@ def test_each_fault_of_a_zookeeper_login_has_its_word(with_logins: Secured, faul
     assert (done.returncode, word in done.stdout) == (5, True), done.stdout
 
 
-def test_one_bookie_without_tls_is_refused_and_the_others_are_audited(with_tls: Secured, tmp_path: Path, spark: object) -> None:
+@pytest.mark.long
+def test_one_bookie_without_tls_is_refused_and_the_others_are_audited(with_tls: Secured, tmp_path: Path) -> None:
     """It is never asked in clear: its copies are unknown, with the reason."""
     restarted = with_tls.cluster
     restarted.kill_bookie("b3")
@@ -173,7 +176,8 @@ def test_one_bookie_without_tls_is_refused_and_the_others_are_audited(with_tls: 
 
 
 def test_no_secret_is_written_or_shown_anywhere(with_logins: Secured, tmp_path: Path) -> None:
-    """A whole audit in a process of its own, with a canary in each secret: a file, a variable and a command give them."""
+    """A whole audit on Spark in a process of its own, with a canary in each secret: a file, a variable and a command give
+    them."""
     spark_conf, events, output = (tmp_path / name for name in ("conf", "events", "out"))
     spark_conf.mkdir()
     events.mkdir()

@@ -46,7 +46,7 @@ class End:
 class LivesPlan:
     """The ends of a run's lives, one behind the other; then it is finished, and these ledgers are owed their verdict.
 
-    `stops`: what happens to the last life, which goes on all the same.
+    `stops`: what happens to the last life, which goes on all the same. `on_spark`: Spark does the first look.
     """
 
     name: str
@@ -54,6 +54,7 @@ class LivesPlan:
     owed: frozenset[int] = ALL
     quick: bool = False
     stops: Sequence[End] = ()
+    on_spark: bool = True
 
 
 def jvm_of(command: Started) -> int:
@@ -143,7 +144,8 @@ look few suspects are finished without it. So it is killed first where there are
 PLANS: Mapping[str, LivesPlan] = {
     plan.name: plan
     for plan in (
-        LivesPlan("SIGKILL of the driver, at a list", [_killed(*LIST)], quick=True),
+        LivesPlan("SIGKILL of a run without Spark, at a list", [_killed(*LIST)], quick=True, on_spark=False),
+        LivesPlan("SIGKILL of the driver, at a list", [_killed(*LIST)]),
         LivesPlan("SIGKILL of the driver, at a list of the second look", [_killed(*LATE_LIST)]),
         LivesPlan("SIGKILL of the driver, at a read", [_killed(*READ)]),
         LivesPlan("SIGKILL of the driver, behind a stage", [_killed(*STAGE)]),

@@ -28,7 +28,8 @@ from support.started_command import Started, started
 
 SHARD_LEDGERS = 9
 """The scene's eighteen ledgers make two shards."""
-SETTINGS = ("--ledgers-in-process-max", "0", "--shard-ledgers", str(SHARD_LEDGERS),
+ON_SPARK = ("--ledgers-in-process-max", "0")
+SETTINGS = ("--shard-ledgers", str(SHARD_LEDGERS),
             "--second-look-delay", "0s", "--rpc-timeout", "60s",
             "--zookeeper-retries", "1", "--zookeeper-connect-timeout", "10s")  # fmt: skip
 """Of every life. A time-out on a busy machine would be a question asked again."""
@@ -44,7 +45,8 @@ class Play:
     def __init__(self, plan: LivesPlan, act: Act, home: Path, before: Callable[[], object] = lambda: None) -> None:
         self.plan, self.act, self.home = plan, act, home
         self._before = before
-        self._settings = ("--metadata-service-uri", act.metadata_service_uri, *SETTINGS)
+        way = ON_SPARK if plan.on_spark else ()
+        self._settings = ("--metadata-service-uri", act.metadata_service_uri, *SETTINGS, *way)
         self._draw = Random(f"{SEED} {plan.name}")
         self._known: list[Question] = []
         self._lives: list[tuple[list[Question], int]] = []

@@ -163,7 +163,13 @@ def spoilt_by(ledger_id: int, marks: Path, right: Settle) -> Settle:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("standing", "differing_max"), [("violated", judgings.DIFFERING_MAX), ("sound", 0)])
+@pytest.mark.parametrize(
+    ("standing", "differing_max"),
+    [
+        pytest.param("violated", judgings.DIFFERING_MAX, id="judged again"),
+        pytest.param("sound", 0, id="not judged again", marks=pytest.mark.long),
+    ],
+)
 def test_what_a_process_judged_that_cannot_be_trusted_is_judged_again(
     spark: object, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, standing: str, differing_max: int
 ) -> None:

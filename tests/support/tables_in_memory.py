@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
 
@@ -31,14 +30,14 @@ class Tables:
         assert keep is not None or name not in LARGE, f"all of {name} is held at once"
         is_of_few, is_wide = "is_in(ledger_id" in str(keep), schema in (ANSWERS, LEDGERS, READS)
         assert columns is not None or is_of_few or not is_wide, f"every column of {name} is held"
-        return self._rows(name, schema).to_table(columns=columns, filter=keep)
+        return _kept(self._rows(name, schema), keep).select(columns or schema.names)
 
     def stream(self, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
         assert columns, f"every column of {name} is read"
-        yield from self._rows(name, schema).to_batches(columns=columns)
+        yield from self._rows(name, schema).select(columns).to_batches()
 
     def count(self, name: str, schema: pa.Schema, keep: Any = None) -> int:
-        return int(self._rows(name, schema).count_rows(filter=keep))
+        return int(_kept(self._rows(name, schema), keep).num_rows)
 
     def has_table(self, name: str) -> bool:
         return name in self.tables
@@ -47,9 +46,14 @@ class Tables:
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
         self.tables[name] = pa.concat_tables([self.tables[name], table]) if name in self.tables else table
 
-    def _rows(self, name: str, schema: pa.Schema) -> ds.Dataset:
+    def _rows(self, name: str, schema: pa.Schema) -> pa.Table:
         self.asked.append(name)
-        told = self.tables.get(name, schema.empty_table())
-        for missing in {*schema.names} - {*told.column_names}:
-            told = told.append_column(schema.field(missing), pa.nulls(told.num_rows, schema.field(missing).type))
-        return ds.dataset(told.select(schema.names))
+        written = self.tables.get(name, schema.empty_table())
+        for missing in {*schema.names} - {*written.column_names}:
+            written = written.append_column(schema.field(missing), pa.nulls(written.num_rows, schema.field(missing).type))
+        return written.select(schema.names)
+
+
+def _kept(rows: pa.Table, keep: Any) -> pa.Table:
+    """Return the rows that `keep` keeps. A scan of a dataset would start threads for each of these small tables."""
+    return rows if keep is None else rows.filter(keep)
