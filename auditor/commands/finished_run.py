@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import Any
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import VERDICTS
+from auditor.evidence.stored_json import parse_json
 from auditor.report.layout import of
 from auditor.summary.about import About
 from auditor.summary.previous_run import read_findings, read_summary
@@ -75,7 +75,4 @@ def read_all_findings(directory: Place, summary: Json) -> list[dict[str, Any]]:
 
 def read_about(directory: Place) -> About:
     """Return run.json of a run. Raises OutputError if it is damaged."""
-    try:
-        return About.from_json(json.loads(directory.read_text("run.json") or "null"))
-    except ValueError as error:
-        raise OutputError(f"{directory.uri}/run.json is not JSON: {error}") from None
+    return About.from_json(parse_json(directory.read_text("run.json") or "null", f"{directory.uri}/run.json"))
