@@ -10,7 +10,7 @@ DEMO_OUTPUT ?= audits/demo
 TEST_WORKERS ?= 2
 MINUTES ?= 10
 
-.PHONY: help setup demo test test-long test-long-but-faults test-all soak faults mutants mutation check bench proto constraints clean
+.PHONY: help setup demo test test-long test-long-but-faults test-all soak fuzz faults mutants mutation check bench proto constraints clean
 
 help:
 	@echo "make setup   a virtual environment with everything, a Java if there is none, Spark's class-data archive"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-long  those too that make test leaves out for their time: process faults, churn, slow forms of the model"
 	@echo "make test-all  a night's work: make test, the long forms, faults, mutants and mutation, one after another"
 	@echo "make soak    the model for MINUTES=$(MINUTES), new histories each time; SEED=... draws the same again"
+	@echo "make fuzz    hostile bytes for MINUTES=$(MINUTES) a target (TARGET=... for some), by Atheris; SEED=... draws the same again"
 	@echo "make faults  every fault plan, on the wire, of processes, of Spark and of the disk; SEED=... draws others (1)"
 	@echo "make mutants  bugs planted one by one in a copy of the product, each to be caught by the tests named for it"
 	@echo "make mutation  every small change: killed by a test, or explained; ONLY=auditor/first_checker/schedule.py, AGAIN=1"
@@ -61,6 +62,13 @@ test-long-but-faults: $(STAMP)
 
 soak: $(STAMP)
 	$(BIN)/python tests/model/soak.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+# Atheris is installed where it is not there yet; where there is no wheel of it, Hypothesis takes its place.
+fuzz: $(STAMP)
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]' || \
+		echo "Atheris cannot be installed here: Hypothesis takes its place, which is slower"
+	$(BIN)/python tests/fuzz/fuzz.py --minutes $(MINUTES) $(if $(TARGET),--target '$(TARGET)') $(if $(SEED),--seed $(SEED))
 
 FAULT_TESTS = tests/faults tests/spark/test_spark_faults.py tests/spark/test_spark_poison.py \
 	tests/spark/test_spark_killed_runs.py tests/spark/test_spark_resumed_faults.py tests/cluster/test_process_faults.py \

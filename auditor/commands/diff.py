@@ -19,7 +19,8 @@ from auditor.commands.finished_run import (
     require_verdicts,
     time_of,
 )
-from auditor.errors import ConfigError, OutputError
+from auditor.commands.stored_run_faults import refuse_damaged_run
+from auditor.errors import ConfigError
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.availability import LISTED_BY_LISTER, Greeting
@@ -73,20 +74,20 @@ def diff(context: Context, earlier_dir: str, later_dir: str) -> int:
     unjudged, was of named ledgers, or did not check again what the earlier one had found. Raises ConfigError if a run
     cannot be read, or if the two are of different clusters.
     """
-    try:
+    with refuse_damaged_run(context, earlier_dir, later_dir):
         earlier, later = _open(earlier_dir), _open(later_dir)
         _refuse_other_cluster(earlier, later)
         differences = compare_findings(
             earlier.findings, later.findings, _known_of(earlier, later.findings), _known_of(later, earlier.findings)
         )
-    except OutputError as error:
-        raise ConfigError(str(error)) from error
-    compared, notes = (earlier.as_compared(), later.as_compared()), _notes(earlier, later)
-    if context.settings.format == "json":
-        context.say(json.dumps(differences_json(*compared, notes, differences)) + "\n")
-    else:
-        context.say(differences_text(*compared, notes, differences, context.width, context.color))
-    return _exit_code(differences, is_whole=_is_whole(later.summary))
+        compared, notes = (earlier.as_compared(), later.as_compared()), _notes(earlier, later)
+        if context.settings.format == "json":
+            said = json.dumps(differences_json(*compared, notes, differences)) + "\n"
+        else:
+            said = differences_text(*compared, notes, differences, context.width, context.color)
+        code = _exit_code(differences, is_whole=_is_whole(later.summary))
+    context.say(said)
+    return code
 
 
 def _is_whole(summary: Mapping[str, Any]) -> bool:

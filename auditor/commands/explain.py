@@ -8,7 +8,8 @@ from typing import Any
 
 from auditor.commands.context import EXIT_SOUND, Context
 from auditor.commands.finished_run import open_finished_run, read_all_findings
-from auditor.errors import ConfigError, OutputError
+from auditor.commands.stored_run_faults import refuse_damaged_run
+from auditor.errors import ConfigError
 from auditor.evidence.run_directory import Output, Place, place
 from auditor.report.finding_text import render_finding
 from auditor.report.layout import of
@@ -25,21 +26,19 @@ def explain(context: Context, name: str, run_dir: str | None) -> int:
     `run_dir` is by default the newest finished run in --output. Raises ConfigError if the run cannot
     be read, has lost findings, or has no such finding.
     """
-    try:
+    with refuse_damaged_run(context, run_dir or context.settings.output):
         run, summary = open_finished_run(run_dir or _newest(context))
         findings = read_all_findings(run, summary)
-    except OutputError as error:
-        raise ConfigError(str(error)) from error
-    chosen = choose_findings(findings, name)
-    if not chosen:
-        raise ConfigError(
-            f"{run.path} has no finding {name}: give the id of a finding, a ledger id or a bookie id; "
-            f"the run has {of(len(findings), 'finding')} (findings.jsonl)"
-        )
-    if context.settings.format == "json":
-        context.say("".join(json.dumps(finding) + "\n" for finding in chosen))
-        return EXIT_SOUND
-    shown = [render_finding(finding, context.width, context.color) for finding in chosen[:SHOWN_MAX]]
+        chosen = choose_findings(findings, name)
+        if not chosen:
+            raise ConfigError(
+                f"{run.path} has no finding {name}: give the id of a finding, a ledger id or a bookie id; "
+                f"the run has {of(len(findings), 'finding')} (findings.jsonl)"
+            )
+        if context.settings.format == "json":
+            context.say("".join(json.dumps(finding) + "\n" for finding in chosen))
+            return EXIT_SOUND
+        shown = [render_finding(finding, context.width, context.color) for finding in chosen[:SHOWN_MAX]]
     more = f"... and {of(len(chosen) - SHOWN_MAX, 'more finding')} (--format json has all)\n"
     context.say("\n".join(shown) + (more if len(chosen) > SHOWN_MAX else ""))
     return EXIT_SOUND

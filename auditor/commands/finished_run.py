@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from auditor.errors import ConfigError, OutputError
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import BOOKIES, VERDICTS
+from auditor.evidence.stored_json import parse_json
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId, LedgerId
 from auditor.report.layout import of
@@ -84,11 +84,7 @@ def read_all_findings(directory: Place, summary: Json) -> list[dict[str, Any]]:
 
 def read_about(directory: Place) -> About:
     """Return run.json of a run. Raises OutputError if it is damaged."""
-    text = directory.read_text("run.json")
-    try:
-        return About.from_json(json.loads("null" if text is None else text))
-    except ValueError as error:
-        raise OutputError(f"{directory.uri}/run.json is not JSON: {error}") from None
+    return About.from_json(parse_json(directory.read_text("run.json") or "null", f"{directory.uri}/run.json"))
 
 
 def read_rows_of(

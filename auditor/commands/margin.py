@@ -22,6 +22,7 @@ from auditor.commands.finished_run import (
     require_verdicts,
     time_of,
 )
+from auditor.commands.stored_run_faults import refuse_damaged_run
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
@@ -66,18 +67,17 @@ def margin(context: Context, run_dir: str, without: Sequence[str]) -> int:
     run was of named ledgers; else 0. Raises ConfigError if the run cannot be read, if a part of it
     is lost, or if a name is unknown.
     """
-    try:
+    with refuse_damaged_run(context, run_dir):
         run = _read(run_dir)
         named = [name.strip() for item in without for name in item.split(",")]
         answer = _without(run, named) if named else _whole_cluster(run)
         basis = _basis(run, context.settings.evidence_age_max_ms / 1000)
-    except OutputError as error:
-        raise ConfigError(str(error)) from error
-    code = _exit_code(basis, answer)
-    if context.settings.format == "json":
-        context.say(json.dumps(margin_json(basis, answer, code)) + "\n")
-    else:
-        context.say(margin_text(basis, answer, code, context.width))
+        code = _exit_code(basis, answer)
+        if context.settings.format == "json":
+            said = json.dumps(margin_json(basis, answer, code)) + "\n"
+        else:
+            said = margin_text(basis, answer, code, context.width)
+    context.say(said)
     return code
 
 

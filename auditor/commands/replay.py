@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pyarrow.compute as pc
 
-from auditor.commands.context import EXIT_FAULT, Context
+from auditor.commands.context import EXIT_FAULT, EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.commands.finished_run import read_about
 from auditor.commands.run import write_report
-from auditor.errors import AccountingError, ConfigError, OutputError
+from auditor.commands.stored_run_faults import refuse_damaged_run
+from auditor.errors import AccountingError, ConfigError
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import BOOKIES, LEDGERS, LISTING
@@ -31,31 +33,33 @@ def replay(context: Context, run_dir: str) -> int:
     cannot be read, or has nothing to judge.
     """
     try:
-        run = _open_run(run_dir)
-        about = read_about(run)
-        summary = read_summary(run)
-        if summary is None:
-            _refuse_what_died_early(run, run_dir)
-        bookies = bookie_records(run.read_table("evidence/bookies", BOOKIES))
-        conclusion = conclude(
-            run,
-            about,
-            bookies,
-            NO_PREVIOUS,
-            verdicts=scan_rows(judge_again(run, about, context.settings.judging_limits())),
-            finished_at=str(summary["finished_at"]) if summary else about.started_at,
-            duration_s=summary["duration_s"] if summary else {},
-        )
-    except OutputError as error:
-        raise ConfigError(str(error)) from error
+        with refuse_damaged_run(context, run_dir):
+            run = _open_run(run_dir)
+            conclusion = _conclude_again(context, run, run_dir)
+            _compare(context, run, conclusion)
+            findings = [json.loads(line) for line in conclusion.findings]
+            report = text.render(conclusion.summary, findings, run_dir=run.path, width=context.width)
     except (AccountingError, TooManyPoisoned) as error:
         context.say(text.render_fault("replay", str(error), run_dir=run_dir, width=context.width, color=context.color))
         return EXIT_FAULT
-    _compare(context, run, conclusion)
-    findings = [json.loads(line) for line in conclusion.findings]
-    report = text.render(conclusion.summary, findings, run_dir=run.path, width=context.width)
     write_report(context, conclusion.summary, findings, report, run.path)
     return int(conclusion.summary["exit_code"])
+
+
+def _conclude_again(context: Context, run: Place, run_dir: str) -> Conclusion:
+    about = read_about(run)
+    summary = read_summary(run)
+    if summary is None:
+        _refuse_what_died_early(run, run_dir)
+    return conclude(
+        run,
+        about,
+        bookie_records(run.read_table("evidence/bookies", BOOKIES)),
+        NO_PREVIOUS,
+        verdicts=scan_rows(judge_again(run, about, context.settings.judging_limits())),
+        finished_at=str(summary["finished_at"]) if summary else about.started_at,
+        duration_s=summary["duration_s"] if summary else {},
+    )
 
 
 def _refuse_what_died_early(run: Place, run_dir: str) -> None:
@@ -86,16 +90,25 @@ def _compare(context: Context, run: Place, conclusion: Conclusion) -> None:
 
 def report(context: Context, run_dir: str) -> int:
     """Print the report of a stored run, and return that run's exit code. Raises ConfigError."""
-    try:
+    with refuse_damaged_run(context, run_dir):
         run = _open_run(run_dir)
         summary = read_summary(run)
         if summary is None:
             raise ConfigError(f"{run_dir} holds no summary.json: that run did not finish (auditor replay judges its evidence)")
         findings: list[dict[str, Any]] = read_findings(run)
-    except OutputError as error:
-        raise ConfigError(str(error)) from error
-    write_report(context, summary, findings, text.render(summary, findings, run_dir=run.path, width=context.width), run.path)
-    return int(summary["exit_code"])
+        code = _exit_code(summary)
+        write_report(
+            context, summary, findings, text.render(summary, findings, run_dir=run.path, width=context.width), run.path
+        )
+    return code
+
+
+def _exit_code(summary: Mapping[str, Any]) -> int:
+    """Return the exit code that the run recorded. Raises ValueError for what no finished run ends with."""
+    code = summary["exit_code"]
+    if isinstance(code, bool) or code not in (EXIT_SOUND, EXIT_FINDINGS, EXIT_UNKNOWN, EXIT_FAULT):
+        raise ValueError(f"exit_code is {code!r}")
+    return int(code)
 
 
 def _open_run(run_dir: str) -> Place:

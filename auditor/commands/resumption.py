@@ -58,7 +58,7 @@ def _read(run: Place, run_id: str) -> About:
         about = About.from_json(json.loads(text))
         if datetime.fromisoformat(about.started_at).tzinfo is None:
             raise ValueError("started_at has no time zone")
-    except (ValueError, TypeError, OutputError) as error:
+    except (ValueError, TypeError, RecursionError, OutputError) as error:
         raise ConfigError(f"--resume: {run.path}/run.json is damaged ({error}): start a new run") from None
     return about
 

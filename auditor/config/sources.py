@@ -58,5 +58,7 @@ def read_file(path: Path) -> dict[str, object]:
         raise ConfigError(f"the configuration file {path} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text (byte {error.start})") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, and what Python says of a number that is too long
         raise ConfigError(f"{path} is not TOML: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deeply: this is no configuration file") from None

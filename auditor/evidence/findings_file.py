@@ -48,11 +48,11 @@ def parse(text_lines: Iterable[str], name: str = "findings.jsonl") -> Iterator[d
 def _parse_finding(text: str, where: str) -> dict[str, Any]:
     try:
         finding = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise OutputError(f"{where} is not JSON: the file was cut short or changed; use another run") from None
     if not isinstance(finding, dict) or any(name not in finding for name in FIELDS):
         raise OutputError(f"{where} lacks a field of a finding: this file was not written by the auditor")
-    if finding["kind"] not in Kind.__members__:
+    if not isinstance(finding["kind"], str) or finding["kind"] not in Kind.__members__:
         raise OutputError(
             f"{where} has the kind {finding['kind']!r}, which this version does not know: use the version that wrote it"
         )

@@ -135,7 +135,7 @@ def _entry(run: Place, name: str) -> dict[str, Any]:
     try:
         entry = json.loads(run.read_text(name) or "")
         return {key: entry[key] for key in ("stage", "told", "files", "seconds", "reads")}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise OutputError(f"{run.uri}/{name} is damaged ({error}): that run cannot go on, start a new one") from None
 
 

@@ -72,7 +72,7 @@ def newest_run(output: str, facts: ClusterFacts) -> NewestRun | None:
         if not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts") or ()):
             return None
         return NewestRun(str(summary["run_id"]), str(summary["finished_at"]), summary, f"{output.rstrip('/')}/{name}")
-    except (OSError, OutputError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, OutputError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

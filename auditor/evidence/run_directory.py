@@ -25,8 +25,10 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from auditor.errors import OutputError
+from auditor.evidence.local_files import find_files, find_table_files
 from auditor.evidence.newest_run import LATEST, RUN_NAME, URI
 from auditor.evidence.table_scan import TableScan, file_errors
+from auditor.evidence.text_file import read_text_file
 
 LOCK = ".lock"
 LOCK_WAIT_S = 5.0
@@ -82,11 +84,8 @@ class Place:
                 os.close(descriptor)
 
     def read_text(self, name: str) -> str | None:
-        """The file's text, or None where there is no such file."""
-        if self.files.get_file_info(f"{self.path}/{name}").type is not fs.FileType.File:
-            return None
-        with file_errors(f"read {self.uri}/{name}"), self.files.open_input_stream(f"{self.path}/{name}") as stream:
-            return str(stream.read().decode())
+        """The file's text, or None where there is no such file. Raises OutputError if it is too large or not UTF-8."""
+        return read_text_file(self.files, f"{self.path}/{name}", f"{self.uri}/{name}")
 
     def read_table(
         self, name: str, schema: pa.Schema, keep: ds.Expression | None = None, columns: list[str] | None = None
@@ -115,7 +114,9 @@ class Place:
                 f"{self.uri}/{name} is not there, although it was written: where Spark's executors run on other machines, "
                 "--output must be a place that all of them share"
             )
-        return ds.dataset(f"{self.path}/{name}", filesystem=self.files, schema=schema, format="parquet")
+        path = f"{self.path}/{name}"
+        where = find_table_files(path) if isinstance(self.files, fs.LocalFileSystem) else path
+        return ds.dataset(where, filesystem=self.files, schema=schema, format="parquet")
 
     def write_table(self, name: str, rows: pa.RecordBatch | pa.Table, file_name: str) -> None:
         """Write rows this process holds as one more file of a table."""
@@ -152,6 +153,9 @@ class Place:
         found: set[str] = set()
         with file_errors(f"list {self.uri}"):
             for name in names:
+                if isinstance(self.files, fs.LocalFileSystem):
+                    found.update(find_files(f"{self.path}/{name}"))
+                    continue
                 selector = fs.FileSelector(f"{self.path}/{name}", allow_not_found=True, recursive=True)
                 found.update(i.path for i in self.files.get_file_info(selector) if i.type is fs.FileType.File)
         return {path.removeprefix(f"{self.path}/") for path in found}
@@ -242,7 +246,7 @@ class Output:
             return None
         try:
             name = json.loads(text)["run"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return None
         return self.root / name if isinstance(name, str) and RUN_NAME.fullmatch(name) else None
 

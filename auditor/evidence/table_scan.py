@@ -19,6 +19,10 @@ BATCHES_AHEAD = 2
 FILES_AHEAD = 2
 """Files read ahead. Of pyarrow's own 4 each holds its batches; with 1, a remote file system is waited for at each file."""
 
+TABLE_BYTES_MAX = 16 * 2**30
+"""Most bytes of a table that are held at once: metadata of 100 million ledgers. Compressed nulls of any number fit in a few
+kilobytes on disk."""
+
 
 @dataclass(frozen=True, slots=True)
 class TableScan:
@@ -31,9 +35,15 @@ class TableScan:
     rows: ds.Dataset
 
     def table(self, columns: Sequence[str], keep: ds.Expression | None = None) -> pa.Table:
-        """Return the named columns of all rows that `keep` keeps."""
+        """Return the named columns of all rows that `keep` keeps. Raises OutputError above TABLE_BYTES_MAX."""
+        batches, size_bytes = [], 0
         with file_errors(f"read {self.name}"):
-            return self.rows.to_table(columns=list(columns), filter=keep)
+            for batch in self.rows.to_batches(columns=list(columns), filter=keep):
+                size_bytes += batch.nbytes
+                if size_bytes > TABLE_BYTES_MAX:
+                    raise OutputError(f"{self.name} has more than {TABLE_BYTES_MAX} bytes in memory: no run writes so much")
+                batches.append(batch)
+            return pa.Table.from_batches(batches, pa.schema([self.rows.schema.field(name) for name in columns]))
 
     def batches(self, columns: Sequence[str], keep: ds.Expression | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the named columns of the rows that `keep` keeps. Holds BATCHES_AHEAD batches of FILES_AHEAD files."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from auditor.config.properties import parse_properties
 from auditor.errors import ConfigError
+from auditor.model.address import PORT_DIGITS_MAX, PORT_MAX
 from auditor.model.identity import BookieId
 
 DEFAULT_BOOKIE_PORT = 3181
@@ -59,12 +60,16 @@ def configuration_of(properties: Mapping[str, str], name: str) -> BookieConfigur
     if storage and not storage.endswith(f".{DB_LEDGER_STORAGE}"):
         raise ConfigError(f"{name}: ledgerStorageClass is {storage}, a lister reads {DB_LEDGER_STORAGE} only")
     ledgers = _paths(properties.get(_LEDGER_DIRECTORIES, "")) or tuple(map(Path, DEFAULT_LEDGER_DIRECTORIES))
-    port = properties.get("bookiePort", str(DEFAULT_BOOKIE_PORT))
-    if not port.isascii() or not port.isdigit():
-        raise ConfigError(f"{name}: bookiePort is {port!r}, not a port")
+    port = _port(properties.get("bookiePort", str(DEFAULT_BOOKIE_PORT)), name)
     host = properties.get("advertisedAddress") or None
     bookie_id = properties.get("bookieId") or (f"{host}:{port}" if host else None)
-    return with_directories(ledgers, _paths(properties.get(_INDEX_DIRECTORIES, "")), bookie_id, host, int(port), name)
+    return with_directories(ledgers, _paths(properties.get(_INDEX_DIRECTORIES, "")), bookie_id, host, port, name)
+
+
+def _port(text: str, name: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= PORT_DIGITS_MAX and int(text) <= PORT_MAX):
+        raise ConfigError(f"{name}: bookiePort is {text[:20]!r}, not a port")
+    return int(text)
 
 
 def with_directories(

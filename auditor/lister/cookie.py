@@ -107,7 +107,7 @@ def _check_directories(what: str, configured: Sequence[Path], recorded: Sequence
 def _directories(value: str) -> tuple[str, ...]:
     """Split `<count> TAB <directory> TAB ...`. Raises ConfigError if the count is wrong."""
     count, *directories = value.split("\t")
-    if not count.isdigit() or int(count) != len(directories) or not directories:
+    if count != str(len(directories)) or not directories:
         raise ConfigError(f"a list of directories is {value!r}: a count and as many directories are expected")
     return tuple(directories)
 

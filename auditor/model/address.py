@@ -8,6 +8,10 @@ from typing import TypeAlias
 
 from auditor.model.identity import BookieId
 
+PORT_MAX = 65_535
+PORT_DIGITS_MAX = 9
+"""Most digits of a port, zeros in front included. Longer numbers are not converted at all."""
+
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 Areas: TypeAlias = Mapping[str, str]
@@ -43,7 +47,7 @@ def split_host_port(text: str) -> tuple[str, int | None] | None:
         host, digits = text, ""
     elif text.endswith("]"):
         host, colon, digits = text, "", ""
-    if colon and not (digits.isascii() and digits.isdigit() and 1 <= int(digits[:9]) <= 65_535):
+    if colon and not _is_port(digits):
         return None
     if host.startswith("[") and host.endswith("]"):
         address = address_of(host[1:-1])
@@ -53,6 +57,10 @@ def split_host_port(text: str) -> tuple[str, int | None] | None:
     elif not host or not set(host) <= _HOST_CHARACTERS:
         return None
     return str(address_of(host) or host.lower()), int(digits) if digits else None
+
+
+def _is_port(digits: str) -> bool:
+    return digits.isascii() and digits.isdigit() and len(digits) <= PORT_DIGITS_MAX and 1 <= int(digits) <= PORT_MAX
 
 
 _HOST_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")

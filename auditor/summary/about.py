@@ -66,7 +66,7 @@ class About:
                 {str(b): int(at) for b, at in value["unregistered_since_ms"].items()},
                 tuple(value["resumed_at"]),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise OutputError(f"run.json was not written by this version of the auditor ({error})") from None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from auditor.errors import OutputError
 from auditor.evidence import findings_file as jsonl
 from auditor.evidence.run_directory import Output, Place
+from auditor.evidence.stored_json import parse_json
 from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import ClusterFacts
 from auditor.summary.absences import UNREGISTERED, since_from
@@ -37,7 +37,7 @@ def read_previous(output: Output, facts: ClusterFacts) -> Previous:
         known = Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids)
         known = replace(known, unregistered_since_ms=since_from(summary.get(UNREGISTERED)))
         return replace(_with_population(known, summary), series=series_from(summary.get(SAMPLING)))
-    except (OutputError, KeyError, TypeError, ValueError, AttributeError):
+    except (OutputError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return NO_PREVIOUS
 
 
@@ -49,10 +49,7 @@ def read_summary(run: Place) -> Json | None:
     text = run.read_text("summary.json")
     if text is None:
         return None
-    try:
-        summary = json.loads(text)
-    except ValueError as error:
-        raise OutputError(f"{run.uri}/summary.json is not JSON ({error}): the run's directory is damaged") from None
+    summary = parse_json(text, f"{run.uri}/summary.json")
     if not isinstance(summary, dict):
         raise OutputError(f"{run.uri}/summary.json is no JSON object: the run's directory is damaged")
     return summary

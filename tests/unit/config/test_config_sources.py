@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from auditor.config import parse, read_layers, reference_markdown
-from auditor.config.sources import CONFIG_FILE_BYTES_MAX
+from auditor.config.sources import CONFIG_FILE_BYTES_MAX, read_file
 from auditor.errors import ConfigError
 
 PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
@@ -58,3 +58,12 @@ def test_the_example_on_the_page_is_a_configuration(tmp_path):
     path.write_text(example)
     settings = parse(read_layers({"config": str(path)}, {}), command="run")
     assert (settings.bookie_requests_per_second, settings.underreplication_grace_ms) == (500, 24 * 3_600_000)
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 5_000, "a = " + "9" * 5_000, "a = 2026-13-01"])
+def test_a_file_that_toml_chokes_on_is_a_sentence(tmp_path: Path, text: str):
+    """Nested deeper than the stack, a number longer than Python converts, a date that is none."""
+    path = tmp_path / "auditor.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"auditor\.toml"):
+        read_file(path)

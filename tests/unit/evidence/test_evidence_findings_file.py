@@ -80,3 +80,17 @@ def test_a_line_of_the_longest_length_is_read():
     assert list(jsonl.parse([short])) == list(jsonl.parse([longest]))
     with pytest.raises(OutputError, match="is longer than"):
         list(jsonl.parse([longest + " "]))
+
+
+@pytest.mark.parametrize("kind", ["[]", "{}", "1", "null", '"x"'])
+def test_a_kind_that_is_no_name_is_refused(kind: str):
+    """Also where it cannot be looked up at all."""
+    fields = ", ".join(f'"{name}": null' for name in jsonl.FIELDS if name != "kind")
+    with pytest.raises(OutputError, match="has the kind"):
+        list(jsonl.parse([f'{{"kind": {kind}, {fields}}}']))
+
+
+def test_a_line_that_is_nested_too_deeply_is_refused():
+    """Python's stack ends before its brackets do."""
+    with pytest.raises(OutputError, match="line 1 is not JSON"):
+        list(jsonl.parse(["[" * 100_000]))

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from auditor.errors import OutputError
+from auditor.evidence import table_scan
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LISTING
@@ -70,3 +73,14 @@ def test_a_file_that_is_gone_is_said_with_its_name(run: Place) -> None:
     for use in (lambda: scan.table(["ledger_id"]), lambda: list(scan.batches(["ledger_id"])), scan.count):
         with pytest.raises(OutputError, match=f"cannot read {run.uri}/listing"):
             use()
+
+
+def test_a_table_that_is_larger_in_memory_than_any_run_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Nulls cost nothing on disk: 2 million rows in a few kilobytes. The bound is on what is held, not on the file."""
+    pq.write_table(pa.table({"ledger_id": pa.nulls(2_000_000, pa.int64())}), tmp_path / "all.parquet")
+    assert (tmp_path / "all.parquet").stat().st_size < 100_000
+    scan = TableScan("t", ds.dataset(tmp_path / "all.parquet"))
+    assert 2_000_000 == scan.table(["ledger_id"]).num_rows
+    monkeypatch.setattr(table_scan, "TABLE_BYTES_MAX", 2**20)
+    with pytest.raises(OutputError, match="more than 1048576 bytes in memory"):
+        scan.table(["ledger_id"])

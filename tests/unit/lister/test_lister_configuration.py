@@ -234,3 +234,17 @@ def test_the_port_counts_only_where_an_id_has_one(tmp_path: Path) -> None:
     for bookie, configured in (("b1", None), ("b1:3181", "b1:3181")):
         write_cookie(tmp_path, bookie)
         assert bookie == check_cookie(BookieConfiguration((tmp_path,), (tmp_path,), configured, port=3191)).bookie_id
+
+
+@pytest.mark.parametrize("port", ["3333181", "9" * 5_000, "65536", "-1"])
+def test_a_port_that_no_bookie_has_is_refused(port: str):
+    """A number is not enough, and a very long one is not converted."""
+    with pytest.raises(ConfigError, match="bookiePort"):
+        configuration_of({"bookiePort": port}, "conf")
+
+
+@pytest.mark.parametrize("count", ["²", "9" * 5_000, "02", ""])
+def test_a_count_of_directories_that_is_no_number_is_refused(count: str):
+    """As BookKeeper writes it, or not at all: other scripts have digits that Python does not convert."""
+    with pytest.raises(ConfigError, match="a list of directories"):
+        parse_cookie(f'4\nbookieHost: "b1:3181"\nledgerDirs: "{count}\\t/a\\t/b"\n')

@@ -66,3 +66,10 @@ def test_areas_locate_only_what_the_sources_were_not_asked_for() -> None:
     around = Surroundings(frozenset({"10.0.0.1:1"}), frozenset({"10.0.0.2:1"}), {"10.0.0.3:1": "/own"}, areas=AREAS)
     ids = [f"10.0.0.{n}:1" for n in (1, 2, 3, 4)]
     assert [None, None, "/own", "/wide"] == [around.location_of(one) for one in ids]
+
+
+@pytest.mark.parametrize("port", ["00000000199999", "9" * 5_000, "0", "65536", "²", "٣"])
+def test_a_port_out_of_range_is_no_port(port: str):
+    """However many digits it has: nine were looked at, and all were taken."""
+    assert split_host_port(f"bk1:{port}") is None
+    assert ("bk1", 3181) == split_host_port("bk1:0003181")

@@ -1,0 +1,44 @@
+"""Turns what goes wrong while a stored run is read into one sentence: whoever wrote the run may be anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import PurePath
+from traceback import extract_tb
+
+import pyarrow as pa
+
+from auditor.commands.context import Context
+from auditor.errors import ConfigError, OutputError
+from auditor.report.layout import printable
+
+DETAIL_CHARS_MAX = 200
+"""Characters shown of what an exception says."""
+_UNREADABLE = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError, pa.ArrowException,
+)  # fmt: skip
+"""What code raises that meets a value of another shape than it was written for. Errors of the machine, such as MemoryError,
+are none of them."""
+
+
+@contextmanager
+def refuse_damaged_run(context: Context, *run_dirs: str) -> Iterator[None]:
+    """Raise ConfigError where the files of a stored run cannot be read, or have values that no run writes.
+
+    The sentence says where it showed, and that a fault of the auditor looks the same; the log has the
+    traceback with --verbose.
+    """
+    try:
+        yield
+    except OutputError as error:
+        raise ConfigError(str(error)) from error
+    except _UNREADABLE as error:
+        context.logger.debug("stored_run_unreadable", run_dirs=list(run_dirs), exc_info=error)
+        at = extract_tb(error.__traceback__)[-1]
+        said = printable(f"{type(error).__name__}: {error}".partition("\n")[0], DETAIL_CHARS_MAX)
+        raise ConfigError(
+            f"{' or '.join(run_dirs)} cannot be used ({said}, at {PurePath(at.filename).name}:{at.lineno}): "
+            "its files are damaged, were changed, or come from another version of the auditor; "
+            "if none of this is so, please report it"
+        ) from error

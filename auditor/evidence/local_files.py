@@ -1,0 +1,51 @@
+"""Finds files below a local directory that somebody else may have filled: no link leads out of it or round in circles."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+
+from auditor.errors import OutputError
+
+_IGNORED = (".", "_")
+"""What the names of files begin with that are no part of a table: Spark's checksums and marks."""
+
+
+def find_files(path: str) -> Iterator[str]:
+    """Yield the regular files in a directory and those below it. Links to directories are not followed.
+
+    Yields nothing if there is no such directory.
+    """
+    for folder, _, names in os.walk(path):
+        yield from (file for name in names if stat.S_ISREG(_mode(file := f"{folder}/{name}")))
+
+
+def find_table_files(path: str) -> list[str]:
+    """Return the files of the table in a directory, or the file itself, sorted.
+
+    Raises OutputError for a pipe, a device or a link to a directory among them: reading one may never
+    end. A link to a file is read like the file.
+    """
+    if not os.path.isdir(path):  # noqa: PTH112 - a path that Arrow gave as text
+        return [_regular(path)]
+    found: list[str] = []
+    for folder, folders, names in os.walk(path):
+        linked = [name for name in folders if os.path.islink(f"{folder}/{name}")]  # noqa: PTH114
+        found += [_regular(f"{folder}/{name}") for name in (*names, *linked) if not name.startswith(_IGNORED)]
+        folders[:] = [name for name in folders if not name.startswith(_IGNORED)]
+    return sorted(found)
+
+
+def _regular(file: str) -> str:
+    if not stat.S_ISREG(_mode(file)):
+        raise OutputError(f"{file} is not a file but a link, a pipe or a device: no run writes one")
+    return file
+
+
+def _mode(file: str) -> int:
+    """Return the mode of a file or of what a link leads to, 0 for a link that leads nowhere."""
+    try:
+        return os.stat(file).st_mode  # noqa: PTH116
+    except OSError:
+        return 0

@@ -1,0 +1,110 @@
+"""Fuzz targets: files that operators, bookies and brokers write."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from targets import Target, check_storable
+
+from auditor.bookie.listers import parse_map
+from auditor.config import parse
+from auditor.config.properties import parse_properties
+from auditor.config.sources import read_layers
+from auditor.errors import ConfigError
+from auditor.lister.bookie_configuration import configuration_of
+from auditor.lister.cookie import parse_cookie
+from auditor.topology.member import Member
+from auditor.topology.table_file import read_table
+from auditor.wire.service_uri import parse as parse_uri
+
+DEPLOYED = Path(__file__).parents[2] / "deploy" / "auditor.toml"
+
+
+def _through_file(read: Callable[[Path], object]) -> Callable[[bytes], None]:
+    """Return a function that writes its bytes to a file and has it read."""
+
+    def feed(data: bytes) -> None:
+        with tempfile.TemporaryDirectory() as home:
+            path = Path(home) / "file"
+            path.write_bytes(data)
+            read(path)
+
+    return feed
+
+
+def _read_table(path: Path) -> None:
+    places = read_table(path)
+    places.areas()
+    for bookie in ("bookie-7.example.com:3181", "10.0.0.1:3181", "[2001:db8::1]:3181"):
+        match = places.find(Member(bookie, *_host_port(bookie)))
+        check_storable(match.location if match else None)
+
+
+def _host_port(bookie: str) -> tuple[str, int]:
+    host, _, port = bookie.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _read_config(path: Path) -> None:
+    parse(read_layers({"config": str(path)}, {}), command="run")
+
+
+def _read_client_conf(path: Path) -> None:
+    parse(read_layers({"bookkeeper_client_conf": str(path)}, {}))
+
+
+def read_bookie_conf(data: bytes) -> None:
+    found = configuration_of(parse_properties(data.decode("utf-8", "replace")), "bookkeeper.conf")
+    assert 0 <= found.port <= 65_535, found.port
+
+
+def read_lister_map(data: bytes) -> None:
+    for bookie, (host, port) in parse_map(data.decode("utf-8", "replace"), "map").items():
+        assert 1 <= port <= 65_535, port
+        check_storable(bookie + host)
+
+
+def read_cookie(data: bytes) -> None:
+    cookie = parse_cookie(data.decode("utf-8", "replace"))
+    for text in (cookie.bookie_id, cookie.instance_id, *cookie.ledger_directories, *(cookie.index_directories or ())):
+        check_storable(text)
+
+
+def read_service_uri(data: bytes) -> None:
+    uri = parse_uri(data.decode("utf-8", "replace"))
+    assert uri.hosts and uri.roots
+    for text in (*uri.hosts, *uri.roots, uri.chroot, uri.text_without_secrets):
+        check_storable(text)
+
+
+_TABLE = b"# racks\nbookie-7.example.com:3181   /r1\n10.0.0.0/24  /region1/r2 # net\n2001:db8::/32 /region1/r3\n"
+_CLIENT = b"""tlsProviderFactoryClass=org.apache.bookkeeper.tls.TLSContextFactory
+tlsKeyStoreType=PEM
+tlsTrustStore=/ca.pem
+clientAuthProviderFactoryClass=org.apache.bookkeeper.sasl.SASLClientProviderFactory
+"""
+_BROKER = b"""bookkeeperTLSClientAuthentication=true
+bookkeeperTLSTrustCertsFilePath=/ca.pem
+bookkeeper_tlsHostnameVerificationEnabled: true
+"""
+_BOOKIE = b"bookiePort=3181\nledgerDirectories=/a,/b\nindexDirectories=/c,\\\n/d\nadvertisedAddress=bk1\n"
+_COOKIE = (
+    b'4\nbookieHost: "bk1:3181"\njournalDirs: "/j"\nledgerDirs: "2\\t/a\\t/b"\ninstanceId: "inst"\nindexDirs: "2\\t/a\\t/b"\n'
+)
+_URIS = [
+    b"zk+hierarchical://zk1:2181;zk2:2181/ledgers",
+    b"metadata-store:zk:zk1:2181,[2001:db8::1]:2181/pulsar",
+    b"zk+null://10.0.0.1/ledgers%20x",
+]
+
+TARGETS = (
+    Target("topology-table", _through_file(_read_table), [_TABLE], (ConfigError,)),
+    Target("configuration", _through_file(_read_config), [DEPLOYED.read_bytes()], (ConfigError,)),
+    Target("client-conf", _through_file(_read_client_conf), [_CLIENT, _BROKER], (ConfigError,)),
+    Target("bookie-conf", read_bookie_conf, [_BOOKIE], (ConfigError,)),
+    Target("lister-map", read_lister_map, [b"b1:3181 bk1:3182 # here\nb2 10.0.0.1:3182\n"], (ConfigError,)),
+    Target("cookie", read_cookie, [_COOKIE], (ConfigError,)),
+    Target("service-uri", read_service_uri, _URIS, (ConfigError,)),
+)

@@ -1,0 +1,163 @@
+"""Fuzz targets: what ZooKeeper holds, as BookKeeper and Pulsar write it."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+
+import pyarrow as pa
+from targets import Target, check_storable
+
+from auditor.errors import MalformedMetadata, StoreUnavailable, UnknownMetadataFormat
+from auditor.first_checker.recorded_policy import recorded_policy
+from auditor.model.ledger import DigestType, LedgerMetadata
+from auditor.model.topic import Cursor, DataLedger, ManagedLedger, Position, SchemaVersion
+from auditor.sandbox import notation
+from auditor.second_checker.recorded import read_recorded
+from auditor.topology.places import Places
+from auditor.wire import (
+    bookie_registration,
+    layout,
+    ledger_metadata,
+    managed_ledger,
+    rack_map,
+    underreplication_mark,
+)
+from auditor.wire.compression import UNCOMPRESSED_BYTES_MAX
+from auditor.wire.generated.managed_ledger_pb2 import CompressionHeader
+from auditor.witness.owner import owner_of
+
+POLICY = (
+    b'{"policyClass":"org.apache.pulsar.IsolatedPolicy","properties":'
+    b'{"isolationBookieGroups":"a,b","secondaryIsolationBookieGroups":["c"]}}'
+)
+CUSTOM = (
+    ("application", b"pulsar"),
+    ("component", b"managed-ledger"),
+    ("pulsar/managed-ledger", b"public/default/persistent/t"),
+    ("EnsemblePlacementPolicyConfig", POLICY),
+)
+
+
+def _metadata() -> LedgerMetadata:
+    plain = notation.ledger("e3 w2 a2 0:[b1 b2 b3] 40:[b1 b4 b3] closed 99")
+    return replace(plain, digest_type=DigestType.CRC32C, ctime_ms=1_700_000_000_000, custom_metadata=CUSTOM)
+
+
+def read_ledger_metadata(data: bytes) -> None:
+    try:
+        metadata = ledger_metadata.decode(data)
+    except MalformedMetadata as error:
+        malformed = ledger_metadata.describe_malformed(data, error)
+        assert 0 <= malformed.offset <= len(data), malformed
+        check_storable(malformed.reason)
+        raise
+    ledger_metadata.password(data)
+    for segment in metadata.segments:
+        for member in segment.ensemble:
+            check_storable(member)
+    _check_custom(metadata)
+
+
+def _check_custom(metadata: LedgerMetadata) -> None:
+    """Both checkers read the recorded policy alike; owner and policy can be written."""
+    for key, _ in metadata.custom_metadata:
+        check_storable(key)
+    said = recorded_policy(metadata)
+    assert said == read_recorded(metadata)
+    assert said.isprintable()
+    check_storable(said)
+    for part in (owner_of(metadata) or {}).values():
+        check_storable(part)
+
+
+def read_custom_metadata(data: bytes) -> None:
+    keys = ("EnsemblePlacementPolicyConfig", "pulsar/managed-ledger", "pulsar/cursor", "application")
+    _check_custom(replace(_metadata(), custom_metadata=tuple((key, data) for key in keys)))
+
+
+def read_mark(data: bytes) -> None:
+    mark = underreplication_mark.decode(data, 1)
+    for text in (mark.problem, *mark.missing_replicas, underreplication_mark.decode_name(data)):
+        check_storable(text)
+
+
+def read_registration(data: bytes) -> None:
+    """The first line is the bookie's id, the rest its registration."""
+    name, _, rest = data.partition(b"\n")
+    endpoint = bookie_registration.decode(name.decode("latin-1"), rest)
+    assert 1 <= endpoint.port <= 65_535 and endpoint.host
+    check_storable(endpoint.host)
+
+
+def read_rack_map(data: bytes) -> None:
+    found = rack_map.decode(data)
+    places = Places()
+    for bookie, location in found.locations.items():
+        check_storable(bookie)
+        assert location.startswith("/") and location.isprintable()
+        places.add(bookie, location, any_port=True)
+    places.areas()
+    assert len(found.problems) <= rack_map.PROBLEMS_MAX + 1
+    for problem in found.problems:
+        check_storable(problem)
+
+
+def read_managed_ledger(data: bytes) -> None:
+    """The first byte chooses what the rest is read as."""
+    read = (managed_ledger.decode_managed_ledger, managed_ledger.decode_cursor, managed_ledger.decode_schemas)
+    read[data[0] % 3 if data else 0](data[1:])
+
+
+def _packed(compression: int, packed: bytes, size: int) -> bytes:
+    header = CompressionHeader(compressionType=compression, uncompressedSize=size).SerializeToString()
+    return b"\x00" + managed_ledger.MAGIC + len(header).to_bytes(4, "big") + header + packed
+
+
+def _managed_ledgers() -> list[bytes]:
+    """Each sort of value, each compression, and a bomb in each: 64 MiB of nothing in a few bytes."""
+    topic = managed_ledger.encode_managed_ledger(
+        ManagedLedger((DataLedger(7, 10, 1_000, 5, True, True), DataLedger(8, None, None, None, False, False)), Position(8, 4))
+    )
+    cursor = managed_ledger.encode_cursor(Cursor(9, Position(7, 3), ((Position(7, 4), Position(7, 6)),), 11))
+    schemas = managed_ledger.encode_schemas((SchemaVersion(0, Position(12, 0)), SchemaVersion(1, Position(13, 1))))
+    plain = [bytes((number,)) + data for number, data in enumerate((topic, cursor, schemas))]
+    packs = {
+        CompressionHeader.NONE: bytes,
+        CompressionHeader.LZ4: lambda data: pa.Codec("lz4_raw").compress(data, asbytes=True),
+        CompressionHeader.ZLIB: zlib.compress,
+        CompressionHeader.ZSTD: lambda data: pa.Codec("zstd").compress(data, asbytes=True),
+        CompressionHeader.SNAPPY: lambda data: pa.Codec("snappy").compress(data, asbytes=True),
+    }
+    packed = [_packed(compression, pack(topic), len(topic)) for compression, pack in packs.items()]
+    bomb = bytes(2**20)
+    bombs = [_packed(one, pack(bomb), UNCOMPRESSED_BYTES_MAX) for one, pack in packs.items() if one]
+    return plain + packed + bombs
+
+
+_V = [ledger_metadata.encode(_metadata(), password=b"secret", version=version) for version in (1, 2, 3)]
+
+TARGETS = (
+    Target("ledger-metadata-1", read_ledger_metadata, [_V[0]], (MalformedMetadata, UnknownMetadataFormat)),
+    Target("ledger-metadata-2", read_ledger_metadata, [_V[1]], (MalformedMetadata, UnknownMetadataFormat)),
+    Target("ledger-metadata-3", read_ledger_metadata, [_V[2]], (MalformedMetadata, UnknownMetadataFormat)),
+    Target("custom-metadata", read_custom_metadata, [POLICY, b"public/default/persistent/t"]),
+    Target(
+        "mark",
+        read_mark,
+        [underreplication_mark.encode(["b1:3181", "b2:3181"], 5), underreplication_mark.encode_name("worker-1")],
+    ),
+    Target(
+        "registration",
+        read_registration,
+        [b"b1:3181\n", b"b1:3181\n" + bookie_registration.encode("10.0.0.1", 3181, tls=True, http_port=8080)],
+        (MalformedMetadata,),
+    ),
+    Target("layout", layout.decode, [layout.encode(one) for one in layout.LedgerLayout], (StoreUnavailable,)),
+    Target(
+        "rack-map",
+        read_rack_map,
+        [rack_map.encode({"b1:3181": "/r1", "b2:3181": "/region/r2", "10.0.0.1:3181": "r3"})],
+    ),
+    Target("managed-ledger", read_managed_ledger, _managed_ledgers(), (MalformedMetadata,), bytes_max=65_536),
+)

@@ -1,0 +1,89 @@
+"""The quick form of `make fuzz`: the found cases, the seeds, and some hundred inputs of each target."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import random
+
+import pytest
+from fuzz import MODULES
+from hypothesis import HealthCheck, given, settings
+from inputs import SORTS, apply_changes, count_lines, inputs, random_inputs
+from targets import FOUND, Target, try_input
+
+TARGETS = [target for module in MODULES for target in importlib.import_module(module).TARGETS]
+SEED = int(os.environ.get("FUZZ_SEED", random.randrange(10**6)))
+"""Printed with every failure; FUZZ_SEED draws the same inputs again."""
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_nothing_is_raised_but_what_is_declared(target: Target):
+    """Whatever bytes come: a value, or a declared error with words. Found cases first."""
+    print(f"FUZZ_SEED={SEED}")
+    for data in target.found():
+        _hold(target, data)
+    for data in random_inputs(target, SEED, target.quick_examples):
+        _hold(target, data)
+
+
+def _hold(target: Target, data: bytes) -> None:
+    try:
+        try_input(target, data)
+    except Exception as error:
+        error.add_note(f"FUZZ_SEED={SEED}; the input: {data!r}")
+        raise
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_a_seed_is_accepted(target: Target):
+    """Fuzzing that begins with refused inputs stays at the door."""
+    assert any(try_input(target, data) for data in target.seeds)
+
+
+def test_an_error_that_is_not_declared_is_noticed():
+    """The law bites: another exception, and a declared one without words."""
+
+    def feed(data: bytes) -> None:
+        if data == b"\x07":
+            raise KeyError("x")
+        if data == b"\x08":
+            raise ValueError
+
+    target = Target("planted", feed, [b"\x07"], (ValueError,))
+    with pytest.raises(KeyError):
+        try_input(target, b"\x07")
+    with pytest.raises(AssertionError, match="says nothing"):
+        try_input(target, b"\x08")
+    assert try_input(target, b"")
+
+
+def test_found_cases_belong_to_a_target():
+    """A folder of a target that was renamed would never be tried again."""
+    assert set() == {path.name for path in FOUND.iterdir() if path.is_dir()} - {target.name for target in TARGETS}
+
+
+def test_lines_that_an_input_reaches_are_counted():
+    """What guides Hypothesis without Atheris: a longer way through the product counts more."""
+    lists = next(target for target in TARGETS if target.name == "entry-list")
+    refused = count_lines(lambda: try_input(lists, b""))
+    assert 0 < refused < count_lines(lambda: try_input(lists, lists.seeds[2]))
+
+
+def test_hypothesis_draws_inputs_too():
+    """The long form without Atheris: what its strategy gives is read as well, and no longer than the target allows."""
+    lists = next(target for target in TARGETS if target.name == "entry-list")
+
+    @settings(max_examples=5, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(inputs(lists))
+    def hold(data: bytes) -> None:
+        assert len(data) <= lists.bytes_max
+        try_input(lists, data)
+
+    hold()
+
+
+def test_changes_reach_every_length():
+    """Insertion, replacement, removal, repetition and splicing, at both ends."""
+    changed = [apply_changes(b"abcd", [(what, 0.5, b"XY")]) for what in SORTS]
+    assert [b"abXYcd", b"abXY", b"ab", b"abcdcdcdcd", b"abXY"] == changed
