@@ -44,6 +44,16 @@ def test_what_nothing_happened_to_is_owed_its_own_verdict(looked: Heard):
     )
 
 
+def test_a_copy_that_was_spoilt_between_two_looks_is_no_finding_yet():
+    """It may be: whether the first look read it before is not known. It is unknown all the same."""
+    truths = parts("create 1 e2 w2 a2 b1 b2; append 1 9; close 1; unlist b1; spoil 1 b1 digest 1", "spoil 1 b1 digest 0")
+    owed = owed_across(truths, 1, Heard(1, {"b1": {0, 1}, "b2": {0, 1}}, 1, 1))
+    assert [(0, 1), (1,)] == [row.findings[0].entries for row in owed]
+    assert [("violated", ("answer_invalid",))] * 2 == [(row.standing, row.unknowns) for row in owed]
+    (once,) = owed_across(truths, 1, heard(1, 1))
+    assert owed[0] == once
+
+
 @pytest.mark.parametrize(
     ("row", "looked"),
     [

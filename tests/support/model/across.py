@@ -17,12 +17,13 @@ A ledger that was read at two looks before its metadata changed is given up wher
 Each fact beside a verdict is what one of the states owes that owe this verdict; where these are one, all facts are exact.
 What auto-recovery left around the ledgers, and who is registered, may be that of any part. Entries without a copy may have been
 read on other bookies in an earlier part: how many were looked for and found is what was in each, or between. A copy that came
-behind its bookie's list was read.
+behind its bookie's list was read. A copy that was spoilt between two looks is unknown, and may be no finding yet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -85,10 +86,25 @@ def rows_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
     else:
         was_marked = last.marked_at is not None
         owed = (_owed_without_a_delay(one, number, was_marked=was_marked) for one in clusters)
-    rows = list(dict.fromkeys(owed))
+    rows = list(dict.fromkeys([*owed, *_owed_of_spoilt_since(parts, number, heard, chain)]))
     if not all(same):
         rows += [row for one in rows if (row := _without_remarks(one)) != one]
     return rows
+
+
+def _owed_of_spoilt_since(parts: Sequence[Truth], number: int, heard: Heard, chain: Sequence[int]) -> Iterator[Row]:
+    """Yield what is owed where copies have a wrong digest that had none when the bookie was asked in an earlier part: such a
+    copy is unknown, and no finding (docs/soundness.md)."""
+    now = parts[heard.asked]
+    for at in [one for one in chain if one < heard.asked and number in now.ledgers]:
+        twice = deepcopy(now)
+        for name, bookie in twice.bookies.items():
+            if at in heard.lists.get(name, ()):
+                bookie.wrong[number] = bookie.wrong.get(number, set()) & parts[at].bookies[name].wrong.get(number, set())
+        if twice.bookies != now.bookies:
+            full, row = now.owed(number), twice.owed(number)
+            standing = "indeterminate" if full.unknowns and row.standing != "violated" else row.standing
+            yield full._replace(standing=standing, findings=row.findings)
 
 
 def _is_same_metadata(one: Ledger, other: Ledger) -> bool:
