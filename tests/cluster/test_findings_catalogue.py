@@ -67,7 +67,7 @@ CUT_BYTES = 3
 
 
 @dataclass(frozen=True)
-class Told:
+class Provoked:
     """A ledger that has a finding of `kind`, beside `number + 1` that has none; `finding` is what must be said of it.
 
     `asked`: the looks at which its bookies are asked before it is told; one is enough for what only metadata says.
@@ -96,7 +96,7 @@ TWO_SEGMENTS = "e4 w3 a2 0:[b1 b2 b3 b4] 1200:[b2 b1 b3 b4] closed 1999"
 MIRRORED = "e3 w3 a2 0:[b2 b3 b4] closed 499"
 
 STORIES = [
-    Told(
+    Provoked(
         Kind.ENTRY_WITHOUT_REPLICA,
         100,
         STRIPED,
@@ -113,7 +113,7 @@ STORIES = [
         ("Entry 42 of ledger 100 belongs on b1 and b2", "b1 does not list it", "READ_ENTRY: ENOENTRY", "0 of 2 copies"),
         {"b1": "42", "b2": "42"},
     ),
-    Told(
+    Provoked(
         Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE,
         105,
         STRIPED,
@@ -130,7 +130,7 @@ STORIES = [
         ("Entry 42 of ledger 105", f"No segment of the ledger names {STRANDED_ON}", "Garbage collection"),
         {"b1": "42", "b2": "42"},
     ),
-    Told(
+    Provoked(
         Kind.ENTRY_BELOW_ACK_QUORUM,
         110,
         TWO_SEGMENTS,
@@ -147,7 +147,7 @@ STORIES = [
         ("Entry 1504", "segment 1200-1999", "belongs on b2, b1 and b3", "b3 lists it", "1 of 3 copies"),
         {"b1": "1504", "b2": "1504"},
     ),
-    Told(
+    Provoked(
         Kind.ENTRY_BELOW_WRITE_QUORUM,
         120,
         MIRRORED,
@@ -164,7 +164,7 @@ STORIES = [
         ("b2 lists it", "b3 does not list it", "b4 lists it", "2 of 3 copies", "100 entries", "100-199"),
         {"b3": "100-199"},
     ),
-    Told(
+    Provoked(
         Kind.ENSEMBLE_DUPLICATE_BOOKIE,
         130,
         "e3 w2 a2 0:[b1 b2 b1] closed 1",
@@ -177,7 +177,7 @@ STORIES = [
         ("names b1 at positions 0 and 2",),
         asked=1,
     ),
-    Told(
+    Provoked(
         Kind.PLACEMENT_FAILED,
         135,
         "e3 w2 a2 0:[b1 b3 b4] closed 49",
@@ -190,7 +190,7 @@ STORIES = [
         ("rack-aware policy", "from position 1 (b3 at /r3, b4 at /r3) has 1 rack (/r3) and needs 2"),
         asked=1,
     ),
-    Told(
+    Provoked(
         Kind.UNDERREPLICATED_BEYOND_GRACE,
         140,
         "e3 w2 a2 0:[b1 b2 b3] closed 49",
@@ -201,7 +201,7 @@ STORIES = [
         asked=1,
         members=frozenset({"b1", "b2", "b3"}),
     ),
-    Told(
+    Provoked(
         Kind.UNDERREPLICATED_UNRECOVERABLE,
         145,
         "e3 w2 a2 0:[b1 b2 b4] closed 49",
@@ -219,7 +219,7 @@ STORIES = [
         {"b2": "7", "b4": "7"},
         twin_standing="exempt: marked_underreplicated",
     ),
-    Told(
+    Provoked(
         Kind.METADATA_MALFORMED,
         150,
         "e3 w2 a2 0:[b2 b1 b4] closed",
@@ -228,7 +228,7 @@ STORIES = [
         ("the ledger is CLOSED and has no lastEntryId",),
         asked=0,
     ),
-    Told(
+    Provoked(
         Kind.METADATA_MALFORMED,
         160,
         "undecodable",
@@ -237,7 +237,7 @@ STORIES = [
         ("SHA-256 of the bytes", "cannot be decoded: at byte"),
         asked=0,
     ),
-    Told(
+    Provoked(
         Kind.LEDGER_STUCK,
         165,
         "e3 w2 a2 0:[b1 b2 b3] open",
@@ -248,7 +248,7 @@ STORIES = [
         twin_standing="exempt: open",
         asked=0,
     ),
-    Told(
+    Provoked(
         Kind.ENTRIES_BEYOND_END,
         190,
         "e3 w2 a2 0:[b1 b2 b3] closed 9",
@@ -288,7 +288,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
         yield cluster
 
 
-def _tell(cluster: RealCluster, story: Told) -> None:
+def _tell(cluster: RealCluster, story: Provoked) -> None:
     """Write the story's ledger and its twin; what is not the ledger's text is done here."""
     twin = cluster.ledger(story.twin)
     cluster.place(story.number + 1, twin)
@@ -392,7 +392,7 @@ def test_naming_a_kind_is_not_finding_it(line: str, found: set[str]) -> None:
 
 
 @by_kind
-def test_kind_is_found_for_what_it_is(outcome: Outcome, story: Told) -> None:
+def test_kind_is_found_for_what_it_is(outcome: Outcome, story: Provoked) -> None:
     """One finding, with the entries, bookies and copies that were taken from the ledger, and the standing that goes with it."""
     found = outcome.one(story.number)
     nothing = {"entries": [], "entries_total": 0, "missing_on": {}, "copies": None}
@@ -404,14 +404,14 @@ def test_kind_is_found_for_what_it_is(outcome: Outcome, story: Told) -> None:
 
 
 @by_kind
-def test_twin_has_no_finding(outcome: Outcome, story: Told) -> None:
+def test_twin_has_no_finding(outcome: Outcome, story: Provoked) -> None:
     """The twin, which differs in one fact, is as it should be."""
     assert outcome.standings(story.number + 1) == [story.twin_standing]
     assert outcome.of(story.number + 1) == []
 
 
 @by_kind
-def test_no_accusation_on_one_look(outcome: Outcome, story: Told) -> None:
+def test_no_accusation_on_one_look(outcome: Outcome, story: Provoked) -> None:
     """At least two looks, oldest first, the last without a question; bookies that have something to add were asked twice."""
     looks = outcome.one(story.number)["looks"]
     assert len(looks) >= 2
@@ -490,15 +490,17 @@ def test_bookies_are_counted(outcome: Outcome) -> None:
 def test_single_ledgers_get_the_same_verdicts(outcome: Outcome, single: Outcome) -> None:
     """`auditor ledger` says of every ledger what the run said: standing, reasons, findings but for the moments of looking."""
 
-    def told(value: Any) -> Any:
+    def without_times(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: told(one) for key, one in value.items() if key not in ("looks", "witness", "age_ms")}
+            return {key: without_times(one) for key, one in value.items() if key not in ("looks", "witness", "age_ms")}
         return value
 
     ids = sorted(outcome.verdicts)
     assert outcome.standings(*ids) == single.standings(*ids)
     for ledger_id in ids:
-        assert [told(found) for found in outcome.of(ledger_id)] == [told(found) for found in single.of(ledger_id)]
+        assert [without_times(found) for found in outcome.of(ledger_id)] == [
+            without_times(found) for found in single.of(ledger_id)
+        ]
     assert outcome.exit_code == single.exit_code
 
 

@@ -36,7 +36,7 @@ LOST_ENTRY = 42
 
 
 @dataclass(frozen=True)
-class Told:
+class HiddenLoss:
     """A marked ledger, what its bookies lack of it, and the reasons that hold while auto-recovery is as it should be."""
 
     text: str
@@ -48,16 +48,16 @@ UNRECOVERABLE, ONE_COPY, STRANDED, NOWHERE_TO_GO, SPARED, EMPTIED, ONE_ENTRY, LO
     10, 110, 10
 )
 LEDGERS = {
-    UNRECOVERABLE: Told(STRIPED, {"b1": "42", "b2": "42"}, (NO_COPY,)),
-    ONE_COPY: Told(STRIPED, {"b1": "42"}, ()),
-    STRANDED: Told(STRIPED, {"b1": "42", "b2": "42"}, (NO_COPY,)),
-    NOWHERE_TO_GO: Told("e4 w2 a2 0:[b1 b2 b3 b4] closed 49", {"b2": "8"}, (NO_SPARE,)),
-    SPARED: Told(STRIPED, {"b2": "9"}, ()),
-    EMPTIED: Told("e3 w2 a2 0:[b1 b2 b3] closed -1", {}, (EMPTY,)),
-    ONE_ENTRY: Told("e3 w2 a2 0:[b1 b2 b3] closed 0", {}, (STALE,)),
-    LOCKED: Told(STRIPED, {"b1": "42"}, (HELD_LOCK,)),
-    ON_LOST_BOOKIE: Told(ON_LOST, {"b1": "42"}, (IN_REACH,)),
-    BESIDE_IT: Told(ON_LOST, {}, ()),
+    UNRECOVERABLE: HiddenLoss(STRIPED, {"b1": "42", "b2": "42"}, (NO_COPY,)),
+    ONE_COPY: HiddenLoss(STRIPED, {"b1": "42"}, ()),
+    STRANDED: HiddenLoss(STRIPED, {"b1": "42", "b2": "42"}, (NO_COPY,)),
+    NOWHERE_TO_GO: HiddenLoss("e4 w2 a2 0:[b1 b2 b3 b4] closed 49", {"b2": "8"}, (NO_SPARE,)),
+    SPARED: HiddenLoss(STRIPED, {"b2": "9"}, ()),
+    EMPTIED: HiddenLoss("e3 w2 a2 0:[b1 b2 b3] closed -1", {}, (EMPTY,)),
+    ONE_ENTRY: HiddenLoss("e3 w2 a2 0:[b1 b2 b3] closed 0", {}, (STALE,)),
+    LOCKED: HiddenLoss(STRIPED, {"b1": "42"}, (HELD_LOCK,)),
+    ON_LOST_BOOKIE: HiddenLoss(ON_LOST, {"b1": "42"}, (IN_REACH,)),
+    BESIDE_IT: HiddenLoss(ON_LOST, {}, ()),
 }
 """Each beside a twin; LOCKED's is ONE_COPY."""
 FOR_GOOD = (UNRECOVERABLE, STRANDED)

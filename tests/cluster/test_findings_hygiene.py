@@ -27,7 +27,7 @@ WRITTEN = 9
 
 
 @dataclass(frozen=True)
-class Told:
+class BadMetadata:
     """Metadata with contradictions (`says`, as the witness has them), what it would be without, and what the bookies lack.
 
     `on_entries`: the finding that coverage gives beside it, with its entries.
@@ -41,73 +41,73 @@ class Told:
 
 
 CONTRADICTIONS = {
-    "first segment not at 0": Told(
+    "first segment not at 0": BadMetadata(
         "e3 w2 a2 5:[b1 b2 b3] closed 9",
         "e3 w2 a2 0:[b1 b2 b3] closed 9",
         ("the first segment starts at entry 5, not at 0",),
         {"b1": "6", "b2": "6-7"},
         (Kind.ENTRY_WITHOUT_REPLICA, [[6, 6]]),
     ),
-    "segments out of order": Told(
+    "segments out of order": BadMetadata(
         "e3 w2 a2 0:[b1 b2 b3] 8:[b1 b4 b3] 4:[b1 b2 b5] closed 9",
         "e3 w2 a2 0:[b1 b2 b3] 4:[b1 b4 b3] 8:[b1 b2 b5] closed 9",
         ("the segment at entry 4 comes after the one at entry 8",),
         {"b1": "2", "b3": "5"},
         (Kind.ENTRY_BELOW_ACK_QUORUM, [[2, 2]]),
     ),
-    "one doubled segment": Told(
+    "one doubled segment": BadMetadata(
         "e3 w2 a2 0:[b1 b2 b3] 4:[b1 b4 b3] 4:[b1 b2 b5] 7:[b1 b2 b3] closed 9",
         "e3 w2 a2 0:[b1 b2 b3] 4:[b1 b4 b3] 6:[b1 b2 b5] 7:[b1 b2 b3] closed 9",
         ("the segment at entry 4 comes after the one at entry 4",),
         {"b2": "0 7"},
         (Kind.ENTRY_BELOW_ACK_QUORUM, [[0, 0], [7, 7]]),
     ),
-    "an ensemble too short": Told(
+    "an ensemble too short": BadMetadata(
         "e3 w2 a2 0:[b1 b2] 5:[b1 b2 b3] closed 9",
         "e3 w2 a2 0:[b1 b2 b4] 5:[b1 b2 b3] closed 9",
         ("the ensemble of the segment at entry 0 has 2 bookies, and the ensemble size is 3",),
         {"b1": "6"},
         (Kind.ENTRY_BELOW_ACK_QUORUM, [[6, 6]]),
     ),
-    "an ensemble too long": Told(
+    "an ensemble too long": BadMetadata(
         "e2 w2 a2 0:[b1 b2] 5:[b1 b2 b3] closed 9",
         "e2 w2 a2 0:[b1 b2] 5:[b1 b2] closed 9",
         ("the ensemble of the segment at entry 5 has 3 bookies, and the ensemble size is 2",),
         {"b2": "3"},
         (Kind.ENTRY_BELOW_ACK_QUORUM, [[3, 3]]),
     ),
-    "write quorum beyond the ensemble": Told(
+    "write quorum beyond the ensemble": BadMetadata(
         "e2 w3 a2 0:[b1 b2] closed 9",
         "e2 w2 a2 0:[b1 b2] closed 9",
         ("the write quorum 3 is larger than the ensemble size 2",),
     ),
-    "ack quorum beyond the write quorum": Told(
+    "ack quorum beyond the write quorum": BadMetadata(
         "e3 w2 a3 0:[b1 b2 b3] closed 9",
         "e3 w2 a2 0:[b1 b2 b3] closed 9",
         ("the ack quorum 3 is larger than the write quorum 2",),
         {"b2": "3"},
         (Kind.ENTRY_BELOW_ACK_QUORUM, [[3, 3]]),
     ),
-    "zero quorums": Told(
+    "zero quorums": BadMetadata(
         "e3 w0 a0 0:[b1 b2 b3] closed 9",
         "e3 w1 a1 0:[b1 b2 b3] closed 9",
         ("a quorum is below one (ensemble size 3, write quorum 0, ack quorum 0)",),
     ),
-    "no last entry": Told(
+    "no last entry": BadMetadata(
         "e3 w2 a1 0:[b1 b2 b3] 4:[b1 b2 b4] closed",
         "e3 w2 a1 0:[b1 b2 b3] 4:[b1 b2 b4] closed 9",
         ("the ledger is CLOSED and has no lastEntryId",),
         {"b2": "1 7"},
         (Kind.ENTRY_BELOW_WRITE_QUORUM, [[1, 1]]),
     ),
-    "last segment beyond the last entry": Told(
+    "last segment beyond the last entry": BadMetadata(
         "e3 w2 a1 0:[b1 b2 b3] 20:[b1 b2 b4] closed 9",
         "e3 w2 a1 0:[b1 b2 b3] 10:[b1 b2 b4] closed 9",
         ("the last segment starts at entry 20, beyond lastEntryId 9",),
         {"b2": "4"},
         (Kind.ENTRY_BELOW_WRITE_QUORUM, [[4, 4]]),
     ),
-    "several at once": Told(
+    "several at once": BadMetadata(
         "e3 w2 a3 5:[b1 b2 b3] 9:[b1 b2] closed",
         "e3 w2 a2 0:[b1 b2 b3] 9:[b1 b2 b4] closed 9",
         (

@@ -52,7 +52,7 @@ class Story(IntEnum):
 
 
 @dataclass(frozen=True)
-class Told:
+class Audited:
     """The outcome of one command on the stories, whose ids begin at `base`."""
 
     outcome: Outcome
@@ -106,9 +106,9 @@ def meanwhile(cluster: RealCluster, base: int) -> Callable[[int], None]:
 
 
 @pytest.fixture(scope="module", params=list(BASES))
-def told(
+def audited(
     request: pytest.FixtureRequest, shared_cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Told]:
+) -> Iterator[Audited]:
     """The stories told to `auditor run` and to `auditor ledger`."""
     base = BASES[request.param]
     ids = [base + story for story in Story]
@@ -119,102 +119,102 @@ def told(
         outcome = accounted(audit(shared_cluster, directory, between=act, ledger_ids=ids, looks_max=LOOKS_MAX))
     else:
         outcome = audit_ledgers(shared_cluster, ids, between=act, looks_max=LOOKS_MAX)
-    yield Told(outcome, base)
+    yield Audited(outcome, base)
     for story in (Story.MARKED, Story.LOST_AND_MARKED):
         shared_cluster.unmark(base + story)
 
 
-def test_suspects_were_looked_at_again_after_each_pause(told: Told) -> None:
+def test_suspects_were_looked_at_again_after_each_pause(audited: Audited) -> None:
     """One pause before the second look, one more for the changed ones, and no third."""
-    assert [0.0] * WAITED_LOOKS_MAX == told.outcome.pauses_s
+    assert [0.0] * WAITED_LOOKS_MAX == audited.outcome.pauses_s
 
 
-def test_what_stays_lost_is_found(told: Told) -> None:
+def test_what_stays_lost_is_found(audited: Audited) -> None:
     """The ledger nothing happens to: asked at two looks, its metadata read once more, found."""
-    found = told.outcome.one(told.base + Story.STILL_LOST)
+    found = audited.outcome.one(audited.base + Story.STILL_LOST)
     assert (Kind.ENTRY_BELOW_WRITE_QUORUM.value, [[0, 9]]) == (found["kind"], found["entries"])
     assert [2, 2, 0] == [len(look["answers"]) for look in found["looks"]]
 
 
-def test_re_replicated_between_the_looks(told: Told) -> None:
+def test_re_replicated_between_the_looks(audited: Audited) -> None:
     """Metadata changed and the entries are on another bookie: SOUND, and what the first look saw is not reported."""
-    assert "sound" == told.standing(Story.REPLICATED)
-    assert [] == told.outcome.of(told.base + Story.REPLICATED)
+    assert "sound" == audited.standing(Story.REPLICATED)
+    assert [] == audited.outcome.of(audited.base + Story.REPLICATED)
 
 
-def test_re_replicated_in_part(told: Told) -> None:
+def test_re_replicated_in_part(audited: Audited) -> None:
     """After a change the analysis begins afresh: two looks of the new metadata, and the bookie named is the new one."""
-    found = told.outcome.one(told.base + Story.REPLICATED_IN_PART)
+    found = audited.outcome.one(audited.base + Story.REPLICATED_IN_PART)
     assert (Kind.ENTRY_BELOW_WRITE_QUORUM.value, [[9, 9]]) == (found["kind"], found["entries"])
     assert {"b3": [[9, 9]]} == found["missing_on"]
     assert [0, 1, 1, 1] == [look["znode_version"] for look in found["looks"]]
     assert [{"b1", "b2"}, {"b1", "b3"}, {"b1", "b3"}, set()] == [set(look["answers"]) for look in found["looks"]]
 
 
-def test_entries_that_came_late(told: Told) -> None:
+def test_entries_that_came_late(audited: Audited) -> None:
     """A bookie that holds at the second look what it lacked at the first is believed: SOUND."""
-    assert "sound" == told.standing(Story.FILLED)
-    assert [] == told.outcome.of(told.base + Story.FILLED)
+    assert "sound" == audited.standing(Story.FILLED)
+    assert [] == audited.outcome.of(audited.base + Story.FILLED)
 
 
-def test_marked_between_the_looks(told: Told) -> None:
+def test_marked_between_the_looks(audited: Audited) -> None:
     """The cluster has noticed: EXEMPT, the finding of the first look is dropped."""
-    assert "exempt: marked_underreplicated" == told.standing(Story.MARKED)
-    assert [] == told.outcome.of(told.base + Story.MARKED)
+    assert "exempt: marked_underreplicated" == audited.standing(Story.MARKED)
+    assert [] == audited.outcome.of(audited.base + Story.MARKED)
 
 
-def test_a_mark_never_excuses_a_confirmed_loss(told: Told) -> None:
+def test_a_mark_never_excuses_a_confirmed_loss(audited: Audited) -> None:
     """Marked meanwhile, but an entry is on no bookie: unrecoverable, and the last look says that it is marked."""
-    found = told.outcome.one(told.base + Story.LOST_AND_MARKED)
+    found = audited.outcome.one(audited.base + Story.LOST_AND_MARKED)
     assert (Kind.UNDERREPLICATED_UNRECOVERABLE.value, [[5, 5]]) == (found["kind"], found["entries"])
     assert (False, True) == (found["looks"][0]["marked"], found["looks"][-1]["marked"])
-    assert "violated" == told.standing(Story.LOST_AND_MARKED)
+    assert "violated" == audited.standing(Story.LOST_AND_MARKED)
 
 
-def test_deleted_between_the_looks(told: Told) -> None:
+def test_deleted_between_the_looks(audited: Audited) -> None:
     """Gone after all: EXEMPT(deleted), the loss that was confirmed at the first look is not reported."""
-    assert "exempt: deleted" == told.standing(Story.DELETED)
-    assert [] == told.outcome.of(told.base + Story.DELETED)
+    assert "exempt: deleted" == audited.standing(Story.DELETED)
+    assert [] == audited.outcome.of(audited.base + Story.DELETED)
 
 
-def test_another_incarnation_is_another_ledger(told: Told) -> None:
+def test_another_incarnation_is_another_ledger(audited: Audited) -> None:
     """Deleted and made again with the same bytes and the same version: what was heard before counts no more."""
-    found = told.outcome.one(told.base + Story.MADE_AGAIN)
+    found = audited.outcome.one(audited.base + Story.MADE_AGAIN)
     assert [0, 0, 0, 0] == [look["znode_version"] for look in found["looks"]]
     assert [2, 2, 2, 0] == [len(look["answers"]) for look in found["looks"]]
 
 
-def test_metadata_that_keeps_changing(told: Told) -> None:
+def test_metadata_that_keeps_changing(audited: Audited) -> None:
     """Asked at three looks of three states: INDETERMINATE(unsettled), nothing reported."""
-    assert "indeterminate: unsettled" == told.standing(Story.CHANGING)
-    assert [] == told.outcome.of(told.base + Story.CHANGING)
-    assert WAITED_LOOKS_MAX + 1 == told.looks(Story.CHANGING)
+    assert "indeterminate: unsettled" == audited.standing(Story.CHANGING)
+    assert [] == audited.outcome.of(audited.base + Story.CHANGING)
+    assert WAITED_LOOKS_MAX + 1 == audited.looks(Story.CHANGING)
 
 
-def test_mark_cleared_between_the_looks(told: Told) -> None:
+def test_mark_cleared_between_the_looks(audited: Audited) -> None:
     """A mark beyond grace that is gone at the second look is no finding; the bookies are asked then, and have all."""
-    assert "sound" == told.standing(Story.MARK_CLEARED)
-    assert [] == told.outcome.of(told.base + Story.MARK_CLEARED)
+    assert "sound" == audited.standing(Story.MARK_CLEARED)
+    assert [] == audited.outcome.of(audited.base + Story.MARK_CLEARED)
 
 
-def test_metadata_mended_between_the_looks(told: Told) -> None:
+def test_metadata_mended_between_the_looks(audited: Audited) -> None:
     """Bytes that could not be decoded once and can the second time: judged as they are now."""
-    assert "sound" == told.standing(Story.MENDED)
-    assert [] == told.outcome.of(told.base + Story.MENDED)
+    assert "sound" == audited.standing(Story.MENDED)
+    assert [] == audited.outcome.of(audited.base + Story.MENDED)
 
 
-def test_malformed_needs_the_same_bytes_twice(told: Told) -> None:
+def test_malformed_needs_the_same_bytes_twice(audited: Audited) -> None:
     """Malformed at both looks but otherwise: found only after the new bytes were read twice."""
-    found = told.outcome.one(told.base + Story.BROKEN_ANEW)
+    found = audited.outcome.one(audited.base + Story.BROKEN_ANEW)
     assert Kind.METADATA_MALFORMED.value == found["kind"]
     assert [1, 2, 2] == [look["znode_version"] for look in found["looks"]]
 
 
-def test_nothing_else_is_found(told: Told) -> None:
+def test_nothing_else_is_found(audited: Audited) -> None:
     """Five of the twelve, each with one finding."""
     expected = [Story.STILL_LOST, Story.REPLICATED_IN_PART, Story.LOST_AND_MARKED, Story.MADE_AGAIN, Story.BROKEN_ANEW]
-    assert [told.base + story for story in expected] == sorted(found["ledger_id"] for found in told.outcome.findings)
-    assert 1 == told.outcome.exit_code
+    assert [audited.base + story for story in expected] == sorted(found["ledger_id"] for found in audited.outcome.findings)
+    assert 1 == audited.outcome.exit_code
 
 
 def test_bookie_paused_at_the_first_look(real_cluster: Callable[..., RealCluster], tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ each_on_disk = pytest.mark.parametrize("case", ON_DISK, ids=lambda case: case.na
 
 
 @dataclass(frozen=True)
-class Told:
+class BothAnswers:
     """What both said of each case, and what they said it with."""
 
     java: dict[str, Answer]
@@ -124,27 +124,27 @@ def java(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture(scope="module")
-def told(cluster: RealCluster, java: JavaAuditor, tmp_path_factory: pytest.TempPathFactory) -> Told:
+def both(cluster: RealCluster, java: JavaAuditor, tmp_path_factory: pytest.TempPathFactory) -> BothAnswers:
     """Java asked case by case, ours once for all that leave the cluster as it is."""
     _marks(cluster, java)
     marked_at_s = time.monotonic()
-    told = Told({}, {}, {}, {})
+    both = BothAnswers({}, {}, {}, {})
     with unparsable_mark(cluster):
         with bad_mark_names(cluster):
             outcome = accounted(audit(cluster, tmp_path_factory.mktemp("ours"), probe_entries="0"))
         for case in (case for case in CASES if not case.is_alone):
-            _keep(told, case, _ask_java(case, cluster, java), outcome)
+            _keep(both, case, _ask_java(case, cluster, java), outcome)
     time.sleep(max(0.0, marked_at_s + GRACE_S + 0.2 - time.monotonic()))  # marks must be old enough
     for case in (case for case in CASES if case.is_alone):
         changed = case.changed or (lambda _: nullcontext())
         with changed(cluster):
             run = _ask_java(case, cluster, java)
             if case.between is None:
-                _keep(told, case, run, _ask_ours(case, cluster, tmp_path_factory))
+                _keep(both, case, run, _ask_ours(case, cluster, tmp_path_factory))
                 continue
         with changed(cluster):
-            _keep(told, case, run, _ask_ours(case, cluster, tmp_path_factory))
-    return told
+            _keep(both, case, run, _ask_ours(case, cluster, tmp_path_factory))
+    return both
 
 
 def _marks(cluster: RealCluster, java: JavaAuditor) -> None:
@@ -181,9 +181,9 @@ def _ask_ours(case: Case, cluster: RealCluster, tmp_path_factory: pytest.TempPat
     return audit_ledgers(cluster, sorted(case.ledgers), between=act, **{**case.settings, **settings})
 
 
-def _keep(told: Told, case: Case, run: JavaRun, outcome: Outcome) -> None:
-    told.java[case.name], told.java_runs[case.name] = java_answer(case.question, run), run
-    told.ours[case.name], told.our_outcomes[case.name] = our_answer(case.question, outcome, case.ledgers), outcome
+def _keep(both: BothAnswers, case: Case, run: JavaRun, outcome: Outcome) -> None:
+    both.java[case.name], both.java_runs[case.name] = java_answer(case.question, run), run
+    both.ours[case.name], both.our_outcomes[case.name] = our_answer(case.question, outcome, case.ledgers), outcome
 
 
 def check(answer: Answer, case: Case) -> None:
@@ -192,7 +192,7 @@ def check(answer: Answer, case: Case) -> None:
 
 
 @each_on_disk
-def test_the_truth_is_on_the_bookies(told: Told, cluster: RealCluster, case: Case) -> None:
+def test_the_truth_is_on_the_bookies(both: BothAnswers, cluster: RealCluster, case: Case) -> None:
     """Reading every entry on every bookie of its write set gives the truth that the case states. (`malformed` is no matter of
     entries; of a ledger whose bookies can list nothing reading tells the truth all the same.)"""
     closed = {ledger_id: text for ledger_id, text in case.ledgers.items() if text != GARBAGE and "open" not in text}
@@ -202,42 +202,42 @@ def test_the_truth_is_on_the_bookies(told: Told, cluster: RealCluster, case: Cas
 
 
 @each
-def test_java_says(told: Told, case: Case) -> None:
+def test_java_says(both: BothAnswers, case: Case) -> None:
     """The gauges that Java's auditor publishes after its check of these ledgers, and whether the check came to its end."""
-    assert Answer(case.java_finishes, case.java_says) == told.java[case.name]
+    assert Answer(case.java_finishes, case.java_says) == both.java[case.name]
 
 
 @each
-def test_we_say_the_truth(told: Told, case: Case) -> None:
+def test_we_say_the_truth(both: BothAnswers, case: Case) -> None:
     """Ours comes to its end, accuses nothing that is sound, and passes over nothing that is not."""
-    check(told.ours[case.name], case)
+    check(both.ours[case.name], case)
 
 
 @each_defect
-def test_javas_answer_in_the_place_of_ours_is_rejected(told: Told, case: Case) -> None:
+def test_javas_answer_in_the_place_of_ours_is_rejected(both: BothAnswers, case: Case) -> None:
     """The test above fails where our answer is replaced by Java's."""
     with pytest.raises(AssertionError):
-        check(told.java[case.name], case)
+        check(both.java[case.name], case)
 
 
 @each_placed
 def test_the_java_mode_gives_javas_answer(
-    told: Told, cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory, case: Case
+    both: BothAnswers, cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory, case: Case
 ) -> None:
     """With `--placement-compat java` ours says what Java says, also where that is wrong. (Where Java never ends, ours cannot
     tell.)"""
     changed = case.changed or (lambda _: nullcontext())
     with changed(cluster):
         outcome = _ask_ours(case, cluster, tmp_path_factory, placement_compat="java")
-    expected = told.java[case.name].says if case.java_finishes else {"unknown": 1, "malformed": 1}
+    expected = both.java[case.name].says if case.java_finishes else {"unknown": 1, "malformed": 1}
     assert Answer(True, expected) == our_answer(case.question, outcome, case.ledgers)
 
 
 @each_agreed
-def test_java_is_right_and_we_agree(told: Told, case: Case) -> None:
+def test_java_is_right_and_we_agree(both: BothAnswers, case: Case) -> None:
     """Where there is no defect Java's answer holds the truth as well, and it is ours."""
-    check(told.java[case.name], case)
-    assert told.java[case.name] == told.ours[case.name]
+    check(both.java[case.name], case)
+    assert both.java[case.name] == both.ours[case.name]
 
 
 def test_an_answer_of_nothing_is_rejected() -> None:
@@ -252,37 +252,37 @@ def test_an_answer_of_nothing_is_rejected() -> None:
 # What a number of ledgers does not show
 
 
-def test_j3_our_reason_is_that_the_bookie_cannot_list(told: Told) -> None:
+def test_j3_our_reason_is_that_the_bookie_cannot_list(both: BothAnswers) -> None:
     """Without probes a ledger on DbLedgerStorage is never sound by list: it is unknown, and the reason is named."""
-    verdict = told.our_outcomes["J3 DbLedgerStorage"].verdicts[123]
+    verdict = both.our_outcomes["J3 DbLedgerStorage"].verdicts[123]
     assert ("indeterminate", (Unknown.BOOKIE_UNSUPPORTED.value,)) == (verdict.standing, verdict.unknowns)
-    run = told.java_runs["J3 DbLedgerStorage"]
+    run = both.java_runs["J3 DbLedgerStorage"]
     assert run.finished and run.logged("Ledger : 123", "unavailable bookies")
 
 
-def test_j3_probes_find_the_loss(told: Told, cluster: RealCluster) -> None:
+def test_j3_probes_find_the_loss(both: BothAnswers, cluster: RealCluster) -> None:
     """With as many probes as entries nothing is hidden: the entry that no bookie has is found by reading."""
     outcome = audit_ledgers(cluster, [123], probe_entries="16")
     assert Answer(True, LOST.says) == our_answer(Question.ENTRIES, outcome, [123])
     assert [[4, 4]] == outcome.one(123)["entries"]
 
 
-def test_j2_java_has_seen_what_its_gauge_has_not(told: Told) -> None:
+def test_j2_java_has_seen_what_its_gauge_has_not(both: BothAnswers) -> None:
     """The loss stands in Java's log, and its gauge is 0: the next range has cleared it."""
-    run = told.java_runs["J2 a loss in a range before the last"]
+    run = both.java_runs["J2 a loss in a range before the last"]
     assert 0 == run.gauges["no_replica"]
     assert 1 == len(run.logged("Ledger : 122 entryId : 4 is missing all replicas"))
 
 
-def test_j7_every_run_gives_up_there(told: Told, java: JavaAuditor) -> None:
+def test_j7_every_run_gives_up_there(both: BothAnswers, java: JavaAuditor) -> None:
     """Java's next run, and its placement check, give up at the same znode."""
-    assert told.java_runs["J7 unreadable metadata"].logged("BKAuditException")
+    assert both.java_runs["J7 unreadable metadata"].logged("BKAuditException")
     ids = [128, 10_128, 20_128]
     assert [False, False] == [java.replicas(ids).finished, java.placement(ids).finished]
     assert [True, True] == [java.replicas([128, 20_128]).finished, java.placement([128, 20_128]).finished]
 
 
-def test_j8_a_bad_name_ends_the_schedule_for_ever(told: Told, cluster: RealCluster, java: JavaAuditor) -> None:
+def test_j8_a_bad_name_ends_the_schedule_for_ever(both: BothAnswers, cluster: RealCluster, java: JavaAuditor) -> None:
     """At a fixed rate, as the auditor does it: after one malformed mark the check never starts again, also when the mark is
     gone; without it the check starts again and again."""
 
@@ -296,15 +296,15 @@ def test_j8_a_bad_name_ends_the_schedule_for_ever(told: Told, cluster: RealClust
     assert starts > 0 and is_alive
 
 
-def test_j11_it_waits_for_two_minutes_and_says_nothing(told: Told) -> None:
+def test_j11_it_waits_for_two_minutes_and_says_nothing(both: BothAnswers) -> None:
     """Java's check of that ledger did not come back, and nothing was logged but its start."""
-    run = told.java_runs["J11 more entries than fit into an int"]
+    run = both.java_runs["J11 more entries than fit into an int"]
     assert (True, 1) == (run.stuck, len(run.log))
 
 
-def test_j16_ours_names_the_entries(told: Told) -> None:
+def test_j16_ours_names_the_entries(both: BothAnswers) -> None:
     """Java's bucket is a number; our finding has the ledger, the entries and the bookie that lacks them."""
-    found = told.our_outcomes["J16 one copy of three lost, all acknowledged"].one(106)
+    found = both.our_outcomes["J16 one copy of three lost, all acknowledged"].one(106)
     assert (Kind.ENTRY_BELOW_ACK_QUORUM.value, [[2, 6]], {"b3": [[2, 6]]}) == (
         found["kind"],
         found["entries"],
@@ -312,9 +312,9 @@ def test_j16_ours_names_the_entries(told: Told) -> None:
     )
 
 
-def test_j17_the_bookie_that_stands_twice_is_named(told: Told) -> None:
+def test_j17_the_bookie_that_stands_twice_is_named(both: BothAnswers) -> None:
     """Beside the missing copy ours names the ensemble in which one bookie stands twice."""
-    kinds = {found["kind"] for found in told.our_outcomes["J17 one bookie twice"].of(134)}
+    kinds = {found["kind"] for found in both.our_outcomes["J17 one bookie twice"].of(134)}
     assert {Kind.ENTRY_BELOW_ACK_QUORUM.value, Kind.ENSEMBLE_DUPLICATE_BOOKIE.value} == kinds
 
 
@@ -350,19 +350,19 @@ def _flat_ledgers(cluster: RealCluster, root: str, ledger_ids: range, data: byte
         assert refused == []
 
 
-def test_j28_a_big_loss_is_a_long_line_in_java_and_a_short_finding_here(told: Told) -> None:
+def test_j28_a_big_loss_is_a_long_line_in_java_and_a_short_finding_here(both: BothAnswers) -> None:
     """20,000 entries are lost: Java logs each number, five characters and more; ours is a range."""
     case = "J28 everything lost"
-    longest = max(line.chars for line in told.java_runs[case].log)
-    ours = json.dumps(told.our_outcomes[case].one(107))
+    longest = max(line.chars for line in both.java_runs[case].log)
+    ours = json.dumps(both.our_outcomes[case].one(107))
     assert longest > 100_000
-    assert [[0, 19_999]] == told.our_outcomes[case].one(107)["entries"]
+    assert [[0, 19_999]] == both.our_outcomes[case].one(107)["entries"]
     assert len(ours) < longest / 10
 
 
-def test_one_run_of_ours_judged_them_all(told: Told, tmp_path: Path) -> None:
+def test_one_run_of_ours_judged_them_all(both: BothAnswers, tmp_path: Path) -> None:
     """All cases that need no change of the cluster come from one run, with everything in it that ends a run of Java's."""
-    outcomes = {id(told.our_outcomes[case.name]) for case in CASES if not case.is_alone}
+    outcomes = {id(both.our_outcomes[case.name]) for case in CASES if not case.is_alone}
     assert 1 == len(outcomes)
     assert sum(not case.is_alone for case in CASES) > 25
 

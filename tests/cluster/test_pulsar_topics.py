@@ -19,7 +19,7 @@ from support.pulsar_stories import (
     LATE,
     LOST_ENTRY,
     MESSAGES,
-    Told,
+    TopicStories,
     await_listed,
     holders,
     read_metadata,
@@ -43,30 +43,30 @@ def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPulsar]:
 
 
 @pytest.fixture(scope="module")
-def told(pulsar: RealPulsar) -> Told:
+def stories(pulsar: RealPulsar) -> TopicStories:
     """Every story, told."""
     return tell_topics(pulsar)
 
 
 @pytest.fixture(scope="module")
-def listers(pulsar: RealPulsar, told: Told, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def listers(pulsar: RealPulsar, stories: TopicStories, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The map of a lister beside each bookie, once all is flushed."""
     with listers_of(pulsar.cluster, tmp_path_factory.mktemp("map")) as found:
-        for topic in (told.sound, told.in_use, *told.compressed.values()):
-            await_listed(pulsar, found, told.ledgers[topic][-2])
+        for topic in (stories.sound, stories.in_use, *stories.compressed.values()):
+            await_listed(pulsar, found, stories.ledgers[topic][-2])
         yield found
 
 
 @pytest.fixture(scope="module")
-def topics(pulsar: RealPulsar, told: Told, listers: Path) -> dict[str, Json]:
+def topics(pulsar: RealPulsar, stories: TopicStories, listers: Path) -> dict[str, Json]:
     """What `auditor topic` says of all topics at once, with listers, by name."""
-    outcome = audit_topics(pulsar, *told.all_topics, lister_map=str(listers))
+    outcome = audit_topics(pulsar, *stories.all_topics, lister_map=str(listers))
     assert (1, "VIOLATED") == (outcome.exit_code, outcome.summary["outcome"])
     return {one["topic"]: one for one in outcome.summary["topics"]}
 
 
 @pytest.fixture(scope="module")
-def outcome(pulsar: RealPulsar, told: Told, listers: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def outcome(pulsar: RealPulsar, stories: TopicStories, listers: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """One run with listers."""
     return accounted(audit(pulsar, tmp_path_factory.mktemp("run"), lister_map=str(listers)))
 
@@ -82,34 +82,34 @@ def conditions(topic: Json) -> dict[int, str]:
     return {one["ledger_id"]: one["condition"] for one in topic["ledgers"] if one["condition"] not in fine}
 
 
-def test_every_data_ledger_is_as_the_broker_says(pulsar: RealPulsar, told: Told) -> None:
+def test_every_data_ledger_is_as_the_broker_says(pulsar: RealPulsar, stories: TopicStories) -> None:
     """What Pulsar recorded of the ledgers that it closed is what BookKeeper has, but of the one that was cut short.
 
     Of the newest one it recorded nothing, although unloading closed it.
     """
-    for topic in (told.sound, told.one_copy, told.without_copy, told.short):
+    for topic in (stories.sound, stories.one_copy, stories.without_copy, stories.short):
         *recorded, newest = pulsar.data_ledgers(topic)
         assert (None, MESSAGES - 201) == (newest.entries, read_metadata(pulsar, newest.ledger_id).last_entry_id)
         for one in recorded:
-            is_cut = one.ledger_id == told.first(told.short)
+            is_cut = one.ledger_id == stories.first(stories.short)
             last = read_metadata(pulsar, one.ledger_id).last_entry_id
             assert (KEPT if is_cut else one.entries) == (last or 0) + 1
-    assert 2 == len(holders(pulsar, told.first(told.without_copy), LOST_ENTRY))
+    assert 2 == len(holders(pulsar, stories.first(stories.without_copy), LOST_ENTRY))
 
 
-def test_a_sound_topic_is_readable_for_each_subscription(topics: dict[str, Json], told: Told) -> None:
+def test_a_sound_topic_is_readable_for_each_subscription(topics: dict[str, Json], stories: TopicStories) -> None:
     """Unloaded: its ledgers are closed, and ZooKeeper has the positions of its subscriptions."""
-    topic = topics[told.sound]
+    topic = topics[stories.sound]
     assert ("readable", {}, True) == (topic["answer"], conditions(topic), topic["is_complete"])
     assert {BEHIND: ("readable", None), BEYOND: ("readable", None)} == readings(topic)
     positions = {one["name"]: one["position"] for one in topic["subscriptions"]}
-    _, second, *_ = told.ledgers[told.sound]
+    _, second, *_ = stories.ledgers[stories.sound]
     assert [second, LATE - 101] == positions[BEYOND], "the last message acknowledged"
 
 
-def test_a_topic_in_use_is_readable(topics: dict[str, Json], told: Told) -> None:
+def test_a_topic_in_use_is_readable(topics: dict[str, Json], stories: TopicStories) -> None:
     """Its newest ledger is open, its cursors have ledgers of their own, its schema has two ledgers."""
-    topic = topics[told.in_use]
+    topic = topics[stories.in_use]
     assert ("readable", {}) == (topic["answer"], conditions(topic))
     roles = [one["role"] for one in topic["ledgers"]]
     assert (3, 2) == (roles.count("data"), roles.count("schema")), roles
@@ -117,28 +117,32 @@ def test_a_topic_in_use_is_readable(topics: dict[str, Json], told: Told) -> None
     assert 2 == len(topic["schemas"])
 
 
-def test_each_partition_of_a_topic_is_audited(topics: dict[str, Json], told: Told) -> None:
+def test_each_partition_of_a_topic_is_audited(topics: dict[str, Json], stories: TopicStories) -> None:
     """Asked for the topic itself."""
-    found = {name: topics[name]["answer"] for name in topics if name.startswith(told.partitioned)}
-    assert {f"{told.partitioned}-partition-{number}": "readable" for number in (0, 1)} == found
+    found = {name: topics[name]["answer"] for name in topics if name.startswith(stories.partitioned)}
+    assert {f"{stories.partitioned}-partition-{number}": "readable" for number in (0, 1)} == found
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_compressed_metadata_is_read(pulsar: RealPulsar, topics: dict[str, Json], told: Told, compression: str) -> None:
+def test_compressed_metadata_is_read(
+    pulsar: RealPulsar, topics: dict[str, Json], stories: TopicStories, compression: str
+) -> None:
     """As Pulsar's own code compresses it: all data ledgers, and the subscription at its position."""
-    name = told.compressed[compression]
+    name = stories.compressed[compression]
     assert (compression != "NONE") == (pulsar.raw(name)[:2] == MAGIC)
     topic = topics[name]
     assert ("readable", [], {"half": ("readable", None)}) == (topic["answer"], topic["problems"], readings(topic))
     data = [one["ledger_id"] for one in topic["ledgers"] if one["role"] == "data"]
-    assert list(told.ledgers[name]) == data
+    assert list(stories.ledgers[name]) == data
     assert [data[1], 5] == topic["subscriptions"][0]["position"], "26 of 50 messages, 20 a ledger"
 
 
-def test_an_offloaded_ledger_that_was_deleted_is_not_missing(pulsar: RealPulsar, topics: dict[str, Json], told: Told) -> None:
+def test_an_offloaded_ledger_that_was_deleted_is_not_missing(
+    pulsar: RealPulsar, topics: dict[str, Json], stories: TopicStories
+) -> None:
     """Pulsar deleted all but the newest ledger from BookKeeper, on purpose."""
-    topic = topics[told.offloaded]
-    *gone, newest = told.ledgers[told.offloaded]
+    topic = topics[stories.offloaded]
+    *gone, newest = stories.ledgers[stories.offloaded]
     assert all(pulsar.cluster.zk.exists(pulsar.cluster.ledger_path(ledger_id)) is None for ledger_id in gone)
     assert {**dict.fromkeys(gone, "offloaded"), newest: "nothing_lost"} == {
         one["ledger_id"]: one["condition"] for one in topic["ledgers"]
@@ -146,53 +150,53 @@ def test_an_offloaded_ledger_that_was_deleted_is_not_missing(pulsar: RealPulsar,
     assert "readable" == topic["answer"]
 
 
-def test_a_deleted_ledger_is_said_to_be_missing(topics: dict[str, Json], told: Told) -> None:
+def test_a_deleted_ledger_is_said_to_be_missing(topics: dict[str, Json], stories: TopicStories) -> None:
     """A subscription that is beyond it is not blocked."""
-    topic, ledger_id = topics[told.missing], told.first(told.missing)
+    topic, ledger_id = topics[stories.missing], stories.first(stories.missing)
     assert {ledger_id: "missing"} == conditions(topic)
     assert ("blocked", [ledger_id, 0]) == (topic["answer"], topic["first_loss"])
     assert {BEHIND: ("blocked", [ledger_id, 0]), BEYOND: ("readable", None)} == readings(topic)
 
 
-def test_a_ledger_cut_short_is_said_to_be_truncated(topics: dict[str, Json], told: Told) -> None:
+def test_a_ledger_cut_short_is_said_to_be_truncated(topics: dict[str, Json], stories: TopicStories) -> None:
     """BookKeeper's metadata alone looks sound; the topic knows how many entries it had."""
-    topic, ledger_id = topics[told.short], told.first(told.short)
+    topic, ledger_id = topics[stories.short], stories.first(stories.short)
     assert {ledger_id: "truncated"} == conditions(topic)
     assert [[[KEPT, 99]]] == [one["lost"] for one in topic["ledgers"] if one["ledger_id"] == ledger_id]
     assert {BEHIND: ("blocked", [ledger_id, KEPT]), BEYOND: ("readable", None)} == readings(topic)
 
 
-def test_an_entry_that_no_index_has_blocks_those_behind_it(topics: dict[str, Json], told: Told) -> None:
+def test_an_entry_that_no_index_has_blocks_those_behind_it(topics: dict[str, Json], stories: TopicStories) -> None:
     """One of a hundred entries, in the middle, taken out of the index of both bookies."""
-    topic, ledger_id = topics[told.without_copy], told.first(told.without_copy)
+    topic, ledger_id = topics[stories.without_copy], stories.first(stories.without_copy)
     assert {ledger_id: "entries_lost"} == conditions(topic)
     assert {BEHIND: ("blocked", [ledger_id, LOST_ENTRY]), BEYOND: ("readable", None)} == readings(topic)
 
 
-def test_a_topic_in_use_is_possibly_blocked(topics: dict[str, Json], told: Told) -> None:
+def test_a_topic_in_use_is_possibly_blocked(topics: dict[str, Json], stories: TopicStories) -> None:
     """While a subscription is in use its newest position is in a ledger that is not read."""
-    topic, ledger_id = topics[told.in_use_without_copy], told.first(told.in_use_without_copy)
+    topic, ledger_id = topics[stories.in_use_without_copy], stories.first(stories.in_use_without_copy)
     assert {ledger_id: "entries_lost"} == conditions(topic)
     assert ("possibly_blocked", [ledger_id, LOST_ENTRY]) == readings(topic)[BEYOND]
 
 
-def test_an_entry_with_one_copy_left_blocks_nobody(topics: dict[str, Json], told: Told) -> None:
+def test_an_entry_with_one_copy_left_blocks_nobody(topics: dict[str, Json], stories: TopicStories) -> None:
     """The ledger is violated, and the topic readable."""
-    topic, ledger_id = topics[told.one_copy], told.first(told.one_copy)
+    topic, ledger_id = topics[stories.one_copy], stories.first(stories.one_copy)
     assert ("readable", {}) == (topic["answer"], conditions(topic))
     assert ["violated"] == [one["standing"] for one in topic["ledgers"] if one["ledger_id"] == ledger_id]
 
 
-def test_a_run_finds_each_damaged_ledger_and_nothing_else(pulsar: RealPulsar, outcome: Outcome, told: Told) -> None:
+def test_a_run_finds_each_damaged_ledger_and_nothing_else(pulsar: RealPulsar, outcome: Outcome, stories: TopicStories) -> None:
     """The very entries, among all ledgers of all topics, and what only the topics' references show."""
     lost = {
-        told.first(told.without_copy): Kind.ENTRY_WITHOUT_REPLICA,
-        told.first(told.in_use_without_copy): Kind.ENTRY_WITHOUT_REPLICA,
-        told.first(told.one_copy): Kind.ENTRY_BELOW_ACK_QUORUM,
+        stories.first(stories.without_copy): Kind.ENTRY_WITHOUT_REPLICA,
+        stories.first(stories.in_use_without_copy): Kind.ENTRY_WITHOUT_REPLICA,
+        stories.first(stories.one_copy): Kind.ENTRY_BELOW_ACK_QUORUM,
     }
     referenced = {
-        told.first(told.missing): Kind.REFERENCED_LEDGER_MISSING,
-        told.first(told.short): Kind.LEDGER_TRUNCATED,
+        stories.first(stories.missing): Kind.REFERENCED_LEDGER_MISSING,
+        stories.first(stories.short): Kind.LEDGER_TRUNCATED,
     }
     found = {one["ledger_id"]: Kind(one["kind"]) for one in outcome.findings if one["severity"] != "info"}
     assert lost | referenced == found
@@ -203,38 +207,40 @@ def test_a_run_finds_each_damaged_ledger_and_nothing_else(pulsar: RealPulsar, ou
     }
 
 
-def test_a_run_names_the_topic_of_each_damaged_ledger(outcome: Outcome, told: Told) -> None:
+def test_a_run_names_the_topic_of_each_damaged_ledger(outcome: Outcome, stories: TopicStories) -> None:
     """From the custom metadata that Pulsar gives its ledgers."""
-    for topic in (told.without_copy, told.in_use_without_copy, told.one_copy):
-        owner = outcome.one(told.first(topic))["owner"]
+    for topic in (stories.without_copy, stories.in_use_without_copy, stories.one_copy):
+        owner = outcome.one(stories.first(topic))["owner"]
         assert ("pulsar", topic.removeprefix("persistent://").rpartition("/")[2]) == (
             owner["application"],
             owner["name"].rpartition("/")[2],
         )
 
 
-def test_entries_behind_a_cut_are_seen(outcome: Outcome, told: Told) -> None:
+def test_entries_behind_a_cut_are_seen(outcome: Outcome, stories: TopicStories) -> None:
     """BookKeeper has this one trace of the cut, bookies hold entries beyond the end; the topic has the proof."""
-    found = {Kind(one["kind"]): one["severity"] for one in outcome.of(told.first(told.short))}
+    found = {Kind(one["kind"]): one["severity"] for one in outcome.of(stories.first(stories.short))}
     assert {Kind.ENTRIES_BEYOND_END: "info", Kind.LEDGER_TRUNCATED: "critical"} == found
 
 
-def test_without_listers_no_sound_ledger_is_accused(pulsar: RealPulsar, told: Told, topics: dict[str, Json]) -> None:
+def test_without_listers_no_sound_ledger_is_accused(pulsar: RealPulsar, stories: TopicStories, topics: dict[str, Json]) -> None:
     """Bookies are probed: single entries in the middle may be missed, and what was not read is said to be assumed."""
-    probed = audit_topics(pulsar, told.sound, told.without_copy, told.one_copy, told.missing)
+    probed = audit_topics(pulsar, stories.sound, stories.without_copy, stories.one_copy, stories.missing)
     assert 0 < probed.summary["copies"]["assumed"]
     by_name = {one["topic"]: one for one in probed.summary["topics"]}
-    assert ("readable", {}) == (by_name[told.sound]["answer"], conditions(by_name[told.sound]))
-    assert {told.first(told.missing): "missing"} == conditions(by_name[told.missing])
-    for topic in (told.without_copy, told.one_copy):
-        damaged = told.first(topic)
+    assert ("readable", {}) == (by_name[stories.sound]["answer"], conditions(by_name[stories.sound]))
+    assert {stories.first(stories.missing): "missing"} == conditions(by_name[stories.missing])
+    for topic in (stories.without_copy, stories.one_copy):
+        damaged = stories.first(topic)
         assert set(conditions(by_name[topic])) <= {damaged}
         assert {one["ledger_id"] for one in by_name[topic]["ledgers"] if one["standing"] == "violated"} <= {damaged}
 
 
-def test_what_is_trimmed_between_two_looks_is_not_missing(pulsar: RealPulsar, told: Told, topics: dict[str, Json]) -> None:
+def test_what_is_trimmed_between_two_looks_is_not_missing(
+    pulsar: RealPulsar, stories: TopicStories, topics: dict[str, Json]
+) -> None:
     """The broker takes a ledger out of the topic, then deletes it: here while its deletion looks like a loss."""
-    topic = told.trimmed
+    topic = stories.trimmed
     first = pulsar.data_ledgers(topic)[0].ledger_id
     pulsar.cluster.delete_ledger(first)
     stop = Pauses(lambda _: pulsar.trim(topic))
@@ -244,13 +250,13 @@ def test_what_is_trimmed_between_two_looks_is_not_missing(pulsar: RealPulsar, to
 
 
 def test_pulsar_reads_what_is_said_to_be_readable_and_nothing_else(
-    pulsar: RealPulsar, told: Told, topics: dict[str, Json], outcome: Outcome
+    pulsar: RealPulsar, stories: TopicStories, topics: dict[str, Json], outcome: Outcome
 ) -> None:
     """The truth, from a reader that begins with the first message. Pulsar skips what a cut took, and says nothing.
 
     It reads after all audits: what it reads makes bookies cache what is behind it in the log, lost entries too.
     """
-    assert (MESSAGES, True) == pulsar.read(told.sound)
-    assert (MESSAGES, True) == pulsar.read(told.one_copy)
-    assert (0, False) == pulsar.read(told.missing)
-    assert (MESSAGES - 100 + KEPT, True) == pulsar.read(told.short)
+    assert (MESSAGES, True) == pulsar.read(stories.sound)
+    assert (MESSAGES, True) == pulsar.read(stories.one_copy)
+    assert (0, False) == pulsar.read(stories.missing)
+    assert (MESSAGES - 100 + KEPT, True) == pulsar.read(stories.short)

@@ -13,13 +13,13 @@ from support.model.across import (
     wrong_across,
     wrong_bookies_across,
 )
-from support.model.rows import CopyFacts, Row, Told
+from support.model.rows import CopyFacts, FindingRow, Row
 from support.model.truth import Truth
 
 WRITTEN = "create 1 e3 w2 a2 b1 b2 b3; append 1 5; close 1"
 """Entry e on positions e and e + 1: b1 has 0 2 3, b2 has 0 1 3 4, b3 has 1 2 4."""
 NAMED = ("b1", "b2", "b3")
-LOST_4_ON_B3 = Told("ENTRY_BELOW_ACK_QUORUM", 0, (4,), (("b3", (4,)),), 1, 0)
+LOST_4_ON_B3 = FindingRow("ENTRY_BELOW_ACK_QUORUM", 0, (4,), (("b3", (4,)),), 1, 0)
 OF_B3_UNKNOWN = Row("indeterminate", None, ("bookie_silent",))
 
 
@@ -110,7 +110,7 @@ def test_a_mark_that_stood_at_both_of_the_last_looks_is_owed(lost: str):
     truths = parts(f"{WRITTEN}; mark 1; time 150{lost}", "rereplicate 1 b1 b4")
     looked = Heard(1, {name: {0, 1} for name in ("b1", "b2", "b3", "b4")}, 1, 2)
     unknowns = ("unsettled",) if lost else ()
-    marked = (Told("UNDERREPLICATED_BEYOND_GRACE"),)
+    marked = (FindingRow("UNDERREPLICATED_BEYOND_GRACE"),)
     assert [Row("violated", "marked_underreplicated", unknowns, marked)] == owed_across(truths, 1, looked)
 
 
@@ -124,8 +124,8 @@ def test_the_mark_is_that_of_the_last_reading():
 def test_a_remark_needs_the_same_metadata_twice():
     """An open ledger that became older in between may be told to be stuck, or not."""
     truths = parts("create 1 e3 w2 a2 b1 b2 b3; time 150", "time 25")
-    assert [Row("exempt", "open", (), (Told("LEDGER_STUCK"),)), Row("exempt", "open")] == owed_across(truths, 1, Heard(1))
-    assert [Row("exempt", "open", (), (Told("LEDGER_STUCK"),))] == owed_across(truths[:1], 1, Heard(0))
+    assert [Row("exempt", "open", (), (FindingRow("LEDGER_STUCK"),)), Row("exempt", "open")] == owed_across(truths, 1, Heard(1))
+    assert [Row("exempt", "open", (), (FindingRow("LEDGER_STUCK"),))] == owed_across(truths[:1], 1, Heard(0))
 
 
 def test_a_verdict_that_was_never_true_is_told():

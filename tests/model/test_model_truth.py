@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from support.model import actions
 from support.model.history import shortest, told
-from support.model.rows import CopyFacts, Row, Told, wrong_facts
+from support.model.rows import CopyFacts, FindingRow, Row, wrong_facts
 from support.model.truth import Truth
 from support.model.worlds import notation, runs
 
@@ -48,7 +48,7 @@ def test_a_new_segment_goes_on_with_the_same_entry_ids():
         (Row("exempt", "open"), "create 1 e3 w2 a2 b1 b2 b3; append 1 5; wipe b1"),
         (Row("exempt", "empty"), "create 1 e3 w2 a2 b1 b2 b3; close 1"),
         (Row("exempt", "in_recovery"), "create 1 e3 w2 a2 b1 b2 b3; fence 1; time 100; time 100"),
-        (Row("exempt", "open", (), (Told("LEDGER_STUCK"),)), "create 1 e3 w2 a2 b1 b2 b3; time 100; time 25"),
+        (Row("exempt", "open", (), (FindingRow("LEDGER_STUCK"),)), "create 1 e3 w2 a2 b1 b2 b3; time 100; time 25"),
         (Row("exempt", "deleted"), f"{WRITTEN}; wipe b1; wipe b2; delete 1"),
         (Row("indeterminate", None, ("bookie_silent",)), f"{WRITTEN}; crash b1 silent"),
         (Row("indeterminate", None, ("bookie_silent",)), f"{WRITTEN}; crash b1 lost"),
@@ -84,24 +84,24 @@ LOST_4 = (("b2", (4,)), ("b3", (4,)))
 @pytest.mark.parametrize(
     ("told", "history"),
     [
-        (Told("ENTRY_BELOW_ACK_QUORUM", 0, (4,), (("b3", (4,)),), 1, 0), f"{WRITTEN}; lose 1 4 b3"),
+        (FindingRow("ENTRY_BELOW_ACK_QUORUM", 0, (4,), (("b3", (4,)),), 1, 0), f"{WRITTEN}; lose 1 4 b3"),
         (
-            Told("ENTRY_BELOW_WRITE_QUORUM", 0, (4,), (("b3", (4,)),), 1, 0),
+            FindingRow("ENTRY_BELOW_WRITE_QUORUM", 0, (4,), (("b3", (4,)),), 1, 0),
             "create 1 e3 w2 a1 b1 b2 b3; append 1 5; close 1; lose 1 4 b3",
         ),
-        (Told("ENTRY_BELOW_ACK_QUORUM", 0, (4,), (("b3", (4,)),), 0, 1), f"{WRITTEN}; lose 1 4 b3; crash b2 silent"),
-        (Told("ENTRY_BELOW_ACK_QUORUM", 0, (1, 2, 4), (("b3", (1, 2, 4)),), 1, 0), f"{WRITTEN}; crash b3 gone"),
-        (Told("ENTRY_WITHOUT_REPLICA", 0, (4,), LOST_4, 0, 0), f"{WRITTEN}; lose 1 4 b2 b3"),
-        (Told("ENTRY_ONLY_OUTSIDE_ENSEMBLE", 0, (4,), LOST_4, 0, 0), f"{WRITTEN}; stray 1 4 b5"),
-        (Told("ENTRY_WITHOUT_REPLICA", 0, (4,), LOST_4, 0, 0), f"{WRITTEN}; stray 1 4 b5; crash b5 silent"),
-        (Told("UNDERREPLICATED_UNRECOVERABLE", 0, (4,), LOST_4, 0, 0), f"{WRITTEN}; lose 1 4 b2 b3; mark 1; time 100"),
+        (FindingRow("ENTRY_BELOW_ACK_QUORUM", 0, (4,), (("b3", (4,)),), 0, 1), f"{WRITTEN}; lose 1 4 b3; crash b2 silent"),
+        (FindingRow("ENTRY_BELOW_ACK_QUORUM", 0, (1, 2, 4), (("b3", (1, 2, 4)),), 1, 0), f"{WRITTEN}; crash b3 gone"),
+        (FindingRow("ENTRY_WITHOUT_REPLICA", 0, (4,), LOST_4, 0, 0), f"{WRITTEN}; lose 1 4 b2 b3"),
+        (FindingRow("ENTRY_ONLY_OUTSIDE_ENSEMBLE", 0, (4,), LOST_4, 0, 0), f"{WRITTEN}; stray 1 4 b5"),
+        (FindingRow("ENTRY_WITHOUT_REPLICA", 0, (4,), LOST_4, 0, 0), f"{WRITTEN}; stray 1 4 b5; crash b5 silent"),
+        (FindingRow("UNDERREPLICATED_UNRECOVERABLE", 0, (4,), LOST_4, 0, 0), f"{WRITTEN}; lose 1 4 b2 b3; mark 1; time 100"),
         (
-            Told("UNDERREPLICATED_UNRECOVERABLE", 0, (4,), (("b2", (0, 1, 3, 4)), ("b3", (4,))), 0, 0),
+            FindingRow("UNDERREPLICATED_UNRECOVERABLE", 0, (4,), (("b2", (0, 1, 3, 4)), ("b3", (4,))), 0, 0),
             f"{WRITTEN}; lose 1 4 b3; crash b2 gone; mark 1",
         ),
     ],
 )
-def test_what_is_owed_on_entries(told: Told, history: str):
+def test_what_is_owed_on_entries(told: FindingRow, history: str):
     """The strongest kind, its entries, what each bookie lacks, and the worst entry's copies."""
     assert (told,) == owed(history).bare().findings
 

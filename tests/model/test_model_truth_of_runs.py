@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.model import actions
 from support.model.properties import differing, wrong_bookies
-from support.model.rows import Row, Told
+from support.model.rows import FindingRow, Row
 from support.model.truth import Truth
 from support.model.truth_of_runs import wrong_facts_of_run, wrong_marks, wrong_summary
 
@@ -79,7 +79,7 @@ def test_what_a_run_says_of_marks_is_held_against_the_truth():
 
 def test_a_run_that_differs_in_one_row_is_told():
     """Row for row; a deleted ledger is one that a run does not list."""
-    single = {1: Row("sound"), 2: Row("violated", None, (), (Told("METADATA_MALFORMED"),)), 3: Row("exempt", "deleted")}
+    single = {1: Row("sound"), 2: Row("violated", None, (), (FindingRow("METADATA_MALFORMED"),)), 3: Row("exempt", "deleted")}
     assert [] == list(differing(single, {1: Row("sound"), 2: single[2]}))
     assert 1 == len([*differing(single, {1: Row("sound"), 2: Row("sound")})])
     assert 1 == len([*differing(single, {1: Row("sound")})])

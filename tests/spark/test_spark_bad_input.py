@@ -89,7 +89,7 @@ class Lies:
         bookie._list = lie  # type: ignore[method-assign]
 
 
-class Told(NamedTuple):
+class Audited(NamedTuple):
     """The one audit of all this, by ledger what was expected of it, and which ledger is called what."""
 
     cluster: SandboxCluster
@@ -192,7 +192,7 @@ def metadata(story: Story) -> int:
 
 
 @pytest.fixture(scope="module")
-def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
     """One cluster with everything in it, audited once."""
     storages = [Storage.DB if n == 3 else Storage.SORTED for n in range(1, 9)]
     with (
@@ -219,25 +219,25 @@ def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
             probe_entries="0",
             **FIRST_LOOK_ON_SPARK,
         )
-        yield Told(cluster, outcome, story.expected, story.names)
+        yield Audited(cluster, outcome, story.expected, story.names)
 
 
-def test_each_ledger_comes_to_what_its_fault_says(told: Told):
+def test_each_ledger_comes_to_what_its_fault_says(audited: Audited):
     """What could not be understood is unknown with its reason; what is odd and clear is judged; the controls stay sound."""
-    ids = sorted(told.expected)
-    found = dict(zip(ids, told.outcome.standings(*ids), strict=True))
-    wrong = {told.names[i]: (told.expected[i], found[i]) for i in ids if told.expected[i] != found[i]}
+    ids = sorted(audited.expected)
+    found = dict(zip(ids, audited.outcome.standings(*ids), strict=True))
+    wrong = {audited.names[i]: (audited.expected[i], found[i]) for i in ids if audited.expected[i] != found[i]}
     assert {} == wrong
 
 
-def test_every_ledger_is_accounted_for(told: Told):
+def test_every_ledger_is_accounted_for(audited: Audited):
     """Nobody's fault takes another's verdict with it."""
-    assert len(told.expected) == told.outcome.summary["ledgers"]["listed"]
-    assert set(told.expected) == set(told.outcome.verdicts)
-    assert 1 == told.outcome.exit_code
+    assert len(audited.expected) == audited.outcome.summary["ledgers"]["listed"]
+    assert set(audited.expected) == set(audited.outcome.verdicts)
+    assert 1 == audited.outcome.exit_code
 
 
-def test_what_cannot_be_understood_accuses_nobody_of_missing_entries(told: Told):
+def test_what_cannot_be_understood_accuses_nobody_of_missing_entries(audited: Audited):
     """Beside metadata, bookies that say nothing and a wrong digest, only the marked ledger that lost an entry is accused.
     Entries behind the last one are a remark."""
     expected = {
@@ -247,49 +247,49 @@ def test_what_cannot_be_understood_accuses_nobody_of_missing_entries(told: Told)
         Kind.BOOKIE_FAILING_REQUESTS,
         Kind.ENTRY_CORRUPT,
     }
-    assert {*expected, Kind.UNDERREPLICATED_UNRECOVERABLE} == set(told.outcome.kinds)
-    assert ["a mark of garbage"] == [told.names[one["ledger_id"]] for one in told.outcome.findings if one["missing_on"]]
+    assert {*expected, Kind.UNDERREPLICATED_UNRECOVERABLE} == set(audited.outcome.kinds)
+    assert ["a mark of garbage"] == [audited.names[one["ledger_id"]] for one in audited.outcome.findings if one["missing_on"]]
 
 
-def rows(told: Told, table: str) -> list[dict[str, Any]]:
-    assert told.outcome.run_dir is not None
-    return ds.dataset(told.outcome.run_dir / "evidence" / table, format="parquet").to_table().to_pylist()
+def rows(audited: Audited, table: str) -> list[dict[str, Any]]:
+    assert audited.outcome.run_dir is not None
+    return ds.dataset(audited.outcome.run_dir / "evidence" / table, format="parquet").to_table().to_pylist()
 
 
-def test_each_answer_that_is_none_says_why(told: Told):
+def test_each_answer_that_is_none_says_why(audited: Audited):
     """Every row without a valid answer carries a sentence."""
     silent_by_nature = {"held", "no_such_ledger", "unregistered", "address_unknown", "answered"}
-    mute = [row for row in rows(told, "answers") if row["status"] not in silent_by_nature and not row["detail"]]
-    assert [] == [(told.names.get(row["ledger_id"]), row["status"]) for row in mute]
+    mute = [row for row in rows(audited, "answers") if row["status"] not in silent_by_nature and not row["detail"]]
+    assert [] == [(audited.names.get(row["ledger_id"]), row["status"]) for row in mute]
 
 
-def test_an_unreadable_ledger_says_why(told: Told):
+def test_an_unreadable_ledger_says_why(audited: Audited):
     """NoAuth says what to do, a newer format says to update."""
-    by_name = {told.names[row["ledger_id"]]: row for row in rows(told, "ledgers") if row["look"] == 1}
+    by_name = {audited.names[row["ledger_id"]]: row for row in rows(audited, "ledgers") if row["look"] == 1}
     assert "give it read permission" in by_name["metadata: not ours to read"]["detail"]
     assert "not_authorised" == by_name["metadata: not ours to read"]["status"]
     assert "update the auditor" in by_name["metadata: a newer format"]["detail"]
 
 
-def test_a_bookie_that_cannot_list_is_found_out_once(told: Told):
+def test_a_bookie_that_cannot_list_is_found_out_once(audited: Audited):
     """Asked at one look alone: no time-out is paid again."""
-    b3 = told.cluster.id_of("b3")
-    ledgers = [i for i, name in told.names.items() if name == "a bookie that cannot list"]
-    assert dict.fromkeys(ledgers, 1) == {i: min(1, told.cluster.bookie("b3").asked[i]) for i in ledgers}
-    asked = {row["look"] for row in rows(told, "answers") if row["bookie_id"] == b3 and row["requests"] and row["ledger_id"]}
+    b3 = audited.cluster.id_of("b3")
+    ledgers = [i for i, name in audited.names.items() if name == "a bookie that cannot list"]
+    assert dict.fromkeys(ledgers, 1) == {i: min(1, audited.cluster.bookie("b3").asked[i]) for i in ledgers}
+    asked = {row["look"] for row in rows(audited, "answers") if row["bookie_id"] == b3 and row["requests"] and row["ledger_id"]}
     assert 1 == len(asked), f"asked at looks {asked}"
 
 
-def test_bookies_are_greeted_for_what_they_are(told: Told):
+def test_bookies_are_greeted_for_what_they_are(audited: Audited):
     """The summary counts each by what it did."""
     expected = {"registered": 9, "answered": 2, "silent": 3, "refused": 1, "unsupported": 1}
-    assert expected == {key: told.outcome.summary["bookies"][key] for key in expected}
+    assert expected == {key: audited.outcome.summary["bookies"][key] for key in expected}
 
 
-def test_the_deleted_ledger_left_no_finding(told: Told):
+def test_the_deleted_ledger_left_no_finding(audited: Audited):
     """What was found at the first look is dropped."""
-    (doomed,) = (i for i, name in told.names.items() if name == "deleted while we look")
-    assert [] == told.outcome.of(doomed)
+    (doomed,) = (i for i, name in audited.names.items() if name == "deleted while we look")
+    assert [] == audited.outcome.of(doomed)
 
 
 def test_wrong_txn_ids_are_no_answers(spark: SparkSession, tmp_path: Path):

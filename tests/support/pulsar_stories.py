@@ -110,7 +110,7 @@ def await_listed(pulsar: RealPulsar, listers: Path, ledger_id: LedgerId) -> None
 
 
 @dataclass(frozen=True)
-class Told:
+class TopicStories:
     """The topics of `tell_topics` by what was done to them, and the ledger that it was done to (the first of each)."""
 
     sound: str
@@ -144,14 +144,14 @@ LOST_ENTRY = 50
 """The entry that is lost: in the middle, where no probe at the ends of a ledger sees it."""
 
 
-def tell_topics(pulsar: RealPulsar) -> Told:
+def tell_topics(pulsar: RealPulsar) -> TopicStories:
     """Write every topic, sound and damaged. 20-30 s: two to four bookies are stopped and started."""
     for namespace in (ORDERS, ARCHIVE, BRIEF):
         pulsar.create_namespace(namespace)
     partitioned = topic_of("partitioned")
     pulsar.create_partitioned(partitioned, 2)
     pulsar.produce(partitioned, MESSAGES)
-    told = Told(
+    stories = TopicStories(
         sound=topic_of("sound"),
         in_use=topic_of("in-use"),
         partitioned=partitioned,
@@ -166,28 +166,28 @@ def tell_topics(pulsar: RealPulsar) -> Told:
         stranded=pulsar.strand(topic_of("sound"), 10),
         ledgers=(ledgers := {}),
     )
-    for topic in (told.sound, told.missing, told.short, told.without_copy, told.one_copy):
+    for topic in (stories.sound, stories.missing, stories.short, stories.without_copy, stories.one_copy):
         ledgers[topic] = write_topic(pulsar, topic)
-    for topic in (told.in_use, told.in_use_without_copy):
+    for topic in (stories.in_use, stories.in_use_without_copy):
         ledgers[topic] = write_topic(pulsar, topic, unload=False)
-    pulsar.add_schema(told.in_use, "item")
-    pulsar.add_schema(told.in_use, "item", "price")
-    ledgers[told.offloaded] = pulsar.manage(told.offloaded, "NONE", 90, offload=True)
-    for compression, topic in told.compressed.items():
+    pulsar.add_schema(stories.in_use, "item")
+    pulsar.add_schema(stories.in_use, "item", "price")
+    ledgers[stories.offloaded] = pulsar.manage(stories.offloaded, "NONE", 90, offload=True)
+    for compression, topic in stories.compressed.items():
         ledgers[topic] = pulsar.manage(topic, compression, 50)
-    pulsar.produce(told.trimmed, MESSAGES)
-    damage_topics(pulsar, told)
-    return told
+    pulsar.produce(stories.trimmed, MESSAGES)
+    damage_topics(pulsar, stories)
+    return stories
 
 
-def damage_topics(pulsar: RealPulsar, told: Told) -> None:
+def damage_topics(pulsar: RealPulsar, stories: TopicStories) -> None:
     """Do to each topic what its name says."""
-    delete_ledger(pulsar, told.first(told.missing))
-    cut_short(pulsar, told.first(told.short), KEPT)
+    delete_ledger(pulsar, stories.first(stories.missing))
+    cut_short(pulsar, stories.first(stories.short), KEPT)
     lost: dict[BookieId, dict[LedgerId, str]] = defaultdict(dict)
-    for topic in (told.without_copy, told.in_use_without_copy):
-        for bookie_id in holders(pulsar, told.first(topic), LOST_ENTRY):
-            lost[bookie_id][told.first(topic)] = str(LOST_ENTRY)
-    first_of_two, _ = holders(pulsar, told.first(told.one_copy), LOST_ENTRY)
-    lost[first_of_two][told.first(told.one_copy)] = str(LOST_ENTRY)
+    for topic in (stories.without_copy, stories.in_use_without_copy):
+        for bookie_id in holders(pulsar, stories.first(topic), LOST_ENTRY):
+            lost[bookie_id][stories.first(topic)] = str(LOST_ENTRY)
+    first_of_two, _ = holders(pulsar, stories.first(stories.one_copy), LOST_ENTRY)
+    lost[first_of_two][stories.first(stories.one_copy)] = str(LOST_ENTRY)
     lose_copies(pulsar, lost)

@@ -29,7 +29,7 @@ from itertools import product
 from typing import Any
 
 from support.model import truth_of_facts as facts_of
-from support.model.rows import CopyFacts, Row, Told, flat
+from support.model.rows import CopyFacts, FindingRow, Row, flat
 from support.model.state import GRACE_MINUTES, OPEN, REMARKS, Bookie, Ledger
 from support.model.truth import Truth
 from support.model.truth_of_bookies import lacks_most, owed_on_bookies, true_of_bookies
@@ -125,7 +125,7 @@ def _owed_without_a_delay(truth: Truth, number: int, *, was_marked: bool) -> Row
         return Row("indeterminate", None, ("unsettled",))
     if [one.kind for one in row.findings] == [mark] and not row.unknowns:
         return row
-    found = Told(mark, facts=flat(facts_of.mark(truth, number, [])))
+    found = FindingRow(mark, facts=flat(facts_of.mark(truth, number, [])))
     return Row("violated", "marked_underreplicated", ("unsettled",), (found,))
 
 

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import structlog
 from support.audits import Pauses
 from support.model.across import Heard
-from support.model.rows import CopyFacts, Row, Told, flat
+from support.model.rows import CopyFacts, FindingRow, Row, flat
 from support.model.state import ENTRIES_MAX, GRACE_MINUTES, STUCK_MINUTES
 
 from auditor.bookie.late_lists import ListPatience
@@ -179,20 +179,20 @@ def row_of(verdict: Verdict) -> Row:
         verdict.standing.word,
         verdict.exempt.value if verdict.exempt else None,
         tuple(unknown.value for unknown in verdict.unknowns),
-        tuple(ordered(_told(one) for one in verdict.findings)),
+        tuple(ordered(_finding_row(one) for one in verdict.findings)),
         CopyFacts(*astuple(verdict.copies)) if verdict.copies is not None else None,
         verdict.is_mark_stale,
     )
 
 
-def ordered(found: Iterable[Told]) -> list[Told]:
+def ordered(found: Iterable[FindingRow]) -> list[FindingRow]:
     return sorted(found, key=lambda one: (one.kind, one.first or 0))
 
 
-def _told(found: Finding) -> Told:
+def _finding_row(found: Finding) -> FindingRow:
     entries = written_out(found.entries)
     assert len(entries) == found.entries_total, found
-    return Told(
+    return FindingRow(
         found.kind.value,
         found.segment.first_entry_id if found.segment else None,
         entries,

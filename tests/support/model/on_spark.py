@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from support.audits import FIRST_LOOK_ON_SPARK, Outcome, accounted, audit, replay_run
 from support.model.engines import SETTINGS, ordered, written_out
 from support.model.properties import wrong_bookies, wrong_verdicts
-from support.model.rows import CopyFacts, Row, Told, flat
+from support.model.rows import CopyFacts, FindingRow, Row, flat
 from support.model.truth import Truth
 from support.model.truth_of_runs import wrong_facts_of_run, wrong_marks, wrong_summary
 
@@ -54,10 +54,10 @@ def judged_again(run: SparkRun) -> SparkRun:
 
 def _rows(verdicts: Iterable[Json], findings: Iterable[Json]) -> dict[int, Row]:
     """The rows of VERDICTS and the findings of a run, as the model's."""
-    found: dict[int, list[Told]] = defaultdict(list)
+    found: dict[int, list[FindingRow]] = defaultdict(list)
     for one in findings:
         if one["ledger_id"] is not None:
-            found[one["ledger_id"]].append(_told_in_json(one))
+            found[one["ledger_id"]].append(_finding_row_of_json(one))
     return {
         one["ledger_id"]: Row(
             one["standing"],
@@ -76,9 +76,9 @@ def _copies(verdict: Json) -> CopyFacts | None:
     return None if None in counts else CopyFacts(*counts)
 
 
-def _told_in_json(found: Json) -> Told:
+def _finding_row_of_json(found: Json) -> FindingRow:
     segment, copies = found["segment"], found["copies"]
-    return Told(
+    return FindingRow(
         found["kind"],
         segment["first_entry_id"] if segment else None,
         written_out(found["entries"]),

@@ -18,7 +18,7 @@ AGE_STEP_MINUTES = 25
 MINUTE_MS = 60_000
 
 
-class Told(NamedTuple):
+class FindingRow(NamedTuple):
     """A finding as far as the model owes it. `first`: of the segment; `missing`: what each bookie lacks."""
 
     kind: str
@@ -45,7 +45,7 @@ class Row(NamedTuple):
     standing: str
     exempt: str | None = None
     unknowns: tuple[str, ...] = ()
-    findings: tuple[Told, ...] = ()
+    findings: tuple[FindingRow, ...] = ()
     copies: CopyFacts | None = None
     is_mark_stale: bool = False
 
@@ -108,7 +108,7 @@ def _as_tuples(value: Any) -> object:
     return value
 
 
-def _in_words(finding: Told) -> str:
+def _in_words(finding: FindingRow) -> str:
     parts = [finding.kind, *([f"segment {finding.first}"] if finding.first is not None else [])]
     if finding.entries:
         parts.append(f"entries {_short(finding.entries)}")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from support.model import truth_of_facts as facts_of
-from support.model.rows import Row, Told, flat
+from support.model.rows import FindingRow, Row, flat
 from support.model.state import (
     AWAY,
     BOOKIES,
@@ -147,22 +147,22 @@ class Truth:
 
     # What is true of one ledger
 
-    def _findings(self, number: int, ledger: Ledger, copies: list[Copies]) -> Iterator[Told]:
+    def _findings(self, number: int, ledger: Ledger, copies: list[Copies]) -> Iterator[FindingRow]:
         yield from self._on_metadata(number, ledger)
         age = None if ledger.marked_at is None else self.now - ledger.marked_at
         gone = [one for one in copies if one.possible == 0]
         if gone and age is not None:
             facts = {"entries": facts_of.entries(self, number, copies), "mark": facts_of.mark(self, number, copies)}
-            yield _told("UNDERREPLICATED_UNRECOVERABLE", ledger, copies, gone, facts)
+            yield _finding_row("UNDERREPLICATED_UNRECOVERABLE", ledger, copies, gone, facts)
             return
         if age is not None and age > GRACE_MINUTES:
-            yield Told("UNDERREPLICATED_BEYOND_GRACE", facts=flat(facts_of.mark(self, number, copies)))
+            yield FindingRow("UNDERREPLICATED_BEYOND_GRACE", facts=flat(facts_of.mark(self, number, copies)))
         is_excused = age is not None and age <= GRACE_MINUTES
         if not is_excused:
             yield from self._on_ensembles(ledger)
         yield from self._on_entries(number, ledger, copies, is_excused=is_excused)
 
-    def _on_entries(self, number: int, ledger: Ledger, copies: list[Copies], *, is_excused: bool) -> Iterator[Told]:
+    def _on_entries(self, number: int, ledger: Ledger, copies: list[Copies], *, is_excused: bool) -> Iterator[FindingRow]:
         """The strongest kind. A young mark excuses that copies are missing, and no wrong copy."""
         gone = [one for one in copies if one.possible == 0]
         below_ack = [one for one in copies if one.possible < ledger.ack_quorum]
@@ -180,29 +180,29 @@ class Truth:
             kind, hit = "ENTRY_BELOW_WRITE_QUORUM", below_write
         else:
             return
-        yield _told(kind, ledger, copies, hit, facts_of.entries(self, number, copies))
+        yield _finding_row(kind, ledger, copies, hit, facts_of.entries(self, number, copies))
 
     def _is_elsewhere(self, number: int, ledger: Ledger, entry: int) -> bool:
         """Alive on a bookie that can be asked and that the ledger's metadata names nowhere."""
         others = (one for name, one in self.bookies.items() if not ledger.names(name))
         return any(one.can_be_asked and one.can_read(number, entry) for one in others)
 
-    def _on_metadata(self, number: int, ledger: Ledger) -> Iterator[Told]:
+    def _on_metadata(self, number: int, ledger: Ledger) -> Iterator[FindingRow]:
         beyond = facts_of.beyond_end(self, number)
         if ledger.flaw:
-            yield Told("METADATA_MALFORMED", facts=flat(facts_of.malformed(ledger)))
+            yield FindingRow("METADATA_MALFORMED", facts=flat(facts_of.malformed(ledger)))
         elif ledger.state == OPEN and self.now - ledger.made_at > STUCK_MINUTES:
-            yield Told("LEDGER_STUCK", facts=flat(facts_of.stuck(self, ledger)))
+            yield FindingRow("LEDGER_STUCK", facts=flat(facts_of.stuck(self, ledger)))
         elif beyond:
-            yield Told("ENTRIES_BEYOND_END", entries=beyond, facts=flat(facts_of.beyond(self, number, beyond)))
+            yield FindingRow("ENTRIES_BEYOND_END", entries=beyond, facts=flat(facts_of.beyond(self, number, beyond)))
 
-    def _on_ensembles(self, ledger: Ledger) -> Iterator[Told]:
+    def _on_ensembles(self, ledger: Ledger) -> Iterator[FindingRow]:
         """One finding a segment with entries: a bookie stands twice in it, or a write set does not span enough racks."""
         for segment in ledger.segments_with_entries():
             if len(set(segment.ensemble)) < len(segment.ensemble):
-                yield Told("ENSEMBLE_DUPLICATE_BOOKIE", segment.first, facts=flat(facts_of.duplicate(segment)))
+                yield FindingRow("ENSEMBLE_DUPLICATE_BOOKIE", segment.first, facts=flat(facts_of.duplicate(segment)))
             elif facts := facts_of.placement(self, ledger, segment):
-                yield Told("PLACEMENT_FAILED", segment.first, facts=flat(facts))
+                yield FindingRow("PLACEMENT_FAILED", segment.first, facts=flat(facts))
 
     def listing(self, number: int) -> set[str]:
         """Return the bookies whose list of the ledger an audit has: they should hold an entry of it, and answer.
@@ -254,10 +254,10 @@ def _exempt(ledger: Ledger) -> str | None:
     return "empty" if ledger.written == 0 and ledger.flaw != ENDLESS else None
 
 
-def _told(kind: str, ledger: Ledger, copies: list[Copies], hit: list[Copies], facts: dict[str, object]) -> Told:
+def _finding_row(kind: str, ledger: Ledger, copies: list[Copies], hit: list[Copies], facts: dict[str, object]) -> FindingRow:
     """A finding on entries: those it is true of, what every bookie lacks, and the worst entry that lost a copy."""
     worst = worst_of(copies)
-    return Told(
+    return FindingRow(
         kind,
         ledger.segment_of(worst.entry).first,
         tuple(one.entry for one in hit),
@@ -268,10 +268,10 @@ def _told(kind: str, ledger: Ledger, copies: list[Copies], hit: list[Copies], fa
     )
 
 
-def _wrong(ledger: Ledger, copies: list[Copies], wrong: list[Copies]) -> Told:
+def _wrong(ledger: Ledger, copies: list[Copies], wrong: list[Copies]) -> FindingRow:
     """ENTRY_CORRUPT, shown by the lowest entry."""
     first = wrong[0]
-    return Told(
+    return FindingRow(
         "ENTRY_CORRUPT",
         ledger.segment_of(first.entry).first,
         tuple(one.entry for one in wrong),

@@ -72,7 +72,7 @@ def test_run_ids_sort_by_time_and_differ():
     assert re.match("20260102T120000Z-", ids[0])
 
 
-class Told(Silent):
+class Recorded(Silent):
     """Remembers what it was told."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ def test_the_watch_measures_each_stage_and_adds_up(monkeypatch: pytest.MonkeyPat
     """A stage that comes twice counts twice; the one that runs is not told yet; names are the summary's keys."""
     clock = iter([10.0, 13.0, 13.0, 14.0, 14.0, 20.0])
     monkeypatch.setattr(context.time, "monotonic", lambda: next(clock))
-    watch = Watch(Told())
+    watch = Watch(Recorded())
     watch.stage("load")
     watch.stage("second look", 5)
     watch.stage("load")
@@ -102,7 +102,7 @@ def test_the_watch_measures_each_stage_and_adds_up(monkeypatch: pytest.MonkeyPat
 
 def test_progress_never_goes_back():
     """Finished tasks of a job as they are counted; the next job of the stage starts at none."""
-    told = Told()
+    told = Recorded()
     watch = Watch(told)
     watch.stage("ask", 10)
     for count in (2, 2, 5, 0, 3):

@@ -17,7 +17,7 @@ from auditor.model.finding import Copies, Finding, FindingSegment, Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark, RecordStatus
 from auditor.sandbox.notation import ledger
 
-Told = Mapping[tuple[str, int], ReadStatus]
+Reads = Mapping[tuple[str, int], ReadStatus]
 PRESENT, NO_ENTRY, CORRUPT = ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.CORRUPT
 NOBODY = Surroundings()
 CHANGED = ledger("e4 w4 a2 0:[b1 b2 b3 b4] 5:[b1 b2 b3 b5] closed 9")
@@ -25,7 +25,7 @@ CHANGED = ledger("e4 w4 a2 0:[b1 b2 b3 b4] 5:[b1 b2 b3 b5] closed 9")
 
 def found(
     metadata: LedgerMetadata,
-    read: Told,
+    read: Reads,
     mark: Mark | None = None,
     around: Surroundings = NOBODY,
     beside: Mapping[str, set[int]] | None = None,

@@ -40,14 +40,14 @@ def probes_of(metadata: LedgerMetadata, bookie: str = "b1", plan: ProbePlan = PL
     return coverage(metadata, unsupported(bookie), {}, probing=plan).probed[bookie].planned.all
 
 
-Told = dict[tuple[str, int], EntryRead]
+Reads = dict[tuple[str, int], EntryRead]
 
 
-def told(bookie: str, said: dict[int, ReadStatus], look: int = 1) -> Told:
+def told(bookie: str, said: dict[int, ReadStatus], look: int = 1) -> Reads:
     return {(bookie, e): EntryRead(bookie, LEDGER, e, look, NOW_MS, status) for e, status in said.items()}
 
 
-def judged(said: dict[int, ReadStatus], metadata: LedgerMetadata = ONE, **later: Told) -> Coverage:
+def judged(said: dict[int, ReadStatus], metadata: LedgerMetadata = ONE, **later: Reads) -> Coverage:
     """b1 cannot list; its planned probes are all there unless `said` says otherwise."""
     reads = told("b1", {**dict.fromkeys(probes_of(metadata), PRESENT), **said})
     for more in later.values():
