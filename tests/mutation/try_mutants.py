@@ -44,6 +44,7 @@ GONE_THROUGH = (
     "auditor/lister/bookie_configuration.py",
     "auditor/lister/cookie.py",
     "auditor/lister/list_encoder.py",
+    "auditor/lister/reader_process.py",
     "auditor/summary/about.py",
     "auditor/summary/absences.py",
     "auditor/summary/assurance.py",
