@@ -140,11 +140,10 @@ class LedgerLists:
 
     def _pay(self, keys: int) -> None:
         self.keys_read += keys
-        if self.limits.keys_per_second > 0 and keys:
-            self._bucket.spend(keys, self.monotonic())
-            owed_s = self._bucket.debt_s(self.monotonic())
-            if owed_s > 0:
-                self.sleep(owed_s)
+        self._bucket.spend(keys, self.monotonic())
+        owed_s = self._bucket.debt_s(self.monotonic())
+        if owed_s > 0:
+            self.sleep(owed_s)
 
     def _recent_logs(self) -> frozenset[int]:
         """Return the ids of the entry logs as they were listed lately: names of thousands of files

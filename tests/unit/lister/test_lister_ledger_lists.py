@@ -232,6 +232,28 @@ def test_a_ledger_that_goes_on_in_another_log_is_one_run(index: LocationIndex, l
     assert (MissingLog(str(index.logs / "5.log"), 20, ((0, 9), (30, 39))),) == found.missing_logs
 
 
+def test_many_runs_are_encoded_some_at_a_time(
+    index: LocationIndex, lists: LedgerLists, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their number in memory is bounded, and the list is the same."""
+    monkeypatch.setattr(ledger_lists, "PENDING_MAX", 2)
+    index.put(7, [0, 5, 6, 20, 40, 41, 42, 60, 90])
+    assert [0, 5, 6, 20, 40, 41, 42, 60, 90] == entries(lists.list_ledger(7))
+
+
+def test_only_the_names_of_entry_logs_count(index: LocationIndex, lists: LedgerLists) -> None:
+    """Other files beside them do not, whatever they are named."""
+    index.put(7, [0], log=1)
+    index.put(7, [1], log=0x1F)
+    index.put(7, [2], log=0xA)
+    (index.logs / "1.log").unlink()
+    (index.logs / "a.log").rename(index.logs / "A.log")
+    for name in (".log", "0X1.log", "notes.log", "1.log.compacted"):
+        (index.logs / name).touch()
+    found = lists.list_ledger(7)
+    assert ([1, 2], ["1.log"]) == (entries(found), [Path(log.path).name for log in found.missing_logs])
+
+
 def test_the_first_ledger_of_a_cluster_is_listed(index: LocationIndex, lists: LedgerLists) -> None:
     """Its id is 0."""
     index.put(0, range(3))
@@ -308,6 +330,19 @@ def test_keys_are_read_at_the_rate(index: LocationIndex, lists: LedgerLists) -> 
     index.put(7, range(30_000))
     paced.list_ledger(7)
     assert pytest.approx(2.0) == sum(slept)
+    assert all(seconds > 0 for seconds in slept)
+    paced.list_ledger(7)
+    assert 60_000 == paced.keys_read
+
+
+@pytest.mark.parametrize(("rate", "slept_s"), [(0, 0.0), (0.5, 8.0)])
+def test_any_rate_holds_and_none_is_no_limit(index: LocationIndex, lists: LedgerLists, rate: float, slept_s: float) -> None:
+    """A slow disk may be asked for less than a key a second. One key is free at first."""
+    slept: list[float] = []
+    paced = LedgerLists(lists.view, index.logs, ListLimits(2**20, rate, 0), lambda: 0.0, slept.append)
+    index.put(7, range(5))
+    paced.list_ledger(7)
+    assert slept_s == sum(slept)
 
 
 def test_a_view_is_used_until_it_is_too_old(index: LocationIndex, lists: LedgerLists) -> None:
@@ -328,18 +363,18 @@ def test_the_names_of_entry_logs_are_listed_as_often_as_a_view_is_renewed(
     index: LocationIndex, lists: LedgerLists, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A bookie has thousands of them. A log that is missing then is looked for at once, in fresh views."""
-    now, listed = [0.0], []
+    now, listed = [5.0], []
     view = IndexView(index.locations, lists.view._links, lambda: now[0])
     aged = LedgerLists(view, index.logs, ListLimits(2**20, 0, 1.0), lambda: now[0])
     real = LedgerLists._logs_on_disk
     monkeypatch.setattr(LedgerLists, "_logs_on_disk", lambda self: (listed.append(now[0]), real(self))[1])
     index.put(7, range(5))
-    for moment in (0.0, 0.5, 1.0):
+    for moment in (5.0, 5.5, 6.0):
         now[0] = moment
         assert [*range(5)] == entries(aged.list_ledger(7))
-    assert [0.0, 1.0] == listed
+    assert [5.0, 6.0] == listed
     (index.logs / "0.log").unlink()
-    now[0] = 2.0
+    now[0] = 7.0
     assert ([], 5) == (entries(found := aged.list_ledger(7)), found.missing_logs[0].entries)
     view.close()
 

@@ -269,12 +269,6 @@ def test_many_clients_together_greet_the_bookie_once(tmp_path: Path) -> None:
         assert {8: 1} == lister.bookie.operations
 
 
-@pytest.mark.parametrize("data", [b"", b"[" * 100_000, b"[]", b'{"lister": 2}', b'{"lister": 1, "bookie_id": 3}'])
-def test_what_is_no_identity_is_none(data: bytes) -> None:
-    """Whatever answers at the port of a lister, the audit does not fail."""
-    assert decode_identity(data) is None
-
-
 def test_nothing_is_said_of_directories_that_changed_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another cookie in them is another bookie's, or the bookie was formatted."""
     monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)

@@ -109,6 +109,14 @@ def test_the_first_look_goes_by_the_ledgers_that_were_listed(suspects_max: int, 
     assert [f"{way} {stage}" for stage in ("read_ledgers", "plan", "ask_lists", "judge")] == done
 
 
+def test_a_run_of_one_ledger_may_be_the_only_one_without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bound of 1 is a bound, not a never."""
+    monkeypatch.setattr(Counted, "count_listed", lambda _: 1)
+    stages, done = done_by(1, 1)
+    stages.judge(1, 0)
+    assert ["here judge"] == done
+
+
 def test_a_run_of_few_ledgers_has_no_stage_on_spark_however_many_are_suspect() -> None:
     """A damaged small cluster does not pay for a JVM at its second look."""
     stages, done = done_by(1, LISTED)
@@ -251,6 +259,7 @@ def test_a_later_stage_counts_its_own_suspects_and_hands_on_what_it_is_given(
     """Those that it will do something about, and no others."""
     stages, heard = heard_by(suspects_max)
     stages.read_ledgers(3, SHARD)
+    stages.ask_lists(3, NOBODY, SHARD)
     stages.ask_lists(3, NOBODY, SHARD, 1)
     stages.read_entries(3, 1, NOBODY)
     stages.judge(3, 0, SHARD, again_without={3: "differs"})
@@ -258,6 +267,8 @@ def test_a_later_stage_counts_its_own_suspects_and_hands_on_what_it_is_given(
     assert [
         ("open_ledgers", (2, SHARD)),
         ("read_ledgers", (3, SHARD, None)),
+        ("open_ledgers", (2, SHARD)),
+        ("ask_lists", (3, NOBODY, SHARD, None)),
         ("ledgers_left", (3, 1, Todo.LISTS)),
         ("ask_lists", (3, NOBODY, SHARD, 1)),
         ("ledgers_left", (3, 1, Todo.READS)),

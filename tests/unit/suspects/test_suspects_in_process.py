@@ -58,6 +58,32 @@ def test_work_that_nobody_waits_for_any_more_ends_as_it_yields() -> None:
     assert ended.wait(60)
 
 
+@pytest.mark.parametrize("is_abandoned", [False, True])
+def test_a_writer_may_be_slower_than_the_work(monkeypatch: pytest.MonkeyPatch, is_abandoned: bool) -> None:
+    """The work waits with its next row until there is room, or until nobody wants it."""
+    monkeypatch.setattr(in_process, "POLL_S", 0.01)
+    full, ended = threading.Event(), threading.Event()
+
+    def work() -> Iterator[int]:
+        try:
+            for number in range(10):
+                if number == in_process.BATCHES_AHEAD + 1:
+                    full.set()
+                yield number
+        finally:
+            ended.set()
+
+    rows = _unless_stopped(StopRequest(), work)
+    assert 0 == next(rows)
+    assert full.wait(60)
+    time.sleep(20 * in_process.POLL_S)
+    if is_abandoned:
+        rows.close()  # type: ignore[attr-defined]
+    else:
+        assert [*range(1, 10)] == list(rows)
+    assert ended.wait(60)
+
+
 def test_work_that_is_abandoned_does_not_keep_the_process() -> None:
     """Its thread ends with it, and has a name for whoever looks at a process that hangs."""
     (thread,) = _unless_stopped(StopRequest(), lambda: iter([threading.current_thread()]))

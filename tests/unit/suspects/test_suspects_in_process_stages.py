@@ -177,6 +177,7 @@ def test_what_a_judging_left_wanting_lists_is_asked_about(run: Place, monkeypatc
     stages_of(run, left).ask_lists(2, DIRECTORY, SHARD, 1)
     assert [((JUDGING,), {"careful": True, "has_listers": False})] == asker.made_with
     assert [[4]] == seen_by(asker)
+    assert [1] == [len(row["answers"]) for row in asker.given[0].to_pylist()], "what was said at the first look"
     assert [((DIRECTORY, LIMITS, 2), {})] == lists.made_with
     greetings = [{"bookie_id": bookie} for bookie in ("b1", "b2")]
     assert [batch_of(QUESTIONS, *greetings, question)] == lists.given
@@ -252,6 +253,24 @@ def test_the_plan_has_each_bookies_questions(unasked: Place, monkeypatch: pytest
     assert [BookieCost("b1", 2, 15), BookieCost("b2", 1, 5)] == sorted(plan)
     assert [((JUDGING,), {"careful": True})] == asker.made_with
     assert {"evidence/ledgers/first.parquet"} == unasked.files_in("evidence")
+
+
+def test_the_plan_of_a_cluster_without_ledgers_is_empty(unasked: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No question is a plan too."""
+    patch(monkeypatch, "asker_of", Worker(QUESTIONS))
+    left = LeftOver()
+    left.by_call["recorded", EVERYTHING] = []
+    assert [] == stages_of(unasked, left).plan()
+
+
+def test_an_empty_listing_has_its_columns(run: Place) -> None:
+    """A cluster without ledgers was listed all the same."""
+    stages_of(run, LeftOver()).take_listing([], "evidence/listing")
+    rows = file_of(run, "evidence/listing/listed", COUNTED_LISTING)
+    assert (0, COUNTED_LISTING) == (
+        rows.num_rows,
+        pq.read_schema(f"{run.path}/evidence/listing/listed.parquet").remove_metadata(),
+    )
 
 
 class Listed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -136,3 +137,16 @@ def test_what_nobody_asked_for_is_not_brought_into_memory(tmp_path: Path) -> Non
     assert [5] == suspects.ledgers_left(1, 0, Todo.READS)
     assert WANTS == suspects.wanted_reads(1, 0).to_pylist()
     assert [(["ledger_id"], 1), (["ledger_id"], 1), (["wanted"], 1)] == run.scans
+
+
+def test_recorded_ledgers_are_read_without_their_metadata(tmp_path: Path) -> None:
+    """A ledger's record may have kilobytes, and there is one for every ledger of the shard."""
+    run = Scanned(recorded(tmp_path, (5, 1), (3, 1), (3, 2)).run)
+    assert [3, 5] == Suspects(cast(Place, run)).recorded_ledgers(EVERYTHING)
+    assert [(["ledger_id"], 2)] == run.scans
+
+
+def test_tables_that_may_be_missing_have_no_ledgers(tmp_path: Path) -> None:
+    """Their columns are those of the schema, and not of any file."""
+    suspects = Suspects(replace(place(str(tmp_path)), missing_is_empty=True))
+    assert (0, []) == (suspects.count_listed(), suspects.recorded_ledgers(EVERYTHING))
