@@ -70,6 +70,15 @@ def test_runs_add_up_to_what_their_draws_give_together(seed: int):
     )
 
 
+def test_runs_of_one_step_are_one_span():
+    """From a turn of theirs to the next one; a turn before them, or one that was left out, begins another."""
+    span = Span(64, 2, 5, 4, night(0))
+    assert [False, True, True, True, False] == [span.can_take(Sweep(7, turn, 500, 64)) for turn in (1, 2, 5, 6, 7)]
+    assert not span.can_take(Sweep(7, 5, 500, 128))
+    (told,) = after(64, 64, 64)[0]["series"]["spans"]
+    assert {"step": 64, "first_turn": 0, "last_turn": 2, "runs": 3, "since": night(0)} == told
+
+
 def test_a_whole_series_finds_every_loss():
     """As many nights as the step; one fewer does not."""
     assert 1.0 == after(*[16] * 16)[0]["accumulated"]["bounds"]["1"]
