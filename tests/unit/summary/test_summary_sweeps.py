@@ -79,6 +79,18 @@ def test_runs_of_one_step_are_one_span():
     assert {"step": 64, "first_turn": 0, "last_turn": 2, "runs": 3, "since": night(0)} == told
 
 
+def test_a_span_draws_each_place_once():
+    """As many newest turns as its step."""
+    assert [Draw(4, turn) for turn in (6, 7, 8, 9)] == list(Span(4, 0, 9, 10, night(0)).draws())
+    assert [Draw(64, turn) for turn in (3, 4, 5)] == list(Span(64, 3, 5, 3, night(0)).draws())
+
+
+def test_the_smallest_run_counts():
+    """One ledger that rests on probes, of which each entry was read."""
+    field = sampling_json(ran(1, 0, probed=1), None)
+    assert ({"1": 1.0, "10": 1.0, "100": 1.0, "1000": 1.0}, 1) == (field["bounds"], field["series"]["next_turn"])
+
+
 def test_a_whole_series_finds_every_loss():
     """As many nights as the step; one fewer does not."""
     assert 1.0 == after(*[16] * 16)[0]["accumulated"]["bounds"]["1"]
@@ -109,7 +121,7 @@ def test_a_run_that_does_not_count_hands_the_series_on(changes: dict[str, int]):
 
 def test_another_seed_begins_a_series_anew():
     """Draws from other places to start are not of one series: what was promised before is forgotten."""
-    series = series_from(after(64, 64)[0])
+    series = series_from(after(*[64] * 20)[0])
     field = sampling_json(ran(64, 9, number=5, seed=8), series)
     assert {"runs": 1, "since": night(5), "bounds": field["bounds"]} == field["accumulated"]
     assert (8, 10) == (field["series"]["seed"], field["series"]["next_turn"])
