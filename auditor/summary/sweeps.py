@@ -150,10 +150,10 @@ def _series_json(series: Series) -> Json:
 
 def series_from(field: object) -> Series | None:
     """Return the series in the field of an earlier run; None where it has none, or none that is whole."""
-    told = field.get("series") if isinstance(field, Mapping) else None
+    told: Any = field.get("series") if isinstance(field, Mapping) else None
     try:
-        spans = tuple(_span_from(one) for one in told["spans"]) if told else ()
-        return Series(int(told["seed"]), int(told["next_turn"]), float(told["copies"]), spans) if told else None
+        spans = tuple(_span_from(one) for one in told["spans"])
+        return Series(int(told["seed"]), int(told["next_turn"]), float(told["copies"]), spans)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         return None
 

@@ -119,6 +119,12 @@ def test_a_run_that_does_not_count_hands_the_series_on(changes: dict[str, int]):
     assert (None, None, None, before["series"]) == tuple(off[name] for name in ("step", "bounds", "accumulated", "series"))
 
 
+def test_without_a_series_nothing_is_handed_on():
+    """The first run, without a sweep."""
+    off = sampling_json(ran(0, 0), None)
+    assert {"budget": 500, "step": None, "bounds": None, "accumulated": None, "series": None} == off
+
+
 def test_another_seed_begins_a_series_anew():
     """Draws from other places to start are not of one series: what was promised before is forgotten."""
     series = series_from(after(*[64] * 20)[0])
@@ -147,19 +153,20 @@ def test_old_spans_are_forgotten():
     assert (SPANS_MAX, 80) == (len(kept), kept[-1].last_turn)
 
 
-def _with_span(step: int, first_turn: int) -> Json:
-    span = {"step": step, "first_turn": first_turn, "last_turn": 5, "runs": 1, "since": night(0)}
+def _with_span(step: int, first_turn: int, runs: int = 1) -> Json:
+    span = {"step": step, "first_turn": first_turn, "last_turn": 5, "runs": runs, "since": night(0)}
     return {"series": {"seed": 1, "next_turn": 1, "copies": 1, "spans": [span]}}
 
 
 @pytest.mark.parametrize(
     "damage",
     [None, 7, {}, {"series": None}, {"series": 3}, {"series": {"seed": 1}}]
-    + [_with_span(step, first) for step, first in ((3, 0), (0, 0), (2**23, 0), (-4, 0), (4, 6), (4, -1))],
+    + [_with_span(step, first) for step, first in ((3, 0), (0, 0), (2**23, 0), (-4, 0), (4, 6), (4, -1))]
+    + [_with_span(4, 0, runs=0)],
 )
 def test_a_field_that_is_damaged_begins_a_series_anew(damage: object):
     """A run is not lost over it, and nothing is promised on its account."""
-    assert series_from(_with_span(4, 0)) is not None
+    assert all(series_from(_with_span(step, 0)) is not None for step in (1, 2, 4, 2**22))
     assert series_from(damage) is None
 
 
