@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.schemas import VERDICTS
 from auditor.model.verdict import Exempt, Standing, Unknown
 
 _ORDER = {unknown.value: number for number, unknown in enumerate(Unknown)}
@@ -30,8 +29,7 @@ def spoil_rows(rows: pa.RecordBatch, ledger_ids: pa.Array) -> pa.RecordBatch:
         [
             sorted({*(told or ()), Unknown.ANSWER_INVALID.value}, key=_ORDER.__getitem__) if is_hit else told
             for told, is_hit in zip(rows["unknowns"].to_pylist(), hit.to_pylist(), strict=True)
-        ],
-        VERDICTS.field("unknowns").type,
+        ]
     )
     for name in ("is_mark_stale", "only_maintenance"):
         columns[name] = pc.if_else(hit, False, rows[name])

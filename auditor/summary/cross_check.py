@@ -83,9 +83,13 @@ def _times(row: Row) -> tuple[int, ...]:
 def population_agreed(run: Place, about: About, finding: Finding | None) -> Agreed:
     """Return the finding on the number of ledgers if the second checker confirms it, or where it
     differs."""
+    return _agree_on_cluster(Kind.LEDGER_POPULATION_DROPPED, finding, _population_facts(run, about))
+
+
+def _population_facts(run: Place, about: About) -> Facts | None:
     last = about.previous_population
     if last is None:
-        return _agree_on_cluster(Kind.LEDGER_POPULATION_DROPPED, finding, None)
+        return None
     rows = {row["listing"]: row for row in run.read_table("evidence/listings", LISTINGS).to_pylist()}
     listed = {one: sum(batch.num_rows for batch in run.stream(LISTED_AT[one], LISTING, ["ledger_id"])) for one in rows}
     before = Earlier(last.run_id, last.finished_at, last.listed, last.drop_percent, last.low_runs)
@@ -94,8 +98,7 @@ def population_agreed(run: Place, about: About, finding: Finding | None) -> Agre
     if gone:
         still = pc.field("ledger_id").isin(pa.array(sorted(gone)))
         gone -= set(run.read_table(LISTED_AT[max(rows)], LISTING, still)["ledger_id"].to_pylist())
-    facts = population_dropped(before, began_ms, listed, gone, about.facts.instance_id)
-    return _agree_on_cluster(Kind.LEDGER_POPULATION_DROPPED, finding, facts)
+    return population_dropped(before, began_ms, listed, gone, about.facts.instance_id)
 
 
 def _agree_on_cluster(kind: Kind, finding: Finding | None, facts: Facts | None) -> Agreed:
@@ -110,11 +113,9 @@ def _lost_facts(run: Place, about: About, seen: Attendance) -> dict[Subject, Fac
     named = (pc.field("status") == AnswerStatus.UNREGISTERED.value) & pc.field("bookie_id").isin(pa.array(gone)) & _OF_LEDGER
     needs = run.read_table(_ANSWERS, ANSWERS, named, ["ledger_id", "look", "bookie_id"]).sort_by("ledger_id")
     mine = pc.field("ledger_id").isin(pc.unique(needs["ledger_id"]))
-    columns = ["ledger_id", "look", "status", "czxid", "znode_version", "state", "last_entry_id"]
+    columns = ["ledger_id", "look", "status", "czxid", "znode_version", "state", "last_entry_id", "mark"]
     states = run.read_table(_LEDGERS, LEDGERS, mine, columns).sort_by([("ledger_id", "ascending"), ("look", "ascending")])
-    marked = run.read_table(_LEDGERS, LEDGERS, mine & pc.is_valid(pc.field("mark")), ["ledger_id", "look"])
-    marks = {(one["ledger_id"], one["look"]) for one in _rows(marked)}
-    found = naming_ledgers((Need(**one) for one in _rows(needs)), (_state(one, marks) for one in _rows(states)))
+    found = naming_ledgers((Need(**one) for one in _rows(needs)), map(_state, _rows(states)))
     facts: dict[Subject, Facts] = {}
     for bookie, ledgers in found.items():
         one = lost_facts(seen.of[bookie], ledgers, about.facts, about.unregistered_since_ms.get(bookie))
@@ -123,9 +124,9 @@ def _lost_facts(run: Place, about: About, seen: Attendance) -> dict[Subject, Fac
     return facts
 
 
-def _state(row: Row, marks: set[tuple[int, int]]) -> State:
-    key = row["ledger_id"], row["look"]
-    return State(*key, row["status"], (row["czxid"], row["znode_version"]), row["state"], row["last_entry_id"], key in marks)
+def _state(row: Row) -> State:
+    key, version, is_marked = (row["ledger_id"], row["look"]), (row["czxid"], row["znode_version"]), row["mark"] is not None
+    return State(*key, row["status"], version, row["state"], row["last_entry_id"], is_marked)
 
 
 def _lost_content_facts(run: Place, seen: Attendance, verdicts: TableScan) -> dict[Subject, Facts]:

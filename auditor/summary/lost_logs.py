@@ -37,7 +37,7 @@ def lost_logs(run: Place) -> dict[BookieId, Logs]:
         for row in rows
     ]
     bookies = pa.array(sorted({one.bookie_id for one in answers}))
-    ledgers = pa.array(sorted({one.ledger_id for one in answers}), pa.int64())
+    ledgers = pa.array(sorted({one.ledger_id for one in answers}))
     mine = pc.field("bookie_id").isin(bookies) & pc.field("ledger_id").isin(ledgers)
     reads = run.read_table("evidence/reads", READS, mine & ~pc.field("is_search").isin([True]), _READ)
     read = (

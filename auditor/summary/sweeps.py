@@ -69,13 +69,19 @@ class Series:
 
     def after(self, sweep: Sweep, started_at: str, copies: float) -> Series:
         """Return the series with one more run. Another seed begins it anew."""
-        earlier = self.spans if self.seed == sweep.seed else ()
-        if earlier and earlier[-1].can_take(sweep):
-            spans = (*earlier[:-1], earlier[-1].with_run(sweep, started_at))
+        begun = begin_series(sweep, started_at, copies)
+        if self.seed != sweep.seed:
+            return begun
+        if self.spans and self.spans[-1].can_take(sweep):
+            spans = (*self.spans[:-1], self.spans[-1].with_run(sweep, started_at))
         else:
-            spans = (*earlier, Span(sweep.step, sweep.turn, sweep.turn, 1, started_at))
-        next_turn = max(sweep.turn + 1, self.next_turn if earlier else 0)
-        return Series(sweep.seed, next_turn, copies, spans[-SPANS_MAX:])
+            spans = (*self.spans, *begun.spans)
+        return replace(begun, next_turn=max(begun.next_turn, self.next_turn), spans=spans[-SPANS_MAX:])
+
+
+def begin_series(sweep: Sweep, started_at: str, copies: float) -> Series:
+    """Return the series of one run."""
+    return Series(sweep.seed, sweep.turn + 1, copies, (Span(sweep.step, sweep.turn, sweep.turn, 1, started_at),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,8 @@ def sampling_json(run: SweptRun, before: Series | None) -> Json:
     """
     series = before
     if run.is_counted:
-        series = (before or Series(run.sweep.seed, 0, 0.0)).after(run.sweep, run.started_at, run.copies)
+        told = (run.sweep, run.started_at, run.copies)
+        series = before.after(*told) if before else begin_series(*told)
     is_swept = run.sweep.step > 0 and run.probed > 0
     spans = series.spans if series is not None and is_swept else ()
     return {
@@ -143,10 +150,10 @@ def _series_json(series: Series) -> Json:
 
 def series_from(field: object) -> Series | None:
     """Return the series in the field of an earlier run; None where it has none, or none that is whole."""
-    told = field.get("series") if isinstance(field, Mapping) else None
+    told: Any = field.get("series") if isinstance(field, Mapping) else None
     try:
-        spans = tuple(_span_from(one) for one in told["spans"]) if told else ()
-        return Series(int(told["seed"]), int(told["next_turn"]), float(told["copies"]), spans) if told else None
+        spans = tuple(_span_from(one) for one in told["spans"])
+        return Series(int(told["seed"]), int(told["next_turn"]), float(told["copies"]), spans)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         return None
 

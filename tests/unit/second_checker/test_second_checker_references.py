@@ -56,6 +56,12 @@ def test_what_is_elsewhere_empty_or_not_recorded_is_not_missing(changes: dict[st
     assert reference_facts(7, rows(FIRST, AGAIN, **changes), GONE) is None
 
 
+def test_a_newer_ledger_of_a_cursor_does_not_follow_a_ledger_of_messages() -> None:
+    """The broker made it for a subscription, and may not have rolled over."""
+    newer = [TopicRow(TOPIC, look, "cursor", name="s", ledger_id=12) for look in (FIRST, AGAIN)]
+    assert reference_facts(7, [*rows(FIRST, AGAIN, entries=None), *newer], GONE) is None
+
+
 def test_a_ledger_without_a_record_is_missing_if_a_newer_one_follows() -> None:
     """The broker has rolled over: it was in use."""
     newer = [TopicRow(TOPIC, look, "data", ledger_id=8) for look in (FIRST, AGAIN)]

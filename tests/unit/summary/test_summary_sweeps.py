@@ -70,6 +70,27 @@ def test_runs_add_up_to_what_their_draws_give_together(seed: int):
     )
 
 
+def test_runs_of_one_step_are_one_span():
+    """From a turn of theirs to the next one; a turn before them, or one that was left out, begins another."""
+    span = Span(64, 2, 5, 4, night(0))
+    assert [False, True, True, True, False] == [span.can_take(Sweep(7, turn, 500, 64)) for turn in (1, 2, 5, 6, 7)]
+    assert not span.can_take(Sweep(7, 5, 500, 128))
+    (told,) = after(64, 64, 64)[0]["series"]["spans"]
+    assert {"step": 64, "first_turn": 0, "last_turn": 2, "runs": 3, "since": night(0)} == told
+
+
+def test_a_span_draws_each_place_once():
+    """As many newest turns as its step."""
+    assert [Draw(4, turn) for turn in (6, 7, 8, 9)] == list(Span(4, 0, 9, 10, night(0)).draws())
+    assert [Draw(64, turn) for turn in (3, 4, 5)] == list(Span(64, 3, 5, 3, night(0)).draws())
+
+
+def test_the_smallest_run_counts():
+    """One ledger that rests on probes, of which each entry was read."""
+    field = sampling_json(ran(1, 0, probed=1), None)
+    assert ({"1": 1.0, "10": 1.0, "100": 1.0, "1000": 1.0}, 1) == (field["bounds"], field["series"]["next_turn"])
+
+
 def test_a_whole_series_finds_every_loss():
     """As many nights as the step; one fewer does not."""
     assert 1.0 == after(*[16] * 16)[0]["accumulated"]["bounds"]["1"]
@@ -98,9 +119,15 @@ def test_a_run_that_does_not_count_hands_the_series_on(changes: dict[str, int]):
     assert (None, None, None, before["series"]) == tuple(off[name] for name in ("step", "bounds", "accumulated", "series"))
 
 
+def test_without_a_series_nothing_is_handed_on():
+    """The first run, without a sweep."""
+    off = sampling_json(ran(0, 0), None)
+    assert {"budget": 500, "step": None, "bounds": None, "accumulated": None, "series": None} == off
+
+
 def test_another_seed_begins_a_series_anew():
     """Draws from other places to start are not of one series: what was promised before is forgotten."""
-    series = series_from(after(64, 64)[0])
+    series = series_from(after(*[64] * 20)[0])
     field = sampling_json(ran(64, 9, number=5, seed=8), series)
     assert {"runs": 1, "since": night(5), "bounds": field["bounds"]} == field["accumulated"]
     assert (8, 10) == (field["series"]["seed"], field["series"]["next_turn"])
@@ -126,19 +153,20 @@ def test_old_spans_are_forgotten():
     assert (SPANS_MAX, 80) == (len(kept), kept[-1].last_turn)
 
 
-def _with_span(step: int, first_turn: int) -> Json:
-    span = {"step": step, "first_turn": first_turn, "last_turn": 5, "runs": 1, "since": night(0)}
+def _with_span(step: int, first_turn: int, runs: int = 1) -> Json:
+    span = {"step": step, "first_turn": first_turn, "last_turn": 5, "runs": runs, "since": night(0)}
     return {"series": {"seed": 1, "next_turn": 1, "copies": 1, "spans": [span]}}
 
 
 @pytest.mark.parametrize(
     "damage",
     [None, 7, {}, {"series": None}, {"series": 3}, {"series": {"seed": 1}}]
-    + [_with_span(step, first) for step, first in ((3, 0), (0, 0), (2**23, 0), (-4, 0), (4, 6), (4, -1))],
+    + [_with_span(step, first) for step, first in ((3, 0), (0, 0), (2**23, 0), (-4, 0), (4, 6), (4, -1))]
+    + [_with_span(4, 0, runs=0)],
 )
 def test_a_field_that_is_damaged_begins_a_series_anew(damage: object):
     """A run is not lost over it, and nothing is promised on its account."""
-    assert series_from(_with_span(4, 0)) is not None
+    assert all(series_from(_with_span(step, 0)) is not None for step in (1, 2, 4, 2**22))
     assert series_from(damage) is None
 
 
