@@ -16,7 +16,8 @@ from auditor.report.layout import printable
 DETAIL_CHARS_MAX = 200
 """Characters shown of what an exception says."""
 _UNREADABLE = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError, pa.ArrowException,
+    ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError,
+    pa.ArrowException,
 )  # fmt: skip
 """What code raises that meets a value of another shape than it was written for. Errors of the machine, such as MemoryError,
 are none of them."""
