@@ -189,14 +189,17 @@ def commands_of(finding: FindingRow) -> Iterator[str]:
 
 
 def _commands(subject: str, commands: Sequence[str]) -> Iterator[str]:
-    look = [command for command in commands if not command.startswith(CHANGES)]
-    change = [command.removeprefix(CHANGES) for command in commands if command.startswith(CHANGES)]
-    yield from (f"    {printable(command, COMMAND_CHARS_MAX)}" for command in look[:COMMANDS_OF_A_FINDING_MAX])
+    exact = [command for command in commands if printable(command, COMMAND_CHARS_MAX) == command]
+    look = [command for command in exact if not command.startswith(CHANGES)]
+    change = [command.removeprefix(CHANGES) for command in exact if command.startswith(CHANGES)]
+    yield from (f"    {command}" for command in look[:COMMANDS_OF_A_FINDING_MAX])
+    if hidden := len(commands) - len(exact):  # escaped or cut, a command would be another one
+        yield f"    ... and {of(hidden, 'command is', 'commands are')} not shown, for a name in it: its field `next` has all"
     if len(look) > COMMANDS_OF_A_FINDING_MAX:
         yield f"    ... and {len(look) - COMMANDS_OF_A_FINDING_MAX} more in its field `next`, before anything is changed"
     elif change:
         yield f"  then for {subject}, and this CHANGES THE CLUSTER"
-        yield from (f"    {printable(command, COMMAND_CHARS_MAX)}" for command in change[:COMMANDS_OF_A_FINDING_MAX])
+        yield from (f"    {command}" for command in change[:COMMANDS_OF_A_FINDING_MAX])
 
 
 def _subject(finding: FindingRow) -> str:
