@@ -74,8 +74,8 @@ LEDGERS = (
     Panel("Why ledgers could not be judged", "By reason.", [(_metric("last_run_indeterminate_ledgers", " > 0"), "{{reason}}")]),
     Panel("Under-replication marks", "By state; stale: every copy is there.", [(_metric("last_run_marks"), "{{state}}")]),
     Panel(
-        "Certainty", "Verified copies and judged ledgers.",
-        [(_metric("last_run_verified_copies_ratio"), "verified copies"), (_metric("last_run_coverage_ratio"), "judged ledgers")],
+        "Certainty", "Share of copies that were verified, and of ledgers that could be judged.",
+        [(_metric("last_run_verified_copies_ratio"), "copies"), (_metric("last_run_coverage_ratio"), "ledgers")],
         unit="percentunit",
     ),
 )  # fmt: skip
