@@ -34,15 +34,16 @@ def next_commands(finding: Finding, *, replication_disabled: bool, owner: Owner 
     There are at most ten, however many entries are hit. Auto-recovery is enabled only if
     `replication_disabled`, and then before any other change. `owner` is the ledger's owner in its
     outside form; if Pulsar owns the ledger, the topic is looked at too. A command with a name that
-    must not be pasted is left out (`command_words`).
+    must not be pasted is left out (`command_words`), and without one that looks nothing is changed.
     """
     look, change = _NEXT[finding.kind](finding, pulsar_ledger(owner))
     if replication_disabled and finding.kind in _HEALED_BY_AUTORECOVERY:
         status = shell("clusterinfo")
         look = look if status in look else [*look, status]
         change = [shell("autorecovery -e"), *change]
-    look, change = (list(filter(can_be_pasted, commands)) for commands in (look, change))
-    return [*look, *(CHANGES + command for command in change)]
+    shown = list(filter(can_be_pasted, look))
+    change = list(filter(can_be_pasted, change)) if len(shown) == len(look) else []
+    return [*shown, *(CHANGES + command for command in change)]
 
 
 _HEALED_BY_AUTORECOVERY = frozenset(

@@ -19,6 +19,7 @@ from auditor.report.findings_text import commands_of
 from auditor.report.text import render, render_fault, render_unreachable
 from auditor.telemetry import log
 from auditor.telemetry.metrics import exposition
+from auditor.witness.next_commands import CHANGES
 
 KEPT = frozenset(
     {
@@ -108,7 +109,9 @@ def test_the_metrics_keep_their_lines(story):
 )
 def test_a_command_is_shown_as_it_is_or_not_at_all(command: str):
     """Escaped or cut, it would be another one: an open quote takes in what is pasted behind it."""
-    finding = report_stories.finding(Kind.ENTRY_CORRUPT, 7) | {"next": ["auditor ledger 7", command]}
+    finding = report_stories.finding(Kind.ENTRY_CORRUPT, 7) | {"next": ["auditor ledger 7", command, f"{CHANGES}harm"]}
     shown = "\n".join(commands_of(finding))
     assert "auditor ledger 7" in shown and "bookkeeper" not in shown and "pulsar-admin" not in shown
-    assert "and 1 command is not shown" in shown
+    assert "and 1 more in its field `next`, before anything is changed" in shown and "harm" not in shown
+    shown = "\n".join(commands_of(finding | {"next": ["auditor ledger 7", CHANGES + command, f"{CHANGES}harm"]}))
+    assert "    harm" in shown and shown.endswith("and 1 more in its field `next`")
