@@ -65,6 +65,14 @@ class ConsoleStream(io.TextIOBase):
         os.close(null)
 
 
+def without_controls(text: str) -> str:
+    """Return a text whose characters that a terminal acts on are escapes, except line breaks.
+
+    For errors, which may quote a file or a peer. Letters of all scripts stay as they are.
+    """
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 def secure_standard_streams() -> None:
     """Replace `sys.stdout` and `sys.stderr` by a `ConsoleStream` each.
 

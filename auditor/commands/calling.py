@@ -14,6 +14,7 @@ import click
 from auditor.config import CONFIG_FILE, SETTINGS, Setting, Settings, parse, read_layers
 from auditor.config.access import BookieAccess, ZooKeeperAccess
 from auditor.config.secured_settings import ASK_BOOKIES, READ_ZOOKEEPER
+from auditor.console import without_controls
 from auditor.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -92,13 +93,13 @@ def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> Non
         finally:
             progress.close()
     except ConfigError as error:
-        click.echo(f"auditor: {error}", err=True)
+        click.echo(f"auditor: {without_controls(str(error))}", err=True)
         sys.exit(2)
     except Interrupted as interrupted:
         click.echo(f"auditor: stopped by {interrupted}; earlier results are as they were{interrupted.advice}", err=True)
         sys.exit(SIGNAL_EXIT_BASE + interrupted.signal_number)
     except Exception as error:  # unforeseen, so our fault: its exit code must not mean a finding
-        traceback.print_exc()
-        click.echo(f"auditor: AUDITOR_FAULT: unforeseen {type(error).__name__}: {error}", err=True)
+        click.echo(without_controls(traceback.format_exc()).rstrip(), err=True)
+        click.echo(without_controls(f"auditor: AUDITOR_FAULT: unforeseen {type(error).__name__}: {error}"), err=True)
         sys.exit(EXIT_FAULT)
     sys.exit(code)

@@ -15,9 +15,9 @@ _IGNORED = (".", "_")
 def find_files(path: str) -> Iterator[str]:
     """Yield the regular files in a directory and those below it. Links to directories are not followed.
 
-    Yields nothing if there is no such directory.
+    Yields nothing if there is no such directory. Raises OSError for one that cannot be read.
     """
-    for folder, _, names in os.walk(path):
+    for folder, _, names in os.walk(path, onerror=_refuse_unreadable):
         yield from (file for name in names if stat.S_ISREG(_mode(file := f"{folder}/{name}")))
 
 
@@ -25,16 +25,21 @@ def find_table_files(path: str) -> list[str]:
     """Return the files of the table in a directory, or the file itself, sorted.
 
     Raises OutputError for a pipe, a device or a link to a directory among them: reading one may never
-    end. A link to a file is read like the file.
+    end. A link to a file is read like the file. Raises OSError for a directory that cannot be read.
     """
     if not os.path.isdir(path):  # noqa: PTH112 - a path that Arrow gave as text
         return [_regular(path)]
     found: list[str] = []
-    for folder, folders, names in os.walk(path):
+    for folder, folders, names in os.walk(path, onerror=_refuse_unreadable):
         linked = [name for name in folders if os.path.islink(f"{folder}/{name}")]  # noqa: PTH114
         found += [_regular(f"{folder}/{name}") for name in (*names, *linked) if not name.startswith(_IGNORED)]
         folders[:] = [name for name in folders if not name.startswith(_IGNORED)]
     return sorted(found)
+
+
+def _refuse_unreadable(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _regular(file: str) -> str:

@@ -20,7 +20,7 @@ FILES_AHEAD = 2
 """Files read ahead. Of pyarrow's own 4 each holds its batches; with 1, a remote file system is waited for at each file."""
 
 TABLE_BYTES_MAX = 16 * 2**30
-"""Most bytes of a table that are held at once: metadata of 100 million ledgers. Compressed nulls of any number fit in a few
+"""Most bytes of a table that are held at once: 160 for each of 100 million ledgers. Compressed nulls of any number fit in a few
 kilobytes on disk."""
 
 

@@ -15,6 +15,7 @@ from auditor.errors import ConfigError
 from auditor.lister.bookie_configuration import BookieConfiguration
 from auditor.model.address import split_host_port
 from auditor.model.identity import BookieId
+from auditor.report.layout import printable
 
 COOKIE = Path("current") / "VERSION"
 COOKIE_BYTES_MAX = 64 * 2**10
@@ -86,10 +87,12 @@ def check_cookie(configured: BookieConfiguration) -> Cookie:
         if other != cookie:
             raise ConfigError(f"the cookies of {next(iter(places))} and {place} differ: not the directories of one bookie")
     if configured.bookie_id is not None and configured.bookie_id != cookie.bookie_id:
-        raise ConfigError(f"the cookie is of bookie {cookie.bookie_id}, configured is {configured.bookie_id}")
+        raise ConfigError(f"the cookie is of bookie {printable(cookie.bookie_id)}, configured is {configured.bookie_id}")
     named = split_host_port(cookie.bookie_id)
     if configured.bookie_id is None and named is not None and named[1] not in (None, configured.port):
-        raise ConfigError(f"the cookie is of bookie {cookie.bookie_id}, the configured bookiePort is {configured.port}")
+        raise ConfigError(
+            f"the cookie is of bookie {printable(cookie.bookie_id)}, the configured bookiePort is {configured.port}"
+        )
     _check_directories("ledger", configured.ledger_directories, cookie.ledger_directories)
     if cookie.index_directories is not None:
         _check_directories("index", configured.index_directories, cookie.index_directories)
@@ -98,10 +101,8 @@ def check_cookie(configured: BookieConfiguration) -> Cookie:
 
 def _check_directories(what: str, configured: Sequence[Path], recorded: Sequence[str]) -> None:
     if [str(one) for one in configured] != [str(Path(one)) for one in recorded]:
-        directories = ", ".join(map(str, configured))
-        raise ConfigError(
-            f"the cookie records the {what} directories {', '.join(recorded)}; configured are {directories}, in this order"
-        )
+        said, here = printable(", ".join(recorded), 1_000), ", ".join(map(str, configured))
+        raise ConfigError(f"the cookie records the {what} directories {said}; configured are {here}, in this order")
 
 
 def _directories(value: str) -> tuple[str, ...]:

@@ -191,12 +191,21 @@ def commands_of(finding: FindingRow) -> Iterator[str]:
 def _commands(subject: str, commands: Sequence[str]) -> Iterator[str]:
     look = [command for command in commands if not command.startswith(CHANGES)]
     change = [command.removeprefix(CHANGES) for command in commands if command.startswith(CHANGES)]
-    yield from (f"    {printable(command, COMMAND_CHARS_MAX)}" for command in look[:COMMANDS_OF_A_FINDING_MAX])
-    if len(look) > COMMANDS_OF_A_FINDING_MAX:
-        yield f"    ... and {len(look) - COMMANDS_OF_A_FINDING_MAX} more in its field `next`, before anything is changed"
+    shown = [command for command in look if _is_exact(command)][:COMMANDS_OF_A_FINDING_MAX]
+    yield from (f"    {command}" for command in shown)
+    if len(shown) < len(look):
+        yield f"    ... and {len(look) - len(shown)} more in its field `next`, before anything is changed"
     elif change:
         yield f"  then for {subject}, and this CHANGES THE CLUSTER"
-        yield from (f"    {printable(command, COMMAND_CHARS_MAX)}" for command in change[:COMMANDS_OF_A_FINDING_MAX])
+        shown = [command for command in change if _is_exact(command)][:COMMANDS_OF_A_FINDING_MAX]
+        yield from (f"    {command}" for command in shown)
+        if len(shown) < len(change):
+            yield f"    ... and {len(change) - len(shown)} more in its field `next`"
+
+
+def _is_exact(command: str) -> bool:
+    """Return whether a command can be shown as it is. Escaped or cut, it would be another one."""
+    return printable(command, COMMAND_CHARS_MAX) == command
 
 
 def _subject(finding: FindingRow) -> str:

@@ -23,6 +23,9 @@ LOGGER = "auditor"
 CONSOLE_VIOLATIONS_MAX = 20
 """Violations of one kind logged on the console. JSON has all of them, and so has findings.jsonl."""
 
+TEXT_CHARS_MAX = 4_000
+"""Characters of one text, or of one line of a traceback, that the console shows."""
+
 _CHATTY = {"kazoo": logging.WARNING, "py4j": logging.ERROR, "pyspark": logging.WARNING, "urllib3": logging.WARNING}
 """The lowest level logged for each library without --verbose; with it, INFO for all of them."""
 
@@ -131,9 +134,12 @@ def _mask_secrets(_logger: Any, _method: str, event: MutableMapping[str, Any]) -
 def _escape_controls(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Escape control characters in the texts of an event (a structlog processor).
 
-    Foreign text can then neither start a new line nor move the cursor. A traceback keeps its lines.
+    Foreign text can then neither start a new line nor move the cursor. A traceback keeps its lines,
+    which are indented: what an error quotes cannot look like an event.
     """
     for key, value in event.items():
-        if isinstance(value, str) and key != "exception":
-            event[key] = printable(value, 4_000)
+        if isinstance(value, str):
+            lines = value.split("\n") if key == "exception" else [value]
+            indent = "  " if key == "exception" else ""
+            event[key] = "\n".join(indent + printable(line, TEXT_CHARS_MAX) for line in lines)
     return event

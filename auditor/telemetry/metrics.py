@@ -21,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from auditor.config import without_credentials
+from auditor.console import without_controls
 from auditor.model.finding import CATALOGUE
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.layout import moment
@@ -96,7 +97,7 @@ def _family(
     rows = list(samples)
     family: Metric = make(name, says, labels=["cluster", *rows[0][0]])
     for labels, value in rows:
-        family.add_metric([cluster, *labels.values()], value)  # type: ignore[attr-defined]
+        family.add_metric([without_controls(label) for label in (cluster, *labels.values())], value)  # type: ignore[attr-defined]
     return family
 
 

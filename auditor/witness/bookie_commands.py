@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import NamedTuple
 
 from auditor.model.bookie_facts import EntryLogLostFacts, FailingFacts, LostContentFacts, LostFacts
 from auditor.model.finding import Finding
+from auditor.witness.command_words import quote_word
 from auditor.witness.pulsar_commands import PulsarLedger
 
 GC_PAUSE_MS = 604_800_000
@@ -34,23 +34,23 @@ def shell(command: str) -> str:
 
 
 def silent_bookie_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
-    bookie = shlex.quote(str(finding.bookie_id))
+    bookie = quote_word(str(finding.bookie_id))
     look = ["listbookies -a -h", f"endpointinfo -b {bookie}", "bookieinfo", f"listledgers -bookieid {bookie}"]
     return Steps([shell(command) for command in look], [])
 
 
 def lost_bookie_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
-    bookie = shlex.quote(str(finding.bookie_id))
+    bookie = quote_word(str(finding.bookie_id))
     assert isinstance(finding.facts, LostFacts), finding
     look = ["listbookies -a -h", f"listledgers -bookieid {bookie}", "clusterinfo", "lostbookierecoverydelay -g"]
     if finding.facts.renamed_to:  # recovering a renamed bookie would take hours for nothing
-        return Steps([shell(one) for one in (*look, f"endpointinfo -b {shlex.quote(finding.facts.renamed_to)}")], [])
+        return Steps([shell(one) for one in (*look, f"endpointinfo -b {quote_word(finding.facts.renamed_to)}")], [])
     change = ["triggeraudit", f"recover {bookie}"]
     return Steps([shell(command) for command in look], [shell(command) for command in change])
 
 
 def lost_content_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
-    bookie = shlex.quote(str(finding.bookie_id))
+    bookie = quote_word(str(finding.bookie_id))
     look = [f"endpointinfo -b {bookie}", "bookieinfo", f"listledgers -bookieid {bookie}"]
     assert isinstance(finding.facts, LostContentFacts), finding
     again = [f"auditor ledger {ledger}" for ledger in finding.facts.some_ledgers[:LEDGERS_MAX]]
@@ -63,7 +63,7 @@ def failing_bookie_steps(finding: Finding, _topic_of: PulsarLedger | None) -> St
     None changes anything: the bookie's own log says what to do.
     """
     assert isinstance(finding.facts, FailingFacts), finding
-    bookie = shlex.quote(str(finding.bookie_id))
+    bookie = quote_word(str(finding.bookie_id))
     read = [f"readledger -l {ledger} -fe 0 -le 1 -b {bookie}" for ledger in finding.facts.some_ledgers[:1]]
     look = ["listbookies -a -h", f"endpointinfo -b {bookie}", *read]
     again = [f"auditor ledger {ledger}" for ledger in finding.facts.some_ledgers[:LEDGERS_MAX]]
@@ -78,18 +78,18 @@ def entry_log_lost_steps(finding: Finding, _topic_of: PulsarLedger | None) -> St
     """
     facts = finding.facts
     assert isinstance(facts, EntryLogLostFacts), finding
-    bookie = shlex.quote(str(finding.bookie_id))
+    bookie = quote_word(str(finding.bookie_id))
     log = facts.some_logs[0]
     ledgers = sorted({ledger for one in facts.some_logs for ledger, _, _ in one.some})[:LEDGERS_MAX]
     ledger, first, _ = log.some[0]
     look = [
-        f"ls -l {shlex.quote(log.path)}",
+        f"ls -l {quote_word(log.path)}",
         shell(f"endpointinfo -b {bookie}"),
         shell(f"readledger -l {ledger} -fe {first} -le {first + 1} -b {bookie}"),
         *(f"auditor ledger {one}" for one in ledgers),
     ]
     copies = [shell(f"recover -l {one} {bookie}") for one in ledgers]
-    return Steps(look, [f"put the file back: {shlex.quote(log.path)}", *copies])
+    return Steps(look, [f"put the file back: {quote_word(log.path)}", *copies])
 
 
 def population_steps(_finding: Finding, _topic_of: PulsarLedger | None) -> Steps:

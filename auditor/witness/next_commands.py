@@ -7,7 +7,6 @@ may have written the metadata that they come from.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts
@@ -17,6 +16,7 @@ from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerState
 from auditor.witness import bookie_commands, pulsar_commands, reference_commands
 from auditor.witness.bookie_commands import LEDGERS_MAX, Commands, Steps, shell
+from auditor.witness.command_words import can_be_pasted, quote_word
 from auditor.witness.pulsar_commands import Owner, PulsarLedger, pulsar_ledger
 
 CHANGES = "CHANGES THE CLUSTER: "
@@ -33,14 +33,17 @@ def next_commands(finding: Finding, *, replication_disabled: bool, owner: Owner 
 
     There are at most ten, however many entries are hit. Auto-recovery is enabled only if
     `replication_disabled`, and then before any other change. `owner` is the ledger's owner in its
-    outside form; if Pulsar owns the ledger, the topic is looked at too.
+    outside form; if Pulsar owns the ledger, the topic is looked at too. A command with a name that
+    must not be pasted is left out (`command_words`), and without one that looks nothing is changed.
     """
     look, change = _NEXT[finding.kind](finding, pulsar_ledger(owner))
     if replication_disabled and finding.kind in _HEALED_BY_AUTORECOVERY:
         status = shell("clusterinfo")
         look = look if status in look else [*look, status]
         change = [shell("autorecovery -e"), *change]
-    return [*look, *(CHANGES + command for command in change)]
+    shown = list(filter(can_be_pasted, look))
+    change = list(filter(can_be_pasted, change)) if len(shown) == len(look) else []
+    return [*shown, *(CHANGES + command for command in change)]
 
 
 _HEALED_BY_AUTORECOVERY = frozenset(
@@ -66,7 +69,7 @@ def _read_on(finding: Finding, bookies: Iterable[str], entry: EntryId, *, save: 
     """
     form, body = ("-entryformat hex ", " -m") if save else ("", "")
     ranged = f"-l {finding.ledger_id} -fe {entry} -le {entry + 1}"
-    return [shell(f"{form}readledger{body} {ranged} -b {shlex.quote(bookie)}") for bookie in bookies]
+    return [shell(f"{form}readledger{body} {ranged} -b {quote_word(bookie)}") for bookie in bookies]
 
 
 def _recover(finding: Finding, bookie: str, *, plan: bool = False) -> str:
@@ -75,7 +78,7 @@ def _recover(finding: Finding, bookie: str, *, plan: bool = False) -> str:
     `plan`: it only prints what it would copy. The shell asks for confirmation even then, hence
     `-f`.
     """
-    return shell(f"recover {'-dr -f ' if plan else ''}-l {finding.ledger_id} {shlex.quote(bookie)}")
+    return shell(f"recover {'-dr -f ' if plan else ''}-l {finding.ledger_id} {quote_word(bookie)}")
 
 
 def _entry_facts(finding: Finding) -> EntryFacts:
@@ -151,7 +154,7 @@ def _outside_ensemble_steps(finding: Finding, topic: PulsarLedger | None) -> Ste
         *_read_on(finding, _lacking_bookies(finding, entry)[:_HOLDERS_MAX], entry),
         *_topic(topic),
     ]
-    pause = [f"restart bookie {shlex.quote(b)} with gcOverreplicatedLedgerWaitTime=0" for b in list(holders)[:_HOLDERS_MAX]]
+    pause = [f"restart bookie {quote_word(b)} with gcOverreplicatedLedgerWaitTime=0" for b in list(holders)[:_HOLDERS_MAX]]
     return Steps(look, pause)
 
 
@@ -215,7 +218,7 @@ def _mark_without_ledger_steps(finding: Finding, _topic_of: PulsarLedger | None)
     assert isinstance(facts, MarkWithoutLedgerFacts), finding
     again = [shell(f"ledgermetadata -l {ledger}") for ledger in facts.some_ledgers[:LEDGERS_MAX]]
     look = [shell("listunderreplicated -pmr -prw"), *again, shell("queryautorecoverystatus"), shell("clusterinfo")]
-    return Steps(look, [f"zkCli.sh -server ZOOKEEPER delete {shlex.quote(facts.oldest_path)}"])
+    return Steps(look, [f"zkCli.sh -server ZOOKEEPER delete {quote_word(facts.oldest_path)}"])
 
 
 def _unrecoverable_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:

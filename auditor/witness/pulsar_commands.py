@@ -8,11 +8,12 @@ Codec). The name of a schema is `tenant/namespace/topic`, encoded likewise
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 from urllib.parse import unquote_plus
+
+from auditor.witness.command_words import quote_word
 
 Owner: TypeAlias = Mapping[str, str | None]
 """`{application, component, name}` as `auditor.witness.owner.owner_of` gives it."""
@@ -79,7 +80,7 @@ def _of_parts(parts: list[str], wanted: range) -> str:
 
 def look_commands(ledger: PulsarLedger) -> list[str]:
     """Return commands that show the topic's ledgers and cursors, or schemas, in the broker."""
-    topic = shlex.quote(ledger.topic)
+    topic = quote_word(ledger.topic)
     stats = f"pulsar-admin topics stats-internal {topic}"
     if ledger.use is Use.SCHEMA:
         return [f"pulsar-admin schemas get --all-version {topic}"]
@@ -95,7 +96,7 @@ def read_commands(ledger: PulsarLedger, ledger_id: int | None, entry_id: str) ->
     """
     if ledger.use is not Use.MESSAGES:
         return []
-    return [f"pulsar-admin topics get-message-by-id -l {ledger_id} -e {entry_id} {shlex.quote(ledger.topic)}"]
+    return [f"pulsar-admin topics get-message-by-id -l {ledger_id} -e {entry_id} {quote_word(ledger.topic)}"]
 
 
 def unload_commands(ledger: PulsarLedger) -> list[str]:
@@ -105,4 +106,4 @@ def unload_commands(ledger: PulsarLedger) -> list[str]:
     """
     if ledger.use not in (Use.MESSAGES, Use.CURSOR):
         return []
-    return [f"pulsar-admin topics unload {shlex.quote(ledger.topic)}"]
+    return [f"pulsar-admin topics unload {quote_word(ledger.topic)}"]

@@ -129,11 +129,17 @@ def test_every_kind_of_the_catalogue_has_an_alert(kind):
 
 @pytest.mark.parametrize("kind", list(CATALOGUE), ids=lambda kind: kind.value)
 def test_the_alert_on_a_kind_names_its_page(kind):
-    """The annotation `runbook` is the finding's own field of that name, and the page is there."""
+    """The annotation `runbook_url` is the finding's own field `runbook`, and the page is there."""
     block = RULES.read_text().split(f"- alert: {alert_of(kind)}\n")[1].split("- alert: ")[0]
-    named = re.findall(r"^ +runbook: (\S+)$", block, re.MULTILINE)
+    named = re.findall(r"^ +runbook_url: (\S+)$", block, re.MULTILINE)
     assert [runbook(kind)] == named
     assert (DEPLOY.parents[1] / named[0]).is_file()
+
+
+def test_every_alert_has_a_page():
+    """Those about the audit itself have a section of docs/operating.md."""
+    assert len(alerts()) == len(re.findall(r"^ +runbook_url: docs/", RULES.read_text(), re.MULTILINE))
+    assert "\n## Alerts\n" in (DEPLOY.parents[1] / "docs/operating.md").read_text()
 
 
 def test_no_alert_is_about_a_kind_that_is_gone():

@@ -5,6 +5,7 @@ The bytes of an input are a plan: which command, and what to do to which file be
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import json
@@ -80,7 +81,8 @@ def read_tampered_run(data: bytes) -> None:
         for _ in range(STEPS_MAX):
             if plan.is_over():
                 break
-            STEPS[plan.number(len(STEPS))](plan, run)
+            with contextlib.suppress(OSError):  # an earlier step left no such file
+                STEPS[plan.number(len(STEPS))](plan, run)
         out = io.StringIO()
         code = command(_context(plan, out), str(run))
         assert code in range(5), code

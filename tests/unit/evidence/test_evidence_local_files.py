@@ -54,6 +54,20 @@ def test_a_pipe_is_refused(tmp_path: Path):
         find_table_files(str(tmp_path / "t"))
 
 
+@pytest.mark.parametrize("find", [find_files, find_table_files])
+def test_a_directory_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path: Path, monkeypatch, find):
+    """What is missing would pass for nothing. A directory that is not there has no files."""
+
+    def scandir(path: str) -> None:
+        raise PermissionError(13, "no", path)
+
+    table = filled(tmp_path / "t")
+    assert [] == list(find_files(str(tmp_path / "none")))
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(PermissionError):
+        list(find(str(table)))
+
+
 def test_a_table_without_files_is_empty(tmp_path: Path):
     """Spark writes none for no rows."""
     (tmp_path / "run" / "listing").mkdir(parents=True)

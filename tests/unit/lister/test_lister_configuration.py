@@ -248,3 +248,14 @@ def test_a_count_of_directories_that_is_no_number_is_refused(count: str):
     """As BookKeeper writes it, or not at all: other scripts have digits that Python does not convert."""
     with pytest.raises(ConfigError, match="a list of directories"):
         parse_cookie(f'4\nbookieHost: "b1:3181"\nledgerDirs: "{count}\\t/a\\t/b"\n')
+
+
+def test_what_a_cookie_says_is_escaped_in_errors(tmp_path: Path):
+    """Whoever can write into a directory of the bookie chooses these names."""
+    text = '4\nbookieHost: "b\\n\\033[2J:3181"\nledgerDirs: "1\\t/\\033[2J\\nauditor: fine"\n'
+    (tmp_path / "current").mkdir()
+    (tmp_path / "current" / "VERSION").write_text(text)
+    for configured in (None, "b1:3181"):
+        with pytest.raises(ConfigError) as refused:
+            check_cookie(BookieConfiguration((tmp_path,), (tmp_path,), configured))
+        assert str(refused.value).isprintable()

@@ -1,0 +1,54 @@
+"""The recipes of images: hadolint has nothing to say, and each runs as nobody with what is pinned."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.deployed import DEPLOY
+
+RECIPES = sorted((DEPLOY / "docker").glob("*.Dockerfile"))
+HADOLINT = Path(sys.executable).parent / "hadolint"
+
+
+def linted(path: Path) -> subprocess.CompletedProcess[str]:
+    words = [str(HADOLINT), "--failure-threshold", "style", str(path)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_hadolint_has_nothing_to_say(path: Path) -> None:
+    """At its strictest level."""
+    done = linted(path)
+    assert (0, "") == (done.returncode, done.stdout)
+
+
+def test_hadolint_would_say_it(tmp_path: Path) -> None:
+    """A base without a version is named."""
+    path = tmp_path / "x.Dockerfile"
+    path.write_text(RECIPES[0].read_text().replace("python:3.12-slim", "python"))
+    assert "DL3006" in linted(path).stdout
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_an_image_is_slim_pinned_and_runs_as_nobody(path: Path) -> None:
+    """No root, versions of constraints.txt, extras and files that exist."""
+    text = path.read_text()
+    assert re.search(r"^FROM python:3\.\d+-slim$", text, re.MULTILINE)
+    assert "--constraint /src/constraints.txt" in text
+    user = re.findall(r"^USER (\d+)", text, re.MULTILINE)
+    assert ["10001"] == user
+    copied = [name for line in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE) for name in line.split()]
+    assert all((DEPLOY.parent / name).exists() for name in copied)
+    (extras,) = re.findall(r"'/src\[([\w,]+)\]'", text)
+    project = (DEPLOY.parent / "pyproject.toml").read_text()
+    assert all(re.search(rf"^{extra} = \[", project, re.MULTILINE) for extra in extras.split(","))
+
+
+def test_the_image_of_a_run_has_java_and_no_health_check() -> None:
+    """A run ends by itself: nothing is to be asked while it works."""
+    text = (DEPLOY / "docker/auditor.Dockerfile").read_text()
+    assert "[jdk,lister]" in text and "\nHEALTHCHECK NONE\n" in text and 'ENTRYPOINT ["auditor"]' in text

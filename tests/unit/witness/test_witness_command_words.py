@@ -1,0 +1,51 @@
+"""Names on command lines: quoted, or the command is left out."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+import pytest
+from support.findings_by_kind import finding_of
+from support.hostile_names import HOSTILE, SHELL, unprintable
+
+from auditor.model.bookie_facts import EntryLogLostFacts
+from auditor.model.finding import CATALOGUE, Kind, Subject
+from auditor.witness.command_words import can_be_pasted, quote_word
+from auditor.witness.next_commands import next_commands
+
+
+@pytest.mark.parametrize("name", ["b1:3181", SHELL, "a b", "", "größe", "x;y", "[::1]:3181"])
+def test_a_name_stays_one_word(name: str):
+    """Whatever it has in it, the shell takes it as it is."""
+    assert [name] == shlex.split(quote_word(name)) and can_be_pasted(f"ls {quote_word(name)}")
+
+
+@pytest.mark.parametrize("name", [HOSTILE, "-d", "--deleteCookie", "a\nb", "a\x1b[201~", "a\u202eb", "a\x00"])
+def test_a_name_that_no_command_may_have_takes_its_command_away(name: str):
+    """An option in place of a bookie, an escape that ends a paste, an order of letters that lies."""
+    assert not can_be_pasted(f"bookkeeper shell recover {quote_word(name)}")
+
+
+BOOKIE_KINDS = [kind for kind in Kind if CATALOGUE[kind].subject is Subject.BOOKIE]
+
+
+@pytest.mark.parametrize("name", [HOSTILE, "-d", SHELL])
+@pytest.mark.parametrize("kind", list(Kind))
+def test_no_command_of_any_kind_has_a_hostile_name(kind: Kind, name: str):
+    """Bookie ids, paths of entry logs, owners: every command splits into words, and none of them is the name's own."""
+    finding = finding_of(kind)
+    if kind in BOOKIE_KINDS:
+        finding = replace(finding, bookie_id=name)
+    if isinstance(finding.facts, EntryLogLostFacts):
+        logs = tuple(replace(one, path=name) for one in finding.facts.some_logs)
+        finding = replace(finding, facts=replace(finding.facts, some_logs=logs))
+    owner = {
+        "application": "pulsar",
+        "component": "managed-ledger",
+        "name": f"public/default/persistent/{name.replace('/', '')}",
+    }
+    for command in next_commands(finding, replication_disabled=True, owner=owner):
+        assert [] == unprintable(command, "")
+        words = shlex.split(command)
+        assert "touch" not in words and "-d" not in words
