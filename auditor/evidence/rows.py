@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,17 @@ def table(schema: pa.Schema, rows: Iterable[Row]) -> pa.RecordBatch:
     """
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def repeat_row(schema: pa.Schema, row: Row, columns: Mapping[str, Sequence[Any]]) -> pa.RecordBatch:
+    """Return the row again and again, but for the cells of the given columns, which are of equal length.
+
+    Costs little more than the values of these columns.
+    """
+    count = len(next(iter(columns.values())))
+    same = table(schema, [row]).take(pa.array([0] * count, pa.int64()))
+    arrays = [pa.array(columns[field.name], type=field.type) if field.name in columns else same[field.name] for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

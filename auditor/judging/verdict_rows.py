@@ -11,6 +11,9 @@ from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.verdict import CopyCounts
 from auditor.witness.finding_lines import assurance, finding_line, ledger_testimony
 
+ENTRIES_MAX = 2**63 - 1
+"""Maximum of each count of entries: what a column holds. Metadata may claim one entry more."""
+
 
 def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: ClusterFacts, detail: str = "") -> Row:
     """Return one row of VERDICTS.
@@ -34,7 +37,7 @@ def verdict_row(evidence: LedgerEvidence, step: Step, terms: Terms, facts: Clust
         assurance(verdict.probes),
         verdict.probes.read if verdict.probes else 0,
         verdict.probes.random if verdict.probes else 0,
-        [(lack.bookie_id, lack.expected, lack.absent) for lack in verdict.lacks],
+        [(lack.bookie_id, min(lack.expected, ENTRIES_MAX), min(lack.absent, ENTRIES_MAX)) for lack in verdict.lacks],
         verdict.only_maintenance,
         *_copies(verdict.copies),
         verdict.is_mark_stale,

@@ -15,7 +15,7 @@ from typing import TypeVar
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.facts import CorruptFacts, EntryFacts, UnrecoverableFacts
 from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Finding, Kind, Ranges, Severity
-from auditor.model.identity import EntryId
+from auditor.model.identity import EntryId, LedgerId
 from auditor.model.verdict import Standing, Unknown, Verdict
 from auditor.second_checker.blocks import Block
 from auditor.second_checker.copies import Entries
@@ -38,15 +38,23 @@ Key = tuple[str, EntryId]
 def is_due(verdict: Verdict, terms: Terms) -> bool:
     """Return whether a final verdict goes to the second checker.
 
-    A verdict on a poisoned ledger does not. Of the sound ledgers without findings, the share
-    `sound_sample` does, and all other verdicts do. The share is chosen by a hash of the ledger id
-    and the run's probe seed: another run chooses other ledgers, a replay the same.
+    A verdict on a poisoned ledger does not. Of the sound ledgers without findings those do that
+    `is_in_sample`, and all other verdicts do.
     """
     if verdict.standing is not Standing.SOUND or verdict.findings:
         return Unknown.POISON not in verdict.unknowns
+    return is_in_sample(verdict.ledger_id, terms)
+
+
+def is_in_sample(ledger_id: LedgerId, terms: Terms) -> bool:
+    """Return whether the ledger goes to the second checker even if it is sound.
+
+    The share `sound_sample` of all ledgers does. It is chosen by a hash of the ledger id and the
+    run's probe seed: another run chooses other ledgers, a replay the same.
+    """
     if terms.sound_sample <= 0:
         return False
-    drawn = sha256(f"{verdict.ledger_id} {terms.probe_seed} sound".encode()).digest()
+    drawn = sha256(f"{ledger_id} {terms.probe_seed} sound".encode()).digest()
     return int.from_bytes(drawn[:8], "big") < terms.sound_sample * 2**64
 
 

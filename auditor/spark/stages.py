@@ -130,6 +130,7 @@ class Stages:
             careful=careful,
             were_asked=verdicts.were_bookies_asked(look, only),
             differing=differing,
+            by_columns=verdicts.are_columns_trusted(look, only, again_without),
         )
         rows = map_batches(self._evidence(look, shard, asked=True, ids=ids), work, verdicts.STEPS)
         self._write(rows, verdicts.steps_name(look, judging))

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from auditor.config import JudgingLimits
 from auditor.evidence.gathered import evidence_by_ledger
-from auditor.evidence.rows import Row, table
+from auditor.evidence.rows import Row, repeat_row, table
 from auditor.evidence.schemas import SEEN, VERDICTS
 from auditor.first_checker.schedule import expected_list
+from auditor.judging.copies import COPIES_MAX
+from auditor.judging.healthy_ledgers import healthy_ledgers, healthy_verdict
 from auditor.judging.judge import Judge
-from auditor.judging.judged_rows import judge_to_row, set_aside, withheld
+from auditor.judging.judged_rows import judge_claimed, judge_to_row, set_aside, withheld
 from auditor.judging.set_aside import stopped_detail
 from auditor.judging.settle import Step, Todo, lists_demanded
+from auditor.judging.verdict_rows import verdict_row
 from auditor.model.cluster import ClusterFacts
-from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.identity import LedgerId
+from auditor.model.ledger import LedgerRecord, RecordStatus
+from auditor.model.verdict import Verdict
+from auditor.second_checker.agreement import is_in_sample
 from auditor.spark.lanes import QUESTIONS, WANTED, wanted_rows
 from auditor.spark.ledgers import Batches, Work
 from auditor.spark.store import spark_type
@@ -106,6 +114,14 @@ def were_bookies_asked(look: int, only: tuple[int, Todo] | None) -> bool:
     return look == 1 or only is not None
 
 
+def are_columns_trusted(look: int, only: tuple[int, Todo] | None, again_without: Mapping[LedgerId, str] | None) -> bool:
+    """Return whether a judging finds healthy ledgers in the columns: the first one of each shard does.
+
+    Behind it no ledger is healthy that was not before. What is judged again trusts no columns.
+    """
+    return look == 1 and only is None and again_without is None
+
+
 def judge_of(
     terms: Terms,
     facts: ClusterFacts,
@@ -114,32 +130,90 @@ def judge_of(
     careful: bool = False,
     were_asked: bool = False,
     differing: Mapping[LedgerId, str] = NONE_DIFFER,
+    by_columns: bool = False,
 ) -> Work:
     """Work on SEEN rows: a STEPS row for each ledger. `careful`: in a child, so that this process outlives the ledger.
 
     `were_asked`: bookies were asked about all ledgers that want lists. One that wants them still
     was left out because finding out whom to ask failed (`asker_of`): it is set aside.
     `differing`: ledgers on which the checkers were found to differ, and in what; they are told and not judged.
+    `by_columns`: healthy ledgers are found in the columns, and of these only a sample is judged.
     """
 
-    def row(evidence: LedgerEvidence) -> Row:
-        step, verdict = judge_to_row(evidence, terms, facts)
-        if were_asked and step.todo is Todo.LISTS:
-            return aside(evidence, stopped_detail(NOT_ASKED))
-        return _step_row(evidence, step, verdict)
-
-    def aside(evidence: LedgerEvidence, why: str) -> Row:
-        return _step_row(evidence, *set_aside(evidence, why, terms, facts))
-
     def work(batches: Batches) -> Batches:
-        judge = Judge(row, aside, limits, careful=careful)
+        steps = _Steps(terms, facts, were_asked)
+        judge = Judge(steps.row, steps.set_aside, limits, careful=careful)
         for batch in batches:
-            ledgers = list(evidence_by_ledger(batch))
-            differing_ledgers = [one for one in ledgers if one.ledger_id in differing]
-            rows = [_step_row(one, *withheld(one, differing[one.ledger_id], terms, facts)) for one in differing_ledgers]
-            yield table(STEPS, [*judge.judge_all([one for one in ledgers if one.ledger_id not in differing]), *rows])
+            settled, steps.claims = _settle_by_columns(batch, terms) if by_columns else ({}, {})
+            rest = tuple(number for number in range(batch.num_rows) if number not in settled)
+            ledgers = list(evidence_by_ledger(batch.take(pa.array(rest, pa.int64())) if settled else batch))
+            withheld_rows = [steps.withhold(one, differing[one.ledger_id]) for one in ledgers if one.ledger_id in differing]
+            judged = judge.judge_all([one for one in ledgers if one.ledger_id not in differing])
+            rows = table(STEPS, [*judged, *withheld_rows])
+            yield from _in_order({rest: rows, tuple(settled): steps.healthy_rows(batch, settled)}) if settled else [rows]
 
     return work
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Make the STEPS rows of ledgers. `claims`: verdicts by columns of the ledgers at hand that are judged besides."""
+
+    terms: Terms
+    facts: ClusterFacts
+    were_asked: bool
+    claims: Mapping[LedgerId, Verdict] = field(default_factory=dict)
+
+    def row(self, evidence: LedgerEvidence) -> Row:
+        """Judge a ledger. Raises what it may cause."""
+        claim = self.claims.get(evidence.ledger_id)
+        if claim is not None:
+            return _step_row(evidence, *judge_claimed(evidence, claim, self.terms, self.facts))
+        step, verdict = judge_to_row(evidence, self.terms, self.facts)
+        if self.were_asked and step.todo is Todo.LISTS:
+            return self.set_aside(evidence, stopped_detail(NOT_ASKED))
+        return _step_row(evidence, step, verdict)
+
+    def set_aside(self, evidence: LedgerEvidence, why: str) -> Row:
+        """Return the row of a ledger that could not be judged."""
+        return _step_row(evidence, *set_aside(evidence, why, self.terms, self.facts))
+
+    def withhold(self, evidence: LedgerEvidence, detail: str) -> Row:
+        """Return the row of a ledger on which the checkers differ."""
+        return _step_row(evidence, *withheld(evidence, detail, self.terms, self.facts))
+
+    def healthy_rows(self, batch: pa.RecordBatch, settled: Mapping[int, int]) -> pa.RecordBatch:
+        """Return the rows of the healthy ledgers of a SEEN batch, which are all alike.
+
+        `settled`: the numbers of their rows, with the copies that each of them promises.
+        """
+        any_healthy = LedgerEvidence(0, (Look(LedgerRecord(0, 1, 0, RecordStatus.FOUND)),))
+        step = Step(healthy_verdict(0, 0), Todo.NOTHING)
+        row = _step_row(any_healthy, step, verdict_row(any_healthy, step, self.terms, self.facts))
+        ids = batch["ledger_id"].take(pa.array(list(settled), pa.int64()))
+        copies = [min(count, COPIES_MAX) for count in settled.values()]
+        return repeat_row(STEPS, row, {"ledger_id": ids, "copies_expected": copies, "copies_listed": copies})
+
+
+def _settle_by_columns(batch: pa.RecordBatch, terms: Terms) -> tuple[dict[int, int], dict[LedgerId, Verdict]]:
+    """Return the healthy ledgers of a SEEN batch that are not in the sample, and the verdicts on those that are.
+
+    The former are numbers of rows, with the copies that each ledger promises.
+    """
+    settled, claims = {}, {}
+    ids = batch["ledger_id"].to_pylist()
+    for number, copies in healthy_ledgers(batch, terms).items():
+        if is_in_sample(ids[number], terms):
+            claims[ids[number]] = healthy_verdict(ids[number], copies)
+        else:
+            settled[number] = copies
+    return settled, claims
+
+
+def _in_order(parts: Mapping[tuple[int, ...], pa.RecordBatch]) -> Batches:
+    """Yield rows in the order of the numbers that they have, part by part."""
+    numbers = [number for part in parts for number in part]
+    yield from pa.Table.from_batches(list(parts.values())).take(np.argsort(numbers)).to_batches()
 
 
 def _step_row(evidence: LedgerEvidence, step: Step, verdict: Row) -> Row:

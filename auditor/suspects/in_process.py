@@ -36,7 +36,7 @@ from auditor.model.ledger import Mark
 from auditor.spark import verdicts
 from auditor.spark.lanes import COUNTED_READS, QUESTIONS, Directory, entry_reader, list_asker
 from auditor.spark.ledgers import COUNTED_LEDGERS, COUNTED_LISTING, Batches, listed_ids, reader
-from auditor.spark.verdicts import STEPS, asker_of, steps_name, were_bookies_asked
+from auditor.spark.verdicts import STEPS, are_columns_trusted, asker_of, steps_name, were_bookies_asked
 from auditor.stop import StopRequest
 from auditor.summary.bookie_costs import BookieCost
 from auditor.suspects.remaining import Suspects
@@ -170,6 +170,7 @@ class InProcessStages:
             careful=True,
             were_asked=were_bookies_asked(look, only),
             differing=dict(again_without or {}),
+            by_columns=are_columns_trusted(look, only, again_without),
         )
         with self.stop.raised_at_once():
             steps = work(self._evidence_batches(ids))

@@ -12,8 +12,8 @@ from typing import NamedTuple
 PRODUCT = "auditor"
 
 SCHEDULE, COVERAGE, CODEC, RECHECK, ACCOUNTING = "schedule", "coverage", "codec", "recheck", "accounting"
-SECOND, FACTS = "second checker", "facts"
-GROUPS = (SCHEDULE, COVERAGE, CODEC, RECHECK, ACCOUNTING, SECOND, FACTS)
+SECOND, FACTS, COLUMNS = "second checker", "facts", "columns"
+GROUPS = (SCHEDULE, COVERAGE, CODEC, RECHECK, ACCOUNTING, SECOND, FACTS, COLUMNS)
 
 
 class Mutant(NamedTuple):
@@ -622,8 +622,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "a ledger that was not asked for is left waiting for its lists",
         RECHECK,
         "spark/verdicts.py",
-        "if were_asked and step.todo is Todo.LISTS:",
-        "if not were_asked and step.todo is Todo.LISTS:",
+        "if self.were_asked and step.todo is Todo.LISTS:",
+        "if not self.were_asked and step.todo is Todo.LISTS:",
         ("tests/unit/judging/test_judging_asking.py::test_a_ledger_that_was_not_asked_for_is_set_aside",),
     ),
     Mutant(
@@ -1271,5 +1271,107 @@ MUTANTS: tuple[Mutant, ...] = (
         "return end[1] + 1 if row.ledger_id == end[0] else 0",
         "return -1",
         ("tests/unit/summary/test_summary_reference_findings.py::test_the_newest_ledger_of_a_terminated_topic_has_its_end",),
+    ),
+    Mutant(
+        "by columns, whoever answers has a whole list",
+        COLUMNS,
+        "judging/healthy_ledgers.py",
+        "return lists == expected",
+        "return lists.keys() == expected.keys()",
+        (
+            "tests/unit/judging/test_judging_healthy_ledgers.py::test_a_ledger_with_anything_else_to_it_is_not_found",
+            "tests/unit/judging/test_judging_healthy_ledgers.py::test_a_ledger_is_found_when_each_copy_is_listed_and_only_then",
+        ),
+    ),
+    Mutant(
+        "by columns, who is not heard holds all",
+        COLUMNS,
+        "judging/healthy_ledgers.py",
+        "return lists == expected",
+        "return all(expected[bookie] == groups for bookie, groups in lists.items())",
+        ("tests/unit/judging/test_judging_healthy_ledgers.py::test_a_ledger_with_anything_else_to_it_is_not_found",),
+    ),
+    Mutant(
+        "by columns, an answer is a list whatever its status",
+        COLUMNS,
+        "judging/healthy_ledgers.py",
+        'pc.equal(pc.struct_field(rows, "status"), AnswerStatus.HELD.value)',
+        'pc.is_valid(pc.struct_field(rows, "status"))',
+        ("tests/unit/judging/test_judging_healthy_ledgers.py::test_a_ledger_with_anything_else_to_it_is_not_found",),
+    ),
+    Mutant(
+        "by columns, each bookie has the list of the first ones",
+        COLUMNS,
+        "judging/healthy_ledgers.py",
+        "zip(bookies[start:end], groups[start:end], strict=True)",
+        "zip(bookies[start:end], groups[: end - start], strict=True)",
+        ("tests/unit/judging/test_judging_healthy_ledgers.py::test_a_ledger_is_found_when_each_copy_is_listed_and_only_then",),
+    ),
+    Mutant(
+        "by columns, a bookie that stands twice is two copies",
+        COLUMNS,
+        "judging/healthy_ledgers.py",
+        "if not len(set(ensemble)) == len(ensemble) == ensemble_size:",
+        "if not len(ensemble) == ensemble_size:",
+        ("tests/unit/judging/test_judging_healthy_ledgers.py::test_a_ledger_with_anything_else_to_it_is_not_found",),
+    ),
+    Mutant(
+        "by columns, a mark is no reason to judge",
+        COLUMNS,
+        "judging/healthy_ledgers.py",
+        'pc.is_null(cells["mark"])',
+        'pc.is_null(cells["malformed"])',
+        ("tests/unit/judging/test_judging_healthy_ledgers.py::test_a_ledger_with_anything_else_to_it_is_not_found",),
+    ),
+    Mutant(
+        "by columns, a wrong digest that was read is overlooked",
+        COLUMNS,
+        "judging/healthy_ledgers.py",
+        'pc.equal(pc.fill_null(pc.list_value_length(batch["reads"]), 0), 0)',
+        'pc.is_valid(batch["ledger_id"])',
+        ("tests/unit/judging/test_judging_healthy_ledgers.py::test_a_ledger_with_anything_else_to_it_is_not_found",),
+    ),
+    Mutant(
+        "by columns, every ledger is placed well",
+        COLUMNS,
+        "judging/healthy_ledgers.py",
+        "if not has_no_rule(terms.placement):",
+        "if terms.judged_at_ms < 0:",
+        ("tests/unit/judging/test_judging_healthy_ledgers.py::test_nothing_is_found_where_placement_is_judged",),
+    ),
+    Mutant(
+        "of what columns settle no sample is judged",
+        COLUMNS,
+        "spark/verdicts.py",
+        "if is_in_sample(ids[number], terms):",
+        "if terms.sound_sample < 0:",
+        (
+            "tests/unit/spark/test_spark_verdicts.py::test_of_healthy_ledgers_only_the_sample_is_judged",
+            "tests/unit/spark/test_spark_verdicts.py::test_a_ledger_that_is_only_healthy_by_its_columns_is_withheld",
+        ),
+    ),
+    Mutant(
+        "what columns overlooked is reported in the sample and nobody told",
+        COLUMNS,
+        "judging/judged_rows.py",
+        "if (found == claimed and step.todo is Todo.NOTHING) or",
+        "if (found != claimed or step.todo is Todo.NOTHING) or",
+        ("tests/unit/spark/test_spark_verdicts.py::test_a_ledger_that_is_only_healthy_by_its_columns_is_withheld",),
+    ),
+    Mutant(
+        "verdicts by columns stand in other ledgers' places",
+        COLUMNS,
+        "spark/verdicts.py",
+        "take(np.argsort(numbers))",
+        "take(np.arange(len(numbers)))",
+        ("tests/unit/spark/test_spark_verdicts.py::test_rows_by_columns_are_those_of_ledgers_judged_one_by_one",),
+    ),
+    Mutant(
+        "who judges again trusts the columns",
+        COLUMNS,
+        "spark/verdicts.py",
+        "return look == 1 and only is None and again_without is None",
+        "return look == 1 and only is None",
+        ("tests/unit/spark/test_spark_verdicts.py::test_columns_are_trusted_where_a_shard_is_judged_first",),
     ),
 )

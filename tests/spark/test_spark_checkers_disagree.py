@@ -136,6 +136,26 @@ def test_a_sound_ledger_is_checked_again_where_the_sample_has_it(
     assert (0, 0) == (outcome.exit_code, outcome.summary["indeterminate"]["checkers_disagree"]), outcome.stdout
 
 
+def test_what_columns_overlook_shows_in_the_sample_and_is_judged_again(
+    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two losses are healthy by columns, and one of them is in the sample. It is withheld, and the other one is found: all of
+    the shard is judged again without columns."""
+    from auditor.spark import verdicts
+
+    def found(batch: Any, _: Terms) -> dict[int, int]:
+        return dict.fromkeys(range(batch.num_rows), 60)
+
+    monkeypatch.setattr(verdicts, "healthy_ledgers", found)
+    monkeypatch.setattr(verdicts, "is_in_sample", lambda ledger_id, _: ledger_id == LACKING)
+    outcome = audit(cluster, tmp_path, sound_sample="0%")
+    assert ["indeterminate: checkers_disagree", "violated"] == outcome.standings(LACKING, LACKING_TOO)
+    assert detail_of(outcome, LACKING).startswith("by its columns it is sound with 60 copies listed of 60; the first checker")
+    assert 4 == outcome.exit_code, outcome.stdout
+    told = [event["problem"] for event in outcome.events if "was done again, ledger by ledger" in event.get("problem", "")]
+    assert 1 == len(told)
+
+
 def test_single_ledgers_are_given_to_both_checkers_too(cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """`auditor ledger` withholds, says both sides, and ends in exit 4."""
     monkeypatch.setattr(judgement, "settle", wrong_on(LACKING, one_entry_too_many, judgement.settle))

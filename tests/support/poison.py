@@ -146,6 +146,15 @@ def plant_in_askers(monkeypatch: pytest.MonkeyPatch, ledger_id: int) -> None:
 
 
 def plant_here(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
-    """This process and its children meet the poisoned ledgers."""
+    """This process and its children meet the poisoned ledgers, which no comparison of columns settles before."""
+    from auditor.spark import verdicts
+
+    find = verdicts.healthy_ledgers
+
+    def found(batch: Any, terms: Terms) -> dict[int, int]:
+        ids = batch["ledger_id"].to_pylist()
+        return {number: copies for number, copies in find(batch, terms).items() if ids[number] not in poison.harm}
+
+    monkeypatch.setattr(verdicts, "healthy_ledgers", found)
     monkeypatch.setattr("auditor.judging.settle.settle", poison.settle(judgement.settle))
     monkeypatch.setattr("auditor.judging.judge.POISON_MAX", poison.stopped_max)

@@ -54,7 +54,7 @@ def test_no_bug_is_planted_twice() -> None:
 
 
 def test_there_are_bugs_in_every_part() -> None:
-    """Schedule, coverage, codec, recheck, accounting, the second checker and facts, a few each."""
+    """Schedule, coverage, codec, recheck, accounting, the second checker, facts and columns, a few each."""
     counts = Counter(one.group for one in MUTANTS)
     assert set(GROUPS) == counts.keys()
     assert all(counts[group] >= OF_A_GROUP_MIN for group in GROUPS), counts

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.evidence.gathered import evidence_by_ledger, evidence_of, ledger_records
-from auditor.evidence.rows import answer_row, bookie_records, bookie_row, greeting_row, ledger_row, read_row, table
+from auditor.evidence.rows import answer_row, bookie_records, bookie_row, greeting_row, ledger_row, read_row, repeat_row, table
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, READS, SEEN
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, MissingLog, ReadStatus
 from auditor.model.cluster import BookieRecord, Registration
@@ -118,6 +118,17 @@ def seen_batch(ledgers: Sequence[LedgerEvidence], *, empty_as_null: bool = False
         "reads": [cell([read_row(r) for look in one.looks for r in look.reads.values()], READS) for one in ledgers],
     }
     return pa.RecordBatch.from_arrays([pa.array(columns[f.name], type=f.type) for f in SEEN], schema=SEEN)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_row_is_repeated_but_for_some_columns(count: int) -> None:
+    """As often as these have cells; the nested ones too, in the order of the schema."""
+    answer = Answer("b1", 7, 1, 2, AnswerStatus.HELD, b"x", missing_logs=(MissingLog("0.log", 1, ((1, 2),)),))
+    ids, looks = [9, 8, None][:count], [3, 4, 5][:count]
+    rows = repeat_row(ANSWERS, answer_row(answer), {"look": looks, "ledger_id": pa.array(ids, pa.int64())})
+    cells = [dict(zip(ANSWERS.names, answer_row(answer), strict=True)) for _ in range(count)]
+    told = [cell | {"ledger_id": one, "look": look} for cell, one, look in zip(cells, ids, looks, strict=True)]
+    assert pa.RecordBatch.from_pylist(told, schema=ANSWERS).equals(rows)
 
 
 LEDGERS_SEEN = st.integers(0, 8).flatmap(lambda count: st.tuples(*(seen(2**62 + n) for n in range(count))))

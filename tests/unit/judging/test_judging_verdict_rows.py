@@ -52,6 +52,12 @@ def test_what_a_bookie_lacks_stands_with_what_it_should_hold() -> None:
     ] == row["lacks"]
 
 
+def test_a_bookie_may_lack_more_than_a_column_can_count() -> None:
+    """Metadata may claim 2^63 entries: its row is written all the same, or it would cost all other ledgers their verdict."""
+    row = row_of(Verdict(7, Standing.SOUND, lacks=(BookieLack("b1", 2**63, 2**63), BookieLack("b2", 2**63, 2**63 - 1))))
+    assert [(2**63 - 1, 2**63 - 1)] * 2 == [(one["expected"], one["absent"]) for one in row["lacks"]]
+
+
 def test_planned_maintenance_is_told() -> None:
     """Whether nothing else stood in the way of judging the ledger."""
     verdict = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), only_maintenance=True)

@@ -237,7 +237,8 @@ def test_the_first_look_judges_what_was_read_with_what_was_said(run: Place, monk
     left = LeftOver()
     left.by_call["recorded", SHARD] = [2, 3]
     stages_of(run, left).judge(1, 0, SHARD)
-    assert [((TERMS, FACTS, JUDGING), {"careful": True, "were_asked": True, "differing": {}})] == worker.made_with
+    options = {"careful": True, "were_asked": True, "differing": {}, "by_columns": True}
+    assert [((TERMS, FACTS, JUDGING), options)] == worker.made_with
     assert [[2, 3]] == seen_by(worker)
     assert [1, 0] == [len(row["answers"] or ()) for row in worker.given[0].to_pylist()]
 
@@ -350,7 +351,7 @@ def test_open_ledgers_are_judged_or_those_that_one_judging_left(
     left = LeftOver()
     left.by_call[(look - 1, SHARD) if only is None else (look, *only)] = [2, 3]
     stages_of(run, left).judge(look, 1, SHARD, only, again_without={3: "differs"})
-    options = {"careful": True, "were_asked": were_asked, "differing": {3: "differs"}}
+    options = {"careful": True, "were_asked": were_asked, "differing": {3: "differs"}, "by_columns": False}
     assert [((TERMS, FACTS, JUDGING), options)] == worker.made_with
     assert [[2, 3]] == seen_by(worker)
     rows = file_of(run, f"steps/look-{look}-judging-1/suspects", STEPS)
@@ -364,7 +365,8 @@ def test_by_default_every_open_ledger_is_judged_and_none_is_withheld(run: Place,
     left = LeftOver()
     left.by_call[1, EVERYTHING] = [1]
     stages_of(run, left).judge(2, 0)
-    assert {} == worker.made_with[0][1]["differing"]
+    options = worker.made_with[0][1]
+    assert ({}, False) == (options["differing"], options["by_columns"])
 
 
 def test_ledgers_are_gathered_some_at_a_time_with_all_that_was_seen_of_them(

@@ -1,0 +1,146 @@
+"""Find the healthy ledgers of many in the columns of their evidence, before any becomes a value.
+
+Almost every ledger is healthy, and the lists that its bookies should give are known: the canonical
+form of what striping puts on each. So a healthy ledger costs one comparison of bytes a bookie.
+
+A ledger is found healthy when all of this is certain:
+
+1. No placement policy is set. The ledger was looked at once, and none of its entries was read
+   (`healthy_ledgers`).
+2. Its metadata was read. It is closed and unmarked, has entries, one segment, and quorums that make
+   sense (`_is_clear`).
+3. The segment begins at entry 0, and names as many bookies as the ensemble size, each once. Those of
+   them that should hold entries answered, and nobody else; each gave the list that it should give
+   (`_is_as_expected`).
+4. Nothing else was said with these lists (`_lists_given`).
+
+Of such a ledger `auditor.judging.settle` gives `healthy_verdict`, and nothing is left to do. That is
+the reference: it judges every other ledger, and of these a sample (docs/decisions/0040).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.first_checker.placement_rules import has_no_rule
+from auditor.first_checker.schedule import expected_groups
+from auditor.model.availability import AnswerStatus
+from auditor.model.evidence import Terms
+from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.ledger import LedgerState, RecordStatus
+from auditor.model.verdict import CopyCounts, Standing, Verdict
+
+_NO_LIST = b""
+"""Stands for a list that does not count. No list that is expected is empty, so it equals none."""
+
+
+def healthy_verdict(ledger_id: LedgerId, copies: int) -> Verdict:
+    """Return the verdict on a healthy ledger: all copies that it promises are listed."""
+    return Verdict(ledger_id, Standing.SOUND, copies=CopyCounts(copies, copies, 0, 0))
+
+
+def healthy_ledgers(batch: pa.RecordBatch, terms: Terms) -> dict[int, int]:
+    """Return the numbers of the healthy ledgers' rows in a SEEN batch, each with the copies it promises.
+
+    Costs some operations on whole columns, and one comparison for each bookie of a clear ledger.
+    """
+    if not has_no_rule(terms.placement):
+        return {}
+    seen_once = _all_true(
+        pc.equal(pc.list_value_length(batch["records"]), 1),
+        pc.equal(pc.fill_null(pc.list_value_length(batch["reads"]), 0), 0),
+    )
+    numbers, rows = pc.indices_nonzero(seen_once), batch.filter(seen_once)
+    records = rows["records"].flatten()
+    clear = _is_clear(records)
+    numbers, records = numbers.filter(clear).to_pylist(), records.filter(clear)
+    segments = pc.struct_field(records, "segments").flatten()
+    first = pc.struct_field(segments, "first_entry_id").to_pylist()
+    last, size, quorum = (
+        pc.struct_field(records, name).to_pylist() for name in ("last_entry_id", "ensemble_size", "write_quorum")
+    )
+    ensembles = _cells(pc.struct_field(segments, "ensemble"))
+    given = _lists_given(rows["answers"].filter(clear))
+    return {
+        number: (last_entry + 1) * write_quorum
+        for number, first_entry, last_entry, ensemble_size, write_quorum, ensemble, lists in zip(
+            numbers, first, last, size, quorum, ensembles, given, strict=True
+        )
+        if first_entry == 0 and _is_as_expected(last_entry, ensemble_size, write_quorum, ensemble, lists)
+    }
+
+
+def _is_clear(records: pa.StructArray) -> pa.BooleanArray:
+    """Return which records are of a closed ledger with entries, one segment, sensible quorums and no mark."""
+    cells = {name: pc.struct_field(records, name) for name in records.type.names}
+    return _all_true(
+        pc.equal(cells["status"], RecordStatus.FOUND.value),
+        pc.equal(cells["state"], LedgerState.CLOSED.value),
+        pc.is_null(cells["mark"]),
+        pc.is_null(cells["malformed"]),
+        pc.greater_equal(cells["last_entry_id"], 0),
+        pc.equal(pc.list_value_length(cells["segments"]), 1),
+        pc.greater_equal(cells["ack_quorum"], 1),
+        pc.greater_equal(cells["write_quorum"], cells["ack_quorum"]),
+        pc.greater_equal(cells["ensemble_size"], cells["write_quorum"]),
+    )
+
+
+def _is_as_expected(
+    last: EntryId, ensemble_size: int, write_quorum: int, ensemble: Sequence[BookieId], lists: Mapping[BookieId, bytes]
+) -> bool:
+    """Return whether each bookie that should hold entries from 0 to `last` gave its list, and nobody else any."""
+    if not len(set(ensemble)) == len(ensemble) == ensemble_size:
+        return False
+    expected: dict[BookieId, bytes | None] = {}
+    for position, bookie in enumerate(ensemble):
+        groups = expected_groups(0, last, position, ensemble_size, write_quorum)
+        if groups != b"":
+            expected[bookie] = groups
+    return lists == expected
+
+
+def _lists_given(answers: pa.ListArray) -> Iterator[dict[BookieId, bytes]]:
+    """Yield the lists given of each ledger, by bookie.
+
+    _NO_LIST stands for an answer without a list, or with more to it than a list. No list counts of a
+    ledger on which a bookie answered twice.
+    """
+    rows = answers.flatten()
+    is_plain = _all_true(
+        pc.equal(pc.struct_field(rows, "status"), AnswerStatus.HELD.value),
+        pc.invert(pc.struct_field(rows, "non_canonical")),
+        pc.is_null(pc.struct_field(rows, "missing_logs")),
+        pc.is_null(pc.struct_field(rows, "read_unlisted")),
+        pc.is_valid(pc.struct_field(rows, "groups")),
+    )
+    groups = pc.if_else(is_plain, pc.struct_field(rows, "groups"), _NO_LIST).to_pylist()
+    bookies = pc.struct_field(rows, "bookie_id").to_pylist()
+    for start, end in pairwise(_cell_bounds(answers)):
+        lists = dict(zip(bookies[start:end], groups[start:end], strict=True))
+        yield lists if len(lists) == end - start else {}
+
+
+def _cells(column: pa.ListArray) -> Iterator[list[Any]]:
+    """Yield each cell of a column of lists."""
+    values = column.flatten().to_pylist()
+    for start, end in pairwise(_cell_bounds(column)):
+        yield values[start:end]
+
+
+def _cell_bounds(column: pa.ListArray) -> list[int]:
+    """Return 0, and where each cell ends among the flattened values."""
+    return [0, *accumulate(pc.fill_null(pc.list_value_length(column), 0).to_pylist())]
+
+
+def _all_true(*conditions: pa.BooleanArray) -> pa.BooleanArray:
+    """Return where all conditions are true. Null is not true."""
+    whole = conditions[0]
+    for one in conditions[1:]:
+        whole = pc.and_(whole, one)
+    return pc.fill_null(whole, False)

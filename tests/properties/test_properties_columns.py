@@ -1,0 +1,123 @@
+"""Judging with healthy ledgers found by columns, beside judging each ledger: the same rows to the byte, whatever the story.
+
+Every failure names its seed: `support.stories.tell(seed)` and `sound_but_for_one_thing(seed)` tell that story again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from random import Random
+
+import pyarrow as pa
+import pytest
+from support.crowded_stories import crowds
+from support.entry_by_entry import expected_on
+from support.stories import GRACE_MS, MISHAPS, NOW_MS, Bookie, State, Story, drive, stories, with_doubts
+from test_properties_second_checker import left_open, with_placement
+
+from auditor.config import JudgingLimits
+from auditor.evidence.rows import answer_row, ledger_row, read_row, table
+from auditor.evidence.schemas import SEEN
+from auditor.judging.healthy_ledgers import healthy_ledgers
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.ledger import LedgerMetadata, LedgerState, Mark, RecordStatus, Segment
+from auditor.spark.verdicts import judge_of
+
+FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
+LIMITS = JudgingLimits(ledger_time_max_ms=600_000)
+STORIES = 40
+ALMOST_SOUND = 320
+IN_A_BATCH = 16
+
+
+def seen_batch(ledgers: Iterable[LedgerEvidence], first_id: int = 0) -> pa.RecordBatch:
+    """SEEN rows, each with an id of its own; cells without a read are null or empty."""
+    rows = [
+        (
+            first_id + number,
+            [ledger_row(replace(look.record, ledger_id=first_id + number)) for look in one.looks],
+            [answer_row(answer) for look in one.looks for answer in look.answers.values()],
+            [read_row(read) for look in one.looks for read in look.reads.values()] or (None if number % 2 else []),
+        )
+        for number, one in enumerate(ledgers)
+    ]
+    return table(SEEN, rows)
+
+
+def rows_of(batch: pa.RecordBatch, terms: Terms, *, by_columns: bool) -> pa.Table:
+    work = judge_of(terms, FACTS, LIMITS, by_columns=by_columns)
+    return pa.Table.from_batches(list(work(iter([batch])))).combine_chunks()
+
+
+def judged_otherwise(told: Iterable[Story]) -> list[str]:
+    """The stories of which some step, the last one included, has other rows by columns."""
+    wrong = []
+    for story in told:
+        batch = seen_batch(evidence for evidence, _ in drive(story).steps)
+        for sample in (0.0, 0.5):
+            terms = replace(story.terms, sound_sample=sample)
+            if not rows_of(batch, terms, by_columns=True).equals(rows_of(batch, terms, by_columns=False)):
+                wrong.append(story.name)
+    return wrong
+
+
+def sound_but_for_one_thing(seed: int) -> Story:
+    """A ledger of one segment on which nothing is wrong, or one mishap, or one thing about its metadata."""
+    draw = Random(f"almost sound {seed}")
+    size = draw.randint(1, 6)
+    write = draw.randint(1, size)
+    last = draw.choice((0, draw.randint(0, size), draw.randint(0, 60), 1024))
+    ensemble = tuple(draw.sample([f"b{n}" for n in range(1, size + 4)], size))
+    metadata = LedgerMetadata(3, LedgerState.CLOSED, size, write, draw.randint(1, write), last, 8, (Segment(0, ensemble),))
+    bookies = {name: Bookie(frozenset(entries)) for name, entries in expected_on(metadata).items()}
+    state = State(metadata, bookies)
+    how = draw.random()
+    if how < 0.4:
+        draw.choice(MISHAPS)(draw, metadata, 0, bookies)
+    elif how < 0.6:
+        changes = (
+            {"state": draw.choice((LedgerState.OPEN, LedgerState.IN_RECOVERY))},
+            {"last_entry_id": draw.choice((None, -2, -1, last + 1, 2 * last, max(0, last - 1), 2**63 - 1))},
+            {"segments": (*metadata.segments, Segment(draw.randint(0, last + 2), ensemble[::-1]))},
+            {"segments": (Segment(draw.choice((-1, 1, last, last + 1)), ensemble),)},
+            {"segments": (Segment(0, draw.choice(((*ensemble, "b1"), ensemble[1:], ensemble[::-1], (*ensemble[1:], "b1")))),)},
+            {"ensemble_size": draw.randint(0, 7)},
+            {"write_quorum": draw.randint(0, 7)},
+            {"ack_quorum": draw.randint(0, 7)},
+        )
+        state = replace(state, metadata=replace(metadata, **draw.choice(changes)))
+    elif how < 0.7:
+        state = replace(state, mark=Mark(NOW_MS - draw.choice((0, GRACE_MS, GRACE_MS + 1))))
+    elif how < 0.75:
+        state = replace(state, status=draw.choice(tuple(RecordStatus)))
+    return Story(f"almost sound {seed}", (state,), more_terms={"probe_entries": draw.choice((0, 1)), "probe_seed": 1})
+
+
+@pytest.mark.parametrize("told", [lambda story: story, with_doubts, with_placement, left_open])
+def test_every_story_has_the_same_rows_by_columns(told: Callable[[Story], Story]) -> None:
+    """At each step of it, with and without the sample of the second checker."""
+    assert [] == judged_otherwise(map(told, stories(STORIES)))
+
+
+def test_ledgers_of_many_segments_have_the_same_rows_by_columns() -> None:
+    """Up to 200 segments."""
+    assert [] == judged_otherwise(crowds(STORIES // 10))
+
+
+def test_ledgers_that_are_almost_sound_have_the_same_rows_by_columns() -> None:
+    """Side by side in batches; and half of all are found by columns: the law is about something."""
+    found = total = 0
+    wrong: list[str] = []
+    for first in range(0, ALMOST_SOUND, IN_A_BATCH):
+        seeds = range(first, first + IN_A_BATCH)
+        told = [sound_but_for_one_thing(seed) for seed in seeds]
+        terms = replace(told[0].terms, sound_sample=0.1)
+        batch = seen_batch((evidence for story in told for evidence, _ in drive(story).steps), 1_000 * first)
+        if not rows_of(batch, terms, by_columns=True).equals(rows_of(batch, terms, by_columns=False)):
+            wrong.append(str(seeds))
+        found += len(healthy_ledgers(batch, terms))
+        total += len(told)
+    assert [] == wrong
+    assert found > 0.25 * total, f"{found} of {total}"
