@@ -27,7 +27,6 @@ class Results:
     directory: Place
     summary: Mapping[str, Any]
     findings: Sequence[Mapping[str, Any]]
-    report: str
     metrics: str
 
 
@@ -37,7 +36,7 @@ def write_results(
     """Write the results into the run's directory, summary.json last. Nothing is published yet."""
     summary = conclusion.summary
     findings = [json.loads(line) for line in conclusion.findings]
-    log.violations(context.logger, findings, log_format=context.settings.log_format)
+    log.violations(context.logger, findings, log_format=context.settings.log_format, is_shown=context.on_screen)
     directory.write_text("findings.jsonl", "".join(f"{line}\n" for line in conclusion.findings))
     write_ledger_files(directory, conclusion.ledger_files)
     if conclusion.topics is not None:
@@ -49,7 +48,7 @@ def write_results(
     )
     directory.write_text("metrics.prom", exposition)
     write_json(directory, "summary.json", summary)
-    return Results(directory, summary, findings, report, exposition)
+    return Results(directory, summary, findings, exposition)
 
 
 def publish(context: Context, output: Output, results: Results, cluster: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from auditor.commands.context import EXIT_FAULT, Context
-from auditor.commands.run import write_report
+from auditor.commands.shown_report import show_report
 from auditor.errors import AccountingError, ConfigError, OutputError
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place, place
@@ -53,8 +53,7 @@ def replay(context: Context, run_dir: str) -> int:
         return EXIT_FAULT
     _compare(context, run, conclusion)
     findings = [json.loads(line) for line in conclusion.findings]
-    report = text.render(conclusion.summary, findings, run_dir=run.path, width=context.width)
-    write_report(context, conclusion.summary, findings, report, run.path)
+    show_report(context, conclusion.summary, findings, run, is_replay=True)
     return int(conclusion.summary["exit_code"])
 
 
@@ -94,7 +93,7 @@ def report(context: Context, run_dir: str) -> int:
         findings: list[dict[str, Any]] = read_findings(run)
     except OutputError as error:
         raise ConfigError(str(error)) from error
-    write_report(context, summary, findings, text.render(summary, findings, run_dir=run.path, width=context.width), run.path)
+    show_report(context, summary, findings, run)
     return int(summary["exit_code"])
 
 

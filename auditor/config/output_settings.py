@@ -55,6 +55,14 @@ OUTPUT_SETTINGS = (
         commands=EVERY_COMMAND - {"lister"},
     ),
     Setting(
+        "full", _OUT, SWITCH, "false",
+        "Print the whole report instead of its first screen: every kind with the witness of its worst "
+        "finding. It is the text of report.txt.",
+        "Off: at most 25 lines on what was found, what changed and what to do next. The rest is in the "
+        "run's directory.",
+        commands=frozenset({"run", "demo", "replay", "report", "config"}),
+    ),
+    Setting(
         "quiet", _OUT, SWITCH, "false",
         "Log only warnings and errors, and show no progress. The report stays.",
         "Off: stderr is the log.",

@@ -57,6 +57,7 @@ class Settings:
     evidence_age_max_ms: int
     keep_runs: int
     format: str
+    full: bool
     quiet: bool
     verbose: bool
     log_format: str
