@@ -14,6 +14,7 @@ from auditor.evidence.journal import forget
 from auditor.evidence.run_directory import Output, Place, write_json, write_ledger_files
 from auditor.report import text
 from auditor.run.conclusion import Conclusion
+from auditor.summary.earlier_run import UNCHECKED
 from auditor.telemetry import log, metrics
 
 METRICS_FILE_BYTES_MAX = 16 * 2**20
@@ -41,6 +42,8 @@ def write_results(
     write_ledger_files(directory, conclusion.ledger_files)
     if conclusion.topics is not None:
         directory.write_text("topics.jsonl", "".join(f"{line}\n" for line in conclusion.topics))
+    if conclusion.unchecked:
+        directory.write_text(UNCHECKED, "".join(f"{line}\n" for line in conclusion.unchecked))
     report = text.render(summary, findings, run_dir=directory.path, width=context.width)
     directory.write_text("report.txt", report)
     exposition = metrics.exposition(

@@ -18,6 +18,7 @@ from auditor.evidence.table_scan import scan_rows
 from auditor.judging.judge import TooManyPoisoned
 from auditor.report import text
 from auditor.run.conclusion import Conclusion, conclude
+from auditor.run.finding_history import restore_history
 from auditor.run.replay import judge_again
 from auditor.summary.about import About
 from auditor.summary.previous_run import read_findings, read_summary
@@ -46,6 +47,7 @@ def replay(context: Context, run_dir: str) -> int:
             finished_at=str(summary["finished_at"]) if summary else about.started_at,
             duration_s=summary["duration_s"] if summary else {},
         )
+        conclusion = restore_history(conclusion, about, read_findings(run) if summary else (), summary or {})
     except OutputError as error:
         raise ConfigError(str(error)) from error
     except (AccountingError, TooManyPoisoned) as error:

@@ -15,6 +15,7 @@ from auditor.commands.context import EXIT_SOUND, Context, Watch, new_run_id
 from auditor.commands.endings import end_without_verdict
 from auditor.commands.file_modes import restrict_new_files
 from auditor.commands.ledger_ids import read_ledger_ids
+from auditor.commands.mutes_file import read_mutes
 from auditor.commands.publishing import clear_up, publish, publish_failure, write_results
 from auditor.commands.pulsar import pulsar_of_run
 from auditor.commands.resumption import resume_about as begun_run
@@ -39,11 +40,13 @@ from auditor.model.cluster import BookieRecord, Registration
 from auditor.report.first_screen import SCREEN_LINES_MAX
 from auditor.report.plan import plan_text
 from auditor.run.conclusion import Conclusion, conclude
+from auditor.run.finding_history import add_history
 from auditor.run.pipeline import AuditRun, audit, list_ledgers, read_metadata
 from auditor.run.read_counts import add_kept_counts, kept_reads, write_read_counts
 from auditor.spark.on_demand import spark_on_demand
 from auditor.stop import Interrupted
 from auditor.summary.about import About
+from auditor.summary.earlier_run import EarlierRun, read_earlier_run
 from auditor.summary.previous_run import read_previous
 from auditor.summary.sweeps import continue_series
 from auditor.telemetry import log
@@ -161,7 +164,9 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         if not settings.dry_run:
             check_admission(settings, bookies_at_first)
         about = _about(this, store, bookies_at_first)
-        previous = read_previous(this.output, about.facts)
+        previous, earlier = read_previous(this.output, about.facts), read_earlier_run(this.output, about.facts)
+        if isinstance(earlier, EarlierRun):
+            previous = replace(previous, findings=previous.findings | earlier.known())
         if this.begun is None:
             about = continue_series(replace(about, unregistered_since_ms=previous.unregistered_since_ms), previous.series)
         if not about.partial and this.begun is None:
@@ -193,6 +198,7 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     conclusion = conclude(
         at.run, about, bookies, previous, verdicts=verdicts, finished_at=rfc3339(utc_now()), duration_s=watch.durations()
     )
+    conclusion = add_history(conclusion, about, verdicts, bookies, earlier, read_mutes(context, this.output))
     context.stop.check()
     return _publish(this, at.run, conclusion)
 

@@ -58,6 +58,7 @@ class Settings:
     keep_runs: int
     format: str
     full: bool
+    mutes: str | None
     quiet: bool
     verbose: bool
     log_format: str

@@ -111,7 +111,7 @@ def one_line(finding: FindingRow) -> str:
     if copies := finding.get("copies"):
         unknown = f", {copies['unknown']} unknown" if copies["unknown"] else ""
         parts.append(f"{copies['confirmed']} of {copies['write_quorum']} copies{unknown}, ack quorum {copies['ack_quorum']}")
-    return ", ".join(parts)
+    return ", ".join(parts) + (f" (muted until {printable(finding['muted']['until'])})" if finding.get("muted") else "")
 
 
 def one_fact(finding: FindingRow) -> str:

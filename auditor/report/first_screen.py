@@ -6,7 +6,7 @@ The full report (`auditor.report.text`) has all the rest. Both use the same sent
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from auditor.report.screen_sections import (
     bookies_section,
     causes_section,
     kinds_section,
+    mutes_section,
     notes_section,
     topics_section,
     unjudged_section,
@@ -80,6 +81,7 @@ def render_first_screen(
     taken = len(head) + sum(-(-len(line) // width) for line in foot)
     text_width = width - LABEL_CHARS
     sections = [
+        mutes_section(summary, text_width),
         kinds_section(summary, findings, text_width, color),
         unjudged_section(summary, text_width),
         notes_section(summary, text_width),
@@ -100,7 +102,7 @@ def _head(summary: Mapping[str, Any], width: int, color: bool) -> list[str]:
         lines += wrap(said, width)
     text_width = width - LABEL_CHARS
     for label, words in (("verified", verified_share_words(summary)), ("changed", changes_words(summary.get("changes")))):
-        lines += _labelled(label, wrap(words, text_width, "", PART_LINES_MAX))
+        lines += label_lines(label, wrap(words, text_width, "", PART_LINES_MAX))
     return lines
 
 
@@ -110,7 +112,7 @@ def _foot(summary: Mapping[str, Any], findings: Sequence[FindingRow], where: Whe
     step = _next_command(findings, where)
     steps = [step] if step else list(wrap(_next_sentence(summary), text_width, "", PART_LINES_MAX))
     rest = wrap(_rest_words(summary, where), text_width, "", PART_LINES_MAX)
-    return [*_labelled("next", steps), *_labelled("all of it", rest), machine]
+    return [*label_lines("next", steps), *label_lines("all of it", rest), machine]
 
 
 def _next_command(findings: Sequence[FindingRow], where: Whereabouts) -> str:
@@ -147,6 +149,6 @@ def _rest_words(summary: Mapping[str, Any], where: Whereabouts) -> str:
     return f"{files} in {printable(where.run_dir, RUN_DIR_CHARS_MAX)}"
 
 
-def _labelled(label: str, lines: Sequence[str] | Any) -> list[str]:
+def label_lines(label: str, lines: Iterable[str]) -> list[str]:
     """Return the lines with the label before the first one."""
     return [f"{label if not place else '':<{LABEL_CHARS}}{line}" for place, line in enumerate(lines)]

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
 from auditor.report.causes_text import SAYS_CHARS_MAX
+from auditor.report.changes_text import mutes_sentences
 from auditor.report.findings_text import FindingRow, by_kind, owner_text, subject_words, worst, worst_kinds_first
 from auditor.report.layout import duration, moment, of, printable, wrap
 from auditor.report.line_budget import Section
@@ -96,6 +97,12 @@ def bookies_section(findings: Sequence[FindingRow], width: int) -> Section:
     )
     sentence = f"{len(named):,} with findings: {', '.join(map(printable, named))}"
     return Section("bookies", [[printable(sentence, width)]] if named else [], "list of bookies", "lists of bookies")
+
+
+def mutes_section(summary: Mapping[str, Any], width: int) -> Section:
+    """Return what is muted, and which mutes do not apply any more."""
+    items = [list(wrap(sentence, width, "", ITEM_LINES_MAX)) for sentence in mutes_sentences(summary)]
+    return Section("muted", items, "line on mutes", "lines on mutes", weight=2)
 
 
 def topics_section(summary: Mapping[str, Any], width: int) -> Section:

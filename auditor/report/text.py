@@ -12,6 +12,7 @@ from typing import Any
 from auditor.model.finding import Kind
 from auditor.model.verdict import Exempt
 from auditor.report.causes_text import causes_section
+from auditor.report.changes_text import changes_words, mutes_sentences
 from auditor.report.findings_text import FindingRow, findings_section, next_section
 from auditor.report.layout import count, duration, moment, of, paint, printable, share, size, table, wrap
 from auditor.report.marks_text import marks_section
@@ -122,6 +123,10 @@ def _heading(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
     yield lines[0].replace(outcome, paint(outcome, HUES[outcome], color), 1)
     yield from lines[1:]
     yield from wrap(exit_code_words(summary), width)
+    if changed := changes_words(summary.get("changes")):
+        yield from wrap(f"Changed: {changed}.", width)
+    for sentence in mutes_sentences(summary):
+        yield from wrap(f"Mutes: {sentence}.", width)
     if summary.get("replication_disabled"):
         yield from wrap(REPLICATION_DISABLED, width)
     yield from note_lines(summary, width)

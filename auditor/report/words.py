@@ -128,8 +128,10 @@ def headline(summary: Mapping[str, Any]) -> str:
 def exit_code_words(summary: Mapping[str, Any]) -> str:
     """Return why the exit code is not that of findings although there are some; else ""."""
     code = int(summary["exit_code"])
-    is_odd = summary["outcome"] == "VIOLATED" and code != 1
-    return f"The exit code is {code}, because no finding reaches --fail-on." if is_odd else ""
+    if summary["outcome"] != "VIOLATED" or code == 1:
+        return ""
+    muted = (summary.get("mutes") or {}).get("findings")
+    return f"The exit code is {code}, because no finding{' that is not muted' if muted else ''} reaches --fail-on."
 
 
 def _sound(summary: Mapping[str, Any]) -> str:

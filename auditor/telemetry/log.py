@@ -26,7 +26,7 @@ CONSOLE_VIOLATIONS_MAX = 20
 _CHATTY = {"kazoo": logging.WARNING, "py4j": logging.ERROR, "pyspark": logging.WARNING, "urllib3": logging.WARNING}
 """The lowest level logged for each library without --verbose; with it, INFO for all of them."""
 
-_BRIEF = ("severity", "kind", "ledger_id", "bookie_id", "entries_total", "id", "witness")
+_BRIEF = ("severity", "kind", "ledger_id", "bookie_id", "entries_total", "id", "muted", "witness")
 
 
 def setup(
@@ -106,8 +106,9 @@ def _on_terminal() -> bool:
 
 
 def violation(logger: BoundLogger, finding: Mapping[str, Any]) -> None:
-    """Log one finding as one event: an error if it is critical, else a warning."""
+    """Log one finding as one event: an error if it is critical, else a warning; info if it is muted."""
     say = logger.error if finding["severity"] == Severity.CRITICAL.word else logger.warning
+    say = logger.info if finding.get("muted") else say
     say("violation", **finding)
 
 

@@ -106,6 +106,13 @@ def _counts(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
         PREFIX + "last_run_violations", "Ledgers (or bookies; 1 for the cluster) in violation, by kind of finding.", cluster,
         [({"kind": k.value, "severity": facts.severity.word}, hits(summary, k)) for k, facts in CATALOGUE.items()],
     )  # fmt: skip
+    muted = (summary.get("mutes") or {}).get("by_kind") or {}
+    yield _gauge(
+        PREFIX + "last_run_muted_findings",
+        "Of last_run_violations, the ledgers (or bookies; 1 for the cluster) all of whose findings of the kind are muted.",
+        cluster,
+        [({"kind": k.value, "severity": facts.severity.word}, float(muted.get(k.value, 0))) for k, facts in CATALOGUE.items()],
+    )
     yield _counter(
         PREFIX + "violations", "Findings that were new in a run, added up over runs.", cluster,
         [({"kind": k.value}, float(summary["totals"].get(k.value, 0))) for k in CATALOGUE],
