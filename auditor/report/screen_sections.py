@@ -26,7 +26,7 @@ from auditor.report.words import hits
 
 ITEM_LINES_MAX = 2
 """Lines of an item that is one sentence among several."""
-NOTE_LINES_MAX = 4
+NOTE_LINES_MAX = 6
 EXAMPLE_CHARS_MIN = 12
 """Columns kept for the worst example of a kind, however wide the rest of its row is."""
 

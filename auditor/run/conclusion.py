@@ -211,8 +211,7 @@ def _not_there(run: Place, verdicts: TableScan) -> list[int]:
     return sorted(set(at_once.to_pylist()) & set(deleted.to_pylist()))
 
 
-_NAMED_MAX = 10
-"""Ledgers named that were not there."""
+_NAMED_MAX = 10  # ledgers in one sentence
 
 
 def _copies(run: Place, about: About) -> float:

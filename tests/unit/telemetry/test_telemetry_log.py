@@ -100,6 +100,15 @@ def test_a_critical_violation_is_an_error():
     assert events(out)[0]["level"] == "error"
 
 
+def test_a_muted_violation_is_no_warning():
+    """An alert on warnings in the log must not page for what is known; the event says until when."""
+    out = io.StringIO()
+    muted = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 1, muted={"until": "2027-01-31", "why": "known"})
+    log.violation(log.setup(log_format="json", stream=out), muted)
+    (event,) = events(out)
+    assert ("info", {"until": "2027-01-31", "why": "known"}) == (event["level"], event["muted"])
+
+
 @pytest.mark.parametrize(
     ("expected", "options"),
     [
