@@ -56,7 +56,8 @@ def mutes_sentences(summary: Mapping[str, Any]) -> list[str]:
     mutes = summary.get("mutes") or {}
     said = [f"{printable(mutes['problem'], PROBLEM_CHARS_MAX)}"] if mutes.get("problem") else []
     if mutes.get("findings"):
-        said.append(f"{of(mutes['findings'], 'finding is', 'findings are')} muted; they do not count for the exit code")
+        muted = of(mutes["findings"], "finding is muted and does", "findings are muted and do")
+        said.append(f"{muted} not count for the exit code")
     outgrown = mutes.get("outgrown") or []
     said += [
         f"the mute of {printable(one['id'])} ({printable(one['on'])}) does not apply: {printable(one['why'])}"

@@ -23,6 +23,7 @@ from auditor.report.screen_sections import (
     notes_section,
     topics_section,
     unjudged_section,
+    upgrade_section,
 )
 from auditor.report.unjudged_text import in_maintenance, most_frequent, what_to_do
 from auditor.report.words import HUES, exit_code_words, headline, machine_line, verified_share_words
@@ -84,10 +85,11 @@ def render_first_screen(
         mutes_section(summary, text_width),
         kinds_section(summary, findings, text_width, color),
         unjudged_section(summary, text_width),
-        notes_section(summary, text_width),
+        upgrade_section(summary, text_width),
         causes_section(summary, text_width),
         bookies_section(findings, text_width),
         topics_section(summary, text_width),
+        notes_section(summary, text_width),
         audited_section(summary, text_width),
     ]
     middle = fill(sections, max(1, lines_max - taken))

@@ -123,12 +123,17 @@ def unjudged_section(summary: Mapping[str, Any], width: int) -> Section:
     return Section("unknown", items, "reason", "reasons", weight=2)
 
 
+def upgrade_section(summary: Mapping[str, Any], width: int) -> Section:
+    """Return that auto-recovery is disabled, and which bookies are not reported as lost therefore."""
+    sentence = upgrade_sentence(summary) or (REPLICATION_DISABLED if summary.get("replication_disabled") else "")
+    items = [list(wrap(sentence, width, "", NOTE_LINES_MAX))] if sentence else []
+    return Section("recovery", items, "note on auto-recovery", "notes on auto-recovery")
+
+
 def notes_section(summary: Mapping[str, Any], width: int) -> Section:
-    """Return what limits the run or the cluster: upgrades, bookies that cannot list, maintenance."""
-    disabled = REPLICATION_DISABLED if summary.get("replication_disabled") else ""
-    first = upgrade_sentence(summary) or disabled
-    sentences = dict.fromkeys(filter(None, (first, *note_sentences(summary))))
-    items = [list(wrap(sentence, width, "", NOTE_LINES_MAX)) for sentence in sentences]
+    """Return what else limits the run: bookies that cannot list, maintenance, bookies that were renamed."""
+    said = upgrade_sentence(summary)
+    items = [list(wrap(sentence, width, "", NOTE_LINES_MAX)) for sentence in note_sentences(summary) if sentence != said]
     return Section("notes", items, "note", "notes")
 
 

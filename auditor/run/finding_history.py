@@ -63,8 +63,11 @@ def restore_history(
 ) -> Conclusion:
     """Return the conclusion of a replay with the history and the mutes that the run stored.
 
-    Of a finding that the run did not store nothing is known: its fields are null.
+    Of a finding that the run did not store nothing is known: its fields are null. A run of an earlier
+    version has stored no history of any finding, and none is added.
     """
+    if summary and "changes" not in summary:
+        return conclusion
     known = {(one["id"], one["kind"]): tuple(one.get(name) for name in HISTORY_FIELDS) for one in stored}
     findings = [json.loads(line) for line in conclusion.findings]
     rows = [known.get((one["id"], one["kind"]), (None, None, None)) for one in findings]

@@ -75,7 +75,7 @@ def test_a_muted_finding_is_marked_wherever_it_stands():
     assert "(muted until 2027-01-31)" in full and "muted until 2027-01-31: drained" in render_finding(muted, 100, False)
     for text in (full, screen):
         assert "The exit code is 0, because no finding that is not muted reaches --fail-on." in text
-        assert "1 finding is muted; they do not count for the exit code" in text
+        assert "1 finding is muted and does not count for the exit code" in text
     assert "1 ledger  1 muted" in screen
 
 
