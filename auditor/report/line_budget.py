@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.report.layout import printable
-
 LABEL_CHARS = 10
 """Characters before the text of a line; the first line of a section has its label there."""
 
@@ -52,7 +50,13 @@ class Section:
     def _left_out(self, shown: int) -> str:
         if not self.names:
             return f"{self.count(shown)} in the full report"
-        return printable(f"{self.count(shown)}: {', '.join(self.names[shown:])}", self.width)
+        line = f"{self.count(shown)}: "
+        for place, name in enumerate(self.names[shown:]):
+            longer = f"{line}{', ' if place else ''}{name}"
+            if len(longer) > self.width - len(", ..."):
+                return f"{line}{', ' if place else ''}..."
+            line = longer
+        return line
 
 
 def fill(sections: Sequence[Section], lines_max: int) -> list[str]:

@@ -38,6 +38,18 @@ STAYS: Mapping[Kind, tuple[str, ...]] = {
     Kind.LEDGER_TRUNCATED: ("last_entry_id",),
 }
 """The facts by which a finding is the same one."""
+AMONG: Mapping[Kind, tuple[str, str, tuple[str, ...]]] = {
+    Kind.BOOKIE_LOST_UNNOTICED: ("some_ledgers", "unmarked_ledgers", ()),
+    Kind.BOOKIE_LOST_CONTENT: ("some_ledgers", "lacking_most", ()),
+    Kind.BOOKIE_FAILING_REQUESTS: ("some_ledgers", "ledgers", ()),
+    Kind.ENTRY_LOG_LOST: ("some_logs", "logs", ("path",)),
+    Kind.MARK_WITHOUT_LEDGER: ("some_ledgers", "marks", ()),
+    Kind.LEDGER_ORPHANED: ("some_ledgers", "ledgers", ()),
+    Kind.REFERENCED_LEDGER_MISSING: ("some_uses", "uses", ("topic", "role", "name")),
+    Kind.LEDGER_TRUNCATED: ("some_uses", "uses", ("topic", "role", "name")),
+}
+"""A fact with the first of a kind's ledgers, logs or uses, the fact that counts them all, and the
+fields by which one of them is known. What is found later must be among what was muted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +64,8 @@ class State:
     ensemble: Sequence[str] | None
     grows: Mapping[str, int]
     stays: Mapping[str, Any]
+    among: Sequence[Any]
+    among_total: int
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -61,8 +75,12 @@ class State:
         """Return what `as_json` wrote. Raises KeyError, TypeError or ValueError for anything else."""
         values = {one.name: told[one.name] for one in fields(cls)}
         _check_ranges(values["entries"], *values["missing_on"].values())
-        numbers = [values["entries_total"], *values["grows"].values()]
-        if not all(isinstance(number, int) for number in numbers) or not isinstance(values["stays"], Mapping):
+        numbers = [values["entries_total"], values["among_total"], *values["grows"].values()]
+        if (
+            not isinstance(values["among"], list)
+            or not all(isinstance(number, int) for number in numbers)
+            or not isinstance(values["stays"], Mapping)
+        ):
             raise ValueError("its state has not the numbers of a finding")
         return cls(**values)
 
@@ -80,7 +98,16 @@ def state_of(finding: Mapping[str, Any]) -> State:
         None if segment is None else segment["ensemble"],
         {name: int(facts[name] or 0) for name in GROWS[kind]},
         {name: facts.get(name) for name in STAYS[kind]},
+        *_named(kind, facts),
     )
+
+
+def _named(kind: Kind, facts: Mapping[str, Any]) -> tuple[list[Any], int]:
+    """Return the ledgers, logs or uses that the facts name, and how many there are."""
+    if kind not in AMONG:
+        return [], 0
+    name, total, keys = AMONG[kind]
+    return [[one[key] for key in keys] if keys else one for one in facts[name]], int(facts[total])
 
 
 def why_outgrown(kind: Kind, before: State, finding: Mapping[str, Any]) -> str:
@@ -123,6 +150,10 @@ def _why_other_facts(before: State, now: State) -> str:
     for name, number in now.grows.items():
         if number > before.grows.get(name, 0):
             return f"{name} is {number:,} now and was {before.grows.get(name, 0):,}"
+    is_cut = any(len(state.among) < state.among_total for state in (before, now))
+    more = [one for one in now.among if one not in before.among]
+    if more or (is_cut and before.among != now.among):
+        return f"it names {more[0]}, which was not muted" if more else "it names others than those that were muted"
     other = [name for name, value in now.stays.items() if before.stays.get(name) != value]
     return f"its {other[0]} is not what was muted" if other else ""
 

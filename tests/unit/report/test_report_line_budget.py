@@ -35,7 +35,11 @@ def test_names_of_what_is_left_out_are_given_as_far_as_they_fit():
     names = [f"KIND_{number}" for number in range(9)]
     cut = Section("found", [ROW] * 9, "kind", "kinds", names=names, width=40)
     last = fill([cut], 3)[-1][LABEL_CHARS:]
-    assert last.startswith("7 more kinds: KIND_2, KIND_3") and len(last) == 40 and last.endswith("...")
+    assert "7 more kinds: KIND_2, KIND_3, ..." == last
+    names[2] = "A" * 40
+    assert "7 more kinds: ..." == fill([cut], 3)[-1][LABEL_CHARS:], "a name is whole or not there"
+    few = Section("found", [ROW] * 4, "kind", "kinds", names=["A", "B", "C", "D"], width=40)
+    assert "2 more kinds: C, D" == fill([few], 3)[-1][LABEL_CHARS:]
 
 
 def test_the_last_sections_share_a_line_where_nothing_else_is_left():

@@ -9,7 +9,7 @@ import pytest
 from support.report_stories import finding
 
 from auditor.model.finding import CATALOGUE, Kind
-from auditor.summary.mute_state import GROWS, RANGES_MAX, STAYS, State, state_of, why_outgrown
+from auditor.summary.mute_state import AMONG, GROWS, RANGES_MAX, STAYS, State, state_of, why_outgrown
 
 KIND = Kind.ENTRY_BELOW_ACK_QUORUM
 
@@ -78,6 +78,23 @@ def test_each_fact_that_counts_is_one_of_its_kind_and_outgrows_the_mute(kind: Ki
         if kind is not Kind.METADATA_MALFORMED:
             assert name in one["facts"]
         assert name in why(one | {"facts": one["facts"] | {name: "another"}}, one)
+
+
+@pytest.mark.parametrize("kind", list(AMONG), ids=str)
+def test_what_a_finding_names_must_be_among_what_was_muted(kind: Kind):
+    """As many ledgers, but another one: it is not the finding that somebody accepted. Fewer of them are."""
+    name, total, keys = AMONG[kind]
+    one = finding(kind, 7 if CATALOGUE[kind].subject.value == "ledger" else "b1")
+    item = one["facts"][name][0]
+
+    def naming(*numbers: int, count: int | None = None) -> dict[str, Any]:
+        items = [item | {keys[0]: f"n{number}"} if keys else number for number in numbers]
+        return one | {"facts": one["facts"] | {name: items, total: len(numbers) if count is None else count}}
+
+    assert "" == why(naming(1, 2), naming(1, 2, 3))
+    assert "which was not muted" in why(naming(1, 4), naming(1, 2))
+    assert "" == why(naming(1, 2, count=50), naming(1, 2, count=50))
+    assert "others than those" in why(naming(1, count=50), naming(1, 2, count=50)), "some of them are not named"
 
 
 def test_every_kind_has_its_facts_that_count():
