@@ -6,7 +6,7 @@ What is judged does not depend on it: it is done behind the conclusion of a run.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -43,15 +43,15 @@ def add_history(
     mutes: Mutes,
 ) -> Conclusion:
     """Return the conclusion with the history of its findings, the changes and the mutes."""
-    findings = [json.loads(line) for line in conclusion.findings]
-    history = _history(conclusion, findings, about, verdicts, bookies, earlier)
-    applied = apply_mutes(mutes.mutes, findings, mutes.today)
-    rows = [(*chain, applied.of(found)) for chain, found in zip(history.chains, findings, strict=True)]
-    loud = [one for one in findings if applied.of(one) is None]
+    found = [compared(json.loads(line)) for line in conclusion.findings]
+    history = _history(conclusion, found, about, verdicts, bookies, earlier)
+    applied = apply_mutes(mutes.mutes, _named(conclusion.findings, found, mutes.mutes), mutes.today)
+    rows = [(*chain, applied.of(one)) for chain, one in zip(history.chains, found, strict=True)]
+    loud = [one for one in found if applied.of(one) is None]
     summary = {
         **conclusion.summary,
         "changes": history.changes,
-        "mutes": mutes_json(applied, findings, mutes.problem),
+        "mutes": mutes_json(applied, found, mutes.problem),
         "exit_code": _exit_code(conclusion.summary, loud, about.fail_on),
     }
     unchecked = () if about.partial else [json.dumps(one.as_json()) for one in history.unchecked]
@@ -69,7 +69,7 @@ def restore_history(
     if summary and "changes" not in summary:
         return conclusion
     known = {(one["id"], one["kind"]): tuple(one.get(name) for name in HISTORY_FIELDS) for one in stored}
-    findings = [json.loads(line) for line in conclusion.findings]
+    findings = [compared(json.loads(line)) for line in conclusion.findings]
     rows = [known.get((one["id"], one["kind"]), (None, None, None)) for one in findings]
     loud = [one for one, row in zip(findings, rows, strict=True) if row[-1] is None]
     again = {
@@ -81,15 +81,20 @@ def restore_history(
     return replace(conclusion, summary=again, findings=_with_fields(conclusion.findings, rows))
 
 
+def _named(lines: Sequence[str], found: Sequence[Json], mutes: Sequence[Mute]) -> Iterator[Json]:
+    """Yield the findings that mutes name, whole."""
+    ids = {mute.id for mute in mutes}
+    return (json.loads(line) for line, one in zip(lines, found, strict=True) if one["id"] in ids)
+
+
 def _history(
     conclusion: Conclusion,
-    findings: Sequence[Json],
+    found: Sequence[Json],
     about: About,
     verdicts: TableScan,
     bookies: Iterable[BookieRecord],
     earlier: EarlierRun | Unreadable | None,
 ) -> History:
-    found = [compared(one) for one in findings]
     if earlier is None:
         return first_history(found, about.started_at)
     if isinstance(earlier, Unreadable):

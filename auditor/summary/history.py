@@ -61,7 +61,8 @@ def trace(found: Sequence[Json], earlier: EarlierRun, now: Judged, started_at: s
     chains = [_chain(known.get(key_of(finding)), started_at) for finding in found]
     kinds = _kinds(found)
     seen = {key_of(finding) for finding in found}
-    lost = [_unchecked(one, earlier.judged(), now, kinds) for one in before if one.key not in seen]
+    then = earlier.judged()
+    lost = [_unchecked(one, then, now, kinds) for one in before if one.key not in seen]
     unchecked = [one for one in lost if one is not None]
     return History(chains, [one for one in unchecked if _is_kept(one)], _changes(found, before, unchecked, earlier, now))
 
