@@ -30,14 +30,14 @@ def mute(context: Context, name: str, until: str | None, why: str | None, run_di
     try:
         output = Output(place(context.settings.output))
         day, reason = _day(until), _reason(why)
-        run_id, finding = _finding(context, output, name, run_dir)
+        run_id, finding = _choose_one(context, output, name, run_dir)
         new = Mute(str(finding["id"]), day, reason, Kind(finding["kind"]), subject_words(finding), run_id, state_of(finding))
         directory, file = mutes_place(context, output)
         kept = [one for one in edit_mutes(directory, file) if one.id != new.id]
         _write(directory, file, [*kept, new])
     except OutputError as error:
         raise ConfigError(str(error)) from error
-    context.say(f"{new.kind.value} on {new.on} ({new.id}) is muted until {day} (UTC) in {directory.given}/{file}\n")
+    context.say(f"{new.kind.value} on {new.on} ({new.id}) is muted until {day} (UTC) in {directory.address}/{file}\n")
     return EXIT_SOUND
 
 
@@ -47,11 +47,11 @@ def remove_mute(context: Context, name: str) -> int:
         directory, file = mutes_place(context, Output(place(context.settings.output)))
         mutes = edit_mutes(directory, file)
         if name not in {one.id for one in mutes}:
-            raise ConfigError(f"{directory.given}/{file} has no mute of {name}: auditor mute --list shows the ids")
+            raise ConfigError(f"{directory.address}/{file} has no mute of {name}: auditor mute --list shows the ids")
         _write(directory, file, [one for one in mutes if one.id != name])
     except OutputError as error:
         raise ConfigError(str(error)) from error
-    context.say(f"{name} is not muted any more in {directory.given}/{file}\n")
+    context.say(f"{name} is not muted any more in {directory.address}/{file}\n")
     return EXIT_SOUND
 
 
@@ -92,7 +92,7 @@ def _reason(why: str | None) -> str:
     return reason
 
 
-def _finding(context: Context, output: Output, name: str, run_dir: str | None) -> tuple[str, Mapping[str, Any]]:
+def _choose_one(context: Context, output: Output, name: str, run_dir: str | None) -> tuple[str, Mapping[str, Any]]:
     """Return the id of the run and the finding. Raises ConfigError unless the name means just one."""
     newest = run_dir or output.latest()
     if newest is None:

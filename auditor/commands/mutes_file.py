@@ -45,4 +45,4 @@ def edit_mutes(directory: Place, name: str) -> list[Mute]:
     try:
         return parse_mutes(directory.read_text(name) or "")
     except (BadMutes, UnicodeDecodeError) as error:
-        raise ConfigError(f"{directory.given}/{name} is not changed: {error}") from None
+        raise ConfigError(f"{directory.address}/{name} is not changed: {error}") from None

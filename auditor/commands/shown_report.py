@@ -32,5 +32,5 @@ def show_report(
     elif context.settings.full:
         context.say(text.render(summary, findings, run_dir=run.path, width=width, color=color))
     else:
-        where = Whereabouts(run.given, "replay" if is_replay else "report", is_stored=not is_replay)
+        where = Whereabouts(run.address, "replay" if is_replay else "report", is_stored=not is_replay)
         context.say(render_first_screen(summary, findings, where, lines_max=lines_max, width=width, color=color))

@@ -55,7 +55,7 @@ class Place:
         return replace(self, path=f"{self.path}/{name}", uri=f"{self.uri}/{name}")
 
     @property
-    def given(self) -> str:
+    def address(self) -> str:
         """The local path, or the URI, by which a command names it."""
         return self.path if isinstance(self.files, fs.LocalFileSystem) else self.uri
 

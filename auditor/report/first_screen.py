@@ -51,15 +51,15 @@ class Whereabouts:
 
     @property
     def is_short(self) -> bool:
-        return len(self._quoted) <= RUN_DIR_CHARS_MAX and self.run_dir.isascii() and self.run_dir.isprintable()
+        return len(self._shell_word) <= RUN_DIR_CHARS_MAX and self.run_dir.isascii() and self.run_dir.isprintable()
 
     @property
-    def _quoted(self) -> str:
+    def _shell_word(self) -> str:
         return shlex.quote(self.run_dir)
 
     def directory(self) -> str:
         """Return the directory for a command line; a word that stands for it if it is too long."""
-        return self._quoted if self.is_short else "RUN_DIR"
+        return self._shell_word if self.is_short else "RUN_DIR"
 
 
 def render_first_screen(

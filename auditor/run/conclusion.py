@@ -122,6 +122,7 @@ def _facts_of(about: About) -> dict[str, Any]:
 
 STALE_MARKS = "marks/stale.txt"
 """Ids of ledgers, one a line, that are marked while every copy is where the metadata says."""
+_NAMED_MAX = 10  # ledgers in one sentence
 
 
 def _stale_marks_file(verdicts: TableScan) -> Mapping[str, Ids]:
@@ -209,9 +210,6 @@ def _not_there(run: Place, verdicts: TableScan) -> list[int]:
     at_once = run.read_table("evidence/ledgers", LEDGERS, gone, ["ledger_id"])["ledger_id"]
     deleted = verdicts.table(["ledger_id"], pc.field("exempt") == Exempt.DELETED.value)["ledger_id"]
     return sorted(set(at_once.to_pylist()) & set(deleted.to_pylist()))
-
-
-_NAMED_MAX = 10  # ledgers in one sentence
 
 
 def _copies(run: Place, about: About) -> float:

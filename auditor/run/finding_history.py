@@ -16,7 +16,7 @@ from auditor.evidence.table_scan import TableScan
 from auditor.model.cluster import BookieRecord
 from auditor.run.conclusion import Conclusion
 from auditor.summary.about import About
-from auditor.summary.earlier_run import EarlierRun, Unreadable, compared
+from auditor.summary.earlier_run import EarlierRun, Unreadable, keep_compared
 from auditor.summary.history import History, first_history, trace, unknown_history
 from auditor.summary.judged_runs import judged_run
 from auditor.summary.mutes import Mute, apply_mutes, mutes_json
@@ -43,9 +43,9 @@ def add_history(
     mutes: Mutes,
 ) -> Conclusion:
     """Return the conclusion with the history of its findings, the changes and the mutes."""
-    found = [compared(json.loads(line)) for line in conclusion.findings]
+    found = [keep_compared(json.loads(line)) for line in conclusion.findings]
     history = _history(conclusion, found, about, verdicts, bookies, earlier)
-    applied = apply_mutes(mutes.mutes, _named(conclusion.findings, found, mutes.mutes), mutes.today)
+    applied = apply_mutes(mutes.mutes, _read_muted(conclusion.findings, found, mutes.mutes), mutes.today)
     rows = [(*chain, applied.of(one)) for chain, one in zip(history.chains, found, strict=True)]
     loud = [one for one in found if applied.of(one) is None]
     summary = {
@@ -69,7 +69,7 @@ def restore_history(
     if summary and "changes" not in summary:
         return conclusion
     known = {(one["id"], one["kind"]): tuple(one.get(name) for name in HISTORY_FIELDS) for one in stored}
-    findings = [compared(json.loads(line)) for line in conclusion.findings]
+    findings = [keep_compared(json.loads(line)) for line in conclusion.findings]
     rows = [known.get((one["id"], one["kind"]), (None, None, None)) for one in findings]
     loud = [one for one, row in zip(findings, rows, strict=True) if row[-1] is None]
     again = {
@@ -81,7 +81,7 @@ def restore_history(
     return replace(conclusion, summary=again, findings=_with_fields(conclusion.findings, rows))
 
 
-def _named(lines: Sequence[str], found: Sequence[Json], mutes: Sequence[Mute]) -> Iterator[Json]:
+def _read_muted(lines: Sequence[str], found: Sequence[Json], mutes: Sequence[Mute]) -> Iterator[Json]:
     """Yield the findings that mutes name, whole."""
     ids = {mute.id for mute in mutes}
     return (json.loads(line) for line, one in zip(lines, found, strict=True) if one["id"] in ids)

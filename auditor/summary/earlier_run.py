@@ -72,7 +72,7 @@ class Sighting:
         """Return what `as_json` wrote. Raises KeyError, TypeError or ValueError for anything else."""
         seen, since = told["runs_seen"], told["first_seen"]
         return cls(
-            compared(told),
+            keep_compared(told),
             None if since is None else str(since),
             None if seen is None else int(seen),
             int(told["runs_unchecked"]),
@@ -92,7 +92,7 @@ class EarlierRun:
     found: Sequence[Sighting] = ()
     carried: Sequence[Sighting] = ()
 
-    def judged(self) -> Judged:
+    def as_judged(self) -> Judged:
         """Return what a comparison needs of it: its terms, and which findings rest on a sample."""
         rows = {
             one.finding["ledger_id"]: Row(None, (), one.finding["assurance"])
@@ -131,13 +131,13 @@ def read_earlier_run(output: Output, facts: ClusterFacts) -> EarlierRun | Unread
             return None
         about = About.from_json(json.loads(run.read_text("run.json") or "null"))
         terms = terms_json(about)
-        found = [_sighting(one, terms) for one in _all_findings(run, summary)]
-        return EarlierRun(str(summary["run_id"]), str(summary["started_at"]), terms, found, _carried(run))
+        found = [_to_sighting(one, terms) for one in _all_findings(run, summary)]
+        return EarlierRun(str(summary["run_id"]), str(summary["started_at"]), terms, found, _read_carried(run))
     except (OutputError, KeyError, TypeError, ValueError, AttributeError) as error:
         return Unreadable(f"{run.path} is damaged or of another version ({error})")
 
 
-def compared(finding: Mapping[str, Any]) -> Json:
+def keep_compared(finding: Mapping[str, Any]) -> Json:
     """Return the fields of a finding that are compared. A whole finding takes some 10 kB."""
     kept = {name: finding.get(name) for name in COMPARED}
     segment = finding.get("segment")
@@ -153,10 +153,10 @@ def key_of(finding: Mapping[str, Any]) -> tuple[Subjects, EntryId | None]:
     return subjects_of(finding), segment and int(segment["first_entry_id"])
 
 
-def _sighting(finding: Mapping[str, Any], terms: Mapping[str, Any]) -> Sighting:
+def _to_sighting(finding: Mapping[str, Any], terms: Mapping[str, Any]) -> Sighting:
     seen, name = finding.get("runs_seen"), setting_of(Kind(finding["kind"]))
     setting = None if name is None else terms[name]
-    return Sighting(compared(finding), finding.get("first_seen"), None if seen is None else int(seen), setting=setting)
+    return Sighting(keep_compared(finding), finding.get("first_seen"), None if seen is None else int(seen), setting=setting)
 
 
 def _all_findings(run: Place, summary: Mapping[str, Any]) -> Sequence[Json]:
@@ -169,7 +169,7 @@ def _all_findings(run: Place, summary: Mapping[str, Any]) -> Sequence[Json]:
     return findings
 
 
-def _carried(run: Place) -> Sequence[Sighting]:
+def _read_carried(run: Place) -> Sequence[Sighting]:
     text = run.read_text(UNCHECKED)
     lines: Iterable[str] = () if text is None else filter(None, text.splitlines())
     carried = [Sighting.from_json(json.loads(line)) for line in lines]

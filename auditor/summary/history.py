@@ -53,16 +53,16 @@ class History:
 def trace(found: Sequence[Json], earlier: EarlierRun, now: Judged, started_at: str) -> History:
     """Return the history of the findings of a run that began at `started_at`. Pure.
 
-    `found` has them as `earlier_run.compared` keeps them; `now` is what the run knows of the subjects
+    `found` has them as `earlier_run.keep_compared` keeps them; `now` is what the run knows of the subjects
     of all findings of the earlier run.
     """
-    before = _named(earlier, now)
+    before = _compared_with(earlier, now)
     known = {one.key: one for one in before}
     chains = [_chain(known.get(key_of(finding)), started_at) for finding in found]
     kinds = _kinds(found)
     seen = {key_of(finding) for finding in found}
-    then = earlier.judged()
-    lost = [_unchecked(one, then, now, kinds) for one in before if one.key not in seen]
+    then = earlier.as_judged()
+    lost = [_hand_on(one, then, now, kinds) for one in before if one.key not in seen]
     unchecked = [one for one in lost if one is not None]
     return History(chains, [one for one in unchecked if _is_kept(one)], _changes(found, before, unchecked, earlier, now))
 
@@ -77,7 +77,7 @@ def unknown_history(found: Sequence[Json], problem: str) -> History:
     return History([UNKNOWN] * len(found), (), {"since": None, "problem": problem})
 
 
-def _named(earlier: EarlierRun, now: Judged) -> list[Sighting]:
+def _compared_with(earlier: EarlierRun, now: Judged) -> list[Sighting]:
     """Return what the run is compared with. A run of named ledgers says nothing of other subjects."""
     before = [*earlier.found, *earlier.carried]
     return [one for one in before if one.finding["ledger_id"] in now.rows] if now.is_partial else before
@@ -101,7 +101,7 @@ def _kinds(found: Iterable[Json]) -> Mapping[tuple[LedgerId | None, BookieId | N
     return {subject: frozenset(some) for subject, some in kinds.items()}
 
 
-def _unchecked(
+def _hand_on(
     before: Sighting,
     earlier: Judged,
     now: Judged,
@@ -146,7 +146,7 @@ def _changes(
     """
     seen = {key_of(finding) for finding in found}
     compared = [one.finding for one in before if one.key in seen or not _is_counted_before(one, now)]
-    differences = compare_findings(compared, found, earlier.judged(), now)
+    differences = compare_findings(compared, found, earlier.as_judged(), now)
     counts = Counter(one.change for one in differences)
     new = Counter(one.after.kind.value for one in differences if one.change is Change.NEW and one.after is not None)
     gone = {subjects_of(one.finding) for one in unchecked if one.is_gone}

@@ -98,11 +98,11 @@ def state_of(finding: Mapping[str, Any]) -> State:
         None if segment is None else segment["ensemble"],
         {name: int(facts[name] or 0) for name in GROWS[kind]},
         {name: facts.get(name) for name in STAYS[kind]},
-        *_named(kind, facts),
+        *_items_of(kind, facts),
     )
 
 
-def _named(kind: Kind, facts: Mapping[str, Any]) -> tuple[list[Any], int]:
+def _items_of(kind: Kind, facts: Mapping[str, Any]) -> tuple[list[Any], int]:
     """Return the ledgers, logs or uses that the facts name, and how many there are."""
     if kind not in AMONG:
         return [], 0

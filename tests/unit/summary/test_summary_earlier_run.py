@@ -16,12 +16,12 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.summary.about import About
-from auditor.summary.earlier_run import UNCHECKED, EarlierRun, Sighting, Unreadable, compared, read_earlier_run
+from auditor.summary.earlier_run import UNCHECKED, EarlierRun, Sighting, Unreadable, keep_compared, read_earlier_run
 
 RUN_ID = "20260101T030000Z-000001"
 FACTS = ClusterFacts("zk://h:2181/ledgers", ("h:2181",), "/ledgers", "hierarchical", "inst", False, None)
 STUCK = told.finding(Kind.LEDGER_STUCK, 7, first_seen="2025-12-01T00:00:00.000Z", runs_seen=9)
-UNHEARD = Sighting(compared(told.finding(Kind.ENTRY_CORRUPT, 8)), "2025-11-01T00:00:00.000Z", 4, 2, False, "silent")
+UNHEARD = Sighting(keep_compared(told.finding(Kind.ENTRY_CORRUPT, 8)), "2025-11-01T00:00:00.000Z", 4, 2, False, "silent")
 
 
 @pytest.fixture

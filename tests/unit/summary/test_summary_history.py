@@ -11,7 +11,7 @@ from support.report_stories import finding
 from auditor.model.cluster import Registration
 from auditor.model.finding import Kind
 from auditor.model.verdict import Unknown
-from auditor.summary.earlier_run import EarlierRun, Sighting, compared
+from auditor.summary.earlier_run import EarlierRun, Sighting, keep_compared
 from auditor.summary.history import (
     GONE_RUNS_MAX,
     UNCHECKED_RUNS_MAX,
@@ -30,7 +30,7 @@ LOSS = finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7)
 
 
 def sighting(found: dict[str, Any] = LOSS, **changes: Any) -> Sighting:
-    return replace(Sighting(compared(found), FIRST, 3), **changes)
+    return replace(Sighting(keep_compared(found), FIRST, 3), **changes)
 
 
 def judged(rows: dict[int, Row], **changes: Any) -> Judged:
@@ -44,7 +44,7 @@ def traced(
     """The history of a run that has `found`, after one that had `before`; `row` is ledger 7's."""
     rows = {} if row is None else {7: row}
     earlier = EarlierRun("r4", LAST, TERMS, before, carried)
-    return trace([compared(one) for one in found], earlier, judged(rows, **changes), NOW)
+    return trace([keep_compared(one) for one in found], earlier, judged(rows, **changes), NOW)
 
 
 def counts(history: History) -> dict[str, int]:
@@ -136,9 +136,9 @@ def test_what_is_not_known_stays_so():
     """Null, also where the finding goes on."""
     for unknown in ({"first_seen": None}, {"runs_seen": None}):
         assert [Chain(None, None)] == traced([LOSS], sighting(**unknown)).chains
-    lost = unknown_history([compared(LOSS)], "it is damaged")
+    lost = unknown_history([keep_compared(LOSS)], "it is damaged")
     assert ([Chain(None, None)], {"since": None, "problem": "it is damaged"}) == (lost.chains, lost.changes)
-    first = first_history([compared(LOSS)], NOW)
+    first = first_history([keep_compared(LOSS)], NOW)
     assert ([Chain(NOW, 1)], None) == (first.chains, first.changes)
 
 
