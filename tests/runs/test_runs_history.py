@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
 import pytest
 from support.audits import Outcome, accounted, audit
+from support.command_line import command_here
 
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
@@ -89,6 +91,18 @@ def test_a_run_of_named_ledgers_belongs_to_no_chain(nights: Nights):
     assert ((began, 2), {"partial": True, "still": 1}) == (chain(part), changed(part))
     whole = nights.run()
     assert ((began, 2), (began, 2), {"still": 2}) == (chain(whole), chain(whole, SOUND), changed(whole))
+
+
+def test_a_run_counts_its_changes_as_a_diff_does(nights: Nights):
+    """One truth: what the first screen says is what `auditor diff` of both runs says."""
+    nights.has(LOST, *LOSS)
+    first = nights.run()
+    nights.has(LOST, *WHOLE)
+    nights.has(SOUND, (0, 3))
+    second = nights.run()
+    done = command_here("diff", str(first.run_dir), str(second.run_dir), "--format", "json")
+    counts = {name: number for name, number in json.loads(done.stdout)["counts"].items() if number}
+    assert {"new": 1, "resolved": 1} == counts == changed(second)
 
 
 def test_a_ledger_that_was_deleted_is_not_resolved_and_is_forgotten(nights: Nights):
