@@ -34,8 +34,7 @@ def _audit_cluster(context: Context, workdir: Path) -> int:
     with demo_cluster(workdir) as (cluster, stories):
         context.stop.check()
         told = _introduction(stories, settings) if settings.full else _brief_introduction(len(stories), settings)
-        said = settings.format == "text"
-        if said:
+        if settings.format == "text":
             context.say(told)
         table = workdir / "topology.txt"
         table.write_text(topology_table())
@@ -62,8 +61,8 @@ def _brief_introduction(stories: int, settings: Settings) -> str:
     """Return the introduction in three lines, the last one empty."""
     delay = duration(settings.second_look_delay_ms / 1000)
     return (
-        f"An embedded cluster with {stories} kinds of findings, each beside a sound twin (auditor demo --full lists them).\n"
-        f"Suspects are looked at again after {delay}; a real run waits 5 minutes (--second-look-delay).\n\n"
+        f"An embedded cluster with {stories} kinds of findings, each beside a sound twin.\n"
+        f"Suspects are looked at again after {delay}, not 5 minutes. --full tells all of it.\n\n"
     )
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from support import report_stories as stories
 
+from auditor.commands.endings import SENTENCE_LINES_MAX
 from auditor.model.finding import Kind
 from auditor.model.verdict import Unknown
 from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_first_screen
 from auditor.report.line_budget import LABEL_CHARS
-from auditor.report.text import render
+from auditor.report.text import render, render_fault, render_unreachable
 from auditor.report.words import headline
 
 WIDTHS = (80, 81, 97, 100, 120, 160, 200)
@@ -74,6 +75,17 @@ def test_it_is_at_most_25_rows_for_any_run(name: str, width: int):
     long = [line for line in text.splitlines()[:-1] if len(line) > width]
     assert [] == [line for line in long if not line.startswith("next      auditor explain ")]
     assert text.splitlines()[-1].startswith(f"auditor: {runs()[name][0]['outcome']} run=")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_run_without_a_verdict_fits_too_and_keeps_its_advice(width: int):
+    """The middle of a long reason is left out on the screen; with --full it is whole."""
+    advice = "auditor run --resume 20260101T030000Z-0a1b2c goes on where it stopped"
+    sentence = f"ZooKeeper did not answer: {'a word and another ' * 190}; {advice}"
+    for say, more in ((render_unreachable, {}), (render_fault, {"run_dir": "/d" * 500})):
+        text = say("r", sentence, width=width, lines_max=SENTENCE_LINES_MAX, **more)
+        assert rows(text, width) <= SCREEN_LINES_MAX and advice in " ".join(text.split())
+        assert " ".join(sentence.split()) in " ".join(say("r", sentence, width=width, **more).split())
 
 
 @pytest.mark.parametrize("name", list(runs()))
