@@ -213,6 +213,36 @@ def explain(name: str, run_dir: str | None, **flags: Any) -> None:
 
 
 @cli.command(cls=GroupedCommand)
+@click.argument("name", metavar="[ID]", required=False)
+@click.argument("run_dir", metavar="[RUN_DIR]", required=False)
+@click.option("--until", metavar="DATE", help="Last day of the mute (UTC), such as 2027-01-31.")
+@click.option("--why", metavar="TEXT", help="Why the finding is accepted.")
+@click.option("--list", "is_list", is_flag=True, help="Show the mutes instead.")
+@click.option("--remove", metavar="ID", help="Remove the mute of the finding with this ID instead.")
+@options("mute")
+def mute(
+    name: str | None, run_dir: str | None, until: str | None, why: str | None, is_list: bool, remove: str | None, **flags: Any
+) -> None:
+    """Accept a finding until a day: it is still shown, and does not count for the exit code.
+
+    The mute is a line in mutes.jsonl in --output, or in the file that --mutes names. It does not
+    apply to a finding that got worse, or is of another kind. Without RUN_DIR the finding is one of
+    the newest finished run.
+    """
+    if sum((name is not None, is_list, remove is not None)) != 1:
+        raise click.UsageError("give one of: ID with --until and --why, --list, or --remove ID")
+
+    def work(context: Any) -> int:
+        from auditor.commands import mute as command
+
+        if is_list:
+            return command.list_mutes(context)
+        return command.remove_mute(context, remove) if remove else command.mute(context, name or "", until, why, run_dir)
+
+    call("mute", flags, work)
+
+
+@cli.command(cls=GroupedCommand)
 @options("topology")
 def topology(**flags: Any) -> None:
     """Show the location of each bookie and its source. Exit 3 when a bookie has none."""

@@ -87,7 +87,8 @@ def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> Non
         progress = progress_for(quiet=settings.quiet)
         on_screen = sys.stdout.isatty()
         width = shutil.get_terminal_size((WIDTH_WITHOUT_TERMINAL, 0)).columns
-        context = Context(settings, sys.stdout, logger, progress, stop, width, color=on_screen and "NO_COLOR" not in os.environ)
+        color = on_screen and not os.environ.get("NO_COLOR")
+        context = Context(settings, sys.stdout, logger, progress, stop, width, color, on_screen)
         try:
             code = work(context)
         finally:

@@ -39,6 +39,8 @@ class Context:
     stop: StopRequest
     width: int = 100
     color: bool = False
+    on_screen: bool = False
+    """Whether stdout is a terminal, where a person reads the report."""
 
     def say(self, words: str) -> None:
         """Write `words` to stdout and flush.

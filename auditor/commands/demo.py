@@ -9,6 +9,7 @@ from pathlib import Path
 from auditor.commands.context import Context
 from auditor.commands.run import run
 from auditor.config import Settings
+from auditor.report.first_screen import SCREEN_LINES_MAX
 from auditor.report.layout import duration
 from auditor.sandbox.seeding import Story, demo_cluster, topology_table
 
@@ -32,11 +33,14 @@ def _audit_cluster(context: Context, workdir: Path) -> int:
     context.progress.stage("set up")
     with demo_cluster(workdir) as (cluster, stories):
         context.stop.check()
-        context.say(_introduction(stories, settings))
+        told = _introduction(stories, settings) if settings.full else _brief_introduction(len(stories), settings)
+        if settings.format == "text":
+            context.say(told)
         table = workdir / "topology.txt"
         table.write_text(topology_table())
         uri, sources = cluster.metadata_service_uri, settings.topology or (f"file:{table}",)
-        return run(replace(context, settings=replace(settings, metadata_service_uri=uri, topology=sources)), lasting=False)
+        here = replace(context, settings=replace(settings, metadata_service_uri=uri, topology=sources))
+        return run(here, lasting=False, lines_max=SCREEN_LINES_MAX - told.count("\n"))
 
 
 def in_clear(settings: Settings) -> Settings:
@@ -50,6 +54,15 @@ def in_clear(settings: Settings) -> Settings:
         zookeeper_digest_file=None,
         zookeeper_digest_command=None,
         secrets_in_environment=frozenset(),
+    )
+
+
+def _brief_introduction(stories: int, settings: Settings) -> str:
+    """Return the introduction in three lines, the last one empty."""
+    delay = duration(settings.second_look_delay_ms / 1000)
+    return (
+        f"An embedded cluster with {stories} kinds of findings, each beside a sound twin.\n"
+        f"Suspects are looked at again after {delay}, not 5 minutes. --full tells all of it.\n\n"
     )
 
 

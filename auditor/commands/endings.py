@@ -7,6 +7,9 @@ import json
 from auditor.commands.context import EXIT_FAULT, EXIT_UNREACHABLE, Context
 from auditor.report import text
 
+SENTENCE_LINES_MAX = 15
+"""Lines of the reason on a first screen, which has 25; --full has all of it."""
+
 
 def end_without_verdict(context: Context, run_id: str, outcome: str, sentence: str, run_dir: str = "") -> int:
     """Print the outcome and its reason, and return the exit code: 5 UNREACHABLE, 4 AUDITOR_FAULT.
@@ -14,12 +17,14 @@ def end_without_verdict(context: Context, run_id: str, outcome: str, sentence: s
     UNREACHABLE means that something the audit needs does not answer. AUDITOR_FAULT means that the
     auditor is wrong; `run_dir` then holds the evidence, if the command wrote any.
     """
+    width, color = context.width, context.color
+    lines_max = None if context.settings.full else SENTENCE_LINES_MAX
     is_fault = outcome == "AUDITOR_FAULT"
     assert is_fault or outcome == "UNREACHABLE", outcome
     if context.settings.format == "json":
         context.say(json.dumps({"summary": {"run_id": run_id, "outcome": outcome}, "error": sentence}) + "\n")
     elif is_fault:
-        context.say(text.render_fault(run_id, sentence, run_dir=run_dir, width=context.width, color=context.color))
+        context.say(text.render_fault(run_id, sentence, run_dir=run_dir, lines_max=lines_max, width=width, color=color))
     else:
-        context.say(text.render_unreachable(run_id, sentence, width=context.width, color=context.color))
+        context.say(text.render_unreachable(run_id, sentence, lines_max=lines_max, width=width, color=color))
     return EXIT_FAULT if is_fault else EXIT_UNREACHABLE

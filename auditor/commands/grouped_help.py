@@ -12,6 +12,7 @@ from auditor.config import SETTINGS
 EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "run": (
         "auditor run --metadata-service-uri zk+hierarchical://zk1:2181/ledgers --output /var/lib/auditor",
+        "auditor run --config auditor.toml --full",
         "auditor run --config auditor.toml --dry-run",
         "auditor run --config auditor.toml --resume 20261121T050618Z-763f50",
         "auditor ledger --config auditor.toml --naming b3:3181 | auditor run --config auditor.toml --ledgers-from -",
@@ -26,7 +27,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "demo": ("auditor demo --output audits/demo",),
     "replay": ("auditor replay audits/run-20261121T050618Z-763f50",),
-    "report": ("auditor report audits/run-20261121T050618Z-763f50 --format json",),
+    "report": (
+        "auditor report audits/run-20261121T050618Z-763f50",
+        "auditor report audits/run-20261121T050618Z-763f50 --full",
+        "auditor report audits/run-20261121T050618Z-763f50 --format json",
+    ),
     "diff": ("auditor diff audits/run-20261121T050618Z-763f50 audits/run-20261122T050614Z-90aa01",),
     "margin": (
         "auditor margin audits/run-20261121T050618Z-763f50",
@@ -36,6 +41,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "explain": (
         "auditor explain 4711",
         "auditor explain 9a8eab801dccec12 audits/run-20261121T050618Z-763f50",
+    ),
+    "mute": (
+        "auditor mute 9a8eab801dccec12 --until 2027-01-31 --why 'bookie-3 is drained, OPS-4711'",
+        "auditor mute --list",
+        "auditor mute --remove 9a8eab801dccec12",
     ),
     "topology": ("auditor topology --config auditor.toml --topology zookeeper",),
     "lister": ("auditor lister --bookkeeper-conf /opt/bookkeeper/conf/bookkeeper.conf --listen 0.0.0.0:3182",),

@@ -14,6 +14,7 @@ from auditor.evidence.journal import forget
 from auditor.evidence.run_directory import Output, Place, write_json, write_ledger_files
 from auditor.report import text
 from auditor.run.conclusion import Conclusion
+from auditor.summary.earlier_run import UNCHECKED
 from auditor.telemetry import log, metrics
 
 METRICS_FILE_BYTES_MAX = 16 * 2**20
@@ -27,7 +28,6 @@ class Results:
     directory: Place
     summary: Mapping[str, Any]
     findings: Sequence[Mapping[str, Any]]
-    report: str
     metrics: str
 
 
@@ -37,11 +37,13 @@ def write_results(
     """Write the results into the run's directory, summary.json last. Nothing is published yet."""
     summary = conclusion.summary
     findings = [json.loads(line) for line in conclusion.findings]
-    log.violations(context.logger, findings, log_format=context.settings.log_format)
+    log.violations(context.logger, findings, log_format=context.settings.log_format, is_shown=context.on_screen)
     directory.write_text("findings.jsonl", "".join(f"{line}\n" for line in conclusion.findings))
     write_ledger_files(directory, conclusion.ledger_files)
     if conclusion.topics is not None:
         directory.write_text("topics.jsonl", "".join(f"{line}\n" for line in conclusion.topics))
+    if conclusion.unchecked:
+        directory.write_text(UNCHECKED, "".join(f"{line}\n" for line in conclusion.unchecked))
     report = text.render(summary, findings, run_dir=directory.path, width=context.width)
     directory.write_text("report.txt", report)
     exposition = metrics.exposition(
@@ -49,7 +51,7 @@ def write_results(
     )
     directory.write_text("metrics.prom", exposition)
     write_json(directory, "summary.json", summary)
-    return Results(directory, summary, findings, report, exposition)
+    return Results(directory, summary, findings, exposition)
 
 
 def publish(context: Context, output: Output, results: Results, cluster: str) -> None:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from auditor.commands.context import EXIT_FAULT, EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.commands.finished_run import read_about
-from auditor.commands.run import write_report
+from auditor.commands.shown_report import show_report
 from auditor.commands.stored_run_faults import refuse_damaged_run
 from auditor.errors import AccountingError, ConfigError
 from auditor.evidence.rows import bookie_records
@@ -21,6 +21,7 @@ from auditor.evidence.table_scan import scan_rows
 from auditor.judging.judge import TooManyPoisoned
 from auditor.report import text
 from auditor.run.conclusion import Conclusion, conclude
+from auditor.run.finding_history import restore_history
 from auditor.run.replay import judge_again
 from auditor.summary.previous_run import read_findings, read_summary
 from auditor.summary.run_summary import NO_PREVIOUS
@@ -38,11 +39,10 @@ def replay(context: Context, run_dir: str) -> int:
             conclusion = _conclude_again(context, run, run_dir)
             _compare(context, run, conclusion)
             findings = [json.loads(line) for line in conclusion.findings]
-            report = text.render(conclusion.summary, findings, run_dir=run.path, width=context.width)
+            show_report(context, conclusion.summary, findings, run, is_replay=True)
     except (AccountingError, TooManyPoisoned) as error:
         context.say(text.render_fault("replay", str(error), run_dir=run_dir, width=context.width, color=context.color))
         return EXIT_FAULT
-    write_report(context, conclusion.summary, findings, report, run.path)
     return int(conclusion.summary["exit_code"])
 
 
@@ -51,7 +51,7 @@ def _conclude_again(context: Context, run: Place, run_dir: str) -> Conclusion:
     summary = read_summary(run)
     if summary is None:
         _refuse_what_died_early(run, run_dir)
-    return conclude(
+    conclusion = conclude(
         run,
         about,
         bookie_records(run.read_table("evidence/bookies", BOOKIES)),
@@ -60,6 +60,7 @@ def _conclude_again(context: Context, run: Place, run_dir: str) -> Conclusion:
         finished_at=str(summary["finished_at"]) if summary else about.started_at,
         duration_s=summary["duration_s"] if summary else {},
     )
+    return restore_history(conclusion, about, read_findings(run) if summary else (), summary or {})
 
 
 def _refuse_what_died_early(run: Place, run_dir: str) -> None:
@@ -97,9 +98,7 @@ def report(context: Context, run_dir: str) -> int:
             raise ConfigError(f"{run_dir} holds no summary.json: that run did not finish (auditor replay judges its evidence)")
         findings: list[dict[str, Any]] = read_findings(run)
         code = _exit_code(summary)
-        write_report(
-            context, summary, findings, text.render(summary, findings, run_dir=run.path, width=context.width), run.path
-        )
+        show_report(context, summary, findings, run)
     return code
 
 

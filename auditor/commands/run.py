@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from auditor import __version__
 from auditor.clock import now_ms, rfc3339, utc_now
@@ -17,10 +15,12 @@ from auditor.commands.context import EXIT_SOUND, Context, Watch, new_run_id
 from auditor.commands.endings import end_without_verdict
 from auditor.commands.file_modes import restrict_new_files
 from auditor.commands.ledger_ids import read_ledger_ids
+from auditor.commands.mutes_file import read_mutes
 from auditor.commands.publishing import clear_up, publish, publish_failure, write_results
 from auditor.commands.pulsar import pulsar_of_run
 from auditor.commands.resumption import resume_about as begun_run
 from auditor.commands.resumption import same_cluster
+from auditor.commands.shown_report import show_report
 from auditor.commands.surroundings import cluster_and_terms
 from auditor.errors import (
     AccountingError,
@@ -37,14 +37,16 @@ from auditor.evidence.run_directory import Output, Place, place, write_json
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.shards import EVERYTHING
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.report import text
+from auditor.report.first_screen import SCREEN_LINES_MAX
 from auditor.report.plan import plan_text
 from auditor.run.conclusion import Conclusion, conclude
+from auditor.run.finding_history import add_history
 from auditor.run.pipeline import AuditRun, audit, list_ledgers, read_metadata
 from auditor.run.read_counts import add_kept_counts, kept_reads, write_read_counts
 from auditor.spark.on_demand import spark_on_demand
 from auditor.stop import Interrupted
 from auditor.summary.about import About
+from auditor.summary.earlier_run import EarlierRun, read_earlier_run
 from auditor.summary.previous_run import read_previous
 from auditor.summary.sweeps import continue_series
 from auditor.telemetry import log
@@ -74,14 +76,17 @@ class Run:
     spark_version: str = ""
     lasting: bool = True
     """Whether the cluster outlives the run; the demo's does not."""
+    lines_max: int = SCREEN_LINES_MAX
+    """Lines that the first screen may take."""
     is_over: bool = False
     """Whether everything is published."""
 
 
-def run(context: Context, *, lasting: bool = True) -> int:
+def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES_MAX) -> int:
     """Audit the cluster, publish, print the report, and return the exit code (contract section 2).
 
-    `lasting` says that the cluster outlives the run; if not, no message advises to resume. Raises
+    `lasting` says that the cluster outlives the run; if not, no message advises to resume.
+    `lines_max` bounds the first screen. Raises
     Interrupted, and ConfigError for unusable settings: before anything is contacted, except when
     --resume finds another cluster.
     """
@@ -95,7 +100,7 @@ def run(context: Context, *, lasting: bool = True) -> int:
             now = utc_now()
             begun = begun_run(context, output, settings.resume, now) if settings.resume else None
             run_id, started_at = (begun.run_id, begun.started_at) if begun else (new_run_id(now), rfc3339(now))
-            this = Run(context, output, run_id, started_at, sources, begun, lock=lock, lasting=lasting)
+            this = Run(context, output, run_id, started_at, sources, begun, lock=lock, lasting=lasting, lines_max=lines_max)
             log.bind_run(this.run_id)
             return _run_and_map_errors(this, uri, ids)
     except OutputError as error:
@@ -159,7 +164,9 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         if not settings.dry_run:
             check_admission(settings, bookies_at_first)
         about = _about(this, store, bookies_at_first)
-        previous = read_previous(this.output, about.facts)
+        previous, earlier = read_previous(this.output, about.facts), read_earlier_run(this.output, about.facts)
+        if isinstance(earlier, EarlierRun):
+            previous = replace(previous, findings=previous.findings | earlier.known())
         if this.begun is None:
             about = continue_series(replace(about, unregistered_since_ms=previous.unregistered_since_ms), previous.series)
         if not about.partial and this.begun is None:
@@ -191,6 +198,7 @@ def _audit(this: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     conclusion = conclude(
         at.run, about, bookies, previous, verdicts=verdicts, finished_at=rfc3339(utc_now()), duration_s=watch.durations()
     )
+    conclusion = add_history(conclusion, about, verdicts, bookies, earlier, read_mutes(context, this.output))
     context.stop.check()
     return _publish(this, at.run, conclusion)
 
@@ -240,20 +248,8 @@ def _publish(this: Run, directory: Place, conclusion: Conclusion) -> int:
     publish(context, this.output, results, this.cluster)
     this.is_over = True
     clear_up(context, this.output, directory)
-    write_report(context, results.summary, results.findings, results.report, directory.path)
+    show_report(context, results.summary, results.findings, directory, lines_max=this.lines_max)
     return int(results.summary["exit_code"])
-
-
-def write_report(
-    context: Context, summary: Mapping[str, Any], findings: Sequence[Mapping[str, Any]], report: str, run_dir: str
-) -> None:
-    """Print the report on stdout, as text or JSON."""
-    if context.settings.format == "json":
-        context.say(json.dumps({"summary": summary, "findings": findings, "run_dir": run_dir}) + "\n")
-    elif context.color:
-        context.say(text.render(summary, findings, run_dir=run_dir, width=context.width, color=True))
-    else:
-        context.say(report)
 
 
 def _first_line(error: Exception) -> str:

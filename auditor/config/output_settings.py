@@ -26,7 +26,7 @@ OUTPUT_SETTINGS = (
         "Spark can write to.",
         "A place beside the caller needs no permission for a first run. `ledger`, `topic` and "
         "`explain` write nothing there; they read what the newest run of the cluster knows.",
-        commands=WHOLE_RUNS | {"ledger", "topic", "explain"},
+        commands=WHOLE_RUNS | {"ledger", "topic", "explain", "mute"},
     ),
     Setting(
         "output_umask", _OUT, UMASK, "027",
@@ -53,6 +53,20 @@ OUTPUT_SETTINGS = (
         "Form of the result on stdout: the report for people, or summary and findings as JSON.",
         "The first reader is a person.",
         commands=EVERY_COMMAND - {"lister"},
+    ),
+    Setting(
+        "full", _OUT, SWITCH, "false",
+        "Print the whole report instead of its first screen: every kind with the witness of its worst "
+        "finding. It is the text of report.txt.",
+        "Off: at most 25 lines on what was found, what changed and what to do next. The rest is in the "
+        "run's directory.",
+        commands=frozenset({"run", "demo", "replay", "report", "config"}),
+    ),
+    Setting(
+        "mutes", _OUT, TEXT, None,
+        "File with the findings that `auditor mute` accepts until a day: a local path or a URI.",
+        "Not set: mutes.jsonl in the output directory. Give a path in a repository to have each mute reviewed.",
+        commands=frozenset({"run", "demo", "mute", "config"}),
     ),
     Setting(
         "quiet", _OUT, SWITCH, "false",

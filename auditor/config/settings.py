@@ -57,6 +57,8 @@ class Settings:
     evidence_age_max_ms: int
     keep_runs: int
     format: str
+    full: bool
+    mutes: str | None
     quiet: bool
     verbose: bool
     log_format: str

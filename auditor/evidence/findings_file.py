@@ -13,7 +13,9 @@ FIELDS = (
     "id", "kind", "family", "severity", "ledger_id", "bookie_id", "owner", "segment", "entries", "entries_total",
     "missing_on", "copies", "facts", "witness", "looks", "next", "runbook", "assurance",
 )  # fmt: skip
-"""The fields of contract section 4, in the order they are written.
+"""The fields of contract section 4, in the order they are written."""
+HISTORY_FIELDS = ("first_seen", "runs_seen", "muted")
+"""The fields that follow. A file of an earlier version may lack them; they are read as null.
 
 Any other fields follow in alphabetical order."""
 
@@ -23,7 +25,7 @@ LINE_CHARS_MAX = 16 * 2**20
 
 def line(finding: Mapping[str, Any]) -> str:
     """Return one finding as one line, ending in a newline. Absent fields are written as null."""
-    ordered = {name: finding.get(name) for name in FIELDS}
+    ordered = {name: finding.get(name) for name in (*FIELDS, *HISTORY_FIELDS)}
     ordered.update({name: finding[name] for name in sorted(finding) if name not in ordered})
     return json.dumps(ordered, allow_nan=False, separators=(",", ":")) + "\n"
 
@@ -56,4 +58,4 @@ def _parse_finding(text: str, where: str) -> dict[str, Any]:
         raise OutputError(
             f"{where} has the kind {finding['kind']!r}, which this version does not know: use the version that wrote it"
         )
-    return finding
+    return {**finding, **{name: finding.get(name) for name in HISTORY_FIELDS}}

@@ -56,6 +56,11 @@ class Place:
     def __truediv__(self, name: str) -> Place:
         return replace(self, path=f"{self.path}/{name}", uri=f"{self.uri}/{name}")
 
+    @property
+    def address(self) -> str:
+        """The local path, or the URI, by which a command names it."""
+        return self.path if isinstance(self.files, fs.LocalFileSystem) else self.uri
+
     def create(self) -> None:
         """Make the directory, if it is not there."""
         with file_errors(f"write to {self.uri}"):

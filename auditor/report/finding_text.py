@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.model.finding import CATALOGUE, Kind
+from auditor.report.changes_text import muted_words, seen_words
 from auditor.report.findings_text import FindingRow, commands_of, matrix, one_line
 from auditor.report.layout import of, paint, printable, ranges, table, wrap
 
@@ -25,6 +26,8 @@ def _lines(finding: FindingRow, width: int, color: bool) -> Iterator[str]:
     yield paint(f"{printable(finding['severity']).upper()} {kind.value}", hue, color) + f"  {printable(finding['id'])}"
     yield from wrap(facts.says, width, "  ")
     yield from wrap(one_line(finding), width, "  ", hang="  ")
+    for words in filter(None, (seen_words(finding), muted_words(finding))):
+        yield from wrap(words, width, "  ", hang="  ")
     yield ""
     yield from wrap(printable(finding.get("witness") or "", WITNESS_CHARS_MAX), width, "  ")
     yield ""

@@ -101,7 +101,7 @@ def _kind(kind: Kind, hit: int, shown: Sequence[FindingRow], in_full: bool, widt
 
 def one_line(finding: FindingRow) -> str:
     """Return the ledger or bookie of a finding, its owner, the entries and the number of copies."""
-    parts = [_subject(finding)]
+    parts = [subject_words(finding)]
     if owner := finding.get("owner"):
         parts[0] += f" of {owner_text(owner)}"
     if finding.get("entries"):
@@ -111,7 +111,7 @@ def one_line(finding: FindingRow) -> str:
     if copies := finding.get("copies"):
         unknown = f", {copies['unknown']} unknown" if copies["unknown"] else ""
         parts.append(f"{copies['confirmed']} of {copies['write_quorum']} copies{unknown}, ack quorum {copies['ack_quorum']}")
-    return ", ".join(parts)
+    return ", ".join(parts) + (f" (muted until {printable(finding['muted']['until'])})" if finding.get("muted") else "")
 
 
 def one_fact(finding: FindingRow) -> str:
@@ -176,7 +176,7 @@ def next_section(findings: Sequence[FindingRow], width: int, color: bool) -> Ite
         return
     yield paint("Next: look first", "bold", color)
     for finding in with_commands[:NEXT_FINDINGS_MAX]:
-        yield f"  for {_subject(finding)} ({finding['kind']})"
+        yield f"  for {subject_words(finding)} ({finding['kind']})"
         yield from commands_of(finding)
     if rest := [str(finding["kind"]) for finding in with_commands[NEXT_FINDINGS_MAX:]]:
         yield from wrap(f"for {', '.join(rest)}: the field `next` in findings.jsonl", width, "  ", hang="  ")
@@ -185,7 +185,7 @@ def next_section(findings: Sequence[FindingRow], width: int, color: bool) -> Ite
 
 def commands_of(finding: FindingRow) -> Iterator[str]:
     """Yield the commands of a finding: those that only look, then those that change the cluster."""
-    yield from _commands(_subject(finding), [str(command) for command in finding["next"]])
+    yield from _commands(subject_words(finding), [str(command) for command in finding["next"]])
 
 
 def _commands(subject: str, commands: Sequence[str]) -> Iterator[str]:
@@ -208,7 +208,8 @@ def _is_exact(command: str) -> bool:
     return printable(command, COMMAND_CHARS_MAX) == command
 
 
-def _subject(finding: FindingRow) -> str:
+def subject_words(finding: FindingRow) -> str:
+    """Return what a finding is on: "bookie b7", "ledger 42" or "the cluster"."""
     bookie, ledger_id = finding.get("bookie_id"), finding.get("ledger_id")
     if bookie:
         return f"bookie {printable(bookie)}"

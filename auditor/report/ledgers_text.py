@@ -9,7 +9,7 @@ from auditor.model.ledger import LedgerState
 from auditor.model.verdict import Exempt, Unknown
 from auditor.report.findings_text import FindingRow, matrix, next_section, one_line, owner_text
 from auditor.report.layout import count, duration, of, paint, printable, wrap
-from auditor.report.surroundings_text import first_screen, name_some, unindexed_sentence
+from auditor.report.surroundings_text import name_some, note_lines, unindexed_sentence
 from auditor.report.text import assemble, cluster_name, fit
 from auditor.report.unjudged_text import bookies_behind, in_maintenance, unheard_at, what_to_do
 from auditor.report.words import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line, sampled_words
@@ -47,7 +47,7 @@ def render_ledgers(
     width = fit(width)
     return assemble(
         wrap(f"cluster   {cluster_name(summary)}", width),
-        first_screen(summary, width),
+        note_lines(summary, width),
         _newest_run(summary, width),
         wrap(sampled_words(summary), width) if sampled_words(summary) else [],
         [""],

@@ -23,9 +23,7 @@ def references_section(summary: Mapping[str, Any], width: int, color: bool) -> I
         yield from wrap(sentence, width, "  ")
     worst = summary.get("topics_worst") or {}
     if summary.get("topics_hit"):
-        yield from wrap(
-            _hit_words(int(summary["topics_hit"]), worst, has_truncated=bool(references.get("truncated"))), width, "  "
-        )
+        yield from wrap(f"{hit_words(summary)}; worst first:", width, "  ")
         yield from _worst(worst, width)
     yield ""
 
@@ -58,12 +56,15 @@ def _orphan_words(references: Mapping[str, Any]) -> Iterator[str]:
         yield f"{count(undecided)}{beside} without a known reference may be needed by something that is not decoded"
 
 
-def _hit_words(hit: int, worst: Mapping[str, Any], *, has_truncated: bool) -> str:
+def hit_words(summary: Mapping[str, Any]) -> str:
+    """Return how many topics are hit, and how many subscriptions are blocked."""
+    hit, worst = int(summary["topics_hit"]), summary.get("topics_worst") or {}
+    has_truncated = bool((summary.get("references") or {}).get("truncated"))
     lost, blocked = int(worst.get("with_loss") or 0), int(worst.get("subscriptions_blocked") or 0)
     possibly = int(worst.get("subscriptions_possibly_blocked") or 0)
     namespaces = of(int(worst.get("namespaces") or 0), "namespace")
     told = f"{of(hit, 'topic is', 'topics are')} hit, in {namespaces}: {count(lost)} with a loss"
-    return f"{told}, {_blocked_words(blocked, possibly, may_skip=has_truncated)}; worst first:"
+    return f"{told}, {_blocked_words(blocked, possibly, may_skip=has_truncated)}"
 
 
 def _blocked_words(blocked: int, possibly: int, *, may_skip: bool) -> str:

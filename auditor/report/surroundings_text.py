@@ -16,6 +16,8 @@ from auditor.witness.finding_lines import PROBED
 
 BOOKIES_NAMED_MAX = 10
 """Bookies named in one sentence; further ones are only counted."""
+AWAY_NAMED_MAX = 3
+"""Bookies named that are away for an upgrade: the sentence ends with what to do."""
 SENTENCE_LINES_MAX = 6
 LISTER_DETAIL_MAX = 400
 """Characters shown of what a lister said, which may be anything."""
@@ -35,15 +37,23 @@ _FOUND: dict[str, str] = {
 """The words for how a bookie in maintenance was found. Other words are shown unchanged."""
 
 
-def first_screen(summary: Mapping[str, Any], width: int) -> Iterator[str]:
+def note_lines(summary: Mapping[str, Any], width: int) -> Iterator[str]:
+    """Yield the lines of `note_sentences`."""
+    for sentence in note_sentences(summary):
+        yield from wrap(sentence, width, "", SENTENCE_LINES_MAX)
+
+
+def note_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a reader must know before the counts.
 
     That is which bookies cannot list, are in maintenance, are away for an upgrade, or were renamed.
     """
     absent = (upgrade_sentence(summary), *renamed_sentences(summary))
     probed = (assurance_sentence(summary), *sampling_sentences(summary))
-    for sentence in (*probed, *lister_sentences(summary), *maintenance_sentences(summary), *absent):
-        yield from wrap(sentence, width, "", SENTENCE_LINES_MAX) if sentence else ()
+    yield from filter(None, (*probed, *lister_sentences(summary), *maintenance_sentences(summary), *absent))
+
+
+REPLICATION_DISABLED = "Auto-recovery is disabled in this cluster: nothing will be repaired until it is enabled."
 
 
 def lister_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
@@ -184,8 +194,8 @@ def upgrade_sentence(summary: Mapping[str, Any]) -> str:
         return ""
     are = "is not registered and has" if len(away) == 1 else "are not registered and have"
     return (
-        f"{name_some(away)} {are} a cookie. While auto-recovery is disabled, as during an upgrade, that is "
-        "not reported as a lost bookie: enable it when the upgrade is over."
+        f"{name_some(away[:AWAY_NAMED_MAX], len(away))} {are} a cookie. While auto-recovery is disabled, as "
+        "during an upgrade, that is not reported as a lost bookie: enable it when the upgrade is over."
     )
 
 

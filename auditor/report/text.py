@@ -12,13 +12,14 @@ from typing import Any
 from auditor.model.finding import Kind
 from auditor.model.verdict import Exempt
 from auditor.report.causes_text import causes_section
+from auditor.report.changes_text import changes_words, mutes_sentences
 from auditor.report.findings_text import FindingRow, findings_section, next_section
 from auditor.report.layout import count, duration, moment, of, paint, printable, share, size, table, wrap
 from auditor.report.marks_text import marks_section
 from auditor.report.references_text import references_section
-from auditor.report.surroundings_text import first_screen, missing_words, placement_words
+from auditor.report.surroundings_text import REPLICATION_DISABLED, missing_words, note_lines, placement_words
 from auditor.report.unjudged_text import unjudged_section
-from auditor.report.words import EXEMPT_WORDS, machine_line, outcome_sentences
+from auditor.report.words import EXEMPT_WORDS, HUES, exit_code_words, machine_line, outcome_sentences
 
 _NO_VERDICT = "No verdict was given; the results of earlier runs are left as they were."
 
@@ -29,10 +30,10 @@ _NO_BREAK = "\0"
 
 _HANG = " " * len("requests  ")
 
+LAST_LINES = 5
+"""Lines kept of the end of a sentence that is too long."""
 WIDTH_MIN = 80
 WIDTH_MAX = 120
-
-_HUES = {"SOUND": "green", "VIOLATED": "red", "INCOMPLETE": "yellow", "AUDITOR_FAULT": "red", "UNREACHABLE": "red"}
 
 
 def render(
@@ -60,31 +61,42 @@ def render(
     )
 
 
-def render_unreachable(run_id: str, sentence: str, *, width: int = 100, color: bool = False) -> str:
+def render_unreachable(
+    run_id: str, sentence: str, *, width: int = 100, color: bool = False, lines_max: int | None = None
+) -> str:
     """Return the report of a run that could not reach, read or understand what it needs (exit 5).
 
-    `sentence` is the message of the error.
+    `sentence` is the message of the error. Where it has more than `lines_max` lines, its middle is
+    left out: the advice at its end stays.
     """
     return assemble(
-        _without_counts("UNREACHABLE", sentence, _NO_VERDICT, width, color),
+        _without_counts("UNREACHABLE", sentence, _NO_VERDICT, width, color, lines_max),
         [machine_line("UNREACHABLE", run_id)],
     )
 
 
-def render_fault(run_id: str, sentence: str, *, run_dir: str = "", width: int = 100, color: bool = False) -> str:
+def render_fault(
+    run_id: str, sentence: str, *, run_dir: str = "", width: int = 100, color: bool = False, lines_max: int | None = None
+) -> str:
     """Return the report, without counts, of a run in which the auditor itself failed (exit 4).
 
-    For example, the ledgers do not add up, or there was an unforeseen exception.
+    For example, the ledgers do not add up, or there was an unforeseen exception. `lines_max` is as in
+    `render_unreachable`.
     """
-    where = f" What was heard is kept in {printable(run_dir, 1_000)}." if run_dir else ""
+    where = f" What was heard is kept in {printable(run_dir, 1_000 if lines_max is None else 200)}." if run_dir else ""
     after = f"This is the auditor's own fault, not the cluster's: no counts are published.{where} Please report it."
-    return assemble(_without_counts("AUDITOR_FAULT", sentence, after, width, color), [machine_line("AUDITOR_FAULT", run_id)])
+    return assemble(
+        _without_counts("AUDITOR_FAULT", sentence, after, width, color, lines_max),
+        [machine_line("AUDITOR_FAULT", run_id)],
+    )
 
 
-def _without_counts(outcome: str, sentence: str, after: str, width: int, color: bool) -> Iterator[str]:
+def _without_counts(outcome: str, sentence: str, after: str, width: int, color: bool, lines_max: int | None) -> Iterator[str]:
     whole = _COMMAND.sub(lambda found: found.group().replace(" ", _NO_BREAK), printable(sentence, 4_000))
     lines = [line.replace(_NO_BREAK, " ") for line in wrap(f"{outcome}: {whole}", fit(width))]
-    yield lines[0].replace(outcome, paint(outcome, _HUES[outcome], color), 1)
+    if lines_max is not None and len(lines) > lines_max:
+        lines = [*lines[: lines_max - LAST_LINES - 1], "...", *lines[-LAST_LINES:]]
+    yield lines[0].replace(outcome, paint(outcome, HUES[outcome], color), 1)
     yield from lines[1:]
     yield from wrap(after, fit(width))
     yield ""
@@ -108,14 +120,16 @@ def cluster_name(summary: Mapping[str, Any]) -> str:
 def _heading(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
     outcome = str(summary["outcome"])
     lines = list(wrap(f"{outcome}: {outcome_sentences(summary)}", width))
-    yield lines[0].replace(outcome, paint(outcome, _HUES[outcome], color), 1)
+    yield lines[0].replace(outcome, paint(outcome, HUES[outcome], color), 1)
     yield from lines[1:]
-    code = int(summary["exit_code"])
-    if outcome == "VIOLATED" and code != 1:
-        yield f"The exit code is {code}, because no finding reaches --fail-on."
+    yield from wrap(exit_code_words(summary), width)
+    if changed := changes_words(summary.get("changes")):
+        yield from wrap(f"Changed: {changed}.", width)
+    for sentence in mutes_sentences(summary):
+        yield from wrap(f"Mutes: {sentence}.", width)
     if summary.get("replication_disabled"):
-        yield from wrap("Auto-recovery is disabled in this cluster: nothing will be repaired until it is enabled.", width)
-    yield from first_screen(summary, width)
+        yield from wrap(REPLICATION_DISABLED, width)
+    yield from note_lines(summary, width)
     yield ""
     yield from wrap(f"cluster   {cluster_name(summary)}", width, hang=_HANG)
     started, finished = moment(summary.get("started_at")), moment(summary.get("finished_at"))

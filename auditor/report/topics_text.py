@@ -10,7 +10,7 @@ from auditor.model.readability import Answer, Condition
 from auditor.model.topic import Role, TopicStatus
 from auditor.report.findings_text import FindingRow, next_section, one_line
 from auditor.report.layout import count, duration, of, paint, printable, ranges, size, wrap
-from auditor.report.surroundings_text import first_screen
+from auditor.report.surroundings_text import note_lines
 from auditor.report.text import assemble, cluster_name, fit
 from auditor.report.words import machine_line, sampled_words
 
@@ -53,7 +53,7 @@ def render_topics(
     width = fit(width)
     return assemble(
         wrap(f"cluster   {cluster_name(summary)}", width),
-        first_screen(summary, width),
+        note_lines(summary, width),
         wrap(sampled_words(summary), width) if sampled_words(summary) else [],
         [""],
         *(_topic(topic, width, color) for topic in topics),

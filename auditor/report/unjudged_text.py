@@ -51,8 +51,7 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
 
     The number of lines is bounded.
     """
-    reasons = {reason: int(summary["indeterminate"].get(reason, 0)) for reason in Unknown}
-    most = [(reason, n) for reason, n in sorted(reasons.items(), key=lambda item: -item[1]) if n]
+    most = most_frequent(summary)
     withheld = [str(sentence) for sentence in summary.get("withheld") or ()]
     if not most and not withheld:
         return
@@ -61,7 +60,7 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
     unheard: Unheard = summary.get("bookies_unheard") or {}
     away = in_maintenance(summary)
     for reason, number in most[:REASONS_EXPLAINED_MAX]:
-        yield from wrap(f"{reason.value}  {of(number, 'ledger')}{_name_bookies(reason, unheard)}", width, "  ", hang="  ")
+        yield from wrap(f"{reason.value}  {of(number, 'ledger')}{name_bookies(reason, unheard)}", width, "  ", hang="  ")
         yield from wrap(f"{UNKNOWN_WORDS[reason].means}.", width, "    ")
         for one in (summary.get(reason.value) or ()) if reason in _OUR_FAULTS else ():
             line = printable(f"ledger {one['ledger_id']}: {one['detail']}", 1_000)
@@ -74,6 +73,12 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
     if len(withheld) > WITHHELD_SHOWN_MAX:
         yield f"  ... and {count(len(withheld) - WITHHELD_SHOWN_MAX)} more in summary.json"
     yield ""
+
+
+def most_frequent(summary: Mapping[str, Any]) -> list[tuple[Unknown, int]]:
+    """Return the reasons why ledgers could not be judged, with their ledgers, the most frequent first."""
+    reasons = {reason: int(summary["indeterminate"].get(reason, 0)) for reason in Unknown}
+    return [(reason, n) for reason, n in sorted(reasons.items(), key=lambda item: -item[1]) if n]
 
 
 def in_maintenance(summary: Mapping[str, Any]) -> frozenset[str]:
@@ -118,6 +123,7 @@ def unheard_at(looks: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     return {greeting.value: sorted(b for b, said in newest.items() if said == status) for status, greeting in words.items()}
 
 
-def _name_bookies(reason: Unknown, unheard: Unheard) -> str:
+def name_bookies(reason: Unknown, unheard: Unheard) -> str:
+    """Return the bookies behind a reason in brackets, for the end of a line; "" if unknown."""
     bookies = bookies_behind(reason, unheard)
     return f"  ({bookies})" if bookies else ""

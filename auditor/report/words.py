@@ -7,10 +7,13 @@ from typing import Any, NamedTuple
 
 from auditor.model.finding import CATALOGUE, Family, Kind, KindFacts, Severity, Subject
 from auditor.model.verdict import Exempt, Unknown
-from auditor.report.layout import count, of, printable
+from auditor.report.layout import count, of, printable, share
 
 OUTCOMES = ("SOUND", "VIOLATED", "INCOMPLETE", "AUDITOR_FAULT", "UNREACHABLE")
 """The outcomes of contract section 2. Those that give a verdict come first."""
+
+HUES = {"SOUND": "green", "VIOLATED": "red", "INCOMPLETE": "yellow", "AUDITOR_FAULT": "red", "UNREACHABLE": "red"}
+"""The colour of each outcome on a terminal."""
 
 EXEMPT_WORDS: dict[Exempt, str] = {
     Exempt.DELETED: "deleted while we looked",
@@ -110,11 +113,25 @@ def outcome_sentences(summary: Mapping[str, Any]) -> str:
 
     If copies were assumed from a sample, they say how few were verified.
     """
+    said = headline(summary)
+    return said if summary["outcome"] == "SOUND" else f"{said} {sampled_words(summary)}".rstrip()
+
+
+def headline(summary: Mapping[str, Any]) -> str:
+    """Return the same without `sampled_words`, which the claim of a SOUND outcome contains."""
     outcome = str(summary["outcome"])
     say = {"SOUND": _sound, "VIOLATED": _violated_sentence, "INCOMPLETE": _incomplete, "AUDITOR_FAULT": _fault}
     assert outcome in say, f"{outcome} has no counts to speak of"
-    said = say[outcome](summary)
-    return said if outcome == "SOUND" else f"{said} {sampled_words(summary)}".rstrip()
+    return say[outcome](summary)
+
+
+def exit_code_words(summary: Mapping[str, Any]) -> str:
+    """Return why the exit code is not that of findings although there are some; else ""."""
+    code = int(summary["exit_code"])
+    if summary["outcome"] != "VIOLATED" or code == 1:
+        return ""
+    muted = (summary.get("mutes") or {}).get("findings")
+    return f"The exit code is {code}, because no finding{' that is not muted' if muted else ''} reaches --fail-on."
 
 
 def _sound(summary: Mapping[str, Any]) -> str:
@@ -150,6 +167,17 @@ def verified_words(copies: Mapping[str, int]) -> str:
     """Return how many copies were verified: "600 of 40,000 copies that were read"."""
     how = "listed or read" if copies["listed"] else "read"
     return f"{count(copies['listed'] + copies['read'])} of {of(copies['expected'], 'copy', 'copies')} that were {how}"
+
+
+def verified_share_words(summary: Mapping[str, Any]) -> str:
+    """Return which share of the copies was verified; "" if there was no copy to verify."""
+    copies = summary.get("copies") or {}
+    if not copies.get("expected"):
+        return ""
+    how = "listed or read" if copies["listed"] else "read"
+    numbers = f"{count(copies['listed'] + copies['read'])} of {count(copies['expected'])} {how}"
+    assumed = f", {count(copies['assumed'])} assumed from a sample" if copies["assumed"] else ""
+    return f"{share(float(summary['verified_ratio']))} of the copies ({numbers}{assumed})"
 
 
 def sampled_words(summary: Mapping[str, Any]) -> str:

@@ -58,14 +58,16 @@ from auditor.witness.finding_lines import bookie_testimony, finding_line
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """`summary` as in summary.json; `findings` as the lines of findings.jsonl, the worst first; `ledger_files` by name the ids
-    of ledgers: those of each cause, of stale marks, and of marks without a ledger."""
+    """`summary` as in summary.json; `findings` as the lines of findings.jsonl, the worst first."""
 
     summary: dict[str, Any]
     findings: list[str]
     ledger_files: Mapping[str, Ids] = field(default_factory=dict)
+    """Ids of ledgers by the file's name: those of each cause, of stale marks, of marks without a ledger."""
     topics: Sequence[str] | None = None
     """The lines of topics.jsonl, worst first; None if no topics were looked for."""
+    unchecked: Sequence[str] = ()
+    """The lines of not_checked_again.jsonl."""
 
 
 def conclude(
@@ -120,6 +122,7 @@ def _facts_of(about: About) -> dict[str, Any]:
 
 STALE_MARKS = "marks/stale.txt"
 """Ids of ledgers, one a line, that are marked while every copy is where the metadata says."""
+_NAMED_MAX = 10  # ledgers in one sentence
 
 
 def _stale_marks_file(verdicts: TableScan) -> Mapping[str, Ids]:
@@ -191,8 +194,8 @@ def _lines(agreed: Agreed, seen: _Bookies, about: About) -> list[str]:
 def _of_bookies(seen: _Bookies, about: About) -> list[str]:
     """What could not be said of bookies."""
     alone = [*withheld_content(seen.held.contents), *withheld_failing(seen.refused)] if about.partial else []
-    away = _bookies_in_maintenance(about)
-    lost = withheld_lost_logs(seen.logs, _on_bookies(seen, about), away)
+    away, found = _bookies_in_maintenance(about), _on_bookies(seen, about)
+    lost = withheld_lost_logs(seen.logs, found, away)
     return [*withheld(seen.looks, seen.missed, about.facts, away), *alone, *lost]
 
 
@@ -202,15 +205,11 @@ def _bookies_in_maintenance(about: About) -> frozenset[BookieId]:
 
 
 def _not_there(run: Place, verdicts: TableScan) -> list[int]:
-    """Ledgers of a list that an operator gave, which were gone at the first look already: a slip of the pen, most likely."""
+    """Return ledgers that an operator named and that were gone at the first look already."""
     gone = (pc.field("look") == 1) & (pc.field("status") == RecordStatus.GONE.value)
     at_once = run.read_table("evidence/ledgers", LEDGERS, gone, ["ledger_id"])["ledger_id"]
     deleted = verdicts.table(["ledger_id"], pc.field("exempt") == Exempt.DELETED.value)["ledger_id"]
     return sorted(set(at_once.to_pylist()) & set(deleted.to_pylist()))
-
-
-_NAMED_MAX = 10
-"""Ledgers named that were not there."""
 
 
 def _copies(run: Place, about: About) -> float:

@@ -17,6 +17,7 @@ from auditor.summary.rechecks import (
     Judged,
     Subjects,
     is_judged_otherwise,
+    subjects_of,
     why_new,
     why_no_better,
     why_unchecked,
@@ -94,8 +95,7 @@ def _rank(difference: Difference) -> tuple[Any, ...]:
 def _sides(findings: Iterable[Json]) -> dict[Subjects, Side]:
     grouped = defaultdict[Subjects, list[Json]](list)
     for found in findings:
-        kind = found["kind"] if found["ledger_id"] is None else None
-        grouped[Subjects(found["ledger_id"], found["bookie_id"], found["family"], kind)].append(found)
+        grouped[subjects_of(found)].append(found)
     return {subjects: _side(group) for subjects, group in grouped.items()}
 
 

@@ -63,7 +63,12 @@ def exit_code(findings: Sequence[Json], fail_on: str, *, incomplete: bool, fault
     """
     if fault:
         return 4
-    threshold = {"critical": Severity.CRITICAL, "warning": Severity.WARNING}.get(fail_on)
-    if threshold is not None and any(CATALOGUE[Kind(one["kind"])].severity >= threshold for one in findings):
+    if reaches(findings, fail_on):
         return 1
     return 3 if incomplete else 0
+
+
+def reaches(findings: Sequence[Json], fail_on: str) -> bool:
+    """Return whether a finding is as severe as --fail-on says, or more."""
+    threshold = {"critical": Severity.CRITICAL, "warning": Severity.WARNING}.get(fail_on)
+    return threshold is not None and any(CATALOGUE[Kind(one["kind"])].severity >= threshold for one in findings)

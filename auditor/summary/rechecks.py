@@ -41,6 +41,12 @@ class Subjects(NamedTuple):
     kind: str | None = None
 
 
+def subjects_of(finding: Mapping[str, Any]) -> Subjects:
+    """Return what a finding is matched by, as findings.jsonl has it."""
+    kind = finding["kind"] if finding["ledger_id"] is None else None
+    return Subjects(finding["ledger_id"], finding["bookie_id"], finding["family"], kind)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A VERDICTS row, as far as it tells whether a ledger was judged."""
@@ -75,6 +81,11 @@ class Judged:
     maintenance: frozenset[BookieId] = frozenset()
     terms: Mapping[str, Any] = field(default_factory=dict)
     baseline: str | None = None
+
+
+def setting_of(kind: Kind) -> str | None:
+    """Return the term of judgement without which two runs do not judge a kind alike, if it has one."""
+    return _SETTING_OF.get(kind)
 
 
 def is_judged_otherwise(kind: Kind, earlier: Judged, later: Judged) -> str:

@@ -127,6 +127,7 @@ def summarise(
         "complete": complete,
         "outcome": outcome_of(counted, complete=all_judged, fault=fault),
         "exit_code": exit_code(counted, run.fail_on, incomplete=not all_judged, fault=fault),
+        "exit_code_if_clean": exit_code((), run.fail_on, incomplete=not all_judged, fault=fault),
     }
 
 

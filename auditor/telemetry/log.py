@@ -29,7 +29,7 @@ TEXT_CHARS_MAX = 4_000
 _CHATTY = {"kazoo": logging.WARNING, "py4j": logging.ERROR, "pyspark": logging.WARNING, "urllib3": logging.WARNING}
 """The lowest level logged for each library without --verbose; with it, INFO for all of them."""
 
-_BRIEF = ("severity", "kind", "ledger_id", "bookie_id", "entries_total", "id", "witness")
+_BRIEF = ("severity", "kind", "ledger_id", "bookie_id", "entries_total", "id", "muted", "witness")
 
 
 def setup(
@@ -78,12 +78,14 @@ def bind_run(run_id: str) -> None:
     structlog.contextvars.bind_contextvars(run=run_id)
 
 
-def violations(logger: BoundLogger, findings: Iterable[Mapping[str, Any]], *, log_format: str) -> Counter[str]:
+def violations(
+    logger: BoundLogger, findings: Iterable[Mapping[str, Any]], *, log_format: str, is_shown: bool = False
+) -> Counter[str]:
     """Log the findings of severity warning and above, then their counts by kind; return the counts.
 
     JSON has every finding with all its fields. The console has the main facts of the first
-    CONSOLE_VIOLATIONS_MAX findings of a kind. A terminal has only the counts, because the person
-    there reads the report.
+    CONSOLE_VIOLATIONS_MAX findings of a kind. A terminal has only the counts, and nothing if the
+    person there reads the report on a terminal too (`is_shown`).
     """
     watched = log_format == "console" and _on_terminal()
     seen: Counter[str] = Counter()
@@ -96,7 +98,7 @@ def violations(logger: BoundLogger, findings: Iterable[Mapping[str, Any]], *, lo
             violation(logger, finding)
         elif not watched and seen[kind.value] <= CONSOLE_VIOLATIONS_MAX:
             violation(logger, {name: finding[name] for name in _BRIEF if finding.get(name) is not None})
-    for kind_word, number in sorted(seen.items()):
+    for kind_word, number in sorted(seen.items()) if not (watched and is_shown) else ():
         logger.info("violations", kind=kind_word, findings=number)
     return seen
 
@@ -107,8 +109,9 @@ def _on_terminal() -> bool:
 
 
 def violation(logger: BoundLogger, finding: Mapping[str, Any]) -> None:
-    """Log one finding as one event: an error if it is critical, else a warning."""
+    """Log one finding as one event: an error if it is critical, else a warning; info if it is muted."""
     say = logger.error if finding["severity"] == Severity.CRITICAL.word else logger.warning
+    say = logger.info if finding.get("muted") else say
     say("violation", **finding)
 
 

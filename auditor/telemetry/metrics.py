@@ -58,6 +58,7 @@ def exposition(summary: Mapping[str, Any], *, cluster: str, spark_version: str =
     success = finished.timestamp() if outcome in SUCCESSES else _last_success(previous_text)
     return _text([
         *_counts(summary, cluster),
+        _muted_findings(summary, cluster),
         *_certainty(summary, cluster),
         *_requests(summary, cluster),
         *_run(cluster, outcome, finished.timestamp(), success),
@@ -135,6 +136,13 @@ def _counts(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
         PREFIX + "last_run_duration_seconds", "Time the last finished run took, by stage.", cluster,
         [({"stage": stage}, float(summary["duration_s"].get(stage, 0))) for stage in STAGES],
     )  # fmt: skip
+
+
+def _muted_findings(summary: Mapping[str, Any], cluster: str) -> Metric:
+    muted = (summary.get("mutes") or {}).get("by_kind") or {}
+    says = "Of last_run_violations, the ledgers (or bookies; 1 for the cluster) all of whose findings of the kind are muted."
+    samples = [({"kind": k.value, "severity": f.severity.word}, float(muted.get(k.value, 0))) for k, f in CATALOGUE.items()]
+    return _gauge(PREFIX + "last_run_muted_findings", says, cluster, samples)
 
 
 def _certainty(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:

@@ -133,7 +133,7 @@ def test_a_run_and_what_it_leaves(cluster: SandboxCluster, tmp_path: Path):
     metrics = tmp_path / "a.prom"
     out = tmp_path / "out"
     run = ["run", *at(cluster), "--output", str(out), "--keep-runs", "2", "--metrics-textfile", str(metrics)]
-    done = command(*run, "--quiet")
+    done = command(*run, "--quiet", "--full")
     assert 1 == done.returncode, done.stderr
     assert done.stdout.startswith("VIOLATED: ")
     assert done.stdout.splitlines()[-1].startswith(MACHINE.format("VIOLATED"))
@@ -142,8 +142,10 @@ def test_a_run_and_what_it_leaves(cluster: SandboxCluster, tmp_path: Path):
     name = json.loads((out / "latest.json").read_text())["run"]
     assert (out / name / "report.txt").read_text() == done.stdout
     assert metrics.read_text() == (out / name / "metrics.prom").read_text()
-    again = command_here("report", str(out / name), "--quiet")
+    again = command_here("report", str(out / name), "--quiet", "--full")
     assert (1, done.stdout) == (again.returncode, again.stdout)
+    brief = command_here("report", str(out / name), "--quiet").stdout.splitlines()
+    assert len(brief) <= 25 and done.stdout.splitlines()[-1] == brief[-1] and "belongs on" not in " ".join(brief)
     replayed = command("replay", str(out / name), "--format", "json")
     assert 1 == replayed.returncode
     assert "byte-identical" in replayed.stderr

@@ -139,7 +139,7 @@ def submitted(cluster: SandboxCluster, output: Path, *options: str) -> subproces
 @pytest.mark.timeout(WAIT_S + 60)
 def test_an_audit_through_spark_submit_ends_with_its_own_code_and_report(cluster, tmp_path):
     """Exit 1 for the finding; stdout ends with the report, its last line for machines; the run's directory is whole."""
-    done = submitted(cluster, tmp_path / "audits")
+    done = submitted(cluster, tmp_path / "audits", "--full")
     assert 1 == done.returncode, done.stdout[-4000:] + done.stderr[-4000:]
     last = done.stdout.rstrip().splitlines()[-1]
     assert last.startswith("auditor: VIOLATED run=") and last.endswith("listed=2 sound=1 exempt=0 indeterminate=0 violated=1")

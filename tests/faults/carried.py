@@ -86,10 +86,17 @@ def _findings(run: Path | None) -> Counter[tuple[str, str]]:
 
 
 def _new_findings(run: Path, before: Path | None) -> Numbers:
-    """Findings by kind that the run before did not have, or not of that kind."""
+    """Findings by kind that the run before did not have, or not of that kind, nor handed on unchecked."""
+    known = set(_findings(before)) | set(_handed_on(before))
     return Counter({(kind,): 0 for _, kind in _findings(run)}) + Counter(
-        (kind,) for found_id, kind in _findings(run) if (found_id, kind) not in _findings(before)
+        (kind,) for found_id, kind in _findings(run) if (found_id, kind) not in known
     )
+
+
+def _handed_on(run: Path | None) -> Iterator[tuple[str, str]]:
+    file = None if run is None else run / "not_checked_again.jsonl"
+    lines = file.read_text().splitlines() if file is not None and file.exists() else []
+    return ((found["id"], found["kind"]) for found in map(json.loads, lines))
 
 
 def _requests(run: Path, before: Path | None) -> Numbers:

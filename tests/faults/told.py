@@ -16,6 +16,8 @@ from typing import Any
 import pyarrow.parquet as pq
 from faults.frames import entries_of_groups
 
+from auditor.evidence.findings_file import HISTORY_FIELDS
+
 Json = Mapping[str, Any]
 Runs = tuple[tuple[int, int], ...]
 """Runs of entries, first and last."""
@@ -126,11 +128,17 @@ def of_run(run_dir: Path) -> Told:
     lines = (run_dir / "findings.jsonl").read_text().splitlines()
     verdicts = _rows(run_dir / "verdicts")
     written = Counter(text for row in verdicts for text in row["findings"])
-    published = Counter(line for line in lines if json.loads(line)["ledger_id"] is not None)
+    published = Counter(as_judged(line) for line in lines if json.loads(line)["ledger_id"] is not None)
     assert written == published, f"the verdicts have {written - published} more, findings.jsonl {published - written}"
     judged = [(row["ledger_id"], judged_of(row, [json.loads(text) for text in row["findings"]])) for row in verdicts]
     _counted(summary, judged)
     return Told(answers_of(_rows(run_dir / "evidence/answers")), judged, False, reads_of(_rows(run_dir / "evidence/reads")))
+
+
+def as_judged(line: str) -> str:
+    """A line of findings.jsonl as the verdict has it: without what the run knows of earlier runs and of mutes."""
+    found = {name: value for name, value in json.loads(line).items() if name not in HISTORY_FIELDS}
+    return json.dumps(found, separators=(",", ":"))
 
 
 def of_command(told: Json, answers: Sequence[Row] = (), reads: Sequence[Row] = ()) -> Told:

@@ -31,6 +31,7 @@ from auditor.report.words import OUTCOMES
 from auditor.sandbox import seeding
 from auditor.summary.cause_rows import Causes
 from auditor.summary.costs import Costs
+from auditor.summary.mutes import Applied, mutes_json
 from auditor.summary.run_summary import NO_PREVIOUS, RunFacts, summarise
 from auditor.telemetry import metrics
 from auditor.witness import next_commands
@@ -313,7 +314,8 @@ def empty_summary() -> dict[str, object]:
     terms = Terms(judged_at_ms=0, underreplication_grace_ms=0, confirming_reads_max=16, looks_max=5)
     run = RunFacts("r", facts, moment, moment, {}, "warning", True, **told, terms=terms)
     counted = summarise(run, scan_rows(VERDICTS.empty_table()), [], Costs(0, 0, 0, 0, 0, 0, 0, 0), [], NO_PREVIOUS)
-    return counted | Causes([], {"causes": 0, "ledgers": 0}, 0, 0, {}).as_json()
+    history = {"changes": None, "mutes": mutes_json(Applied({}), [], None)}
+    return counted | Causes([], {"causes": 0, "ledgers": 0}, 0, 0, {}).as_json() | history
 
 
 def test_commands_of_names():
@@ -377,7 +379,7 @@ def test_every_kind_has_commands_and_a_story():
 
 def test_fields_of_names():
     """The fields of a finding as they are written, in their order, and those of summary.json."""
-    assert list(jsonl.FIELDS) == column("Fields of a finding", "field")
+    assert [*jsonl.FIELDS, *jsonl.HISTORY_FIELDS] == column("Fields of a finding", "field")
     assert set(empty_summary()) == set(column("summary.json", "field"))
     facts = ClusterFacts("u", (), "/l", "flat", "i", False, None)
     seen = [Look(LedgerRecord(1, 1, 0, RecordStatus.FOUND))]
@@ -388,7 +390,7 @@ def test_fields_of_names():
     "field",
     [
         *("cluster", "duration_s", "ledgers", "bookies", "maintenance", "placement", "assurance", "causes_rest", "requests"),
-        *("copies", "marks", "marks_by_age", "population"),
+        *("copies", "marks", "marks_by_age", "population", "mutes"),
     ],
 )
 def test_inner_fields_of_the_summary(field: str):

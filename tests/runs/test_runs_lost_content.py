@@ -68,7 +68,9 @@ def test_a_stored_run_tells_the_same_causes(outcome: Outcome):
     """Rendered again from its summary, or judged again from its evidence."""
     assert outcome.run_dir is not None
     out = io.StringIO()
-    context = Context(parse(Layers(flags={}), command="replay"), out, log.setup(stream=io.StringIO()), Silent(), StopRequest())
+    context = Context(
+        parse(Layers(flags={"full": "true"}), command="replay"), out, log.setup(stream=io.StringIO()), Silent(), StopRequest()
+    )
     assert 1 == replay_command.report(context, str(outcome.run_dir))
     assert (outcome.run_dir / "report.txt").read_text() == out.getvalue()
     again = replay_run(Path(outcome.run_dir))

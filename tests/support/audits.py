@@ -42,6 +42,7 @@ from auditor.evidence.schemas import VERDICTS
 from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
 from auditor.model.reference_facts import LOOKS_APART_MIN_MS
+from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_first_screen
 from auditor.run.replay import judge_again
 from auditor.stop import StopRequest
 from auditor.summary.about import About
@@ -147,8 +148,11 @@ def audit(
     ledger_ids: Iterable[LedgerId] | None = None,
     **settings: object,
 ) -> Outcome:
-    """`auditor run`, into `tmp_path`/audits unless `output` says otherwise; only `ledger_ids`, where they are given."""
-    flags = {"output": str(tmp_path / "audits"), **settings}
+    """`auditor run`, into `tmp_path`/audits unless `output` says otherwise; only `ledger_ids`, where they are given.
+
+    It prints the whole report; `accounted` holds the first screen of each run to its bound.
+    """
+    flags = {"output": str(tmp_path / "audits"), "full": "true", **settings}
     if ledger_ids is not None:
         named = tmp_path / "ledgers.txt"
         named.write_text("".join(f"{ledger_id}\n" for ledger_id in ledger_ids))
@@ -233,7 +237,8 @@ def replay_run(run_dir: Path, **settings: object) -> Outcome:
 
 def accounted(outcome: Outcome) -> Outcome:
     """What is true of every finished run, or the test fails: the counts add up, the exit code and the last line say what was
-    found, and judging the written evidence again gives the same findings to the byte and the same verdicts."""
+    found, the first screen fits a terminal, and judging the written evidence again gives the same findings to the byte and the
+    same verdicts."""
     assert outcome.run_dir is not None and outcome.summary, outcome.stdout
     counts = outcome.summary["ledgers"]
     by_standing = {word: counts[word] for word in ("sound", "exempt", "indeterminate", "violated")}
@@ -245,6 +250,9 @@ def accounted(outcome: Outcome) -> Outcome:
     assert outcome.exit_code == outcome.summary["exit_code"]
     counts_text = " ".join(f"{word}={counts[word]}" for word in ("listed", *by_standing))
     assert outcome.last_line == f"auditor: {outcome.summary['outcome']} run={outcome.summary['run_id']} {counts_text}"
+    screen = render_first_screen(outcome.summary, outcome.findings, Whereabouts(str(outcome.run_dir)), width=80)
+    assert sum(-(-len(line) // 80) for line in screen.splitlines()) <= SCREEN_LINES_MAX, screen
+    assert screen.splitlines()[-1] == outcome.last_line
     again = replay_run(outcome.run_dir)
     lines = "".join(json.dumps(found, separators=(",", ":")) + "\n" for found in again.findings)
     assert (outcome.run_dir / "findings.jsonl").read_text() == lines

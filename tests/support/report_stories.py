@@ -52,6 +52,7 @@ def summary(**changes: Any) -> dict[str, Any]:
         "complete": True,
         "outcome": "SOUND",
         "exit_code": 0,
+        "exit_code_if_clean": 0,
     }  # fmt: skip
     assert set(changes) <= {
         *document,
@@ -76,6 +77,11 @@ def summary(**changes: Any) -> dict[str, Any]:
         "causes_rest",
         "ledgers_without_cause",
         "unjudged_without_cause",
+        "references",
+        "topics_hit",
+        "topics_worst",
+        "changes",
+        "mutes",
     }, changes
     return document | changes
 
@@ -115,6 +121,9 @@ def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
         else ["bookkeeper shell listbookies -rw", f"{CHANGES}bookkeeper shell recover {subject}"],
         "runbook": f"docs/findings/{kind.value}.md",
         "assurance": "listed" if on_ledger else None,
+        "first_seen": "2025-12-30T03:00:00.000Z",
+        "runs_seen": 3,
+        "muted": None,
     }
     assert set(changes) <= set(document), changes
     return document | changes

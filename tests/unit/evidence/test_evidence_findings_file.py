@@ -21,7 +21,7 @@ def test_fields_come_in_the_order_of_the_contract():
     finding = dict(reversed(stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 2).items())) | {"zebra": 1, "ant": 2}
     del finding["runbook"]
     read = json.loads(jsonl.line(finding))
-    assert [*jsonl.FIELDS, "ant", "zebra"] == list(read) and read["runbook"] is None
+    assert [*jsonl.FIELDS, *jsonl.HISTORY_FIELDS, "ant", "zebra"] == list(read) and read["runbook"] is None
 
 
 def test_a_line_is_ascii_and_one_line():
@@ -47,6 +47,13 @@ def test_a_line_that_is_no_finding_is_named(line, reason):
     good = jsonl.line(stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 2))
     with pytest.raises(OutputError, match=rf"f\.jsonl line 2 .*{reason}"):
         list(jsonl.parse([good, line], "f.jsonl"))
+
+
+def test_a_file_of_an_earlier_version_has_no_history():
+    """Its findings are read, and what they lack is null."""
+    plain = {name: value for name, value in stories.finding(Kind.ENTRY_CORRUPT, 2).items() if name not in jsonl.HISTORY_FIELDS}
+    (read,) = jsonl.parse([json.dumps(plain)])
+    assert plain | dict.fromkeys(jsonl.HISTORY_FIELDS) == read
 
 
 def test_a_line_has_no_blanks_between_its_fields():

@@ -71,8 +71,19 @@ class Terminal(io.StringIO):
         return True
 
 
+def test_the_log_on_a_terminal_does_not_repeat_a_report_on_a_terminal():
+    """Whoever sits there reads the report; where only one of both is a terminal, the log speaks."""
+    findings = stories.wiped_bookie(3)[1]
+    out = Terminal()
+    log.violations(log.setup(stream=out), findings, log_format="console", is_shown=True)
+    assert "" == out.getvalue()
+    kept = io.StringIO()
+    log.violations(log.setup(stream=kept), findings, log_format="console", is_shown=True)
+    assert len(kept.getvalue().splitlines()) == len(findings) + 2
+
+
 def test_a_terminal_gets_the_counts_alone():
-    """Whoever sits there has just read the report; a log that is kept has every event."""
+    """Where the report goes to a file, the log on a terminal says how much is in it."""
     findings = stories.wiped_bookie(3)[1]
     out = Terminal()
     log.violations(log.setup(stream=out), findings, log_format="console")
@@ -87,6 +98,15 @@ def test_a_critical_violation_is_an_error():
     out = io.StringIO()
     log.violation(log.setup(log_format="json", stream=out), stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 1))
     assert events(out)[0]["level"] == "error"
+
+
+def test_a_muted_violation_is_no_warning():
+    """An alert on warnings in the log must not page for what is known; the event says until when."""
+    out = io.StringIO()
+    muted = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 1, muted={"until": "2027-01-31", "why": "known"})
+    log.violation(log.setup(log_format="json", stream=out), muted)
+    (event,) = events(out)
+    assert ("info", {"until": "2027-01-31", "why": "known"}) == (event["level"], event["muted"])
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ def test_every_series_of_the_contract_is_there_at_zero():
     """Kinds, standings, reasons, outcomes, stages: present before anything happens, so that an alert sees the change."""
     found = set(told())
     expected = {(LAST + "violations", frozenset({k.value, f.severity.word})) for k, f in CATALOGUE.items()}
+    expected |= {(LAST + "muted_findings", frozenset({k.value, f.severity.word})) for k, f in CATALOGUE.items()}
     expected |= {(P + "violations_total", frozenset({k.value})) for k in Kind}
     expected |= {(LAST + "ledgers", frozenset({s.word})) for s in Standing}
     expected |= {(LAST + "indeterminate_ledgers", frozenset({r.value})) for r in Unknown}
@@ -67,6 +68,15 @@ def test_violations_count_ledgers_or_bookies_by_the_kind():
     assert found[LAST + "violations", frozenset({"ENTRY_BELOW_WRITE_QUORUM", "warning"})] == 40_000
     assert found[LAST + "violations", frozenset({"BOOKIE_LOST_UNNOTICED", "critical"})] == 1
     assert found[LAST + "ledgers", frozenset({"violated"})] == 40_000
+
+
+def test_muted_findings_are_a_gauge_beside_the_violations():
+    """The violations stay whole; of a stored run that knows no mutes nothing is muted."""
+    summary, _ = stories.wiped_bookie(30)
+    one = frozenset({"ENTRY_BELOW_WRITE_QUORUM", "warning"})
+    for muted, fields in ((7.0, {"mutes": {"by_kind": {"ENTRY_BELOW_WRITE_QUORUM": 7}}}), (0.0, {})):
+        found = samples(metrics.exposition(summary | fields, cluster="prod"))
+        assert (muted, 30.0) == (found[LAST + "muted_findings", one], found[LAST + "violations", one])
 
 
 def test_a_finding_on_the_cluster_counts_one():

@@ -1,0 +1,112 @@
+"""`auditor mute` accepts a finding until a day, lists what is accepted, and takes it back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from auditor.clock import utc_now
+from auditor.commands.context import EXIT_SOUND, Context
+from auditor.commands.explain import choose_findings
+from auditor.commands.finished_run import open_finished_run, read_all_findings
+from auditor.commands.mutes_file import edit_mutes, mutes_place
+from auditor.errors import ConfigError, OutputError
+from auditor.evidence.run_directory import Output, Place, place
+from auditor.model.finding import Kind
+from auditor.report.findings_text import subject_words
+from auditor.report.layout import printable
+from auditor.summary.mute_state import state_of
+from auditor.summary.mutes import WHY_CHARS_MAX, Mute
+
+
+def mute(context: Context, name: str, until: str | None, why: str | None, run_dir: str | None) -> int:
+    """Add a finding of a stored run to the file of mutes, or replace its line. Returns 0.
+
+    `run_dir` is by default the newest finished run in --output. Raises ConfigError if the finding is
+    not there or not one alone, if the day is over, or if the file is bad: then it is not changed.
+    """
+    try:
+        output = Output(place(context.settings.output))
+        day, reason = _day(until), _reason(why)
+        run_id, finding = _choose_one(context, output, name, run_dir)
+        new = Mute(str(finding["id"]), day, reason, Kind(finding["kind"]), subject_words(finding), run_id, state_of(finding))
+        directory, file = mutes_place(context, output)
+        kept = [one for one in edit_mutes(directory, file) if one.id != new.id]
+        _write(directory, file, [*kept, new])
+    except OutputError as error:
+        raise ConfigError(str(error)) from error
+    context.say(f"{new.kind.value} on {new.on} ({new.id}) is muted until {day} (UTC) in {directory.address}/{file}\n")
+    return EXIT_SOUND
+
+
+def remove_mute(context: Context, name: str) -> int:
+    """Remove the mute of the finding with this id. Returns 0. Raises ConfigError if there is none."""
+    try:
+        directory, file = mutes_place(context, Output(place(context.settings.output)))
+        mutes = edit_mutes(directory, file)
+        if name not in {one.id for one in mutes}:
+            raise ConfigError(f"{directory.address}/{file} has no mute of {name}: auditor mute --list shows the ids")
+        _write(directory, file, [one for one in mutes if one.id != name])
+    except OutputError as error:
+        raise ConfigError(str(error)) from error
+    context.say(f"{name} is not muted any more in {directory.address}/{file}\n")
+    return EXIT_SOUND
+
+
+def list_mutes(context: Context) -> int:
+    """Print the mutes, one a line. Returns 0."""
+    try:
+        directory, file = mutes_place(context, Output(place(context.settings.output)))
+        mutes = edit_mutes(directory, file)
+    except OutputError as error:
+        raise ConfigError(str(error)) from error
+    today = utc_now().date()
+    for one in mutes:
+        if context.settings.format == "json":
+            context.say(json.dumps({**json.loads(one.line()), "is_over": one.until < today}) + "\n")
+        else:
+            over = "over" if one.until < today else "until"
+            on, why = printable(one.on), printable(one.why, WHY_CHARS_MAX)
+            context.say(f"{printable(one.id)}  {over} {one.until}  {one.kind.value}  {on}  {why}\n")
+    return EXIT_SOUND
+
+
+def _day(until: str | None) -> date:
+    if until is None:
+        raise ConfigError("--until DATE is missing: a mute ends some day, such as --until 2027-01-31")
+    try:
+        day = date.fromisoformat(until)
+    except ValueError:
+        raise ConfigError(f"--until {until} is not a date: write it as 2027-01-31") from None
+    if day < utc_now().date():
+        raise ConfigError(f"--until {until} is over: give a day from today on (UTC)")
+    return day
+
+
+def _reason(why: str | None) -> str:
+    reason = " ".join((why or "").split())
+    if not reason or len(reason) > WHY_CHARS_MAX:
+        raise ConfigError(f"--why TEXT is missing, or longer than {WHY_CHARS_MAX} characters: say why the finding is accepted")
+    return reason
+
+
+def _choose_one(context: Context, output: Output, name: str, run_dir: str | None) -> tuple[str, Mapping[str, Any]]:
+    """Return the id of the run and the finding. Raises ConfigError unless the name means just one."""
+    newest = run_dir or output.latest()
+    if newest is None:
+        raise ConfigError(f"{context.settings.output} has no finished run: give the directory of a run")
+    run, summary = open_finished_run(newest)
+    chosen = choose_findings(read_all_findings(run, summary), name)
+    if not chosen:
+        raise ConfigError(f"{run.path} has no finding {name}: give the id of a finding (auditor explain shows it)")
+    if len(chosen) > 1:
+        ids = ", ".join(f"{one['id']} {one['kind']}" for one in chosen[:10])
+        raise ConfigError(f"{name} has {len(chosen)} findings in {run.path}: give the id of one of them ({ids})")
+    return str(summary["run_id"]), chosen[0]
+
+
+def _write(directory: Place, file: str, mutes: Sequence[Mute]) -> None:
+    directory.create()
+    directory.write_text(file, "".join(f"{one.line()}\n" for one in mutes))

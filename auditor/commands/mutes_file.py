@@ -1,0 +1,48 @@
+"""Finds, reads and writes the file of mutes: by default mutes.jsonl in --output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from auditor.clock import utc_now
+from auditor.commands.context import Context
+from auditor.errors import ConfigError, OutputError
+from auditor.evidence.newest_run import URI
+from auditor.evidence.run_directory import Output, Place, place
+from auditor.run.finding_history import Mutes
+from auditor.summary.mutes import MUTES_FILE, BadMutes, Mute, parse_mutes
+
+
+def mutes_place(context: Context, output: Output) -> tuple[Place, str]:
+    """Return the directory of the file and its name. Raises OutputError for a path that cannot be used."""
+    given = context.settings.mutes
+    if given is None:
+        return output.root, MUTES_FILE
+    folder, name = given.rsplit("/", 1) if URI.match(given) else (str(Path(given).parent), Path(given).name)
+    return place(folder), name
+
+
+def read_mutes(context: Context, output: Output) -> Mutes:
+    """Return the mutes for a run that ends now. A file that cannot be read mutes nothing, and is logged.
+
+    It never ends a run.
+    """
+    today = utc_now().date()
+    try:
+        directory, name = mutes_place(context, output)
+        text = directory.read_text(name)
+        if text is None and context.settings.mutes is not None:
+            raise BadMutes("there is no such file")
+        return Mutes(parse_mutes(text or ""), today)
+    except (BadMutes, OutputError, UnicodeDecodeError) as error:
+        problem = f"{context.settings.mutes or MUTES_FILE} mutes nothing: {error}"
+        context.logger.warning("mutes_not_read", problem=problem)
+        return Mutes((), today, problem)
+
+
+def edit_mutes(directory: Place, name: str) -> list[Mute]:
+    """Return the mutes of a file that is about to be changed. Raises ConfigError if it is bad."""
+    try:
+        return parse_mutes(directory.read_text(name) or "")
+    except (BadMutes, UnicodeDecodeError) as error:
+        raise ConfigError(f"{directory.address}/{name} is not changed: {error}") from None

@@ -1,0 +1,36 @@
+"""Prints the result of a run: its first screen, the whole report, or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from auditor.commands.context import Context
+from auditor.evidence.run_directory import Place
+from auditor.report import text
+from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_first_screen
+
+
+def show_report(
+    context: Context,
+    summary: Mapping[str, Any],
+    findings: Sequence[Mapping[str, Any]],
+    run: Place,
+    *,
+    is_replay: bool = False,
+    lines_max: int = SCREEN_LINES_MAX,
+) -> None:
+    """Print the first screen of a run; with --full the whole report, with --format json both files.
+
+    `is_replay`: the files in the run's directory are not those of this report. `lines_max` bounds the
+    first screen.
+    """
+    width, color = context.width, context.color
+    if context.settings.format == "json":
+        context.say(json.dumps({"summary": summary, "findings": findings, "run_dir": run.path}) + "\n")
+    elif context.settings.full:
+        context.say(text.render(summary, findings, run_dir=run.path, width=width, color=color))
+    else:
+        where = Whereabouts(run.address, "replay" if is_replay else "report", is_stored=not is_replay)
+        context.say(render_first_screen(summary, findings, where, lines_max=lines_max, width=width, color=color))

@@ -1,0 +1,119 @@
+"""Adds to a run's findings since when they are seen and which are muted, and to the summary what changed.
+
+What is judged does not depend on it: it is done behind the conclusion of a run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+from auditor.evidence.findings_file import HISTORY_FIELDS
+from auditor.evidence.table_scan import TableScan
+from auditor.model.cluster import BookieRecord
+from auditor.run.conclusion import Conclusion
+from auditor.summary.about import About
+from auditor.summary.earlier_run import EarlierRun, Unreadable, keep_compared
+from auditor.summary.history import History, first_history, trace, unknown_history
+from auditor.summary.judged_runs import judged_run
+from auditor.summary.mutes import Mute, apply_mutes, mutes_json
+from auditor.summary.outcome import reaches
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutes:
+    """The mutes of a file on a day (UTC). `problem` says why the file could not be read, if so."""
+
+    mutes: Sequence[Mute]
+    today: date
+    problem: str | None = None
+
+
+def add_history(
+    conclusion: Conclusion,
+    about: About,
+    verdicts: TableScan,
+    bookies: Iterable[BookieRecord],
+    earlier: EarlierRun | Unreadable | None,
+    mutes: Mutes,
+) -> Conclusion:
+    """Return the conclusion with the history of its findings, the changes and the mutes."""
+    found = [keep_compared(json.loads(line)) for line in conclusion.findings]
+    history = _history(conclusion, found, about, verdicts, bookies, earlier)
+    applied = apply_mutes(mutes.mutes, _read_muted(conclusion.findings, found, mutes.mutes), mutes.today)
+    rows = [(*chain, applied.of(one)) for chain, one in zip(history.chains, found, strict=True)]
+    loud = [one for one in found if applied.of(one) is None]
+    summary = {
+        **conclusion.summary,
+        "changes": history.changes,
+        "mutes": mutes_json(applied, found, mutes.problem),
+        "exit_code": _exit_code(conclusion.summary, loud, about.fail_on),
+    }
+    unchecked = () if about.partial else [json.dumps(one.as_json()) for one in history.unchecked]
+    return replace(conclusion, summary=summary, findings=_with_fields(conclusion.findings, rows), unchecked=unchecked)
+
+
+def restore_history(
+    conclusion: Conclusion, about: About, stored: Iterable[Mapping[str, Any]], summary: Mapping[str, Any]
+) -> Conclusion:
+    """Return the conclusion of a replay with the history and the mutes that the run stored.
+
+    Of a finding that the run did not store nothing is known: its fields are null. A run of an earlier
+    version has stored no history of any finding, and none is added.
+    """
+    if summary and "changes" not in summary:
+        return conclusion
+    known = {(one["id"], one["kind"]): tuple(one.get(name) for name in HISTORY_FIELDS) for one in stored}
+    findings = [keep_compared(json.loads(line)) for line in conclusion.findings]
+    rows = [known.get((one["id"], one["kind"]), (None, None, None)) for one in findings]
+    loud = [one for one, row in zip(findings, rows, strict=True) if row[-1] is None]
+    again = {
+        **conclusion.summary,
+        "changes": summary.get("changes"),
+        "mutes": summary.get("mutes"),
+        "exit_code": _exit_code(conclusion.summary, loud, about.fail_on),
+    }
+    return replace(conclusion, summary=again, findings=_with_fields(conclusion.findings, rows))
+
+
+def _read_muted(lines: Sequence[str], found: Sequence[Json], mutes: Sequence[Mute]) -> Iterator[Json]:
+    """Yield the findings that mutes name, whole."""
+    ids = {mute.id for mute in mutes}
+    return (json.loads(line) for line, one in zip(lines, found, strict=True) if one["id"] in ids)
+
+
+def _history(
+    conclusion: Conclusion,
+    found: Sequence[Json],
+    about: About,
+    verdicts: TableScan,
+    bookies: Iterable[BookieRecord],
+    earlier: EarlierRun | Unreadable | None,
+) -> History:
+    if earlier is None:
+        return first_history(found, about.started_at)
+    if isinstance(earlier, Unreadable):
+        return unknown_history(found, earlier.problem)
+    ledgers = [one.finding["ledger_id"] for one in (*earlier.found, *earlier.carried) if one.finding["ledger_id"] is not None]
+    now = judged_run(about, conclusion.summary, verdicts, bookies, ledgers)
+    return trace(found, earlier, now, about.started_at)
+
+
+def _exit_code(summary: Mapping[str, Any], loud: Sequence[Json], fail_on: str) -> int:
+    """Return the exit code of a run whose findings are all muted but for `loud`."""
+    code = int(summary["exit_code"])
+    return code if code != 1 or reaches(loud, fail_on) else int(summary["exit_code_if_clean"])
+
+
+def _with_fields(lines: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> list[str]:
+    """Return each line, a JSON object, with HISTORY_FIELDS behind its other fields."""
+    added = []
+    for line, row in zip(lines, rows, strict=True):
+        tail = json.dumps(dict(zip(HISTORY_FIELDS, row, strict=True)), ensure_ascii=True, separators=(",", ":"))
+        added.append(f"{line[:-1]},{tail[1:]}")
+    return added
