@@ -105,16 +105,22 @@ def cluster_name(summary: Mapping[str, Any]) -> str:
     return f"{printable(cluster['metadata_service_uri'], 300)}{instance}"
 
 
+def verdict_notes(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a reader must know of the outcome beside its sentence."""
+    code = int(summary["exit_code"])
+    if str(summary["outcome"]) == "VIOLATED" and code != 1:
+        yield f"The exit code is {code}, because no finding reaches --fail-on."
+    if summary.get("replication_disabled"):
+        yield "Auto-recovery is disabled in this cluster: nothing will be repaired until it is enabled."
+
+
 def _heading(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
     outcome = str(summary["outcome"])
     lines = list(wrap(f"{outcome}: {outcome_sentences(summary)}", width))
     yield lines[0].replace(outcome, paint(outcome, _HUES[outcome], color), 1)
     yield from lines[1:]
-    code = int(summary["exit_code"])
-    if outcome == "VIOLATED" and code != 1:
-        yield f"The exit code is {code}, because no finding reaches --fail-on."
-    if summary.get("replication_disabled"):
-        yield from wrap("Auto-recovery is disabled in this cluster: nothing will be repaired until it is enabled.", width)
+    for sentence in verdict_notes(summary):
+        yield from wrap(sentence, width)
     yield from first_screen(summary, width)
     yield ""
     yield from wrap(f"cluster   {cluster_name(summary)}", width, hang=_HANG)
