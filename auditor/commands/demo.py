@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from auditor.commands.context import Context
+from auditor.commands.page import PAGE, has_page
 from auditor.commands.run import run
 from auditor.config import Settings
+from auditor.evidence.run_directory import Output, place
 from auditor.report.layout import duration
 from auditor.sandbox.seeding import Story, demo_cluster, topology_table
 
@@ -36,7 +38,17 @@ def _audit_cluster(context: Context, workdir: Path) -> int:
         table = workdir / "topology.txt"
         table.write_text(topology_table())
         uri, sources = cluster.metadata_service_uri, settings.topology or (f"file:{table}",)
-        return run(replace(context, settings=replace(settings, metadata_service_uri=uri, topology=sources)), lasting=False)
+        seen = replace(context, settings=replace(settings, metadata_service_uri=uri, topology=sources))
+        code = run(seen, lasting=False)
+    _name_page(context)
+    return code
+
+
+def _name_page(context: Context) -> None:
+    """Say on stderr where the page of the newest run is, if it was written."""
+    latest = Output(place(context.settings.output)).latest()
+    if latest is not None and has_page(latest):
+        context.note(f"Open {latest.path}/{PAGE} in a browser to see this report with its pictures.")
 
 
 def in_clear(settings: Settings) -> Settings:

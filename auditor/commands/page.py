@@ -17,7 +17,7 @@ from auditor.commands.file_modes import restrict_new_files
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.newest_run import RUN_NAME
 from auditor.evidence.rows import bookie_records
-from auditor.evidence.run_directory import Place, place
+from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import BOOKIES, VERDICTS
 from auditor.evidence.table_scan import file_errors
 from auditor.model.cluster import ClusterFacts
@@ -50,6 +50,11 @@ def publish_page(context: Context, directory: Place, summary: Json, findings: Se
         return False
     context.logger.info("page_written", file=f"{directory.path}/{PAGE}")
     return True
+
+
+def has_page(directory: Place) -> bool:
+    """Return whether the run's page was written."""
+    return directory.files.get_file_info(f"{directory.path}/{PAGE}").type is fs.FileType.File
 
 
 def save_page(context: Context, contents: PageContents, file: str) -> None:
@@ -98,8 +103,7 @@ def read_bookies(directory: Place) -> list[BookieSeen]:
     }
     lacking = count_lacking(directory.scan("verdicts", VERDICTS).batches(["lacks"]))
     return [
-        BookieSeen(record, around.location_of(bookie), lacking.get(bookie, Lacking(0, 0)))
-        for bookie, record in newest.items()
+        BookieSeen(record, around.location_of(bookie), lacking.get(bookie, Lacking(0, 0))) for bookie, record in newest.items()
     ]
 
 
@@ -137,18 +141,22 @@ def read_history(directory: Place, summary: Json) -> list[PastRun]:
         infos = directory.files.get_file_info(fs.FileSelector(home))
     names = sorted(i.base_name for i in infos if RUN_NAME.fullmatch(i.base_name) and i.base_name < name)
     cluster = _facts_of(summary)
-    runs = [_past_run(summary)]
-    for other in reversed(names[1 - HISTORY_RUNS_MAX :]):
-        found = _read_earlier(directory, f"{home}/{other}")
-        if found is not None and _is_of(cluster, found):
-            runs.append(_past_run(found))
-    return runs[::-1]
+    before = [f"{home}/{other}" for other in names[-(HISTORY_RUNS_MAX - 1) :]]
+    earlier = (_earlier_run(Place(directory.files, path, path), cluster) for path in before)
+    return [*(run for run in earlier if run is not None), past_run(summary)]
 
 
-def _read_earlier(directory: Place, path: str) -> Json | None:
+def _earlier_run(directory: Place, cluster: ClusterFacts) -> PastRun | None:
+    """Return a run beside this one; None if it is no finished whole run of the cluster, or is damaged."""
     try:
-        return read_summary(Place(directory.files, path, path))
-    except (OutputError, UnicodeDecodeError):
+        summary = read_summary(directory)
+        if summary is None or summary.get("partial"):
+            return None
+        other = summary["cluster"]
+        if not cluster.is_of(other["instance_id"], other.get("root"), other.get("hosts") or ()):
+            return None
+        return past_run(summary)
+    except (OutputError, KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
@@ -158,16 +166,9 @@ def _facts_of(summary: Json) -> ClusterFacts:
     return ClusterFacts(uri, hosts, cluster.get("root") or "", "", cluster["instance_id"], False, None)
 
 
-def _is_of(facts: ClusterFacts, summary: Json) -> bool:
-    cluster = summary.get("cluster") or {}
-    same = facts.is_of(cluster.get("instance_id"), cluster.get("root"), cluster.get("hosts") or ())
-    return same and not summary.get("partial")
-
-
-def _past_run(summary: Json) -> PastRun:
+def past_run(summary: Json) -> PastRun:
+    """Return the numbers of a run that the history shows."""
     ledgers, ratio = summary["ledgers"], summary.get("verified_ratio")
     verified = None if ratio is None else float(ratio)
-    return PastRun(str(summary["run_id"]), str(summary["started_at"]), ledgers["violated"], ledgers["indeterminate"], verified)
-
-
-__all__ = ["PAGE", "place", "publish_page", "read_contents", "save_page"]
+    violated, indeterminate = int(ledgers["violated"]), int(ledgers["indeterminate"])
+    return PastRun(str(summary["run_id"]), str(summary["started_at"]), violated, indeterminate, verified)

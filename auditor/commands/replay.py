@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from auditor.commands.context import EXIT_FAULT, Context
+from auditor.commands.page import read_contents, save_page
 from auditor.commands.run import write_report
 from auditor.errors import AccountingError, ConfigError, OutputError
 from auditor.evidence.rows import bookie_records
@@ -84,8 +85,11 @@ def _compare(context: Context, run: Place, conclusion: Conclusion) -> None:
         )
 
 
-def report(context: Context, run_dir: str) -> int:
-    """Print the report of a stored run, and return that run's exit code. Raises ConfigError."""
+def report(context: Context, run_dir: str, page: str | None = None) -> int:
+    """Print the report of a stored run, and return that run's exit code. Raises ConfigError.
+
+    `page` names a file to which the run's page is written, before anything is printed.
+    """
     try:
         run = _open_run(run_dir)
         summary = read_summary(run)
@@ -94,7 +98,10 @@ def report(context: Context, run_dir: str) -> int:
         findings: list[dict[str, Any]] = read_findings(run)
     except OutputError as error:
         raise ConfigError(str(error)) from error
-    write_report(context, summary, findings, text.render(summary, findings, run_dir=run.path, width=context.width), run.path)
+    told = text.render(summary, findings, run_dir=run.path, width=context.width)
+    if page is not None:
+        save_page(context, read_contents(run, summary, findings, told), page)
+    write_report(context, summary, findings, told, run.path)
     return int(summary["exit_code"])
 
 

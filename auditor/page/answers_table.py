@@ -83,7 +83,7 @@ def _bookies(finding: FindingRow) -> Iterator[str]:
     segment = finding.get("segment") or {}
     order = [
         *(finding.get("missing_on") or ()),
-        *_corrupt_copies(finding),
+        *corrupt_copies(finding),
         *_found_first(finding),
         *segment.get("ensemble", ()),
         *sorted(answered),
@@ -97,7 +97,7 @@ def cell(finding: FindingRow, bookie: str, pair: Sequence[int]) -> str:
     lacking = _overlap((finding.get("missing_on") or {}).get(bookie, ()), first, last)
     if lacking:
         return LACKS if lacking == last - first + 1 else LACKS_SOME
-    if any(first <= entry <= last for entry in _corrupt_copies(finding).get(bookie, ())):
+    if any(first <= entry <= last for entry in corrupt_copies(finding).get(bookie, ())):
         return CORRUPT
     found = _found_first(finding).get(bookie)
     if found is not None and first <= found <= last:
@@ -125,7 +125,7 @@ def _facts(finding: FindingRow) -> Mapping[str, Any]:
     return inner if isinstance(inner, Mapping) else facts
 
 
-def _corrupt_copies(finding: FindingRow) -> dict[str, list[int]]:
+def corrupt_copies(finding: FindingRow) -> dict[str, list[int]]:
     """Return the bookies that sent entries with a wrong digest, with these entries (ENTRY_CORRUPT)."""
     copies = _facts(finding).get("copies") or ()
     return {str(bookie): list(entries) for bookie, entries in copies}

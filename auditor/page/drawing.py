@@ -7,6 +7,7 @@ beside it or in it that says the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 from xml.etree.ElementTree import Element, SubElement, tostring
 
@@ -74,7 +75,7 @@ def line_chart(values: Sequence[float | None], name: str, label: str, *, top: fl
         None if v is None else (pad + step * i, CHART_HEIGHT - pad - (v - bottom) / span * (CHART_HEIGHT - 2 * pad))
         for i, v in enumerate(values)
     ]
-    for before, after in zip(points, points[1:], strict=False):
+    for before, after in pairwise(points):
         if before and after:
             (x1, y1), (x2, y2) = before, after
             SubElement(svg, "line", {"class": name, "x1": _n(x1), "y1": _n(y1), "x2": _n(x2), "y2": _n(y2)})

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from auditor.model.finding import CATALOGUE, Kind
-from auditor.page.answers_table import time_line, who_says_what
+from auditor.page.answers_table import corrupt_copies, time_line, who_says_what
 from auditor.page.selection import choose_in_full, choose_listed
 from auditor.report.finding_text import WITNESS_CHARS_MAX
 from auditor.report.findings_text import COMMAND_CHARS_MAX, FindingRow, one_line, owner_text
@@ -55,7 +55,7 @@ def findings_data(findings: Sequence[FindingRow], run_dir: str) -> Json:
 def _row(finding: FindingRow, kind: int, bookies: dict[str, int]) -> list[Any]:
     ledger, bookie, owner = finding.get("ledger_id"), finding.get("bookie_id"), finding.get("owner")
     copies = finding.get("copies") or {}
-    named = [*([bookie] if bookie else ()), *(finding.get("missing_on") or ())]
+    named = list(dict.fromkeys([*([bookie] if bookie else ()), *(finding.get("missing_on") or ()), *corrupt_copies(finding)]))
     numbers = [bookies.setdefault(printable(one), len(bookies)) for one in named[:BOOKIES_OF_A_ROW_MAX]]
     return [
         kind,

@@ -21,6 +21,7 @@ from auditor.report.references_text import references_section
 from auditor.report.text import cluster_name
 from auditor.report.unjudged_text import unjudged_section
 from auditor.report.words import EXEMPT_WORDS, machine_line
+from auditor.summary.contrast import percent
 
 TOPICS_SHOWN_MAX = 200
 """Topics in the page's table, worst first; topics.jsonl has all of them."""
@@ -108,7 +109,7 @@ def _causes(summary: Summary) -> Json | None:
             {
                 "words": cause_words(row),
                 "bookie": printable(row["subject"]) if row["cause"] == "bookie" else None,
-                "bar": meter(float(row["share"]), "violated", f"{cause_words(row).explains}"),
+                "bar": meter(float(row["share"]), "violated", f"{percent(float(row['share']))} of all hit"),
             }
             for row in rows
         ],
@@ -197,16 +198,20 @@ def _left_out(contents: PageContents, view: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the page does not show, and why."""
     summary = contents.summary
     if not view["causes"]:
-        yield "Causes: no ledger has a finding of its own or is unjudged." if "causes" in summary else (
-            "Causes: the version that wrote this run did not store any."
+        yield (
+            "Causes: no ledger has a finding of its own or is unjudged."
+            if "causes" in summary
+            else ("Causes: the version that wrote this run did not store any.")
         )
     if not contents.bookies and not any(problem.startswith("Bookies") for problem in contents.problems):
         yield "Bookies: the run stored none."
     if not view["topics"]:
         yield "Topics: none were looked for, or none were found."
     if not view["marks"]:
-        yield "Marks: no ledger is marked under-replicated." if "marks" in summary else (
-            "Marks: the version that wrote this run did not count them."
+        yield (
+            "Marks: no ledger is marked under-replicated."
+            if "marks" in summary
+            else ("Marks: the version that wrote this run did not count them.")
         )
     if not view["history"] and contents.history is not None:
         yield _no_history(summary)

@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 
 def racks_view(bookies: Sequence[BookieSeen]) -> Json:
-    """Return {racks: [{location, bookies}], left, left_healthy}: locations sorted, unknown ones last."""
+    """Return {racks: [{location, bookies}], left}: locations sorted, unknown ones last."""
     shown = sorted(bookies, key=_badness)[:BOOKIES_SHOWN_MAX]
     left = sorted(bookies, key=_badness)[BOOKIES_SHOWN_MAX:]
     most = max((one.lacking.entries for one in shown), default=0)
@@ -48,12 +48,13 @@ def racks_view(bookies: Sequence[BookieSeen]) -> Json:
 
 
 def _left_words(left: Sequence[BookieSeen]) -> str:
+    """Return how many bookies are not drawn, and whether all of them are in order; "" for none."""
     if not left:
         return ""
-    what = "lack entries or did not answer" if any(_badness(one)[0] < _HEALTHY for one in left) else "lack nothing"
-    return f"{of(len(left), 'bookie is', 'bookies are')} not drawn" + (
-        f"; all of them answered and {what}." if what == "lack nothing" else f"; some of them {what}."
-    )
+    head = of(len(left), "bookie is not drawn", "bookies are not drawn")
+    if any(_badness(one)[0] < _HEALTHY for one in left):
+        return f"{head}; some of them lack entries or did not answer."
+    return f"{head}; it answered and lacks nothing." if len(left) == 1 else f"{head}; all answered and lack nothing."
 
 
 _HEALTHY = 2
@@ -71,9 +72,7 @@ def _natural(name: str) -> tuple[int, str]:
 
 def _tile(one: BookieSeen, most: int) -> Json:
     lacking = one.lacking
-    says = (
-        f"lacks {of(lacking.entries, 'entry', 'entries')} of {of(lacking.ledgers, 'ledger')}" if lacking.entries else ""
-    )
+    says = f"lacks {of(lacking.entries, 'entry', 'entries')} of {of(lacking.ledgers, 'ledger')}" if lacking.entries else ""
     name = printable(one.bookie_id)
     return {
         "name": name,
