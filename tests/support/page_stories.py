@@ -145,7 +145,11 @@ def history(runs: int) -> list[PastRun]:
 def many(number: int, kinds: int = 4) -> list[dict[str, Any]]:
     """So many findings on ledgers of some kinds, worst first, each with an id and an owner of its own."""
     chosen = [kind for kind in told_order() if CATALOGUE[kind].subject is Subject.LEDGER][:kinds]
-    return [told.finding(chosen[n * kinds // number], 10**15 + n, id=f"{n:016x}") for n in range(number)]
+    one = [told.finding(kind, 0) for kind in chosen]
+    return [
+        one[n * kinds // number] | {"id": f"{n:016x}", "ledger_id": 10**15 + n, "owner": {"application": f"t-{10**15 + n}"}}
+        for n in range(number)
+    ]
 
 
 def sound() -> PageContents:
