@@ -10,6 +10,7 @@ from auditor.commands.context import Context
 from auditor.commands.page import PAGE, has_page
 from auditor.commands.run import run
 from auditor.config import Settings
+from auditor.errors import OutputError
 from auditor.evidence.run_directory import Output, place
 from auditor.report.layout import duration
 from auditor.sandbox.seeding import Story, demo_cluster, topology_table
@@ -39,16 +40,21 @@ def _audit_cluster(context: Context, workdir: Path) -> int:
         table.write_text(topology_table())
         uri, sources = cluster.metadata_service_uri, settings.topology or (f"file:{table}",)
         seen = replace(context, settings=replace(settings, metadata_service_uri=uri, topology=sources))
+        before = newest_page(settings.output)
         code = run(seen, lasting=False)
-    _name_page(context)
+    page = newest_page(settings.output)
+    if page is not None and page != before:
+        context.note(f"Open {page} in a browser to see this report with its pictures.")
     return code
 
 
-def _name_page(context: Context) -> None:
-    """Say on stderr where the page of the newest run is, if it was written."""
-    latest = Output(place(context.settings.output)).latest()
-    if latest is not None and has_page(latest):
-        context.note(f"Open {latest.path}/{PAGE} in a browser to see this report with its pictures.")
+def newest_page(output: str) -> str | None:
+    """Return the page of the newest finished run in `output`; None if there is none."""
+    try:
+        latest = Output(place(output)).latest()
+        return f"{latest.path}/{PAGE}" if latest is not None and has_page(latest) else None
+    except (OutputError, OSError):
+        return None
 
 
 def in_clear(settings: Settings) -> Settings:
