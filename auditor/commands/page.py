@@ -167,8 +167,10 @@ def _facts_of(summary: Json) -> ClusterFacts:
 
 
 def past_run(summary: Json) -> PastRun:
-    """Return the numbers of a run that the history shows."""
+    """Return the numbers of a run that the history shows. Raises ValueError for a share that is none."""
     ledgers, ratio = summary["ledgers"], summary.get("verified_ratio")
     verified = None if ratio is None else float(ratio)
+    if verified is not None and not 0 <= verified <= 1:
+        raise ValueError(f"verified_ratio is {verified}")
     violated, indeterminate = int(ledgers["violated"]), int(ledgers["indeterminate"])
     return PastRun(str(summary["run_id"]), str(summary["started_at"]), violated, indeterminate, verified)

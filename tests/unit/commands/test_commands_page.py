@@ -120,14 +120,14 @@ def test_a_file_that_cannot_be_written_is_an_error_of_usage(tmp_path: Path):
 def test_the_history_is_of_this_cluster_up_to_this_run(tmp_path: Path):
     """Older runs of the whole cluster that can be read, oldest first; later ones, parts and other clusters are left out."""
     other = {"metadata_service_uri": "zk://other/ledgers", "instance_id": "another"}
-    for number, changes in ((1, {}), (2, {"partial": True}), (3, {"cluster": other}), (4, {"ledgers": {}}), (5, {}), (7, {})):
+    for number in (1, 5, 7, 9, 12):
+        run_of(tmp_path, number)
+    for number, changes in ((2, {"partial": True}), (3, {"cluster": other}), (4, {"ledgers": {}}), (8, {"verified_ratio": 2})):
         run_of(tmp_path, number, **changes)
     run_of(tmp_path, 6).write_text("summary.json", "{")
-    died = run_of(tmp_path, 8)
-    died.remove_file("summary.json")
-    now = run_of(tmp_path, 9)
-    run_of(tmp_path, 10)
-    assert ["1", "5", "7", "9"] == [run.run_id for run in read_history(now, read(now))]
+    run_of(tmp_path, 9).remove_file("summary.json")
+    now = run_of(tmp_path, 10)
+    assert ["1", "5", "7", "10"] == [run.run_id for run in read_history(now, read(now))]
     part = run_of(tmp_path, 11, partial=True)
     assert [] == read_history(part, read(part))
 
